@@ -1,0 +1,1 @@
+//! The hybrid decoder as a WebAssembly module with a plain C interface.

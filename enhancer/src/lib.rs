@@ -1,0 +1,1 @@
+//! Decode, schedule, super-resolve and encode anchors for every tapped publisher.

@@ -1,0 +1,215 @@
+//! What passes between the SFU and the enhancer, and the words both use for it.
+//!
+//! Plain data only: no I/O, no clocks (an [`Instant`] is always an argument), no codecs.
+//! The SFU fills [`TapInput`]s from RTP; the enhancer answers with [`Anchor`]s. Both queues are
+//! bounded by their owners, with a drop rule and a counter.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// One published video track that is, or may be, tapped. Unique for the life of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId(pub u32);
+
+/// A span of a tapped stream with one layer and one resolution. A switch begins a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Epoch(pub u16);
+
+/// One simulcast encoding: quarter, half or full size. Ordered by size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layer {
+    /// Quarter size.
+    Q,
+    /// Half size.
+    H,
+    /// Full size.
+    F,
+}
+
+impl Layer {
+    /// All layers, smallest first.
+    pub const ALL: [Layer; 3] = [Layer::Q, Layer::H, Layer::F];
+
+    /// The RTP stream id (`a=rid`) that a publisher gives the layer.
+    pub fn rid(self) -> &'static str {
+        match self {
+            Layer::Q => "q",
+            Layer::H => "h",
+            Layer::F => "f",
+        }
+    }
+
+    /// The layer of an RTP stream id; `None` for any other id.
+    pub fn from_rid(rid: &str) -> Option<Layer> {
+        Layer::ALL.into_iter().find(|l| l.rid() == rid)
+    }
+}
+
+/// What a subscriber can be given: a layer, or a layer plus anchors. Ordered by quality.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Rung {
+    /// The quarter layer alone.
+    #[serde(rename = "q")]
+    Q,
+    /// The quarter layer with anchors.
+    #[serde(rename = "q+")]
+    QPlus,
+    /// The half layer alone.
+    #[serde(rename = "h")]
+    H,
+    /// The half layer with anchors.
+    #[serde(rename = "h+")]
+    HPlus,
+    /// The full layer.
+    #[serde(rename = "f")]
+    F,
+}
+
+impl Rung {
+    /// The layer that the rung is built on.
+    pub fn layer(self) -> Layer {
+        match self {
+            Rung::Q | Rung::QPlus => Layer::Q,
+            Rung::H | Rung::HPlus => Layer::H,
+            Rung::F => Layer::F,
+        }
+    }
+
+    /// Whether anchors belong to the rung.
+    pub fn enhanced(self) -> bool {
+        matches!(self, Rung::QPlus | Rung::HPlus)
+    }
+
+    /// The plain rung of a layer.
+    pub fn plain(layer: Layer) -> Rung {
+        match layer {
+            Layer::Q => Rung::Q,
+            Layer::H => Rung::H,
+            Layer::F => Rung::F,
+        }
+    }
+
+    /// The enhanced rung of a layer; the full layer has none.
+    pub fn plus(layer: Layer) -> Option<Rung> {
+        match layer {
+            Layer::Q => Some(Rung::QPlus),
+            Layer::H => Some(Rung::HPlus),
+            Layer::F => None,
+        }
+    }
+}
+
+/// One complete VP9 frame of a tapped layer.
+#[derive(Debug, Clone)]
+pub struct TapFrame {
+    /// Whose frame it is.
+    pub stream: StreamId,
+    /// Its span of one layer and one resolution.
+    pub epoch: Epoch,
+    /// The publisher's own RTP timestamp (90 kHz).
+    pub rtp_timestamp: u32,
+    /// When its last packet reached the SFU.
+    pub arrival: Instant,
+    /// Whether it is a key frame.
+    pub key: bool,
+    /// The VP9 frame (or superframe), as the encoder made it.
+    pub data: Bytes,
+}
+
+/// What a tap hands to the enhancer, in decoding order.
+#[derive(Debug, Clone)]
+pub enum TapInput {
+    /// A complete frame.
+    Frame(TapFrame),
+    /// Frames are missing: nothing can be decoded before the next key frame.
+    Gap {
+        /// Whose frames are missing.
+        stream: StreamId,
+    },
+    /// Nobody holds an enhanced rung of this stream any more; forget it.
+    Stop {
+        /// The stream to forget.
+        stream: StreamId,
+    },
+}
+
+/// Where an anchor's detail comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AnchorSource {
+    /// Super-resolution made it.
+    Enhanced,
+    /// The publisher's own pixels.
+    Captured,
+}
+
+/// How long each stage took, from the frame's arrival at the SFU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StageTimes {
+    /// Arrival to decoded.
+    pub decode: Duration,
+    /// Decoded to chosen by the scheduler.
+    pub schedule: Duration,
+    /// Chosen to super-resolved, queueing included.
+    pub infer: Duration,
+    /// Super-resolved to coded.
+    pub encode: Duration,
+}
+
+/// A coded anchor on its way from the enhancer to every subscriber of an enhanced rung.
+#[derive(Debug, Clone)]
+pub struct Anchor {
+    /// Whose frame it belongs to.
+    pub stream: StreamId,
+    /// The span its frame belongs to.
+    pub epoch: Epoch,
+    /// The publisher's own RTP timestamp of its frame; the SFU maps it for each subscriber.
+    pub rtp_timestamp: u32,
+    /// When its frame reached the SFU: what the budget counts from.
+    pub arrival: Instant,
+    /// Where its detail comes from.
+    pub source: AnchorSource,
+    /// Codec id of the payload, as `windlass_hybrid::anchor` numbers them.
+    pub codec: u8,
+    /// Width of the HR picture in pixels.
+    pub width: u16,
+    /// Height of the HR picture in pixels.
+    pub height: u16,
+    /// The coded picture.
+    pub payload: Bytes,
+    /// How long each stage took.
+    pub times: StageTimes,
+}
+
+/// What the enhancer tells the SFU.
+#[derive(Debug, Clone)]
+pub enum EnhancerOutput {
+    /// Send this to the subscribers.
+    Anchor(Anchor),
+    /// The stream cannot be decoded before its next key frame; ask for one (throttled by the SFU).
+    NeedKeyFrame {
+        /// The stream that waits.
+        stream: StreamId,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rungs_are_ordered_as_the_ladder_says() {
+        let ladder = [Rung::Q, Rung::QPlus, Rung::H, Rung::HPlus, Rung::F];
+        assert!(ladder.windows(2).all(|w| w[0] < w[1]));
+    }
+
+    #[test]
+    fn every_layer_is_found_by_its_rid() {
+        for layer in Layer::ALL {
+            assert_eq!(Layer::from_rid(layer.rid()), Some(layer));
+        }
+        assert_eq!(Layer::from_rid("x"), None);
+    }
+}

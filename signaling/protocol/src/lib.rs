@@ -1,0 +1,1 @@
+//! Message types of the Windlass signalling protocol.

@@ -1,0 +1,1 @@
+//! WebSocket signalling for Windlass rooms.

@@ -1,0 +1,2 @@
+//! The Windlass server.
+fn main() {}
