@@ -1,2 +1,89 @@
-//! Chores.
-fn main() {}
+//! `cargo xtask`: everything a person or CI does with the project, one command each.
+//!
+//! Each step says in one plain sentence what it does, does nothing where nothing is to be done,
+//! and fails with what to do next.
+
+mod apt;
+mod page;
+mod process;
+mod test;
+mod wasm;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::process::{Cmd, step};
+
+/// Set up, build, run and test Windlass.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what is missing on this machine, without building or running anything.
+    Setup,
+    /// Set up, build and start the server with its demo page on http://localhost:7880.
+    Run {
+        /// Arguments for `windlass serve`, after `--`.
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
+    /// Set up, then run every check and test, the ones in a real browser too.
+    Test {
+        /// Run just these parts: lint, rust, web, wasm, e2e.
+        #[arg(value_enum)]
+        parts: Vec<test::Part>,
+    },
+    /// Build the WebAssembly module into client-web/dist.
+    Wasm,
+    /// Build the WebAssembly module and the demo page into client-web/dist.
+    Page,
+    /// Check licences and sources of all dependencies with cargo-deny.
+    Deny,
+    /// Run the long tests: an hour of simulated time, many calls, many seeds.
+    Soak {
+        /// How long the browser call lasts, in seconds.
+        #[arg(long, default_value_t = 600)]
+        seconds: u32,
+    },
+}
+
+/// The project's root folder.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// Where cargo builds; honours `CARGO_TARGET_DIR`.
+fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().task {
+        Task::Setup => {
+            apt::install(apt::BUILD)?;
+            apt::install(apt::TEST)?;
+            wasm::toolchain().map(drop)
+        }
+        Task::Run { args } => {
+            page::build()?;
+            step("Building the server (the first time takes some minutes)");
+            Cmd::cargo(["build", "--release", "--package", "windlass"]).run()?;
+            step("Starting the server; stop it with Ctrl-C");
+            Cmd::new(target_dir().join("release/windlass")).arg("serve").args(args).exec()
+        }
+        Task::Test { parts } => test::run(&parts),
+        Task::Wasm => wasm::build(),
+        Task::Page => page::build(),
+        Task::Deny => test::deny(),
+        Task::Soak { seconds } => test::soak(seconds),
+    }
+}

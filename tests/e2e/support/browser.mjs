@@ -1,0 +1,37 @@
+// Real browsers: one process each, so that a subscriber never shares a thread with the publisher.
+import { existsSync } from "node:fs";
+import { chromium } from "playwright-core";
+
+const CANDIDATES = [process.env.WINDLASS_CHROMIUM, "/usr/bin/chromium", "/usr/bin/google-chrome"];
+
+/** Opens a page of its own browser; `camera` is a Y4M file. Console errors are kept in `errors`. */
+export async function openPage({ camera, viewport, colorScheme } = {}) {
+  const executablePath = CANDIDATES.find((p) => p && existsSync(p));
+  if (!executablePath) throw new Error("no Chromium found; set WINDLASS_CHROMIUM to its path");
+  const args = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--use-fake-ui-for-media-stream",
+    "--use-fake-device-for-media-stream",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--autoplay-policy=no-user-gesture-required",
+    // Headless pages count as hidden; their timers must run as a visible page's do.
+    "--disable-background-timer-throttling",
+    "--disable-renderer-backgrounding",
+    "--disable-backgrounding-occluded-windows",
+  ];
+  if (camera) args.push(`--use-file-for-fake-video-capture=${camera}`);
+  const browser = await chromium.launch({ executablePath, headless: true, args });
+  const context = await browser.newContext({ viewport: viewport ?? { width: 1280, height: 800 }, colorScheme });
+  const page = await context.newPage();
+  const errors = [];
+  page.on("console", (m) => {
+    if (m.type() === "error") errors.push(m.text());
+  });
+  page.on("pageerror", (e) => errors.push(`uncaught: ${e.message}`));
+  return { page, errors, close: () => browser.close() };
+}

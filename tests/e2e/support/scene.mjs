@@ -1,0 +1,125 @@
+// What the publisher's camera shows: a real clip, or a moving scene where there are no clips, with
+// a machine-readable frame number drawn in, as a Y4M file that Chromium plays as its camera.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, openSync, writeSync, closeSync } from "node:fs";
+import path from "node:path";
+
+/** Size of one cell of the drawn frame number, in pixels of the full picture. */
+export const CELL = 16;
+/** Cells: two of sync, twelve of number, four of checksum. */
+const NUMBER_BITS = 12;
+const CELLS = 2 + NUMBER_BITS + 4;
+/** Rows at the top that the number covers; left out of quality figures. */
+export const CODE_ROWS = CELL;
+
+const DARK = 40;
+const LIGHT = 210;
+
+/** Clips by short name: file and ffmpeg crop (landscape around head and shoulders). */
+export const CLIPS = {
+  d13: { file: "LivePortrait__d13.mp4", crop: "720:405:0:300" },
+  s18: { file: "LivePortrait__s18.mp4", crop: "1280:720:0:0" },
+  d6: { file: "LivePortrait__d6.mp4", crop: "480:270:0:80" },
+  demo2: { file: "LatentSync__assets_demo2_video.mp4", crop: "1080:608:0:100" },
+};
+
+function checksum(number) {
+  return ((number ^ (number >> 4) ^ (number >> 8)) & 15) ^ 0b0110;
+}
+
+function bits(number) {
+  const word = (0b10 << (NUMBER_BITS + 4)) | (number << 4) | checksum(number);
+  return Array.from({ length: CELLS }, (_, i) => (word >> (CELLS - 1 - i)) & 1);
+}
+
+/** Draws `number` into the top rows of a luma plane and greys the chroma below it. */
+function drawNumber(frame, width, height, number) {
+  const y = frame.subarray(0, width * height);
+  bits(number).forEach((bit, cell) => {
+    for (let row = 0; row < CELL; row++) {
+      y.fill(bit ? LIGHT : DARK, row * width + cell * CELL, row * width + (cell + 1) * CELL);
+    }
+  });
+  const chroma = (width / 2) * (height / 2);
+  for (const plane of [0, 1]) {
+    const at = width * height + plane * chroma;
+    for (let row = 0; row < CELL / 2; row++) {
+      frame.fill(128, at + (row * width) / 2, at + (row * width) / 2 + (CELLS * CELL) / 2);
+    }
+  }
+}
+
+/** Reads the frame number from a luma plane of any size; -1 where it cannot be read. */
+export function readNumber(y, width, fullWidth) {
+  const scale = width / fullWidth;
+  let word = 0;
+  for (let cell = 0; cell < CELLS; cell++) {
+    let sum = 0;
+    let count = 0;
+    for (let row = Math.round(CELL * scale * 0.3); row < CELL * scale * 0.7; row++) {
+      for (let col = Math.round((cell + 0.3) * CELL * scale); col < (cell + 0.7) * CELL * scale; col++) {
+        sum += y[row * width + col];
+        count++;
+      }
+    }
+    word = (word << 1) | (sum / count > (DARK + LIGHT) / 2 ? 1 : 0);
+  }
+  const number = (word >> 4) & ((1 << NUMBER_BITS) - 1);
+  return word >> (NUMBER_BITS + 4) === 0b10 && (word & 15) === checksum(number) ? number : -1;
+}
+
+function clipFrames(clips, clip, width, height, fps, frames) {
+  const { file, crop } = CLIPS[clip];
+  const args = ["-v", "error", "-i", path.join(clips, file), "-vf"];
+  args.push(`crop=${crop},fps=${fps},scale=${width}:${height}:flags=area`, "-frames:v", `${frames}`);
+  args.push("-pix_fmt", "yuv420p", "-f", "rawvideo", "-");
+  const run = spawnSync("ffmpeg", args, { maxBuffer: 2 ** 31 - 1 });
+  if (run.status !== 0) throw new Error(`ffmpeg could not read ${file}: ${run.stderr}`);
+  return run.stdout;
+}
+
+/** A textured scene with a moving, rotating pattern, for machines without clips. */
+function syntheticFrames(width, height, frames) {
+  const size = (width * height * 3) / 2;
+  const all = Buffer.alloc(size * frames, 128);
+  for (let n = 0; n < frames; n++) {
+    const frame = all.subarray(n * size);
+    const [cx, cy] = [width / 2 + Math.sin(n / 20) * width * 0.2, height / 2 + Math.cos(n / 27) * height * 0.1];
+    for (let row = 0; row < height; row++) {
+      for (let col = 0; col < width; col++) {
+        const back = 110 + 30 * Math.sin(col / 9) * Math.cos(row / 7) + ((col * 7 + row * 13) % 11);
+        const inside = Math.hypot(col - cx, (row - cy) * 1.2) < height * 0.3;
+        const face = 150 + 40 * Math.sin((col - cx) / 5) * Math.sin((row - cy) / 6);
+        frame[row * width + col] = inside ? face : back;
+      }
+    }
+  }
+  return all;
+}
+
+/**
+ * Makes the camera file and keeps the frames' luma for comparison.
+ * @returns {{file: string, name: string, real: boolean, width: number, height: number, fps: number,
+ *   frames: number, luma: (n: number) => Buffer}}
+ */
+export function makeScene({ clip = "d13", width = 640, height = 360, fps = 30, frames = 300, out }) {
+  const clips = process.env.WINDLASS_CLIPS ?? path.resolve("../../../shared/clips");
+  const real = existsSync(path.join(clips, CLIPS[clip].file));
+  if (!real) console.log(`no clip ${CLIPS[clip].file} in ${clips}: using a drawn scene`);
+  const raw = real ? clipFrames(clips, clip, width, height, fps, frames) : syntheticFrames(width, height, frames);
+  const size = (width * height * 3) / 2;
+  const count = Math.floor(raw.length / size);
+  mkdirSync(out, { recursive: true });
+  const file = path.join(out, `${clip}-${width}x${height}.y4m`);
+  const fd = openSync(file, "w");
+  writeSync(fd, `YUV4MPEG2 W${width} H${height} F${fps}:1 Ip A1:1 C420mpeg2\n`);
+  for (let n = 0; n < count; n++) {
+    const frame = raw.subarray(n * size, (n + 1) * size);
+    drawNumber(frame, width, height, n);
+    writeSync(fd, "FRAME\n");
+    writeSync(fd, frame);
+  }
+  closeSync(fd);
+  const luma = (n) => raw.subarray(n * size, n * size + width * height);
+  return { file, name: clip, real, width, height, fps, frames: count, luma };
+}

@@ -1,0 +1,68 @@
+// The real server as a process, on free ports.
+import { spawn } from "node:child_process";
+import dgram from "node:dgram";
+import net from "node:net";
+import { once } from "node:events";
+import { UdpProxy } from "./udp_proxy.mjs";
+
+/** A TCP and a UDP port that were free a moment ago. */
+async function freePorts() {
+  const tcp = net.createServer().listen(0, "127.0.0.1");
+  const udp = dgram.createSocket("udp4").bind(0, "127.0.0.1");
+  await Promise.all([once(tcp, "listening"), once(udp, "listening")]);
+  const ports = { http: tcp.address().port, udp: udp.address().port };
+  await Promise.all([new Promise((r) => tcp.close(r)), new Promise((r) => udp.close(r))]);
+  return ports;
+}
+
+/** Starts `windlass serve`; with `path` its media goes through an impaired path. */
+export async function startServer({ args = [], path } = {}) {
+  const bin = process.env.WINDLASS_BIN;
+  if (!bin) throw new Error("WINDLASS_BIN must name the windlass binary; run `cargo xtask test e2e`");
+  const ports = await freePorts();
+  const proxy = path ? await UdpProxy.start(ports.udp, path) : undefined;
+  const advertise = proxy ? ["--advertise", `127.0.0.1:${proxy.port}`] : [];
+  const child = spawn(
+    bin,
+    ["serve", "--http", `127.0.0.1:${ports.http}`, "--udp", `127.0.0.1:${ports.udp}`, ...advertise, ...args],
+    { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_BACKTRACE: "1" } },
+  );
+  let log = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (d) => (log += d));
+  const url = `http://localhost:${ports.http}`;
+  const deadline = Date.now() + 20_000;
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`the server ended at once:\n${log}`);
+    const ready = await fetch(`${url}/healthz`).then((r) => r.ok, () => false);
+    if (ready) break;
+    if (Date.now() > deadline) throw new Error(`the server did not become ready:\n${log}`);
+    await new Promise((r) => setTimeout(r, 100));
+  }
+  return {
+    url,
+    ports,
+    proxy,
+    log: () => log,
+    alive: () => child.exitCode === null && child.signalCode === null,
+    /** Prometheus samples by name, labels included in the name. */
+    async metrics() {
+      const text = await (await fetch(`${url}/metrics`)).text();
+      const samples = text.split("\n").filter((l) => l && !l.startsWith("#"));
+      return Object.fromEntries(samples.map((l) => [l.slice(0, l.lastIndexOf(" ")), Number(l.slice(l.lastIndexOf(" ") + 1))]));
+    },
+    async setEnhancer(enabled) {
+      const body = JSON.stringify({ enabled });
+      const r = await fetch(`${url}/admin/enhancer`, { method: "POST", headers: { "content-type": "application/json" }, body });
+      if (!r.ok) throw new Error(`switching the enhancer: ${r.status} ${await r.text()}`);
+    },
+    async stop() {
+      proxy?.close();
+      if (child.exitCode !== null) return child.exitCode;
+      child.kill("SIGTERM");
+      const hard = setTimeout(() => child.kill("SIGKILL"), 10_000);
+      const [code] = await once(child, "exit");
+      clearTimeout(hard);
+      return code;
+    },
+  };
+}

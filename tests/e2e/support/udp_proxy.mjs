@@ -1,0 +1,63 @@
+// A UDP path with seeded loss and jitter, standing between browsers and the server's media port.
+import dgram from "node:dgram";
+import { once } from "node:events";
+
+/** Small seeded generator (mulberry32), so that a failure can be replayed. */
+function random(seed) {
+  let a = seed >>> 0;
+  return () => {
+    a = (a + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(a ^ (a >>> 15), 1 | a);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export class UdpProxy {
+  /** @param {{loss?: number, jitterMs?: number, seed?: number}} path loss as a fraction, each way */
+  static async start(serverPort, { loss = 0, jitterMs = 0, seed = 1 } = {}) {
+    const proxy = new UdpProxy();
+    Object.assign(proxy, { serverPort, loss, jitterMs, next: random(seed), clients: new Map() });
+    proxy.counts = { forwarded: 0, dropped: 0 };
+    proxy.front = dgram.createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
+    proxy.front.on("message", (data, from) => proxy.fromClient(data, from));
+    proxy.front.bind(0, "127.0.0.1");
+    await once(proxy.front, "listening");
+    proxy.port = proxy.front.address().port;
+    return proxy;
+  }
+
+  fromClient(data, from) {
+    const key = `${from.address}:${from.port}`;
+    let back = this.clients.get(key);
+    if (!back) {
+      back = dgram.createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
+      back.on("message", (answer) => this.pass(answer, (d) => this.front.send(d, from.port, from.address)));
+      back.on("error", () => {});
+      this.clients.set(key, back);
+    }
+    this.pass(data, (d) => back.send(d, this.serverPort, "127.0.0.1"));
+  }
+
+  pass(data, send) {
+    // Only media is lost: a lost handshake would test the handshake's timers instead.
+    const media = data[0] >= 128 && data[0] < 192;
+    if (media && this.next() < this.loss) {
+      this.counts.dropped++;
+      return;
+    }
+    this.counts.forwarded++;
+    const deliver = () => {
+      if (!this.closed) send(data);
+    };
+    const delay = this.jitterMs * this.next();
+    if (media && delay >= 1) setTimeout(deliver, delay);
+    else deliver();
+  }
+
+  close() {
+    this.closed = true;
+    this.front.close();
+    for (const back of this.clients.values()) back.close();
+  }
+}

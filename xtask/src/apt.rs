@@ -1,0 +1,48 @@
+//! System packages of a Debian-like machine.
+
+use anyhow::{Result, bail};
+
+use crate::process::{Cmd, step, which};
+
+/// What building needs: a C compiler (cryptography), libvpx (the encoder of `windlass eval`).
+pub const BUILD: &[&str] = &["build-essential", "pkg-config", "libvpx-dev"];
+/// What the tests need besides: a browser, and ffmpeg to read clips.
+pub const TEST: &[&str] = &["chromium", "ffmpeg"];
+/// A Rust whose standard library can be built for WebAssembly where rustup has no target to give.
+pub const WASM_FALLBACK: &[&str] = &["cargo-web", "rust-web-src", "lld", "binaryen"];
+
+/// Installs those of `packages` that are missing.
+pub fn install(packages: &[&str]) -> Result<()> {
+    if which("dpkg-query").is_none() {
+        eprintln!(
+            "This is no Debian-like system: make sure that you have the equivalents of {}.",
+            packages.join(", ")
+        );
+        return Ok(());
+    }
+    let missing: Vec<&str> = packages.iter().copied().filter(|p| !installed(p)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    step(&format!("Installing system packages: {}", missing.join(", ")));
+    let root = Cmd::new("id").arg("-u").output().as_deref() == Some("0");
+    if !root && which("sudo").is_none() {
+        bail!(
+            "root is needed: run `apt-get install {}` as root, then try again",
+            missing.join(" ")
+        );
+    }
+    let apt = || {
+        let cmd = if root { Cmd::new("apt-get") } else { Cmd::new("sudo").arg("apt-get") };
+        cmd.env("DEBIAN_FRONTEND", "noninteractive")
+    };
+    apt().args(["update", "-qq"]).run()?;
+    apt().args(["install", "-y", "-qq", "--no-install-recommends"]).args(missing).run()
+}
+
+fn installed(package: &str) -> bool {
+    Cmd::new("dpkg-query")
+        .args(["-W", "-f=${Status}", package])
+        .output()
+        .is_some_and(|status| status.ends_with("ok installed"))
+}

@@ -1,0 +1,130 @@
+//! Every check and test, in the order in which a failure is cheapest.
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::process::{Cmd, step, which};
+use crate::{apt, page, root, target_dir};
+
+/// A part of the tests.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Formatting and lints of Rust and TypeScript.
+    Lint,
+    /// Unit, property and integration tests in Rust.
+    Rust,
+    /// The SDK's unit tests.
+    Web,
+    /// The WebAssembly module against the native decoder.
+    Wasm,
+    /// Calls between real browsers through the real server.
+    E2e,
+}
+
+/// Runs `parts`, or all of them where none is named.
+pub fn run(parts: &[Part]) -> Result<()> {
+    let wants = |part: Part| parts.is_empty() || parts.contains(&part);
+    apt::install(apt::BUILD)?;
+    apt::install(apt::TEST)?;
+    page::build()?;
+    if wants(Part::Lint) {
+        step("Checking formatting and lints");
+        if Cmd::cargo(["fmt", "--version"]).succeeds() {
+            Cmd::cargo(["fmt", "--all", "--check"]).run()?;
+        } else {
+            eprintln!("skipped: rustfmt is not installed (`rustup component add rustfmt`)");
+        }
+        if Cmd::cargo(["clippy", "--version"]).succeeds() {
+            Cmd::cargo([
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--quiet",
+                "--",
+                "-D",
+                "warnings",
+            ])
+            .run()?;
+        } else {
+            eprintln!("skipped: clippy is not installed (`rustup component add clippy`)");
+        }
+        npm("typecheck")?;
+        npm("lint")?;
+        if which("cargo-deny").is_some() {
+            deny()?;
+        }
+    }
+    if wants(Part::Rust) {
+        step("Running the Rust tests");
+        with_clips(Cmd::cargo(["test", "--workspace", "--quiet"])).run()?;
+    }
+    if wants(Part::Web) {
+        step("Running the SDK's tests");
+        npm("test")?;
+    }
+    if wants(Part::Wasm) {
+        step("Comparing the WebAssembly module with the native decoder");
+        with_clips(Cmd::new("node").args(["client-web/wasm/check.mjs"]))
+            .env("CARGO_TARGET_DIR", target_dir())
+            .run()?;
+    }
+    if wants(Part::E2e) {
+        e2e(&["call.test.mjs", "impaired.test.mjs", "hostile.test.mjs"], &[])?;
+    }
+    step("All checks passed");
+    Ok(())
+}
+
+/// The long tests.
+pub fn soak(seconds: u32) -> Result<()> {
+    apt::install(apt::BUILD)?;
+    apt::install(apt::TEST)?;
+    page::build()?;
+    step("Running property tests with many more cases");
+    with_clips(Cmd::cargo(["test", "--workspace", "--quiet"]))
+        .env("PROPTEST_CASES", "20000")
+        .run()?;
+    e2e(&["call.test.mjs", "impaired.test.mjs"], &[("WINDLASS_CALL_SECONDS", seconds.to_string())])
+}
+
+/// Licences, bans and sources; advisories where their database can be fetched.
+pub fn deny() -> Result<()> {
+    if which("cargo-deny").is_none() {
+        step("Installing cargo-deny");
+        Cmd::cargo(["install", "--quiet", "--locked", "cargo-deny"]).run()?;
+    }
+    step("Checking licences and sources of dependencies");
+    Cmd::cargo(["deny", "--log-level", "error", "check", "licenses", "bans", "sources"]).run()?;
+    if Cmd::cargo(["deny", "fetch"]).succeeds() {
+        Cmd::cargo(["deny", "--log-level", "error", "check", "advisories"]).run()?;
+    } else {
+        eprintln!("skipped: the advisory database cannot be fetched from here");
+    }
+    Ok(())
+}
+
+fn npm(script: &str) -> Result<()> {
+    Cmd::new("npm").args(["run", "--silent", script]).dir("client-web").run()
+}
+
+fn e2e(files: &[&str], env: &[(&str, String)]) -> Result<()> {
+    page::npm_ci("tests/e2e")?;
+    step("Building the server for the browser tests");
+    Cmd::cargo(["build", "--quiet", "--package", "windlass"]).run()?;
+    step("Running calls between real browsers");
+    let mut cmd = with_clips(
+        Cmd::new("node").args(["--test", "--test-concurrency=1"]).args(files).dir("tests/e2e"),
+    )
+    .env("WINDLASS_BIN", target_dir().join("debug/windlass"));
+    for (key, value) in env {
+        cmd = cmd.env(key, value);
+    }
+    cmd.run()
+}
+
+/// Tells tests where the clips are: `WINDLASS_CLIPS`, by default beside the checkout.
+fn with_clips(cmd: Cmd) -> Cmd {
+    let clips = std::env::var_os("WINDLASS_CLIPS")
+        .map_or_else(|| root().join("../shared/clips"), Into::into);
+    cmd.env("WINDLASS_CLIPS", clips)
+}
