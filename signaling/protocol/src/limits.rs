@@ -1,0 +1,101 @@
+//! Bounds of the fields of client messages. What is beyond them is refused, never cut.
+
+use crate::error::{ErrorCode, ProtocolError};
+
+/// Longest message in bytes of UTF-8.
+pub const MESSAGE_BYTES: usize = 128 * 1024;
+/// Longest session description in bytes.
+pub const SDP_BYTES: usize = 64 * 1024;
+/// Longest room name in characters.
+pub const ROOM_CHARS: usize = 64;
+/// Longest display name, of a participant or a track, in characters.
+pub const NAME_CHARS: usize = 64;
+/// Longest track id in characters.
+pub const TRACK_CHARS: usize = 64;
+/// Longest media id (`a=mid`) in characters.
+pub const MID_CHARS: usize = 16;
+/// Most tracks that one offer may publish.
+pub const PUBLISHED_TRACKS: usize = 16;
+/// Most tracks that one offer may subscribe to.
+pub const SUBSCRIBED_TRACKS: usize = 256;
+
+/// A room name is part of a link: 1 to [`ROOM_CHARS`] of `A–Z a–z 0–9 - _ .`.
+pub(crate) fn check_room(room: &str) -> Result<(), ProtocolError> {
+    check_token("room", room, ROOM_CHARS)
+}
+
+/// A track id is a token of 1 to [`TRACK_CHARS`] characters.
+pub(crate) fn check_track(track: &str) -> Result<(), ProtocolError> {
+    check_token("track", track, TRACK_CHARS)
+}
+
+/// A media id is a token of 1 to [`MID_CHARS`] characters.
+pub(crate) fn check_mid(mid: &str) -> Result<(), ProtocolError> {
+    check_token("mid", mid, MID_CHARS)
+}
+
+/// A display name has 1 to [`NAME_CHARS`] characters, one of them visible and none a control.
+pub(crate) fn check_name(name: &str) -> Result<(), ProtocolError> {
+    if name.chars().count() > NAME_CHARS {
+        return Err(too_long("name", NAME_CHARS));
+    }
+    if name.trim().is_empty() {
+        return Err(malformed("`name` must not be empty".to_owned()));
+    }
+    if name.chars().any(hides_text) {
+        return Err(malformed("`name` must not have control characters".to_owned()));
+    }
+    Ok(())
+}
+
+/// Session descriptions are bounded by [`SDP_BYTES`].
+pub(crate) fn check_sdp(sdp: &str) -> Result<(), ProtocolError> {
+    if sdp.len() > SDP_BYTES {
+        return Err(ProtocolError::new(
+            ErrorCode::TooLarge,
+            format!("the session description has {} bytes; {SDP_BYTES} are allowed", sdp.len()),
+        ));
+    }
+    Ok(())
+}
+
+/// A list field has at most `most` entries.
+pub(crate) fn check_count(field: &str, count: usize, most: usize) -> Result<(), ProtocolError> {
+    if count > most {
+        return Err(ProtocolError::new(
+            ErrorCode::TooLarge,
+            format!("`{field}` has {count} entries; {most} are allowed"),
+        ));
+    }
+    Ok(())
+}
+
+fn check_token(field: &str, text: &str, most: usize) -> Result<(), ProtocolError> {
+    if text.chars().count() > most {
+        return Err(too_long(field, most));
+    }
+    if text.is_empty() || !text.chars().all(is_token_char) {
+        return Err(malformed(format!(
+            "`{field}` must be 1 to {most} letters, digits, `-`, `_` or `.`"
+        )));
+    }
+    Ok(())
+}
+
+fn is_token_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
+}
+
+/// Controls, and the marks that reorder text around them (a name must not disguise another).
+fn hides_text(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+fn too_long(field: &str, most: usize) -> ProtocolError {
+    ProtocolError::new(ErrorCode::TooLarge, format!("`{field}` is longer than {most} characters"))
+}
+
+fn malformed(message: String) -> ProtocolError {
+    ProtocolError::new(ErrorCode::Malformed, message)
+}

@@ -1,0 +1,186 @@
+//! What the server may say.
+
+use serde::{Deserialize, Serialize};
+use windlass_media::Rung;
+
+use crate::client::TrackKind;
+use crate::error::{ErrorCode, ProtocolError};
+
+/// What the server may say; `type` in JSON is the variant's name in snake case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ServerMessage {
+    /// The client is in the room.
+    Welcome(Welcome),
+    /// The WebRTC answer to offer `id`.
+    Answer {
+        /// The offer's id.
+        id: u32,
+        /// The server's session description.
+        sdp: String,
+    },
+    /// Someone has come.
+    ParticipantJoined {
+        /// Who.
+        participant: String,
+        /// The name to show.
+        name: String,
+    },
+    /// Someone has gone; their tracks went with them.
+    ParticipantLeft {
+        /// Who.
+        participant: String,
+    },
+    /// A track can be subscribed to from now on.
+    TrackAdded {
+        /// The track.
+        track: Track,
+    },
+    /// A track is gone.
+    TrackRemoved {
+        /// Its id.
+        track: String,
+    },
+    /// A track's owner muted it, or ended that.
+    TrackMuted {
+        /// Its id.
+        track: String,
+        /// Whether it is muted now.
+        muted: bool,
+    },
+    /// From here on the client is given another rung of a track.
+    Rung {
+        /// The subscribed track.
+        track: String,
+        /// What it is given.
+        rung: Rung,
+        /// The epoch that begins; anchors of others do not fit its frames.
+        epoch: u16,
+        /// Width of the layer in pixels; zero while unknown.
+        width: u16,
+        /// Height of the layer in pixels; zero while unknown.
+        height: u16,
+    },
+    /// What was sent to the client in the last second.
+    Stats {
+        /// One entry for each subscribed video track.
+        tracks: Vec<TrackStats>,
+    },
+    /// The answer to `ping`.
+    Pong {
+        /// The time of the `ping`.
+        time: f64,
+    },
+    /// Something could not be done.
+    Error(Error),
+}
+
+/// The client is in the room.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// The protocol version that the server speaks.
+    pub version: u32,
+    /// The client's own id.
+    pub participant: String,
+    /// The room.
+    pub room: String,
+    /// Whether it is a room of one's own.
+    pub loopback: bool,
+    /// The operator's latency budget for anchors, in ms.
+    pub budget_ms: u32,
+    /// HR size / LR size of enhanced rungs.
+    pub scale: u32,
+    /// Who else is here.
+    pub participants: Vec<Participant>,
+    /// What can be subscribed to.
+    pub tracks: Vec<Track>,
+}
+
+/// Someone in the room.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Participant {
+    /// The participant's id.
+    pub id: String,
+    /// The name to show.
+    pub name: String,
+}
+
+/// A published track.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Track {
+    /// The track's id, unique on the server.
+    pub id: String,
+    /// Who publishes it.
+    pub participant: String,
+    /// Audio or video.
+    pub kind: TrackKind,
+    /// The publisher's name for it, such as `camera`.
+    pub name: String,
+    /// Whether its owner muted it.
+    pub muted: bool,
+    /// Of video: the `stream` of its anchor messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<u32>,
+}
+
+/// What was sent of one track in the last second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrackStats {
+    /// The subscribed track.
+    pub track: String,
+    /// Video in kbit/s.
+    pub video_kbps: f64,
+    /// Anchors in kbit/s.
+    pub anchor_kbps: f64,
+    /// Anchors each second.
+    pub anchors_per_s: f64,
+    /// Anchors dropped since the subscription began, for being late or for want of room.
+    pub anchors_dropped: u64,
+}
+
+/// Something could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Error {
+    /// The reason, for programs.
+    pub code: ErrorCode,
+    /// What happened, for people.
+    pub message: String,
+    /// What to do next, for people.
+    pub hint: String,
+    /// The id of the message that this answers, where it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u32>,
+    /// Whether the server closes the socket after this.
+    pub fatal: bool,
+}
+
+impl From<ProtocolError> for Error {
+    fn from(e: ProtocolError) -> Self {
+        Error {
+            code: e.code,
+            message: e.message,
+            hint: e.code.hint().to_owned(),
+            id: e.id,
+            fatal: e.code.fatal(),
+        }
+    }
+}
+
+impl From<ProtocolError> for ServerMessage {
+    fn from(e: ProtocolError) -> Self {
+        ServerMessage::Error(e.into())
+    }
+}
+
+impl ServerMessage {
+    /// The message as JSON text.
+    pub fn to_json(&self) -> String {
+        // Only maps with foreign key types can fail to serialise, and there are none.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads a server's message, as clients and tests do.
+    pub fn parse(text: &str) -> Result<ServerMessage, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}

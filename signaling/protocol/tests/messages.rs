@@ -1,0 +1,333 @@
+//! The shapes of the messages on the wire, and what becomes of texts that have none of them.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use windlass_protocol::{
+    ClientMessage, ErrorCode, Join, Offer, Participant, ProtocolError, Publish, Report, Request,
+    Rung, ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Welcome, limits,
+};
+
+fn shape(message: &ServerMessage) -> Value {
+    serde_json::from_str(&message.to_json()).unwrap()
+}
+
+fn code(text: &str) -> ErrorCode {
+    Request::parse(text).unwrap_err().code
+}
+
+fn parse(value: &Value) -> Result<Request, ProtocolError> {
+    Request::parse(&value.to_string())
+}
+
+#[test]
+fn client_messages_have_the_documented_shapes() {
+    let cases = [
+        (
+            json!({"type": "join", "version": 1, "room": "tea-room", "name": "Ana"}),
+            None,
+            ClientMessage::Join(Join {
+                version: 1,
+                room: "tea-room".into(),
+                name: "Ana".into(),
+                loopback: false,
+            }),
+        ),
+        (
+            json!({"type": "offer", "id": 3, "sdp": "v=0\r\n",
+                "publish": [{"mid": "0", "kind": "video", "name": "camera"}],
+                "subscribe": [{"mid": "1", "track": "t1"}]}),
+            Some(3),
+            ClientMessage::Offer(Offer {
+                sdp: "v=0\r\n".into(),
+                publish: vec![Publish {
+                    mid: "0".into(),
+                    kind: TrackKind::Video,
+                    name: "camera".into(),
+                }],
+                subscribe: vec![Subscribe { mid: "1".into(), track: "t1".into() }],
+            }),
+        ),
+        (
+            json!({"type": "set_rung", "track": "t1", "max": "h+"}),
+            None,
+            ClientMessage::SetRung(SetRung { track: "t1".into(), max: Rung::HPlus }),
+        ),
+        (
+            json!({"type": "mute", "track": "t1", "muted": true}),
+            None,
+            ClientMessage::Mute { track: "t1".into(), muted: true },
+        ),
+        (
+            json!({"type": "report", "track": "t1", "shown_fps": 30.0, "enhanced_fps": 28.5,
+                "anchors_used": 5, "anchors_late": 1, "anchors_lost": 0,
+                "latency_p50_ms": 120.0, "latency_p95_ms": 180.0, "decode_ms": 2.5,
+                "reconstruct_ms": 4.5}),
+            None,
+            ClientMessage::Report(Report {
+                track: "t1".into(),
+                shown_fps: 30.0,
+                enhanced_fps: 28.5,
+                anchors_used: 5,
+                anchors_late: 1,
+                anchors_lost: 0,
+                latency_p50_ms: 120.0,
+                latency_p95_ms: 180.0,
+                decode_ms: 2.5,
+                reconstruct_ms: 4.5,
+            }),
+        ),
+        (json!({"type": "leave"}), None, ClientMessage::Leave {}),
+        (json!({"type": "ping", "time": 12.5}), None, ClientMessage::Ping { time: 12.5 }),
+    ];
+    for (wire, id, message) in cases {
+        let request = Request { id, message };
+        assert_eq!(parse(&wire).as_ref(), Ok(&request), "{wire}");
+        let written: Value = serde_json::from_str(&request.to_json()).unwrap();
+        assert_eq!(written, wire);
+    }
+}
+
+#[test]
+fn server_messages_have_the_documented_shapes() {
+    let track = Track {
+        id: "t1".into(),
+        participant: "p1".into(),
+        kind: TrackKind::Video,
+        name: "camera".into(),
+        muted: false,
+        stream: Some(9),
+    };
+    let track_json = json!({"id": "t1", "participant": "p1", "kind": "video", "name": "camera",
+        "muted": false, "stream": 9});
+    let cases = [
+        (
+            ServerMessage::Welcome(Welcome {
+                version: 1,
+                participant: "p2".into(),
+                room: "tea".into(),
+                loopback: false,
+                budget_ms: 200,
+                scale: 2,
+                participants: vec![Participant { id: "p1".into(), name: "Ana".into() }],
+                tracks: vec![track.clone()],
+            }),
+            json!({"type": "welcome", "version": 1, "participant": "p2", "room": "tea",
+                "loopback": false, "budget_ms": 200, "scale": 2,
+                "participants": [{"id": "p1", "name": "Ana"}], "tracks": [track_json]}),
+        ),
+        (
+            ServerMessage::Answer { id: 3, sdp: "v=0\r\n".into() },
+            json!({"type": "answer", "id": 3, "sdp": "v=0\r\n"}),
+        ),
+        (
+            ServerMessage::ParticipantJoined { participant: "p1".into(), name: "Ana".into() },
+            json!({"type": "participant_joined", "participant": "p1", "name": "Ana"}),
+        ),
+        (
+            ServerMessage::ParticipantLeft { participant: "p1".into() },
+            json!({"type": "participant_left", "participant": "p1"}),
+        ),
+        (ServerMessage::TrackAdded { track }, json!({"type": "track_added", "track": track_json})),
+        (
+            ServerMessage::TrackRemoved { track: "t1".into() },
+            json!({"type": "track_removed", "track": "t1"}),
+        ),
+        (
+            ServerMessage::TrackMuted { track: "t1".into(), muted: true },
+            json!({"type": "track_muted", "track": "t1", "muted": true}),
+        ),
+        (
+            ServerMessage::Rung {
+                track: "t1".into(),
+                rung: Rung::QPlus,
+                epoch: 4,
+                width: 320,
+                height: 180,
+            },
+            json!({"type": "rung", "track": "t1", "rung": "q+", "epoch": 4, "width": 320,
+                "height": 180}),
+        ),
+        (
+            ServerMessage::Stats {
+                tracks: vec![TrackStats {
+                    track: "t1".into(),
+                    video_kbps: 150.0,
+                    anchor_kbps: 80.5,
+                    anchors_per_s: 5.0,
+                    anchors_dropped: 2,
+                }],
+            },
+            json!({"type": "stats", "tracks": [{"track": "t1", "video_kbps": 150.0,
+                "anchor_kbps": 80.5, "anchors_per_s": 5.0, "anchors_dropped": 2}]}),
+        ),
+        (ServerMessage::Pong { time: 12.5 }, json!({"type": "pong", "time": 12.5})),
+        (
+            ProtocolError::new(ErrorCode::RoomFull, "the room is full").into(),
+            json!({"type": "error", "code": "room_full", "message": "the room is full",
+                "hint": ErrorCode::RoomFull.hint(), "fatal": true}),
+        ),
+    ];
+    for (message, wire) in cases {
+        assert_eq!(shape(&message), wire);
+        assert_eq!(ServerMessage::parse(&wire.to_string()).unwrap(), message);
+    }
+}
+
+#[test]
+fn fields_that_a_newer_client_adds_are_ignored() {
+    let wire = json!({"type": "leave", "why": "tea is ready", "id": 4});
+    let request = parse(&wire).unwrap();
+    assert_eq!((request.id, request.message), (Some(4), ClientMessage::Leave {}));
+}
+
+#[test]
+fn texts_that_are_no_message_are_malformed() {
+    for text in [
+        "",
+        "{",
+        "null",
+        "[]",
+        "3",
+        "\"join\"",
+        "{}",
+        r#"{"type":3}"#,
+        r#"{"type":"ping"}"#,
+        r#"{"type":"ping","time":"noon"}"#,
+        r#"{"type":"ping","time":1,"id":-1}"#,
+        r#"{"type":"ping","time":1,"id":"x"}"#,
+        r#"{"type":"set_rung","track":"t","max":"z"}"#,
+        r#"{"type":"offer","sdp":"v=0"}"#,
+    ] {
+        assert_eq!(code(text), ErrorCode::Malformed, "{text}");
+    }
+    let deep = "[".repeat(100_000);
+    assert_eq!(code(&deep), ErrorCode::Malformed);
+}
+
+#[test]
+fn an_unknown_type_is_told_apart_from_a_malformed_message_and_keeps_its_id() {
+    let error = parse(&json!({"type": "fly", "id": 7})).unwrap_err();
+    assert_eq!((error.code, error.id), (ErrorCode::UnknownType, Some(7)));
+}
+
+#[test]
+fn another_version_is_refused_before_the_other_fields_are_read() {
+    let wire = json!({"type": "join", "version": 2, "lobby": "changed"});
+    assert_eq!(parse(&wire).unwrap_err().code, ErrorCode::UnsupportedVersion);
+    let wire = json!({"type": "join", "room": "a", "name": "b"});
+    assert_eq!(parse(&wire).unwrap_err().code, ErrorCode::Malformed);
+}
+
+#[test]
+fn names_and_rooms_are_held_to_their_limits() {
+    let join = |room: &str, name: &str| {
+        parse(&json!({"type": "join", "version": 1, "room": room, "name": name})).map(|_| ())
+    };
+    let refused = |room: &str, name: &str| join(room, name).unwrap_err().code;
+    assert!(join(&"r".repeat(limits::ROOM_CHARS), &"ä".repeat(limits::NAME_CHARS)).is_ok());
+    assert_eq!(refused(&"r".repeat(limits::ROOM_CHARS + 1), "Ana"), ErrorCode::TooLarge);
+    assert_eq!(refused("r", &"ä".repeat(limits::NAME_CHARS + 1)), ErrorCode::TooLarge);
+    for room in ["", "a b", "a/b", "ä", "<b>"] {
+        assert_eq!(refused(room, "Ana"), ErrorCode::Malformed, "{room}");
+    }
+    for name in ["", "  ", "a\nb", "a\u{202e}b"] {
+        assert_eq!(refused("r", name), ErrorCode::Malformed, "{name:?}");
+    }
+}
+
+#[test]
+fn offers_are_held_to_their_limits() {
+    let offer = |sdp: &str, publish: Value, subscribe: Value| {
+        parse(&json!({"type": "offer", "id": 1, "sdp": sdp, "publish": publish,
+            "subscribe": subscribe}))
+        .unwrap_err()
+    };
+    let long = offer(&"v".repeat(limits::SDP_BYTES + 1), json!([]), json!([]));
+    assert_eq!((long.code, long.id), (ErrorCode::TooLarge, Some(1)));
+    let many: Vec<Value> = (0..=limits::SUBSCRIBED_TRACKS)
+        .map(|i| json!({"mid": i.to_string(), "track": "t"}))
+        .collect();
+    assert_eq!(offer("v=0", json!([]), json!(many)).code, ErrorCode::TooLarge);
+    let twice = offer(
+        "v=0",
+        json!([{"mid": "0", "kind": "audio", "name": "mic"}]),
+        json!([{"mid": "0", "track": "t"}]),
+    );
+    assert_eq!(twice.code, ErrorCode::Malformed);
+    let message = "x".repeat(limits::MESSAGE_BYTES + 1);
+    assert_eq!(code(&message), ErrorCode::TooLarge);
+}
+
+#[test]
+fn every_error_code_has_a_hint_and_a_name_in_snake_case() {
+    for code in ErrorCode::ALL {
+        let name = serde_json::to_value(code).unwrap();
+        let name = name.as_str().unwrap();
+        assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_'));
+        assert!(code.hint().ends_with('.'), "{name}");
+    }
+}
+
+fn token() -> impl Strategy<Value = String> {
+    "[A-Za-z0-9._-]{1,16}"
+}
+
+fn rung() -> impl Strategy<Value = Rung> {
+    prop::sample::select(vec![Rung::Q, Rung::QPlus, Rung::H, Rung::HPlus, Rung::F])
+}
+
+fn message() -> impl Strategy<Value = ClientMessage> {
+    prop_oneof![
+        (token(), "[a-zA-Zäß ]{0,30}[a-z]", any::<bool>()).prop_map(|(room, name, loopback)| {
+            ClientMessage::Join(Join { version: 1, room, name, loopback })
+        }),
+        (any::<String>(), token(), token()).prop_map(|(sdp, a, b)| {
+            ClientMessage::Offer(Offer {
+                sdp,
+                publish: vec![Publish { mid: "p".into(), kind: TrackKind::Audio, name: a }],
+                subscribe: vec![Subscribe { mid: "s".into(), track: b }],
+            })
+        }),
+        (token(), rung()).prop_map(|(track, max)| ClientMessage::SetRung(SetRung { track, max })),
+        (token(), any::<bool>()).prop_map(|(track, muted)| ClientMessage::Mute { track, muted }),
+        (token(), 0.0..240.0f64, any::<u32>()).prop_map(|(track, shown_fps, anchors_used)| {
+            ClientMessage::Report(Report { track, shown_fps, anchors_used, ..Report::default() })
+        }),
+        Just(ClientMessage::Leave {}),
+        (-1e12..1e12f64).prop_map(|time| ClientMessage::Ping { time }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_text_never_panics(text in any::<String>()) {
+        let _ = Request::parse(&text);
+        let _ = ServerMessage::parse(&text);
+    }
+
+    #[test]
+    fn arbitrary_fields_of_known_types_never_panic(
+        kind in prop::sample::select(vec!["join", "offer", "set_rung", "mute", "report", "leave", "ping"]),
+        field in "version|room|name|sdp|publish|subscribe|track|max|muted|time|id",
+        text in any::<String>(),
+        number in any::<f64>(),
+    ) {
+        for value in [json!(text), json!(number), json!([text]), json!({"mid": number})] {
+            let mut message = serde_json::Map::new();
+            message.insert(field.clone(), value);
+            message.insert("type".to_owned(), json!(kind));
+            let _ = parse(&Value::Object(message));
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back(id in any::<u32>(), message in message()) {
+        let request = Request { id: Some(id), message };
+        // Floats of random bits may lose their last digit on the way through text.
+        let read = Request::parse(&request.to_json()).unwrap();
+        prop_assert_eq!(read.to_json(), Request::parse(&read.to_json()).unwrap().to_json());
+        if !matches!(request.message, ClientMessage::Ping { .. } | ClientMessage::Report(_)) {
+            prop_assert_eq!(read, request);
+        }
+    }
+}
