@@ -1,1 +1,23 @@
 //! Selective forwarding of simulcast VP9 and Opus, with taps and anchor channels.
+//!
+//! A participant has one WebRTC connection that carries both what it publishes and what it subscribes to.
+//! [`core`] is sans-I/O: packets, commands and time go in, packets and events come out. [`Sfu::start`] runs it on
+//! a thread of its own with one UDP socket; every other part talks to it through the cloneable [`SfuHandle`].
+//!
+//! Inputs: SDP offers, RTP/RTCP/STUN from one UDP port, anchors from the enhancer ([`SfuHandle::push`]).
+//! Outputs: SDP answers, [`SfuEvent`]s per participant, complete low-layer frames for the enhancer ([`TapSink`]).
+//! Media never waits for any of them: each queue is bounded, and what does not fit is dropped and counted.
+
+mod api;
+mod config;
+pub mod core;
+mod net;
+mod stats;
+
+pub use api::{
+    Answer, JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError, ParticipantId,
+    Publish, SfuClosed, SfuEvent, StartError, Subscribe, TapSink, TrackId, TrackInfo, TrackStats,
+};
+pub use config::{Limits, SfuConfig};
+pub use net::{Sfu, SfuHandle};
+pub use stats::{Counters, SfuStats};

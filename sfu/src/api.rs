@@ -1,0 +1,296 @@
+//! The words that the SFU and its callers share: identities, offers, events, errors.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use windlass_media::{Rung, StreamId, TapInput};
+
+/// A string that is no identity of the kind asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an identity of this kind")]
+pub struct ParseIdError;
+
+macro_rules! identity {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u64);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseIdError;
+
+            fn from_str(s: &str) -> Result<Self, ParseIdError> {
+                let digits = s.strip_prefix($prefix).ok_or(ParseIdError)?;
+                if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+                    return Err(ParseIdError);
+                }
+                digits.parse().map($name).map_err(|_| ParseIdError)
+            }
+        }
+    };
+}
+
+identity!(
+    /// One participant; chosen by the caller, unique for the life of the process. Written `p7`.
+    ParticipantId,
+    "p"
+);
+identity!(
+    /// One published track; chosen by the SFU, unique for the life of the process. Written `t7`.
+    TrackId,
+    "t"
+);
+
+/// What a track carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Opus.
+    Audio,
+    /// VP9, simulcast `q`/`h`/`f` or a single encoding (then taken for `f`).
+    Video,
+}
+
+/// How to join.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JoinOptions {
+    /// The room holds this participant alone, who may subscribe to its own tracks.
+    pub loopback: bool,
+}
+
+/// What a participant finds when it joins, and where it hears what happens then.
+#[derive(Debug)]
+pub struct Joined {
+    /// Who is there already.
+    pub participants: Vec<ParticipantId>,
+    /// What they publish.
+    pub tracks: Vec<TrackInfo>,
+    /// Everything after this moment. Dropping the receiver makes the participant leave.
+    pub events: mpsc::Receiver<SfuEvent>,
+}
+
+/// A published track.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrackInfo {
+    /// Its identity.
+    pub track: TrackId,
+    /// Who publishes it.
+    pub participant: ParticipantId,
+    /// What it carries.
+    pub kind: Kind,
+    /// The publisher's name for it ("camera"), at most [`Publish::NAME_MAX`] bytes.
+    pub name: String,
+    /// Whether the publisher has muted it.
+    pub muted: bool,
+    /// The id that its anchor messages carry; video only.
+    pub stream: Option<StreamId>,
+}
+
+/// An offer of the client: the complete list of what it publishes and subscribes to from now on.
+#[derive(Debug, Clone, Default)]
+pub struct Offer {
+    /// The SDP.
+    pub sdp: String,
+    /// Every m-line that carries a track of the client. A mid that is missing here is no longer published.
+    pub publish: Vec<Publish>,
+    /// Every m-line that shall carry somebody's track. A mid that is missing here is no longer subscribed.
+    pub subscribe: Vec<Subscribe>,
+}
+
+/// One m-line that the client sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publish {
+    /// Its `a=mid`.
+    pub mid: String,
+    /// What it carries.
+    pub kind: Kind,
+    /// The client's name for it.
+    pub name: String,
+}
+
+impl Publish {
+    /// The longest name in bytes; a longer one is refused.
+    pub const NAME_MAX: usize = 128;
+}
+
+/// One m-line that the client receives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscribe {
+    /// Its `a=mid`.
+    pub mid: String,
+    /// The track that it shall carry.
+    pub track: TrackId,
+}
+
+/// The answer to an offer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The SDP, candidates included (there is no trickling).
+    pub sdp: String,
+}
+
+/// Why nobody was let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum JoinError {
+    /// The room has as many participants as the limits allow, or is somebody's loopback room.
+    #[error("the room is full")]
+    RoomFull,
+    /// The server has as many rooms or participants as the limits allow.
+    #[error("the server is full")]
+    ServerFull,
+    /// The identity is in use.
+    #[error("the participant has joined already")]
+    AlreadyJoined,
+    /// The SFU has stopped.
+    #[error("the server is shutting down")]
+    Closed,
+}
+
+/// Why an offer was refused. The connection stays as it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OfferError {
+    /// Nobody of that identity has joined.
+    #[error("the participant has not joined")]
+    NotJoined,
+    /// The SDP is malformed or cannot be answered.
+    #[error("the session description cannot be used: {0}")]
+    BadSdp(String),
+    /// An m-line that is to carry a track has no codec in common: VP9 profile 0 or Opus.
+    #[error("no common codec on m-line {mid}")]
+    NoCodec {
+        /// The m-line.
+        mid: String,
+    },
+    /// A track of the subscribe list does not exist, or may not be subscribed to by this participant.
+    #[error("unknown track {track}")]
+    UnknownTrack {
+        /// The track.
+        track: TrackId,
+    },
+    /// A mid of one of the lists is not in the SDP, is listed twice, or has another kind or direction there.
+    #[error("m-line {mid} does not fit its list entry")]
+    BadMid {
+        /// The m-line.
+        mid: String,
+    },
+    /// More tracks, m-lines or bytes than the limits allow.
+    #[error("the offer is over the limits")]
+    TooLarge,
+    /// The SFU has stopped.
+    #[error("the server is shutting down")]
+    Closed,
+}
+
+/// The SFU has stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the SFU has stopped")]
+pub struct SfuClosed;
+
+/// Why the SFU did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The UDP socket could not be had.
+    #[error("cannot use UDP {addr}: {source}")]
+    Socket {
+        /// The address asked for.
+        addr: std::net::SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The thread could not be started.
+    #[error("cannot start the SFU's thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// What a participant is told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SfuEvent {
+    /// Somebody joined the room.
+    ParticipantJoined {
+        /// Who.
+        participant: ParticipantId,
+    },
+    /// Somebody left the room; its tracks were removed before.
+    ParticipantLeft {
+        /// Who.
+        participant: ParticipantId,
+    },
+    /// A track can be subscribed to. Not sent for one's own tracks, except in a loopback room.
+    TrackAdded(TrackInfo),
+    /// A track is gone; the m-lines that carried it are silent.
+    TrackRemoved {
+        /// Which.
+        track: TrackId,
+    },
+    /// A publisher muted or unmuted a track.
+    TrackMuted {
+        /// Which.
+        track: TrackId,
+        /// Its new state.
+        muted: bool,
+    },
+    /// The participant's own subscription now receives this rung.
+    RungChanged {
+        /// Which track.
+        track: TrackId,
+        /// What it gets.
+        rung: Rung,
+        /// The epoch in this subscriber's anchor messages.
+        epoch: u16,
+        /// Width of the layer in pixels.
+        width: u16,
+        /// Height of the layer in pixels.
+        height: u16,
+    },
+    /// Once a second: what the participant's subscriptions received.
+    TrackStats(Vec<TrackStats>),
+    /// The connection is gone and the participant has been removed. The last event.
+    Disconnected,
+}
+
+/// What one subscription received in the last second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrackStats {
+    /// Which track.
+    pub track: TrackId,
+    /// RTP payload of the video (or audio), in kbit/s.
+    pub video_kbps: f64,
+    /// Anchor messages, in kbit/s.
+    pub anchor_kbps: f64,
+    /// Anchors sent, per second.
+    pub anchors_per_s: f64,
+    /// Anchors sent since the subscription began.
+    pub anchors_sent: u64,
+    /// Anchors dropped since the subscription began: late, over the bandwidth, or without a place in this timeline.
+    pub anchors_dropped: u64,
+}
+
+/// Takes what the taps produce, in decoding order. Must not block; `false` means full: the SFU counts the loss,
+/// and the stream continues with a [`TapInput::Gap`] and a key frame once there is room.
+pub type TapSink = Box<dyn FnMut(TapInput) -> bool + Send>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_read_back_as_it_was_written() {
+        assert_eq!(TrackId(7).to_string().parse(), Ok(TrackId(7)));
+        assert_eq!(ParticipantId(u64::MAX).to_string().parse(), Ok(ParticipantId(u64::MAX)));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for s in ["", "t", "p1", "t+1", "t-1", "t 1", "t99999999999999999999", "é"] {
+            assert_eq!(s.parse::<TrackId>(), Err(ParseIdError), "{s}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What an operator can set.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+/// The SFU's settings.
+#[derive(Debug, Clone)]
+pub struct SfuConfig {
+    /// The UDP socket for all peers. Default `0.0.0.0:7881`; port 0 takes a free one.
+    pub udp: SocketAddr,
+    /// The addresses that clients are told to send to (ICE host candidates). Empty: the bound address, with the
+    /// loopback address in place of an unspecified one. Port 0 stands for the bound port.
+    pub advertise: Vec<SocketAddr>,
+    /// From a frame's arrival at the SFU to its anchor's last use; anchors older than this are dropped.
+    pub budget: Duration,
+    /// How much anybody may ask for.
+    pub limits: Limits,
+    /// Whether the bandwidth estimate limits what a subscriber gets. Off, it gets the best that it asks for and
+    /// the publisher sends: for tests and for networks known to be wide.
+    pub congestion_control: bool,
+    /// What a subscriber is assumed to be able to receive before there is an estimate, in bits per second.
+    pub initial_estimate_bps: u64,
+    /// How long a participant may be without a connection (before the first one, or after losing it).
+    pub idle: Duration,
+}
+
+impl Default for SfuConfig {
+    fn default() -> Self {
+        SfuConfig {
+            udp: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7881),
+            advertise: Vec::new(),
+            budget: Duration::from_millis(200),
+            limits: Limits::default(),
+            congestion_control: true,
+            initial_estimate_bps: 1_000_000,
+            idle: Duration::from_secs(30),
+        }
+    }
+}
+
+impl SfuConfig {
+    /// The candidates' addresses, given the address that the socket got.
+    pub fn candidates(&self, bound: SocketAddr) -> Vec<SocketAddr> {
+        let own = match bound.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            ip => ip,
+        };
+        if self.advertise.is_empty() {
+            return vec![SocketAddr::new(own, bound.port())];
+        }
+        let port = |p: u16| if p == 0 { bound.port() } else { p };
+        self.advertise.iter().map(|a| SocketAddr::new(a.ip(), port(a.port()))).collect()
+    }
+}
+
+/// Bounds on what anybody may ask for. Each refusal is a typed error.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Rooms at a time.
+    pub rooms: usize,
+    /// Participants at a time, in all rooms.
+    pub participants: usize,
+    /// Participants in one room.
+    pub participants_per_room: usize,
+    /// Tracks that one participant may publish.
+    pub published_tracks: usize,
+    /// Tracks that one participant may subscribe to.
+    pub subscribed_tracks: usize,
+    /// Bytes of an SDP offer.
+    pub sdp_bytes: usize,
+    /// Events that wait for a slow participant; one more, and the participant is removed.
+    pub events: usize,
+    /// Bytes of one VP9 frame in a tap; a larger one is a gap.
+    pub tap_frame_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            rooms: 200,
+            participants: 1000,
+            participants_per_room: 32,
+            published_tracks: 8,
+            subscribed_tracks: 64,
+            sdp_bytes: 256 * 1024,
+            events: 256,
+            tap_frame_bytes: 1024 * 1024,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unspecified_address_is_advertised_as_loopback() {
+        let bound = "0.0.0.0:5000".parse().expect("address");
+        let own: Vec<SocketAddr> = vec!["127.0.0.1:5000".parse().expect("address")];
+        assert_eq!(SfuConfig::default().candidates(bound), own);
+    }
+
+    #[test]
+    fn port_zero_of_an_advertised_address_is_the_bound_port() {
+        let config = SfuConfig {
+            advertise: vec!["192.0.2.1:0".parse().expect("address")],
+            ..SfuConfig::default()
+        };
+        let told: Vec<SocketAddr> = vec!["192.0.2.1:5000".parse().expect("address")];
+        assert_eq!(config.candidates("0.0.0.0:5000".parse().expect("address")), told);
+    }
+}

@@ -1,0 +1,237 @@
+//! The VP9 RTP payload descriptor (RFC 9628) and the first fields of a key frame.
+//!
+//! Reads what forwarding needs, and rewrites picture id and TL0PICIDX in place. Foreign bytes: whatever is cut
+//! short or impossible is an error, never a panic.
+
+/// The descriptor cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("malformed VP9 payload descriptor")]
+pub struct Malformed;
+
+/// Where a picture id stands and how wide it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PictureId {
+    /// Its value.
+    pub value: u16,
+    /// 15 bits rather than 7.
+    pub wide: bool,
+    offset: usize,
+}
+
+impl PictureId {
+    /// The bits that count.
+    pub fn mask(&self) -> u16 {
+        if self.wide { 0x7fff } else { 0x7f }
+    }
+}
+
+/// What a descriptor says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Descriptor {
+    /// The picture id, if there is one.
+    pub picture_id: Option<PictureId>,
+    /// The index of the base temporal layer's pictures, and where it stands; only in non-flexible mode.
+    pub tl0: Option<(u8, usize)>,
+    /// Whether the picture is predicted from others.
+    pub inter: bool,
+    /// First packet of a frame.
+    pub begin: bool,
+    /// Last packet of a frame.
+    pub end: bool,
+    /// Spatial layer.
+    pub spatial: u8,
+    /// Length of the descriptor in bytes; the VP9 data follows.
+    pub len: usize,
+}
+
+impl Descriptor {
+    /// Whether a key frame of the base spatial layer begins here.
+    pub fn starts_key(&self) -> bool {
+        self.begin && !self.inter && self.spatial == 0
+    }
+
+    /// Reads the descriptor at the start of an RTP payload.
+    pub fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
+        let mut reader = Reader { data: payload, at: 0 };
+        let flags = reader.u8()?;
+        let (inter, flexible) = (flags & 0x40 != 0, flags & 0x10 != 0);
+        let mut picture_id = None;
+        if flags & 0x80 != 0 {
+            let offset = reader.at;
+            let first = reader.u8()?;
+            let wide = first & 0x80 != 0;
+            let high = u16::from(first & 0x7f);
+            let value = if wide { high << 8 | u16::from(reader.u8()?) } else { high };
+            picture_id = Some(PictureId { value, wide, offset });
+        }
+        let (mut spatial, mut tl0) = (0, None);
+        if flags & 0x20 != 0 {
+            spatial = reader.u8()? >> 1 & 7;
+            if !flexible {
+                tl0 = Some((reader.u8()?, reader.at - 1));
+            }
+        }
+        if flexible && inter {
+            // Up to three references, each with a bit that says whether another follows.
+            let mut more = true;
+            for _ in 0..3 {
+                if more {
+                    more = reader.u8()? & 1 != 0;
+                }
+            }
+            if more {
+                return Err(Malformed);
+            }
+        }
+        if flags & 0x02 != 0 {
+            skip_scalability_structure(&mut reader)?;
+        }
+        if reader.at >= payload.len() {
+            return Err(Malformed);
+        }
+        let (begin, end) = (flags & 0x08 != 0, flags & 0x04 != 0);
+        Ok(Descriptor { picture_id, tl0, inter, begin, end, spatial, len: reader.at })
+    }
+
+    /// Writes the picture id and TL0PICIDX into the payload that the descriptor was read from.
+    pub fn rewrite(&self, payload: &mut [u8], picture_id: u16, tl0: u8) {
+        if let Some(id) = self.picture_id {
+            let value = picture_id & id.mask();
+            let [high, low] = value.to_be_bytes();
+            if id.wide {
+                if let Some(bytes) = payload.get_mut(id.offset..id.offset + 2) {
+                    bytes.copy_from_slice(&[high | 0x80, low]);
+                }
+            } else if let Some(byte) = payload.get_mut(id.offset) {
+                *byte = low;
+            }
+        }
+        if let Some((_, offset)) = self.tl0
+            && let Some(byte) = payload.get_mut(offset)
+        {
+            *byte = tl0;
+        }
+    }
+}
+
+fn skip_scalability_structure(reader: &mut Reader<'_>) -> Result<(), Malformed> {
+    let head = reader.u8()?;
+    let layers = usize::from(head >> 5) + 1;
+    if head & 0x10 != 0 {
+        reader.skip(4 * layers)?;
+    }
+    if head & 0x08 != 0 {
+        for _ in 0..reader.u8()? {
+            let references = usize::from(reader.u8()? >> 2 & 3);
+            reader.skip(references)?;
+        }
+    }
+    Ok(())
+}
+
+struct Reader<'a> {
+    data: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn u8(&mut self) -> Result<u8, Malformed> {
+        let byte = *self.data.get(self.at).ok_or(Malformed)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn skip(&mut self, n: usize) -> Result<(), Malformed> {
+        self.at += n;
+        if self.at > self.data.len() { Err(Malformed) } else { Ok(()) }
+    }
+}
+
+/// Width and height of a key frame, from the first bytes of its uncompressed header; profile 0 only.
+pub fn key_frame_size(frame: &[u8]) -> Option<(u16, u16)> {
+    let mut bits = Bits { data: frame, at: 0 };
+    let (marker, profile) = (bits.take(2)?, bits.take(2)?);
+    let (shows_existing, inter) = (bits.take(1)?, bits.take(1)?);
+    if marker != 2 || profile != 0 || shows_existing != 0 || inter != 0 {
+        return None;
+    }
+    bits.take(2)?; // show_frame, error_resilient_mode
+    if bits.take(24)? != 0x0049_8342 {
+        return None;
+    }
+    let colour_space = bits.take(3)?;
+    if colour_space == 7 {
+        return None; // RGB, not in profile 0
+    }
+    bits.take(1)?; // color_range
+    let (width, height) = (bits.take(16)?, bits.take(16)?);
+    Some((u16::try_from(width + 1).ok()?, u16::try_from(height + 1).ok()?))
+}
+
+struct Bits<'a> {
+    data: &'a [u8],
+    at: usize,
+}
+
+impl Bits<'_> {
+    fn take(&mut self, n: usize) -> Option<u32> {
+        let mut value = 0;
+        for _ in 0..n {
+            let byte = *self.data.get(self.at / 8)?;
+            value = value << 1 | u32::from(byte >> (7 - self.at % 8) & 1);
+            self.at += 1;
+        }
+        Some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_key_frame_as_chromium_sends_it_is_read() {
+        // I, L, B, E, V; 15-bit id; layer indices; TL0PICIDX; structure: one layer with its size, one picture in the group.
+        let payload = [0xae, 0x81, 0x02, 0x00, 0x07, 0x18, 0x01, 0x40, 0x00, 0xb4, 0x01, 0x00, 0x82];
+        let d = Descriptor::parse(&payload).expect("descriptor");
+        assert_eq!((d.picture_id.expect("id").value, d.tl0), (0x102, Some((7, 4))));
+        assert!(d.starts_key() && d.end);
+        assert_eq!(d.len, 12);
+    }
+
+    #[test]
+    fn a_seven_bit_picture_id_stays_seven_bits() {
+        let mut payload = [0xc8, 0x7f, 0x00];
+        let d = Descriptor::parse(&payload).expect("descriptor");
+        d.rewrite(&mut payload, 0x80, 0);
+        assert_eq!(payload, [0xc8, 0x00, 0x00]);
+    }
+
+    #[test]
+    fn the_size_of_a_key_frame_is_read() {
+        // marker 2, profile 0, key, shown; sync code; colour space 1; 320x180.
+        let frame = [0x82, 0x49, 0x83, 0x42, 0x20, 0x13, 0xf0, 0x0b, 0x30];
+        assert_eq!(key_frame_size(&frame), Some((320, 180)));
+        assert_eq!(key_frame_size(&frame[..8]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(data: Vec<u8>, id: u16, tl0: u8) {
+            let _ = key_frame_size(&data);
+            if let Ok(d) = Descriptor::parse(&data) {
+                prop_assert!(d.len < data.len());
+                let mut rewritten = data.clone();
+                d.rewrite(&mut rewritten, id, tl0);
+                let again = Descriptor::parse(&rewritten).expect("still a descriptor");
+                prop_assert_eq!(again.len, d.len);
+                prop_assert_eq!(again.picture_id.map(|p| p.value), d.picture_id.map(|p| id & p.mask()));
+                prop_assert_eq!(again.tl0.map(|t| t.0), d.tl0.map(|_| tl0));
+                prop_assert_eq!((again.begin, again.end, again.inter), (d.begin, d.end, d.inter));
+                prop_assert_eq!(&rewritten[d.len..], &data[d.len..]);
+            }
+        }
+    }
+}

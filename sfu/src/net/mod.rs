@@ -1,0 +1,167 @@
+//! The thin shell: one thread, one UDP socket, and the handle that everybody else talks through.
+//!
+//! Two bounded queues lead in: commands (callers wait for room) and anchors (dropped and counted when full).
+
+mod run;
+mod socket;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use tokio::sync::{mpsc, oneshot};
+use windlass_media::{EnhancerOutput, Rung};
+
+use crate::api::{
+    Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId, SfuClosed,
+    StartError, TapSink, TrackId,
+};
+use crate::config::SfuConfig;
+use crate::stats::SfuStats;
+
+/// Commands that wait for the SFU's thread.
+const COMMANDS: usize = 256;
+/// Anchors that wait for the SFU's thread.
+const ANCHORS: usize = 64;
+
+/// A request to the SFU's thread.
+enum Command {
+    Join(String, ParticipantId, JoinOptions, oneshot::Sender<Result<Joined, JoinError>>),
+    Offer(ParticipantId, Offer, oneshot::Sender<Result<Answer, OfferError>>),
+    SetMaxRung(ParticipantId, TrackId, Rung),
+    SetMuted(ParticipantId, TrackId, bool),
+    Leave(ParticipantId),
+    Stats(oneshot::Sender<SfuStats>),
+    Stop,
+}
+
+/// The running SFU. Dropping it stops it.
+#[derive(Debug)]
+pub struct Sfu {
+    handle: SfuHandle,
+    local: SocketAddr,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sfu {
+    /// Binds the socket and starts the thread. `tap` takes the frames of tapped layers; it is called on the SFU's
+    /// thread and must not block.
+    pub fn start(config: SfuConfig, tap: TapSink) -> Result<Sfu, StartError> {
+        let addr = config.udp;
+        let socket =
+            socket::Socket::bind(addr).map_err(|source| StartError::Socket { addr, source })?;
+        let local = socket.local_addr();
+        let (commands, command_queue) = mpsc::channel(COMMANDS);
+        let (anchors, anchor_queue) = mpsc::channel(ANCHORS);
+        let overflows = Arc::new(AtomicU64::new(0));
+        let handle = SfuHandle { commands, anchors, overflows: overflows.clone() };
+        let thread = std::thread::Builder::new()
+            .name("sfu".into())
+            .spawn(move || run::run(&config, socket, tap, command_queue, anchor_queue, &overflows))
+            .map_err(StartError::Thread)?;
+        Ok(Sfu { handle, local, thread: Some(thread) })
+    }
+
+    /// A handle for other parts; it may outlive the SFU and then answers "closed".
+    pub fn handle(&self) -> SfuHandle {
+        self.handle.clone()
+    }
+
+    /// The address that the socket got.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+}
+
+impl Drop for Sfu {
+    fn drop(&mut self) {
+        // A full queue is being emptied by the thread; try again rather than wait without a runtime.
+        while let Err(mpsc::error::TrySendError::Full(_)) =
+            self.handle.commands.try_send(Command::Stop)
+        {
+            std::thread::yield_now();
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Talks to the SFU from anywhere.
+#[derive(Debug, Clone)]
+pub struct SfuHandle {
+    commands: mpsc::Sender<Command>,
+    anchors: mpsc::Sender<EnhancerOutput>,
+    overflows: Arc<AtomicU64>,
+}
+
+impl SfuHandle {
+    /// Lets a participant into a room, which begins with its first participant.
+    pub async fn join(
+        &self,
+        room: &str,
+        id: ParticipantId,
+        options: JoinOptions,
+    ) -> Result<Joined, JoinError> {
+        let (answer, answered) = oneshot::channel();
+        let command = Command::Join(room.to_owned(), id, options, answer);
+        self.commands.send(command).await.map_err(|_| JoinError::Closed)?;
+        answered.await.unwrap_or(Err(JoinError::Closed))
+    }
+
+    /// Answers an offer: the complete list of what the participant publishes and subscribes to from now on.
+    pub async fn offer(&self, id: ParticipantId, offer: Offer) -> Result<Answer, OfferError> {
+        let (answer, answered) = oneshot::channel();
+        self.commands
+            .send(Command::Offer(id, offer, answer))
+            .await
+            .map_err(|_| OfferError::Closed)?;
+        answered.await.unwrap_or(Err(OfferError::Closed))
+    }
+
+    /// Sets the best rung that the participant wants of a track. The default is [`Rung::F`].
+    pub async fn set_max_rung(
+        &self,
+        id: ParticipantId,
+        track: TrackId,
+        max: Rung,
+    ) -> Result<(), SfuClosed> {
+        self.commands.send(Command::SetMaxRung(id, track, max)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Tells the room that the participant muted or unmuted its own track; nothing of a muted track is forwarded.
+    pub async fn set_muted(
+        &self,
+        id: ParticipantId,
+        track: TrackId,
+        muted: bool,
+    ) -> Result<(), SfuClosed> {
+        self.commands.send(Command::SetMuted(id, track, muted)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Removes the participant and its tracks.
+    pub async fn leave(&self, id: ParticipantId) -> Result<(), SfuClosed> {
+        self.commands.send(Command::Leave(id)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Takes what the enhancer made. Never waits; `false` when the queue is full (dropped and counted) or the SFU
+    /// has stopped.
+    pub fn push(&self, output: EnhancerOutput) -> bool {
+        match self.anchors.try_send(output) {
+            Ok(()) => true,
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                self.overflows.fetch_add(1, Ordering::Relaxed);
+                false
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => false,
+        }
+    }
+
+    /// A snapshot of what there is and what has been counted.
+    pub async fn stats(&self) -> Result<SfuStats, SfuClosed> {
+        let (answer, answered) = oneshot::channel();
+        self.commands.send(Command::Stats(answer)).await.map_err(|_| SfuClosed)?;
+        answered.await.map_err(|_| SfuClosed)
+    }
+}

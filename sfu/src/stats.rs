@@ -1,0 +1,98 @@
+//! Counters of everything that is sent, dropped or refused.
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Totals since the start.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counters {
+            /// Every counter with its name, for `/metrics`.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+                [$((stringify!($name), self.$name),)*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// Datagrams received.
+    datagrams_in,
+    /// Datagrams sent.
+    datagrams_out,
+    /// Datagrams that the socket did not take.
+    datagrams_out_failed,
+    /// Datagrams that are neither STUN, DTLS, RTP nor RTCP.
+    datagrams_malformed,
+    /// Datagrams of nobody's connection.
+    datagrams_unknown,
+    /// Datagrams that came without a kernel arrival time.
+    arrival_times_missing,
+    /// Connections that ended with a protocol error.
+    peers_failed,
+    /// Participants removed because their connection was lost or never came.
+    peers_timed_out,
+    /// Participants removed because they did not take their events.
+    peers_slow,
+    /// Offers refused.
+    offers_refused,
+    /// Joins refused.
+    joins_refused,
+    /// RTP packets received from publishers.
+    rtp_in,
+    /// RTP packets handed on to subscribers.
+    rtp_out,
+    /// RTP packets of an unknown m-line, layer or codec.
+    rtp_unknown,
+    /// Video packets whose VP9 payload descriptor is malformed.
+    vp9_malformed,
+    /// Video packets of the current layer from before the switch to it.
+    rtp_before_switch,
+    /// Layer switches done.
+    layer_switches,
+    /// Key frame requests received from subscribers.
+    keyframe_requests_in,
+    /// Key frame requests sent to publishers.
+    keyframe_requests_out,
+    /// Frames handed to the enhancer.
+    tap_frames,
+    /// Gaps in taps.
+    tap_gaps,
+    /// Frames that the enhancer's queue did not take.
+    tap_overflows,
+    /// Anchors received from the enhancer.
+    anchors_in,
+    /// Anchors that the SFU's queue did not take.
+    anchors_in_overflows,
+    /// Anchors sent, counted once for each subscriber.
+    anchors_out,
+    /// Anchors dropped because they were older than the budget.
+    anchors_dropped_late,
+    /// Anchors dropped because the bandwidth or the channel had no room.
+    anchors_dropped_full,
+    /// Anchors dropped because their frame has no place in the subscriber's timeline.
+    anchors_dropped_unmapped,
+    /// Anchors dropped because their payload or size is outside the message format.
+    anchors_dropped_malformed,
+}
+
+/// A snapshot of the SFU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SfuStats {
+    /// Rooms now.
+    pub rooms: usize,
+    /// Participants now.
+    pub participants: usize,
+    /// Connections that are up now.
+    pub connected: usize,
+    /// Published tracks now.
+    pub tracks: usize,
+    /// Subscriptions now.
+    pub subscriptions: usize,
+    /// Taps that run now.
+    pub taps: usize,
+    /// Totals.
+    pub counters: Counters,
+}
