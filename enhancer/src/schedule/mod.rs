@@ -1,0 +1,381 @@
+//! Which frames become anchors: zero-inference selection under a compute cap.
+//!
+//! Source: seed 000 §5.1 (selection), §5.2 (global selector) and Appendix A (Algorithm 1), with the
+//! latency-sensitive interval of 66 ms.
+//!
+//! Pure: no clocks, threads or randomness. Every time is a [`Duration`] since one origin that the
+//! caller keeps to; the same calls give the same choice, in whatever order streams were pushed.
+//!
+//! In: one [`Candidate`] per decoded frame, what inference really cost ([`Scheduler::finished`]),
+//! and a [`Scheduler::tick`] per interval. Out: [`Chosen`] frames, in the order to run them.
+//! Every candidate of an interval is decided at its tick and then forgotten.
+//!
+//! ```
+//! use std::time::Duration;
+//! use windlass_enhancer::schedule::{Candidate, Scheduler, SchedulerConfig, Tier};
+//! use windlass_media::StreamId;
+//!
+//! let mut scheduler = Scheduler::new(SchedulerConfig::default());
+//! scheduler.push(Candidate {
+//!     id: 7,
+//!     stream: StreamId(1),
+//!     tier: Tier::Key,
+//!     bytes: 9_000,
+//!     width: 320,
+//!     height: 180,
+//!     arrival: Duration::from_millis(10),
+//! });
+//! let mut chosen = Vec::new();
+//! scheduler.tick(Duration::from_millis(66), &mut chosen);
+//! assert_eq!(chosen[0].id, 7);
+//! ```
+
+mod cost;
+mod gain;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use windlass_media::StreamId;
+
+pub use cost::CostModel;
+pub use gain::GainEstimator;
+
+/// How strongly other frames depend on a frame; the first tier is served first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Tier {
+    /// A key frame: everything after it depends on it.
+    Key,
+    /// Refreshes the golden or the alternative reference (Chromium's real-time VP9 has no
+    /// invisible alternative references; golden refreshes take their place).
+    Golden,
+    /// Any other frame.
+    Normal,
+}
+
+/// A decoded frame that may become an anchor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// The caller's name for it, given back in [`Chosen`].
+    pub id: u64,
+    /// Whose frame it is.
+    pub stream: StreamId,
+    /// How strongly other frames depend on it.
+    pub tier: Tier,
+    /// Encoded size in bytes: stands for its residual.
+    pub bytes: u32,
+    /// Width of the LR picture in pixels.
+    pub width: u32,
+    /// Height of the LR picture in pixels.
+    pub height: u32,
+    /// When it reached the SFU.
+    pub arrival: Duration,
+}
+
+/// A frame to make an anchor of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chosen {
+    /// The candidate's id.
+    pub id: u64,
+    /// Whose frame it is.
+    pub stream: StreamId,
+    /// Width of the LR picture in pixels.
+    pub width: u32,
+    /// Height of the LR picture in pixels.
+    pub height: u32,
+    /// What the cost model expects it to cost; hand it back to [`Scheduler::finished`].
+    pub cost: Duration,
+}
+
+/// What the operator allows, and how the selection looks ahead.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SchedulerConfig {
+    /// T_intv: time between two ticks. Shorter is sooner, longer chooses better.
+    pub interval: Duration,
+    /// How many inferences run side by side.
+    pub devices: u32,
+    /// Share of the devices' time that inference may take, 0 to 1.
+    pub compute_cap: f64,
+    /// Most anchors per frame of a stream, 0 to 1: anchors cost bytes on every subscriber's link.
+    pub anchor_fraction: f64,
+    /// From a frame's arrival to its anchor coded; what cannot meet it is a lost cause.
+    pub deadline: Duration,
+    /// How many frames after the interval an anchor is expected to last when no key frame is in
+    /// sight (a call has no periodic ones).
+    pub horizon: u32,
+    /// Most candidates kept for a stream between two ticks; beyond it the oldest goes.
+    pub frames_per_stream: usize,
+    /// Expected inference and coding time per LR pixel before anything was measured.
+    pub cost_per_pixel: Duration,
+    /// A stream without frames for so long is forgotten.
+    pub forget_after: Duration,
+}
+
+impl Default for SchedulerConfig {
+    fn default() -> Self {
+        SchedulerConfig {
+            interval: Duration::from_millis(66),
+            devices: 1,
+            compute_cap: 1.0,
+            anchor_fraction: 0.2,
+            deadline: Duration::from_millis(140),
+            horizon: 30,
+            frames_per_stream: 16,
+            cost_per_pixel: Duration::from_nanos(300),
+            forget_after: Duration::from_secs(10),
+        }
+    }
+}
+
+impl SchedulerConfig {
+    /// Inference time that one interval offers, in seconds.
+    fn capacity_s(&self, elapsed: Duration) -> f64 {
+        let cap = if self.compute_cap.is_finite() { self.compute_cap.clamp(0.0, 1.0) } else { 0.0 };
+        elapsed.as_secs_f64() * f64::from(self.devices) * cap
+    }
+}
+
+/// What became of all candidates so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SchedulerCounters {
+    /// Candidates pushed.
+    pub considered: u64,
+    /// Candidates chosen.
+    pub chosen: u64,
+    /// Passed over: the stream had its share of anchors.
+    pub over_fraction: u64,
+    /// Passed over: the interval's compute was spent.
+    pub over_capacity: u64,
+    /// Dropped: could not have met the deadline even if started at once.
+    pub lost_causes: u64,
+    /// Dropped before the tick: more candidates than a stream may keep.
+    pub overflowed: u64,
+}
+
+/// One stream between ticks.
+#[derive(Debug)]
+struct Stream {
+    /// The interval's frames in decoding order.
+    frames: Vec<Candidate>,
+    /// Residual accumulated since the last key frame or anchor before them, in bytes.
+    carried: u64,
+    /// Anchors that the fraction still allows: at most one is saved, at most one borrowed.
+    allowance: f64,
+    /// When it last got an anchor: the longest without goes first among equals.
+    last_chosen: Duration,
+    last_seen: Duration,
+}
+
+impl Stream {
+    fn new() -> Self {
+        Stream {
+            frames: Vec::new(),
+            carried: 0,
+            allowance: 1.0,
+            last_chosen: Duration::ZERO,
+            last_seen: Duration::ZERO,
+        }
+    }
+}
+
+/// One candidate among those of all streams.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    candidate: Candidate,
+    gain: u64,
+    last_chosen: Duration,
+    position: usize,
+}
+
+/// The global anchor selector.
+#[derive(Debug)]
+pub struct Scheduler {
+    config: SchedulerConfig,
+    costs: CostModel,
+    gains: GainEstimator,
+    streams: BTreeMap<StreamId, Stream>,
+    /// Inference seconds that may still be spent; below zero after an overrun.
+    credit_s: f64,
+    /// Expected seconds of chosen work that has not finished.
+    outstanding_s: f64,
+    last_tick: Option<Duration>,
+    merged: Vec<Entry>,
+    counters: SchedulerCounters,
+}
+
+impl Scheduler {
+    /// A selector that has seen nothing.
+    pub fn new(config: SchedulerConfig) -> Self {
+        Scheduler {
+            costs: CostModel::new(config.cost_per_pixel),
+            config,
+            gains: GainEstimator::default(),
+            streams: BTreeMap::new(),
+            credit_s: 0.0,
+            outstanding_s: 0.0,
+            last_tick: None,
+            merged: Vec::new(),
+            counters: SchedulerCounters::default(),
+        }
+    }
+
+    /// Takes the next decoded frame of a stream, in decoding order.
+    pub fn push(&mut self, candidate: Candidate) {
+        self.counters.considered += 1;
+        let stream = self.streams.entry(candidate.stream).or_insert_with(Stream::new);
+        stream.last_seen = stream.last_seen.max(candidate.arrival);
+        if stream.frames.len() >= self.config.frames_per_stream.max(1) {
+            let oldest = stream.frames.remove(0);
+            stream.carried = accumulate(stream.carried, &oldest);
+            self.counters.overflowed += 1;
+        }
+        stream.frames.push(candidate);
+    }
+
+    /// Forgets a stream and its candidates.
+    pub fn forget(&mut self, stream: StreamId) {
+        self.streams.remove(&stream);
+    }
+
+    /// Says what a chosen frame really cost; `took` is `None` when it was dropped before running.
+    /// The difference goes back to, or comes out of, the compute that may be spent.
+    pub fn finished(&mut self, chosen: &Chosen, took: Option<Duration>) {
+        let expected = chosen.cost.as_secs_f64();
+        self.outstanding_s = (self.outstanding_s - expected).max(0.0);
+        self.credit_s += expected - took.unwrap_or_default().as_secs_f64();
+        if let Some(took) = took {
+            self.costs.observe(chosen.width, chosen.height, took);
+        }
+    }
+
+    /// Decides every waiting candidate; appends the chosen ones to `out` in running order.
+    pub fn tick(&mut self, now: Duration, out: &mut Vec<Chosen>) {
+        self.merge(now);
+        let costliest = self
+            .merged
+            .iter()
+            .map(|e| self.costs.predict(e.candidate.width, e.candidate.height).as_secs_f64())
+            .fold(0.0, f64::max);
+        self.earn(now, costliest);
+        self.fill(now, out);
+        self.close(now);
+    }
+
+    /// What became of all candidates so far.
+    pub fn counters(&self) -> SchedulerCounters {
+        self.counters
+    }
+
+    /// The measured cost of inference by picture size.
+    pub fn costs(&self) -> &CostModel {
+        &self.costs
+    }
+
+    /// How many streams it remembers.
+    pub fn stream_count(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Estimates gains stream by stream and sorts all candidates by tier, then gain.
+    fn merge(&mut self, now: Duration) {
+        self.merged.clear();
+        for stream in self.streams.values_mut() {
+            let earned = stream.frames.len() as f64 * self.config.anchor_fraction.clamp(0.0, 1.0);
+            stream.allowance = stream.allowance.min(1.0) + earned;
+            let gains = self.gains.estimate(&stream.frames, stream.carried, self.config.horizon);
+            self.merged.extend(stream.frames.iter().zip(gains).enumerate().map(
+                |(position, (candidate, gain))| Entry {
+                    candidate: *candidate,
+                    gain: *gain,
+                    last_chosen: stream.last_chosen.min(now),
+                    position,
+                },
+            ));
+        }
+        self.merged.sort_unstable_by_key(|e| {
+            let c = &e.candidate;
+            (c.tier, std::cmp::Reverse(e.gain), e.last_chosen, c.stream, e.position)
+        });
+    }
+
+    /// Adds the compute of the time since the last tick. What is saved up is bounded by one
+    /// interval and the costliest candidate, so that a picture that needs more than one interval
+    /// is served in the end, and idle time is not spent in a burst.
+    fn earn(&mut self, now: Duration, costliest_s: f64) {
+        let interval = self.config.interval;
+        let elapsed = self.last_tick.map_or(interval, |last| now.saturating_sub(last));
+        self.last_tick = Some(now);
+        let most = self.config.capacity_s(interval) + costliest_s;
+        let earned = self.config.capacity_s(elapsed.min(interval * 4));
+        self.credit_s = (self.credit_s + earned).min(most);
+    }
+
+    /// Takes candidates in order while they fit.
+    fn fill(&mut self, now: Duration, out: &mut Vec<Chosen>) {
+        let devices = f64::from(self.config.devices.max(1));
+        let mut spent = false;
+        for Entry { candidate, .. } in &self.merged {
+            let Some(stream) = self.streams.get_mut(&candidate.stream) else { continue };
+            let cost = self.costs.predict(candidate.width, candidate.height);
+            let cost_s = cost.as_secs_f64();
+            let age_s = now.saturating_sub(candidate.arrival).as_secs_f64();
+            let ready_s = age_s + self.outstanding_s / devices + cost_s;
+            if ready_s > self.config.deadline.as_secs_f64() {
+                self.counters.lost_causes += 1;
+                continue;
+            }
+            // A key frame may borrow its anchor, so that a scene never begins without one.
+            let needed = if candidate.tier == Tier::Key { 0.0 } else { 1.0 };
+            if stream.allowance < needed || self.config.anchor_fraction <= 0.0 {
+                self.counters.over_fraction += 1;
+                continue;
+            }
+            // The first that does not fit ends the interval: cheap frames behind it must not
+            // spend what it is saving up for.
+            spent |= cost_s > self.credit_s;
+            if spent {
+                self.counters.over_capacity += 1;
+                continue;
+            }
+            self.credit_s -= cost_s;
+            self.outstanding_s += cost_s;
+            stream.allowance -= 1.0;
+            stream.last_chosen = now;
+            self.counters.chosen += 1;
+            out.push(Chosen {
+                id: candidate.id,
+                stream: candidate.stream,
+                width: candidate.width,
+                height: candidate.height,
+                cost,
+            });
+            mark_chosen(&mut stream.frames, candidate.id);
+        }
+    }
+
+    /// Carries residuals over to the next interval and forgets candidates and silent streams.
+    fn close(&mut self, now: Duration) {
+        let forget_after = self.config.forget_after;
+        self.streams.retain(|_, stream| {
+            for frame in stream.frames.drain(..) {
+                stream.carried = accumulate(stream.carried, &frame);
+            }
+            now.saturating_sub(stream.last_seen) < forget_after
+        });
+    }
+}
+
+/// The residual after a frame: a key frame, or one that became an anchor, clears it.
+fn accumulate(carried: u64, frame: &Candidate) -> u64 {
+    if frame.tier == Tier::Key { 0 } else { carried.saturating_add(u64::from(frame.bytes)) }
+}
+
+/// An anchor clears the residual like a key frame does.
+fn mark_chosen(frames: &mut [Candidate], id: u64) {
+    if let Some(frame) = frames.iter_mut().find(|f| f.id == id) {
+        frame.tier = Tier::Key;
+    }
+}
+
+#[cfg(test)]
+mod tests;

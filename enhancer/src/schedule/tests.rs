@@ -1,0 +1,300 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn candidate(id: u64, stream: u32, tier: Tier, bytes: u32, arrival: Duration) -> Candidate {
+    Candidate { id, stream: StreamId(stream), tier, bytes, width: 100, height: 100, arrival }
+}
+
+/// 100×100 pixels at this cost take 10 ms.
+fn config() -> SchedulerConfig {
+    SchedulerConfig { cost_per_pixel: Duration::from_micros(1), ..SchedulerConfig::default() }
+}
+
+/// A tick whose chosen frames take exactly the expected time before the next one.
+fn tick(scheduler: &mut Scheduler, now: Duration) -> Vec<u64> {
+    let mut out = Vec::new();
+    scheduler.tick(now, &mut out);
+    out.iter().for_each(|chosen| scheduler.finished(chosen, Some(chosen.cost)));
+    out.iter().map(|c| c.id).collect()
+}
+
+#[test]
+fn key_frames_of_all_streams_come_before_golden_and_normal_ones() {
+    let mut s = Scheduler::new(SchedulerConfig { anchor_fraction: 1.0, ..config() });
+    s.push(candidate(1, 1, Tier::Normal, 60_000, MS));
+    s.push(candidate(2, 2, Tier::Golden, 10, MS));
+    s.push(candidate(3, 3, Tier::Key, 10, MS));
+    assert_eq!(tick(&mut s, 66 * MS), [3, 2, 1]);
+}
+
+#[test]
+fn greater_gain_wins_across_streams() {
+    let mut s = Scheduler::new(config());
+    s.push(candidate(1, 1, Tier::Normal, 100, MS));
+    s.push(candidate(2, 2, Tier::Normal, 900, MS));
+    s.push(candidate(3, 3, Tier::Normal, 500, MS));
+    assert_eq!(tick(&mut s, 66 * MS), [2, 3, 1]);
+}
+
+#[test]
+fn among_equals_the_stream_longest_without_an_anchor_goes_first() {
+    let mut s = Scheduler::new(SchedulerConfig { anchor_fraction: 1.0, ..config() });
+    s.push(candidate(1, 1, Tier::Key, 100, MS));
+    assert_eq!(tick(&mut s, 66 * MS), [1]);
+    s.push(candidate(2, 1, Tier::Key, 100, 70 * MS));
+    s.push(candidate(3, 2, Tier::Key, 100, 70 * MS));
+    assert_eq!(tick(&mut s, 132 * MS), [3, 2]);
+}
+
+#[test]
+fn the_interval_is_filled_up_to_its_compute_and_no_further() {
+    // 66 ms at a cap of one half: 33 ms, three anchors of 10 ms.
+    let mut s = Scheduler::new(SchedulerConfig { compute_cap: 0.5, ..config() });
+    for stream in 0..8 {
+        s.push(candidate(u64::from(stream), stream, Tier::Key, 10, 60 * MS));
+    }
+    assert_eq!(tick(&mut s, 66 * MS).len(), 3);
+    assert_eq!(s.counters().over_capacity, 5);
+}
+
+#[test]
+fn what_an_interval_leaves_over_is_carried_to_the_next() {
+    // 6.6 ms an interval for anchors of 10 ms: two in three intervals.
+    let mut s =
+        Scheduler::new(SchedulerConfig { compute_cap: 0.1, anchor_fraction: 1.0, ..config() });
+    let chosen: Vec<usize> = (1..=9)
+        .map(|n| {
+            s.push(candidate(1, 1, Tier::Normal, 10, 66 * MS * n));
+            tick(&mut s, 66 * MS * n).len()
+        })
+        .collect();
+    assert_eq!(chosen.iter().sum::<usize>(), 5, "{chosen:?}");
+}
+
+#[test]
+fn a_picture_dearer_than_an_interval_is_served_in_the_end() {
+    // 13.2 ms an interval for a picture of 40 ms, beside cheap ones with less gain.
+    let mut s =
+        Scheduler::new(SchedulerConfig { compute_cap: 0.2, anchor_fraction: 1.0, ..config() });
+    let mut dear = 0;
+    for n in 1..=30 {
+        let large = Candidate { width: 400, ..candidate(1, 1, Tier::Normal, 900, 66 * MS * n) };
+        s.push(large);
+        s.push(candidate(2, 2, Tier::Normal, 10, 66 * MS * n));
+        dear += tick(&mut s, 66 * MS * n).iter().filter(|&&id| id == 1).count();
+    }
+    assert!(dear >= 5, "served {dear} times");
+}
+
+#[test]
+fn a_stream_gets_no_more_anchors_than_its_fraction() {
+    let mut s = Scheduler::new(SchedulerConfig { anchor_fraction: 0.2, ..config() });
+    let mut chosen = 0;
+    for n in 1..=300 {
+        let now = 33 * MS * n;
+        s.push(candidate(u64::from(n), 1, Tier::Normal, 500, now));
+        if n % 2 == 0 {
+            chosen += tick(&mut s, now).len();
+        }
+    }
+    assert!((59..=61).contains(&chosen), "{chosen} of 300");
+    assert!(s.counters().over_fraction > 200);
+}
+
+#[test]
+fn a_key_frame_may_borrow_its_anchor_once() {
+    let mut s = Scheduler::new(SchedulerConfig { anchor_fraction: 0.01, ..config() });
+    for n in 1..=4u64 {
+        s.push(candidate(n, 1, Tier::Key, 500, MS));
+    }
+    assert_eq!(tick(&mut s, 66 * MS), [1, 2]);
+}
+
+#[test]
+fn what_cannot_meet_the_deadline_is_a_lost_cause() {
+    let mut s = Scheduler::new(config());
+    s.push(candidate(1, 1, Tier::Key, 10, MS));
+    s.push(candidate(2, 2, Tier::Key, 10, 190 * MS));
+    assert_eq!(tick(&mut s, 200 * MS), [2]);
+    assert_eq!(s.counters().lost_causes, 1);
+}
+
+#[test]
+fn work_that_has_not_finished_delays_what_follows_until_it_is_lost() {
+    let mut s = Scheduler::new(SchedulerConfig { deadline: 100 * MS, ..config() });
+    s.push(candidate(1, 1, Tier::Key, 10, 66 * MS));
+    let mut out = Vec::new();
+    s.tick(66 * MS, &mut out);
+    s.outstanding_s += 0.095;
+    s.push(candidate(2, 2, Tier::Key, 10, 132 * MS));
+    assert!(tick(&mut s, 132 * MS).is_empty());
+    s.outstanding_s -= 0.095;
+    s.finished(&out[0], Some(10 * MS));
+    s.push(candidate(3, 2, Tier::Key, 10, 198 * MS));
+    assert_eq!(tick(&mut s, 198 * MS), [3]);
+}
+
+#[test]
+fn an_overrun_is_paid_back_by_later_intervals() {
+    let mut s = Scheduler::new(SchedulerConfig { anchor_fraction: 1.0, ..config() });
+    s.push(candidate(1, 1, Tier::Key, 10, 66 * MS));
+    let mut out = Vec::new();
+    s.tick(66 * MS, &mut out);
+    s.finished(&out[0], Some(300 * MS));
+    s.push(candidate(2, 1, Tier::Key, 10, 132 * MS));
+    assert!(tick(&mut s, 132 * MS).is_empty());
+}
+
+#[test]
+fn a_stream_keeps_a_bounded_number_of_candidates_and_loses_the_oldest() {
+    let mut s = Scheduler::new(SchedulerConfig { frames_per_stream: 4, ..config() });
+    for n in 0..10 {
+        s.push(candidate(n, 1, Tier::Normal, 10, MS));
+    }
+    assert_eq!(s.streams[&StreamId(1)].frames.len(), 4);
+    assert_eq!(s.streams[&StreamId(1)].frames[0].id, 6);
+    assert_eq!(s.counters().overflowed, 6);
+    assert_eq!(s.streams[&StreamId(1)].carried, 60);
+}
+
+#[test]
+fn silent_and_forgotten_streams_leave_nothing_behind() {
+    let mut s = Scheduler::new(config());
+    s.push(candidate(1, 1, Tier::Key, 10, MS));
+    s.push(candidate(2, 2, Tier::Key, 10, MS));
+    s.forget(StreamId(1));
+    assert_eq!(s.stream_count(), 1);
+    tick(&mut s, Duration::from_secs(11));
+    assert_eq!(s.stream_count(), 0);
+}
+
+#[test]
+fn senseless_limits_choose_nothing_and_do_not_panic() {
+    for (compute_cap, anchor_fraction) in [(f64::NAN, 0.2), (-1.0, 0.2), (0.0, 0.2), (1.0, 0.0)] {
+        let mut s = Scheduler::new(SchedulerConfig { compute_cap, anchor_fraction, ..config() });
+        s.push(candidate(1, 1, Tier::Key, 10, MS));
+        assert!(tick(&mut s, 66 * MS).is_empty());
+    }
+}
+
+/// Frames of several streams over some seconds: (stream, tier, bytes, size, millisecond).
+fn arrivals() -> impl Strategy<Value = Vec<Candidate>> {
+    let tier = prop_oneof![1 => Just(Tier::Key), 2 => Just(Tier::Golden), 9 => Just(Tier::Normal)];
+    let frame = (0u32..6, tier, 1u32..20_000, 1u32..5, 0u64..3_000);
+    prop::collection::vec(frame, 1..200).prop_map(|mut frames| {
+        frames.sort_by_key(|f| f.4);
+        let numbered = frames.into_iter().enumerate();
+        numbered
+            .map(|(id, (stream, tier, bytes, size, at))| Candidate {
+                width: 60 * size,
+                ..candidate(id as u64, stream, tier, bytes, MS * at as u32)
+            })
+            .collect()
+    })
+}
+
+/// Runs frames through ticks with a pool that takes exactly the expected time.
+fn run(config: &SchedulerConfig, frames: &[Candidate]) -> Vec<(u32, Chosen)> {
+    let mut s = Scheduler::new(config.clone());
+    let mut all = Vec::new();
+    let mut next = 0;
+    for n in 1..=50 {
+        let now = config.interval * n;
+        while let Some(f) = frames.get(next).filter(|f| f.arrival <= now) {
+            s.push(*f);
+            next += 1;
+        }
+        let mut out = Vec::new();
+        s.tick(now, &mut out);
+        for chosen in out {
+            s.finished(&chosen, Some(chosen.cost));
+            all.push((n, chosen));
+        }
+    }
+    all
+}
+
+proptest! {
+    #[test]
+    fn capacity_is_never_exceeded_over_time(
+        frames in arrivals(), devices in 1u32..4, cap in 0.05f64..1.0,
+    ) {
+        let config = SchedulerConfig {
+            devices, compute_cap: cap, anchor_fraction: 1.0, ..config()
+        };
+        let all = run(&config, &frames);
+        let costliest = all.iter().map(|(_, c)| c.cost.as_secs_f64()).fold(0.0, f64::max);
+        // Over any span of ticks: the span's compute, and what may be saved up before it.
+        for first in 0..all.len() {
+            let mut sum = 0.0;
+            for (n, chosen) in &all[first..] {
+                sum += chosen.cost.as_secs_f64();
+                let span = f64::from(n - all[first].0 + 1) * config.capacity_s(config.interval);
+                let saved = config.capacity_s(config.interval) + costliest.max(0.024);
+                prop_assert!(sum <= span + saved + 1e-9, "{} > {} + {}", sum, span, saved);
+            }
+        }
+    }
+
+    #[test]
+    fn streams_keep_to_their_fraction(frames in arrivals(), fraction in 0.0f64..1.0) {
+        let config = SchedulerConfig { anchor_fraction: fraction, devices: 4, ..config() };
+        let all = run(&config, &frames);
+        for stream in 0..6 {
+            let given = frames.iter().filter(|f| f.stream.0 == stream).count() as f64;
+            let anchors = all.iter().filter(|(_, c)| c.stream.0 == stream).count() as f64;
+            prop_assert!(anchors <= given * fraction + 2.0 + 1e-6);
+        }
+    }
+
+    #[test]
+    fn the_order_in_which_streams_are_pushed_does_not_matter(
+        frames in arrivals(), rotation in 0u32..6, cap in 0.05f64..1.0,
+    ) {
+        let config = SchedulerConfig { compute_cap: cap, ..config() };
+        let mut other = frames.clone();
+        // Reorders streams within each interval, never frames within a stream.
+        let interval = config.interval.as_nanos();
+        other.sort_by_key(|f| {
+            (f.arrival.as_nanos().div_ceil(interval), (f.stream.0 + rotation) % 6)
+        });
+        let late = |f: &Candidate| f.arrival.as_nanos().div_ceil(interval);
+        let mut sorted = frames.clone();
+        sorted.sort_by_key(late);
+        prop_assert_eq!(run_by_interval(&config, &sorted), run_by_interval(&config, &other));
+    }
+
+    #[test]
+    fn every_candidate_is_counted_once(frames in arrivals(), cap in 0.0f64..1.0) {
+        let mut s = Scheduler::new(SchedulerConfig { compute_cap: cap, ..config() });
+        for f in &frames {
+            s.push(*f);
+        }
+        let chosen = tick(&mut s, 3_000 * MS).len() as u64;
+        let c = s.counters();
+        prop_assert_eq!(c.chosen, chosen);
+        prop_assert_eq!(c.considered, frames.len() as u64);
+        let fates = c.chosen + c.over_fraction + c.over_capacity + c.lost_causes + c.overflowed;
+        prop_assert_eq!(fates, c.considered);
+    }
+}
+
+/// Like [`run`], for frames that are ordered by interval only.
+fn run_by_interval(config: &SchedulerConfig, frames: &[Candidate]) -> Vec<u64> {
+    let mut s = Scheduler::new(config.clone());
+    let mut all = Vec::new();
+    for n in 0..=50u32 {
+        let now = config.interval * n;
+        let due = |f: &&Candidate| {
+            f.arrival.as_nanos().div_ceil(config.interval.as_nanos()) == u128::from(n)
+        };
+        for f in frames.iter().filter(due) {
+            s.push(*f);
+        }
+        all.extend(tick(&mut s, now));
+    }
+    all
+}
