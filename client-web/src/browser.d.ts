@@ -1,0 +1,25 @@
+/** Browser interfaces that TypeScript's library does not describe yet. */
+
+/** Insertable streams for media: a video track fed from frames (Chromium). */
+declare class MediaStreamTrackGenerator extends MediaStreamTrack {
+  constructor(init: { kind: "video" });
+  readonly writable: WritableStream<VideoFrame>;
+}
+
+interface RTCRtpHeaderExtensionToNegotiate {
+  uri: string;
+  direction: RTCRtpTransceiverDirection | "stopped";
+}
+
+interface RTCRtpTransceiver {
+  getHeaderExtensionsToNegotiate?(): RTCRtpHeaderExtensionToNegotiate[];
+  setHeaderExtensionsToNegotiate?(extensions: RTCRtpHeaderExtensionToNegotiate[]): void;
+}
+
+interface RTCRtpEncodingParameters {
+  scalabilityMode?: string;
+}
+
+interface HTMLMediaElement {
+  captureStream?(): MediaStream;
+}

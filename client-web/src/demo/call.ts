@@ -1,0 +1,242 @@
+/** The call screen: tiles of the others, one's own preview, and the controls. */
+import {
+  EnhancedTrack,
+  type Layers,
+  type ParticipantInfo,
+  type Publication,
+  type RemoteTrack,
+  type Room,
+  type WindlassError,
+} from "../sdk/index.js";
+import { brand, type IconName, icon, make } from "./dom.js";
+import { type PageOptions, roomLink } from "./options.js";
+import type { Choice } from "./start.js";
+import { Tile } from "./tile.js";
+
+const PHONE = "(max-width: 600px)";
+
+/** See the module's head. */
+export class CallScreen {
+  readonly element: HTMLElement;
+  private readonly tiles = new Map<string, Tile>();
+  private readonly names = new Map<string, string>();
+  private readonly grid = make("div", { class: "grid" });
+  private readonly empty: HTMLElement;
+  private readonly banner = make("div", { class: "banner", role: "status", hidden: true });
+  private readonly count = make("span", { class: "count" });
+  private readonly own: HTMLElement;
+  private publications: Publication[] = [];
+
+  constructor(
+    private readonly room: Room,
+    private readonly choice: Choice,
+    private readonly options: PageOptions,
+    ended: (reason: WindlassError) => void,
+  ) {
+    this.empty = make(
+      "div",
+      { class: "empty" },
+      icon("people"),
+      make("h2", {}, choice.loopback ? "Your picture is on its way…" : "You are the only one here"),
+      make(
+        "p",
+        {},
+        choice.loopback
+          ? "In a moment you see your own low layer, plain beside enhanced."
+          : "Send the link to those who shall join.",
+      ),
+      choice.loopback ? null : this.copyButton("primary"),
+    );
+    this.own = this.makeOwn();
+    this.element = make(
+      "main",
+      { class: "call" },
+      make(
+        "header",
+        { class: "bar" },
+        brand(),
+        make("h1", { class: "room" }, choice.loopback ? "Just you" : choice.room),
+        this.count,
+        choice.loopback ? null : this.copyButton("quiet"),
+      ),
+      this.banner,
+      make("div", { class: "stage-area" }, this.grid, this.empty, this.own),
+      this.makeControls(),
+    );
+    this.listen(ended);
+    this.arrange();
+  }
+
+  /** Begins to send what was chosen. */
+  async publish(): Promise<void> {
+    const { source, layers } = this.choice;
+    if (source !== null) this.publications = await this.room.publish(source.stream, { layers });
+  }
+
+  /** Lets go of all that the screen holds. */
+  close(): void {
+    for (const tile of this.tiles.values()) tile.close();
+    this.tiles.clear();
+    this.element.remove();
+  }
+
+  private listen(ended: (reason: WindlassError) => void): void {
+    const { room } = this;
+    room.on("participantJoined", (participant) => this.join(participant));
+    room.on("participantLeft", ({ id }) => {
+      this.names.delete(id);
+      this.removeTile(id);
+      this.arrange();
+    });
+    room.on("trackAdded", (track) => this.addTrack(track));
+    room.on("trackRemoved", (track) => this.removeTrack(track));
+    room.on("trackMuted", ({ track, muted }) => {
+      if (track.kind === "audio") this.tiles.get(track.participant)?.setSilent(muted);
+    });
+    room.on("reconnecting", ({ cause, attempt }) => {
+      const tries = attempt > 1 ? ` (attempt ${attempt})` : "";
+      this.say(`${cause.message} Reconnecting${tries}… Stay on this page; the call goes on by itself.`, true);
+    });
+    room.on("reconnected", () => this.say("Connected again.", false, 3000));
+    room.on("refused", (error) => this.say(`${error.message} ${error.hint}`, false, 6000));
+    room.on("disconnected", ({ reason }) => ended(reason));
+  }
+
+  private join(participant: ParticipantInfo): void {
+    this.names.set(participant.id, participant.name);
+    this.tile(participant.id);
+  }
+
+  private addTrack(track: RemoteTrack): void {
+    const tile = this.tile(track.participant);
+    if (track instanceof EnhancedTrack) {
+      tile.setVideo(track);
+      if (this.options.maxRung !== null) this.room.setMaxRung(track, this.options.maxRung);
+      return;
+    }
+    // One's own voice from the server would be an echo.
+    if (track.participant !== this.room.participant) tile.setAudio(track.track);
+    tile.setSilent(track.muted);
+  }
+
+  private removeTrack(track: RemoteTrack): void {
+    const tile = this.tiles.get(track.participant);
+    if (track.kind === "video") tile?.setVideo(null);
+    else tile?.setAudio(null);
+    if (track.participant === this.room.participant) {
+      this.removeTile(track.participant);
+      this.arrange();
+    }
+  }
+
+  private tile(participant: string): Tile {
+    const known = this.tiles.get(participant);
+    if (known !== undefined) return known;
+    const name =
+      participant === this.room.participant ? "You, as others receive you" : (this.names.get(participant) ?? "Guest");
+    const view = this.options.view ?? (this.choice.loopback ? "split" : "enhanced");
+    const tile = new Tile(participant, name, view, !matchMedia(PHONE).matches);
+    this.tiles.set(participant, tile);
+    this.grid.append(tile.element);
+    this.arrange();
+    return tile;
+  }
+
+  private removeTile(participant: string): void {
+    this.tiles.get(participant)?.close();
+    this.tiles.delete(participant);
+  }
+
+  private arrange(): void {
+    const count = this.tiles.size;
+    this.empty.hidden = count > 0;
+    this.grid.dataset["count"] = String(count);
+    this.grid.style.setProperty("--columns", String(Math.ceil(Math.sqrt(count))));
+    const people = this.names.size + 1;
+    this.count.replaceChildren(icon("people"), `${people}`, make("span", { class: "sr" }, "in the call"));
+  }
+
+  private makeOwn(): HTMLElement {
+    const { source } = this.choice;
+    if (source === null) return make("div", { class: "own", hidden: true });
+    const video = make("video", { muted: true, playsInline: true, autoplay: true, "aria-label": "Your own picture" });
+    video.srcObject = source.stream;
+    return make("div", { class: "own" }, video, make("span", { class: "nameplate" }, "You"));
+  }
+
+  private makeControls(): HTMLElement {
+    const { source, layers } = this.choice;
+    const leave = make("button", { class: "control leave", type: "button" }, icon("leave"), make("span", {}, "Leave"));
+    leave.onclick = () => this.room.leave();
+    const has = (kind: "audio" | "video") => source?.stream.getTracks().some((track) => track.kind === kind) ?? false;
+    return make(
+      "nav",
+      { class: "controls", "aria-label": "Call controls" },
+      has("audio") ? this.muteButton("audio", "Microphone", "mic", "mic-off") : null,
+      has("video") ? this.muteButton("video", "Camera", "camera", "camera-off") : null,
+      has("video") ? this.layersChoice(layers) : null,
+      leave,
+    );
+  }
+
+  private muteButton(kind: "audio" | "video", label: string, on: IconName, off: IconName): HTMLElement {
+    const button = make("button", { class: "control", type: "button" });
+    const dress = (muted: boolean) => {
+      button.setAttribute("aria-pressed", String(muted));
+      button.setAttribute("aria-label", `${label}: ${muted ? "off; switch on" : "on; switch off"}`);
+      button.replaceChildren(icon(muted ? off : on), make("span", {}, label));
+    };
+    dress(false);
+    button.onclick = () => {
+      const publication = this.publications.find((p) => p.kind === kind);
+      if (publication === undefined) return;
+      this.room.mute(publication, !publication.muted);
+      dress(publication.muted);
+      if (kind === "video") this.own.classList.toggle("off", publication.muted);
+    };
+    return button;
+  }
+
+  private layersChoice(layers: Layers): HTMLElement {
+    const select = make("select", { "aria-label": "What you send" });
+    for (const [value, text] of [
+      ["qhf", "Full"],
+      ["qh", "Weak uplink"],
+      ["q", "Very weak"],
+    ]) {
+      select.append(make("option", { value, selected: value === layers }, text ?? ""));
+    }
+    select.onchange = () => {
+      const video = this.publications.find((p) => p.kind === "video");
+      void video?.setLayers(select.value as Layers);
+    };
+    return make("label", { class: "control send" }, make("span", {}, "Sending"), select);
+  }
+
+  private copyButton(style: string): HTMLElement {
+    const label = make("span", {}, "Copy link");
+    const button = make("button", { class: `${style} copy`, type: "button" }, icon("link"), label);
+    button.onclick = async () => {
+      const link = roomLink(new URL(location.href), this.choice.room);
+      try {
+        await navigator.clipboard.writeText(link);
+        label.textContent = "Copied";
+        setTimeout(() => {
+          label.textContent = "Copy link";
+        }, 2000);
+      } catch {
+        prompt("The link to this call:", link);
+      }
+    };
+    return button;
+  }
+
+  private say(text: string, working: boolean, forMs?: number): void {
+    this.banner.replaceChildren(working ? make("span", { class: "spinner", "aria-hidden": "true" }) : "", text);
+    this.banner.hidden = false;
+    if (forMs === undefined) return;
+    setTimeout(() => {
+      if (this.banner.textContent === text) this.banner.hidden = true;
+    }, forMs);
+  }
+}

@@ -1,0 +1,55 @@
+/** Small helpers to make and find elements. */
+
+type Child = Node | string | null | undefined;
+
+/** Makes an element with properties, attributes (names with `-`, or `role`) and children. */
+export function make<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  properties: Record<string, unknown> = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[Tag] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === "class") element.className = String(value);
+    else if (name.includes("-") || name === "role" || name === "for") element.setAttribute(name, String(value));
+    else Object.assign(element, { [name]: value });
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+const PATHS = {
+  mic: "M12 15a3 3 0 0 0 3-3V6a3 3 0 0 0-6 0v6a3 3 0 0 0 3 3Zm6-3a6 6 0 0 1-12 0m6 6v3m-3 0h6",
+  "mic-off":
+    "M9 9v3a3 3 0 0 0 4.5 2.6M15 11V6a3 3 0 0 0-5.7-1.3M6 12a6 6 0 0 0 9.3 5M18 12a6 6 0 0 1-.3 1.8M12 18v3m-3 0h6M4 4l16 16",
+  camera: "M4 7h9a2 2 0 0 1 2 2v6a2 2 0 0 1-2 2H4a2 2 0 0 1-2-2V9a2 2 0 0 1 2-2Zm11 4 6-3v8l-6-3",
+  "camera-off": "M10 7h3a2 2 0 0 1 2 2v3m0 1v2m-2 2H4a2 2 0 0 1-2-2V9c0-1 .7-1.8 1.6-2M15 11l6-3v8l-3-1.5M4 4l16 16",
+  leave: "M15 4h3a2 2 0 0 1 2 2v12a2 2 0 0 1-2 2h-3M10 16l-4-4 4-4m-4 4h10",
+  link: "M10 14a4 4 0 0 0 6 .5l3-3a4 4 0 0 0-5.7-5.7l-1 1M14 10a4 4 0 0 0-6-.5l-3 3a4 4 0 0 0 5.7 5.7l1-1",
+  info: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18Zm0-5v-5m0-3v.01",
+  people:
+    "M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7Zm-7 9c0-4 3-6 7-6s7 2 7 6M16 4.5a3.5 3.5 0 0 1 0 6M19 20c0-2.500-1-4.500-3-5.500",
+  file: "M6 3h8l4 4v14H6zM14 3v4h4M10 12l5 3-5 3z",
+  handle: "M9 7l-5 5 5 5M15 7l5 5-5 5",
+  alert: "M12 4 2.500 20h19zM12 10v4m0 3v.01",
+} as const;
+
+export type IconName = keyof typeof PATHS;
+
+/** A line icon; decoration, so hidden from screen readers. */
+export function icon(name: IconName): SVGSVGElement {
+  const namespace = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(namespace, "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS(namespace, "path");
+  path.setAttribute("d", PATHS[name]);
+  svg.append(path);
+  return svg;
+}
+
+/** The product's mark and name. */
+export function brand(): HTMLElement {
+  return make("span", { class: "brand" }, make("img", { src: "icon.svg", alt: "", width: 28, height: 28 }), "Windlass");
+}

@@ -1,0 +1,137 @@
+/** The demo page: start screen, call, and what is said when a call cannot be or is over. */
+import { EnhancedTrack, Room, type TrackStats, WindlassError } from "../sdk/index.js";
+import { CallScreen } from "./call.js";
+import { brand, icon, make } from "./dom.js";
+import { pageOptions } from "./options.js";
+import { type Choice, StartScreen } from "./start.js";
+
+const options = pageOptions(new URL(location.href));
+const app = document.getElementById("app") as HTMLElement;
+
+/** What tests and the curious may look at in the console. */
+interface PageHook {
+  phase: "start" | "joining" | "call" | "over";
+  /** The call; null outside one. */
+  room: Room | null;
+  /** Why the last attempt failed or the call ended. */
+  failure: { code: string; message: string; hint: string } | null;
+  /** The video tracks of others (in a loopback room: one's own, as it comes back). */
+  remoteVideos(): EnhancedTrack[];
+  /** The latest figures by track id. */
+  stats(): Record<string, TrackStats | null>;
+}
+
+const hook: PageHook = {
+  phase: "start",
+  room: null,
+  failure: null,
+  remoteVideos: () => (hook.room?.tracks ?? []).filter((track) => track instanceof EnhancedTrack),
+  stats: () => Object.fromEntries(hook.remoteVideos().map((track) => [track.id, track.stats])),
+};
+Object.assign(window, { windlass: hook });
+
+const TITLES: Partial<Record<WindlassError["code"], string>> = {
+  left: "You have left the call",
+  room_full: "The room is full",
+  server_full: "The server is full",
+  no_codec: "This browser cannot join",
+  unreachable: "The server does not answer",
+  connection_lost: "The connection is gone",
+  media_failed: "Sound and picture cannot get through",
+  shutting_down: "The server is going down",
+  unsupported_version: "This page is out of date",
+};
+
+function socketUrl(): string {
+  const url = new URL("ws", location.href);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  url.search = "";
+  url.hash = "";
+  return url.href;
+}
+
+function failed(error: unknown): WindlassError {
+  const reason =
+    error instanceof WindlassError ? error : new WindlassError("internal", String(error), "Reload the page.");
+  hook.failure = { code: reason.code, message: reason.message, hint: reason.hint };
+  return reason;
+}
+
+function showStart(): StartScreen {
+  hook.phase = "start";
+  const screen = new StartScreen(options, async (choice) => {
+    hook.phase = "joining";
+    hook.failure = null;
+    try {
+      await enter(choice);
+    } catch (error) {
+      const reason = failed(error);
+      hook.phase = "start";
+      const title = TITLES[reason.code];
+      screen.fail(title === undefined ? reason.message : `${title}.`, reason.hint);
+    }
+  });
+  app.replaceChildren(screen.element);
+  document.title = "Windlass";
+  return screen;
+}
+
+async function enter(choice: Choice): Promise<void> {
+  const { room: name, loopback } = choice;
+  const room = await Room.join({
+    url: socketUrl(),
+    room: loopback ? `alone-${crypto.randomUUID().slice(0, 12)}` : name,
+    name: choice.name,
+    loopback,
+    output: options.output,
+  });
+  hook.room = room;
+  hook.phase = "call";
+  if (!loopback) history.replaceState(null, "", linkTo(name));
+  const screen = new CallScreen(room, choice, options, (reason) => {
+    screen.close();
+    choice.source?.stop();
+    hook.room = null;
+    showOver(failed(reason), choice);
+  });
+  app.replaceChildren(screen.element);
+  document.title = `${loopback ? "Just you" : name} – Windlass`;
+  // What cannot be sent is told by the room's events; the call itself goes on.
+  await screen.publish().catch(() => undefined);
+}
+
+/** The address of the call, with the page's other options kept. */
+function linkTo(room: string): string {
+  const url = new URL(location.href);
+  url.searchParams.set("room", room);
+  url.hash = "";
+  return url.href;
+}
+
+function showOver(reason: WindlassError, choice: Choice): void {
+  hook.phase = "over";
+  const again = make("button", { class: "primary", type: "button" }, "Join again");
+  again.onclick = () => void showStart().join(choice.loopback);
+  const back = make("button", { class: "secondary", type: "button" }, "Back to the start");
+  back.onclick = () => showStart();
+  const kind = reason.code === "left" ? "calm" : "trouble";
+  app.replaceChildren(
+    make(
+      "main",
+      { class: `over ${kind}` },
+      brand(),
+      make(
+        "div",
+        { class: "card" },
+        icon(kind === "calm" ? "leave" : "alert"),
+        make("h1", {}, TITLES[reason.code] ?? "The call has ended"),
+        make("p", { role: "alert" }, kind === "calm" ? reason.hint : `${reason.message} ${reason.hint}`),
+        make("div", { class: "actions" }, again, back),
+      ),
+    ),
+  );
+  again.focus();
+}
+
+const start = showStart();
+if (options.auto) void start.join(options.loopback);

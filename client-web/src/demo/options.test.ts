@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { inventRoom, pageOptions, roomLink, roomName } from "./options.js";
+
+const at = (tail: string) => pageOptions(new URL(`http://localhost:7880/${tail}`));
+
+test("the room comes from the query or the hash", () => {
+  assert.equal(at("?room=a&name=Ada").room, "a");
+  assert.equal(at("#b").room, "b");
+  assert.equal(at("#%E0%A4%A").room, null);
+  assert.equal(at("").room, null);
+});
+
+test("any text becomes a room name that the server takes, or none", () => {
+  assert.equal(roomName("  Team stand-up, Monday! "), "Team-stand-up-Monday");
+  assert.equal(roomName("***"), null);
+  assert.match(inventRoom(), /^[a-z]+-[a-z]+-\d{3}$/);
+});
+
+test("options outside their choices are left at their defaults", () => {
+  const options = at("?layers=xyz&view=upside-down&maxRung=z&auto=0");
+  assert.deepEqual([options.layers, options.view, options.maxRung, options.auto], ["qhf", null, null, false]);
+});
+
+test("an enhanced rung may be written with a bare plus", () => {
+  assert.equal(at("?maxRung=h+").maxRung, "h+");
+  assert.equal(at("?maxRung=h%2B").maxRung, "h+");
+});
+
+test("the link to share holds the room and nothing else", () => {
+  assert.equal(roomLink(new URL("http://h/?auto=1&name=x#y"), "a b"), "http://h/?room=a+b");
+});

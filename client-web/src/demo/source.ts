@@ -1,0 +1,104 @@
+/** Where one's own picture and sound come from: camera and microphone, a video file that plays in a loop, or none. */
+
+/** A failure to get a picture, in words for the person. */
+export class SourceError extends Error {
+  constructor(
+    readonly code: "permission" | "missing" | "busy" | "insecure" | "file",
+    message: string,
+    readonly hint: string,
+  ) {
+    super(message);
+  }
+}
+
+/** A running source. */
+export interface Source {
+  readonly stream: MediaStream;
+  stop(): void;
+}
+
+/** Opens the camera and the microphone; the camera alone where there is no microphone. */
+export async function openCamera(): Promise<Source> {
+  const devices: MediaDevices | undefined = navigator.mediaDevices;
+  if (devices === undefined) {
+    throw new SourceError(
+      "insecure",
+      "The browser gives no camera to this address.",
+      "Open the page by https, or on this machine as http://localhost.",
+    );
+  }
+  const video = { width: { ideal: 1280 }, height: { ideal: 720 }, frameRate: { ideal: 30 } };
+  const audio = { echoCancellation: true, noiseSuppression: true };
+  try {
+    return owned(await devices.getUserMedia({ video, audio }));
+  } catch (first) {
+    if (nameOf(first) !== "NotFoundError") throw readable(first);
+  }
+  try {
+    return owned(await devices.getUserMedia({ video }));
+  } catch (second) {
+    throw readable(second);
+  }
+}
+
+/** Plays a file in a loop as the camera. */
+export async function openFile(file: File): Promise<Source> {
+  const video = document.createElement("video");
+  const url = URL.createObjectURL(file);
+  Object.assign(video, { src: url, loop: true, muted: true, playsInline: true });
+  const refused = () =>
+    new SourceError("file", `“${file.name}” cannot be played.`, "Choose another video, such as an MP4 or a WebM file.");
+  try {
+    await video.play();
+  } catch {
+    URL.revokeObjectURL(url);
+    throw refused();
+  }
+  const stream = video.captureStream?.();
+  if (stream === undefined || stream.getVideoTracks().length === 0) throw refused();
+  return {
+    stream: new MediaStream(stream.getTracks()),
+    stop: () => {
+      for (const track of stream.getTracks()) track.stop();
+      video.pause();
+      video.removeAttribute("src");
+      URL.revokeObjectURL(url);
+    },
+  };
+}
+
+function owned(stream: MediaStream): Source {
+  return {
+    stream,
+    stop: () => {
+      for (const track of stream.getTracks()) track.stop();
+    },
+  };
+}
+
+const nameOf = (error: unknown): string => (error instanceof DOMException ? error.name : "");
+
+function readable(error: unknown): SourceError {
+  switch (nameOf(error)) {
+    case "NotAllowedError":
+    case "SecurityError":
+      return new SourceError(
+        "permission",
+        "The browser may not use your camera.",
+        "Allow camera and microphone for this page in the address bar, then try again. Or use a video file.",
+      );
+    case "NotFoundError":
+    case "OverconstrainedError":
+      return new SourceError(
+        "missing",
+        "There is no camera on this machine.",
+        "Connect one and try again, use a video file as the camera, or just watch.",
+      );
+    default:
+      return new SourceError(
+        "busy",
+        "The camera does not start.",
+        "Close other programs that use it and try again, or use a video file.",
+      );
+  }
+}

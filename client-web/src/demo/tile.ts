@@ -1,0 +1,233 @@
+/**
+ * One participant's tile: the native picture, above it the enhanced one, a divider between them in split view, and
+ * what is received in figures. The native video always plays beneath, so a fall back never shows black.
+ */
+import type { EnhancedTrack, NativeReason, TrackStats } from "../sdk/index.js";
+import { icon, make } from "./dom.js";
+import type { View } from "./options.js";
+
+const VIEWS: readonly { view: View; label: string }[] = [
+  { view: "enhanced", label: "Enhanced" },
+  { view: "split", label: "Split" },
+  { view: "plain", label: "Plain" },
+];
+
+const REASONS: Record<NativeReason, string> = {
+  starting: "Plain picture for now: waiting for detail",
+  "no-anchors": "Plain picture: no detail is arriving",
+  "too-slow": "Plain picture: this machine is busy; trying again soon",
+  fault: "Plain picture: enhancement is restarting",
+  gap: "Plain picture: mending a loss",
+  "too-large": "Plain picture: it arrives in full size",
+  unsupported: "Plain picture: this browser cannot enhance",
+};
+
+const STEP = 5;
+
+/** See the module's head. */
+export class Tile {
+  readonly element: HTMLElement;
+  private readonly plain = make("video", { class: "picture", muted: true, playsInline: true, autoplay: true });
+  private readonly enhanced = make("video", {
+    class: "picture enhanced",
+    muted: true,
+    playsInline: true,
+    autoplay: true,
+    "aria-hidden": "true",
+  });
+  private readonly sound = make("audio", { autoplay: true });
+  private readonly stage: HTMLElement;
+  private readonly divider: HTMLElement;
+  private readonly notice = make("p", { class: "notice", role: "status" });
+  private readonly badge = make("span", { class: "badge" });
+  private readonly facts = make("dl", { class: "facts" });
+  private readonly infoButton: HTMLButtonElement;
+  private readonly buttons = new Map<View, HTMLButtonElement>();
+  private readonly silent = make("span", { class: "silent", hidden: true }, icon("mic-off"));
+  private track: EnhancedTrack | null = null;
+  private endings: (() => void)[] = [];
+  private view: View;
+  private at = 50;
+
+  constructor(
+    readonly participant: string,
+    name: string,
+    view: View,
+    infoOpen: boolean,
+  ) {
+    this.view = view;
+    this.divider = this.makeDivider();
+    this.silent.append(make("span", { class: "sr" }, "microphone muted"));
+    const labels = [
+      make("span", { class: "side left", "aria-hidden": "true" }, "Plain"),
+      make("span", { class: "side right", "aria-hidden": "true" }, "Enhanced"),
+    ];
+    const avatar = make("div", { class: "avatar", "aria-hidden": "true" }, initials(name));
+    this.stage = make("div", { class: "stage" }, avatar, this.plain, this.enhanced, ...labels, this.divider);
+    this.infoButton = make(
+      "button",
+      { class: "chip", type: "button", title: "Figures", "aria-label": `Figures of ${name}`, "aria-expanded": "false" },
+      icon("info"),
+    );
+    this.infoButton.onclick = () => this.showInfo(this.facts.hidden === true);
+    const switcher = make("div", { class: "switch", role: "group", "aria-label": `Picture of ${name}` });
+    for (const { view: value, label } of VIEWS) {
+      const button = make("button", { type: "button" }, label);
+      button.onclick = () => this.setView(value);
+      this.buttons.set(value, button);
+      switcher.append(button);
+    }
+    const nameplate = make("span", { class: "nameplate" }, this.silent, make("span", { class: "name" }, name));
+    this.element = make(
+      "section",
+      { class: "tile", "aria-label": name },
+      this.stage,
+      make("div", { class: "tile-top" }, this.infoButton, switcher),
+      this.facts,
+      this.notice,
+      make("div", { class: "tile-bottom" }, nameplate, this.badge),
+      this.sound,
+    );
+    this.showInfo(infoOpen);
+    this.setView(view);
+    this.place(this.at);
+    this.dress();
+  }
+
+  /** Shows a video track, or (null) none. */
+  setVideo(track: EnhancedTrack | null): void {
+    for (const end of this.endings.splice(0)) end();
+    this.track = track;
+    this.plain.srcObject = track === null ? null : new MediaStream([track.plain]);
+    this.enhanced.srcObject = track === null || track.enhanced === null ? null : new MediaStream([track.enhanced]);
+    this.stage.classList.remove("live");
+    if (track !== null) {
+      this.endings.push(
+        track.keepStepWith(this.plain),
+        track.on("state", () => this.dress()),
+        track.on("muted", () => this.dress()),
+        track.on("rung", () => this.dress()),
+        track.on("stats", (stats) => this.fill(stats)),
+      );
+      this.plain.requestVideoFrameCallback?.(() => this.stage.classList.add("live"));
+    }
+    this.dress();
+  }
+
+  /** Lets a microphone be heard, or (null) none. */
+  setAudio(track: MediaStreamTrack | null): void {
+    this.sound.srcObject = track === null ? null : new MediaStream([track]);
+    if (track !== null) this.sound.play().catch(() => undefined);
+  }
+
+  /** Shows whether the participant's microphone is muted. */
+  setSilent(silent: boolean): void {
+    this.silent.hidden = !silent;
+  }
+
+  /** Shows the enhanced picture, the plain one, or both side by side. */
+  setView(view: View): void {
+    this.view = view;
+    this.element.dataset["view"] = view;
+    for (const [value, button] of this.buttons) button.setAttribute("aria-pressed", String(value === view));
+    this.dress();
+  }
+
+  /** Ends the tile. */
+  close(): void {
+    this.setVideo(null);
+    this.setAudio(null);
+    this.element.remove();
+  }
+
+  private showInfo(open: boolean): void {
+    this.facts.hidden = !open;
+    this.infoButton.setAttribute("aria-expanded", String(open));
+  }
+
+  private dress(): void {
+    const { track } = this;
+    const state = track?.state ?? "native";
+    this.element.dataset["state"] = state;
+    this.element.dataset["video"] = track === null || track.muted ? "off" : "on";
+    const wanted = this.view !== "plain" && track !== null && !track.muted && state === "native";
+    this.notice.textContent = wanted ? REASONS[track.reason ?? "starting"] : "";
+    const rung = track?.rung;
+    this.badge.textContent = rung?.rung ?? "";
+    this.badge.title = rung === null || rung === undefined ? "" : `Rung ${rung.rung}`;
+  }
+
+  private fill(stats: TrackStats): void {
+    const size = (s: { width: number; height: number } | null) => (s === null ? "–" : `${s.width}×${s.height}`);
+    const ms = (value: number | null) => (value === null ? "–" : value.toFixed(value < 10 ? 1 : 0));
+    const enhancing = stats.state === "enhanced";
+    const rows: [string, string][] = [
+      ["Rung", stats.rung ?? "–"],
+      ["Size", enhancing ? `${size(stats.lr)} → ${size(stats.hr)}` : size(stats.lr)],
+      ["Shown / enhanced", `${stats.shownFps.toFixed(0)} / ${stats.enhancedFps.toFixed(0)} fps`],
+      ["Video + anchors", `${stats.videoKbps.toFixed(0)} + ${stats.anchorKbps.toFixed(0)} kbit/s`],
+      ["Anchors", `${stats.anchorsPerSecond.toFixed(1)} /s`],
+      ["Anchor p50 / p95", `${ms(stats.anchorP50Ms)} / ${ms(stats.anchorP95Ms)} ms`],
+      ["Rebuild / catch-up", `${ms(stats.decodeMs)} / ${ms(stats.catchUpMs)} ms`],
+      ["Lost / late", `${stats.framesLost} frames / ${stats.anchorsLate + stats.anchorsLost} anchors`],
+    ];
+    this.facts.replaceChildren(...rows.flatMap(([term, value]) => [make("dt", {}, term), make("dd", {}, value)]));
+  }
+
+  private makeDivider(): HTMLElement {
+    const divider = make(
+      "div",
+      {
+        class: "divider",
+        role: "slider",
+        tabIndex: 0,
+        "aria-label": "Divider between the plain and the enhanced picture",
+        "aria-orientation": "horizontal",
+        "aria-valuemin": 0,
+        "aria-valuemax": 100,
+      },
+      make("span", { class: "grip" }, icon("handle")),
+    );
+    divider.onpointerdown = (event) => {
+      divider.setPointerCapture(event.pointerId);
+      event.preventDefault();
+      divider.focus({ preventScroll: true });
+    };
+    divider.onpointermove = (event) => {
+      if (!divider.hasPointerCapture(event.pointerId)) return;
+      const box = this.stage.getBoundingClientRect();
+      this.place(((event.clientX - box.left) / box.width) * 100);
+    };
+    divider.onkeydown = (event) => {
+      const moves: Record<string, number> = {
+        ArrowLeft: this.at - STEP,
+        ArrowDown: this.at - STEP,
+        ArrowRight: this.at + STEP,
+        ArrowUp: this.at + STEP,
+        Home: 0,
+        End: 100,
+      };
+      const to = moves[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      this.place(to);
+    };
+    return divider;
+  }
+
+  /** Puts the divider at a share of the width, in percent. */
+  private place(percent: number): void {
+    this.at = Math.min(100, Math.max(0, percent));
+    this.stage.style.setProperty("--at", `${this.at}%`);
+    this.divider.setAttribute("aria-valuenow", String(Math.round(this.at)));
+    this.divider.setAttribute("aria-valuetext", `${Math.round(this.at)} % plain`);
+  }
+}
+
+function initials(name: string): string {
+  const words = name.split(/\s+/).filter((word) => word !== "");
+  return words
+    .slice(0, 2)
+    .map((word) => [...word][0]?.toUpperCase() ?? "")
+    .join("");
+}

@@ -1,0 +1,253 @@
+/**
+ * One peer connection to the server: what is sent, what is received, and the anchors' data channel.
+ *
+ * The client always offers. Changes only mark the connection as due; one negotiation runs at a time and takes in
+ * everything that has changed since, as complete lists of what is published and subscribed.
+ */
+import { parseAnchorHeader } from "../worker/anchors.js";
+import type { Assets } from "./assets.js";
+import { WindlassError } from "./errors.js";
+import type { OutputKind } from "./output.js";
+import type { SubscribeEntry, TrackInfo } from "./protocol.js";
+import type { Publication } from "./publication.js";
+import { VideoReceiver } from "./receiver.js";
+import type { SignalSocket } from "./socket.js";
+import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
+
+const ANCHORS_LABEL = "windlass-anchors";
+/** The media path may be away for so long before the connection counts as lost. */
+const AWAY_MS = 5000;
+/** And it must come about within this time. */
+const CONNECT_MS = 15_000;
+/** An offer that the server refuses is tried again at most so often, as its tracks may have gone meanwhile. */
+const MAX_REFUSALS = 3;
+
+/** An m-line that carries, or can carry, someone's track. */
+interface Slot {
+  kind: "audio" | "video";
+  transceiver: RTCRtpTransceiver;
+  receiver: VideoReceiver | null;
+  track: RemoteTrack | null;
+}
+
+/** See the module's head. */
+export class Connection {
+  /** Called once when the media path is lost for good, or negotiation failed. */
+  onLost: ((error: WindlassError) => void) | null = null;
+  /** Called when the media path is up. */
+  onUp: (() => void) | null = null;
+  private readonly pc = new RTCPeerConnection({ bundlePolicy: "max-bundle" });
+  private readonly slots: Slot[] = [];
+  private readonly publications = new Set<Publication>();
+  private due = false;
+  private negotiating: Promise<void> | null = null;
+  private refusals = 0;
+  private closed = false;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly socket: SignalSocket,
+    private readonly assets: Assets,
+    private readonly output: OutputKind,
+  ) {
+    this.pc.createDataChannel("ctl"); // so that the offer has an m-line for the server's channel
+    this.pc.ondatachannel = ({ channel }) => {
+      if (channel.label !== ANCHORS_LABEL) return;
+      channel.binaryType = "arraybuffer";
+      channel.onmessage = ({ data }) => this.route(data);
+    };
+    this.pc.onconnectionstatechange = () => this.watch();
+  }
+
+  /** Begins to send a track. */
+  publish(publication: Publication): Promise<void> {
+    this.publications.add(publication);
+    publication.attach(this.pc);
+    return this.negotiate();
+  }
+
+  /** Ends sending a track. */
+  unpublish(publication: Publication): Promise<void> {
+    this.publications.delete(publication);
+    publication.detach();
+    return this.negotiate();
+  }
+
+  /** Begins to receive a track. */
+  subscribe(info: TrackInfo): RemoteTrack {
+    const slot = this.freeSlot(info.kind);
+    slot.track =
+      slot.receiver === null
+        ? {
+            kind: "audio",
+            id: info.id,
+            participant: info.participant,
+            name: info.name,
+            muted: info.muted,
+            track: slot.transceiver.receiver.track,
+          }
+        : new EnhancedTrack(info, slot.receiver);
+    slot.transceiver.direction = "recvonly";
+    void this.negotiate();
+    return slot.track;
+  }
+
+  /** Ends receiving a track. */
+  unsubscribe(id: string): void {
+    for (const slot of this.slots) {
+      if (slot.track?.id !== id) continue;
+      slot.track = null;
+      slot.receiver?.carry(null);
+      slot.transceiver.direction = "inactive";
+    }
+    void this.negotiate();
+  }
+
+  /** The tracks that are received. */
+  tracks(): RemoteTrack[] {
+    return this.slots.flatMap((slot) => (slot.track === null ? [] : [slot.track]));
+  }
+
+  /** The browser's statistics. */
+  stats(): Promise<RTCStatsReport> {
+    return this.pc.getStats();
+  }
+
+  /** Ends everything. */
+  close(): void {
+    this.closed = true;
+    this.onLost = null;
+    clearTimeout(this.timer);
+    for (const slot of this.slots) slot.receiver?.close();
+    for (const publication of this.publications) publication.detach();
+    this.pc.close();
+  }
+
+  private freeSlot(kind: "audio" | "video"): Slot {
+    const free = this.slots.find((slot) => slot.kind === kind && slot.track === null);
+    if (free !== undefined) return free;
+    const receiver = kind === "video" ? new VideoReceiver(this.pc, this.assets, this.output) : null;
+    const transceiver = receiver?.transceiver ?? this.pc.addTransceiver("audio", { direction: "recvonly" });
+    const slot: Slot = { kind, transceiver, receiver, track: null };
+    this.slots.push(slot);
+    return slot;
+  }
+
+  /** Marks the connection as due; resolves when the server has answered an offer that holds the change. */
+  private negotiate(): Promise<void> {
+    this.due = true;
+    this.negotiating ??= this.run().finally(() => {
+      this.negotiating = null;
+    });
+    return this.negotiating;
+  }
+
+  private async run(): Promise<void> {
+    await Promise.resolve(); // takes in what else changes in this turn
+    while (this.due && !this.closed) {
+      this.due = false;
+      try {
+        await this.offer();
+        this.refusals = 0;
+      } catch (error) {
+        if (this.closed) return;
+        if (error instanceof WindlassError && error.code === "unknown_track" && this.refusals < MAX_REFUSALS) {
+          // The track went away while we asked for it; its removal is on the way.
+          this.refusals++;
+          this.due = true;
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          continue;
+        }
+        const cause =
+          error instanceof WindlassError ? error : new WindlassError("media_failed", String(error), "Reload the page.");
+        this.lose(cause);
+        throw cause;
+      }
+    }
+  }
+
+  private async offer(): Promise<void> {
+    await this.pc.setLocalDescription();
+    const sdp = this.pc.localDescription?.sdp ?? "";
+    const publish = [...this.publications].flatMap((publication) => publication.entry() ?? []);
+    const subscribe = this.slots.flatMap((slot): SubscribeEntry[] => {
+      const mid = slot.transceiver.mid;
+      return slot.track === null || mid === null ? [] : [{ mid, track: slot.track.id }];
+    });
+    try {
+      const answer = await this.socket.request({ type: "offer", sdp, publish, subscribe });
+      if (this.closed) return;
+      await this.pc.setRemoteDescription({ type: "answer", sdp: answer.sdp });
+      for (const publication of this.publications) {
+        const mid = publication.entry()?.mid;
+        publication.id = answer.tracks.find((t) => t.mid === mid)?.track ?? publication.id;
+      }
+    } catch (error) {
+      if (!this.closed && this.pc.signalingState === "have-local-offer") {
+        await this.pc.setLocalDescription({ type: "rollback" });
+      }
+      throw error;
+    }
+    if (this.pc.connectionState === "new" && this.timer === undefined) this.expect(CONNECT_MS);
+  }
+
+  /** The ids of own tracks become known by their announcement where the answer does not name them. */
+  learnOwn(info: TrackInfo): void {
+    for (const publication of this.publications) {
+      if (publication.id === null && publication.kind === info.kind && publication.name === info.name) {
+        publication.id = info.id;
+        return;
+      }
+    }
+  }
+
+  private route(data: unknown): void {
+    if (!(data instanceof ArrayBuffer)) return;
+    const header = parseAnchorHeader(data);
+    if (header === null) return;
+    for (const { track } of this.slots) {
+      if (track?.kind === "video" && track.stream === header.stream) {
+        track.anchor(data);
+        return;
+      }
+    }
+  }
+
+  private watch(): void {
+    switch (this.pc.connectionState) {
+      case "connected":
+        clearTimeout(this.timer);
+        this.timer = undefined;
+        this.onUp?.();
+        break;
+      case "disconnected":
+        this.expect(AWAY_MS);
+        break;
+      case "failed":
+        this.lose(mediaFailed());
+        break;
+    }
+  }
+
+  /** The connection must be there within `ms`, or it counts as lost. */
+  private expect(ms: number): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      if (this.pc.connectionState !== "connected") this.lose(mediaFailed());
+    }, ms);
+  }
+
+  private lose(error: WindlassError): void {
+    const { onLost } = this;
+    this.onLost = null;
+    onLost?.(error);
+  }
+}
+
+function mediaFailed(): WindlassError {
+  return new WindlassError(
+    "media_failed",
+    "Sound and picture cannot reach the server.",
+    "Check that your network lets UDP through, or try another network.",
+  );
+}

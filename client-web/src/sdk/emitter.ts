@@ -1,0 +1,25 @@
+/** Typed events: listeners by name, called in the order in which they were added. */
+
+/** A class whose events are named and typed by `Events`. */
+export class Emitter<Events extends object> {
+  private readonly listeners = new Map<keyof Events, Set<(value: never) => void>>();
+
+  /** Calls `listener` at every event `name`; the returned function ends that. */
+  on<Name extends keyof Events>(name: Name, listener: (value: Events[Name]) => void): () => void {
+    const found = this.listeners.get(name) ?? new Set();
+    this.listeners.set(name, found);
+    found.add(listener);
+    return () => found.delete(listener);
+  }
+
+  /** Calls the listeners. One that throws does not keep the others from hearing. */
+  protected emit<Name extends keyof Events>(name: Name, value: Events[Name]): void {
+    for (const listener of [...(this.listeners.get(name) ?? [])]) {
+      try {
+        (listener as (value: Events[Name]) => void)(value);
+      } catch (error) {
+        reportError(error);
+      }
+    }
+  }
+}

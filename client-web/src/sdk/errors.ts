@@ -1,0 +1,60 @@
+/** What can go wrong, in words that a program can branch on and a person can read. */
+
+/** Reasons that the server names. */
+export type ServerErrorCode =
+  | "unsupported_version"
+  | "malformed"
+  | "unknown_type"
+  | "not_joined"
+  | "already_joined"
+  | "room_full"
+  | "server_full"
+  | "bad_sdp"
+  | "unknown_track"
+  | "no_codec"
+  | "too_large"
+  | "rate_limited"
+  | "shutting_down"
+  | "internal";
+
+/** Reasons that arise in the browser: the server does not answer, or no media path comes about. */
+export type ClientErrorCode = "unreachable" | "connection_lost" | "media_failed" | "left";
+
+/** A failure with what to do next. */
+export class WindlassError extends Error {
+  override readonly name = "WindlassError";
+
+  constructor(
+    readonly code: ServerErrorCode | ClientErrorCode,
+    message: string,
+    /** What the person can do. */
+    readonly hint: string,
+  ) {
+    super(message);
+  }
+
+  /** Whether another attempt, a little later, may succeed. */
+  get temporary(): boolean {
+    return TEMPORARY.has(this.code);
+  }
+}
+
+const TEMPORARY = new Set<string>(["unreachable", "connection_lost", "media_failed", "shutting_down", "internal"]);
+
+/** The server cannot be reached, or not any more. */
+export function unreachable(): WindlassError {
+  return new WindlassError(
+    "unreachable",
+    "The server does not answer.",
+    "Check your connection, or try again in a moment.",
+  );
+}
+
+/** The browser has no VP9 with profile 0. */
+export function noCodec(): WindlassError {
+  return new WindlassError(
+    "no_codec",
+    "This browser cannot send and receive VP9 video.",
+    "Use a current Chrome, Edge or another browser built on Chromium.",
+  );
+}

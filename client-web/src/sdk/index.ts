@@ -1,0 +1,30 @@
+/**
+ * `windlass-client`: join a call of a Windlass server and get its tracks, the weak ones enhanced.
+ *
+ * ```ts
+ * const room = await Room.join({ url: "wss://calls.example/ws", room: "standup", name: "Ada" });
+ * room.on("trackAdded", (track) => {
+ *   if (track.kind === "audio") return;
+ *   const show = () => { video.srcObject = new MediaStream([track.best]); };
+ *   track.on("state", show);
+ *   show();
+ * });
+ * await room.publish(await navigator.mediaDevices.getUserMedia({ audio: true, video: true }));
+ * ```
+ */
+export type { NativeReason, WorkerStats } from "../worker/messages.js";
+export type { Assets } from "./assets.js";
+export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
+export type { OutputKind } from "./output.js";
+export { type ParticipantInfo, PROTOCOL_VERSION, RUNGS, type Rung } from "./protocol.js";
+export type { Layers, Publication } from "./publication.js";
+export { type JoinOptions, type PublishOptions, Room, type RoomEvents } from "./room.js";
+export {
+  EnhancedTrack,
+  type EnhancedTrackEvents,
+  type PictureState,
+  type RemoteAudioTrack,
+  type RemoteTrack,
+  type RungInfo,
+  type TrackStats,
+} from "./tracks.js";

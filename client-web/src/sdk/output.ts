@@ -1,0 +1,66 @@
+/**
+ * Makes an ordinary `MediaStreamTrack` of the worker's pictures: a track generator whose stream the worker writes
+ * to itself, or, where the browser lacks the one or the other, pictures sent to the window or drawn on a canvas.
+ */
+import type { PictureSink } from "../worker/messages.js";
+
+/** A track fed with pictures. */
+export interface PictureOutput {
+  readonly track: MediaStreamTrack;
+  /** To hand to the worker, with what must be transferred. */
+  readonly sink: PictureSink;
+  readonly transfer: Transferable[];
+  /** Takes a picture that the worker posted; closes it. */
+  draw(frame: VideoFrame): void;
+}
+
+/** Ways of output; `auto` takes the first that works. */
+export type OutputKind = "auto" | "stream" | "post" | "canvas";
+
+/** Makes an output; null where the browser has no way. */
+export function pictureOutput(kind: OutputKind): PictureOutput | null {
+  if (typeof VideoFrame === "undefined") return null;
+  if (typeof MediaStreamTrackGenerator === "undefined" || kind === "canvas") return canvasOutput();
+  const generator = new MediaStreamTrackGenerator({ kind: "video" });
+  if (kind !== "post" && canTransferStreams()) {
+    const sink: PictureSink = { kind: "stream", writable: generator.writable };
+    return { track: generator, sink, transfer: [generator.writable], draw: (frame) => frame.close() };
+  }
+  const writer = generator.writable.getWriter();
+  return {
+    track: generator,
+    sink: { kind: "post" },
+    transfer: [],
+    draw: (frame) => void writer.write(frame).catch(() => frame.close()),
+  };
+}
+
+function canTransferStreams(): boolean {
+  try {
+    const { writable } = new TransformStream();
+    structuredClone(writable, { transfer: [writable] });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function canvasOutput(): PictureOutput | null {
+  const canvas = document.createElement("canvas");
+  const context = canvas.getContext("2d", { alpha: false });
+  const [track] = canvas.captureStream().getVideoTracks();
+  if (context === null || track === undefined) return null;
+  return {
+    track,
+    sink: { kind: "post" },
+    transfer: [],
+    draw: (frame) => {
+      if (canvas.width !== frame.displayWidth || canvas.height !== frame.displayHeight) {
+        canvas.width = frame.displayWidth;
+        canvas.height = frame.displayHeight;
+      }
+      context.drawImage(frame, 0, 0);
+      frame.close();
+    },
+  };
+}

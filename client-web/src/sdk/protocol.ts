@@ -1,0 +1,229 @@
+/**
+ * The signalling messages, protocol version 1 (`docs/signaling.md`), and the check of what the server sends.
+ *
+ * Fields that this client does not know are ignored; a message whose known fields are not what they should be is
+ * refused as a whole (null).
+ */
+import type { ServerErrorCode } from "./errors.js";
+
+/** The protocol version that this client speaks. */
+export const PROTOCOL_VERSION = 1;
+
+/** What a subscriber can be given: a layer, or a layer plus anchors. */
+export type Rung = "q" | "q+" | "h" | "h+" | "f";
+
+/** Every rung, worst first. */
+export const RUNGS: readonly Rung[] = ["q", "q+", "h", "h+", "f"];
+
+export interface ParticipantInfo {
+  id: string;
+  name: string;
+}
+
+export interface TrackInfo {
+  id: string;
+  participant: string;
+  kind: "audio" | "video";
+  name: string;
+  muted: boolean;
+  /** Of video: the stream id in its anchor messages. */
+  stream: number | undefined;
+}
+
+export interface ServerTrackStats {
+  track: string;
+  video_kbps: number;
+  anchor_kbps: number;
+  anchors_per_s: number;
+  anchors_dropped: number;
+}
+
+export interface PublishEntry {
+  mid: string;
+  kind: "audio" | "video";
+  name: string;
+}
+
+export interface SubscribeEntry {
+  mid: string;
+  track: string;
+}
+
+export interface Report {
+  track: string;
+  shown_fps: number;
+  enhanced_fps: number;
+  anchors_used: number;
+  anchors_late: number;
+  anchors_lost: number;
+  latency_p50_ms: number;
+  latency_p95_ms: number;
+  decode_ms: number;
+  reconstruct_ms: number;
+}
+
+/** What the client may say. */
+export type ClientMessage =
+  | { type: "join"; version: number; room: string; name: string; loopback: boolean }
+  | { type: "offer"; id: number; sdp: string; publish: PublishEntry[]; subscribe: SubscribeEntry[] }
+  | { type: "set_rung"; track: string; max: Rung }
+  | { type: "mute"; track: string; muted: boolean }
+  | ({ type: "report" } & Report)
+  | { type: "leave" }
+  | { type: "ping"; time: number };
+
+export interface Welcome {
+  type: "welcome";
+  participant: string;
+  room: string;
+  loopback: boolean;
+  budget_ms: number;
+  scale: number;
+  participants: ParticipantInfo[];
+  tracks: TrackInfo[];
+}
+
+export interface ServerError {
+  type: "error";
+  code: ServerErrorCode;
+  message: string;
+  hint: string;
+  id: number | undefined;
+  fatal: boolean;
+}
+
+/** What the server may say. */
+export type ServerMessage =
+  | Welcome
+  | { type: "answer"; id: number; sdp: string; tracks: SubscribeEntry[] }
+  | { type: "participant_joined"; participant: string; name: string }
+  | { type: "participant_left"; participant: string }
+  | { type: "track_added"; track: TrackInfo }
+  | { type: "track_removed"; track: string }
+  | { type: "track_muted"; track: string; muted: boolean }
+  | { type: "rung"; track: string; rung: Rung; epoch: number; width: number; height: number }
+  | { type: "stats"; tracks: ServerTrackStats[] }
+  | { type: "pong"; time: number }
+  | ServerError;
+
+class Refused extends Error {}
+
+type Fields = Record<string, unknown>;
+
+const object = (value: unknown): Fields => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Refused();
+  return value as Fields;
+};
+const text = (value: unknown): string => {
+  if (typeof value !== "string") throw new Refused();
+  return value;
+};
+const number = (value: unknown): number => {
+  if (typeof value !== "number" || !Number.isFinite(value)) throw new Refused();
+  return value;
+};
+const flag = (value: unknown): boolean => {
+  if (typeof value !== "boolean") throw new Refused();
+  return value;
+};
+const list = <T>(value: unknown, item: (value: unknown) => T): T[] => {
+  if (!Array.isArray(value)) throw new Refused();
+  return value.map(item);
+};
+const optional = <T>(value: unknown, read: (value: unknown) => T): T | undefined =>
+  value === undefined || value === null ? undefined : read(value);
+const oneOf =
+  <T extends string>(allowed: readonly T[]) =>
+  (value: unknown): T => {
+    if (!allowed.includes(value as T)) throw new Refused();
+    return value as T;
+  };
+
+const participant = (value: unknown): ParticipantInfo => {
+  const o = object(value);
+  return { id: text(o["id"]), name: text(o["name"]) };
+};
+const track = (value: unknown): TrackInfo => {
+  const o = object(value);
+  return {
+    id: text(o["id"]),
+    participant: text(o["participant"]),
+    kind: oneOf(["audio", "video"] as const)(o["kind"]),
+    name: text(o["name"]),
+    muted: flag(o["muted"]),
+    stream: optional(o["stream"], number),
+  };
+};
+const entry = (value: unknown): SubscribeEntry => {
+  const o = object(value);
+  return { mid: text(o["mid"]), track: text(o["track"]) };
+};
+const trackStats = (value: unknown): ServerTrackStats => {
+  const o = object(value);
+  return {
+    track: text(o["track"]),
+    video_kbps: number(o["video_kbps"]),
+    anchor_kbps: number(o["anchor_kbps"]),
+    anchors_per_s: number(o["anchors_per_s"]),
+    anchors_dropped: number(o["anchors_dropped"]),
+  };
+};
+
+const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerMessage, { type: Type }> } = {
+  welcome: (o) => ({
+    type: "welcome",
+    participant: text(o["participant"]),
+    room: text(o["room"]),
+    loopback: flag(o["loopback"]),
+    budget_ms: number(o["budget_ms"]),
+    scale: number(o["scale"]),
+    participants: list(o["participants"], participant),
+    tracks: list(o["tracks"], track),
+  }),
+  answer: (o) => ({
+    type: "answer",
+    id: number(o["id"]),
+    sdp: text(o["sdp"]),
+    tracks: optional(o["tracks"], (v) => list(v, entry)) ?? [],
+  }),
+  participant_joined: (o) => ({
+    type: "participant_joined",
+    participant: text(o["participant"]),
+    name: text(o["name"]),
+  }),
+  participant_left: (o) => ({ type: "participant_left", participant: text(o["participant"]) }),
+  track_added: (o) => ({ type: "track_added", track: track(o["track"]) }),
+  track_removed: (o) => ({ type: "track_removed", track: text(o["track"]) }),
+  track_muted: (o) => ({ type: "track_muted", track: text(o["track"]), muted: flag(o["muted"]) }),
+  rung: (o) => ({
+    type: "rung",
+    track: text(o["track"]),
+    rung: oneOf(RUNGS)(o["rung"]),
+    epoch: number(o["epoch"]),
+    width: number(o["width"]),
+    height: number(o["height"]),
+  }),
+  stats: (o) => ({ type: "stats", tracks: list(o["tracks"], trackStats) }),
+  pong: (o) => ({ type: "pong", time: number(o["time"]) }),
+  error: (o) => ({
+    type: "error",
+    code: text(o["code"]) as ServerErrorCode,
+    message: text(o["message"]),
+    hint: optional(o["hint"], text) ?? "",
+    id: optional(o["id"], number),
+    fatal: optional(o["fatal"], flag) ?? false,
+  }),
+};
+
+/** Reads one message of the server; null when it is not one. */
+export function parseServerMessage(json: string): ServerMessage | null {
+  try {
+    const fields = object(JSON.parse(json));
+    const reader = Object.hasOwn(READERS, text(fields["type"]))
+      ? (READERS[fields["type"] as ServerMessage["type"]] as (o: Fields) => ServerMessage)
+      : undefined;
+    return reader?.(fields) ?? null;
+  } catch {
+    return null; // not JSON, or Refused
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * The receiving end of one video m-line: transceiver, encoded transform, worker and picture output.
+ *
+ * It outlives the tracks that it carries: when a track goes, its m-line falls silent and serves the next one, so
+ * that session descriptions do not grow with people who come and go. The transform is set right after
+ * `addTransceiver`; set later, Chromium silently lets the media pass by it.
+ */
+import type { FromWorker, NativeReason, ToWorker, WorkerStats } from "../worker/messages.js";
+import { type Assets, compileDecoder } from "./assets.js";
+import { type OutputKind, pictureOutput } from "./output.js";
+
+const DEPENDENCY_DESCRIPTOR = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
+
+/** LR pictures beyond this are not rebuilt: 960×540, the half layer of a 1080p camera, with room for odd sizes. */
+const MAX_LR_PIXELS = 600_000;
+
+/** VP9 profile 0 with retransmission; empty where the browser lacks it. */
+export function vp9Preferences(codecs: readonly RTCRtpCodec[]): RTCRtpCodec[] {
+  const isVp9 = (c: RTCRtpCodec) =>
+    c.mimeType.toLowerCase() === "video/vp9" && /profile-id=0/.test(c.sdpFmtpLine ?? "");
+  const vp9 = codecs.filter(isVp9);
+  return vp9.length === 0 ? [] : [...vp9, ...codecs.filter((c) => c.mimeType.toLowerCase() === "video/rtx")];
+}
+
+/** What a receiver tells the track that it carries. */
+export interface ReceiverListener {
+  state(state: "enhanced" | "native", reason: NativeReason | null): void;
+  stats(stats: WorkerStats): void;
+}
+
+/** See the module's head. */
+export class VideoReceiver {
+  readonly transceiver: RTCRtpTransceiver;
+  /** The rebuilt pictures; null where the browser cannot make them. */
+  readonly enhanced: MediaStreamTrack | null;
+  listener: ReceiverListener | null = null;
+  private readonly worker: Worker | null;
+
+  constructor(pc: RTCPeerConnection, assets: Assets, output: OutputKind) {
+    this.transceiver = pc.addTransceiver("video", { direction: "recvonly" });
+    const { receiver } = this.transceiver;
+    const picture = typeof RTCRtpScriptTransform === "undefined" ? null : pictureOutput(output);
+    this.enhanced = picture?.track ?? null;
+    this.worker = picture === null ? null : new Worker(assets.worker, { type: "module" });
+    if (this.worker !== null && picture !== null) {
+      receiver.transform = new RTCRtpScriptTransform(this.worker);
+      this.worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+        if (data.type === "frame") picture.draw(data.frame);
+        else this.hear(data);
+      };
+      this.post({ type: "init", sink: picture.sink, maxPixels: MAX_LR_PIXELS }, picture.transfer);
+      compileDecoder(assets.wasm).then(
+        (module) => this.post({ type: "module", module }),
+        () => this.listener?.state("native", "unsupported"),
+      );
+    }
+    this.transceiver.setCodecPreferences(vp9Preferences(RTCRtpReceiver.getCapabilities("video")?.codecs ?? []));
+    const extensions = this.transceiver.getHeaderExtensionsToNegotiate?.();
+    for (const extension of extensions ?? []) {
+      // Carries the frame numbers by which the worker notices gaps.
+      if (extension.uri === DEPENDENCY_DESCRIPTOR) extension.direction = "sendrecv";
+    }
+    if (extensions !== undefined) this.transceiver.setHeaderExtensionsToNegotiate?.(extensions);
+  }
+
+  /** The native decoder's picture. */
+  get plain(): MediaStreamTrack {
+    return this.transceiver.receiver.track;
+  }
+
+  /** Begins to carry a track, or (null) falls silent. */
+  carry(listener: ReceiverListener | null): void {
+    this.listener = listener;
+    this.transceiver.direction = listener === null ? "inactive" : "recvonly";
+    this.post({ type: "restart", enabled: listener !== null });
+  }
+
+  /** Takes one anchor message; its buffer is handed on. */
+  anchor(data: ArrayBuffer): void {
+    this.post({ type: "anchor", data }, [data]);
+  }
+
+  /** Tells the playout clock what the native player shows. */
+  nativeShown(rtpTimestamp: number, at: number): void {
+    this.post({ type: "nativeShown", rtpTimestamp, at });
+  }
+
+  /** Frames that the native decoder has decoded so far. */
+  async nativeFrames(): Promise<number> {
+    const stats = await this.transceiver.receiver.getStats();
+    let frames = 0;
+    for (const entry of stats.values()) {
+      if (entry.type === "inbound-rtp") frames = (entry as RTCInboundRtpStreamStats).framesDecoded ?? 0;
+    }
+    return frames;
+  }
+
+  /** Ends the worker. */
+  close(): void {
+    this.listener = null;
+    this.worker?.terminate();
+    this.enhanced?.stop();
+  }
+
+  private post(message: ToWorker, transfer: Transferable[] = []): void {
+    this.worker?.postMessage(message, transfer);
+  }
+
+  private hear(message: Exclude<FromWorker, { type: "frame" }>): void {
+    if (message.type === "stats") this.listener?.stats(message.stats);
+    else this.listener?.state(message.state, message.state === "native" ? message.reason : null);
+  }
+}

@@ -1,0 +1,364 @@
+/**
+ * A call: who is there, what they send, and what one sends oneself. Reconnects by itself when the socket or the
+ * media path is lost; tracks of others then come anew, one's own are published again.
+ */
+import { type Assets, besideThisScript } from "./assets.js";
+import { Backoff } from "./backoff.js";
+import { Connection } from "./connection.js";
+import { Emitter } from "./emitter.js";
+import { noCodec, unreachable, WindlassError } from "./errors.js";
+import type { OutputKind } from "./output.js";
+import {
+  type ParticipantInfo,
+  PROTOCOL_VERSION,
+  type Rung,
+  type ServerMessage,
+  type TrackInfo,
+  type Welcome,
+} from "./protocol.js";
+import { type Layers, Publication } from "./publication.js";
+import { vp9Preferences } from "./receiver.js";
+import { SignalSocket } from "./socket.js";
+import { EnhancedTrack, type RemoteTrack, type RungInfo, type TrackStats } from "./tracks.js";
+
+export interface JoinOptions {
+  /** The server's WebSocket, such as `wss://calls.example/ws`. */
+  url: string;
+  room: string;
+  /** The name that the others see. */
+  name: string;
+  /** A room of one's own, in which one receives one's own tracks as others would. */
+  loopback?: boolean;
+  /** The SDK's files, where they do not lie beside its script. */
+  assets?: Assets;
+  /** How pictures leave the worker; `auto` unless a test wants another. */
+  output?: OutputKind;
+  /** Give up after so many attempts to reconnect; 12 by default, somewhat more than a minute. */
+  attempts?: number;
+}
+
+export interface RoomEvents {
+  participantJoined: ParticipantInfo;
+  participantLeft: ParticipantInfo;
+  trackAdded: RemoteTrack;
+  trackRemoved: RemoteTrack;
+  trackMuted: { track: RemoteTrack; muted: boolean };
+  rung: { track: EnhancedTrack } & RungInfo;
+  stats: { track: EnhancedTrack; stats: TrackStats };
+  /** The connection was lost; another attempt follows after `delayMs`. */
+  reconnecting: { attempt: number; delayMs: number; cause: WindlassError };
+  reconnected: undefined;
+  /** The call is over. */
+  disconnected: { reason: WindlassError };
+  /** The server refused something; the call goes on. */
+  refused: WindlassError;
+}
+
+export interface PublishOptions {
+  /** Layers of video; `qhf` by default. */
+  layers?: Layers;
+  /** What the others see as the track's name; `camera` or `microphone` by default. */
+  name?: string;
+}
+
+const WELCOME_TIMEOUT_MS = 8000;
+
+/** See the module's head. */
+export class Room extends Emitter<RoomEvents> {
+  private socket: SignalSocket | null = null;
+  private connection: Connection | null = null;
+  private welcome: Welcome | null = null;
+  private readonly others = new Map<string, ParticipantInfo>();
+  private readonly publications = new Set<Publication>();
+  private readonly maxRungs = new Map<string, Rung>();
+  private readonly backoff = new Backoff();
+  private readonly reports: ReturnType<typeof setInterval>;
+  private retry: ReturnType<typeof setTimeout> | undefined;
+  private over = false;
+
+  /**
+   * Enters a room. The tracks that are there already are announced after the caller's turn, so that listeners set
+   * right after `await Room.join(…)` hear of them. Rejects with a {@link WindlassError}.
+   */
+  static async join(options: JoinOptions): Promise<Room> {
+    if (
+      typeof RTCPeerConnection === "undefined" ||
+      vp9Preferences(RTCRtpReceiver.getCapabilities("video")?.codecs ?? []).length === 0
+    ) {
+      throw noCodec();
+    }
+    const room = new Room(options);
+    try {
+      await room.connect();
+    } catch (error) {
+      room.end();
+      throw error;
+    }
+    return room;
+  }
+
+  private constructor(private readonly options: JoinOptions) {
+    super();
+    this.reports = setInterval(() => this.report(), 1000);
+  }
+
+  /** This participant's id. */
+  get participant(): string {
+    return this.welcome?.participant ?? "";
+  }
+
+  /** Whether one hears and sees oneself. */
+  get loopback(): boolean {
+    return this.welcome?.loopback ?? false;
+  }
+
+  /** The operator's latency budget for anchors, milliseconds. */
+  get budgetMs(): number {
+    return this.welcome?.budget_ms ?? 0;
+  }
+
+  /** The others. */
+  get participants(): ParticipantInfo[] {
+    return [...this.others.values()];
+  }
+
+  /** What is received. */
+  get tracks(): RemoteTrack[] {
+    return this.connection?.tracks() ?? [];
+  }
+
+  /** What is sent. */
+  get published(): Publication[] {
+    return [...this.publications];
+  }
+
+  /** Begins to send tracks. Resolves when the server has taken them. */
+  async publish(
+    source: MediaStream | MediaStreamTrack | readonly MediaStreamTrack[],
+    options: PublishOptions = {},
+  ): Promise<Publication[]> {
+    const tracks =
+      source instanceof MediaStream ? source.getTracks() : source instanceof MediaStreamTrack ? [source] : source;
+    const made = tracks.map((track) => {
+      const name = options.name ?? (track.kind === "audio" ? "microphone" : "camera");
+      return new Publication(track, name, options.layers ?? "qhf");
+    });
+    for (const publication of made) this.publications.add(publication);
+    const { connection } = this;
+    // Without a connection the next one takes them along.
+    if (connection !== null) await Promise.all(made.map((publication) => connection.publish(publication)));
+    return made;
+  }
+
+  /** Ends sending a track. The track itself stays the caller's. */
+  async unpublish(publication: Publication): Promise<void> {
+    this.publications.delete(publication);
+    await this.connection?.unpublish(publication);
+  }
+
+  /** Sends silence or black, and tells the others; or ends that. */
+  mute(publication: Publication, muted: boolean): void {
+    publication.setMuted(muted);
+    if (publication.id !== null) this.socket?.send({ type: "mute", track: publication.id, muted });
+  }
+
+  /** Caps what this participant is given of a track. Holds across reconnects while the track keeps its id. */
+  setMaxRung(track: EnhancedTrack | string, rung: Rung): void {
+    const id = typeof track === "string" ? track : track.id;
+    this.maxRungs.set(id, rung);
+    this.socket?.send({ type: "set_rung", track: id, max: rung });
+  }
+
+  /** The browser's statistics of the connection; null while there is none. */
+  async connectionStats(): Promise<RTCStatsReport | null> {
+    return (await this.connection?.stats()) ?? null;
+  }
+
+  /** Leaves the room. */
+  leave(): void {
+    if (this.over) return;
+    this.socket?.send({ type: "leave" });
+    this.finish(new WindlassError("left", "You left the call.", "Join again whenever you like."));
+  }
+
+  private async connect(): Promise<void> {
+    const socket = await SignalSocket.open(this.options.url);
+    if (this.over) {
+      socket.close();
+      throw unreachable();
+    }
+    this.socket = socket;
+    const welcome = await this.enter(socket);
+    this.welcome = welcome;
+    const connection = new Connection(socket, this.options.assets ?? besideThisScript(), this.options.output ?? "auto");
+    this.connection = connection;
+    connection.onLost = (error) => this.lost(error);
+    // A socket alone is no success: where the media path never comes about, attempts must end.
+    connection.onUp = () => this.backoff.reset();
+    socket.onLost = (error) => this.lost(error);
+    socket.onMessage = (message) => this.handle(message);
+    for (const publication of this.publications) {
+      connection.publish(publication).catch(() => undefined); // told by onLost
+    }
+    setTimeout(() => {
+      if (this.connection === connection) this.announce(welcome);
+    });
+  }
+
+  private enter(socket: SignalSocket): Promise<Welcome> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(unreachable()), WELCOME_TIMEOUT_MS);
+      const refuse = (error: WindlassError) => {
+        clearTimeout(timer);
+        reject(error);
+      };
+      socket.onLost = refuse;
+      socket.onMessage = (message) => {
+        if (message.type === "error") refuse(new WindlassError(message.code, message.message, message.hint));
+        if (message.type !== "welcome") return;
+        clearTimeout(timer);
+        resolve(message);
+      };
+      const { room, name, loopback = false } = this.options;
+      socket.send({ type: "join", version: PROTOCOL_VERSION, room, name, loopback });
+    });
+  }
+
+  private announce(welcome: Welcome): void {
+    for (const participant of welcome.participants) this.handleJoined(participant);
+    for (const track of welcome.tracks) this.addTrack(track);
+  }
+
+  private handle(message: ServerMessage): void {
+    switch (message.type) {
+      case "participant_joined":
+        this.handleJoined({ id: message.participant, name: message.name });
+        break;
+      case "participant_left": {
+        const participant = this.others.get(message.participant);
+        for (const track of this.tracks) if (track.participant === message.participant) this.removeTrack(track.id);
+        this.others.delete(message.participant);
+        if (participant !== undefined) this.emit("participantLeft", participant);
+        break;
+      }
+      case "track_added":
+        this.addTrack(message.track);
+        break;
+      case "track_removed":
+        this.removeTrack(message.track);
+        break;
+      case "track_muted":
+        this.muteTrack(message.track, message.muted);
+        break;
+      case "rung": {
+        const track = this.video(message.track);
+        if (track === undefined) break;
+        const { rung, epoch, width, height } = message;
+        track.setRung({ rung, epoch, width, height });
+        this.emit("rung", { track, rung, epoch, width, height });
+        break;
+      }
+      case "stats":
+        for (const entry of message.tracks) this.video(entry.track)?.setDropped(entry.anchors_dropped);
+        break;
+      case "error":
+        if (!message.fatal) this.emit("refused", new WindlassError(message.code, message.message, message.hint));
+        break;
+      case "welcome":
+      case "answer":
+      case "pong":
+        break;
+    }
+  }
+
+  private handleJoined(participant: ParticipantInfo): void {
+    if (participant.id === this.participant || this.others.has(participant.id)) return;
+    this.others.set(participant.id, participant);
+    this.emit("participantJoined", participant);
+  }
+
+  private addTrack(info: TrackInfo): void {
+    const { connection } = this;
+    if (connection === null || this.tracks.some((track) => track.id === info.id)) return;
+    if (info.participant === this.participant) {
+      connection.learnOwn(info);
+      if (!this.loopback) return;
+    }
+    const track = connection.subscribe(info);
+    const maxRung = this.maxRungs.get(info.id);
+    if (track instanceof EnhancedTrack) {
+      track.on("stats", (stats) => this.emit("stats", { track, stats }));
+      if (maxRung !== undefined) this.setMaxRung(track, maxRung);
+    }
+    this.emit("trackAdded", track);
+  }
+
+  private removeTrack(id: string): void {
+    const track = this.tracks.find((t) => t.id === id);
+    if (track === undefined) return;
+    this.connection?.unsubscribe(id);
+    this.emit("trackRemoved", track);
+  }
+
+  private muteTrack(id: string, muted: boolean): void {
+    const track = this.tracks.find((t) => t.id === id);
+    if (track === undefined) return;
+    if (track instanceof EnhancedTrack) track.setMuted(muted);
+    else Object.assign(track, { muted });
+    this.emit("trackMuted", { track, muted });
+  }
+
+  private video(id: string): EnhancedTrack | undefined {
+    return this.tracks.find((track): track is EnhancedTrack => track.id === id && track instanceof EnhancedTrack);
+  }
+
+  private report(): void {
+    const halfTripMs = (this.socket?.roundTripMs ?? 0) / 2;
+    for (const track of this.tracks) {
+      const report = track instanceof EnhancedTrack ? track.report(halfTripMs) : null;
+      if (report !== null) this.socket?.send({ type: "report", ...report });
+    }
+  }
+
+  private lost(cause: WindlassError): void {
+    if (this.over) return;
+    this.drop();
+    if (!cause.temporary || this.backoff.attempts >= (this.options.attempts ?? 12)) {
+      this.finish(cause);
+      return;
+    }
+    const delayMs = this.backoff.next();
+    this.emit("reconnecting", { attempt: this.backoff.attempts, delayMs, cause });
+    clearTimeout(this.retry);
+    this.retry = setTimeout(() => {
+      this.connect().then(
+        () => this.emit("reconnected", undefined),
+        (error: unknown) => this.lost(error instanceof WindlassError ? error : unreachable()),
+      );
+    }, delayMs);
+  }
+
+  /** Lets go of the connection and of everything that came through it. */
+  private drop(): void {
+    const { connection, socket, tracks } = this;
+    this.connection = null;
+    this.socket = null;
+    socket?.close();
+    connection?.close();
+    for (const track of tracks) this.emit("trackRemoved", track);
+    for (const participant of this.others.values()) this.emit("participantLeft", participant);
+    this.others.clear();
+  }
+
+  private finish(reason: WindlassError): void {
+    this.end();
+    this.emit("disconnected", { reason });
+  }
+
+  private end(): void {
+    this.over = true;
+    clearTimeout(this.retry);
+    clearInterval(this.reports);
+    this.drop();
+  }
+}

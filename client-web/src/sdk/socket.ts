@@ -1,0 +1,146 @@
+/** The signalling socket: JSON messages, answers matched to requests by id, and a heartbeat that notices silence. */
+import { unreachable, WindlassError } from "./errors.js";
+import { type ClientMessage, parseServerMessage, type ServerMessage } from "./protocol.js";
+
+const OPEN_TIMEOUT_MS = 8000;
+const REQUEST_TIMEOUT_MS = 10_000;
+const PING_MS = 4000;
+const SILENCE_MS = 12_000;
+
+type WithoutId<T> = T extends { id: number } ? Omit<T, "id"> : never;
+type Answer = Extract<ServerMessage, { type: "answer" }>;
+
+interface Pending {
+  resolve(answer: Answer): void;
+  reject(error: WindlassError): void;
+  timer: ReturnType<typeof setTimeout>;
+}
+
+/** An open socket. Messages that come before `onMessage` is set wait for it. */
+export class SignalSocket {
+  /** Called once when the socket is gone for whatever reason but `close`. */
+  onLost: ((error: WindlassError) => void) | null = null;
+  /** The latest round trip to the server, milliseconds; null before the first. */
+  roundTripMs: number | null = null;
+  private handler: ((message: ServerMessage) => void) | null = null;
+  private early: ServerMessage[] = [];
+  private readonly pending = new Map<number, Pending>();
+  private nextId = 1;
+  private lastHeard = performance.now();
+  private fatal: WindlassError | null = null;
+  private readonly heartbeat: ReturnType<typeof setInterval>;
+  private closed = false;
+
+  /** Opens a socket to `url`. */
+  static open(url: string): Promise<SignalSocket> {
+    return new Promise((resolve, reject) => {
+      const socket = new WebSocket(url);
+      const timer = setTimeout(() => {
+        socket.close();
+        reject(unreachable());
+      }, OPEN_TIMEOUT_MS);
+      socket.onopen = () => {
+        clearTimeout(timer);
+        resolve(new SignalSocket(socket));
+      };
+      socket.onerror = () => {
+        clearTimeout(timer);
+        reject(unreachable());
+      };
+    });
+  }
+
+  private constructor(private readonly socket: WebSocket) {
+    socket.onmessage = (event) => this.receive(event.data);
+    socket.onclose = () => this.lost();
+    socket.onerror = null;
+    this.heartbeat = setInterval(() => {
+      if (performance.now() - this.lastHeard > SILENCE_MS) this.lost();
+      else this.send({ type: "ping", time: performance.now() });
+    }, PING_MS);
+  }
+
+  /** Who takes the messages that answer no request. */
+  set onMessage(handler: (message: ServerMessage) => void) {
+    this.handler = handler;
+    for (const message of this.early.splice(0)) handler(message);
+  }
+
+  /** Sends a message that needs no answer; silently nothing when the socket is gone. */
+  send(message: ClientMessage): void {
+    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+  }
+
+  /** Sends an offer and waits for its answer. */
+  request(message: WithoutId<ClientMessage>): Promise<Answer> {
+    const id = this.nextId++;
+    return new Promise((resolve, reject) => {
+      if (this.closed) {
+        reject(this.fatal ?? connectionLost());
+        return;
+      }
+      const timer = setTimeout(() => {
+        this.pending.delete(id);
+        reject(unreachable());
+      }, REQUEST_TIMEOUT_MS);
+      this.pending.set(id, { resolve, reject, timer });
+      this.send({ ...message, id } as ClientMessage);
+    });
+  }
+
+  /** Ends the socket without a word to `onLost`. */
+  close(): void {
+    this.onLost = null;
+    this.lost();
+  }
+
+  private receive(data: unknown): void {
+    this.lastHeard = performance.now();
+    const message = typeof data === "string" ? parseServerMessage(data) : null;
+    if (message === null) return;
+    if (message.type === "pong") {
+      this.roundTripMs = performance.now() - message.time;
+      return;
+    }
+    const id = message.type === "answer" || message.type === "error" ? message.id : undefined;
+    const waiting = id === undefined ? undefined : this.pending.get(id);
+    if (message.type === "error" && message.fatal) {
+      this.fatal = new WindlassError(message.code, message.message, message.hint);
+    }
+    if (id !== undefined && waiting !== undefined) {
+      this.pending.delete(id);
+      clearTimeout(waiting.timer);
+      if (message.type === "answer") waiting.resolve(message);
+      else if (message.type === "error") {
+        waiting.reject(new WindlassError(message.code, message.message, message.hint));
+      }
+      return;
+    }
+    if (this.handler === null) this.early.push(message);
+    else this.handler(message);
+  }
+
+  private lost(): void {
+    if (this.closed) return;
+    this.closed = true;
+    clearInterval(this.heartbeat);
+    const error = this.fatal ?? connectionLost();
+    for (const { reject, timer } of this.pending.values()) {
+      clearTimeout(timer);
+      reject(error);
+    }
+    this.pending.clear();
+    this.socket.onclose = null;
+    this.socket.onmessage = null;
+    this.socket.close();
+    this.onLost?.(error);
+  }
+}
+
+function connectionLost(): WindlassError {
+  return new WindlassError(
+    "connection_lost",
+    "The connection to the server was lost.",
+    "Wait while the page reconnects, or reload it.",
+  );
+}

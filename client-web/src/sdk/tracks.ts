@@ -1,0 +1,202 @@
+/** The tracks of others as the page sees them. */
+import type { NativeReason, WorkerStats } from "../worker/messages.js";
+import { Emitter } from "./emitter.js";
+import type { Report, Rung, TrackInfo } from "./protocol.js";
+import type { VideoReceiver } from "./receiver.js";
+
+/** Someone's microphone. */
+export interface RemoteAudioTrack {
+  readonly kind: "audio";
+  readonly id: string;
+  readonly participant: string;
+  readonly name: string;
+  readonly muted: boolean;
+  readonly track: MediaStreamTrack;
+}
+
+/** Which of its two pictures a video track shows best at the moment. */
+export type PictureState = "enhanced" | "native";
+
+/** What a subscriber is given of a track. */
+export interface RungInfo {
+  rung: Rung;
+  epoch: number;
+  /** Size of the layer in pixels; zero while unknown. */
+  width: number;
+  height: number;
+}
+
+/** A video track's figures over the last second. */
+export interface TrackStats extends WorkerStats {
+  rung: Rung | null;
+  state: PictureState;
+  /** Frames per second in the better picture. */
+  shownFps: number;
+  /** Anchors that the server dropped for being late or for want of room. */
+  anchorsDropped: number;
+}
+
+export interface EnhancedTrackEvents {
+  state: { state: PictureState; reason: NativeReason | null };
+  rung: RungInfo;
+  stats: TrackStats;
+  muted: boolean;
+}
+
+/** Someone's video: the native picture, the enhanced one, and which is the better at the moment. */
+export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
+  readonly kind = "video";
+  readonly id: string;
+  readonly participant: string;
+  readonly name: string;
+  /** The stream id in its anchor messages. */
+  readonly stream: number | undefined;
+  /** The native decoder's picture. Always there. */
+  readonly plain: MediaStreamTrack;
+  /** The rebuilt picture, silent while there is none; null where the browser cannot make it. */
+  readonly enhanced: MediaStreamTrack | null;
+  private currentState: PictureState = "native";
+  private currentReason: NativeReason | null;
+  private currentRung: RungInfo | null = null;
+  private currentStats: TrackStats | null = null;
+  private isMuted: boolean;
+  private dropped = 0;
+  private nativeFrames: { at: number; count: number } | null = null;
+  private nativeFps = 0;
+  private reported: Pick<WorkerStats, "anchorsUsed" | "anchorsLate" | "anchorsLost"> | null = null;
+
+  /** @internal */
+  constructor(
+    info: TrackInfo,
+    private readonly receiver: VideoReceiver,
+  ) {
+    super();
+    this.id = info.id;
+    this.participant = info.participant;
+    this.name = info.name;
+    this.stream = info.stream;
+    this.isMuted = info.muted;
+    this.plain = receiver.plain;
+    this.enhanced = receiver.enhanced;
+    this.currentReason = receiver.enhanced === null ? "unsupported" : "starting";
+    receiver.carry({
+      state: (state, reason) => this.setState(state, reason),
+      stats: (stats) => void this.addStats(stats),
+    });
+  }
+
+  /** Which picture is the better one. */
+  get state(): PictureState {
+    return this.currentState;
+  }
+
+  /** Why the state is `native`; null when it is not. */
+  get reason(): NativeReason | null {
+    return this.currentReason;
+  }
+
+  /** The better picture. Changes with the event `state`. */
+  get best(): MediaStreamTrack {
+    return this.currentState === "enhanced" && this.enhanced !== null ? this.enhanced : this.plain;
+  }
+
+  /** What the server gives of this track; null before it says so. */
+  get rung(): RungInfo | null {
+    return this.currentRung;
+  }
+
+  /** The latest figures; null in the first second. */
+  get stats(): TrackStats | null {
+    return this.currentStats;
+  }
+
+  /** Whether its owner muted it. */
+  get muted(): boolean {
+    return this.isMuted;
+  }
+
+  /**
+   * Lets the enhanced picture keep step with `video`, an element that plays {@link plain}: it is never shown ahead
+   * of it, so that the two agree side by side and with the sound. The returned function ends that.
+   */
+  keepStepWith(video: HTMLVideoElement): () => void {
+    if (!("requestVideoFrameCallback" in video)) return () => undefined;
+    let handle = 0;
+    const seen: VideoFrameRequestCallback = (_, frame) => {
+      if (frame.rtpTimestamp !== undefined) {
+        this.receiver.nativeShown(frame.rtpTimestamp, performance.timeOrigin + frame.expectedDisplayTime);
+      }
+      handle = video.requestVideoFrameCallback(seen);
+    };
+    handle = video.requestVideoFrameCallback(seen);
+    return () => video.cancelVideoFrameCallback(handle);
+  }
+
+  /** @internal */
+  anchor(data: ArrayBuffer): void {
+    this.receiver.anchor(data);
+  }
+
+  /** @internal */
+  setMuted(muted: boolean): void {
+    this.isMuted = muted;
+    this.emit("muted", muted);
+  }
+
+  /** @internal */
+  setRung(rung: RungInfo): void {
+    this.currentRung = rung;
+    this.emit("rung", rung);
+  }
+
+  /** @internal */
+  setDropped(anchors: number): void {
+    this.dropped = anchors;
+  }
+
+  /** What to tell the server; counts since the last call. `halfTripMs`: one way from the server to here. @internal */
+  report(halfTripMs: number): Report | null {
+    const stats = this.currentStats;
+    if (stats === null) return null;
+    const since = this.reported ?? { anchorsUsed: 0, anchorsLate: 0, anchorsLost: 0 };
+    this.reported = stats;
+    const fromServer = (ms: number | null) => (ms === null ? 0 : ms + halfTripMs);
+    return {
+      track: this.id,
+      shown_fps: stats.shownFps,
+      enhanced_fps: stats.enhancedFps,
+      anchors_used: stats.anchorsUsed - since.anchorsUsed,
+      anchors_late: stats.anchorsLate - since.anchorsLate,
+      anchors_lost: stats.anchorsLost - since.anchorsLost,
+      latency_p50_ms: fromServer(stats.anchorP50Ms),
+      latency_p95_ms: fromServer(stats.anchorP95Ms),
+      decode_ms: stats.decodeMs ?? 0,
+      reconstruct_ms: stats.reconstructMs ?? 0,
+    };
+  }
+
+  private setState(state: PictureState, reason: NativeReason | null): void {
+    this.currentState = state;
+    this.currentReason = reason;
+    this.emit("state", { state, reason });
+  }
+
+  private async addStats(stats: WorkerStats): Promise<void> {
+    const count = await this.receiver.nativeFrames().catch(() => 0);
+    const at = performance.now();
+    const last = this.nativeFrames;
+    if (last !== null && at > last.at) this.nativeFps = Math.max(0, ((count - last.count) * 1000) / (at - last.at));
+    this.nativeFrames = { at, count };
+    this.currentStats = {
+      ...stats,
+      rung: this.currentRung?.rung ?? null,
+      state: this.currentState,
+      shownFps: this.currentState === "enhanced" ? stats.outputFps : this.nativeFps,
+      enhancedFps: this.currentState === "enhanced" ? stats.enhancedFps : 0,
+      anchorsDropped: this.dropped,
+    };
+    this.emit("stats", this.currentStats);
+  }
+}
+
+export type RemoteTrack = RemoteAudioTrack | EnhancedTrack;

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { LoadGuard } from "./load.js";
+
+function play(guard: LoadGuard, from: number, frames: number, decodeMs: number, queued = 0): number | null {
+  for (let i = 0; i < frames; i++) {
+    const at = from + i * 33;
+    if (guard.frame(at, decodeMs, 33, queued)) return at;
+  }
+  return null;
+}
+
+test("a machine that keeps up is never paused", () => {
+  assert.equal(play(new LoadGuard(), 0, 300, 20), null);
+});
+
+test("a machine that is too slow is paused within about a second", () => {
+  const guard = new LoadGuard();
+  const at = play(guard, 0, 300, 32);
+  assert.ok(at !== null && at <= 1100, `${at}`);
+  assert.ok(guard.paused((at ?? 0) + 9_999));
+  assert.ok(!guard.paused((at ?? 0) + 10_000));
+});
+
+test("one slow frame does no harm", () => {
+  const guard = new LoadGuard();
+  assert.equal(play(guard, 0, 10, 10), null);
+  assert.equal(guard.frame(330, 150, 33, 2), false);
+  assert.equal(play(guard, 363, 60, 10), null);
+});
+
+test("a queue that stays long for a second pauses too", () => {
+  const at = play(new LoadGuard(), 0, 300, 5, 9);
+  assert.ok(at !== null && at >= 1000 && at < 1100);
+});
+
+test("each pause is twice as long as the one before, up to a bound", () => {
+  const guard = new LoadGuard();
+  let at = 0;
+  const lengths = [];
+  for (let i = 0; i < 5; i++) {
+    guard.pause(at);
+    let end = at;
+    while (guard.paused(end)) end += 1000;
+    lengths.push(end - at);
+    at = end;
+  }
+  assert.deepEqual(lengths, [10_000, 20_000, 40_000, 80_000, 80_000]);
+});

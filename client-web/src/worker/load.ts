@@ -1,0 +1,63 @@
+/**
+ * Decides when this machine is too slow to enhance a track, and when to try again.
+ *
+ * Too slow: for a second, decoding took more than `share` of the time between frames, or more than `queueLimit`
+ * frames waited. Then enhancement pauses, 10 s at first and twice as long each time up to 80 s; a minute without
+ * trouble forgets the past. Times are milliseconds and arguments.
+ */
+const FIRST_PAUSE_MS = 10_000;
+const LONGEST_PAUSE_MS = 80_000;
+const FORGIVEN_MS = 60_000;
+const SPAN_MS = 1000;
+
+/** See the module's head. */
+export class LoadGuard {
+  private busy: { at: number; decodeMs: number; intervalMs: number }[] = [];
+  private queueLongSince: number | null = null;
+  private pausedUntil: number | null = null;
+  private pauseMs = FIRST_PAUSE_MS;
+  private resumedAt: number | null = null;
+
+  constructor(
+    private readonly share = 0.85,
+    private readonly queueLimit = 8,
+  ) {}
+
+  /** Times that enhancement was paused. */
+  pauses = 0;
+
+  /** Notes one decoded frame, the media time since the one before it, and how many still wait; true: pause now. */
+  frame(now: number, decodeMs: number, intervalMs: number, queued: number): boolean {
+    this.busy.push({ at: now, decodeMs, intervalMs });
+    while ((this.busy[0]?.at ?? now) < now - SPAN_MS) this.busy.shift();
+    if (queued <= this.queueLimit) this.queueLongSince = null;
+    else this.queueLongSince ??= now;
+    const queueTooLong = this.queueLongSince !== null && now - this.queueLongSince >= SPAN_MS;
+    const spent = this.busy.reduce((sum, b) => sum + b.decodeMs, 0);
+    const given = this.busy.reduce((sum, b) => sum + b.intervalMs, 0);
+    const seen = now - (this.busy[0]?.at ?? now);
+    const tooSlow = seen >= SPAN_MS * 0.8 && this.busy.length >= 5 && spent > this.share * given;
+    return queueTooLong || tooSlow ? this.pause(now) : false;
+  }
+
+  /** Starts a pause, also for other faults; always true. */
+  pause(now: number): true {
+    const calm = this.resumedAt !== null && now - this.resumedAt > FORGIVEN_MS;
+    if (calm) this.pauseMs = FIRST_PAUSE_MS;
+    this.pausedUntil = now + this.pauseMs;
+    this.pauseMs = Math.min(this.pauseMs * 2, LONGEST_PAUSE_MS);
+    this.pauses++;
+    this.busy = [];
+    this.queueLongSince = null;
+    return true;
+  }
+
+  /** True while paused. */
+  paused(now: number): boolean {
+    if (this.pausedUntil === null) return false;
+    if (now < this.pausedUntil) return true;
+    this.pausedUntil = null;
+    this.resumedAt = now;
+    return false;
+  }
+}

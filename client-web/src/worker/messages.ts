@@ -1,0 +1,60 @@
+/** What the window and a track's worker say to each other. Times are milliseconds since the epoch, fractional. */
+
+/** Where the rebuilt pictures go: a stream handed over, or back to the window one by one. */
+export type PictureSink = { kind: "stream"; writable: WritableStream<VideoFrame> } | { kind: "post" };
+
+/** From the window. */
+export type ToWorker =
+  | { type: "init"; sink: PictureSink; maxPixels: number }
+  /** The compiled decoder; comes when it is there. */
+  | { type: "module"; module: WebAssembly.Module }
+  /** One raw data channel message for this track. */
+  | { type: "anchor"; data: ArrayBuffer }
+  /** The native player showed the frame of `rtpTimestamp` at `at`. */
+  | { type: "nativeShown"; rtpTimestamp: number; at: number }
+  /** The receiver carries another track from now on, or none. */
+  | { type: "restart"; enabled: boolean };
+
+/** Why a track is shown by the native decoder. */
+export type NativeReason = "starting" | "no-anchors" | "too-slow" | "fault" | "gap" | "too-large" | "unsupported";
+
+/** A track's figures, once a second. */
+export interface WorkerStats {
+  /** Rebuilt pictures written per second, and of these the ones with detail from anchors. */
+  outputFps: number;
+  enhancedFps: number;
+  /** Encoded frames received per second, and their kbit/s. */
+  receivedFps: number;
+  videoKbps: number;
+  /** Complete anchors used per second, and kbit/s of all anchor messages. */
+  anchorsPerSecond: number;
+  anchorKbps: number;
+  /** Anchors since the start: used; of these, after their frame was decoded; came but could not be used. */
+  anchorsUsed: number;
+  anchorsLate: number;
+  anchorsLost: number;
+  /** From a frame's arrival here to its anchor being usable; null without anchors. */
+  anchorP50Ms: number | null;
+  anchorP95Ms: number | null;
+  /** Mean time per frame or anchor over the last seconds; null without samples. */
+  decodeMs: number | null;
+  reconstructMs: number | null;
+  catchUpMs: number | null;
+  /** The playout clock's delay above the quickest picture. */
+  playoutDelayMs: number;
+  /** Frames that could not be decoded (lost, late, skipped), and pictures dropped before showing. */
+  framesLost: number;
+  picturesDropped: number;
+  /** Times that enhancement was paused because this machine is too slow, and module restarts after a trap. */
+  pauses: number;
+  faults: number;
+  lr: { width: number; height: number } | null;
+  hr: { width: number; height: number } | null;
+}
+
+/** To the window. */
+export type FromWorker =
+  | { type: "frame"; frame: VideoFrame }
+  | { type: "state"; state: "enhanced" }
+  | { type: "state"; state: "native"; reason: NativeReason }
+  | { type: "stats"; stats: WorkerStats };

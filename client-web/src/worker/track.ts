@@ -1,0 +1,363 @@
+/**
+ * One track's enhancement: encoded frames and anchor messages in, rebuilt pictures out, in time.
+ *
+ * Frames pass on to the native decoder before anything here touches their copies, so whatever goes wrong on this
+ * side (trap, bad frame, slowness, no anchors) only means that the tile shows the native picture.
+ * Time comes from `clock`, milliseconds since the epoch; work is done in `pump` and `show`, driven by the worker.
+ */
+import { ArrivalLog, parseAnchorHeader } from "./anchors.js";
+import { LoadGuard } from "./load.js";
+import type { FromWorker, NativeReason, WorkerStats } from "./messages.js";
+import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";
+import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
+import { parseVp9Header, type Vp9Header } from "./vp9.js";
+import { AnchorOutcome, DecodeFailure, HybridDecoder } from "./wasm.js";
+import { RateWindow, SampleWindow } from "./windows.js";
+
+/** What the pipeline needs from its surroundings. */
+export interface TrackHost {
+  /** Milliseconds since the epoch. */
+  clock(): number;
+  /** Takes a picture to show; owns it from then on. */
+  show(picture: VideoFrame): void;
+  /** Tells the window. */
+  tell(message: FromWorker): void;
+  /** Asks the sender for a key frame. */
+  requestKeyFrame(): void;
+}
+
+/** An encoded frame as the transform sees it. */
+export interface IncomingFrame {
+  rtpTimestamp: number;
+  frameId: number | undefined;
+  data: Uint8Array;
+}
+
+/** Without detail for so long the tile goes back to native. */
+const STALE_MS = 800;
+/** Key frames are asked for at most this often. */
+const KEY_REQUEST_MS = 1000;
+
+interface Waiting {
+  picture: VideoFrame;
+  detail: boolean;
+}
+
+/** See the module's head. */
+export class TrackPipeline {
+  private module: WebAssembly.Module | null = null;
+  private decoder: HybridDecoder | null = null;
+  private enabled = true;
+  private tooLarge = false;
+  private colour: NonNullable<Vp9Header["colour"]> = { matrix: "smpte170m", fullRange: false };
+
+  private readonly reorder = new ReorderBuffer();
+  private readonly guard = new LoadGuard();
+  private readonly arrivals = new ArrivalLog();
+  private readonly timeline = new RtpTimeline();
+  private readonly playout = new PlayoutClock();
+  private readonly queue = new PlayoutQueue<Waiting>(this.playout, (w) => w.picture.close());
+
+  private current: { rtpTimestamp: number; mediaMs: number } | null = null;
+  private lastDetail = Number.NEGATIVE_INFINITY;
+  private lastKeyRequest = Number.NEGATIVE_INFINITY;
+  private starvedSince: number | null = null;
+  private state: "enhanced" | NativeReason = "starting";
+
+  private readonly rates = {
+    received: new RateWindow(),
+    videoBits: new RateWindow(),
+    anchorBits: new RateWindow(),
+    anchors: new RateWindow(2000),
+    output: new RateWindow(),
+    enhanced: new RateWindow(),
+  };
+  private readonly times = {
+    frame: new SampleWindow(90, 5000),
+    catchUp: new SampleWindow(50, 10_000),
+    anchor: new SampleWindow(200, 10_000),
+  };
+  private anchorWorkMs = 0;
+  private faults = 0;
+  private anchorsUsed = 0;
+  private anchorsLate = 0;
+  private anchorsLost = 0;
+  private lr: { width: number; height: number } | null = null;
+  private hr: { width: number; height: number } | null = null;
+
+  constructor(
+    private readonly host: TrackHost,
+    private readonly maxPixels: number,
+  ) {}
+
+  /** The compiled decoder has come. */
+  start(module: WebAssembly.Module): void {
+    this.module = module;
+  }
+
+  /** Another track, or none, comes through the receiver from now on. */
+  restart(enabled: boolean): void {
+    this.enabled = enabled;
+    this.lose();
+    this.playout.reset();
+    this.lr = null;
+    this.hr = null;
+    this.setState("starting");
+  }
+
+  /** Takes a copy of an encoded frame, in order of arrival. */
+  frame(incoming: IncomingFrame): void {
+    const now = this.host.clock();
+    this.rates.received.add(now);
+    this.rates.videoBits.add(now, incoming.data.length * 8);
+    this.arrivals.note(incoming.rtpTimestamp, now);
+    const header = parseVp9Header(incoming.data);
+    if (!this.enabled || header === null) return;
+    if (header.size !== undefined) {
+      this.tooLarge = header.size.width * header.size.height > this.maxPixels;
+      this.lr = header.size;
+    }
+    if (this.tooLarge) {
+      this.lose();
+      this.setState("too-large");
+      return;
+    }
+    if (this.guard.paused(now)) return;
+    this.reorder.push({ ...incoming, key: header.key, arrival: now });
+  }
+
+  /** Takes one anchor message. */
+  message(data: ArrayBuffer): void {
+    const now = this.host.clock();
+    const header = parseAnchorHeader(data);
+    this.rates.anchorBits.add(now, data.byteLength * 8);
+    if (header === null || this.decoder === null || !this.enabled) return;
+    const code = this.guarded((decoder) => decoder.pushMessage(new Uint8Array(data)));
+    if (code === undefined) return;
+    const done = this.host.clock();
+    this.anchorWorkMs += done - now;
+    switch (AnchorOutcome.of(code)) {
+      case "applied-late":
+        this.anchorsLate++;
+        this.betterPicture();
+        this.usable(header.rtpTimestamp, done);
+        this.times.catchUp.add(done, done - now);
+        break;
+      case "applied":
+        this.betterPicture();
+        this.usable(header.rtpTimestamp, done);
+        this.times.catchUp.add(done, done - now);
+        break;
+      case "early":
+        // Usable as soon as its frame is decoded: it waits for the frame, not the frame for it.
+        this.usable(header.rtpTimestamp, done);
+        break;
+      case "lost":
+        this.anchorsLost++;
+        break;
+      case "incomplete":
+        break;
+    }
+  }
+
+  /** The native player showed a frame. */
+  nativeShown(rtpTimestamp: number, at: number): void {
+    this.playout.nativeShown(this.timeline.toMs(rtpTimestamp), at);
+  }
+
+  /** Decodes at most one frame; true when more can be done at once. */
+  pump(): boolean {
+    const now = this.host.clock();
+    if (!this.working(now)) return false;
+    const frame = this.reorder.pop(now);
+    if (frame === null) {
+      this.starve(now);
+      return false;
+    }
+    this.starvedSince = null;
+    this.decode(frame);
+    return true;
+  }
+
+  /** Hands out the picture that is due, if one is. */
+  show(): void {
+    const now = this.host.clock();
+    const due = this.queue.take(now);
+    if (due !== null) {
+      this.rates.output.add(now);
+      if (due.detail) {
+        this.rates.enhanced.add(now);
+        this.lastDetail = now;
+        this.setState("enhanced");
+      }
+      this.host.show(due.picture);
+    }
+    if (this.state === "enhanced" && now - this.lastDetail > STALE_MS) this.setState("no-anchors");
+  }
+
+  /** Milliseconds until `show` or `pump` must run again; null when only a new frame can bring work. */
+  waitMs(): number | null {
+    const now = this.host.clock();
+    const gap = this.working(now) ? this.reorder.deadline() : null;
+    const waits = [this.queue.waitMs(now), gap === null ? null : Math.max(0, gap - now)].filter((w) => w !== null);
+    return waits.length === 0 ? null : Math.min(...waits);
+  }
+
+  /** The figures of the last second. */
+  stats(): WorkerStats {
+    const now = this.host.clock();
+    const { lost, late, skipped } = this.reorder.counters;
+    return {
+      outputFps: this.rates.output.perSecond(now),
+      enhancedFps: this.rates.enhanced.perSecond(now),
+      receivedFps: this.rates.received.perSecond(now),
+      videoKbps: this.rates.videoBits.perSecond(now) / 1000,
+      anchorsPerSecond: this.rates.anchors.perSecond(now),
+      anchorKbps: this.rates.anchorBits.perSecond(now) / 1000,
+      anchorsUsed: this.anchorsUsed,
+      anchorsLate: this.anchorsLate,
+      anchorsLost: this.anchorsLost,
+      anchorP50Ms: this.times.anchor.percentile(now, 0.5),
+      anchorP95Ms: this.times.anchor.percentile(now, 0.95),
+      decodeMs: this.times.frame.mean(now),
+      reconstructMs: null,
+      catchUpMs: this.times.catchUp.mean(now),
+      playoutDelayMs: this.playout.delayMs,
+      framesLost: lost + late + skipped,
+      picturesDropped: this.queue.dropped,
+      pauses: this.guard.pauses,
+      faults: this.faults,
+      lr: this.lr,
+      hr: this.hr,
+    };
+  }
+
+  private working(now: number): boolean {
+    return this.module !== null && this.enabled && !this.guard.paused(now);
+  }
+
+  private decode(frame: EncodedFrame): void {
+    if (frame.key) {
+      // A key frame is also where a decoder that failed, or has not been there, begins.
+      const header = parseVp9Header(frame.data);
+      if (header?.colour !== undefined) this.colour = header.colour;
+      if (this.decoder === null && this.module !== null) this.decoder = this.create(this.module);
+    }
+    const before = this.host.clock();
+    const outcome = this.guarded((decoder) => decoder.pushFrame(frame.rtpTimestamp, frame.data));
+    if (outcome === undefined) return;
+    const now = this.host.clock();
+    this.times.frame.add(now, now - before);
+    const mediaMs = this.timeline.toMs(frame.rtpTimestamp);
+    const interval = this.current === null ? 0 : Math.min(1000, Math.max(0, mediaMs - this.current.mediaMs));
+    this.current = { rtpTimestamp: frame.rtpTimestamp, mediaMs };
+    if (outcome.shown) {
+      const picture = this.picture();
+      if (picture !== null) {
+        this.playout.ready(mediaMs, this.host.clock());
+        this.queue.push(mediaMs, { picture, detail: outcome.detail });
+      }
+    }
+    const busyMs = now - before + this.anchorWorkMs;
+    this.anchorWorkMs = 0;
+    if (this.guard.frame(now, busyMs, interval, this.reorder.length)) {
+      this.lose();
+      this.setState("too-slow");
+    }
+  }
+
+  /** The decoder's current picture as a frame for the page. */
+  private picture(): VideoFrame | null {
+    const view = this.guarded((decoder) => decoder.hr());
+    if (view === undefined || view === null || this.current === null) return null;
+    this.hr = { width: view.width, height: view.height };
+    return new VideoFrame(view.bytes, {
+      format: "I420",
+      codedWidth: view.width,
+      codedHeight: view.height,
+      timestamp: Math.round(this.current.mediaMs * 1000),
+      layout: view.layout,
+      colorSpace: {
+        matrix: this.colour.matrix,
+        primaries: this.colour.matrix,
+        transfer: this.colour.matrix,
+        fullRange: this.colour.fullRange,
+      },
+    });
+  }
+
+  /** A late anchor has bettered the current picture: show that one, unless the former is on the screen already. */
+  private betterPicture(): void {
+    if (this.current === null) return;
+    const picture = this.picture();
+    if (picture !== null && !this.queue.replace(this.current.mediaMs, { picture, detail: true })) picture.close();
+  }
+
+  private usable(rtpTimestamp: number, now: number): void {
+    this.anchorsUsed++;
+    this.rates.anchors.add(now);
+    this.times.anchor.add(now, this.arrivals.since(rtpTimestamp, now) ?? 0);
+  }
+
+  /** Calls into the module; what it throws costs the decoder's state, never more. */
+  private guarded<T>(call: (decoder: HybridDecoder) => T): T | undefined {
+    if (this.decoder === null) return undefined;
+    try {
+      return call(this.decoder);
+    } catch (error) {
+      this.faults++;
+      if (!(error instanceof DecodeFailure)) this.decoder = null; // a trap: its memory is not to be trusted
+      this.lose();
+      this.setState("fault");
+      this.needKeyFrame(this.host.clock());
+      return undefined;
+    }
+  }
+
+  private create(module: WebAssembly.Module): HybridDecoder | null {
+    try {
+      return new HybridDecoder(module);
+    } catch {
+      this.faults++;
+      this.guard.pause(this.host.clock());
+      this.lose();
+      this.setState("fault");
+      return null;
+    }
+  }
+
+  /** Nothing can be decoded although frames may be coming: after a while go native and ask for a key frame. */
+  private starve(now: number): void {
+    if (!this.reorder.waitingForKey || this.rates.received.perSecond(now) === 0) return;
+    this.starvedSince ??= now;
+    if (now - this.starvedSince < 300) return;
+    if (this.state === "enhanced") this.setState("gap");
+    this.needKeyFrame(now);
+  }
+
+  private needKeyFrame(now: number): void {
+    if (now - this.lastKeyRequest < KEY_REQUEST_MS) return;
+    this.lastKeyRequest = now;
+    this.host.requestKeyFrame();
+  }
+
+  /** The decoder's pictures are worthless from here to the next key frame. */
+  private lose(): void {
+    this.reorder.requireKey();
+    this.queue.clear();
+    this.current = null;
+    this.starvedSince = null;
+    this.lastDetail = Number.NEGATIVE_INFINITY;
+    try {
+      this.decoder?.reset();
+    } catch {
+      this.decoder = null;
+    }
+  }
+
+  private setState(state: "enhanced" | NativeReason): void {
+    if (state === this.state) return;
+    this.state = state;
+    this.host.tell(state === "enhanced" ? { type: "state", state } : { type: "state", state: "native", reason: state });
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * Reads the few fields of a VP9 uncompressed header that the player needs before decoding: whether a frame
+ * can start a decode, and the size and colour it announces. Refuses (null) whatever is not VP9 profile 0.
+ * Source: VP9 bitstream specification 0.7, §6.2.
+ */
+
+/** What the first bytes of a VP9 frame say. */
+export interface Vp9Header {
+  /** A key frame: decoding may start here. */
+  key: boolean;
+  /** Luma size in pixels; key frames only. */
+  size?: { width: number; height: number };
+  /** Colour as signalled; key frames only. `unknown` is what cameras in calls send, and means BT.601. */
+  colour?: { matrix: "bt709" | "smpte170m"; fullRange: boolean };
+}
+
+const FRAME_MARKER = 0b10;
+const COLOUR_BT709 = 2;
+const COLOUR_SRGB = 7;
+
+/** Parses the header at the start of `data`, one frame or superframe. */
+export function parseVp9Header(data: Uint8Array): Vp9Header | null {
+  const first = data[0];
+  if (first === undefined || first >> 6 !== FRAME_MARKER) return null;
+  if ((first & 0b0011_0000) !== 0) return null; // profile 0 only
+  const showExisting = (first & 0b0000_1000) !== 0;
+  const key = !showExisting && (first & 0b0000_0100) === 0;
+  if (!key) return { key: false };
+  if (data.length < 10 || data[1] !== 0x49 || data[2] !== 0x83 || data[3] !== 0x42) return null;
+  const bit = (position: number): number => ((data[position >> 3] ?? 0) >> (7 - (position & 7))) & 1;
+  const bits = (position: number, count: number): number => {
+    let value = 0;
+    for (let i = 0; i < count; i++) value = value * 2 + bit(position + i);
+    return value;
+  };
+  const colourSpace = bits(32, 3);
+  if (colourSpace === COLOUR_SRGB) return null; // not allowed in profile 0
+  return {
+    key: true,
+    size: { width: bits(36, 16) + 1, height: bits(52, 16) + 1 },
+    colour: { matrix: colourSpace === COLOUR_BT709 ? "bt709" : "smpte170m", fullRange: bit(35) === 1 },
+  };
+}

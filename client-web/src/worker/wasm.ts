@@ -1,0 +1,141 @@
+/**
+ * The hybrid decoder's WebAssembly module behind typed calls (`client-web/wasm/src/lib.rs` defines the exports).
+ *
+ * A module instance serves one track. A trap leaves its memory in an unknown state: the caller drops the whole
+ * {@link HybridDecoder} and makes a new one.
+ */
+
+/** The module's exports. Pointers and lengths are bytes in its memory. */
+export interface HybridExports {
+  memory: WebAssembly.Memory;
+  alloc(length: number): number;
+  dealloc(pointer: number, length: number): void;
+  decoder_new(): number;
+  decoder_free(handle: number): void;
+  push_frame(handle: number, rtpTimestamp: number, pointer: number, length: number): number;
+  push_message(handle: number, pointer: number, length: number): number;
+  hr_ptr(handle: number, plane: number): number;
+  lr_ptr(handle: number, plane: number): number;
+  hr_width(handle: number): number;
+  hr_height(handle: number): number;
+  lr_width(handle: number): number;
+  lr_height(handle: number): number;
+  stride(handle: number, which: number, plane: number): number;
+  stat(handle: number, index: number): number;
+  reset(handle: number): void;
+}
+
+/** What became of a frame. */
+export interface FrameOutcome {
+  /** A picture came of it that is to be shown. */
+  shown: boolean;
+  /** The picture holds detail from anchors. */
+  detail: boolean;
+}
+
+/** Planes of a picture in the module's memory; valid until the next call into it. */
+export interface PictureView {
+  width: number;
+  height: number;
+  /** All three planes lie in here. */
+  bytes: Uint8Array;
+  layout: [PlaneLayout, PlaneLayout, PlaneLayout];
+}
+
+const FLAG_SHOWN = 1;
+const FLAG_DETAIL = 4;
+const HR = 1;
+
+/** The bit stream could not be decoded; a key frame mends it. */
+export class DecodeFailure extends Error {}
+
+/** One track's decoder. */
+export class HybridDecoder {
+  private readonly wasm: HybridExports;
+  private readonly handle: number;
+  private input = 0;
+  private inputLength = 0;
+
+  constructor(module: WebAssembly.Module) {
+    this.wasm = new WebAssembly.Instance(module, {}).exports as unknown as HybridExports;
+    this.handle = this.wasm.decoder_new();
+  }
+
+  /** Decodes one frame. Throws {@link DecodeFailure} on a bad one; anything else thrown is a trap. */
+  pushFrame(rtpTimestamp: number, data: Uint8Array): FrameOutcome {
+    const pointer = this.place(data);
+    const code = this.wasm.push_frame(this.handle, rtpTimestamp | 0, pointer, data.length);
+    if (code < 0) throw new DecodeFailure(`the decoder refused a frame (${code})`);
+    return { shown: (code & FLAG_SHOWN) !== 0, detail: (code & FLAG_DETAIL) !== 0 };
+  }
+
+  /** Gives a data channel message; the module's outcome code comes back. */
+  pushMessage(data: Uint8Array): number {
+    return this.wasm.push_message(this.handle, this.place(data), data.length);
+  }
+
+  /** The current HR picture; null before the first. */
+  hr(): PictureView | null {
+    const { wasm, handle } = this;
+    const width = wasm.hr_width(handle);
+    const height = wasm.hr_height(handle);
+    if (width === 0 || height === 0) return null;
+    const pointers = [0, 1, 2].map((plane) => wasm.hr_ptr(handle, plane) >>> 0);
+    const strides = [0, 1, 2].map((plane) => wasm.stride(handle, HR, plane));
+    const rows = [height, (height + 1) >> 1, (height + 1) >> 1];
+    const start = Math.min(...pointers);
+    const end = Math.max(...pointers.map((p, i) => p + (strides[i] as number) * (rows[i] as number)));
+    const plane = (i: number): PlaneLayout => ({
+      offset: (pointers[i] as number) - start,
+      stride: strides[i] as number,
+    });
+    return {
+      width,
+      height,
+      bytes: new Uint8Array(wasm.memory.buffer, start, Math.min(end, wasm.memory.buffer.byteLength) - start),
+      layout: [plane(0), plane(1), plane(2)],
+    };
+  }
+
+  /** A counter of the module. */
+  stat(index: number): number {
+    return this.wasm.stat(this.handle, index);
+  }
+
+  /** Forgets all pictures; the next frame must be a key frame. */
+  reset(): void {
+    this.wasm.reset(this.handle);
+  }
+
+  private place(data: Uint8Array): number {
+    if (data.length > this.inputLength) {
+      if (this.input !== 0) this.wasm.dealloc(this.input, this.inputLength);
+      this.inputLength = Math.max(65_536, 2 ** Math.ceil(Math.log2(data.length)));
+      this.input = this.wasm.alloc(this.inputLength) >>> 0;
+      if (this.input === 0) throw new Error("the decoder has no memory left");
+    }
+    new Uint8Array(this.wasm.memory.buffer, this.input, data.length).set(data);
+    return this.input;
+  }
+}
+
+/** What became of an anchor message. */
+export type AnchorResult = "incomplete" | "applied" | "applied-late" | "early" | "lost";
+
+/** Meaning of the codes of `push_message`. */
+export const AnchorOutcome = {
+  of(code: number): AnchorResult {
+    switch (code) {
+      case 0:
+        return "incomplete";
+      case 1:
+        return "applied";
+      case 2:
+        return "applied-late";
+      case 3:
+        return "early";
+      default:
+        return "lost";
+    }
+  },
+};

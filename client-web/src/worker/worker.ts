@@ -1,0 +1,118 @@
+/**
+ * The worker of one received video track: the encoded transform, and the timers that drive its pipeline.
+ *
+ * Each encoded frame is copied and passed on to the native decoder at once; the copy is decoded in a later task,
+ * one frame a task, so that decoding never holds up the frames behind it by more than one decode.
+ */
+import type { FromWorker, PictureSink, ToWorker } from "./messages.js";
+import { TrackPipeline } from "./track.js";
+
+declare const self: DedicatedWorkerGlobalScope & {
+  onrtctransform: ((event: RTCTransformEvent) => void) | null;
+};
+
+const now = (): number => performance.timeOrigin + performance.now();
+const tell = (message: FromWorker, transfer: Transferable[] = []): void => self.postMessage(message, transfer);
+
+let pipeline: TrackPipeline | null = null;
+let transformer: RTCRtpScriptTransformer | null = null;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+const turn = new MessageChannel();
+let turning = false;
+turn.port1.onmessage = () => {
+  turning = false;
+  if (pipeline?.pump()) schedule();
+  present();
+};
+
+/** Runs the pipeline in a task of its own, after whatever has arrived meanwhile. */
+function schedule(): void {
+  if (turning) return;
+  turning = true;
+  turn.port2.postMessage(null);
+}
+
+/** Shows what is due, and comes back when the next picture is. */
+function present(): void {
+  if (pipeline === null) return;
+  pipeline.show();
+  clearTimeout(timer);
+  const wait = pipeline.waitMs();
+  if (wait !== null) timer = setTimeout(schedule, wait);
+}
+
+/** Where pictures go. A sink that is still busy with two of them is not given a third. */
+function pictureSink(sink: PictureSink): (picture: VideoFrame) => void {
+  if (sink.kind === "post") return (frame) => tell({ type: "frame", frame }, [frame]);
+  const writer = sink.writable.getWriter();
+  let writing = 0;
+  return (frame) => {
+    if (writing >= 2) {
+      frame.close();
+      return;
+    }
+    writing++;
+    writer
+      .write(frame)
+      .catch(() => frame.close())
+      .finally(() => writing--);
+  };
+}
+
+function init(sink: PictureSink, maxPixels: number): void {
+  const host = {
+    clock: now,
+    show: pictureSink(sink),
+    tell,
+    requestKeyFrame: () => void transformer?.sendKeyFrameRequest().catch(() => undefined),
+  };
+  pipeline = new TrackPipeline(host, maxPixels);
+  setInterval(() => {
+    if (pipeline !== null) tell({ type: "stats", stats: pipeline.stats() });
+  }, 1000);
+  // Notices staleness and gaps also when no frame comes any more.
+  setInterval(schedule, 100);
+}
+
+self.onmessage = (event: MessageEvent<ToWorker>) => {
+  const message = event.data;
+  switch (message.type) {
+    case "init":
+      init(message.sink, message.maxPixels);
+      break;
+    case "module":
+      pipeline?.start(message.module);
+      schedule();
+      break;
+    case "anchor":
+      pipeline?.message(message.data);
+      present();
+      break;
+    case "nativeShown":
+      pipeline?.nativeShown(message.rtpTimestamp, message.at);
+      break;
+    case "restart":
+      pipeline?.restart(message.enabled);
+      break;
+  }
+};
+
+self.onrtctransform = (event) => {
+  transformer = event.transformer;
+  void relay(event.transformer);
+};
+
+async function relay({ readable, writable }: RTCRtpScriptTransformer): Promise<void> {
+  const reader = readable.getReader() as ReadableStreamDefaultReader<RTCEncodedVideoFrame>;
+  const writer = writable.getWriter();
+  for (;;) {
+    const { value: frame, done } = await reader.read();
+    if (done) return;
+    const data = new Uint8Array(frame.data.slice(0));
+    const { rtpTimestamp, frameId } = frame.getMetadata();
+    writer.write(frame).catch(() => undefined);
+    pipeline?.frame({ rtpTimestamp: rtpTimestamp ?? frame.timestamp, frameId, data });
+    schedule();
+  }
+}
