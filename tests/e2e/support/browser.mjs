@@ -26,12 +26,15 @@ export async function openPage({ camera, viewport, colorScheme } = {}) {
   ];
   if (camera) args.push(`--use-file-for-fake-video-capture=${camera}`);
   const browser = await chromium.launch({ executablePath, headless: true, args });
-  const context = await browser.newContext({ viewport: viewport ?? { width: 1280, height: 800 }, colorScheme });
-  const page = await context.newPage();
-  const errors = [];
-  page.on("console", (m) => {
-    if (m.type() === "error") errors.push(m.text());
-  });
-  page.on("pageerror", (e) => errors.push(`uncaught: ${e.message}`));
-  return { page, errors, close: () => browser.close() };
+  const newPage = async () => {
+    const context = await browser.newContext({ viewport: viewport ?? { width: 1280, height: 800 }, colorScheme });
+    const page = await context.newPage();
+    const errors = [];
+    page.on("console", (m) => {
+      if (m.type() === "error") errors.push(m.text());
+    });
+    page.on("pageerror", (e) => errors.push(`uncaught: ${e.message}`));
+    return { page, errors, newPage, close: () => browser.close() };
+  };
+  return newPage();
 }

@@ -1,0 +1,95 @@
+// A whole call on a real clip: a publisher whose uplink carries only the low layers, a subscriber who sees more.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { enhanced, publish, remote, sleep, subscribe } from "./support/call.mjs";
+import { capture, numbers, quality, span } from "./support/capture.mjs";
+import { makeScene } from "./support/scene.mjs";
+import { startServer } from "./support/server.mjs";
+
+const SECONDS = Number(process.env.WINDLASS_CALL_SECONDS ?? 10);
+const CLIPS = [
+  { clip: "d13", seconds: SECONDS, beats: "bicubic", by: 0 },
+  { clip: "s18", seconds: Math.min(SECONDS, 6), beats: "lanczos", by: -0.3 },
+  { clip: "demo2", seconds: Math.min(SECONDS, 6), beats: "lanczos", by: -0.3 },
+];
+
+for (const { clip, seconds, beats, by } of CLIPS) {
+  describe(`a call that shows ${clip}`, { timeout: 240_000 + seconds * 4000 }, () => {
+    let scene;
+    let server;
+    let publisher;
+    let viewer;
+    let captured;
+    let before_;
+    let after_;
+
+    before(async () => {
+      scene = makeScene({ clip, out: "output" });
+      server = await startServer();
+      publisher = await publish(server, scene);
+      viewer = await subscribe(server);
+      await enhanced(viewer.page);
+      await sleep(3000);
+      before_ = await remote(viewer.page);
+      captured = await capture(viewer.page, seconds);
+      after_ = await remote(viewer.page);
+    });
+
+    after(async () => {
+      await viewer?.close();
+      await publisher?.close();
+      await server?.stop();
+    });
+
+    test("the subscriber gets the half layer with anchors", () => {
+      assert.equal(after_.rung, "h+");
+    });
+
+    test("at least 95 % of frames are shown", () => {
+      const shown = numbers(captured.plain, scene).filter((n) => n >= 0);
+      const all = numbers(captured.enhanced, scene).filter((n) => n >= 0);
+      const share = new Set([...shown, ...all]).size / Math.min(Math.max(span(shown, scene.frames), span(all, scene.frames)), scene.frames);
+      console.log(`${clip}: shown ${(share * 100).toFixed(1)} % (native ${shown.length}, enhanced ${all.length} in ${seconds} s)`);
+      assert.ok(share >= 0.95, `${share}`);
+    });
+
+    test("at least 80 % of the frames shown are enhanced", () => {
+      const share = captured.enhanced.length / captured.plain.length;
+      console.log(`${clip}: enhanced ${(share * 100).toFixed(1)} %`);
+      assert.ok(share >= 0.8, `${share}`);
+    });
+
+    test("every enhanced picture shows a readable number, in order and at full size", () => {
+      const list = numbers(captured.enhanced, scene);
+      assert.equal(list.filter((n) => n < 0).length, 0);
+      assert.ok(captured.enhanced.every((f) => f.width === scene.width && f.height === scene.height));
+      const steps = list.slice(1).map((n, i) => (n - list[i] + scene.frames) % scene.frames);
+      assert.ok(steps.every((s) => s > 0 && s < scene.frames / 2), `steps ${steps}`);
+    });
+
+    test(`enhanced pictures are better than ${beats} by ${by} dB or more`, () => {
+      const q = quality(captured, scene);
+      console.log(
+        `${clip}: PSNR-Y over ${q.pairs} frames: enhanced ${q.enhanced.toFixed(2)} dB, bicubic ${q.bicubic.toFixed(2)} dB, Lanczos ${q.lanczos.toFixed(2)} dB`,
+      );
+      assert.ok(q.pairs >= 20, `only ${q.pairs} pairs`);
+      assert.ok(q.enhanced > q[beats] + by, JSON.stringify(q));
+    });
+
+    test("anchors meet their frames", () => {
+      const used = after_.stats.anchorsUsed - before_.stats.anchorsUsed;
+      const lost = after_.stats.anchorsLost - before_.stats.anchorsLost;
+      console.log(`${clip}: anchors used ${used}, lost ${lost}, latency ${after_.stats.anchorP50Ms}/${after_.stats.anchorP95Ms} ms`);
+      assert.ok(used >= seconds, `only ${used} anchors in ${seconds} s`);
+      assert.ok(lost <= used * 0.1, `${lost} of ${used + lost} anchors found no frame`);
+    });
+
+    test("nothing is written to the console as an error", () => {
+      assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+    });
+
+    test("the server ends in good order", async () => {
+      assert.equal(await server.stop(), 0);
+    });
+  });
+}

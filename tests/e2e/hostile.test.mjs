@@ -1,0 +1,156 @@
+// Malformed input at every door, while a call goes on: typed errors, counters, the call untouched.
+import assert from "node:assert/strict";
+import dgram from "node:dgram";
+import { after, before, describe, test } from "node:test";
+import { enhanced, nativeFrames, publish, remote, sleep, subscribe, until } from "./support/call.mjs";
+import { makeScene } from "./support/scene.mjs";
+import { startServer } from "./support/server.mjs";
+
+/** Seeded bytes. */
+function garbage(length, seed) {
+  let x = seed | 1;
+  return Buffer.from(
+    Array.from({ length }, () => {
+      x ^= x << 13;
+      x ^= x >>> 17;
+      x ^= x << 5;
+      return x & 255;
+    }),
+  );
+}
+
+describe("a call while others send rubbish", { timeout: 300_000 }, () => {
+  let server;
+  let publisher;
+  let viewer;
+
+  /** Fails unless the call is alive, enhanced and advancing. */
+  async function callIsFine() {
+    assert.ok(server.alive(), server.log());
+    const from = await nativeFrames(viewer.page);
+    await sleep(2000);
+    const frames = (await nativeFrames(viewer.page)) - from;
+    assert.ok(frames >= 40, `${frames} frames in two seconds`);
+    assert.equal((await remote(viewer.page)).state, "enhanced");
+    assert.doesNotMatch(server.log(), /panicked/);
+  }
+
+  before(async () => {
+    server = await startServer();
+    publisher = await publish(server, makeScene({ clip: "d13", out: "output" }));
+    viewer = await subscribe(server);
+    await enhanced(viewer.page);
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  test("malformed signalling is answered by typed errors", async () => {
+    // The page's own origin, so that the socket is a browser's.
+    const answers = await viewer.page.evaluate(async () => {
+      const url = new URL("/ws", location.href);
+      url.protocol = "ws:";
+      const codes = [];
+      const messages = [
+        "not json",
+        "[]",
+        '{"type":"no-such-thing"}',
+        '{"type":"offer","id":1,"sdp":"v=0","publish":[],"subscribe":[]}',
+        '{"type":"join","version":99,"room":"x","name":"y"}',
+        '{"type":"join","version":1,"room":5}',
+        '{"type":"join","version":1,"room":"elsewhere","name":"Mallory"}',
+        '{"type":"offer","id":2,"sdp":"rubbish","publish":[],"subscribe":[]}',
+        '{"type":"offer","id":3,"sdp":"v=0\\r\\no=- 1 1 IN IP4 0.0.0.0\\r\\ns=-\\r\\nt=0 0\\r\\nm=video 9 UDP/TLS/RTP/SAVPF 96\\r\\n","publish":[{"mid":"0","kind":"video","name":"c"}],"subscribe":[{"mid":"1","track":"t999999"}]}',
+        '{"type":"set_rung","track":"t999999","max":"f"}',
+        '{"type":"mute","track":"what","muted":true}',
+      ];
+      const socket = new WebSocket(url);
+      socket.onmessage = (m) => {
+        const message = JSON.parse(m.data);
+        if (message.type === "error") codes.push(message.code);
+      };
+      await new Promise((resolve, reject) => {
+        socket.onopen = resolve;
+        socket.onerror = reject;
+      });
+      for (const message of messages) {
+        if (socket.readyState !== WebSocket.OPEN) break;
+        socket.send(message);
+        await new Promise((r) => setTimeout(r, 150));
+      }
+      socket.close();
+      return codes;
+    });
+    for (const code of ["malformed", "unknown_type", "not_joined", "unsupported_version", "bad_sdp", "unknown_track"]) {
+      assert.ok(answers.includes(code), `no ${code} among ${answers}`);
+    }
+    await callIsFine();
+  });
+
+  test("rubbish on the media port is counted and dropped", async () => {
+    const socket = dgram.createSocket("udp4");
+    const send = (data) => new Promise((r) => socket.send(data, server.ports.udp, "127.0.0.1", r));
+    for (let i = 0; i < 2000; i++) {
+      const data = garbage(1 + ((i * 37) % 1200), i + 1);
+      // STUN, DTLS, RTP and RTCP by their first byte, and anything.
+      if (i % 5 < 4) data[0] = [0, 22, 128, 129][i % 5];
+      await send(data);
+    }
+    socket.close();
+    await callIsFine();
+  });
+
+  test("malformed anchor messages are dropped and counted in the browser", async () => {
+    const used = (await remote(viewer.page)).stats.anchorsUsed;
+    await viewer.page.evaluate(() => {
+      const track = window.windlass.remoteVideos()[0];
+      for (let i = 0; i < 500; i++) {
+        const data = crypto.getRandomValues(new Uint8Array(1 + ((i * 53) % 2000)));
+        if (i % 2) {
+          data[0] = 1;
+          data[1] = 1;
+        }
+        if (i % 4 === 3 && data.length > 24) {
+          // A complete single-chunk anchor for a plausible frame, with a payload that is no picture.
+          new DataView(data.buffer).setUint16(10, 0);
+          new DataView(data.buffer).setUint16(12, 1);
+        }
+        track.anchor(data.buffer);
+      }
+    });
+    await callIsFine();
+    await until(async () => (await remote(viewer.page)).stats.anchorsUsed > used, "anchors are used again");
+  });
+
+  test("a publisher that sends broken VP9 leaves the others' call untouched", async () => {
+    const mallory = await publisher.newPage();
+    await mallory.page.addInitScript(() => {
+      // Every encoded frame that this page sends is damaged behind its first bytes.
+      const code = `onrtctransform = ({ transformer }) => {
+        transformer.readable.pipeThrough(new TransformStream({ transform(frame, out) {
+          const data = new Uint8Array(frame.data);
+          for (let i = 3; i < data.length; i += 7) data[i] ^= 0x5a;
+          frame.data = data.buffer;
+          out.enqueue(frame);
+        } })).pipeTo(transformer.writable);
+      };`;
+      const worker = new Worker(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
+      const add = RTCPeerConnection.prototype.addTransceiver;
+      RTCPeerConnection.prototype.addTransceiver = function (track, init) {
+        const transceiver = add.call(this, track, init);
+        if (track?.kind === "video") transceiver.sender.transform = new RTCRtpScriptTransform(worker, {});
+        return transceiver;
+      };
+    });
+    await mallory.page.goto(`${server.url}/?room=call&name=Mallory&auto=1&layers=qh`);
+    await until(async () => (await viewer.page.evaluate(() => window.windlass.remoteVideos().length)) === 2, "the second publisher is seen");
+    await sleep(4000);
+    await callIsFine();
+    await mallory.page.close();
+    await until(async () => (await viewer.page.evaluate(() => window.windlass.remoteVideos().length)) === 1, "the second publisher is gone", 40_000);
+    await callIsFine();
+  });
+});

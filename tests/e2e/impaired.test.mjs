@@ -1,0 +1,83 @@
+// The same call where things go wrong: loss and jitter, layer switches, no enhancer, late joiners.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { enhanced, nativeFrames, publish, remote, sleep, subscribe, until } from "./support/call.mjs";
+import { capture, numbers, quality } from "./support/capture.mjs";
+import { makeScene } from "./support/scene.mjs";
+import { startServer } from "./support/server.mjs";
+
+describe("a call over a path with 5 % loss and 50 ms of jitter", { timeout: 300_000 }, () => {
+  let scene;
+  let server;
+  let publisher;
+  let viewer;
+
+  before(async () => {
+    scene = makeScene({ clip: "d13", out: "output" });
+    server = await startServer({ path: { loss: 0.05, jitterMs: 50, seed: 7 } });
+    publisher = await publish(server, scene);
+    viewer = await subscribe(server);
+    await enhanced(viewer.page, 40_000);
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  test("most frames are still enhanced, and never worse than bicubic on the whole", async () => {
+    await sleep(3000);
+    const captured = await capture(viewer.page, 10);
+    const share = captured.enhanced.length / captured.plain.length;
+    const q = quality(captured, scene);
+    console.log(
+      `impaired: native ${captured.plain.length}, enhanced ${captured.enhanced.length}; PSNR-Y enhanced ${q.enhanced.toFixed(2)}, bicubic ${q.bicubic.toFixed(2)}; ` +
+        `path dropped ${server.proxy.counts.dropped} of ${server.proxy.counts.dropped + server.proxy.counts.forwarded}`,
+    );
+    assert.ok(server.proxy.counts.dropped > 50);
+    assert.ok(captured.plain.length >= 100, `native frames ${captured.plain.length}`);
+    assert.ok(share >= 0.5, `${share}`);
+    assert.ok(q.pairs >= 10 && q.enhanced > q.bicubic, JSON.stringify(q));
+    assert.equal(numbers(captured.enhanced, scene).filter((n) => n < 0).length, 0);
+  });
+
+  test("a layer switch in the middle begins a new epoch and is enhanced again", async () => {
+    const epoch = await viewer.page.evaluate(() => window.windlass.remoteVideos()[0].rung.epoch);
+    await viewer.page.evaluate(() => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0].id, "q+"));
+    await until(async () => (await remote(viewer.page)).rung === "q+", "the rung is q+");
+    await until(async () => {
+      const r = await remote(viewer.page);
+      return r.state === "enhanced" && r.stats?.hr?.width === scene.width / 2;
+    }, "the quarter layer is enhanced", 25_000);
+    await viewer.page.evaluate(() => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0].id, "f"));
+    await until(async () => {
+      const r = await remote(viewer.page);
+      return r.rung === "h+" && r.state === "enhanced" && r.stats?.hr?.width === scene.width;
+    }, "the half layer is enhanced again", 25_000);
+    const later = await viewer.page.evaluate(() => window.windlass.remoteVideos()[0].rung.epoch);
+    assert.notEqual(later, epoch);
+  });
+
+  test("video goes on when the enhancer dies, and is enhanced again when it is back", async () => {
+    await server.setEnhancer(false);
+    const from = await nativeFrames(viewer.page);
+    await until(async () => (await remote(viewer.page)).state === "native", "the tile is back at the native picture", 10_000);
+    await sleep(3000);
+    const frames = (await nativeFrames(viewer.page)) - from;
+    assert.ok(frames >= 45, `${frames} frames decoded without an enhancer`);
+    await server.setEnhancer(true);
+    await enhanced(viewer.page, 30_000);
+  });
+
+  test("a second and a third subscriber join late and see the same", async () => {
+    const second = await subscribe(server, { name: "Second", browser: viewer });
+    await enhanced(second.page, 30_000);
+    const third = await subscribe(server, { name: "Third", browser: viewer });
+    await until(async () => (await nativeFrames(third.page)) > 10, "the third sees video", 20_000);
+    await enhanced(third.page, 30_000);
+    assert.deepEqual([...second.errors, ...third.errors, ...viewer.errors, ...publisher.errors], []);
+    await second.page.close();
+    await third.page.close();
+  });
+});

@@ -1,0 +1,60 @@
+// A call: a publisher that shows a scene, and subscribers of it, through one server.
+import { openPage } from "./browser.mjs";
+
+/** A browser that publishes `scene` with the given layers. */
+export async function publish(server, scene, { room = "call", layers = "qh", query = "" } = {}) {
+  const tab = await openPage({ camera: scene.file });
+  await tab.page.goto(`${server.url}/?room=${room}&name=Publisher&auto=1&layers=${layers}${query}`);
+  await until(() => tab.page.evaluate(() => window.windlass?.phase === "call"), "the publisher joins", 20_000);
+  return tab;
+}
+
+/** A browser (or a page of `browser`) that subscribes without a camera. */
+export async function subscribe(server, { room = "call", name = "Viewer", query = "", browser } = {}) {
+  const tab = browser ? await browser.newPage() : await openPage();
+  await tab.page.goto(`${server.url}/?room=${room}&name=${name}&auto=1&source=none&view=enhanced${query}`);
+  await until(() => tab.page.evaluate(() => window.windlass?.phase === "call"), `${name} joins`, 20_000);
+  return tab;
+}
+
+/** Waits until `check` gives something true; an error says what was waited for. */
+export async function until(check, what, timeoutMs = 15_000) {
+  const end = Date.now() + timeoutMs;
+  let last;
+  for (;;) {
+    try {
+      last = await check();
+      if (last) return last;
+    } catch (error) {
+      last = error;
+    }
+    if (Date.now() > end) throw new Error(`waited ${timeoutMs / 1000} s until ${what}; last seen: ${last}`);
+    await sleep(100);
+  }
+}
+
+export const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
+
+/** State of the first remote video: rung, state, and the page's own figures. */
+export function remote(page) {
+  return page.evaluate(() => {
+    const track = window.windlass.remoteVideos()[0];
+    return track && { id: track.id, rung: track.rung?.rung, state: track.state, reason: track.reason, stats: track.stats };
+  });
+}
+
+/** Waits until the first remote video shows enhanced pictures. */
+export function enhanced(page, timeoutMs = 25_000) {
+  return until(async () => (await remote(page))?.state === "enhanced" && (await remote(page)), "the picture is enhanced", timeoutMs);
+}
+
+/** Frames that the page's native decoder has decoded of the first remote video. */
+export function nativeFrames(page) {
+  return page.evaluate(async () => {
+    const [track] = window.windlass.remoteVideos();
+    for (const s of (await window.windlass.room.connectionStats()).values()) {
+      if (s.type === "inbound-rtp" && s.kind === "video" && s.trackIdentifier === track.plain.id) return s.framesDecoded;
+    }
+    return 0;
+  });
+}

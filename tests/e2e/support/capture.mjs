@@ -1,0 +1,86 @@
+// Reads pictures and frame numbers from a subscriber's page.
+import { CODE_ROWS, readNumber } from "./scene.mjs";
+import { KERNELS, mean, psnr, upsample2 } from "./metrics.mjs";
+
+/** Keeps the luma of every frame of a page's `enhanced` and `plain` tracks for `seconds`. */
+export async function capture(page, seconds) {
+  await page.evaluate(async (seconds) => {
+    const track = window.windlass.remoteVideos()[0];
+    if (!track) throw new Error("no remote video");
+    const kinds = { enhanced: track.enhanced, plain: track.plain };
+    const frames = { enhanced: [], plain: [] };
+    window.capturedFrames = frames;
+    const end = performance.now() + seconds * 1000;
+    const read = async (kind) => {
+      const reader = new MediaStreamTrackProcessor({ track: kinds[kind].clone() }).readable.getReader();
+      const over = new Promise((r) => setTimeout(() => r({ done: true }), seconds * 1000));
+      while (performance.now() < end) {
+        const { value: frame, done } = await Promise.race([reader.read(), over]);
+        if (done) break;
+        const { width, height } = frame.visibleRect;
+        const all = new Uint8Array(frame.allocationSize());
+        const [luma] = await frame.copyTo(all);
+        const y = new Uint8Array(width * height);
+        for (let row = 0; row < height; row++) {
+          const at = luma.offset + row * luma.stride;
+          y.set(all.subarray(at, at + width), row * width);
+        }
+        frames[kind].push({ at: performance.now(), timestamp: frame.timestamp, format: frame.format, width, height, y });
+        frame.close();
+      }
+      await reader.cancel();
+    };
+    await Promise.all(Object.keys(kinds).filter((k) => kinds[k]).map(read));
+  }, seconds);
+  const out = {};
+  for (const kind of ["enhanced", "plain"]) {
+    const heads = await page.evaluate(
+      (kind) => window.capturedFrames[kind].map(({ y, ...head }) => head),
+      kind,
+    );
+    out[kind] = [];
+    for (let i = 0; i < heads.length; i++) {
+      const base64 = await page.evaluate(
+        ([kind, i]) => {
+          const { y } = window.capturedFrames[kind][i];
+          let text = "";
+          for (let at = 0; at < y.length; at += 0x8000) text += String.fromCharCode(...y.subarray(at, at + 0x8000));
+          return btoa(text);
+        },
+        [kind, i],
+      );
+      out[kind].push({ ...heads[i], y: Buffer.from(base64, "base64") });
+    }
+  }
+  await page.evaluate(() => delete window.capturedFrames);
+  return out;
+}
+
+/** Frame numbers of captured frames, in the order shown; unreadable ones are -1. */
+export function numbers(frames, scene) {
+  return frames.map((f) => readNumber(f.y, f.width, scene.width));
+}
+
+/** How many frames lie in a span of numbers that may wrap around at the clip's end. */
+export function span(list, total) {
+  let count = 1;
+  for (let i = 1; i < list.length; i++) count += (list[i] - list[i - 1] + total) % total;
+  return count;
+}
+
+/** Mean PSNR-Y against the source of the enhanced pictures and of the same LR frames upsampled. */
+export function quality(captured, scene, everyNth = 4) {
+  const lr = new Map(numbers(captured.plain, scene).map((n, i) => [n, captured.plain[i]]));
+  const rows = { enhanced: [], bicubic: [], lanczos: [] };
+  captured.enhanced.forEach((frame, i) => {
+    const n = readNumber(frame.y, frame.width, scene.width);
+    const low = lr.get(n);
+    if (i % everyNth || n < 0 || !low || frame.width !== scene.width || low.width * 2 !== scene.width) return;
+    const score = (y) => psnr(y, scene.luma(n), scene.width, scene.height, CODE_ROWS * 2);
+    rows.enhanced.push(score(frame.y));
+    for (const kernel of ["bicubic", "lanczos"]) {
+      rows[kernel].push(score(upsample2(low.y, low.width, low.height, KERNELS[kernel])));
+    }
+  });
+  return { pairs: rows.enhanced.length, ...Object.fromEntries(Object.entries(rows).map(([k, v]) => [k, mean(v)])) };
+}
