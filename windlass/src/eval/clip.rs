@@ -1,0 +1,259 @@
+//! Reading a clip through ffmpeg into I420 pictures of the wanted size.
+//!
+//! Frames are paired by number, never by time: ffmpeg passes every frame on as it comes
+//! (`-fps_mode passthrough`), and the frame rate is only what the simulated call assumes.
+//! In: any file that ffmpeg reads. Out: a store of HR pictures, and frames per second.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use windlass_hybrid::picture::Picture;
+
+use super::args::{Crop, Fps};
+use super::frames::{FrameStore, FrameWriter, Size};
+
+/// What to take from a clip.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// Part of the picture; all of it when `None`.
+    pub crop: Option<Crop>,
+    /// Most lines of a picture.
+    pub height: u32,
+    /// Seconds from the start; all when `None`.
+    pub seconds: Option<f64>,
+    /// Frame rate to assume.
+    pub fps: Fps,
+}
+
+/// The original pictures.
+#[derive(Debug)]
+pub struct Clip {
+    /// Pictures in HR; both sides are multiples of four.
+    pub frames: FrameStore,
+    /// Frames per second.
+    pub fps: f64,
+}
+
+/// Reads a clip. Errors say what is wrong with the file or the crop.
+pub fn read(ffmpeg: &Path, path: &Path, wanted: &Wanted) -> Result<Clip> {
+    ensure!(path.is_file(), "{} is not a file", path.display());
+    let source = Y4m::open(ffmpeg, path, &["-frames:v", "1"])?;
+    let (full, own_fps) = (source.size, source.fps);
+    source.finish(path)?;
+    let fps = match wanted.fps {
+        Fps::Fixed(fps) => fps,
+        Fps::Auto => {
+            ensure!(
+                (1.0..=120.0).contains(&own_fps),
+                "{} has no constant frame rate (ffmpeg says {own_fps}); give one with --fps N",
+                path.display()
+            );
+            own_fps
+        }
+    };
+    let filter = filter(full, wanted)?;
+    let frames = wanted.seconds.map_or(usize::MAX, |s| ((s * fps).round() as usize).max(1));
+    let limit = frames.to_string();
+    let mut options = vec!["-vf", filter.as_str()];
+    if frames != usize::MAX {
+        options.extend(["-frames:v", limit.as_str()]);
+    }
+    let mut stream = Y4m::open(ffmpeg, path, &options)?;
+    let mut store = FrameWriter::new(stream.size)?;
+    while let Some(frame) = stream.next_frame()? {
+        store.push(&frame)?;
+    }
+    stream.finish(path)?;
+    let frames = store.finish()?;
+    ensure!(frames.len() >= 2, "{} has only {} frame(s) of video", path.display(), frames.len());
+    Ok(Clip { frames, fps })
+}
+
+/// The filters that crop and scale down, to multiples of four: the low layer's chroma is a quarter of that.
+fn filter(full: Size, wanted: &Wanted) -> Result<String> {
+    let mut chain = String::new();
+    let mut size = full;
+    if let Some(Crop { width, height, x, y }) = wanted.crop {
+        ensure!(
+            (x + width) as usize <= full.width && (y + height) as usize <= full.height,
+            "the crop {width}:{height}:{x}:{y} reaches outside the picture, which is {full}"
+        );
+        write!(chain, "crop={width}:{height}:{x}:{y}:exact=1,")?;
+        size = Size { width: width as usize, height: height as usize };
+    }
+    let lines = size.height.min(wanted.height as usize);
+    let height = lines & !3;
+    let quads = (size.width as f64 * height as f64 / size.height as f64 / 4.0).round() as usize;
+    let width = (quads.max(1) * 4).min(size.width & !3);
+    ensure!(
+        width >= 64 && height >= 64,
+        "{width}x{height} is too small: both sides must be at least 64"
+    );
+    write!(chain, "scale={width}:{height}:flags=lanczos+accurate_rnd")?;
+    Ok(chain)
+}
+
+/// Raw video as ffmpeg writes it to a pipe: a header line, then frames.
+struct Y4m {
+    child: Child,
+    pipe: BufReader<ChildStdout>,
+    messages: JoinHandle<String>,
+    size: Size,
+    fps: f64,
+}
+
+impl Y4m {
+    fn open(ffmpeg: &Path, path: &Path, options: &[&str]) -> Result<Y4m> {
+        let mut child = Command::new(ffmpeg)
+            .args(["-hide_banner", "-nostdin", "-loglevel", "error", "-i"])
+            .arg(path)
+            .args(["-map", "0:v:0"])
+            .args(options)
+            .args(["-fps_mode", "passthrough", "-pix_fmt", "yuv420p", "-f", "yuv4mpegpipe", "-"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {}", ffmpeg.display()))?;
+        let (Some(stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
+            bail!("ffmpeg started without its pipes");
+        };
+        // Read beside the video, or a talkative ffmpeg would wait for us while we wait for it.
+        let messages = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            // What was read before an error is still worth showing.
+            let _ = stderr.read_to_end(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        let mut pipe = BufReader::with_capacity(1 << 20, stdout);
+        let mut header = String::new();
+        let read = pipe.by_ref().take(1024).read_line(&mut header);
+        let parsed = read.ok().and_then(|_| parse_header(&header));
+        let Some((size, fps)) = parsed else {
+            drop(pipe);
+            child.wait().context("waiting for ffmpeg")?;
+            bail!("ffmpeg cannot read video from {}: {}", path.display(), last_line(messages));
+        };
+        Ok(Y4m { child, pipe, messages, size, fps })
+    }
+
+    fn next_frame(&mut self) -> Result<Option<Picture>> {
+        let mut line = Vec::new();
+        self.pipe
+            .by_ref()
+            .take(256)
+            .read_until(b'\n', &mut line)
+            .context("reading video from ffmpeg")?;
+        if line.is_empty() {
+            return Ok(None);
+        }
+        ensure!(line.starts_with(b"FRAME"), "ffmpeg's video stream is damaged");
+        let mut bytes = vec![0; self.size.bytes()];
+        self.pipe.read_exact(&mut bytes).context("ffmpeg ended in the middle of a frame")?;
+        Picture::from_i420(self.size.width, self.size.height, &bytes)
+            .map(Some)
+            .context("ffmpeg's video stream is damaged")
+    }
+
+    /// Waits for the end; an error of ffmpeg's is ours.
+    fn finish(mut self, path: &Path) -> Result<()> {
+        // Whatever is left (the probe leaves a frame) must be taken, or ffmpeg would call it an error.
+        std::io::copy(&mut self.pipe, &mut std::io::sink()).context("reading video from ffmpeg")?;
+        let status = self.child.wait().context("waiting for ffmpeg")?;
+        ensure!(
+            status.success(),
+            "ffmpeg failed on {}: {}",
+            path.display(),
+            last_line(self.messages)
+        );
+        Ok(())
+    }
+}
+
+fn last_line(messages: JoinHandle<String>) -> String {
+    let text = messages.join().unwrap_or_default();
+    let line = text.lines().rev().find(|line| !line.trim().is_empty());
+    line.unwrap_or("it gave no reason").trim().to_owned()
+}
+
+/// Size and rate from `YUV4MPEG2 W640 H360 F30:1 …`.
+fn parse_header(line: &str) -> Option<(Size, f64)> {
+    let mut words = line.trim_end().split(' ');
+    if words.next() != Some("YUV4MPEG2") {
+        return None;
+    }
+    let (mut width, mut height, mut fps) = (None, None, 0.0);
+    for word in words {
+        let (Some(key), Some(value)) = (word.get(..1), word.get(1..)) else { continue };
+        match key {
+            "W" => width = value.parse().ok(),
+            "H" => height = value.parse().ok(),
+            "F" => {
+                let (n, d) = value.split_once(':')?;
+                fps = n.parse::<f64>().ok()? / d.parse::<f64>().ok().filter(|&d| d > 0.0)?;
+            }
+            _ => {}
+        }
+    }
+    let size = Size { width: width?, height: height? };
+    ((1..=16_384).contains(&size.width) && (1..=16_384).contains(&size.height))
+        .then_some((size, fps))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(crop: Option<&str>, height: u32) -> Wanted {
+        Wanted { crop: crop.map(|c| c.parse().unwrap()), height, seconds: None, fps: Fps::Auto }
+    }
+
+    const PORTRAIT: Size = Size { width: 1080, height: 1920 };
+
+    #[test]
+    fn a_crop_is_scaled_down_and_keeps_its_shape() {
+        assert!(
+            filter(PORTRAIT, &wanted(Some("1080:608:0:100"), 540))
+                .unwrap()
+                .contains("scale=960:540")
+        );
+        let d13 = Size { width: 720, height: 1280 };
+        assert!(
+            filter(d13, &wanted(Some("720:405:0:300"), 360)).unwrap().contains("scale=640:360")
+        );
+    }
+
+    #[test]
+    fn nothing_is_scaled_up() {
+        let small = Size { width: 481, height: 361 };
+        assert!(filter(small, &wanted(None, 720)).unwrap().contains("scale=480:360"));
+    }
+
+    #[test]
+    fn a_crop_outside_the_picture_is_named_with_the_pictures_size() {
+        let error = filter(PORTRAIT, &wanted(Some("1080:608:1:100"), 540)).unwrap_err().to_string();
+        assert!(error.contains("1080x1920"), "{error}");
+    }
+
+    #[test]
+    fn the_header_gives_size_and_rate() {
+        let (size, fps) =
+            parse_header("YUV4MPEG2 W640 H360 F30000:1001 Ip A1:1 C420mpeg2\n").unwrap();
+        assert_eq!(size, Size { width: 640, height: 360 });
+        assert!((fps - 29.97).abs() < 0.01);
+        for wrong in [
+            "",
+            "YUV4MPEG2",
+            "YUV4MPEG2 W0 H360 F30:1",
+            "RIFF W640 H360",
+            "YUV4MPEG2 W640 H360 F30:0",
+        ] {
+            assert!(parse_header(wrong).is_none(), "{wrong:?}");
+        }
+    }
+}

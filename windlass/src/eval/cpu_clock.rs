@@ -1,0 +1,54 @@
+//! Processor time of the calling thread: what a stage costs, whatever else the machine does.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Sums up the processor time of repeated work.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CpuClock {
+    total: Duration,
+    runs: u32,
+}
+
+impl CpuClock {
+    /// Runs `work` and counts its time.
+    pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let start = now();
+        let result = work();
+        self.total += now().saturating_sub(start);
+        self.runs += 1;
+        result
+    }
+
+    /// Mean time of `count` units of work in milliseconds; `None` when there were none.
+    pub fn mean_ms(&self, count: usize) -> Option<f64> {
+        (count > 0 && self.runs > 0).then(|| self.total.as_secs_f64() * 1000.0 / count as f64)
+    }
+
+    /// Mean time of a run in milliseconds; `None` before the first.
+    pub fn mean_run_ms(&self) -> Option<f64> {
+        self.mean_ms(self.runs as usize)
+    }
+}
+
+fn now() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeping_costs_no_processor_time_but_work_does() {
+        let mut clock = CpuClock::default();
+        assert_eq!(clock.mean_run_ms(), None);
+        clock.measure(|| std::thread::sleep(Duration::from_millis(30)));
+        assert!(clock.mean_run_ms().unwrap() < 20.0);
+        let start = now();
+        clock.measure(|| while now() < start + Duration::from_millis(50) {});
+        assert!(clock.mean_run_ms().unwrap() >= 25.0);
+    }
+}

@@ -1,0 +1,120 @@
+//! The low layer of a clip: halved, encoded as Chromium does, and decoded as the server's tap does.
+
+use anyhow::{Context, Result};
+use windlass_hybrid::picture::Picture;
+use windlass_hybrid::resample::box_half;
+use windlass_hybrid::vp9;
+
+use super::clip::Clip;
+use super::cpu_clock::CpuClock;
+use super::frames::{FrameStore, FrameWriter, Size};
+use super::vpx::{self, Encoder, EncoderConfig};
+
+/// How strongly other frames depend on a frame, as the tap sees it.
+pub use windlass_enhancer::schedule::Tier;
+
+/// One coded frame.
+#[derive(Debug, Clone)]
+pub struct CodedFrame {
+    /// The VP9 frame.
+    pub data: Vec<u8>,
+    /// What anchor selection knows of it.
+    pub tier: Tier,
+}
+
+/// A coded video with its decoded pictures.
+#[derive(Debug)]
+pub struct Coded {
+    /// One for each picture.
+    pub frames: Vec<CodedFrame>,
+    /// The decoded pictures.
+    pub pictures: FrameStore,
+    /// Bit rate that came out.
+    pub kbps: f64,
+    /// Mean processor time to decode a frame, in milliseconds.
+    pub decode_ms: f64,
+}
+
+/// The picture at half its size: 2×2 means, as Chromium makes its simulcast layers.
+pub fn halve(picture: &Picture) -> Picture {
+    let [y, u, v] = picture.planes().map(box_half);
+    Picture { y, u, v }
+}
+
+/// Encodes the clip's pictures, each first changed by `prepare`, and decodes them again.
+pub fn encode(
+    clip: &Clip,
+    kbps: u32,
+    screen: bool,
+    prepare: impl Fn(Picture) -> Picture,
+) -> Result<Coded> {
+    let mut encoder = None;
+    let mut decoder = vp9::Decoder::new();
+    let mut writer: Option<FrameWriter> = None;
+    let mut frames = Vec::with_capacity(clip.frames.len());
+    let mut clock = CpuClock::default();
+    for picture in clip.frames.frames()? {
+        let picture = prepare(picture?);
+        let size = Size::of(&picture);
+        let encoder = match &mut encoder {
+            Some(encoder) => encoder,
+            none => none.insert(Encoder::new(EncoderConfig {
+                width: size.width,
+                height: size.height,
+                fps: clip.fps,
+                kbps,
+                screen,
+            })?),
+        };
+        let data = encoder.encode(&picture)?;
+        let n = frames.len();
+        let decoded = clock
+            .measure(|| decoder.decode(&data))
+            .with_context(|| format!("decoding frame {n}"))?;
+        let shown = decoded.into_iter().rfind(|frame| frame.info.shown);
+        let shown = shown.with_context(|| format!("frame {n} shows no picture"))?;
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            none => none.insert(FrameWriter::new(size)?),
+        };
+        writer.push(&shown.picture)?;
+        frames.push(CodedFrame { tier: tier(&shown.info), data });
+    }
+    let bytes = frames.iter().map(|frame| frame.data.len()).sum();
+    Ok(Coded {
+        kbps: vpx::kbps(bytes, frames.len(), clip.fps),
+        decode_ms: clock.mean_run_ms().unwrap_or_default(),
+        frames,
+        pictures: writer.context("the clip has no frames")?.finish()?,
+    })
+}
+
+/// Encodes the full-size pictures so that they take `kbps` altogether, as nearly as rate control goes.
+pub fn encode_at(clip: &Clip, kbps: f64, screen: bool) -> Result<Coded> {
+    let mut target = kbps;
+    let mut best = encode(clip, target.round().max(1.0) as u32, screen, |picture| picture)?;
+    // A short clip can leave the target by the size of its key frame: ask for more or less, twice.
+    for _ in 0..2 {
+        if (best.kbps / kbps - 1.0).abs() < 0.02 {
+            break;
+        }
+        target = (target * kbps / best.kbps).clamp(kbps / 3.0, kbps * 3.0);
+        let next = encode(clip, target.round().max(1.0) as u32, screen, |picture| picture)?;
+        if (next.kbps - kbps).abs() < (best.kbps - kbps).abs() {
+            best = next;
+        }
+    }
+    Ok(best)
+}
+
+/// As the enhancer's tap ranks it: key, golden or alternative refresh, any other.
+fn tier(info: &vp9::FrameInfo) -> Tier {
+    const LAST_SLOT: u8 = 1;
+    if info.is_intra() {
+        Tier::Key
+    } else if info.refresh_mask & !LAST_SLOT != 0 {
+        Tier::Golden
+    } else {
+        Tier::Normal
+    }
+}

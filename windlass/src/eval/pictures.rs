@@ -1,0 +1,183 @@
+//! Crops side by side, for the eye: the same detailed region as each method shows it.
+//!
+//! The region is where luma varies most from sample to sample within 8×8 blocks. Each sample
+//! becomes 2×2 in the PNG, so that nothing but the methods interpolates.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use windlass_hybrid::picture::{Picture, Plane};
+
+/// Sides of the shown region in HR samples.
+const REGION: usize = 160;
+const BLOCK: usize = 8;
+/// PNG pixels for one sample.
+const ZOOM: usize = 2;
+/// PNG pixels between two panels.
+const GAP: usize = 4;
+
+/// A rectangle in luma samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// Left edge.
+    pub x: usize,
+    /// Top edge.
+    pub y: usize,
+    /// Width.
+    pub width: usize,
+    /// Height.
+    pub height: usize,
+}
+
+/// The frames to show of a clip: early, middle and late.
+pub fn chosen_frames(count: usize) -> Vec<usize> {
+    let mut chosen: Vec<usize> = [count / 4, count / 2, count * 7 / 8].to_vec();
+    chosen.dedup();
+    chosen
+}
+
+/// The most detailed region of a picture.
+pub fn busiest(luma: &Plane) -> Region {
+    let (width, height) = (luma.width().min(REGION), luma.height().min(REGION));
+    let (columns, rows) = (luma.width() / BLOCK, luma.height() / BLOCK);
+    let deviations: Vec<Vec<f64>> = (0..rows)
+        .map(|by| (0..columns).map(|bx| deviation(luma, bx * BLOCK, by * BLOCK)).collect())
+        .collect();
+    let (across, down) = (width / BLOCK, height / BLOCK);
+    let mut best = (f64::MIN, 0, 0);
+    for by in 0..=rows.saturating_sub(down) {
+        for bx in 0..=columns.saturating_sub(across) {
+            let sum: f64 = deviations
+                .iter()
+                .skip(by)
+                .take(down)
+                .map(|row| row.iter().skip(bx).take(across).sum::<f64>())
+                .sum();
+            if sum > best.0 {
+                best = (sum, bx, by);
+            }
+        }
+    }
+    Region { x: best.1 * BLOCK, y: best.2 * BLOCK, width, height }
+}
+
+/// Standard deviation of a block: the square root keeps one hard edge from outweighing texture.
+fn deviation(luma: &Plane, x: usize, y: usize) -> f64 {
+    let (mut sum, mut squares) = (0u32, 0u32);
+    for row in y..y + BLOCK {
+        for &v in &luma.row(row)[x..x + BLOCK] {
+            sum += u32::from(v);
+            squares += u32::from(v) * u32::from(v);
+        }
+    }
+    let n = (BLOCK * BLOCK) as f64;
+    let mean = f64::from(sum) / n;
+    (f64::from(squares) / n - mean * mean).max(0.0).sqrt()
+}
+
+/// Writes `panels` (name and picture) side by side; their names become part of the file's.
+pub fn write(
+    folder: &Path,
+    stem: &str,
+    region: Region,
+    panels: &[(&str, &Picture)],
+) -> Result<PathBuf> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("making the folder {}", folder.display()))?;
+    let names: Vec<&str> = panels.iter().map(|(name, _)| *name).collect();
+    let path = folder.join(format!("{stem}_{}.png", names.join("_")));
+    let (width, height, rgb) = compose(region, panels)?;
+    let file = File::create(&path).with_context(|| format!("writing {}", path.display()))?;
+    let mut encoder = png::Encoder::new(BufWriter::new(file), width as u32, height as u32);
+    encoder.set_color(png::ColorType::Rgb);
+    let mut writer =
+        encoder.write_header().with_context(|| format!("writing {}", path.display()))?;
+    writer.write_image_data(&rgb).with_context(|| format!("writing {}", path.display()))?;
+    writer.finish().with_context(|| format!("writing {}", path.display()))?;
+    Ok(path)
+}
+
+fn compose(region: Region, panels: &[(&str, &Picture)]) -> Result<(usize, usize, Vec<u8>)> {
+    ensure!(!panels.is_empty(), "there is nothing to show");
+    let step = region.width * ZOOM + GAP;
+    let (width, height) = (step * panels.len() - GAP, region.height * ZOOM);
+    let mut rgb = vec![255; width * height * 3];
+    for (n, (name, picture)) in panels.iter().enumerate() {
+        ensure!(
+            region.x + region.width <= picture.width()
+                && region.y + region.height <= picture.height(),
+            "the picture of {name} is too small"
+        );
+        for y in 0..height {
+            for x in 0..region.width * ZOOM {
+                let at = (y * width + n * step + x) * 3;
+                rgb[at..at + 3].copy_from_slice(&colour(
+                    picture,
+                    region.x + x / ZOOM,
+                    region.y + y / ZOOM,
+                ));
+            }
+        }
+    }
+    Ok((width, height, rgb))
+}
+
+/// Limited-range BT.709 to RGB.
+fn colour(picture: &Picture, x: usize, y: usize) -> [u8; 3] {
+    let luma = 1.164 * (f32::from(picture.y.row(y)[x]) - 16.0);
+    let u = f32::from(picture.u.row(y / 2)[x / 2]) - 128.0;
+    let v = f32::from(picture.v.row(y / 2)[x / 2]) - 128.0;
+    [luma + 1.793 * v, luma - 0.213 * u - 0.533 * v, luma + 2.112 * u]
+        .map(|c| c.round().clamp(0.0, 255.0) as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_region_is_where_the_texture_is() {
+        let mut picture = Picture::grey(640, 360);
+        for y in 200..330 {
+            for x in 400..540 {
+                picture.y.samples_mut()[y * 640 + x] = if (x + y) % 2 == 0 { 60 } else { 200 };
+            }
+        }
+        let region = busiest(&picture.y);
+        assert!(region.x <= 400 && region.x + region.width >= 536, "{region:?}");
+        assert!(region.y <= 200 && region.y + region.height >= 328, "{region:?}");
+    }
+
+    #[test]
+    fn a_small_picture_is_shown_whole() {
+        let region = busiest(&Picture::grey(40, 24).y);
+        assert_eq!(region, Region { x: 0, y: 0, width: 40, height: 24 });
+    }
+
+    #[test]
+    fn panels_stand_side_by_side_and_name_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let picture = Picture::grey(40, 24);
+        let region = busiest(&picture.y);
+        let path = write(
+            folder.path(),
+            "clip_150k_f0010",
+            region,
+            &[("original", &picture), ("hybrid", &picture)],
+        );
+        let path = path.unwrap();
+        assert_eq!(path.file_name().unwrap(), "clip_150k_f0010_original_hybrid.png");
+        let reader = png::Decoder::new(std::io::BufReader::new(File::open(path).unwrap()))
+            .read_info()
+            .unwrap();
+        assert_eq!((reader.info().width, reader.info().height), (164, 48));
+    }
+
+    #[test]
+    fn frames_are_chosen_early_in_the_middle_and_late() {
+        assert_eq!(chosen_frames(300), [75, 150, 262]);
+        assert_eq!(chosen_frames(2), [0, 1]);
+    }
+}

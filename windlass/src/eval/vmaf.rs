@@ -1,0 +1,143 @@
+//! VMAF by an ffmpeg with libvmaf: pictures go in by a pipe, scores come out of its log.
+//!
+//! Both built-in models at once: `vmaf_v0.6.1` and `vmaf_v0.6.1neg`, which does not reward
+//! sharpening. Raw video has no time stamps, so pictures pair by number.
+
+use std::io::BufWriter;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use tempfile::TempDir;
+use windlass_hybrid::picture::Picture;
+
+use super::frames::{FrameStore, write_i420};
+
+/// Mean scores of a clip, 0 to 100.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scores {
+    /// Model `vmaf_v0.6.1`.
+    pub vmaf: f64,
+    /// Model `vmaf_v0.6.1neg`.
+    pub neg: f64,
+}
+
+/// A running comparison of pictures with a stored original.
+#[derive(Debug)]
+pub struct Vmaf {
+    child: Child,
+    pipe: BufWriter<ChildStdin>,
+    folder: TempDir,
+}
+
+const LOG: &str = "vmaf.json";
+
+impl Vmaf {
+    /// Starts `ffmpeg` on the pictures of `original`.
+    pub fn start(ffmpeg: &Path, original: &FrameStore) -> Result<Vmaf> {
+        let folder =
+            TempDir::with_prefix("windlass-vmaf-").context("making a temporary folder for VMAF")?;
+        let size = original.size().to_string();
+        let raw = ["-f", "rawvideo", "-pix_fmt", "yuv420p", "-framerate", "25", "-s", &size, "-i"];
+        // The log's name is relative to the folder: a path could hold characters that filters give meaning to.
+        let filter = format!(
+            "[0:v][1:v]libvmaf=model='version=vmaf_v0.6.1\\:name=vmaf|version=vmaf_v0.6.1neg\\:name=vmaf_neg':\
+             log_fmt=json:log_path={LOG}:n_threads=2"
+        );
+        let mut child = Command::new(ffmpeg)
+            .args(["-hide_banner", "-loglevel", "error"])
+            .args(raw)
+            .arg("pipe:0")
+            .args(raw)
+            .arg(original.path())
+            .args(["-lavfi", &filter, "-f", "null", "-"])
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {}", ffmpeg.display()))?;
+        let pipe = child.stdin.take().context("ffmpeg started without its pipe")?;
+        Ok(Vmaf { child, pipe: BufWriter::with_capacity(1 << 20, pipe), folder })
+    }
+
+    /// Adds the next picture.
+    pub fn push(&mut self, picture: &Picture) -> Result<()> {
+        write_i420(&mut self.pipe, picture).context("ffmpeg stopped while computing VMAF")
+    }
+
+    /// Waits for the scores.
+    pub fn finish(self) -> Result<Scores> {
+        // Closing the pipe tells ffmpeg that all pictures are there; what it has to say comes with its status.
+        let closed = self.pipe.into_inner().map(drop);
+        let done = self.child.wait_with_output().context("waiting for ffmpeg")?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        ensure!(
+            done.status.success() && closed.is_ok(),
+            "ffmpeg failed to compute VMAF: {}",
+            said.lines().next_back().unwrap_or("it gave no reason")
+        );
+        let log = std::fs::read(self.folder.path().join(LOG)).context("reading the VMAF scores")?;
+        parse(&log)
+    }
+}
+
+fn parse(log: &[u8]) -> Result<Scores> {
+    #[derive(Deserialize)]
+    struct Log {
+        pooled_metrics: Pooled,
+    }
+    #[derive(Deserialize)]
+    struct Pooled {
+        vmaf: Mean,
+        vmaf_neg: Mean,
+    }
+    #[derive(Deserialize)]
+    struct Mean {
+        mean: f64,
+    }
+    let log: Log = serde_json::from_slice(log).context("the VMAF log is not as expected")?;
+    Ok(Scores { vmaf: log.pooled_metrics.vmaf.mean, neg: log.pooled_metrics.vmaf_neg.mean })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::ffmpeg;
+    use crate::eval::frames::FrameWriter;
+
+    #[test]
+    fn both_means_are_read_from_the_log() {
+        let log = br#"{"pooled_metrics": {"vmaf": {"min": 1.0, "mean": 81.5}, "vmaf_neg": {"mean": 79.25}}}"#;
+        assert_eq!(parse(log).unwrap(), Scores { vmaf: 81.5, neg: 79.25 });
+        assert!(parse(b"{}").is_err());
+    }
+
+    #[test]
+    fn the_original_scores_higher_than_a_blurred_copy() {
+        let Some(path) = ffmpeg::find(None).ok().and_then(|found| found.vmaf) else {
+            eprintln!("skipped: no ffmpeg with libvmaf here");
+            return;
+        };
+        let mut sharp = Picture::grey(192, 128);
+        for (i, v) in sharp.y.samples_mut().iter_mut().enumerate() {
+            *v = ((i % 192) * (i / 192) * 5 % 160 + 40) as u8;
+        }
+        let mut blurred = sharp.clone();
+        let from = sharp.y.samples();
+        for (v, around) in blurred.y.samples_mut()[1..].iter_mut().zip(from.windows(3)) {
+            *v = (around.iter().map(|&s| u16::from(s)).sum::<u16>() / 3) as u8;
+        }
+        let mut writer = FrameWriter::new(crate::eval::frames::Size::of(&sharp)).unwrap();
+        (0..4).for_each(|_| writer.push(&sharp).unwrap());
+        let original = writer.finish().unwrap();
+        let score = |picture: &Picture| {
+            let mut vmaf = Vmaf::start(&path, &original).unwrap();
+            (0..4).for_each(|_| vmaf.push(picture).unwrap());
+            vmaf.finish().unwrap()
+        };
+        let (same, worse) = (score(&sharp), score(&blurred));
+        assert!(same.vmaf > worse.vmaf + 5.0, "{same:?} {worse:?}");
+    }
+}
