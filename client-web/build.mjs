@@ -29,11 +29,12 @@ async function page() {
     outdir: "dist",
     entryPoints: {
       demo: "src/demo/main.ts",
+      style: "src/demo/demo.css",
       worker: "src/worker/worker.ts",
       "windlass-client": "src/sdk/index.ts",
     },
   });
-  for (const file of ["index.html", "demo.css", "icon.svg"]) {
+  for (const file of ["index.html", "icon.svg"]) {
     await cp(path.join(import.meta.dirname, "src/demo", file), path.join(dist, file));
   }
 }

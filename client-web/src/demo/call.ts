@@ -26,6 +26,7 @@ export class CallScreen {
   private readonly count = make("span", { class: "count" });
   private readonly own: HTMLElement;
   private publications: Publication[] = [];
+  private away = false;
 
   constructor(
     private readonly room: Room,
@@ -94,10 +95,16 @@ export class CallScreen {
       if (track.kind === "audio") this.tiles.get(track.participant)?.setSilent(muted);
     });
     room.on("reconnecting", ({ cause, attempt }) => {
+      this.away = true;
+      this.arrange();
       const tries = attempt > 1 ? ` (attempt ${attempt})` : "";
       this.say(`${cause.message} Reconnecting${tries}… Stay on this page; the call goes on by itself.`, true);
     });
-    room.on("reconnected", () => this.say("Connected again.", false, 3000));
+    room.on("reconnected", () => {
+      this.away = false;
+      this.arrange();
+      this.say("Connected again.", false, 3000);
+    });
     room.on("refused", (error) => this.say(`${error.message} ${error.hint}`, false, 6000));
     room.on("disconnected", ({ reason }) => ended(reason));
   }
@@ -149,7 +156,7 @@ export class CallScreen {
 
   private arrange(): void {
     const count = this.tiles.size;
-    this.empty.hidden = count > 0;
+    this.empty.hidden = count > 0 || this.away;
     this.grid.dataset["count"] = String(count);
     this.grid.style.setProperty("--columns", String(Math.ceil(Math.sqrt(count))));
     const people = this.names.size + 1;
@@ -158,7 +165,8 @@ export class CallScreen {
 
   private makeOwn(): HTMLElement {
     const { source } = this.choice;
-    if (source === null) return make("div", { class: "own", hidden: true });
+    // Alone, one's picture is on the stage already.
+    if (source === null || this.choice.loopback) return make("div", { class: "own", hidden: true });
     const video = make("video", { muted: true, playsInline: true, autoplay: true, "aria-label": "Your own picture" });
     video.srcObject = source.stream;
     return make("div", { class: "own" }, video, make("span", { class: "nameplate" }, "You"));

@@ -54,7 +54,7 @@ export class StartScreen {
     this.name = make("input", {
       id: "name",
       name: "name",
-      value: options.name ?? localStorage.getItem("windlass-name") ?? "",
+      value: options.name ?? localStorage.getItem("windlass-name") ?? (options.auto ? "Guest" : ""),
       placeholder: "How others see you",
       required: true,
       maxLength: 64,
