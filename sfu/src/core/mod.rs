@@ -1,16 +1,46 @@
 //! The SFU without I/O: datagrams, commands and time go in, datagrams, events and tap frames come out.
+//!
+//! [`Core`] holds rooms, participants and tracks. Its parts, in the order in which data passes:
+//! `forward` (packets to subscribers and taps), `ladder` (rungs, taps, what clients are told), `enhance` (anchors),
+//! `negotiate` (offers). Time is an argument everywhere.
 
-use std::collections::VecDeque;
+mod allocator;
+mod anchors;
+mod audio;
+mod dd;
+mod enhance;
+mod forward;
+mod keyframes;
+mod ladder;
+mod layers;
+mod negotiate;
+mod peer;
+mod rewriter;
+mod sdp;
+mod tap;
+mod vp9;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use windlass_media::{EnhancerOutput, Rung, StreamId, TapInput};
+use str0m::Input;
+use str0m::media::Mid;
+use str0m::net::{DatagramRecv, Protocol, Receive};
+use windlass_media::{Rung, StreamId, TapInput};
 
-use crate::api::{
-    Answer, JoinError, JoinOptions, Offer, OfferError, ParticipantId, SfuEvent, TrackId, TrackInfo,
-};
+use self::keyframes::KeyFrames;
+use self::layers::Layers;
+use self::peer::{Happening, Peer};
+use self::tap::Tap;
+use crate::api::{JoinError, JoinOptions, Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
 use crate::config::SfuConfig;
 use crate::stats::{Counters, SfuStats};
+
+/// How often rungs are chosen anew when nothing asks for it sooner.
+const ALLOCATION: Duration = Duration::from_millis(200);
+/// How often subscribers are told what they received.
+const STATS: Duration = Duration::from_secs(1);
 
 /// What the core wants done.
 #[derive(Debug)]
@@ -28,69 +58,271 @@ pub enum Output {
     Tap(TapInput),
 }
 
+struct Room {
+    members: Vec<ParticipantId>,
+    loopback: bool,
+}
+
+/// A published track and who receives it.
+struct Track {
+    info: TrackInfo,
+    mid: Mid,
+    subscribers: Vec<ParticipantId>,
+    layers: Layers,
+    keyframes: KeyFrames,
+    tap: Option<Tap>,
+    /// The first epoch that no former tap has used.
+    next_epoch: u16,
+    anchor_bps: u64,
+    anchor_bytes: u64,
+}
+
 /// All rooms, participants and tracks.
-#[derive(Debug)]
 pub struct Core {
     /// What has been counted; the shell adds its own.
     pub counters: Counters,
+    config: SfuConfig,
+    candidates: Vec<SocketAddr>,
+    rooms: HashMap<String, Room>,
+    peers: BTreeMap<ParticipantId, Peer>,
+    tracks: BTreeMap<TrackId, Track>,
+    streams: HashMap<StreamId, TrackId>,
+    addresses: HashMap<SocketAddr, ParticipantId>,
+    happenings: Vec<(ParticipantId, Happening)>,
     outputs: VecDeque<Output>,
-    now: Instant,
+    next_track: u64,
+    next_allocation: Instant,
+    next_stats: Instant,
+    last_stats: Instant,
+    due: Instant,
 }
 
 impl Core {
     /// An SFU without rooms; `bound` is the address of its socket.
-    pub fn new(_config: SfuConfig, _bound: SocketAddr, now: Instant) -> Core {
-        Core { counters: Counters::default(), outputs: VecDeque::new(), now }
+    pub fn new(config: SfuConfig, bound: SocketAddr, now: Instant) -> Core {
+        Core {
+            counters: Counters::default(),
+            candidates: config.candidates(bound),
+            config,
+            rooms: HashMap::new(),
+            peers: BTreeMap::new(),
+            tracks: BTreeMap::new(),
+            streams: HashMap::new(),
+            addresses: HashMap::new(),
+            happenings: Vec::new(),
+            outputs: VecDeque::new(),
+            next_track: 1,
+            next_allocation: now,
+            next_stats: now + STATS,
+            last_stats: now,
+            due: now,
+        }
     }
 
-    /// Lets a participant in.
+    /// Lets a participant in; returns who and what is there already.
     pub fn join(
         &mut self,
-        _now: Instant,
-        _room: &str,
-        _id: ParticipantId,
-        _options: JoinOptions,
+        now: Instant,
+        room: &str,
+        id: ParticipantId,
+        options: JoinOptions,
     ) -> Result<(Vec<ParticipantId>, Vec<TrackInfo>), JoinError> {
-        Err(JoinError::Closed)
+        let refusal = self.refusal(room, id, options);
+        if let Some(error) = refusal {
+            self.counters.joins_refused += 1;
+            return Err(error);
+        }
+        let entry = self.rooms.entry(room.to_owned());
+        let entry =
+            entry.or_insert_with(|| Room { members: Vec::new(), loopback: options.loopback });
+        let members = entry.members.clone();
+        entry.members.push(id);
+        self.peers.insert(id, Peer::new(id, room, now));
+        let tracks = self.tracks.values().filter(|t| members.contains(&t.info.participant));
+        let tracks = tracks.map(|t| t.info.clone()).collect();
+        for &member in &members {
+            self.outputs
+                .push_back(Output::Event(member, SfuEvent::ParticipantJoined { participant: id }));
+        }
+        self.due = now;
+        Ok((members, tracks))
     }
 
-    /// Answers an offer.
-    pub fn offer(
-        &mut self,
-        _now: Instant,
-        _id: ParticipantId,
-        _offer: &Offer,
-    ) -> Result<Answer, OfferError> {
-        Err(OfferError::Closed)
+    fn refusal(&self, room: &str, id: ParticipantId, options: JoinOptions) -> Option<JoinError> {
+        let limits = &self.config.limits;
+        if self.peers.contains_key(&id) {
+            return Some(JoinError::AlreadyJoined);
+        }
+        if self.peers.len() >= limits.participants {
+            return Some(JoinError::ServerFull);
+        }
+        match self.rooms.get(room) {
+            None => (self.rooms.len() >= limits.rooms).then_some(JoinError::ServerFull),
+            Some(r) if r.loopback || options.loopback => Some(JoinError::RoomFull),
+            Some(r) => {
+                (r.members.len() >= limits.participants_per_room).then_some(JoinError::RoomFull)
+            }
+        }
     }
 
-    /// Sets the best rung that a subscriber wants.
-    pub fn set_max_rung(&mut self, _now: Instant, _id: ParticipantId, _track: TrackId, _max: Rung) {
+    /// Removes a participant, its tracks and its subscriptions. It hears [`SfuEvent::Disconnected`].
+    pub fn leave(&mut self, now: Instant, id: ParticipantId) {
+        let Some(mut peer) = self.peers.remove(&id) else { return };
+        if let Some(rtc) = &mut peer.rtc {
+            // What is still to be said (DTLS close) is said if it is ready; nothing waits for it.
+            let _ = rtc.close();
+            peer.drain(&mut self.outputs, &mut Vec::new());
+        }
+        for address in &peer.addresses {
+            self.addresses.remove(address);
+        }
+        for track in peer.published.values() {
+            self.remove_track(*track);
+        }
+        for track in peer.slots.iter().filter_map(|s| s.track) {
+            if let Some(track) = self.tracks.get_mut(&track) {
+                track.subscribers.retain(|&s| s != id);
+            }
+        }
+        if let Some(room) = self.rooms.get_mut(&peer.room) {
+            room.members.retain(|&m| m != id);
+            for &member in &room.members {
+                self.outputs.push_back(Output::Event(
+                    member,
+                    SfuEvent::ParticipantLeft { participant: id },
+                ));
+            }
+            if room.members.is_empty() {
+                self.rooms.remove(&peer.room);
+            }
+        }
+        self.outputs.push_back(Output::Event(id, SfuEvent::Disconnected));
+        self.next_allocation = now;
+        self.due = now;
     }
 
-    /// Mutes or unmutes a track.
-    pub fn set_muted(&mut self, _now: Instant, _id: ParticipantId, _track: TrackId, _muted: bool) {}
+    /// Sets the best rung that a subscriber wants of a track.
+    pub fn set_max_rung(&mut self, now: Instant, id: ParticipantId, track: TrackId, max: Rung) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
+            slot.max = max;
+        }
+        self.next_allocation = now;
+        self.due = now;
+    }
 
-    /// Removes a participant.
-    pub fn leave(&mut self, _now: Instant, _id: ParticipantId) {}
-
-    /// Takes what the enhancer made.
-    pub fn enhancer(&mut self, _now: Instant, _output: EnhancerOutput) {}
-
-    /// The enhancer's queue did not take something of this stream.
-    pub fn tap_refused(&mut self, _now: Instant, _stream: StreamId) {}
+    /// Mutes or unmutes a track of the participant's own.
+    pub fn set_muted(&mut self, now: Instant, id: ParticipantId, track: TrackId, muted: bool) {
+        let Some(t) = self.tracks.get_mut(&track).filter(|t| t.info.participant == id) else {
+            return;
+        };
+        if t.info.muted == muted {
+            return;
+        }
+        t.info.muted = muted;
+        if let Some(tap) = &mut t.tap {
+            tap.need_key();
+        }
+        for subscriber in t.subscribers.clone() {
+            let Some(peer) = self.peers.get_mut(&subscriber) else { continue };
+            for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
+                slot.interrupt();
+            }
+        }
+        self.tell_audience(id, &SfuEvent::TrackMuted { track, muted });
+        self.next_allocation = now;
+        self.due = now;
+    }
 
     /// Takes a datagram.
-    pub fn datagram(&mut self, _arrival: Instant, _source: SocketAddr, _data: &[u8]) {}
+    pub fn datagram(&mut self, arrival: Instant, source: SocketAddr, data: &[u8]) {
+        self.counters.datagrams_in += 1;
+        let Ok(contents) = DatagramRecv::try_from(data) else {
+            self.counters.datagrams_malformed += 1;
+            return;
+        };
+        let local = self.candidates.iter().find(|c| c.is_ipv4() == source.is_ipv4());
+        let Some(&destination) = local.or(self.candidates.first()) else { return };
+        let receive = Receive { proto: Protocol::Udp, source, destination, contents };
+        let input = Input::Receive(arrival, receive);
+        let Some(id) = self.owner(source, data, &input) else {
+            self.counters.datagrams_unknown += 1;
+            return;
+        };
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        if let Err(error) = peer.receive(input) {
+            // One bad datagram, which anybody can send, is no reason to end a connection that still lives.
+            tracing::debug!(participant = %id, %error, "datagram refused");
+            self.counters.datagrams_malformed += 1;
+        }
+        // One packet at a time comes out, so it must be taken before the next goes in.
+        peer.drain(&mut self.outputs, &mut self.happenings);
+        self.settle(arrival);
+    }
 
-    /// Does what is due.
+    /// Whose datagram it is: the sender's address says it, but a STUN request may move an address to another.
+    fn owner(&mut self, source: SocketAddr, data: &[u8], input: &Input) -> Option<ParticipantId> {
+        let accepts = |p: &Peer| p.rtc.as_ref().is_some_and(|rtc| rtc.accepts(input));
+        let is_stun = data.first().is_some_and(|&b| b < 4);
+        let known = self.addresses.get(&source).copied();
+        if let Some(id) = known.filter(|id| !is_stun || self.peers.get(id).is_some_and(accepts)) {
+            return Some(id);
+        }
+        let id = self.peers.values().find(|p| accepts(p))?.id;
+        if let Some(former) = known.and_then(|former| self.peers.get_mut(&former)) {
+            former.addresses.retain(|a| *a != source);
+        }
+        self.addresses.insert(source, id);
+        if let Some(oldest) = self.peers.get_mut(&id).and_then(|p| p.remember(source)) {
+            self.addresses.remove(&oldest);
+        }
+        Some(id)
+    }
+
+    /// Does what is due at `now`. No datagram may come afterwards that arrived before `now`.
     pub fn advance(&mut self, now: Instant) {
-        self.now = now;
+        for track in self.tracks.values_mut() {
+            let Some(tap) = &mut track.tap else { continue };
+            tap.advance(now);
+        }
+        self.collect_taps();
+        if now >= self.next_allocation {
+            self.next_allocation = now + ALLOCATION;
+            self.allocate(now);
+            self.remove_idle(now);
+        }
+        if now >= self.next_stats {
+            self.second(now);
+        }
+        self.request_key_frames(now);
+        for peer in self.peers.values_mut().filter(|p| p.rtc.is_some() && (p.dirty || p.due <= now))
+        {
+            peer.tick(now);
+            peer.drain(&mut self.outputs, &mut self.happenings);
+        }
+        self.settle(now);
+        self.due = self.next_due(now);
+    }
+
+    fn next_due(&self, now: Instant) -> Instant {
+        if self.peers.is_empty() {
+            return now + STATS;
+        }
+        let peers = self
+            .peers
+            .values()
+            .filter(|p| p.rtc.is_some())
+            .map(|p| if p.dirty { now } else { p.due });
+        let tracks = self.tracks.values();
+        let tracks = tracks
+            .flat_map(|t| [t.keyframes.timeout(now), t.tap.as_ref().and_then(Tap::timeout)])
+            .flatten();
+        peers.chain(tracks).fold(self.next_allocation.min(self.next_stats), Instant::min)
     }
 
     /// When [`Core::advance`] is due at the latest.
     pub fn timeout(&self) -> Instant {
-        self.now + Duration::from_secs(1)
+        self.due
     }
 
     /// The next thing to do outside.
@@ -98,8 +330,138 @@ impl Core {
         self.outputs.pop_front()
     }
 
+    /// Deals with what connections made happen.
+    fn settle(&mut self, now: Instant) {
+        while !self.happenings.is_empty() {
+            for (id, what) in std::mem::take(&mut self.happenings) {
+                match what {
+                    Happening::Rtp(mid, layer, packet) => self.forward(id, mid, layer, &packet),
+                    Happening::KeyFrameWanted(mid) => self.key_frame_wanted(id, mid),
+                    Happening::Ready => {
+                        if let Some(peer) = self.peers.get_mut(&id) {
+                            peer.open_channel(self.config.budget);
+                        }
+                        self.next_allocation = now;
+                    }
+                    Happening::Gone => {
+                        if self.peers.get(&id).is_some_and(|p| p.connected) {
+                            self.counters.peers_timed_out += 1;
+                        } else {
+                            self.counters.peers_failed += 1;
+                        }
+                        self.leave(now, id);
+                    }
+                }
+            }
+        }
+    }
+
+    fn remove_idle(&mut self, now: Instant) {
+        let idle = self.config.idle;
+        let is_idle = |p: &&Peer| {
+            p.waiting_since.is_some_and(|since| now.saturating_duration_since(since) > idle)
+        };
+        let gone: Vec<_> = self.peers.values().filter(is_idle).map(|p| p.id).collect();
+        for id in gone {
+            self.counters.peers_timed_out += 1;
+            self.leave(now, id);
+        }
+    }
+
+    fn second(&mut self, now: Instant) {
+        let seconds = now.saturating_duration_since(self.last_stats).as_secs_f64().max(0.001);
+        self.last_stats = now;
+        self.next_stats = now + STATS;
+        for track in self.tracks.values_mut() {
+            let bps = (track.anchor_bytes as f64 * 8.0 / seconds) as u64;
+            if bps > 0 {
+                track.anchor_bps = u64::midpoint(track.anchor_bps, bps);
+            }
+            track.anchor_bytes = 0;
+        }
+        for peer in self.peers.values_mut() {
+            let stats = peer.second(seconds);
+            if !stats.is_empty() {
+                self.outputs.push_back(Output::Event(peer.id, SfuEvent::TrackStats(stats)));
+            }
+        }
+    }
+
+    /// Makes a track known to the others in the room, and in a loopback room to its publisher.
+    fn add_track(
+        &mut self,
+        participant: ParticipantId,
+        mid: Mid,
+        kind: Kind,
+        name: &str,
+    ) -> TrackId {
+        let id = self.next_track;
+        self.next_track += 1;
+        let track = TrackId(id);
+        let stream = (kind == Kind::Video).then_some(StreamId(id as u32));
+        let info =
+            TrackInfo { track, participant, kind, name: name.to_owned(), muted: false, stream };
+        if let Some(stream) = stream {
+            self.streams.insert(stream, track);
+        }
+        self.tracks.insert(
+            track,
+            Track {
+                info: info.clone(),
+                mid,
+                subscribers: Vec::new(),
+                layers: Layers::default(),
+                keyframes: KeyFrames::default(),
+                tap: None,
+                next_epoch: 0,
+                anchor_bps: allocator::ANCHORS_ASSUMED_BPS,
+                anchor_bytes: 0,
+            },
+        );
+        self.tell_audience(participant, &SfuEvent::TrackAdded(info));
+        track
+    }
+
+    fn remove_track(&mut self, track: TrackId) {
+        let Some(t) = self.tracks.remove(&track) else { return };
+        if let Some(stream) = t.info.stream {
+            self.streams.remove(&stream);
+            if t.tap.is_some() {
+                self.outputs.push_back(Output::Tap(TapInput::Stop { stream }));
+            }
+        }
+        for subscriber in t.subscribers {
+            let Some(peer) = self.peers.get_mut(&subscriber) else { continue };
+            for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
+                slot.carry(None);
+            }
+        }
+        self.tell_audience(t.info.participant, &SfuEvent::TrackRemoved { track });
+    }
+
+    /// Tells everybody who may subscribe to the participant's tracks.
+    fn tell_audience(&mut self, publisher: ParticipantId, event: &SfuEvent) {
+        let room = self.rooms.values().find(|r| r.members.contains(&publisher));
+        let Some(room) = room else { return };
+        for &member in room.members.iter().filter(|&&m| m != publisher || room.loopback) {
+            self.outputs.push_back(Output::Event(member, event.clone()));
+        }
+    }
+
     /// A snapshot.
     pub fn stats(&self) -> SfuStats {
-        SfuStats { counters: self.counters, ..SfuStats::default() }
+        SfuStats {
+            rooms: self.rooms.len(),
+            participants: self.peers.len(),
+            connected: self.peers.values().filter(|p| p.connected).count(),
+            tracks: self.tracks.len(),
+            subscriptions: self.tracks.values().map(|t| t.subscribers.len()).sum(),
+            taps: self.tracks.values().filter(|t| t.tap.is_some()).count(),
+            counters: self.counters,
+        }
     }
 }
+
+#[cfg(test)]
+#[path = "core_tests.rs"]
+mod tests;

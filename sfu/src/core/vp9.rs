@@ -194,7 +194,8 @@ mod tests {
     #[test]
     fn a_key_frame_as_chromium_sends_it_is_read() {
         // I, L, B, E, V; 15-bit id; layer indices; TL0PICIDX; structure: one layer with its size, one picture in the group.
-        let payload = [0xae, 0x81, 0x02, 0x00, 0x07, 0x18, 0x01, 0x40, 0x00, 0xb4, 0x01, 0x00, 0x82];
+        let payload =
+            [0xae, 0x81, 0x02, 0x00, 0x07, 0x18, 0x01, 0x40, 0x00, 0xb4, 0x01, 0x00, 0x82];
         let d = Descriptor::parse(&payload).expect("descriptor");
         assert_eq!((d.picture_id.expect("id").value, d.tl0), (0x102, Some((7, 4))));
         assert!(d.starts_key() && d.end);

@@ -1,0 +1,169 @@
+//! A publisher's packets to its subscribers and its tap, and subscribers' wishes for key frames back.
+
+use std::time::Instant;
+
+use str0m::media::Mid;
+use str0m::rtp::RtpPacket;
+use windlass_media::{Layer, StreamId, TapInput};
+
+use super::rewriter::{PacketIn, Source};
+use super::tap::Tap;
+use super::vp9::Descriptor;
+use super::{Core, Output};
+use crate::api::{Kind, ParticipantId, TrackId};
+
+impl Core {
+    /// Forwards one packet of a publisher.
+    pub(super) fn forward(
+        &mut self,
+        from: ParticipantId,
+        mid: Mid,
+        layer: Option<Layer>,
+        rtp: &RtpPacket,
+    ) {
+        self.counters.rtp_in += 1;
+        let track = self.peers.get(&from).and_then(|p| p.published.get(&mid)).copied();
+        let Some((track_id, track)) = track.and_then(|t| Some((t, self.tracks.get_mut(&t)?)))
+        else {
+            self.counters.rtp_unknown += 1;
+            return;
+        };
+        if track.info.muted {
+            return;
+        }
+        let packet = PacketIn {
+            seq: *rtp.seq_no,
+            timestamp: rtp.header.timestamp,
+            arrival: rtp.timestamp,
+            marker: rtp.header.marker,
+        };
+        match (track.info.kind, layer) {
+            (Kind::Audio, _) => self.forward_audio(track_id, packet, rtp),
+            (Kind::Video, Some(layer)) => self.forward_video(track_id, layer, packet, rtp),
+            (Kind::Video, None) => self.counters.rtp_unknown += 1,
+        }
+    }
+
+    fn forward_audio(&mut self, track_id: TrackId, packet: PacketIn, rtp: &RtpPacket) {
+        let Some(track) = self.tracks.get(&track_id) else { return };
+        for subscriber in &track.subscribers {
+            let Some(peer) = self.peers.get_mut(subscriber).filter(|p| p.connected) else {
+                continue;
+            };
+            for slot in 0..peer.slots.len() {
+                if peer.slots[slot].track == Some(track_id)
+                    && peer.send_audio(slot, track_id, packet, rtp)
+                {
+                    self.counters.rtp_out += 1;
+                }
+            }
+        }
+    }
+
+    fn forward_video(
+        &mut self,
+        track_id: TrackId,
+        layer: Layer,
+        packet: PacketIn,
+        rtp: &RtpPacket,
+    ) {
+        let Some(track) = self.tracks.get_mut(&track_id) else { return };
+        track.layers.count(layer, rtp.payload.len(), packet.arrival);
+        if !rtp.payload.is_empty() {
+            let Ok(descriptor) = Descriptor::parse(&rtp.payload) else {
+                self.counters.vp9_malformed += 1;
+                return;
+            };
+            if descriptor.starts_key() {
+                track.keyframes.arrived(layer);
+            }
+        }
+        let tapped = track.tap.as_ref().map(Tap::layer);
+        let source = Source { track: track_id, layer };
+        for subscriber in &track.subscribers {
+            let Some(peer) = self.peers.get_mut(subscriber).filter(|p| p.connected) else {
+                continue;
+            };
+            for slot in 0..peer.slots.len() {
+                if peer.slots[slot].track != Some(track_id) {
+                    continue;
+                }
+                let before = peer.slots[slot].video.current();
+                let sent = peer.send_video(slot, source, packet, &rtp.payload, &mut self.counters);
+                if sent.is_some_and(|out| out.new_epoch) {
+                    self.counters.layer_switches += u64::from(before != Some(source));
+                    peer.announce(slot, tapped, &mut self.outputs);
+                }
+            }
+        }
+        if let Some(tap) = track.tap.as_mut().filter(|tap| tap.layer() == layer) {
+            tap.push(packet, &rtp.payload);
+            self.collect_tap(track_id);
+        }
+    }
+
+    /// Hands on what a tap has made.
+    fn collect_tap(&mut self, track: TrackId) {
+        let Some(tap) = self.tracks.get_mut(&track).and_then(|t| t.tap.as_mut()) else { return };
+        self.counters.tap_gaps += std::mem::take(&mut tap.gaps);
+        while let Some(input) = tap.poll() {
+            self.counters.tap_frames += u64::from(matches!(input, TapInput::Frame(_)));
+            self.outputs.push_back(Output::Tap(input));
+        }
+    }
+
+    /// Hands on what all taps have made.
+    pub(super) fn collect_taps(&mut self) {
+        let tapped: Vec<_> =
+            self.tracks.iter().filter(|(_, t)| t.tap.is_some()).map(|(&id, _)| id).collect();
+        for track in tapped {
+            self.collect_tap(track);
+        }
+    }
+
+    /// The enhancer's queue did not take something of this stream.
+    pub fn tap_refused(&mut self, now: Instant, stream: StreamId) {
+        self.counters.tap_overflows += 1;
+        let track = self.streams.get(&stream).and_then(|t| self.tracks.get_mut(t));
+        if let Some(tap) = track.and_then(|t| t.tap.as_mut()) {
+            tap.refused();
+            self.due = now;
+        }
+    }
+
+    /// A subscriber's decoder needs a key frame on one of its m-lines.
+    pub(super) fn key_frame_wanted(&mut self, id: ParticipantId, mid: Mid) {
+        self.counters.keyframe_requests_in += 1;
+        let slot = self.peers.get(&id).and_then(|p| p.slots.iter().find(|s| s.mid == mid));
+        let Some(source) = slot.and_then(|s| s.video.current()) else { return };
+        if let Some(track) = self.tracks.get_mut(&source.track) {
+            track.keyframes.want(source.layer);
+        }
+    }
+
+    /// Asks publishers for the key frames that anybody waits for.
+    pub(super) fn request_key_frames(&mut self, now: Instant) {
+        for peer in self.peers.values().filter(|p| p.connected) {
+            for wanted in peer.slots.iter().filter_map(|s| s.video.waits_for()) {
+                if let Some(track) = self.tracks.get_mut(&wanted.track) {
+                    track.keyframes.want(wanted.layer);
+                }
+            }
+        }
+        for track in self.tracks.values_mut().filter(|t| !t.info.muted) {
+            if let Some(tap) = track.tap.as_ref().filter(|t| t.waits_for_key()) {
+                track.keyframes.want(tap.layer());
+            }
+            let Some(publisher) =
+                self.peers.get_mut(&track.info.participant).filter(|p| p.connected)
+            else {
+                continue;
+            };
+            if let Some(layer) = track.keyframes.poll(now)
+                && publisher.request_key_frame(track.mid, layer)
+            {
+                self.counters.keyframe_requests_out += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Rungs for subscribers, taps for publishers, and what clients are told about both.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+use windlass_media::{Layer, Rung, TapInput};
+
+use super::allocator::Demand;
+use super::peer::Peer;
+use super::rewriter::Source;
+use super::tap::Tap;
+use super::{Core, Output, Track};
+use crate::api::{Kind, SfuEvent, TrackId};
+
+/// What audio tracks are taken for, each, in bits per second.
+const AUDIO_BPS: u64 = 40_000;
+/// The share of the estimate that anchors may fill up, video included.
+const SHARE_FOR_ALL: f64 = 0.95;
+
+impl Core {
+    /// Chooses everybody's rungs, then starts, moves and stops taps accordingly.
+    pub(super) fn allocate(&mut self, now: Instant) {
+        let mut taps: BTreeMap<TrackId, Layer> = BTreeMap::new();
+        for peer in self.peers.values_mut().filter(|p| p.connected) {
+            peer.open_channel(self.config.budget);
+            peer.choose(
+                now,
+                self.config.congestion_control,
+                self.config.initial_estimate_bps,
+                &self.tracks,
+            );
+            for slot in &peer.slots {
+                if let Some((track, rung)) = slot.track.zip(slot.rung).filter(|(_, r)| r.enhanced())
+                {
+                    let layer = taps.entry(track).or_insert(rung.layer());
+                    *layer = (*layer).max(rung.layer());
+                }
+            }
+        }
+        for (&id, track) in &mut self.tracks {
+            let Some(stream) = track.info.stream else { continue };
+            let wanted = taps.get(&id).copied().filter(|_| !track.info.muted);
+            match (&mut track.tap, wanted) {
+                (Some(tap), Some(layer)) => tap.set_layer(layer),
+                (None, Some(layer)) => {
+                    let limit = self.config.limits.tap_frame_bytes;
+                    track.tap = Some(Tap::new(stream, layer, track.next_epoch, limit));
+                }
+                (Some(tap), None) => {
+                    track.next_epoch = tap.next_epoch();
+                    track.tap = None;
+                    self.outputs.push_back(Output::Tap(TapInput::Stop { stream }));
+                }
+                (None, None) => {}
+            }
+        }
+        for peer in self.peers.values_mut() {
+            for slot in 0..peer.slots.len() {
+                let track = peer.slots[slot].track.and_then(|t| self.tracks.get(&t));
+                let tapped = track.and_then(|t| t.tap.as_ref()).map(Tap::layer);
+                peer.announce(slot, tapped, &mut self.outputs);
+            }
+        }
+    }
+}
+
+impl Peer {
+    /// Chooses a rung for each video slot, and what is left for anchors.
+    fn choose(
+        &mut self,
+        now: Instant,
+        limited: bool,
+        assumed_bps: u64,
+        tracks: &BTreeMap<TrackId, Track>,
+    ) {
+        let anchors = self.can_take_anchors();
+        let audio_bps = AUDIO_BPS
+            * self.slots.iter().filter(|s| s.kind == Kind::Audio && s.track.is_some()).count()
+                as u64;
+        let mut demands = Vec::new();
+        let mut chosen = Vec::new();
+        for (i, slot) in self.slots.iter().enumerate().filter(|(_, s)| s.kind == Kind::Video) {
+            let Some(track) = slot.track.and_then(|t| tracks.get(&t)).filter(|t| !t.info.muted)
+            else {
+                continue;
+            };
+            demands.push(Demand {
+                max: slot.max,
+                rates: Layer::ALL.map(|l| track.layers.rate(l, now)),
+                anchors,
+                anchor_bps: track.anchor_bps,
+                current: slot.rung,
+            });
+            chosen.push((i, track));
+        }
+        let available =
+            limited.then(|| self.estimate_bps.unwrap_or(assumed_bps).saturating_sub(audio_bps));
+        let rungs = self.allocator.allocate(now, available, &demands);
+        for (&(i, track), rung) in chosen.iter().zip(rungs) {
+            // A publisher that is silent for a moment keeps what it has: nothing else can be had.
+            let Some(rung) = rung else { continue };
+            let slot = &mut self.slots[i];
+            slot.rung = Some(rung);
+            slot.video.set_target(Some(Source { track: track.info.track, layer: rung.layer() }));
+        }
+        let video_bps: u64 = self.slots.iter().map(|s| s.sent.video_bps).sum();
+        self.anchor_rate_bps = match available {
+            None => super::anchors::UNLIMITED_BPS,
+            Some(bps) => ((bps as f64 * SHARE_FOR_ALL) as u64).saturating_sub(video_bps),
+        };
+        let desired: u64 = demands.iter().filter_map(Demand::desired_bps).sum();
+        self.set_bitrates(video_bps, desired + audio_bps);
+    }
+
+    /// Tells the client what it now gets on a slot, if that has changed.
+    pub(super) fn announce(
+        &mut self,
+        slot: usize,
+        tapped: Option<Layer>,
+        outputs: &mut VecDeque<Output>,
+    ) {
+        let anchors = self.can_take_anchors();
+        let Some(slot) = self.slots.get_mut(slot) else { return };
+        let Some((track, rung)) = slot.enhanced(tapped, anchors) else { return };
+        let (epoch, Some(size)) = slot.video.epoch() else { return };
+        let news = Some((rung, epoch, size));
+        if slot.told != news {
+            slot.told = news;
+            let (width, height) = size;
+            outputs.push_back(Output::Event(
+                self.id,
+                SfuEvent::RungChanged { track, rung, epoch, width, height },
+            ));
+        }
+    }
+}
+
+impl super::peer::Slot {
+    /// The rung that the subscriber really has: what is being forwarded, plus anchors where the tap makes them
+    /// for that layer and the subscriber is to get them.
+    pub(super) fn enhanced(&self, tapped: Option<Layer>, anchors: bool) -> Option<(TrackId, Rung)> {
+        let current = self.video.current()?;
+        let plus = self.rung.filter(|r| r.enhanced() && r.layer() == current.layer);
+        let plus = plus.filter(|_| anchors && tapped == Some(current.layer));
+        Some((current.track, plus.unwrap_or(Rung::plain(current.layer))))
+    }
+}

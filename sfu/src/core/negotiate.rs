@@ -1,0 +1,176 @@
+//! Offers: what a participant publishes and subscribes to, checked before the connection's state is touched.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use str0m::change::SdpOffer;
+use str0m::media::Mid;
+
+use super::Core;
+use super::sdp::{MediaLine, media_lines};
+use crate::api::{Answer, Kind, Offer, OfferError, ParticipantId, Publish, TrackId};
+
+/// The longest mid that the WebRTC stack tells apart.
+const MID_MAX: usize = 16;
+
+impl Core {
+    /// Answers an offer and brings the participant's tracks and subscriptions in line with its lists.
+    pub fn offer(
+        &mut self,
+        now: Instant,
+        id: ParticipantId,
+        offer: &Offer,
+    ) -> Result<Answer, OfferError> {
+        let answer = self.negotiate(now, id, offer);
+        if answer.is_err() {
+            self.counters.offers_refused += 1;
+        }
+        self.next_allocation = now;
+        self.due = now;
+        answer
+    }
+
+    fn negotiate(
+        &mut self,
+        now: Instant,
+        id: ParticipantId,
+        offer: &Offer,
+    ) -> Result<Answer, OfferError> {
+        let lines = self.check(id, offer)?;
+        let sdp =
+            SdpOffer::from_sdp_string(&offer.sdp).map_err(|e| OfferError::BadSdp(e.to_string()))?;
+        let peer = self.peers.get_mut(&id).ok_or(OfferError::NotJoined)?;
+        let rtc = peer.connection(&self.config, &self.candidates, now);
+        let answer = match rtc.sdp_api().accept_offer(sdp) {
+            Ok(answer) => answer.to_sdp_string(),
+            Err(error) => {
+                // A first offer that failed leaves nothing worth keeping.
+                if peer.waiting_since.is_none() && !peer.connected {
+                    peer.rtc = None;
+                }
+                return Err(OfferError::BadSdp(error.to_string()));
+            }
+        };
+        if !peer.connected && peer.waiting_since.is_none() {
+            peer.waiting_since = Some(now);
+        }
+        peer.dirty = true;
+        peer.set_has_data(lines.iter().any(|l| l.application));
+        self.publish(id, &offer.publish);
+        self.subscribe(id, offer, &lines);
+        Ok(Answer { sdp: answer })
+    }
+
+    fn check(&self, id: ParticipantId, offer: &Offer) -> Result<Vec<MediaLine>, OfferError> {
+        let limits = &self.config.limits;
+        let peer = self.peers.get(&id).ok_or(OfferError::NotJoined)?;
+        let names_fit = offer.publish.iter().all(|p| p.name.len() <= Publish::NAME_MAX);
+        if offer.sdp.len() > limits.sdp_bytes
+            || offer.publish.len() > limits.published_tracks
+            || offer.subscribe.len() > limits.subscribed_tracks
+            || !names_fit
+        {
+            return Err(OfferError::TooLarge);
+        }
+        let lines = media_lines(&offer.sdp);
+        // Every track may have come and gone once, and its m-line stays.
+        if lines.len() > 4 * (limits.published_tracks + limits.subscribed_tracks) {
+            return Err(OfferError::TooLarge);
+        }
+        let mut seen = HashSet::new();
+        for line in lines.iter().filter(|l| l.kind.is_some() || l.application) {
+            if line.mid.len() > MID_MAX || !seen.insert(line.mid.as_str()) {
+                return Err(OfferError::BadMid { mid: line.mid.chars().take(MID_MAX).collect() });
+            }
+        }
+        let mut used = HashSet::new();
+        let mut line_of = |mid: &str, kind: Kind| {
+            let bad = || OfferError::BadMid { mid: mid.chars().take(MID_MAX).collect() };
+            let line =
+                lines.iter().find(|l| l.mid == mid && l.kind == Some(kind)).ok_or_else(bad)?;
+            if !used.insert(mid.to_owned()) {
+                return Err(bad());
+            }
+            if !line.codec {
+                return Err(OfferError::NoCodec { mid: mid.to_owned() });
+            }
+            Ok((line, bad()))
+        };
+        for publish in &offer.publish {
+            let (line, bad) = line_of(&publish.mid, publish.kind)?;
+            if !line.sends {
+                return Err(bad);
+            }
+        }
+        let room = self.rooms.get(&peer.room);
+        for subscribe in &offer.subscribe {
+            // One that ended while the offer was under way is no mistake: its m-line stays silent.
+            if (1..self.next_track).contains(&subscribe.track.0)
+                && !self.tracks.contains_key(&subscribe.track)
+            {
+                continue;
+            }
+            let track = self.tracks.get(&subscribe.track).filter(|t| {
+                room.is_some_and(|r| {
+                    r.members.contains(&t.info.participant)
+                        && (t.info.participant != id || r.loopback)
+                })
+            });
+            let track = track.ok_or(OfferError::UnknownTrack { track: subscribe.track })?;
+            let (line, bad) = line_of(&subscribe.mid, track.info.kind)?;
+            if !line.receives {
+                return Err(bad);
+            }
+        }
+        Ok(lines)
+    }
+
+    fn publish(&mut self, id: ParticipantId, wanted: &[Publish]) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let mids: HashSet<Mid> = wanted.iter().map(|p| Mid::from(p.mid.as_str())).collect();
+        let gone: Vec<TrackId> =
+            peer.published.iter().filter(|(m, _)| !mids.contains(m)).map(|(_, &t)| t).collect();
+        peer.published.retain(|m, _| mids.contains(m));
+        for track in gone {
+            self.remove_track(track);
+        }
+        for publish in wanted {
+            let mid = Mid::from(publish.mid.as_str());
+            if self.peers.get(&id).is_some_and(|p| p.published.contains_key(&mid)) {
+                continue;
+            }
+            let track = self.add_track(id, mid, publish.kind, &publish.name);
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.published.insert(mid, track);
+            }
+        }
+    }
+
+    fn subscribe(&mut self, id: ParticipantId, offer: &Offer, lines: &[MediaLine]) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let present: HashSet<Mid> = lines.iter().map(|l| Mid::from(l.mid.as_str())).collect();
+        let before: HashSet<TrackId> = peer.slots.iter().filter_map(|s| s.track).collect();
+        peer.slots.retain(|s| present.contains(&s.mid));
+        for slot in &mut peer.slots {
+            let wanted = offer.subscribe.iter().find(|s| Mid::from(s.mid.as_str()) == slot.mid);
+            if wanted.is_none_or(|s| !self.tracks.contains_key(&s.track)) {
+                slot.carry(None);
+            }
+        }
+        for subscribe in &offer.subscribe {
+            if let Some(track) = self.tracks.get(&subscribe.track) {
+                let slot = peer.slot(Mid::from(subscribe.mid.as_str()), track.info.kind);
+                slot.carry(Some(subscribe.track));
+            }
+        }
+        peer.bound_retransmission();
+        let after: HashSet<TrackId> = peer.slots.iter().filter_map(|s| s.track).collect();
+        for track in before.union(&after) {
+            let Some(track_state) = self.tracks.get_mut(track) else { continue };
+            track_state.subscribers.retain(|&s| s != id);
+            if after.contains(track) {
+                track_state.subscribers.push(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,516 @@
+//! One participant's connection, and the m-lines on which it receives.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use str0m::bwe::{Bitrate, BweKind};
+use str0m::channel::{ChannelConfig, ChannelId, Reliability};
+use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
+use str0m::rtp::{Extension, ExtensionValues, RtpPacket, RtpWrite};
+use str0m::{Candidate, Event, IceConnectionState, Input, Output as RtcOutput, Rtc};
+use windlass_media::{Layer, Rung};
+
+use super::Output;
+use super::allocator::Allocator;
+use super::anchors::Pace;
+use super::audio::AudioTimeline;
+use super::dd;
+use super::rewriter::{Dropped, PacketIn, PacketOut, Rewriter, Source};
+use crate::api::{Kind, ParticipantId, TrackId, TrackStats};
+use crate::config::SfuConfig;
+use crate::stats::Counters;
+
+/// The data channel's name.
+pub const CHANNEL: &str = "windlass-anchors";
+/// Client addresses that are remembered for one connection.
+const ADDRESSES: usize = 16;
+/// The most that a browser may hold video back, smoothing included.
+const PLAYOUT_MAX: Duration = Duration::from_millis(200);
+/// Packets kept for retransmission, and for how long.
+const RTX_PACKETS: usize = 1024;
+const RTX_AGE: Duration = Duration::from_secs(3);
+/// The share of a stream that retransmissions may be.
+const RTX_SHARE: f32 = 0.5;
+
+/// What a connection made happen, for the core to deal with.
+pub enum Happening {
+    /// A media packet came.
+    Rtp(Mid, Option<Layer>, Box<RtpPacket>),
+    /// The subscriber cannot show this m-line before a key frame.
+    KeyFrameWanted(Mid),
+    /// The connection is up, or can carry anchors now.
+    Ready,
+    /// The connection is gone.
+    Gone,
+}
+
+/// One m-line on which the participant receives. It lives as long as the m-line, whatever track it carries.
+pub struct Slot {
+    /// The m-line.
+    pub mid: Mid,
+    /// What it is negotiated for.
+    pub kind: Kind,
+    /// The track that it carries now.
+    pub track: Option<TrackId>,
+    /// The best rung that the client wants.
+    pub max: Rung,
+    /// The rung that was allocated.
+    pub rung: Option<Rung>,
+    /// What the client was told last: rung, epoch, size.
+    pub told: Option<(Rung, u16, (u16, u16))>,
+    /// The video timeline.
+    pub video: Rewriter,
+    audio: AudioTimeline,
+    /// Whether its retransmission cache has been set up.
+    bounded: bool,
+    /// What was sent.
+    pub sent: Sent,
+}
+
+/// What one subscription was sent.
+#[derive(Default, Clone, Copy)]
+pub struct Sent {
+    video_bytes: u64,
+    anchor_bytes: u64,
+    second_anchors: u64,
+    /// Anchors sent.
+    pub anchors: u64,
+    /// Anchors dropped.
+    pub anchors_dropped: u64,
+    /// Video bit rate of the last full second.
+    pub video_bps: u64,
+}
+
+impl Slot {
+    fn new(mid: Mid, kind: Kind, seed: u32) -> Slot {
+        Slot {
+            mid,
+            kind,
+            track: None,
+            max: Rung::F,
+            rung: None,
+            told: None,
+            video: Rewriter::new(seed),
+            audio: AudioTimeline::new(seed),
+            bounded: false,
+            sent: Sent::default(),
+        }
+    }
+
+    /// Carries another track, or none, from now on.
+    pub fn carry(&mut self, track: Option<TrackId>) {
+        if self.track != track {
+            self.track = track;
+            self.rung = None;
+            self.told = None;
+            self.max = Rung::F;
+            self.sent = Sent::default();
+            self.interrupt();
+        }
+    }
+
+    /// What comes next is not the continuation of what came before.
+    pub fn interrupt(&mut self) {
+        self.video.set_target(None);
+        self.audio.interrupt();
+    }
+
+    /// An anchor went out.
+    pub fn anchor_sent(&mut self, bytes: usize) {
+        self.sent.anchors += 1;
+        self.sent.second_anchors += 1;
+        self.sent.anchor_bytes += bytes as u64;
+    }
+
+    fn second(&mut self, seconds: f64) -> Option<TrackStats> {
+        let per_second = |bytes: u64| bytes as f64 * 8.0 / seconds;
+        let sent = &mut self.sent;
+        sent.video_bps = per_second(sent.video_bytes) as u64;
+        let stats = TrackStats {
+            track: self.track?,
+            video_kbps: per_second(sent.video_bytes) / 1000.0,
+            anchor_kbps: per_second(sent.anchor_bytes) / 1000.0,
+            anchors_per_s: sent.second_anchors as f64 / seconds,
+            anchors_sent: sent.anchors,
+            anchors_dropped: sent.anchors_dropped,
+        };
+        (sent.video_bytes, sent.anchor_bytes, sent.second_anchors) = (0, 0, 0);
+        Some(stats)
+    }
+}
+
+/// See the module.
+pub struct Peer {
+    /// Whose it is.
+    pub id: ParticipantId,
+    /// Where it is.
+    pub room: String,
+    /// Its connection; none before the first offer.
+    pub rtc: Option<Rtc>,
+    /// When the connection wants to be looked at.
+    pub due: Instant,
+    /// Whether it may have something to send.
+    pub dirty: bool,
+    /// Whether media can flow.
+    pub connected: bool,
+    /// Since when there has been no connection although there was an offer.
+    pub waiting_since: Option<Instant>,
+    /// What it publishes.
+    pub published: HashMap<Mid, TrackId>,
+    /// On what it receives.
+    pub slots: Vec<Slot>,
+    /// What its network is believed to carry.
+    pub estimate_bps: Option<u64>,
+    /// Chooses its rungs.
+    pub allocator: Allocator,
+    /// Spreads its anchors.
+    pub pace: Pace,
+    /// What anchors may take now, in bits per second.
+    pub anchor_rate_bps: u64,
+    /// Where its datagrams come from.
+    pub addresses: VecDeque<SocketAddr>,
+    has_data: bool,
+    channel: Option<ChannelId>,
+    channel_open: bool,
+    desired_bps: u64,
+}
+
+impl Peer {
+    /// A participant without a connection.
+    pub fn new(id: ParticipantId, room: &str, now: Instant) -> Peer {
+        Peer {
+            id,
+            room: room.to_owned(),
+            rtc: None,
+            due: now,
+            dirty: false,
+            connected: false,
+            waiting_since: None,
+            published: HashMap::new(),
+            slots: Vec::new(),
+            estimate_bps: None,
+            allocator: Allocator::default(),
+            pace: Pace::new(now),
+            anchor_rate_bps: 0,
+            addresses: VecDeque::new(),
+            has_data: false,
+            channel: None,
+            channel_open: false,
+            desired_bps: 0,
+        }
+    }
+
+    /// The connection, made on first use.
+    pub fn connection(
+        &mut self,
+        config: &SfuConfig,
+        candidates: &[SocketAddr],
+        now: Instant,
+    ) -> &mut Rtc {
+        self.rtc.get_or_insert_with(|| {
+            let mut rtc_config = Rtc::builder()
+                .clear_codecs()
+                .enable_opus(true, false)
+                .enable_vp9(true)
+                .set_ice_lite(true)
+                .set_rtp_mode(true)
+                .set_extension(5, Extension::PlayoutDelay)
+                .set_extension(12, Extension::with_serializer(dd::URI, dd::Serializer))
+                .set_send_buffer_video(RTX_PACKETS)
+                .set_sctp_max_buffered_amount(4 * super::anchors::BUFFERED_MAX);
+            if config.congestion_control {
+                rtc_config = rtc_config.enable_bwe(Some(Bitrate::bps(config.initial_estimate_bps)));
+            }
+            let mut rtc = rtc_config.build(now);
+            for &address in candidates {
+                match Candidate::host(address, "udp") {
+                    Ok(candidate) => {
+                        rtc.add_local_candidate(candidate);
+                    }
+                    Err(error) => {
+                        tracing::warn!(%address, %error, "not an address that clients can send to");
+                    }
+                }
+            }
+            rtc
+        })
+    }
+
+    /// The slot of an m-line, made on first use.
+    pub fn slot(&mut self, mid: Mid, kind: Kind) -> &mut Slot {
+        let at = self.slots.iter().position(|s| s.mid == mid).unwrap_or_else(|| {
+            // Any start will do; different ones show mix-ups between m-lines.
+            let seed = 90_000 * (self.slots.len() as u32 + 1);
+            self.slots.push(Slot::new(mid, kind, seed));
+            self.slots.len() - 1
+        });
+        &mut self.slots[at]
+    }
+
+    /// Whether the client's offer has a place for data channels.
+    pub fn set_has_data(&mut self, has: bool) {
+        self.has_data |= has;
+    }
+
+    /// Whether anchors can reach the participant.
+    pub fn can_take_anchors(&self) -> bool {
+        self.channel_open
+    }
+
+    /// Opens the anchor channel as soon as there can be one.
+    pub fn open_channel(&mut self, budget: Duration) {
+        if !self.connected || !self.has_data || self.channel.is_some() {
+            return;
+        }
+        let Some(rtc) = &mut self.rtc else { return };
+        let lifetime = u16::try_from(budget.as_millis()).unwrap_or(u16::MAX);
+        self.channel = Some(rtc.direct_api().create_data_channel(ChannelConfig {
+            label: CHANNEL.into(),
+            ordered: false,
+            reliability: Reliability::MaxPacketLifetime { lifetime },
+            ..ChannelConfig::default()
+        }));
+        self.dirty = true;
+    }
+
+    /// Bytes that the anchor channel still holds.
+    pub fn channel_buffered(&mut self) -> usize {
+        let channel = self.channel.zip(self.rtc.as_mut()).and_then(|(id, rtc)| rtc.channel(id));
+        channel.map_or(0, |mut c| c.buffered_amount())
+    }
+
+    /// Sends the messages of one anchor; `false` when the channel did not take them all.
+    pub fn send_messages(&mut self, messages: &[Vec<u8>]) -> bool {
+        self.dirty = true;
+        let channel = self.channel.zip(self.rtc.as_mut()).and_then(|(id, rtc)| rtc.channel(id));
+        channel.is_some_and(|mut c| messages.iter().all(|m| c.write(true, m).unwrap_or(false)))
+    }
+
+    /// Tells the bandwidth estimator what to look for: what is being sent, and what would be.
+    pub fn set_bitrates(&mut self, current_bps: u64, desired_bps: u64) {
+        // Each change may begin a probe; small ones are not worth it.
+        let changed = desired_bps.abs_diff(self.desired_bps) * 10 > self.desired_bps;
+        if let Some(rtc) = self.rtc.as_mut().filter(|_| changed) {
+            self.desired_bps = desired_bps;
+            rtc.bwe().set_bitrate(Bitrate::bps(current_bps), Bitrate::bps(desired_bps));
+        }
+    }
+
+    /// Asks the publisher for a key frame of one layer.
+    pub fn request_key_frame(&mut self, mid: Mid, layer: Layer) -> bool {
+        let Some(rtc) = &mut self.rtc else { return false };
+        let mut api = rtc.direct_api();
+        let rid = Some(Rid::from(layer.rid()));
+        let found = api.stream_rx_by_mid(mid, rid).is_some();
+        let Some(stream) = api.stream_rx_by_mid(mid, if found { rid } else { None }) else {
+            return false;
+        };
+        stream.request_keyframe(KeyframeRequestKind::Pli);
+        self.dirty = true;
+        true
+    }
+
+    /// Takes in a datagram that is this connection's.
+    pub fn receive(&mut self, input: Input) -> Result<(), str0m::RtcError> {
+        self.dirty = true;
+        match &mut self.rtc {
+            Some(rtc) => rtc.handle_input(input),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets time pass for the connection.
+    pub fn tick(&mut self, now: Instant) {
+        if let Some(rtc) = &mut self.rtc
+            && let Err(error) = rtc.handle_input(Input::Timeout(now))
+        {
+            tracing::debug!(participant = %self.id, %error, "connection failed");
+            rtc.disconnect();
+        }
+    }
+
+    /// Takes everything out of the connection.
+    pub fn drain(
+        &mut self,
+        outputs: &mut VecDeque<Output>,
+        happenings: &mut Vec<(ParticipantId, Happening)>,
+    ) {
+        self.dirty = false;
+        let Some(rtc) = &mut self.rtc else { return };
+        let mut tell = |what| happenings.push((self.id, what));
+        loop {
+            if !rtc.is_alive() {
+                return tell(Happening::Gone);
+            }
+            let event = match rtc.poll_output() {
+                Ok(RtcOutput::Timeout(due)) => {
+                    self.due = due;
+                    return;
+                }
+                Ok(RtcOutput::Transmit(t)) => {
+                    outputs
+                        .push_back(Output::Transmit { to: t.destination, data: t.contents.into() });
+                    continue;
+                }
+                Ok(RtcOutput::Event(event)) => event,
+                Err(error) => {
+                    tracing::debug!(participant = %self.id, %error, "connection failed");
+                    return tell(Happening::Gone);
+                }
+            };
+            match event {
+                Event::Connected => {
+                    self.connected = true;
+                    self.waiting_since = None;
+                    tell(Happening::Ready);
+                }
+                Event::IceConnectionStateChange(IceConnectionState::Disconnected) => {
+                    return tell(Happening::Gone);
+                }
+                Event::RtpPacket(packet) => {
+                    let stream =
+                        rtc.direct_api().stream_rx(&packet.header.ssrc).map(|s| (s.mid(), s.rid()));
+                    if let Some((mid, rid)) = stream {
+                        // A single encoding is the full layer.
+                        let layer = rid.map_or(Some(Layer::F), |rid| Layer::from_rid(&rid));
+                        tell(Happening::Rtp(mid, layer, Box::new(packet)));
+                    }
+                }
+                Event::KeyframeRequest(request) => tell(Happening::KeyFrameWanted(request.mid)),
+                Event::EgressBitrateEstimate(BweKind::Twcc { estimate, .. }) => {
+                    self.estimate_bps = Some(estimate.as_f64() as u64);
+                }
+                Event::ChannelOpen(id, _) if Some(id) == self.channel => {
+                    self.channel_open = true;
+                    tell(Happening::Ready);
+                }
+                Event::ChannelClose(id) if Some(id) == self.channel => {
+                    self.channel_open = false;
+                    tell(Happening::Ready);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Forwards a video packet on a slot. Says what it became, or `None` if it was not for this subscriber.
+    pub fn send_video(
+        &mut self,
+        slot: usize,
+        source: Source,
+        packet: PacketIn,
+        payload: &[u8],
+        counters: &mut Counters,
+    ) -> Option<PacketOut> {
+        let slot = self.slots.get_mut(slot)?;
+        if !slot.video.concerns(source) {
+            return None;
+        }
+        let rtc = self.rtc.as_mut()?;
+        let pt = payload_type(rtc, slot.mid)?;
+        let mut ext_vals = ExtensionValues {
+            play_delay_min: Some(MediaTime::from_millis(0)),
+            play_delay_max: Some(MediaTime::from_millis(PLAYOUT_MAX.as_millis() as u64)),
+            ..ExtensionValues::default()
+        };
+        let mut data: Arc<[u8]> = payload.into();
+        let (seq, timestamp, out) = if payload.is_empty() {
+            let (seq, timestamp) = slot.video.push_empty(source, packet)?;
+            (seq, timestamp, None)
+        } else {
+            match slot.video.push(source, packet, Arc::get_mut(&mut data)?) {
+                Ok(out) => {
+                    ext_vals.user_values.set(dd::FrameDependency {
+                        frame: out.frame,
+                        key: out.key,
+                        begin: out.begin,
+                        end: out.end,
+                    });
+                    (out.seq, out.timestamp, Some(out))
+                }
+                Err(dropped) => {
+                    counters.rtp_before_switch += u64::from(dropped == Dropped::BeforeSwitch);
+                    return None;
+                }
+            }
+        };
+        let mut api = rtc.direct_api();
+        let stream = api.stream_tx_by_mid(slot.mid, None)?;
+        slot.sent.video_bytes += data.len() as u64;
+        stream.write_rtp(
+            RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, data)
+                .marker(packet.marker)
+                .nackable(true)
+                .ext_vals(ext_vals),
+        );
+        self.dirty = true;
+        counters.rtp_out += 1;
+        out
+    }
+
+    /// Forwards an audio packet on a slot.
+    pub fn send_audio(
+        &mut self,
+        slot: usize,
+        track: TrackId,
+        packet: PacketIn,
+        rtp: &RtpPacket,
+    ) -> bool {
+        let Some((slot, rtc)) = self.slots.get_mut(slot).zip(self.rtc.as_mut()) else {
+            return false;
+        };
+        let Some(pt) = payload_type(rtc, slot.mid) else { return false };
+        let mut api = rtc.direct_api();
+        let Some(stream) = api.stream_tx_by_mid(slot.mid, None) else { return false };
+        let Some((seq, timestamp)) = slot.audio.push(track, packet) else { return false };
+        let ext_vals = ExtensionValues {
+            audio_level: rtp.header.ext_vals.audio_level,
+            voice_activity: rtp.header.ext_vals.voice_activity,
+            ..ExtensionValues::default()
+        };
+        slot.sent.video_bytes += rtp.payload.len() as u64;
+        stream.write_rtp(
+            RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, rtp.payload.clone())
+                .marker(packet.marker)
+                .ext_vals(ext_vals),
+        );
+        self.dirty = true;
+        true
+    }
+
+    /// Bounds what retransmission keeps of new m-lines' streams; to be called after each negotiation.
+    pub fn bound_retransmission(&mut self) {
+        let Some(rtc) = &mut self.rtc else { return };
+        for slot in self.slots.iter_mut().filter(|s| s.kind == Kind::Video && !s.bounded) {
+            if let Some(stream) = rtc.direct_api().stream_tx_by_mid(slot.mid, None) {
+                stream.set_rtx_cache(RTX_PACKETS, RTX_AGE, Some(RTX_SHARE));
+                slot.bounded = true;
+            }
+        }
+    }
+
+    /// What each subscription was sent in the last `seconds`.
+    pub fn second(&mut self, seconds: f64) -> Vec<TrackStats> {
+        self.slots.iter_mut().filter_map(|s| s.second(seconds)).collect()
+    }
+
+    /// Remembers an address; returns one to forget if there are too many.
+    pub fn remember(&mut self, address: SocketAddr) -> Option<SocketAddr> {
+        self.addresses.push_back(address);
+        (self.addresses.len() > ADDRESSES).then(|| self.addresses.pop_front()).flatten()
+    }
+}
+
+/// The payload type to send on an m-line: the client's first, if it is one that we forward.
+fn payload_type(rtc: &Rtc, mid: Mid) -> Option<Pt> {
+    let media = rtc.media(mid)?;
+    let config = rtc.codec_config();
+    media.remote_pts().iter().copied().find(|&pt| {
+        config
+            .params()
+            .iter()
+            .any(|p| p.pt() == pt && matches!(p.spec().format.profile_id, None | Some(0)))
+    })
+}

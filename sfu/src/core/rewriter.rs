@@ -1,0 +1,309 @@
+//! One subscriber's continuous stream out of the layers of its track (and of other tracks, on a re-used m-line).
+//!
+//! In: packets of any layer, with the publisher's numbers. Out: the same packets with numbers of one timeline:
+//! sequence number, RTP timestamp, picture id, TL0PICIDX and a frame counter for the Dependency Descriptor.
+//! A switch happens only where a key frame of the wanted source begins. Packets of the current source that come
+//! late (reordered, or repaired by RTX) get the number that was kept free for them; those from before the switch,
+//! and those of a former source, are dropped.
+//!
+//! [`Rewriter::locate`] is the timestamp map that anchors use: it remembers the frames that were really forwarded,
+//! so an anchor meets its frame or nothing, over switches and wrap-around.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use windlass_media::Layer;
+
+use super::vp9::{Descriptor, key_frame_size};
+use crate::api::TrackId;
+
+/// Where packets come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Source {
+    /// Which track.
+    pub track: TrackId,
+    /// Which of its layers.
+    pub layer: Layer,
+}
+
+/// A packet of a publisher, as far as forwarding looks at it.
+#[derive(Debug, Clone, Copy)]
+pub struct PacketIn {
+    /// Extended sequence number of its layer.
+    pub seq: u64,
+    /// The publisher's RTP timestamp.
+    pub timestamp: u32,
+    /// When it reached the SFU.
+    pub arrival: Instant,
+    /// The RTP marker: last packet of a frame.
+    pub marker: bool,
+}
+
+/// The numbers of a packet in the subscriber's timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PacketOut {
+    /// Extended sequence number.
+    pub seq: u64,
+    /// RTP timestamp.
+    pub timestamp: u32,
+    /// Number of the frame; frames that the publisher's stream is missing have numbers too.
+    pub frame: u16,
+    /// Whether the frame is a key frame.
+    pub key: bool,
+    /// First packet of the frame.
+    pub begin: bool,
+    /// Last packet of the frame.
+    pub end: bool,
+    /// Whether this packet is the first one of a new source, or of a new resolution.
+    pub new_epoch: bool,
+}
+
+/// Why a packet is not forwarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dropped {
+    /// It is of another source than the current one.
+    OtherSource,
+    /// It is of the current source, from before the switch.
+    BeforeSwitch,
+    /// Its payload descriptor cannot be read.
+    Malformed,
+}
+
+/// A frame that was forwarded.
+#[derive(Debug, Clone, Copy)]
+struct Forwarded {
+    source: Source,
+    publisher: u32,
+    subscriber: u32,
+    epoch: u16,
+    frame: i64,
+}
+
+/// The current source and its offsets to the subscriber's timeline.
+#[derive(Debug)]
+struct Span {
+    source: Source,
+    first_seq: u64,
+    seq: i64,
+    timestamp: u32,
+    picture_id: u16,
+    tl0: u8,
+    /// Frame number of the newest picture id, which unwraps the others.
+    newest: Option<(u16, i64)>,
+}
+
+/// Frames that anchors can still be for: over 4 s at 30 per second.
+const REMEMBERED: usize = 128;
+/// The subscriber's first sequence number; small, so that its extension begins at zero.
+const FIRST_SEQ: u64 = 1000;
+/// RTP clock of video, per millisecond.
+const CLOCK_PER_MS: u64 = 90;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Rewriter {
+    target: Option<Source>,
+    span: Option<Span>,
+    epoch: u16,
+    size: Option<(u16, u16)>,
+    next_seq: u64,
+    last_timestamp: u32,
+    last_arrival: Option<Instant>,
+    last_picture_id: u16,
+    last_tl0: u8,
+    last_frame: i64,
+    forwarded: VecDeque<Forwarded>,
+}
+
+impl Rewriter {
+    /// A stream that has not begun. `timestamp` is where its timeline begins.
+    pub fn new(timestamp: u32) -> Rewriter {
+        Rewriter {
+            target: None,
+            span: None,
+            epoch: 0,
+            size: None,
+            next_seq: FIRST_SEQ,
+            last_timestamp: timestamp,
+            last_arrival: None,
+            last_picture_id: 0,
+            last_tl0: 0,
+            last_frame: 0,
+            forwarded: VecDeque::with_capacity(REMEMBERED),
+        }
+    }
+
+    /// Sets the source to switch to at its next key frame. `None` ends forwarding at once, and a key frame is
+    /// needed to begin again.
+    pub fn set_target(&mut self, target: Option<Source>) {
+        self.target = target;
+        let other_track =
+            target.is_none_or(|t| self.span.as_ref().is_some_and(|s| s.source.track != t.track));
+        if other_track {
+            self.span = None;
+        }
+    }
+
+    /// What is being forwarded.
+    pub fn current(&self) -> Option<Source> {
+        self.span.as_ref().map(|s| s.source)
+    }
+
+    /// The source whose key frame is being waited for.
+    pub fn waits_for(&self) -> Option<Source> {
+        self.target.filter(|&t| self.current() != Some(t))
+    }
+
+    /// Whether packets of this source can matter now.
+    pub fn concerns(&self, source: Source) -> bool {
+        Some(source) == self.target || Some(source) == self.current()
+    }
+
+    /// The subscriber's epoch, and the size of its pictures where known.
+    pub fn epoch(&self) -> (u16, Option<(u16, u16)>) {
+        (self.epoch, self.size)
+    }
+
+    /// The place of a publisher's frame in the subscriber's timeline: timestamp and epoch. `None` when that frame
+    /// was not forwarded, or a newer epoch has begun since.
+    pub fn locate(&self, source: Source, timestamp: u32) -> Option<(u32, u16)> {
+        let frame =
+            self.forwarded.iter().rev().find(|f| f.source == source && f.publisher == timestamp)?;
+        (frame.epoch == self.epoch).then_some((frame.subscriber, frame.epoch))
+    }
+
+    /// Gives a packet its place in the subscriber's timeline and rewrites its payload descriptor, or says why it
+    /// is not for this subscriber.
+    pub fn push(
+        &mut self,
+        source: Source,
+        packet: PacketIn,
+        payload: &mut [u8],
+    ) -> Result<PacketOut, Dropped> {
+        if !self.concerns(source) {
+            return Err(Dropped::OtherSource);
+        }
+        let descriptor = Descriptor::parse(payload).map_err(|_| Dropped::Malformed)?;
+        let mut new_epoch = false;
+        if self.waits_for() == Some(source) && descriptor.starts_key() {
+            self.switch(source, packet, &descriptor);
+            self.size = None;
+            new_epoch = true;
+        }
+        let Some(span) = self.span.as_mut().filter(|s| s.source == source) else {
+            return Err(Dropped::OtherSource);
+        };
+        if packet.seq < span.first_seq {
+            return Err(Dropped::BeforeSwitch);
+        }
+        let seq = packet.seq.checked_add_signed(span.seq).ok_or(Dropped::BeforeSwitch)?;
+        let timestamp = packet.timestamp.wrapping_add(span.timestamp);
+        let picture_id = descriptor
+            .picture_id
+            .map_or(0, |id| id.value.wrapping_add(span.picture_id) & id.mask());
+        let tl0 = descriptor.tl0.map_or(0, |(value, _)| value.wrapping_add(span.tl0));
+        descriptor.rewrite(payload, picture_id, tl0);
+
+        let known = self
+            .forwarded
+            .iter()
+            .rposition(|f| f.source == source && f.publisher == packet.timestamp);
+        let frame = match known {
+            Some(i) => self.forwarded[i].frame,
+            None => span.number(&descriptor, self.last_frame),
+        };
+        if descriptor.starts_key() {
+            let size = key_frame_size(&payload[descriptor.len..]);
+            new_epoch |= size.is_some() && size != self.size;
+            self.size = size.or(self.size);
+        }
+        if new_epoch {
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+        let place = Forwarded {
+            source,
+            publisher: packet.timestamp,
+            subscriber: timestamp,
+            epoch: self.epoch,
+            frame,
+        };
+        match known {
+            Some(i) if new_epoch => self.forwarded[i] = place,
+            Some(_) => {}
+            None => {
+                if self.forwarded.len() == REMEMBERED {
+                    self.forwarded.pop_front();
+                }
+                self.forwarded.push_back(place);
+            }
+        }
+        let is_newest = seq >= self.next_seq;
+        if is_newest {
+            self.next_seq = seq + 1;
+            self.last_timestamp = timestamp;
+            self.last_arrival = Some(packet.arrival);
+            self.last_picture_id = picture_id;
+            self.last_tl0 = tl0;
+        }
+        self.last_frame = self.last_frame.max(frame);
+        Ok(PacketOut {
+            seq,
+            timestamp,
+            frame: frame as u16,
+            key: !descriptor.inter,
+            begin: descriptor.begin && descriptor.spatial == 0,
+            end: descriptor.end && packet.marker,
+            new_epoch,
+        })
+    }
+
+    /// Lets a packet without payload (padding) keep its place.
+    pub fn push_empty(&mut self, source: Source, packet: PacketIn) -> Option<(u64, u32)> {
+        let span =
+            self.span.as_ref().filter(|s| s.source == source && packet.seq >= s.first_seq)?;
+        let seq = packet.seq.checked_add_signed(span.seq)?;
+        self.next_seq = self.next_seq.max(seq + 1);
+        Some((seq, packet.timestamp.wrapping_add(span.timestamp)))
+    }
+
+    fn switch(&mut self, source: Source, packet: PacketIn, descriptor: &Descriptor) {
+        let elapsed = self.last_arrival.map_or(0, |last| {
+            let ticks = packet.arrival.saturating_duration_since(last).as_micros() as u64
+                * CLOCK_PER_MS
+                / 1000;
+            ticks.max(1)
+        });
+        let timestamp = self.last_timestamp.wrapping_add(elapsed as u32);
+        self.span = Some(Span {
+            source,
+            first_seq: packet.seq,
+            seq: self.next_seq as i64 - packet.seq as i64,
+            timestamp: timestamp.wrapping_sub(packet.timestamp),
+            picture_id: (self.last_picture_id.wrapping_add(1))
+                .wrapping_sub(descriptor.picture_id.map_or(0, |p| p.value)),
+            tl0: self.last_tl0.wrapping_add(1).wrapping_sub(descriptor.tl0.map_or(0, |t| t.0)),
+            newest: None,
+        });
+    }
+}
+
+impl Span {
+    /// The number of a frame that was not seen before. Picture ids count the frames that are missing too.
+    fn number(&mut self, descriptor: &Descriptor, last_frame: i64) -> i64 {
+        let Some(id) = descriptor.picture_id else { return last_frame + 1 };
+        let (newest, newest_frame) = *self.newest.get_or_insert((id.value, last_frame + 1));
+        let ahead = id.value.wrapping_sub(newest) & id.mask();
+        let back = newest.wrapping_sub(id.value) & id.mask();
+        if ahead <= back {
+            let frame = newest_frame + i64::from(ahead);
+            self.newest = Some((id.value, frame));
+            frame
+        } else {
+            newest_frame - i64::from(back)
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "rewriter_tests.rs"]
+mod tests;

@@ -1,0 +1,129 @@
+//! What an offer says about its m-lines, as far as the lists beside it must agree with it.
+//!
+//! The WebRTC stack reads the SDP itself; this only answers "is there such an m-line, of that kind and direction,
+//! with a codec that we forward?" before the stack's state is touched.
+
+use crate::api::Kind;
+
+/// One m-line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MediaLine {
+    /// `a=mid`.
+    pub mid: String,
+    /// `None` for anything but audio and video.
+    pub kind: Option<Kind>,
+    /// Whether it is `m=application`.
+    pub application: bool,
+    /// Whether the client sends on it.
+    pub sends: bool,
+    /// Whether the client receives on it.
+    pub receives: bool,
+    /// Whether it has VP9 profile 0 or Opus, as its kind needs.
+    pub codec: bool,
+}
+
+/// The m-lines of an offer, in order.
+pub fn media_lines(sdp: &str) -> Vec<MediaLine> {
+    let mut lines: Vec<MediaLine> = Vec::new();
+    let mut vp9: Vec<&str> = Vec::new();
+    let mut other_profiles: Vec<&str> = Vec::new();
+    for line in sdp.lines().map(str::trim_end).chain(std::iter::once("m=")) {
+        if let Some(media) = line.strip_prefix("m=") {
+            if let Some(last) = lines.last_mut().filter(|l| l.kind == Some(Kind::Video)) {
+                last.codec = vp9.iter().any(|pt| !other_profiles.contains(pt));
+            }
+            vp9.clear();
+            other_profiles.clear();
+            let mut words = media.split(' ');
+            let kind = match words.next() {
+                Some("audio") => Some(Kind::Audio),
+                Some("video") => Some(Kind::Video),
+                _ => None,
+            };
+            let stopped = words.next() == Some("0");
+            let application = media.starts_with("application");
+            // An m-line without a direction is `sendrecv`.
+            lines.push(MediaLine {
+                kind,
+                application,
+                sends: !stopped,
+                receives: !stopped,
+                ..MediaLine::default()
+            });
+            continue;
+        }
+        let Some(last) = lines.last_mut() else { continue };
+        let Some(attribute) = line.strip_prefix("a=") else { continue };
+        if let Some(mid) = attribute.strip_prefix("mid:") {
+            mid.clone_into(&mut last.mid);
+        } else if attribute == "sendonly" {
+            last.receives = false;
+        } else if attribute == "recvonly" {
+            last.sends = false;
+        } else if attribute == "inactive" {
+            (last.sends, last.receives) = (false, false);
+        } else if let Some((pt, codec)) =
+            attribute.strip_prefix("rtpmap:").and_then(|r| r.split_once(' '))
+        {
+            let codec = codec.to_ascii_lowercase();
+            if codec.starts_with("vp9/90000") {
+                vp9.push(pt);
+            }
+            last.codec |= last.kind == Some(Kind::Audio) && codec.starts_with("opus/48000");
+        } else if let Some((pt, format)) =
+            attribute.strip_prefix("fmtp:").and_then(|r| r.split_once(' '))
+            && format
+                .split(';')
+                .filter_map(|p| p.trim().strip_prefix("profile-id="))
+                .any(|profile| profile != "0")
+        {
+            other_profiles.push(pt);
+        }
+    }
+    lines.pop();
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OFFER: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=sendonly\r\na=rtpmap:111 opus/48000/2\r\n\
+        m=video 9 UDP/TLS/RTP/SAVPF 98 100\r\na=mid:1\r\na=recvonly\r\na=rtpmap:98 VP9/90000\r\na=fmtp:98 profile-id=0\r\n\
+        a=rtpmap:100 VP9/90000\r\na=fmtp:100 profile-id=2\r\n\
+        m=video 9 UDP/TLS/RTP/SAVPF 100\r\na=mid:2\r\na=inactive\r\na=rtpmap:100 VP9/90000\r\na=fmtp:100 x=y; profile-id=2\r\n\
+        m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:3\r\n";
+
+    #[test]
+    fn kinds_directions_and_codecs_are_found() {
+        let lines = media_lines(OFFER);
+        let told: Vec<_> =
+            lines.iter().map(|l| (l.mid.as_str(), l.kind, l.sends, l.receives, l.codec)).collect();
+        assert_eq!(
+            told,
+            [
+                ("0", Some(Kind::Audio), true, false, true),
+                ("1", Some(Kind::Video), false, true, true),
+                ("2", Some(Kind::Video), false, false, false),
+                ("3", None, true, true, false),
+            ]
+        );
+        assert!(lines[3].application);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text: String) {
+            media_lines(&text);
+        }
+
+        #[test]
+        fn any_mutilated_offer_is_read(from in 0..OFFER.len(), to in 0..OFFER.len()) {
+            if let Some(part) = OFFER.get(from.min(to)..from.max(to)) {
+                media_lines(part);
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The server's own copy of one layer: complete VP9 frames in decoding order, for the enhancer.
+//!
+//! Packets are put in order within a small window, so that what NACK recovers still fits in. What does not come
+//! within [`PATIENCE`] or [`WINDOW`] packets is a gap: the decoder then waits for a key frame, and so does the tap.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use windlass_media::{Epoch, Layer, StreamId, TapFrame, TapInput};
+
+use super::rewriter::PacketIn;
+use super::vp9::{Descriptor, key_frame_size};
+
+/// How long a missing packet is waited for.
+pub const PATIENCE: Duration = Duration::from_millis(100);
+/// How many packets may wait behind a missing one.
+pub const WINDOW: usize = 64;
+/// How many former epochs keep their layer, for anchors under way.
+const EPOCHS: usize = 8;
+
+struct Waiting {
+    packet: PacketIn,
+    descriptor: Descriptor,
+    payload: Arc<[u8]>,
+}
+
+/// The frame that is being put together.
+#[derive(Default)]
+struct Partial {
+    data: Vec<u8>,
+    key: bool,
+    arrival: Option<Instant>,
+}
+
+/// See the module.
+pub struct Tap {
+    stream: StreamId,
+    layer: Layer,
+    frame_bytes: usize,
+    waiting: BTreeMap<u64, Waiting>,
+    /// The packet that must come next; `None` while a key frame is awaited.
+    next: Option<u64>,
+    partial: Option<Partial>,
+    /// Whether the enhancer must hear of a gap before the next frame.
+    gap_due: bool,
+    size: Option<(u16, u16)>,
+    epochs: VecDeque<(Epoch, Layer)>,
+    next_epoch: u16,
+    out: VecDeque<TapInput>,
+    /// Gaps so far.
+    pub gaps: u64,
+}
+
+impl Tap {
+    /// A tap of `layer`; `first_epoch` is greater than those of any former tap of the stream.
+    pub fn new(stream: StreamId, layer: Layer, first_epoch: u16, frame_bytes: usize) -> Tap {
+        Tap {
+            stream,
+            layer,
+            frame_bytes,
+            waiting: BTreeMap::new(),
+            next: None,
+            partial: None,
+            gap_due: false,
+            size: None,
+            epochs: VecDeque::new(),
+            next_epoch: first_epoch,
+            out: VecDeque::new(),
+            gaps: 0,
+        }
+    }
+
+    /// The layer that is copied.
+    pub fn layer(&self) -> Layer {
+        self.layer
+    }
+
+    /// Copies another layer from its next key frame on.
+    pub fn set_layer(&mut self, layer: Layer) {
+        if layer != self.layer {
+            self.layer = layer;
+            self.size = None;
+            self.await_key();
+            self.waiting.clear();
+        }
+    }
+
+    /// Whether nothing can come out before a key frame.
+    pub fn waits_for_key(&self) -> bool {
+        self.next.is_none()
+    }
+
+    /// Which layer an epoch was made of; `None` for those long gone.
+    pub fn layer_of(&self, epoch: Epoch) -> Option<Layer> {
+        self.epochs.iter().find(|e| e.0 == epoch).map(|e| e.1)
+    }
+
+    /// The first epoch number that has not been used.
+    pub fn next_epoch(&self) -> u16 {
+        self.next_epoch
+    }
+
+    /// What did not fit into the enhancer's queue is lost to it.
+    pub fn refused(&mut self) {
+        self.await_key();
+        self.gap_due = true;
+    }
+
+    /// The decoder cannot go on.
+    pub fn need_key(&mut self) {
+        self.await_key();
+    }
+
+    /// What has been put together.
+    pub fn poll(&mut self) -> Option<TapInput> {
+        self.out.pop_front()
+    }
+
+    /// When [`Tap::advance`] is due, while a packet is missing.
+    pub fn timeout(&self) -> Option<Instant> {
+        let next = self.next?;
+        let (&first, oldest) = self.waiting.first_key_value()?;
+        (first != next).then(|| oldest.packet.arrival + PATIENCE)
+    }
+
+    /// Gives up on what has been missing for too long.
+    pub fn advance(&mut self, now: Instant) {
+        while self.timeout().is_some_and(|t| t <= now) {
+            self.gap();
+        }
+    }
+
+    /// Takes a packet of the layer. Malformed ones are left out; the caller has counted them.
+    pub fn push(&mut self, packet: PacketIn, payload: &Arc<[u8]>) {
+        let Ok(descriptor) = Descriptor::parse(payload) else { return };
+        if self.next.is_some_and(|next| packet.seq < next) {
+            return;
+        }
+        let starts_key = descriptor.starts_key();
+        self.waiting.insert(packet.seq, Waiting { packet, descriptor, payload: payload.clone() });
+        if self.next.is_none() && starts_key {
+            self.begin_at(packet.seq);
+        }
+        if self.next.is_none() {
+            // Later packets of a key frame may come before its first one; older ones are of no use.
+            while self.waiting.len() > WINDOW {
+                self.waiting.pop_first();
+            }
+            return;
+        }
+        self.assemble();
+        while self.waiting.len() > WINDOW {
+            self.gap();
+        }
+        self.advance(packet.arrival);
+    }
+
+    fn begin_at(&mut self, seq: u64) {
+        self.waiting = self.waiting.split_off(&seq);
+        self.next = Some(seq);
+        self.partial = None;
+    }
+
+    fn await_key(&mut self) {
+        self.next = None;
+        self.partial = None;
+    }
+
+    /// Frames are missing: goes on at a key frame that is here already, or waits for one.
+    fn gap(&mut self) {
+        self.gaps += 1;
+        self.gap_due = true;
+        self.await_key();
+        let key = self.waiting.iter().find(|(_, w)| w.descriptor.starts_key()).map(|(&seq, _)| seq);
+        match key {
+            Some(seq) => {
+                self.begin_at(seq);
+                self.assemble();
+            }
+            None => self.waiting.clear(),
+        }
+        if self.next.is_none() && self.gap_due {
+            self.gap_due = false;
+            self.out.push_back(TapInput::Gap { stream: self.stream });
+        }
+    }
+
+    fn assemble(&mut self) {
+        while let Some(next) = self.next {
+            let Some(waiting) = self.waiting.remove(&next) else { return };
+            self.next = Some(next + 1);
+            let Waiting { packet, descriptor, payload } = waiting;
+            if descriptor.begin {
+                self.partial = Some(Partial { key: !descriptor.inter, ..Partial::default() });
+            }
+            let Some(partial) = self.partial.as_mut() else { continue };
+            partial.data.extend_from_slice(&payload[descriptor.len..]);
+            partial.arrival = partial.arrival.max(Some(packet.arrival));
+            if partial.data.len() > self.frame_bytes {
+                self.gap();
+                return;
+            }
+            if descriptor.end && packet.marker {
+                let partial = self.partial.take().unwrap_or_default();
+                self.finish(partial, packet);
+            }
+        }
+    }
+
+    fn finish(&mut self, partial: Partial, packet: PacketIn) {
+        if partial.key {
+            let Some(size) = key_frame_size(&partial.data) else {
+                // Another profile, or not VP9: nothing that can be decoded until a better key frame comes.
+                self.await_key();
+                return;
+            };
+            if self.size != Some(size) || self.epochs.back().is_none_or(|e| e.1 != self.layer) {
+                self.size = Some(size);
+                if self.epochs.len() == EPOCHS {
+                    self.epochs.pop_front();
+                }
+                self.epochs.push_back((Epoch(self.next_epoch), self.layer));
+                self.next_epoch = self.next_epoch.wrapping_add(1);
+            }
+        }
+        let Some(&(epoch, _)) = self.epochs.back() else { return };
+        if std::mem::take(&mut self.gap_due) {
+            self.out.push_back(TapInput::Gap { stream: self.stream });
+        }
+        self.out.push_back(TapInput::Frame(TapFrame {
+            stream: self.stream,
+            epoch,
+            rtp_timestamp: packet.timestamp,
+            arrival: partial.arrival.unwrap_or(packet.arrival),
+            key: partial.key,
+            data: partial.data.into(),
+        }));
+    }
+}
+
+#[cfg(test)]
+#[path = "tap_tests.rs"]
+mod tests;
