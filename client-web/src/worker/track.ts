@@ -11,7 +11,7 @@ import type { FromWorker, NativeReason, WorkerStats } from "./messages.js";
 import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";
 import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
 import { parseVp9Header, type Vp9Header } from "./vp9.js";
-import { AnchorOutcome, DecodeFailure, HybridDecoder } from "./wasm.js";
+import { DecodeFailure, HybridDecoder } from "./wasm.js";
 import { RateWindow, SampleWindow } from "./windows.js";
 
 /** What the pipeline needs from its surroundings. */
@@ -35,6 +35,8 @@ export interface IncomingFrame {
 
 /** Without detail for so long the tile goes back to native. */
 const STALE_MS = 800;
+/** Anchors remembered that came before their frame; the module keeps fewer. */
+const MAX_EARLY = 8;
 /** Key frames are asked for at most this often. */
 const KEY_REQUEST_MS = 1000;
 
@@ -59,6 +61,8 @@ export class TrackPipeline {
   private readonly queue = new PlayoutQueue<Waiting>(this.playout, (w) => w.picture.close());
 
   private current: { rtpTimestamp: number; mediaMs: number } | null = null;
+  /** Timestamps of anchors that wait for their frame. */
+  private readonly early = new Set<number>();
   private lastDetail = Number.NEGATIVE_INFINITY;
   private lastKeyRequest = Number.NEGATIVE_INFINITY;
   private starvedSince: number | null = null;
@@ -132,30 +136,23 @@ export class TrackPipeline {
     const header = parseAnchorHeader(data);
     this.rates.anchorBits.add(now, data.byteLength * 8);
     if (header === null || this.decoder === null || !this.enabled) return;
-    const code = this.guarded((decoder) => decoder.pushMessage(new Uint8Array(data)));
-    if (code === undefined) return;
+    const outcome = this.guarded((decoder) => decoder.pushMessage(new Uint8Array(data)));
     const done = this.host.clock();
     this.anchorWorkMs += done - now;
-    switch (AnchorOutcome.of(code)) {
-      case "applied-late":
-        this.anchorsLate++;
-        this.betterPicture();
-        this.usable(header.rtpTimestamp, done);
-        this.times.catchUp.add(done, done - now);
-        break;
+    switch (outcome) {
       case "applied":
+      case "applied-late":
+        if (outcome === "applied-late") this.anchorsLate++;
         this.betterPicture();
         this.usable(header.rtpTimestamp, done);
         this.times.catchUp.add(done, done - now);
         break;
       case "early":
-        // Usable as soon as its frame is decoded: it waits for the frame, not the frame for it.
-        this.usable(header.rtpTimestamp, done);
+        this.early.add(header.rtpTimestamp);
+        if (this.early.size > MAX_EARLY) this.early.delete(this.early.values().next().value as number);
         break;
       case "lost":
         this.anchorsLost++;
-        break;
-      case "incomplete":
         break;
     }
   }
@@ -248,6 +245,7 @@ export class TrackPipeline {
     if (outcome === undefined) return;
     const now = this.host.clock();
     this.times.frame.add(now, now - before);
+    if (this.early.delete(frame.rtpTimestamp)) this.usable(frame.rtpTimestamp, now);
     const mediaMs = this.timeline.toMs(frame.rtpTimestamp);
     const interval = this.current === null ? 0 : Math.min(1000, Math.max(0, mediaMs - this.current.mediaMs));
     this.current = { rtpTimestamp: frame.rtpTimestamp, mediaMs };
@@ -345,6 +343,7 @@ export class TrackPipeline {
   private lose(): void {
     this.reorder.requireKey();
     this.queue.clear();
+    this.early.clear();
     this.current = null;
     this.starvedSince = null;
     this.lastDetail = Number.NEGATIVE_INFINITY;

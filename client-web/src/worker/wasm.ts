@@ -33,6 +33,9 @@ export interface FrameOutcome {
   detail: boolean;
 }
 
+/** What became of an anchor message: not complete yet, applied (to its frame on time, or to a later one), kept for its frame, or of no use. */
+export type AnchorOutcome = "incomplete" | "applied" | "applied-late" | "early" | "lost";
+
 /** Planes of a picture in the module's memory; valid until the next call into it. */
 export interface PictureView {
   width: number;
@@ -44,7 +47,11 @@ export interface PictureView {
 
 const FLAG_SHOWN = 1;
 const FLAG_DETAIL = 4;
-const HR = 1;
+const OUTCOME_INCOMPLETE = 0;
+const OUTCOME_APPLIED = 1;
+const OUTCOME_EARLY = 2;
+const STAT_FRAMES_LATE = 8;
+const HR = 0;
 
 /** The bit stream could not be decoded; a key frame mends it. */
 export class DecodeFailure extends Error {}
@@ -69,9 +76,18 @@ export class HybridDecoder {
     return { shown: (code & FLAG_SHOWN) !== 0, detail: (code & FLAG_DETAIL) !== 0 };
   }
 
-  /** Gives a data channel message; the module's outcome code comes back. */
-  pushMessage(data: Uint8Array): number {
-    return this.wasm.push_message(this.handle, this.place(data), data.length);
+  /** Gives a data channel message. */
+  pushMessage(data: Uint8Array): AnchorOutcome {
+    switch (this.wasm.push_message(this.handle, this.place(data), data.length)) {
+      case OUTCOME_INCOMPLETE:
+        return "incomplete";
+      case OUTCOME_APPLIED:
+        return this.wasm.stat(this.handle, STAT_FRAMES_LATE) > 0 ? "applied-late" : "applied";
+      case OUTCOME_EARLY:
+        return "early";
+      default:
+        return "lost";
+    }
   }
 
   /** The current HR picture; null before the first. */
@@ -97,11 +113,6 @@ export class HybridDecoder {
     };
   }
 
-  /** A counter of the module. */
-  stat(index: number): number {
-    return this.wasm.stat(this.handle, index);
-  }
-
   /** Forgets all pictures; the next frame must be a key frame. */
   reset(): void {
     this.wasm.reset(this.handle);
@@ -118,24 +129,3 @@ export class HybridDecoder {
     return this.input;
   }
 }
-
-/** What became of an anchor message. */
-export type AnchorResult = "incomplete" | "applied" | "applied-late" | "early" | "lost";
-
-/** Meaning of the codes of `push_message`. */
-export const AnchorOutcome = {
-  of(code: number): AnchorResult {
-    switch (code) {
-      case 0:
-        return "incomplete";
-      case 1:
-        return "applied";
-      case 2:
-        return "applied-late";
-      case 3:
-        return "early";
-      default:
-        return "lost";
-    }
-  },
-};
