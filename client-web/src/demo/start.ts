@@ -162,7 +162,11 @@ export class StartScreen {
         else void this.choose(value as Origin);
       };
       // The file chooser must open again when its segment is chosen a second time.
-      if (value === "file") input.onclick = () => this.origin === "file" && this.file.click();
+      if (value === "file") {
+        input.addEventListener("click", () => {
+          if (this.origin === "file") this.file.click();
+        });
+      }
       row.append(make("label", {}, input, make("span", {}, label)));
     }
     tell(current);
