@@ -77,6 +77,7 @@ mod tests {
             timestamp,
             arrival: now + Duration::from_millis(ms),
             marker: false,
+            stale: false,
         };
         let mut line = AudioTimeline::new(0);
         assert_eq!(line.push(TrackId(1), packet(70_000, 5, 0)), Some((1000, 0)));

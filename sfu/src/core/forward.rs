@@ -36,6 +36,7 @@ impl Core {
             timestamp: rtp.header.timestamp,
             arrival: rtp.timestamp,
             marker: rtp.header.marker,
+            stale: false,
         };
         match (track.info.kind, layer) {
             (Kind::Audio, _) => self.forward_audio(track_id, packet, rtp),
@@ -64,7 +65,7 @@ impl Core {
         &mut self,
         track_id: TrackId,
         layer: Layer,
-        packet: PacketIn,
+        mut packet: PacketIn,
         rtp: &RtpPacket,
     ) {
         let Some(track) = self.tracks.get_mut(&track_id) else { return };
@@ -78,6 +79,7 @@ impl Core {
                 track.keyframes.arrived(layer);
             }
         }
+        packet.stale = track.recent.push(layer, packet, &rtp.payload);
         let tapped = track.tap.as_ref().map(Tap::layer);
         let source = Source { track: track_id, layer };
         for subscriber in &track.subscribers {
@@ -88,10 +90,15 @@ impl Core {
                 if peer.slots[slot].track != Some(track_id) {
                     continue;
                 }
-                let before = peer.slots[slot].video.current();
                 let sent = peer.send_video(slot, source, packet, &rtp.payload, &mut self.counters);
-                if sent.is_some_and(|out| out.new_epoch) {
-                    self.counters.layer_switches += u64::from(before != Some(source));
+                let Some(sent) = sent else { continue };
+                if sent.switched {
+                    self.counters.layer_switches += 1;
+                    for (packet, payload) in track.recent.after(layer, packet.seq) {
+                        peer.send_video(slot, source, *packet, payload, &mut self.counters);
+                    }
+                }
+                if sent.new_epoch {
                     peer.announce(slot, tapped, &mut self.outputs);
                 }
             }

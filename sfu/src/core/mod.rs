@@ -15,6 +15,7 @@ mod ladder;
 mod layers;
 mod negotiate;
 mod peer;
+mod recent;
 mod rewriter;
 mod sdp;
 mod tap;
@@ -32,6 +33,7 @@ use windlass_media::{Rung, StreamId, TapInput};
 use self::keyframes::KeyFrames;
 use self::layers::Layers;
 use self::peer::{Happening, Peer};
+use self::recent::Recent;
 use self::tap::Tap;
 use crate::api::{JoinError, JoinOptions, Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
 use crate::config::SfuConfig;
@@ -69,6 +71,7 @@ struct Track {
     mid: Mid,
     subscribers: Vec<ParticipantId>,
     layers: Layers,
+    recent: Recent,
     keyframes: KeyFrames,
     tap: Option<Tap>,
     /// The first epoch that no former tap has used.
@@ -411,6 +414,7 @@ impl Core {
                 mid,
                 subscribers: Vec::new(),
                 layers: Layers::default(),
+                recent: Recent::default(),
                 keyframes: KeyFrames::default(),
                 tap: None,
                 next_epoch: 0,

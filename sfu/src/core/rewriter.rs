@@ -4,7 +4,8 @@
 //! sequence number, RTP timestamp, picture id, TL0PICIDX and a frame counter for the Dependency Descriptor.
 //! A switch happens only where a key frame of the wanted source begins. Packets of the current source that come
 //! late (reordered, or repaired by RTX) get the number that was kept free for them; those from before the switch,
-//! and those of a former source, are dropped.
+//! and those of a former source, are dropped. When the key frame's first packet itself comes late, what overtook it
+//! was dropped too, so the caller repeats it ([`PacketOut::switched`]).
 //!
 //! [`Rewriter::locate`] is the timestamp map that anchors use: it remembers the frames that were really forwarded,
 //! so an anchor meets its frame or nothing, over switches and wrap-around.
@@ -37,6 +38,8 @@ pub struct PacketIn {
     pub arrival: Instant,
     /// The RTP marker: last packet of a frame.
     pub marker: bool,
+    /// Whether it came so late that what followed it cannot be repeated; then no switch may begin at it.
+    pub stale: bool,
 }
 
 /// The numbers of a packet in the subscriber's timeline.
@@ -54,8 +57,10 @@ pub struct PacketOut {
     pub begin: bool,
     /// Last packet of the frame.
     pub end: bool,
-    /// Whether this packet is the first one of a new source, or of a new resolution.
+    /// Whether this packet begins a new epoch: a switch, or a new resolution.
     pub new_epoch: bool,
+    /// Whether it begins a switch: packets of the source that came before it and follow it must be repeated.
+    pub switched: bool,
 }
 
 /// Why a packet is not forwarded.
@@ -184,11 +189,11 @@ impl Rewriter {
             return Err(Dropped::OtherSource);
         }
         let descriptor = Descriptor::parse(payload).map_err(|_| Dropped::Malformed)?;
-        let mut new_epoch = false;
-        if self.waits_for() == Some(source) && descriptor.starts_key() {
+        let mut switched = false;
+        if self.waits_for() == Some(source) && descriptor.starts_key() && !packet.stale {
             self.switch(source, packet, &descriptor);
             self.size = None;
-            new_epoch = true;
+            switched = true;
         }
         let Some(span) = self.span.as_mut().filter(|s| s.source == source) else {
             return Err(Dropped::OtherSource);
@@ -212,6 +217,7 @@ impl Rewriter {
             Some(i) => self.forwarded[i].frame,
             None => span.number(&descriptor, self.last_frame),
         };
+        let mut new_epoch = switched;
         if descriptor.starts_key() {
             let size = key_frame_size(&payload[descriptor.len..]);
             new_epoch |= size.is_some() && size != self.size;
@@ -254,6 +260,7 @@ impl Rewriter {
             begin: descriptor.begin && descriptor.spatial == 0,
             end: descriptor.end && packet.marker,
             new_epoch,
+            switched,
         })
     }
 
@@ -274,6 +281,8 @@ impl Rewriter {
             ticks.max(1)
         });
         let timestamp = self.last_timestamp.wrapping_add(elapsed as u32);
+        // Frames of this source that are known are of a former span, with other numbers.
+        self.forwarded.retain(|f| f.source != source);
         self.span = Some(Span {
             source,
             first_seq: packet.seq,

@@ -1,6 +1,6 @@
 //! A publisher with three layers, random switches, loss, reordering and wrap-around, against the rewriter.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -58,8 +58,13 @@ impl Encoder {
                 } else {
                     payload.push(0x86);
                 }
-                let packet =
-                    PacketIn { seq: self.seq, timestamp: self.timestamp, arrival, marker: last };
+                let packet = PacketIn {
+                    seq: self.seq,
+                    timestamp: self.timestamp,
+                    arrival,
+                    marker: last,
+                    stale: false,
+                };
                 self.seq += 1;
                 Sent { layer: self.layer, packet, payload }
             })
@@ -99,10 +104,11 @@ proptest! {
         let mut rewriter = Rewriter::new(start);
         rewriter.set_target(Some(source(Layer::Q)));
         let (mut key, mut tick) = (true, 0u64);
-        // What was sent but lost, by output place: the numbers that must stay free.
-        let mut out: BTreeMap<u64, (u32, u16, Layer, u32)> = BTreeMap::new();
+        let mut seen: Vec<Sent> = Vec::new();
+        // By output number: timestamp, frame, span, the publisher's timestamp.
+        let mut out: BTreeMap<u64, (u32, u16, usize, u32)> = BTreeMap::new();
         let mut spans: Vec<(Layer, u64, u64)> = Vec::new();
-        let mut frames: HashMap<(Layer, u32), u32> = HashMap::new();
+        let mut frames: HashMap<(usize, u32), u32> = HashMap::new();
         let mut late: Vec<Sent> = Vec::new();
         for step in steps {
             match step {
@@ -126,23 +132,30 @@ proptest! {
                     if lost < 128 {
                         late = held;
                     }
-                    for sent in flight {
+                    let mut flight: VecDeque<_> = flight.into();
+                    while let Some(sent) = flight.pop_front() {
+                        if !seen.iter().any(|s| (s.layer, s.packet.seq) == (sent.layer, sent.packet.seq)) {
+                            seen.push(sent.clone());
+                        }
                         let mut payload = sent.payload.clone();
                         let Ok(got) = rewriter.push(source(sent.layer), sent.packet, &mut payload) else { continue };
                         prop_assert!(!out.contains_key(&got.seq), "number {} twice", got.seq);
-                        if spans.last().is_none_or(|s| s.0 != sent.layer) {
+                        if got.switched {
                             spans.push((sent.layer, sent.packet.seq, got.seq));
+                            let mut again: Vec<_> = seen.iter().filter(|s| s.layer == sent.layer && s.packet.seq > sent.packet.seq).cloned().collect();
+                            again.sort_by_key(|s| s.packet.seq);
+                            again.into_iter().rev().for_each(|s| flight.push_front(s));
                         }
                         // Within a span every packet keeps its distance: gaps are real losses, and only those.
                         let &(_, from, to) = spans.last().expect("span");
                         prop_assert_eq!(got.seq - to, sent.packet.seq - from);
                         let d = Descriptor::parse(&payload).expect("descriptor");
                         prop_assert_eq!(rewriter.locate(source(sent.layer), sent.packet.timestamp).map(|l| l.0), Some(got.timestamp));
-                        let &mut stamp = frames.entry((sent.layer, sent.packet.timestamp)).or_insert(got.timestamp);
+                        let &mut stamp = frames.entry((spans.len(), sent.packet.timestamp)).or_insert(got.timestamp);
                         prop_assert_eq!(stamp, got.timestamp);
                         // Picture id and frame counter move together.
                         prop_assert_eq!(d.picture_id.expect("id").value, got.frame & 0x7fff);
-                        out.insert(got.seq, (got.timestamp, got.frame, sent.layer, sent.packet.timestamp));
+                        out.insert(got.seq, (got.timestamp, got.frame, spans.len(), sent.packet.timestamp));
                     }
                 }
             }

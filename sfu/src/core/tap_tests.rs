@@ -26,8 +26,13 @@ fn frame(
                 payload.extend([number as u8, i as u8]);
             }
             let arrival = now + Duration::from_millis(u64::from(number) * 33);
-            let packet =
-                PacketIn { seq: seq + i as u64, timestamp: number * 3000, arrival, marker: last };
+            let packet = PacketIn {
+                seq: seq + i as u64,
+                timestamp: number * 3000,
+                arrival,
+                marker: last,
+                stale: false,
+            };
             (packet, payload.into())
         })
         .collect()
