@@ -6,6 +6,7 @@ import {
   type Publication,
   type RemoteTrack,
   type Room,
+  type Rung,
   type WindlassError,
 } from "../sdk/index.js";
 import { brand, type IconName, icon, make } from "./dom.js";
@@ -27,6 +28,8 @@ export class CallScreen {
   private readonly own: HTMLElement;
   private publications: Publication[] = [];
   private away = false;
+  /** Cap on what is received; alone, the low layer that is shown. */
+  private maxRung: Rung | null;
 
   constructor(
     private readonly room: Room,
@@ -34,6 +37,7 @@ export class CallScreen {
     private readonly options: PageOptions,
     ended: (reason: WindlassError) => void,
   ) {
+    this.maxRung = options.maxRung ?? (choice.loopback ? "q+" : null);
     this.empty = make(
       "div",
       { class: "empty" },
@@ -118,7 +122,7 @@ export class CallScreen {
     const tile = this.tile(track.participant);
     if (track instanceof EnhancedTrack) {
       tile.setVideo(track);
-      if (this.options.maxRung !== null) this.room.setMaxRung(track, this.options.maxRung);
+      if (this.maxRung !== null) this.room.setMaxRung(track, this.maxRung);
       return;
     }
     // One's own voice from the server would be an echo.
@@ -173,16 +177,17 @@ export class CallScreen {
   }
 
   private makeControls(): HTMLElement {
-    const { source, layers } = this.choice;
+    const { source, layers, loopback } = this.choice;
     const leave = make("button", { class: "control leave", type: "button" }, icon("leave"), make("span", {}, "Leave"));
     leave.onclick = () => this.room.leave();
     const has = (kind: "audio" | "video") => source?.stream.getTracks().some((track) => track.kind === kind) ?? false;
     return make(
       "nav",
       { class: "controls", "aria-label": "Call controls" },
-      has("audio") ? this.muteButton("audio", "Microphone", "mic", "mic-off") : null,
+      // Alone, nobody hears, and the point is the picture of one low layer.
+      has("audio") && !loopback ? this.muteButton("audio", "Microphone", "mic", "mic-off") : null,
       has("video") ? this.muteButton("video", "Camera", "camera", "camera-off") : null,
-      has("video") ? this.layersChoice(layers) : null,
+      has("video") ? (loopback ? this.rungChoice(layers) : this.layersChoice(layers)) : null,
       leave,
     );
   }
@@ -206,19 +211,24 @@ export class CallScreen {
   }
 
   private layersChoice(layers: Layers): HTMLElement {
-    const select = make("select", { "aria-label": "What you send" });
-    for (const [value, text] of [
+    const choices: [Layers, string][] = [
       ["qhf", "Full"],
       ["qh", "Weak uplink"],
       ["q", "Very weak"],
-    ]) {
-      select.append(make("option", { value, selected: value === layers }, text ?? ""));
-    }
-    select.onchange = () => {
+    ];
+    return chooser("Sending", choices, layers, (value) => {
       const video = this.publications.find((p) => p.kind === "video");
-      void video?.setLayers(select.value as Layers);
-    };
-    return make("label", { class: "control send" }, make("span", {}, "Sending"), select);
+      void video?.setLayers(value);
+    });
+  }
+
+  private rungChoice(layers: Layers): HTMLElement {
+    const choices: [Rung, string][] = [["q+", "Quarter size"]];
+    if (layers !== "q") choices.push(["h+", "Half size"]);
+    return chooser("Low layer", choices, this.maxRung ?? "q+", (value) => {
+      this.maxRung = value;
+      for (const track of this.room.tracks) if (track.kind === "video") this.room.setMaxRung(track, value);
+    });
   }
 
   private copyButton(style: string): HTMLElement {
@@ -247,4 +257,20 @@ export class CallScreen {
       if (this.banner.textContent === text) this.banner.hidden = true;
     }, forMs);
   }
+}
+
+/** A choice among the controls. */
+function chooser<T extends string>(
+  label: string,
+  choices: readonly [T, string][],
+  current: T,
+  chosen: (value: T) => void,
+): HTMLElement {
+  const select = make("select", { "aria-label": label });
+  for (const [value, text] of choices) select.append(make("option", { value, selected: value === current }, text));
+  select.onchange = () => {
+    const found = choices.find(([value]) => value === select.value);
+    if (found !== undefined) chosen(found[0]);
+  };
+  return make("label", { class: "control send" }, make("span", {}, label), select);
 }

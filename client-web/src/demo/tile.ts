@@ -117,7 +117,9 @@ export class Tile {
   /** Lets a microphone be heard, or (null) none. */
   setAudio(track: MediaStreamTrack | null): void {
     this.sound.srcObject = track === null ? null : new MediaStream([track]);
-    if (track !== null) this.sound.play().catch(() => undefined);
+    // Browsers give sound only after a first touch of the page.
+    const retry = () => document.addEventListener("pointerdown", () => void this.sound.play(), { once: true });
+    if (track !== null) this.sound.play().catch(retry);
   }
 
   /** Shows whether the participant's microphone is muted. */

@@ -188,7 +188,7 @@ export class Connection {
       }
       throw error;
     }
-    if (this.pc.connectionState === "new" && this.timer === undefined) this.expect(CONNECT_MS);
+    if (this.pc.connectionState !== "connected" && this.timer === undefined) this.expect(CONNECT_MS);
   }
 
   /** The ids of own tracks become known by their announcement where the answer does not name them. */

@@ -262,7 +262,9 @@ export class Room extends Emitter<RoomEvents> {
         for (const entry of message.tracks) this.video(entry.track)?.setDropped(entry.anchors_dropped);
         break;
       case "error":
-        if (!message.fatal) this.emit("refused", new WindlassError(message.code, message.message, message.hint));
+        // A track that went while a report or a wish for it was on its way is no news.
+        if (!message.fatal && message.code !== "unknown_track")
+          this.emit("refused", new WindlassError(message.code, message.message, message.hint));
         break;
       case "welcome":
       case "answer":
@@ -323,7 +325,9 @@ export class Room extends Emitter<RoomEvents> {
   private lost(cause: WindlassError): void {
     if (this.over) return;
     this.drop();
-    if (!cause.temporary || this.backoff.attempts >= (this.options.attempts ?? 12)) {
+    // The room may still count the session that was lost.
+    const mayPass = cause.temporary || (cause.code === "room_full" && this.backoff.attempts > 0);
+    if (!mayPass || this.backoff.attempts >= (this.options.attempts ?? 12)) {
       this.finish(cause);
       return;
     }
