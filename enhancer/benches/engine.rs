@@ -1,3 +1,4 @@
+#![allow(missing_docs)] // The criterion macros define items of their own.
 //! Time per inference, one thread, by picture size and instruction set.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

@@ -2,9 +2,27 @@
 //!
 //! The server's half of enhancement (`docs/design.md`). Data flows one way:
 //! [`TapInput`](windlass_media::TapInput) → decode → [`schedule`] → infer ([`engine`]) → encode →
-//! [`EnhancerOutput`](windlass_media::EnhancerOutput). [`offline`] makes the same choices without
-//! threads and clocks.
+//! [`EnhancerOutput`](windlass_media::EnhancerOutput), on threads that [`pipeline::Enhancer`] runs.
+//! [`offline`] makes the same choices without threads and clocks.
+//!
+//! ```no_run
+//! use windlass_enhancer::{Enhancer, EnhancerConfig};
+//!
+//! let enhancer = Enhancer::start(EnhancerConfig::default())?;
+//! let (input, output) = (enhancer.input(), enhancer.output());
+//! // The SFU: `input.push(tap_input)`, and elsewhere:
+//! for anchor_or_request in output.try_iter() {
+//!     println!("{anchor_or_request:?}");
+//! }
+//! # drop(input);
+//! # Ok::<(), windlass_enhancer::StartError>(())
+//! ```
 
 pub mod engine;
 pub mod offline;
+pub mod pipeline;
 pub mod schedule;
+mod stats;
+
+pub use pipeline::{Enhancer, EnhancerConfig, EnhancerInput, StartError};
+pub use stats::{EnhancerStats, LatencySummary, PipelineCounters, StageLatencies};

@@ -116,7 +116,7 @@ mod tests {
         assert!(!plan.is_empty());
         for anchor in plan {
             assert!(anchor.ready_at >= anchor.chosen_at + Duration::from_millis(30));
-            let age = anchor.ready_at - frames[anchor.index].arrival;
+            let age = anchor.ready_at.saturating_sub(frames[anchor.index].arrival);
             assert!(age <= SchedulerConfig::default().deadline, "{age:?}");
         }
     }

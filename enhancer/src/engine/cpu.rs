@@ -39,11 +39,7 @@ impl Simd {
         {
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                 forms.push(Simd::Avx2);
-                if is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512vl")
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512dq")
-                {
+                if is_x86_feature_detected!("avx512f") {
                     forms.push(Simd::Avx512);
                 }
             }
@@ -65,7 +61,7 @@ impl Simd {
 
     fn kernels(self) -> Kernels {
         match self {
-            Simd::Scalar => kernel::SCALAR,
+            Simd::Scalar => kernel::PLAIN,
             #[cfg(target_arch = "aarch64")]
             Simd::Neon => kernel::NEON,
             #[cfg(target_arch = "x86_64")]
@@ -198,7 +194,7 @@ impl Engine for CpuEngine {
         (out.width, out.height) = (2 * width, 2 * height);
         out.data.resize(4 * width * height, 0.0);
         // At step `y`, the input gets row y, layer n row y − 1 − n, the output row y − 1 − KEPT.
-        for y in 0..height + KEPT + 1 {
+        for y in 0..=height + KEPT {
             if y < height {
                 self.load_row(&lr, y);
             }

@@ -2,11 +2,20 @@
 //!
 //! Pixels are `[f32; 16]` (NHWC), so one pixel's channels are one AVX-512 register or two AVX ones.
 //! A block of neighbouring pixels accumulates at once: each vector of weights is loaded once per
-//! block, each input value is broadcast. Written once as plain Rust; every SIMD form is that same
-//! code compiled for more instructions, and differs from the scalar form only by fused rounding.
+//! block, each input value is broadcast. The kernels are written once over [`Vector`]; the scalar
+//! vector defines the result, the others differ from it by fused rounding only.
 //!
 //! Rows carry one zero pixel before the picture and at least one after it, and are padded to a
 //! whole number of blocks: see [`row_len`].
+
+// Everything here must melt into the functions that carry the instruction set.
+#![allow(clippy::inline_always)]
+
+mod vector;
+
+#[cfg(target_arch = "x86_64")]
+use vector::{Avx2, Avx512};
+use vector::{Plain, Vector};
 
 /// Channels of a pixel.
 pub(super) const LANES: usize = 16;
@@ -14,13 +23,13 @@ pub(super) const LANES: usize = 16;
 /// One pixel's channels.
 pub(super) type Pixel = [f32; LANES];
 
+/// A multiple of every block size below.
+const MOST_BLOCK: usize = 24;
+
 /// Pixels that a row of `width` must hold for any block size in use: zero border, whole blocks.
 pub(super) fn row_len(width: usize) -> usize {
     width.next_multiple_of(MOST_BLOCK) + MOST_BLOCK + 2
 }
-
-/// A multiple of every block size below.
-const MOST_BLOCK: usize = 24;
 
 /// Three neighbouring rows, top to bottom.
 pub(super) type Rows<'a, T> = [&'a [T]; 3];
@@ -36,112 +45,102 @@ pub(super) struct Kernels {
     pub tail: fn(Rows<'_, Pixel>, &[Pixel], usize, &mut [Pixel]),
 }
 
-/// `a × b + c`, fused where the instruction set has it (without, the call would be a slow one).
+/// Output pixel `x` (1-based: border first) reads input samples `x − 1 ..= x + 1`.
 #[inline(always)]
-fn fma<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
-    if FUSED { a.mul_add(b, c) } else { a * b + c }
-}
-
-#[inline(always)]
-fn relu(mut p: Pixel) -> Pixel {
-    p.iter_mut().for_each(|v| *v = v.max(0.0));
-    p
-}
-
-/// Output pixel `x` (1-based: border first) reads input pixels `x − 1 ..= x + 1`.
-#[inline(always)]
-fn head<const BLOCK: usize, const FUSED: bool>(
+fn head<V: Vector, const BLOCK: usize>(
     rows: Rows<'_, f32>,
     weights: &[Pixel],
     bias: &Pixel,
     width: usize,
     out: &mut [Pixel],
 ) {
-    let mut x = 1;
-    while x <= width {
-        let mut sums = [*bias; BLOCK];
-        for (row, taps) in rows.iter().zip(weights.as_chunks::<3>().0) {
-            let inputs = &row[x - 1..][..BLOCK + 2];
+    let bias = V::load(bias);
+    let (taps, _) = weights.as_chunks::<3>();
+    for x in (1..=width).step_by(BLOCK) {
+        let mut sums = [bias; BLOCK];
+        for (row, taps) in rows.iter().zip(taps) {
             for (column, tap) in taps.iter().enumerate() {
-                for (sum, input) in sums.iter_mut().zip(&inputs[column..]) {
-                    for (s, w) in sum.iter_mut().zip(tap) {
-                        *s = fma::<FUSED>(*input, *w, *s);
+                let tap = V::load(tap);
+                if let Some(inputs) = row[x - 1 + column..].first_chunk::<BLOCK>() {
+                    for (sum, input) in sums.iter_mut().zip(inputs) {
+                        *sum = sum.add_product(*input, tap);
                     }
                 }
             }
         }
-        for (o, sum) in out[x..][..BLOCK].iter_mut().zip(&sums) {
-            *o = relu(*sum);
-        }
-        x += BLOCK;
+        store_relu(&sums, &mut out[x..]);
     }
     clear_border(out, width);
 }
 
-/// Adds one input pixel column's taps to a block of sums.
 #[inline(always)]
-fn add_taps<const BLOCK: usize, const FUSED: bool>(
-    sums: &mut [Pixel; BLOCK],
-    inputs: &[Pixel; BLOCK],
-    taps: &[Pixel; LANES],
-) {
-    for (channel, tap) in taps.iter().enumerate() {
-        for (sum, input) in sums.iter_mut().zip(inputs) {
-            let input = input[channel];
-            for (s, w) in sum.iter_mut().zip(tap) {
-                *s = fma::<FUSED>(input, *w, *s);
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn body<const BLOCK: usize, const FUSED: bool>(
+fn body<V: Vector, const BLOCK: usize>(
     rows: Rows<'_, Pixel>,
     weights: &[Pixel],
     bias: &Pixel,
     width: usize,
     out: &mut [Pixel],
 ) {
+    let bias = V::load(bias);
     let (taps, _) = weights.as_chunks::<LANES>();
-    let mut x = 1;
-    while x <= width {
-        let mut sums = [*bias; BLOCK];
-        for (row, taps) in rows.iter().zip(taps.as_chunks::<3>().0) {
+    let (taps, _) = taps.as_chunks::<3>();
+    for x in (1..=width).step_by(BLOCK) {
+        let mut sums = [bias; BLOCK];
+        for (row, taps) in rows.iter().zip(taps) {
             for (column, tap) in taps.iter().enumerate() {
                 if let Some(inputs) = row[x - 1 + column..].first_chunk::<BLOCK>() {
-                    add_taps::<BLOCK, FUSED>(&mut sums, inputs, tap);
+                    add_taps(&mut sums, inputs, tap);
                 }
             }
         }
-        for (o, sum) in out[x..][..BLOCK].iter_mut().zip(&sums) {
-            *o = relu(*sum);
-        }
-        x += BLOCK;
+        store_relu(&sums, &mut out[x..]);
     }
     clear_border(out, width);
 }
 
 #[inline(always)]
-fn tail<const BLOCK: usize, const FUSED: bool>(
+fn tail<V: Vector, const BLOCK: usize>(
     rows: Rows<'_, Pixel>,
     weights: &[Pixel],
     width: usize,
     out: &mut [Pixel],
 ) {
+    let zero = V::load(&[0.0; LANES]);
     let (taps, _) = weights.as_chunks::<LANES>();
-    let mut x = 1;
-    while x <= width {
-        let mut sums = [[0.0; LANES]; BLOCK];
+    for x in (1..=width).step_by(BLOCK) {
+        let mut sums = [zero; BLOCK];
         for (row, tap) in rows.iter().zip(taps) {
             if let Some(inputs) = row[x..].first_chunk::<BLOCK>() {
-                add_taps::<BLOCK, FUSED>(&mut sums, inputs, tap);
+                add_taps(&mut sums, inputs, tap);
             }
         }
-        out[x..][..BLOCK].copy_from_slice(&sums);
-        x += BLOCK;
+        for (pixel, sum) in out[x..].iter_mut().zip(&sums) {
+            sum.store(pixel);
+        }
     }
     clear_border(out, width);
+}
+
+/// Adds one tap of a block of input pixels to a block of sums.
+#[inline(always)]
+fn add_taps<V: Vector, const BLOCK: usize>(
+    sums: &mut [V; BLOCK],
+    inputs: &[Pixel; BLOCK],
+    taps: &[Pixel; LANES],
+) {
+    for channel in 0..LANES {
+        let tap = V::load(&taps[channel]);
+        for (sum, input) in sums.iter_mut().zip(inputs) {
+            *sum = sum.add_product(input[channel], tap);
+        }
+    }
+}
+
+#[inline(always)]
+fn store_relu<V: Vector, const BLOCK: usize>(sums: &[V; BLOCK], out: &mut [Pixel]) {
+    for (pixel, sum) in out.iter_mut().zip(sums) {
+        sum.relu().store(pixel);
+    }
 }
 
 /// Zero padding: whatever the blocks wrote beyond the picture is cleared.
@@ -152,40 +151,40 @@ fn clear_border(out: &mut [Pixel], width: usize) {
 }
 
 /// The form that defines the result.
-pub(super) const SCALAR: Kernels = Kernels {
-    head: |rows, weights, bias, width, out| head::<4, false>(rows, weights, bias, width, out),
-    body: |rows, weights, bias, width, out| body::<4, false>(rows, weights, bias, width, out),
-    tail: |rows, weights, width, out| tail::<4, false>(rows, weights, width, out),
+pub(super) const PLAIN: Kernels = Kernels {
+    head: head::<Plain<false>, 4>,
+    body: body::<Plain<false>, 4>,
+    tail: tail::<Plain<false>, 4>,
 };
 
-/// aarch64 always has fused multiply-add and 128-bit vectors.
+/// aarch64 always has 128-bit vectors and fused multiply-add, so plain code compiles to them.
 #[cfg(target_arch = "aarch64")]
 pub(super) const NEON: Kernels = Kernels {
-    head: |rows, weights, bias, width, out| head::<6, true>(rows, weights, bias, width, out),
-    body: |rows, weights, bias, width, out| body::<6, true>(rows, weights, bias, width, out),
-    tail: |rows, weights, width, out| tail::<6, true>(rows, weights, width, out),
+    head: head::<Plain<true>, 4>,
+    body: body::<Plain<true>, 4>,
+    tail: tail::<Plain<true>, 4>,
 };
 
 /// Compiles the generic kernels for one x86-64 feature set.
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_form {
-    ($name:ident, $features:literal, $block:literal) => {
+    ($name:ident, $vector:ty, $features:literal, $block:literal) => {
         pub(super) mod $name {
             use super::{Pixel, Rows};
 
             #[target_feature(enable = $features)]
             fn head(r: Rows<'_, f32>, w: &[Pixel], b: &Pixel, width: usize, out: &mut [Pixel]) {
-                super::head::<$block, true>(r, w, b, width, out);
+                super::head::<$vector, $block>(r, w, b, width, out);
             }
 
             #[target_feature(enable = $features)]
             fn body(r: Rows<'_, Pixel>, w: &[Pixel], b: &Pixel, width: usize, out: &mut [Pixel]) {
-                super::body::<$block, true>(r, w, b, width, out);
+                super::body::<$vector, $block>(r, w, b, width, out);
             }
 
             #[target_feature(enable = $features)]
             fn tail(r: Rows<'_, Pixel>, w: &[Pixel], width: usize, out: &mut [Pixel]) {
-                super::tail::<$block, true>(r, w, width, out);
+                super::tail::<$vector, $block>(r, w, width, out);
             }
 
             /// To be called only where the CPU was seen to have the features.
@@ -203,6 +202,6 @@ macro_rules! x86_form {
 }
 
 #[cfg(target_arch = "x86_64")]
-x86_form!(avx2, "avx2,fma", 6);
+x86_form!(avx2, super::Avx2, "avx2,fma", 6);
 #[cfg(target_arch = "x86_64")]
-x86_form!(avx512, "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma", 12);
+x86_form!(avx512, super::Avx512, "avx512f,avx2,fma", 12);

@@ -20,6 +20,7 @@ mod kernel;
 mod model;
 
 use thiserror::Error;
+use windlass_hybrid::detail::{Detail, ONE};
 
 pub use cpu::{CpuEngine, Simd};
 pub use model::{Model, ModelError, embedded_model};
@@ -106,6 +107,16 @@ pub struct Residual {
     pub height: usize,
     /// Row by row, without gaps.
     pub data: Vec<f32>,
+}
+
+impl Residual {
+    /// The residual in the fixed point of the anchor codec; `None` if the samples do not fill the
+    /// picture. Beyond ±255 grey levels there is nothing to say.
+    pub fn to_detail(&self) -> Option<Detail> {
+        let one = f32::from(ONE);
+        let samples = self.data.iter().map(|r| (r.clamp(-255.0, 255.0) * one).round() as i16);
+        Detail::from_samples(self.width, self.height, samples.collect())
+    }
 }
 
 /// A backend that runs the network. One per worker thread.

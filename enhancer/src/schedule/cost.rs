@@ -2,11 +2,19 @@
 //!
 //! One moving average (EWMA) per LR picture size, in seconds; a size not seen yet is predicted
 //! from the average cost of a pixel. Bounded: the sizes used least recently go.
+//!
+//! A thread that lost its core for a while measures nonsense. So one measurement counts for at most
+//! a few times what was expected, and what is believed too dear to try at all is doubted until it is
+//! tried again ([`CostModel::doubt`]).
 
 use std::time::Duration;
 
 /// How much a new measurement counts.
 const WEIGHT: f64 = 0.2;
+/// A measurement beyond so many times the expectation counts as that.
+const MOST_SURPRISE: f64 = 4.0;
+/// What is left of an expectation each time it keeps a picture from being tried.
+const DOUBT: f64 = 0.97;
 /// Most sizes remembered: layers of many cameras, not arbitrary ones.
 const MAX_SIZES: usize = 32;
 
@@ -42,24 +50,38 @@ impl CostModel {
     /// Learns from one inference.
     pub fn observe(&mut self, width: u32, height: u32, took: Duration) {
         let seconds = took.as_secs_f64();
+        let mut size = self.take(width, height);
         let area = pixels(width, height);
         if area > 0.0 {
             blend(&mut self.seconds_per_pixel, seconds / area);
         }
-        let known = self.sizes.iter().position(|s| (s.width, s.height) == (width, height));
-        let mut size = match known {
-            Some(at) => self.sizes.remove(at),
-            None => Size { width, height, seconds },
-        };
         blend(&mut size.seconds, seconds);
+        self.sizes.push(size);
+    }
+
+    /// Believes a little less that this size costs so much, because nothing was measured: the
+    /// expectation itself kept it from being tried.
+    pub fn doubt(&mut self, width: u32, height: u32) {
+        let mut size = self.take(width, height);
+        size.seconds *= DOUBT;
+        self.sizes.push(size);
+    }
+
+    /// Takes a size out, to be put back as the latest; a new one starts with the guess.
+    fn take(&mut self, width: u32, height: u32) -> Size {
+        let known = self.sizes.iter().position(|s| (s.width, s.height) == (width, height));
+        if let Some(at) = known {
+            return self.sizes.remove(at);
+        }
         if self.sizes.len() == MAX_SIZES {
             self.sizes.remove(0);
         }
-        self.sizes.push(size);
+        Size { width, height, seconds: self.seconds_per_pixel * pixels(width, height) }
     }
 }
 
 fn blend(average: &mut f64, new: f64) {
+    let new = if *average > 0.0 { new.min(MOST_SURPRISE * *average) } else { new };
     *average += WEIGHT * (new - *average);
 }
 
@@ -78,15 +100,32 @@ mod tests {
     }
 
     #[test]
-    fn measurements_of_a_size_replace_the_guess_and_then_converge() {
+    fn measurements_of_a_size_converge() {
         let mut model = CostModel::new(Duration::from_nanos(100));
-        model.observe(100, 100, Duration::from_millis(5));
-        assert_eq!(model.predict(100, 100), Duration::from_millis(5));
-        for _ in 0..50 {
-            model.observe(100, 100, Duration::from_millis(9));
+        for millis in [9, 2] {
+            for _ in 0..50 {
+                model.observe(100, 100, Duration::from_millis(millis));
+            }
+            let predicted = model.predict(100, 100).as_secs_f64() * 1e3;
+            assert!((predicted - millis as f64).abs() < 0.1, "{predicted}");
         }
-        let predicted = model.predict(100, 100).as_secs_f64();
-        assert!((predicted - 0.009).abs() < 1e-4, "{predicted}");
+    }
+
+    #[test]
+    fn one_measurement_out_of_all_proportion_changes_little() {
+        let mut model = CostModel::new(Duration::from_micros(1));
+        model.observe(100, 100, Duration::from_secs(9));
+        assert!(model.predict(100, 100) < Duration::from_millis(17));
+    }
+
+    #[test]
+    fn an_expectation_that_keeps_a_size_from_being_tried_is_doubted() {
+        let mut model = CostModel::new(Duration::from_micros(20));
+        assert_eq!(model.predict(100, 100), Duration::from_millis(200));
+        for _ in 0..30 {
+            model.doubt(100, 100);
+        }
+        assert!(model.predict(100, 100) < Duration::from_millis(100));
     }
 
     #[test]
@@ -97,6 +136,7 @@ mod tests {
             model.observe(320, 180, Duration::from_millis(7));
         }
         assert!(model.sizes.len() <= MAX_SIZES);
-        assert_eq!(model.predict(320, 180), Duration::from_millis(7));
+        let predicted = model.predict(320, 180).as_secs_f64();
+        assert!((predicted - 0.007).abs() < 1e-4, "{predicted}");
     }
 }

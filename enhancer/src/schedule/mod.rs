@@ -219,17 +219,21 @@ impl Scheduler {
         }
     }
 
-    /// Takes the next decoded frame of a stream, in decoding order.
-    pub fn push(&mut self, candidate: Candidate) {
+    /// Takes the next decoded frame of a stream, in decoding order. Gives back the candidate that
+    /// had to go for it, when the stream has more than it may keep.
+    pub fn push(&mut self, candidate: Candidate) -> Option<Candidate> {
         self.counters.considered += 1;
         let stream = self.streams.entry(candidate.stream).or_insert_with(Stream::new);
         stream.last_seen = stream.last_seen.max(candidate.arrival);
+        let mut evicted = None;
         if stream.frames.len() >= self.config.frames_per_stream.max(1) {
             let oldest = stream.frames.remove(0);
             stream.carried = accumulate(stream.carried, &oldest);
             self.counters.overflowed += 1;
+            evicted = Some(oldest);
         }
         stream.frames.push(candidate);
+        evicted
     }
 
     /// Forgets a stream and its candidates.
@@ -316,12 +320,17 @@ impl Scheduler {
         let mut spent = false;
         for Entry { candidate, .. } in &self.merged {
             let Some(stream) = self.streams.get_mut(&candidate.stream) else { continue };
-            let cost = self.costs.predict(candidate.width, candidate.height);
+            let (width, height) = (candidate.width, candidate.height);
+            let cost = self.costs.predict(width, height);
             let cost_s = cost.as_secs_f64();
             let age_s = now.saturating_sub(candidate.arrival).as_secs_f64();
             let ready_s = age_s + self.outstanding_s / devices + cost_s;
             if ready_s > self.config.deadline.as_secs_f64() {
                 self.counters.lost_causes += 1;
+                // With nothing else in its way, only a measurement can show that this is still so.
+                if self.outstanding_s <= 0.0 {
+                    self.costs.doubt(width, height);
+                }
                 continue;
             }
             // A key frame may borrow its anchor, so that a scene never begins without one.
@@ -342,13 +351,7 @@ impl Scheduler {
             stream.allowance -= 1.0;
             stream.last_chosen = now;
             self.counters.chosen += 1;
-            out.push(Chosen {
-                id: candidate.id,
-                stream: candidate.stream,
-                width: candidate.width,
-                height: candidate.height,
-                cost,
-            });
+            out.push(Chosen { id: candidate.id, stream: candidate.stream, width, height, cost });
             mark_chosen(&mut stream.frames, candidate.id);
         }
     }

@@ -17,7 +17,9 @@ fn config() -> SchedulerConfig {
 fn tick(scheduler: &mut Scheduler, now: Duration) -> Vec<u64> {
     let mut out = Vec::new();
     scheduler.tick(now, &mut out);
-    out.iter().for_each(|chosen| scheduler.finished(chosen, Some(chosen.cost)));
+    for chosen in &out {
+        scheduler.finished(chosen, Some(chosen.cost));
+    }
     out.iter().map(|c| c.id).collect()
 }
 
@@ -135,6 +137,20 @@ fn work_that_has_not_finished_delays_what_follows_until_it_is_lost() {
     s.finished(&out[0], Some(10 * MS));
     s.push(candidate(3, 2, Tier::Key, 10, 198 * MS));
     assert_eq!(tick(&mut s, 198 * MS), [3]);
+}
+
+#[test]
+fn a_size_that_was_measured_too_dear_once_is_tried_again() {
+    let mut s = Scheduler::new(config());
+    for _ in 0..20 {
+        s.costs.observe(100, 100, Duration::from_secs(1));
+    }
+    assert!(s.costs.predict(100, 100) > s.config.deadline);
+    let tried = (1..=150u32).position(|n| {
+        s.push(candidate(1, 1, Tier::Normal, 10, 66 * MS * n));
+        !tick(&mut s, 66 * MS * n).is_empty()
+    });
+    assert!(tried.is_some());
 }
 
 #[test]

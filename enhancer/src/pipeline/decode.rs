@@ -1,0 +1,165 @@
+//! One thread per tapped stream: VP9 frames in, decoded candidates out.
+//!
+//! After a gap, an error or a change of epoch without a key frame, frames are skipped until the
+//! next key frame, and key frames are asked for. A panic of the decoder counts as an error.
+//! Every frame is decoded, however late: those after it depend on it. What is too late to become an
+//! anchor ends here.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender};
+use windlass_hybrid::Picture;
+use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameInfo, FrameKind, Reference};
+use windlass_media::{EnhancerOutput, Epoch, StreamId, TapFrame};
+
+use super::Timing;
+use crate::schedule::Tier;
+use crate::stats::{Stats, count};
+
+/// While a stream waits for a key frame, one is asked for this often (the SFU throttles further).
+const ASK_EVERY: Duration = Duration::from_millis(500);
+
+/// Decodes one chunk. Behind a function, so that tests can do without VP9.
+pub(super) type DecodeFn = Box<dyn FnMut(&[u8]) -> Result<Vec<DecodedFrame>, DecodeError> + Send>;
+/// Makes a decoder without any state.
+pub(super) type DecoderFactory = Arc<dyn Fn() -> DecodeFn + Send + Sync>;
+
+/// What a stream's queue holds.
+#[derive(Debug)]
+pub(super) enum Packet {
+    Frame(TapFrame),
+    Gap,
+}
+
+/// A decoded frame on its way to the scheduler.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub stream: StreamId,
+    pub epoch: Epoch,
+    pub rtp_timestamp: u32,
+    pub arrival: Instant,
+    pub ready_at: Instant,
+    pub tier: Tier,
+    pub bytes: u32,
+    pub picture: Arc<Picture>,
+}
+
+/// One stream's decoder and where its results go.
+pub(super) struct StreamDecoder {
+    pub stream: StreamId,
+    pub packets: Receiver<Packet>,
+    pub stop: Arc<AtomicBool>,
+    pub frames: Sender<Decoded>,
+    pub output: Sender<EnhancerOutput>,
+    pub timing: Timing,
+    pub stats: Arc<Stats>,
+    pub factory: DecoderFactory,
+}
+
+/// What the decoder knows about the frames before.
+struct State {
+    decode: DecodeFn,
+    epoch: Option<Epoch>,
+    /// Nothing can be decoded before the next key frame.
+    waiting: bool,
+    asked: Option<Instant>,
+}
+
+impl StreamDecoder {
+    /// Runs until the stream is stopped.
+    pub fn run(self) {
+        let mut state = State { decode: (self.factory)(), epoch: None, waiting: true, asked: None };
+        for packet in &self.packets {
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let step = AssertUnwindSafe(|| self.step(&mut state, packet));
+            if catch_unwind(step).is_err() {
+                count(&self.stats.counters.panics);
+                state.decode = (self.factory)();
+                self.wait_for_key(&mut state);
+            }
+        }
+    }
+
+    fn step(&self, state: &mut State, packet: Packet) {
+        let counters = &self.stats.counters;
+        let Packet::Frame(frame) = packet else {
+            return self.wait_for_key(state);
+        };
+        if state.epoch != Some(frame.epoch) {
+            state.epoch = Some(frame.epoch);
+            state.waiting = true;
+        }
+        if state.waiting && !frame.key {
+            count(&counters.dropped_waiting_key);
+            return self.wait_for_key(state);
+        }
+        match (state.decode)(&frame.data) {
+            Ok(decoded) => {
+                count(&counters.decoded);
+                state.waiting = false;
+                state.asked = None;
+                self.hand_on(&frame, &decoded);
+            }
+            Err(error) => {
+                tracing::debug!(stream = self.stream.0, %error, "frame not decoded");
+                count(&counters.decode_errors);
+                self.wait_for_key(state);
+            }
+        }
+    }
+
+    /// Gives the shown picture of a chunk to the scheduler, if it can still become an anchor.
+    fn hand_on(&self, frame: &TapFrame, decoded: &[DecodedFrame]) {
+        let now = Instant::now();
+        let age = now.saturating_duration_since(frame.arrival);
+        self.stats.decode.record(age);
+        let Some(shown) = decoded.iter().rev().find(|d| d.info.shown) else { return };
+        if age > self.timing.deadline() {
+            return count(&self.stats.counters.late_decode);
+        }
+        let tier = decoded.iter().map(|d| tier_of(&d.info)).min().unwrap_or(Tier::Normal);
+        let sent = self.frames.try_send(Decoded {
+            stream: self.stream,
+            epoch: frame.epoch,
+            rtp_timestamp: frame.rtp_timestamp,
+            arrival: frame.arrival,
+            ready_at: now,
+            tier,
+            bytes: u32::try_from(frame.data.len()).unwrap_or(u32::MAX),
+            picture: Arc::clone(&shown.picture),
+        });
+        if sent.is_err() {
+            count(&self.stats.counters.dropped_schedule_queue);
+        }
+    }
+
+    fn wait_for_key(&self, state: &mut State) {
+        state.waiting = true;
+        let now = Instant::now();
+        if state.asked.is_some_and(|asked| now.saturating_duration_since(asked) < ASK_EVERY) {
+            return;
+        }
+        state.asked = Some(now);
+        match self.output.try_send(EnhancerOutput::NeedKeyFrame { stream: self.stream }) {
+            Ok(()) => count(&self.stats.counters.key_requests),
+            Err(_) => count(&self.stats.counters.dropped_output_queue),
+        }
+    }
+}
+
+/// How strongly later frames depend on a frame. Golden: it refreshes a slot besides that of the
+/// last frame, to be referred to for long.
+pub fn tier_of(info: &FrameInfo) -> Tier {
+    let last = 1u8.checked_shl(u32::from(info.reference_slots[Reference::Last.index()]));
+    match info.kind {
+        FrameKind::Key => Tier::Key,
+        FrameKind::IntraOnly => Tier::Golden,
+        FrameKind::Inter if info.refresh_mask & !last.unwrap_or(0) != 0 => Tier::Golden,
+        FrameKind::Inter | FrameKind::ShowExisting { .. } => Tier::Normal,
+    }
+}

@@ -1,0 +1,330 @@
+//! The enhancer's threads and the bounded queues between them.
+//!
+//! ```text
+//! push ─▶ [queue] ─▶ decode (one thread a stream) ─▶ [queue] ─▶ select (one thread, every T_intv)
+//!                        │ NeedKeyFrame                              │ chosen frames
+//!                        ▼                                           ▼
+//!                    [output] ◀── infer + encode (a pool of workers) ◀── [queue]
+//! ```
+//!
+//! No queue is ever waited on when it is full: the frame is dropped and counted in
+//! [`PipelineCounters`](crate::PipelineCounters). No thread's panic reaches another.
+//! An anchor that cannot leave within [`EnhancerConfig::budget`] less
+//! [`EnhancerConfig::delivery_allowance`] of its frame's arrival is dropped as early as that is known.
+
+mod decode;
+mod input;
+mod priority;
+mod select;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle, available_parallelism};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, bounded};
+use thiserror::Error;
+use windlass_hybrid::{Plane, vp9};
+use windlass_media::EnhancerOutput;
+
+use crate::engine::{CpuEngine, Engine, ModelError, Residual, embedded_model};
+use crate::schedule::SchedulerConfig;
+use crate::stats::{EnhancerStats, Stats};
+use decode::DecoderFactory;
+use input::{Intake, join};
+use select::Selector;
+use worker::Worker;
+
+pub use decode::tier_of;
+pub use input::EnhancerInput;
+
+/// Makes an engine for a worker, at its start and after a panic.
+pub type EngineFactory = Arc<dyn Fn() -> Box<dyn Engine> + Send + Sync>;
+
+/// Decoded frames that may wait for the scheduler's thread, which only sorts them in.
+const SCHEDULE_QUEUE: usize = 256;
+/// Chosen frames that may wait for each worker. Time bounds them before: what cannot meet its
+/// deadline is not chosen.
+const JOBS_PER_WORKER: usize = 32;
+
+/// What the operator allows the enhancer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EnhancerConfig {
+    /// From a frame's arrival at the SFU to its anchor usable in the browser.
+    pub budget: Duration,
+    /// The part of the budget kept for pacing, network and browser.
+    pub delivery_allowance: Duration,
+    /// Inference threads.
+    pub threads: usize,
+    /// Share of those threads' time that inference may take, 0 to 1.
+    pub compute_cap: f64,
+    /// T_intv: time between two selections of anchors.
+    pub interval: Duration,
+    /// Most anchors per frame of a stream, 0 to 1.
+    pub anchor_fraction: f64,
+    /// Quality of the coded anchors, 1 to 100.
+    pub anchor_quality: u8,
+    /// Most streams decoded at once, each on its own thread.
+    pub max_streams: usize,
+    /// Frames that may wait for a stream's decoder.
+    pub decode_queue: usize,
+    /// Outputs that may wait for the SFU.
+    pub output_queue: usize,
+    /// Nice value of all threads (Linux): on a busy machine, forwarding goes first.
+    pub nice: u8,
+}
+
+impl Default for EnhancerConfig {
+    fn default() -> Self {
+        EnhancerConfig {
+            budget: Duration::from_millis(200),
+            delivery_allowance: Duration::from_millis(60),
+            threads: available_parallelism().map_or(1, |n| (n.get() / 2).max(1)),
+            compute_cap: 1.0,
+            interval: Duration::from_millis(66),
+            anchor_fraction: 0.2,
+            anchor_quality: 60,
+            max_streams: 64,
+            decode_queue: 16,
+            output_queue: 128,
+            nice: 2,
+        }
+    }
+}
+
+impl EnhancerConfig {
+    fn timing(&self) -> Timing {
+        Timing { budget: self.budget, delivery: self.delivery_allowance }
+    }
+
+    fn validate(&self) -> Result<(), StartError> {
+        let share = |v: f64| (0.0..=1.0).contains(&v);
+        let faults = [
+            (self.delivery_allowance >= self.budget, "the delivery allowance exceeds the budget"),
+            (self.threads == 0, "there must be at least one inference thread"),
+            (!share(self.compute_cap), "the compute cap must lie between 0 and 1"),
+            (!share(self.anchor_fraction), "the anchor fraction must lie between 0 and 1"),
+            (self.interval.is_zero(), "the interval must be longer than zero"),
+            (self.output_queue == 0, "the output queue must hold something"),
+        ];
+        match faults.into_iter().find(|(fault, _)| *fault) {
+            Some((_, reason)) => Err(StartError::Config(reason)),
+            None => Ok(()),
+        }
+    }
+
+    /// The limits under which the selection works.
+    pub fn scheduler(&self, cost_per_pixel: Duration) -> SchedulerConfig {
+        SchedulerConfig {
+            interval: self.interval,
+            devices: u32::try_from(self.threads).unwrap_or(u32::MAX),
+            compute_cap: self.compute_cap,
+            anchor_fraction: self.anchor_fraction,
+            deadline: self.timing().deadline(),
+            cost_per_pixel,
+            ..SchedulerConfig::default()
+        }
+    }
+}
+
+/// When a frame is too old.
+#[derive(Debug, Clone, Copy)]
+struct Timing {
+    budget: Duration,
+    delivery: Duration,
+}
+
+impl Timing {
+    /// From arrival to handed over, at most.
+    fn deadline(self) -> Duration {
+        self.budget.saturating_sub(self.delivery)
+    }
+}
+
+/// Why the enhancer could not start. The SFU then forwards without it.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The configuration contradicts itself.
+    #[error("enhancer configuration: {0}")]
+    Config(&'static str),
+    /// The network's weights are not usable.
+    #[error("enhancer model: {0}")]
+    Model(#[from] ModelError),
+    /// The system gives no more threads.
+    #[error("enhancer threads: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// The running enhancer. Dropping it shuts it down.
+pub struct Enhancer {
+    intake: Arc<Intake>,
+    output: Receiver<EnhancerOutput>,
+    enabled: Arc<AtomicBool>,
+    stats: Arc<Stats>,
+    backend: &'static str,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Enhancer {
+    /// Starts with the embedded network on the CPU.
+    pub fn start(config: EnhancerConfig) -> Result<Self, StartError> {
+        let model = embedded_model()?;
+        let engines: EngineFactory = Arc::new(move || Box::new(CpuEngine::new(model.clone())));
+        Enhancer::start_with(config, &engines)
+    }
+
+    /// Starts with engines of the caller's choice.
+    pub fn start_with(config: EnhancerConfig, engines: &EngineFactory) -> Result<Self, StartError> {
+        let decoders: DecoderFactory = Arc::new(|| {
+            let mut decoder = vp9::Decoder::new();
+            Box::new(move |chunk| decoder.decode(chunk))
+        });
+        Enhancer::start_parts(config, engines, decoders)
+    }
+
+    fn start_parts(
+        config: EnhancerConfig,
+        engines: &EngineFactory,
+        decoders: DecoderFactory,
+    ) -> Result<Self, StartError> {
+        config.validate()?;
+        let config = Arc::new(config);
+        let mut engine = engines();
+        let cost_per_pixel = measure(engine.as_mut(), config.anchor_quality);
+        let backend = engine.backend();
+        drop(engine);
+
+        let stats = Arc::new(Stats::default());
+        let enabled = Arc::new(AtomicBool::new(true));
+        let (frames_in, frames) = bounded(SCHEDULE_QUEUE);
+        let (output_in, output) = bounded(config.output_queue);
+        let (jobs_in, jobs) = bounded(JOBS_PER_WORKER * config.threads);
+        let (finished_in, finished) = bounded((JOBS_PER_WORKER + 1) * config.threads);
+        let intake = Arc::new(Intake::new(
+            config.clone(),
+            enabled.clone(),
+            stats.clone(),
+            decoders,
+            frames_in,
+            output_in.clone(),
+        ));
+        let mut enhancer = Enhancer {
+            intake,
+            output,
+            enabled: enabled.clone(),
+            stats: stats.clone(),
+            backend,
+            threads: Vec::new(),
+        };
+        let selector = Selector {
+            config: config.scheduler(cost_per_pixel),
+            frames,
+            finished,
+            jobs: jobs_in,
+            enabled: enabled.clone(),
+            stats: stats.clone(),
+        };
+        enhancer.spawn("select".to_owned(), config.nice, move || selector.run())?;
+        for n in 0..config.threads {
+            let worker = Worker {
+                jobs: jobs.clone(),
+                finished: finished_in.clone(),
+                output: output_in.clone(),
+                enabled: enabled.clone(),
+                timing: config.timing(),
+                quality: config.anchor_quality,
+                stats: stats.clone(),
+                factory: engines.clone(),
+            };
+            enhancer.spawn(format!("infer-{n}"), config.nice, move || worker.run())?;
+        }
+        tracing::info!(
+            backend,
+            threads = config.threads,
+            ns_per_pixel = cost_per_pixel.as_nanos() as u64,
+            "enhancer started"
+        );
+        Ok(enhancer)
+    }
+
+    fn spawn(
+        &mut self,
+        name: String,
+        nice: u8,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<(), StartError> {
+        let thread = Builder::new().name(name).spawn(move || {
+            priority::lower(nice);
+            run();
+        })?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Where taps hand in frames.
+    pub fn input(&self) -> EnhancerInput {
+        EnhancerInput::new(self.intake.clone())
+    }
+
+    /// Anchors and key frame requests. Clones share one queue; each output goes to one of them.
+    pub fn output(&self) -> Receiver<EnhancerOutput> {
+        self.output.clone()
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> EnhancerStats {
+        EnhancerStats {
+            enabled: self.enabled.load(Ordering::Relaxed),
+            backend: self.backend,
+            streams: self.intake.streams(),
+            ..self.stats.snapshot()
+        }
+    }
+
+    /// The kill switch. Off: decoders stop, waiting work is dropped, nothing comes out any more.
+    /// On again: streams go on at their next key frame, which is asked for.
+    pub fn set_enabled(&self, enabled: bool) {
+        self.enabled.store(enabled, Ordering::Relaxed);
+        if !enabled {
+            self.intake.clear();
+        }
+    }
+
+    /// Stops all threads and waits for them. Inputs that are still held take nothing any more.
+    pub fn shutdown(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Enhancer {
+    fn drop(&mut self) {
+        self.enabled.store(false, Ordering::Relaxed);
+        self.intake.close();
+        for thread in self.threads.drain(..) {
+            join(thread, &self.stats);
+        }
+    }
+}
+
+/// Inference and coding time per LR pixel on this machine: a first guess for the scheduler.
+fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
+    let luma = Plane::filled(160, 90, 100);
+    let mut residual = Residual::default();
+    let mut best = Duration::MAX;
+    for _ in 0..3 {
+        let started = Instant::now();
+        let coded = worker::infer(&luma, engine, &mut residual)
+            .ok()
+            .and_then(|()| worker::encode(&residual, quality));
+        if coded.is_some() {
+            best = best.min(started.elapsed());
+        }
+    }
+    if best == Duration::MAX {
+        return SchedulerConfig::default().cost_per_pixel;
+    }
+    best / (160 * 90)
+}

@@ -1,0 +1,121 @@
+//! The scheduler's thread: collects decoded frames, and every interval hands the chosen ones to the
+//! workers. All decisions are [`Scheduler`]'s; here are its clock and its queues.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+
+use super::decode::Decoded;
+use crate::schedule::{Candidate, Chosen, Scheduler, SchedulerConfig};
+use crate::stats::{Stats, count};
+
+/// A chosen frame on its way to a worker.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub frame: Decoded,
+    pub chosen: Chosen,
+    pub chosen_at: Instant,
+}
+
+/// What a worker did with a job; `took` is `None` when it was dropped before it ran.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub chosen: Chosen,
+    pub took: Option<Duration>,
+}
+
+/// The scheduler with its queues.
+pub(super) struct Selector {
+    pub config: SchedulerConfig,
+    pub frames: Receiver<Decoded>,
+    pub finished: Receiver<Finished>,
+    pub jobs: Sender<Job>,
+    pub enabled: Arc<AtomicBool>,
+    pub stats: Arc<Stats>,
+}
+
+/// What lives from tick to tick.
+struct State {
+    scheduler: Scheduler,
+    /// The frames that the scheduler holds as candidates.
+    waiting: HashMap<u64, Decoded>,
+    next_id: u64,
+    chosen: Vec<Chosen>,
+    origin: Instant,
+}
+
+impl Selector {
+    /// Runs until every decoder and the input are gone.
+    pub fn run(self) {
+        let mut state = State {
+            scheduler: Scheduler::new(self.config.clone()),
+            waiting: HashMap::new(),
+            next_id: 0,
+            chosen: Vec::new(),
+            origin: Instant::now(),
+        };
+        let mut next_tick = state.origin + self.config.interval;
+        loop {
+            match self.frames.recv_deadline(next_tick) {
+                Ok(frame) => accept(&mut state, frame),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let now = Instant::now();
+            if now < next_tick {
+                continue;
+            }
+            if catch_unwind(AssertUnwindSafe(|| self.tick(&mut state, now))).is_err() {
+                count(&self.stats.counters.panics);
+                state.scheduler = Scheduler::new(self.config.clone());
+                state.waiting.clear();
+            }
+            // A tick that came late does not make the next one hurry.
+            next_tick = (next_tick + self.config.interval).max(now + self.config.interval / 2);
+        }
+    }
+
+    fn tick(&self, state: &mut State, now: Instant) {
+        for Finished { chosen, took } in self.finished.try_iter() {
+            state.scheduler.finished(&chosen, took);
+        }
+        state.chosen.clear();
+        let since_origin = now.saturating_duration_since(state.origin);
+        state.scheduler.tick(since_origin, &mut state.chosen);
+        for &chosen in &state.chosen {
+            let frame = state.waiting.remove(&chosen.id);
+            let frame = frame.filter(|_| self.enabled.load(Ordering::Relaxed));
+            let sent = frame
+                .map(|frame| self.jobs.try_send(Job { frame, chosen, chosen_at: now }).is_ok());
+            if sent != Some(true) {
+                count(&self.stats.counters.dropped_infer_queue);
+                state.scheduler.finished(&chosen, None);
+            }
+        }
+        // Whatever was not chosen is never looked at again.
+        state.waiting.clear();
+        *self.stats.scheduler.lock() = state.scheduler.counters();
+    }
+}
+
+fn accept(state: &mut State, frame: Decoded) {
+    let id = state.next_id;
+    state.next_id += 1;
+    let evicted = state.scheduler.push(Candidate {
+        id,
+        stream: frame.stream,
+        tier: frame.tier,
+        bytes: frame.bytes,
+        width: u32::try_from(frame.picture.width()).unwrap_or(u32::MAX),
+        height: u32::try_from(frame.picture.height()).unwrap_or(u32::MAX),
+        arrival: frame.arrival.saturating_duration_since(state.origin),
+    });
+    if let Some(evicted) = evicted {
+        state.waiting.remove(&evicted.id);
+    }
+    state.waiting.insert(id, frame);
+}

@@ -1,0 +1,364 @@
+//! The threads and queues, with decoders and engines that tests control.
+
+use std::sync::atomic::AtomicU32;
+
+use bytes::Bytes;
+use windlass_hybrid::Picture;
+use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameInfo, FrameKind};
+use windlass_media::{Anchor, Epoch, StreamId, TapFrame, TapInput};
+
+use super::*;
+use crate::engine::{InferError, Luma};
+
+const SECOND: Duration = Duration::from_secs(1);
+const FRAME: Duration = Duration::from_millis(33);
+
+/// What a chunk's first byte means to the test decoder.
+const KEY: u8 = b'K';
+const DELTA: u8 = b'D';
+const BROKEN: u8 = b'B';
+const PANIC: u8 = b'P';
+
+fn decoders(time: Duration) -> DecoderFactory {
+    Arc::new(move || {
+        Box::new(move |chunk: &[u8]| {
+            std::thread::sleep(time);
+            let kind = match chunk.first() {
+                Some(&KEY) => FrameKind::Key,
+                Some(&DELTA) => FrameKind::Inter,
+                Some(&PANIC) => panic!("a decoder that panics, as the test asks"),
+                _ => return Err(DecodeError::Header),
+            };
+            let info = FrameInfo {
+                kind,
+                shown: true,
+                width: 160,
+                height: 90,
+                refresh_mask: 1,
+                reference_slots: [0, 1, 2],
+                quantiser: 60,
+                encoded_bytes: chunk.len(),
+                blocks: Vec::new(),
+            };
+            Ok(vec![DecodedFrame { picture: Arc::new(Picture::grey(160, 90)), info }])
+        })
+    })
+}
+
+/// An engine without detail that takes its time, and panics at its first frames.
+struct TestEngine {
+    time: Duration,
+    panics: Arc<AtomicU32>,
+}
+
+impl Engine for TestEngine {
+    fn backend(&self) -> &'static str {
+        "test"
+    }
+
+    fn scale(&self) -> usize {
+        2
+    }
+
+    fn infer(&mut self, lr: Luma<'_>, out: &mut Residual) -> Result<(), InferError> {
+        std::thread::sleep(self.time);
+        // The measurement at the start, on the test's own thread, does not fail.
+        if std::thread::current().name().is_some_and(|name| name.starts_with("infer")) {
+            let left = self
+                .panics
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+            assert!(left.is_err(), "an engine that panics, as the test asks");
+        }
+        (out.width, out.height) = (2 * lr.width(), 2 * lr.height());
+        out.data = vec![0.0; out.width * out.height];
+        Ok(())
+    }
+}
+
+fn engines(time: Duration, panics: u32) -> EngineFactory {
+    let panics = Arc::new(AtomicU32::new(panics));
+    Arc::new(move || Box::new(TestEngine { time, panics: panics.clone() }))
+}
+
+/// Generous in time, so that a busy machine does not make anchors late.
+fn config() -> EnhancerConfig {
+    EnhancerConfig {
+        budget: 5 * SECOND,
+        delivery_allowance: Duration::from_millis(60),
+        threads: 1,
+        interval: Duration::from_millis(20),
+        anchor_fraction: 1.0,
+        ..EnhancerConfig::default()
+    }
+}
+
+fn start(config: EnhancerConfig) -> Enhancer {
+    Enhancer::start_parts(config, &engines(Duration::ZERO, 0), decoders(Duration::ZERO)).unwrap()
+}
+
+fn frame(stream: u32, timestamp: u32, kind: u8) -> TapInput {
+    TapInput::Frame(TapFrame {
+        stream: StreamId(stream),
+        epoch: Epoch(0),
+        rtp_timestamp: timestamp,
+        arrival: Instant::now(),
+        key: kind != DELTA,
+        data: Bytes::from(vec![kind; 500]),
+    })
+}
+
+fn anchor(enhancer: &Enhancer) -> Option<Anchor> {
+    let deadline = Instant::now() + 5 * SECOND;
+    loop {
+        match enhancer.output.recv_deadline(deadline).ok()? {
+            EnhancerOutput::Anchor(anchor) => return Some(anchor),
+            EnhancerOutput::NeedKeyFrame { .. } => {}
+        }
+    }
+}
+
+/// Waits for something that another thread does.
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + 10 * SECOND;
+    while !condition() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_key_frame_comes_out_as_an_anchor_with_its_own_names() {
+    let enhancer = start(config());
+    enhancer.input().push(frame(7, 90_000, KEY));
+    let anchor = anchor(&enhancer).unwrap();
+    assert_eq!((anchor.stream, anchor.rtp_timestamp), (StreamId(7), 90_000));
+    assert_eq!((anchor.width, anchor.height, anchor.codec), (320, 180, 1));
+    assert!(!anchor.payload.is_empty());
+    eventually("its latency recorded", || enhancer.stats().latency.total.count == 1);
+    let stats = enhancer.stats();
+    assert_eq!((stats.counters.anchors, stats.streams, stats.backend), (1, 1, "test"));
+}
+
+#[test]
+fn a_stream_that_begins_without_a_key_frame_asks_for_one() {
+    let enhancer = start(config());
+    enhancer.input().push(frame(3, 1, DELTA));
+    let output = enhancer.output().recv_timeout(5 * SECOND).unwrap();
+    assert!(matches!(output, EnhancerOutput::NeedKeyFrame { stream: StreamId(3) }));
+    enhancer.input().push(frame(3, 2, KEY));
+    assert_eq!(anchor(&enhancer).unwrap().rtp_timestamp, 2);
+    assert_eq!(enhancer.stats().counters.dropped_waiting_key, 1);
+}
+
+#[test]
+fn after_a_gap_nothing_is_decoded_before_the_next_key_frame() {
+    let enhancer = start(config());
+    let input = enhancer.input();
+    input.push(frame(1, 1, KEY));
+    assert_eq!(anchor(&enhancer).unwrap().rtp_timestamp, 1);
+    input.push(TapInput::Gap { stream: StreamId(1) });
+    input.push(frame(1, 2, DELTA));
+    let output = enhancer.output().recv_timeout(5 * SECOND).unwrap();
+    assert!(matches!(output, EnhancerOutput::NeedKeyFrame { stream: StreamId(1) }));
+    input.push(frame(1, 3, KEY));
+    assert_eq!(anchor(&enhancer).unwrap().rtp_timestamp, 3);
+    let counters = enhancer.stats().counters;
+    assert_eq!((counters.gaps, counters.decoded, counters.dropped_waiting_key), (1, 2, 1));
+}
+
+#[test]
+fn a_malformed_frame_is_like_a_gap() {
+    let enhancer = start(config());
+    let input = enhancer.input();
+    input.push(frame(1, 1, KEY));
+    input.push(frame(1, 2, BROKEN));
+    input.push(frame(1, 3, DELTA));
+    input.push(frame(1, 4, KEY));
+    eventually("both key frames decoded", || enhancer.stats().counters.decoded == 2);
+    let counters = enhancer.stats().counters;
+    assert_eq!((counters.decode_errors, counters.dropped_waiting_key), (1, 1));
+}
+
+#[test]
+fn a_decoder_that_panics_restarts_at_the_next_key_frame_and_others_go_on() {
+    let enhancer = start(config());
+    let input = enhancer.input();
+    input.push(frame(1, 1, PANIC));
+    input.push(frame(2, 1, KEY));
+    input.push(frame(1, 2, DELTA));
+    input.push(frame(1, 3, KEY));
+    let mut got: Vec<_> =
+        (0..2).map(|_| anchor(&enhancer).unwrap()).map(|a| (a.stream.0, a.rtp_timestamp)).collect();
+    got.sort_unstable();
+    assert_eq!(got, [(1, 3), (2, 1)]);
+    assert_eq!(enhancer.stats().counters.panics, 1);
+}
+
+#[test]
+fn an_engine_that_panics_costs_one_anchor() {
+    let parts = (engines(Duration::ZERO, 1), decoders(Duration::ZERO));
+    let enhancer = Enhancer::start_parts(config(), &parts.0, parts.1).unwrap();
+    enhancer.input().push(frame(1, 1, KEY));
+    eventually("the panic", || enhancer.stats().counters.panics == 1);
+    enhancer.input().push(frame(1, 2, KEY));
+    assert_eq!(anchor(&enhancer).unwrap().rtp_timestamp, 2);
+}
+
+#[test]
+fn a_slow_engine_drops_frames_and_what_comes_out_is_in_time() {
+    let config = EnhancerConfig {
+        budget: Duration::from_millis(400),
+        threads: 1,
+        decode_queue: 64,
+        ..config()
+    };
+    let slow = engines(Duration::from_millis(60), 0);
+    let enhancer = Enhancer::start_parts(config.clone(), &slow, decoders(Duration::ZERO)).unwrap();
+    // Four streams of 100 frames a second: twenty times what 60 ms an anchor can do.
+    for n in 0..150 {
+        for stream in 0..4 {
+            enhancer.input().push(frame(stream, n, KEY));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(config.budget);
+    let stats = enhancer.stats();
+    let output = enhancer.output();
+    let anchors = output.try_iter().filter(|o| matches!(o, EnhancerOutput::Anchor(_)));
+    let anchors = anchors.count() as u64;
+    assert_eq!(anchors, stats.counters.anchors);
+    assert!((5..60).contains(&anchors), "{stats:?}");
+    let deadline = Duration::from_millis(340);
+    assert!(stats.latency.total.p99 <= deadline + deadline / 16, "{:?}", stats.latency.total);
+    let s = stats.scheduler;
+    assert!(s.over_capacity + s.lost_causes + s.over_fraction + s.overflowed > 300, "{stats:?}");
+    // The capacity keeps the workers' queue short: hardly anything chosen comes too late.
+    assert!(stats.counters.late_infer + stats.counters.late_encode <= anchors / 2 + 4, "{stats:?}");
+}
+
+#[test]
+fn a_full_decode_queue_drops_up_to_the_next_key_frame() {
+    let config = EnhancerConfig { decode_queue: 4, ..config() };
+    let slow = decoders(Duration::from_millis(30));
+    let enhancer =
+        Enhancer::start_parts(config.clone(), &engines(Duration::ZERO, 0), slow).unwrap();
+    let input = enhancer.input();
+    input.push(frame(1, 0, KEY));
+    for n in 1..40 {
+        input.push(frame(1, n, DELTA));
+    }
+    let dropped = enhancer.stats().counters.dropped_decode_queue;
+    assert!(dropped >= 30, "{dropped}");
+    std::thread::sleep(Duration::from_millis(400));
+    // There is room again; the decoder first learns of the loss.
+    input.push(frame(1, 100, DELTA));
+    eventually("the frame skipped", || enhancer.stats().counters.dropped_waiting_key == 1);
+    input.push(frame(1, 101, KEY));
+    eventually("the key frame's anchor", || {
+        anchor(&enhancer).is_some_and(|a| a.rtp_timestamp == 101)
+    });
+}
+
+#[test]
+fn frames_that_arrive_late_are_decoded_but_never_become_anchors() {
+    let enhancer = start(EnhancerConfig { budget: Duration::from_millis(200), ..config() });
+    let TapInput::Frame(mut old) = frame(1, 1, KEY) else { unreachable!() };
+    old.arrival = Instant::now().checked_sub(Duration::from_millis(141)).unwrap();
+    enhancer.input().push(TapInput::Frame(old));
+    eventually("it was decoded", || enhancer.stats().counters.decoded == 1);
+    eventually("it was too late", || enhancer.stats().counters.late_decode == 1);
+    assert!(enhancer.output().recv_timeout(Duration::from_millis(100)).is_err());
+}
+
+#[test]
+fn a_new_epoch_begins_with_a_key_frame() {
+    let enhancer = start(config());
+    let input = enhancer.input();
+    input.push(frame(1, 1, KEY));
+    let TapInput::Frame(mut next) = frame(1, 2, DELTA) else { unreachable!() };
+    next.epoch = Epoch(1);
+    input.push(TapInput::Frame(next.clone()));
+    next.data = Bytes::from_static(&[KEY; 8]);
+    (next.key, next.rtp_timestamp) = (true, 3);
+    input.push(TapInput::Frame(next));
+    eventually("two frames decoded", || enhancer.stats().counters.decoded == 2);
+    assert_eq!(enhancer.stats().counters.dropped_waiting_key, 1);
+    eventually("an anchor of the new epoch", || anchor(&enhancer).unwrap().epoch == Epoch(1));
+}
+
+#[test]
+fn streams_beyond_the_limit_are_refused_until_one_stops() {
+    let enhancer = start(EnhancerConfig { max_streams: 2, ..config() });
+    let input = enhancer.input();
+    for stream in 0..3 {
+        input.push(frame(stream, 1, KEY));
+    }
+    assert_eq!(enhancer.stats().counters.dropped_stream_limit, 1);
+    input.push(TapInput::Stop { stream: StreamId(0) });
+    assert_eq!(enhancer.stats().streams, 1);
+    eventually("the third stream gets in", || {
+        input.push(frame(2, 2, KEY));
+        enhancer.stats().streams == 2
+    });
+}
+
+#[test]
+fn the_kill_switch_stops_anchors_and_lets_them_begin_again() {
+    let enhancer = start(config());
+    let input = enhancer.input();
+    input.push(frame(1, 1, KEY));
+    anchor(&enhancer).unwrap();
+    enhancer.set_enabled(false);
+    assert_eq!(enhancer.stats().streams, 0);
+    for n in 2..6 {
+        input.push(frame(1, n, KEY));
+        std::thread::sleep(FRAME);
+    }
+    assert!(enhancer.output().try_recv().is_err());
+    assert_eq!(enhancer.stats().counters.dropped_disabled, 4);
+    enhancer.set_enabled(true);
+    input.push(frame(1, 6, DELTA));
+    let output = enhancer.output().recv_timeout(5 * SECOND).unwrap();
+    assert!(matches!(output, EnhancerOutput::NeedKeyFrame { .. }));
+    input.push(frame(1, 7, KEY));
+    assert_eq!(anchor(&enhancer).unwrap().rtp_timestamp, 7);
+}
+
+#[test]
+fn an_output_that_nobody_takes_stays_bounded() {
+    let enhancer = start(EnhancerConfig { output_queue: 3, ..config() });
+    let input = enhancer.input();
+    eventually("the queue overflows", || {
+        input.push(frame(1, 1, KEY));
+        std::thread::sleep(FRAME);
+        enhancer.stats().counters.dropped_output_queue > 0
+    });
+    assert_eq!(enhancer.output().len(), 3);
+}
+
+#[test]
+fn a_shutdown_ends_all_threads_and_inputs_left_over_take_nothing() {
+    let enhancer = start(config());
+    let (input, output) = (enhancer.input(), enhancer.output());
+    input.push(frame(1, 1, KEY));
+    enhancer.shutdown();
+    input.push(frame(1, 2, KEY));
+    // Disconnected: every thread that could send is gone.
+    assert!(output.iter().count() <= 1);
+}
+
+#[test]
+fn configurations_that_contradict_themselves_are_refused() {
+    for wrong in [
+        EnhancerConfig { budget: Duration::from_millis(60), ..config() },
+        EnhancerConfig { threads: 0, ..config() },
+        EnhancerConfig { compute_cap: f64::NAN, ..config() },
+        EnhancerConfig { anchor_fraction: 1.5, ..config() },
+        EnhancerConfig { interval: Duration::ZERO, ..config() },
+        EnhancerConfig { output_queue: 0, ..config() },
+    ] {
+        let parts = (engines(Duration::ZERO, 0), decoders(Duration::ZERO));
+        let refused = Enhancer::start_parts(wrong.clone(), &parts.0, parts.1);
+        assert!(matches!(refused.map(|_| ()), Err(StartError::Config(_))), "{wrong:?}");
+    }
+}

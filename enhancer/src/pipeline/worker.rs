@@ -1,0 +1,125 @@
+//! The inference workers: a chosen frame in, a coded anchor out.
+//!
+//! What is past its deadline is dropped before inference, and again before it is handed over.
+//! A panic of the engine costs its frame: the worker goes on with a new engine.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use bytes::Bytes;
+use crossbeam_channel::{Receiver, Sender};
+use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
+use windlass_media::{Anchor, AnchorSource, EnhancerOutput, StageTimes};
+
+use super::select::{Finished, Job};
+use super::{EngineFactory, Timing};
+use crate::engine::{Engine, InferError, Luma, Residual};
+use crate::stats::{Stats, count};
+
+/// Greatest payload of an anchor in bytes: what the messages to the browser can carry.
+const MAX_PAYLOAD: usize = 1 << 20;
+
+/// One worker and its queues.
+pub(super) struct Worker {
+    pub jobs: Receiver<Job>,
+    pub finished: Sender<Finished>,
+    pub output: Sender<EnhancerOutput>,
+    pub enabled: Arc<AtomicBool>,
+    pub timing: Timing,
+    pub quality: u8,
+    pub stats: Arc<Stats>,
+    pub factory: EngineFactory,
+}
+
+impl Worker {
+    /// Runs until the scheduler is gone.
+    pub fn run(self) {
+        let mut engine: Option<Box<dyn Engine>> = None;
+        let mut residual = Residual::default();
+        for job in &self.jobs {
+            let chosen = job.chosen;
+            let started = Instant::now();
+            let live = self.enabled.load(Ordering::Relaxed)
+                && started.saturating_duration_since(job.frame.arrival) + chosen.cost
+                    <= self.timing.deadline();
+            if !live {
+                count(&self.stats.counters.late_infer);
+            } else if catch_unwind(AssertUnwindSafe(|| {
+                let engine = engine.get_or_insert_with(|| (self.factory)());
+                self.enhance(&job, engine.as_mut(), &mut residual);
+            }))
+            .is_err()
+            {
+                count(&self.stats.counters.panics);
+                engine = None;
+            }
+            let took = live.then(|| started.elapsed());
+            if self.finished.send(Finished { chosen, took }).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn enhance(&self, job: &Job, engine: &mut dyn Engine, residual: &mut Residual) {
+        let counters = &self.stats.counters;
+        let frame = &job.frame;
+        if let Err(error) = infer(&frame.picture.y, engine, residual) {
+            tracing::debug!(stream = frame.stream.0, %error, "picture refused");
+            return count(&counters.infer_errors);
+        }
+        let inferred = Instant::now();
+        let Some(payload) = encode(residual, self.quality) else {
+            return count(&counters.encode_errors);
+        };
+        let encoded = Instant::now();
+        let age = encoded.saturating_duration_since(frame.arrival);
+        if age > self.timing.deadline() || !self.enabled.load(Ordering::Relaxed) {
+            return count(&counters.late_encode);
+        }
+        let times = StageTimes {
+            decode: frame.ready_at.saturating_duration_since(frame.arrival),
+            schedule: job.chosen_at.saturating_duration_since(frame.ready_at),
+            infer: inferred.saturating_duration_since(job.chosen_at),
+            encode: encoded.saturating_duration_since(inferred),
+        };
+        let bytes = payload.len() as u64;
+        let sent = self.output.try_send(EnhancerOutput::Anchor(Anchor {
+            stream: frame.stream,
+            epoch: frame.epoch,
+            rtp_timestamp: frame.rtp_timestamp,
+            arrival: frame.arrival,
+            source: AnchorSource::Enhanced,
+            codec: ResidualJpeg.id(),
+            width: u16::try_from(residual.width).unwrap_or(u16::MAX),
+            height: u16::try_from(residual.height).unwrap_or(u16::MAX),
+            payload,
+            times,
+        }));
+        if sent.is_err() {
+            return count(&counters.dropped_output_queue);
+        }
+        self.stats.schedule.record(times.schedule);
+        self.stats.infer.record(times.infer);
+        self.stats.encode.record(times.encode);
+        self.stats.total.record(age);
+        count(&counters.anchors);
+        counters.anchor_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Super-resolves a luma plane.
+pub(super) fn infer(
+    luma: &windlass_hybrid::Plane,
+    engine: &mut dyn Engine,
+    residual: &mut Residual,
+) -> Result<(), InferError> {
+    engine.infer(Luma::packed(luma.samples(), luma.width(), luma.height())?, residual)
+}
+
+/// Codes a residual; `None` if it cannot be coded or is too large to send.
+pub(super) fn encode(residual: &Residual, quality: u8) -> Option<Bytes> {
+    let payload = ResidualJpeg.encode(&residual.to_detail()?, quality).ok()?;
+    (payload.len() <= MAX_PAYLOAD).then(|| Bytes::from(payload))
+}

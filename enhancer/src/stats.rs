@@ -1,0 +1,261 @@
+//! What the enhancer did, counted, and how long its stages took.
+//!
+//! Counters and histograms are atomics that any thread adds to; [`EnhancerStats`] is a snapshot.
+//! Every place that drops something has a counter of its own, named by stage.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::schedule::SchedulerCounters;
+
+/// Defines the counters once: as atomics to add to, and as plain numbers to read.
+macro_rules! counters {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// Counters of the pipeline since its start.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct PipelineCounters {
+            $($(#[doc = $doc])+ pub $name: u64,)+
+        }
+
+        impl PipelineCounters {
+            /// Every counter with its name, for metrics.
+            pub fn entries(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name),)+]
+            }
+        }
+
+        /// The counters that threads add to.
+        #[derive(Debug, Default)]
+        pub(crate) struct Counters {
+            $(pub $name: AtomicU64,)+
+        }
+
+        impl Counters {
+            fn snapshot(&self) -> PipelineCounters {
+                PipelineCounters { $($name: self.$name.load(Ordering::Relaxed),)+ }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Frames that the tap handed over.
+    frames_in,
+    /// Frames ignored because enhancement was switched off.
+    dropped_disabled,
+    /// Frames of streams beyond the limit on streams.
+    dropped_stream_limit,
+    /// Frames dropped because their decoder's queue was full.
+    dropped_decode_queue,
+    /// Gaps that the tap reported.
+    gaps,
+    /// Frames skipped while waiting for a key frame.
+    dropped_waiting_key,
+    /// Frames decoded.
+    decoded,
+    /// Frames that could not be decoded.
+    decode_errors,
+    /// Key frames asked for.
+    key_requests,
+    /// Decoded frames too old to become anchors.
+    late_decode,
+    /// Decoded frames dropped because the scheduler's queue was full.
+    dropped_schedule_queue,
+    /// Chosen frames dropped because the workers' queue was full.
+    dropped_infer_queue,
+    /// Chosen frames that came too late to be worth inference.
+    late_infer,
+    /// Pictures that the engine refused.
+    infer_errors,
+    /// Anchors that could not be coded, or came out too large to send.
+    encode_errors,
+    /// Anchors that were finished too late to be sent.
+    late_encode,
+    /// Outputs dropped because nobody took them.
+    dropped_output_queue,
+    /// Anchors handed to the SFU.
+    anchors,
+    /// Bytes of those anchors.
+    anchor_bytes,
+    /// Panics caught, of any thread.
+    panics,
+}
+
+/// Percentiles of a stage's latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LatencySummary {
+    /// Measurements.
+    pub count: u64,
+    /// Half of them were at most this long.
+    pub p50: Duration,
+    /// 95 % of them were.
+    pub p95: Duration,
+    /// 99 % of them were.
+    pub p99: Duration,
+}
+
+/// Latencies of the anchors that were handed over, by stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StageLatencies {
+    /// Arrival to decoded (every decoded frame).
+    pub decode: LatencySummary,
+    /// Decoded to chosen.
+    pub schedule: LatencySummary,
+    /// Chosen to super-resolved, queueing included.
+    pub infer: LatencySummary,
+    /// Super-resolved to coded.
+    pub encode: LatencySummary,
+    /// Arrival to handed over.
+    pub total: LatencySummary,
+}
+
+/// A snapshot of what the enhancer did so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EnhancerStats {
+    /// Whether enhancement is switched on.
+    pub enabled: bool,
+    /// What runs the network.
+    pub backend: &'static str,
+    /// Streams with a decoder now.
+    pub streams: usize,
+    /// What the pipeline counted.
+    pub counters: PipelineCounters,
+    /// What the selection decided.
+    pub scheduler: SchedulerCounters,
+    /// Latencies by stage.
+    pub latency: StageLatencies,
+}
+
+/// Steps per doubling: a percentile is exact to 1/16 of its value.
+const STEPS: u64 = 16;
+/// Covers 1 µs to over an hour.
+const BUCKETS: usize = 30 * STEPS as usize;
+
+/// A histogram of latencies with logarithmic buckets.
+#[derive(Debug)]
+pub(crate) struct Histogram {
+    buckets: Box<[AtomicU64]>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect() }
+    }
+}
+
+impl Histogram {
+    pub fn record(&self, latency: Duration) {
+        let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+        let bucket = bucket_of(micros).min(BUCKETS - 1);
+        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn summary(&self) -> LatencySummary {
+        let counts: Vec<u64> = self.buckets.iter().map(|b| b.load(Ordering::Relaxed)).collect();
+        let count: u64 = counts.iter().sum();
+        let percentile = |percent: u64| {
+            let rank = (count * percent).div_ceil(100).max(1);
+            let mut seen = 0;
+            let bucket = counts.iter().position(|n| {
+                seen += n;
+                seen >= rank
+            });
+            bucket.map_or(Duration::ZERO, |b| Duration::from_micros(upper_bound(b)))
+        };
+        LatencySummary { count, p50: percentile(50), p95: percentile(95), p99: percentile(99) }
+    }
+}
+
+/// Values below [`STEPS`] have a bucket each; above, every doubling has [`STEPS`] of them.
+fn bucket_of(micros: u64) -> usize {
+    if micros < STEPS {
+        return micros as usize;
+    }
+    let doublings = u64::from(micros.ilog2() - STEPS.ilog2());
+    (doublings * STEPS + (micros >> doublings)) as usize
+}
+
+/// The greatest value of a bucket.
+fn upper_bound(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    if bucket < 2 * STEPS {
+        return bucket;
+    }
+    let doublings = bucket / STEPS - 1;
+    ((bucket - doublings * STEPS + 1) << doublings) - 1
+}
+
+/// Everything that the pipeline's threads record.
+#[derive(Debug, Default)]
+pub(crate) struct Stats {
+    pub counters: Counters,
+    pub decode: Histogram,
+    pub schedule: Histogram,
+    pub infer: Histogram,
+    pub encode: Histogram,
+    pub total: Histogram,
+    /// The scheduler's own counters, as of its last tick.
+    pub scheduler: parking_lot::Mutex<SchedulerCounters>,
+}
+
+impl Stats {
+    /// A snapshot of counters and latencies; the pipeline fills in the rest.
+    pub fn snapshot(&self) -> EnhancerStats {
+        EnhancerStats {
+            counters: self.counters.snapshot(),
+            scheduler: *self.scheduler.lock(),
+            latency: StageLatencies {
+                decode: self.decode.summary(),
+                schedule: self.schedule.summary(),
+                infer: self.infer.summary(),
+                encode: self.encode.summary(),
+                total: self.total.summary(),
+            },
+            ..EnhancerStats::default()
+        }
+    }
+}
+
+/// Adds one to a counter.
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket_and_buckets_do_not_overlap() {
+        let mut last = 0;
+        for micros in (0..5_000).chain((5_000..10_000_000).step_by(997)) {
+            let bucket = bucket_of(micros);
+            assert!(bucket >= last && bucket < BUCKETS);
+            assert!(micros <= upper_bound(bucket));
+            assert!(bucket == 0 || micros > upper_bound(bucket - 1));
+            last = bucket;
+        }
+    }
+
+    #[test]
+    fn percentiles_are_exact_to_a_sixteenth() {
+        let histogram = Histogram::default();
+        for ms in 1..=100 {
+            histogram.record(Duration::from_millis(ms));
+        }
+        let summary = histogram.summary();
+        assert_eq!(summary.count, 100);
+        for (got, expected) in [(summary.p50, 50.0), (summary.p95, 95.0), (summary.p99, 99.0)] {
+            let error = got.as_secs_f64() * 1e3 / expected - 1.0;
+            assert!((0.0..=1.0 / 16.0).contains(&error), "{got:?} for {expected} ms");
+        }
+    }
+
+    #[test]
+    fn no_measurement_gives_zeros_and_a_huge_one_the_last_bucket() {
+        let histogram = Histogram::default();
+        assert_eq!(histogram.summary(), LatencySummary::default());
+        histogram.record(Duration::MAX);
+        assert!(histogram.summary().p50 > Duration::from_secs(600));
+    }
+}
