@@ -1,1 +1,356 @@
-//! The hybrid decoder as a WebAssembly module with a plain C interface.
+//! The hybrid decoder as a WebAssembly module with a plain C interface and no imports.
+//!
+//! Built for `wasm32-unknown-unknown` with `simd128`; it does no I/O and knows no clock. Handles
+//! and pointers are addresses in the module's memory; all numbers are little-endian as WebAssembly
+//! has them. A handle belongs to one subscribed track.
+//!
+//! | export | does |
+//! | --- | --- |
+//! | `alloc(len) -> ptr` | memory for the caller to fill; 0 when `len` is 0 or beyond 4 MiB |
+//! | `dealloc(ptr, len)` | gives it back; `len` as it was asked for |
+//! | `decoder_new() -> handle` | a decoder that waits for a key frame |
+//! | `decoder_free(handle)` | frees it |
+//! | `push_frame(handle, rtp_ts, ptr, len) -> i32` | decodes one complete VP9 frame: bits 1 shown, 2 key, 4 detail present, 8 size of the picture changed; below zero an [error](#errors) |
+//! | `push_message(handle, ptr, len) -> i32` | takes one raw message of the data channel: an [outcome](#outcomes) |
+//! | `hr_ptr(handle, plane) -> ptr`, `lr_ptr(handle, plane) -> ptr` | samples of plane 0 Y, 1 U, 2 V of the picture on display; 0 before the first |
+//! | `hr_width`, `hr_height`, `lr_width`, `lr_height (handle) -> u32` | luma sizes, 0 before the first picture |
+//! | `stride(handle, which, plane) -> u32` | bytes from row to row; `which` 0 HR, 1 LR |
+//! | `stat(handle, index) -> f64` | a [counter](#counters); NaN for an unknown index |
+//! | `reset(handle)` | forgets all references and anchors (after a gap); a key frame must come next. The picture on display stays |
+//!
+//! Picture pointers hold until the next `push_*`, `reset` or `decoder_free`; any call may grow the
+//! memory, which detaches older JavaScript views of it. A zero handle is refused (-1) or ignored.
+//!
+//! ## Errors
+//!
+//! -1 no such decoder or empty input, -2 a key frame must come first, -3 malformed header,
+//! -4 unsupported profile, -5 refused size, -6 truncated, -7 malformed compressed header,
+//! -8 malformed tile, -9 missing reference, -10 internal. After each the decoder waits for a key
+//! frame. A trap (malformed input the VP9 decoder does not foresee) poisons the whole instance:
+//! the host must make a new one and ask for a key frame.
+//!
+//! ## Outcomes
+//!
+//! 0 kept, the anchor is not complete yet · 1 applied · 2 early, waits for its frame · 3 too old ·
+//! -1 no such decoder · -2 malformed message · -3 malformed payload · -4 wrong size.
+//! After 1 with `stat(9) > 0` the picture on display has changed too.
+//!
+//! ## Counters
+//!
+//! 0 frames, 1 frame errors, 2 enhanced pictures, 3 anchors applied, 4 of them late, 5 too old,
+//! 6 early, 7 malformed or of wrong size, 8 `frames_late` of the last anchor applied,
+//! 9 pictures on display changed by the last `push_message` (0 or 1), 10 messages malformed,
+//! 11 anchors dropped unfinished, 12 repeated messages.
+
+use windlass_hybrid::anchor::Reassembler;
+use windlass_hybrid::vp9::DecodeError;
+use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder, Picture};
+
+/// Largest block that [`alloc`] gives.
+const MAX_ALLOC: usize = 4 * 1024 * 1024;
+
+/// What a handle points to.
+pub struct Track {
+    decoder: HybridDecoder,
+    reassembler: Reassembler,
+    size: (usize, usize),
+    repainted: bool,
+}
+
+/// Memory for the caller to fill.
+#[unsafe(no_mangle)]
+pub extern "C" fn alloc(len: usize) -> *mut u8 {
+    if len == 0 || len > MAX_ALLOC {
+        return std::ptr::null_mut();
+    }
+    Box::into_raw(vec![0u8; len].into_boxed_slice()).cast()
+}
+
+/// Gives memory of [`alloc`] back.
+///
+/// # Safety
+/// `ptr` must come from `alloc(len)` and not have been given back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dealloc(ptr: *mut u8, len: usize) {
+    if !ptr.is_null() {
+        // SAFETY: the caller hands back exactly what `alloc` leaked, so pointer and length are
+        // those of one boxed slice.
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(ptr, len)) });
+    }
+}
+
+/// Makes a decoder.
+#[unsafe(no_mangle)]
+pub extern "C" fn decoder_new() -> *mut Track {
+    Box::into_raw(Box::new(Track {
+        decoder: HybridDecoder::new(HybridConfig::default()),
+        reassembler: Reassembler::new(),
+        size: (0, 0),
+        repainted: false,
+    }))
+}
+
+/// Frees a decoder.
+///
+/// # Safety
+/// `handle` must come from [`decoder_new`] and not have been freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn decoder_free(handle: *mut Track) {
+    if !handle.is_null() {
+        // SAFETY: the caller hands back what `decoder_new` leaked, once.
+        drop(unsafe { Box::from_raw(handle) });
+    }
+}
+
+/// Decodes one complete VP9 frame.
+///
+/// # Safety
+/// `handle` must be live or null; `ptr` must point to `len` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn push_frame(
+    handle: *mut Track,
+    rtp_timestamp: u32,
+    ptr: *const u8,
+    len: usize,
+) -> i32 {
+    // SAFETY: as promised by the caller.
+    let (Some(track), Some(data)) = (unsafe { (track_mut(handle), bytes(ptr, len)) }) else {
+        return -1;
+    };
+    match track.decoder.push_frame(rtp_timestamp, data) {
+        Ok(outcome) => {
+            let size = track.decoder.hr().map_or((0, 0), |p| (p.width(), p.height()));
+            let changed = std::mem::replace(&mut track.size, size) != size;
+            i32::from(outcome.shown)
+                | i32::from(outcome.key) << 1
+                | i32::from(outcome.enhanced) << 2
+                | i32::from(changed) << 3
+        }
+        Err(error) => error_code(error),
+    }
+}
+
+/// Takes one raw message of the data channel.
+///
+/// # Safety
+/// `handle` must be live or null; `ptr` must point to `len` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn push_message(handle: *mut Track, ptr: *const u8, len: usize) -> i32 {
+    // SAFETY: as promised by the caller.
+    let (Some(track), Some(message)) = (unsafe { (track_mut(handle), bytes(ptr, len)) }) else {
+        return -1;
+    };
+    track.repainted = false;
+    let anchor = match track.reassembler.push(message) {
+        Ok(Some(anchor)) => anchor,
+        Ok(None) => return 0,
+        Err(_) => return -2,
+    };
+    match track.decoder.push_anchor(&anchor) {
+        AnchorOutcome::Applied { .. } => {
+            track.repainted = true;
+            1
+        }
+        AnchorOutcome::Early => 2,
+        AnchorOutcome::TooOld => 3,
+        AnchorOutcome::Malformed => -3,
+        AnchorOutcome::WrongSize => -4,
+    }
+}
+
+/// Samples of a plane of the HR picture on display.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hr_ptr(handle: *const Track, plane: u32) -> *const u8 {
+    // SAFETY: as promised by the caller.
+    plane_ptr(unsafe { picture(handle, 0) }, plane)
+}
+
+/// Samples of a plane of the low picture on display.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lr_ptr(handle: *const Track, plane: u32) -> *const u8 {
+    // SAFETY: as promised by the caller.
+    plane_ptr(unsafe { picture(handle, 1) }, plane)
+}
+
+/// Luma width of the HR picture.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hr_width(handle: *const Track) -> u32 {
+    // SAFETY: as promised by the caller.
+    unsafe { picture(handle, 0) }.map_or(0, |p| p.width() as u32)
+}
+
+/// Luma height of the HR picture.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hr_height(handle: *const Track) -> u32 {
+    // SAFETY: as promised by the caller.
+    unsafe { picture(handle, 0) }.map_or(0, |p| p.height() as u32)
+}
+
+/// Luma width of the low picture.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lr_width(handle: *const Track) -> u32 {
+    // SAFETY: as promised by the caller.
+    unsafe { picture(handle, 1) }.map_or(0, |p| p.width() as u32)
+}
+
+/// Luma height of the low picture.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lr_height(handle: *const Track) -> u32 {
+    // SAFETY: as promised by the caller.
+    unsafe { picture(handle, 1) }.map_or(0, |p| p.height() as u32)
+}
+
+/// Bytes from row to row of a plane of the HR (`which` 0) or low (1) picture.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn stride(handle: *const Track, which: u32, plane: u32) -> u32 {
+    // SAFETY: as promised by the caller.
+    unsafe { picture(handle, which) }
+        .and_then(|p| p.planes().get(plane as usize).map(|p| p.stride() as u32))
+        .unwrap_or(0)
+}
+
+/// A counter by its index.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn stat(handle: *const Track, index: u32) -> f64 {
+    // SAFETY: as promised by the caller.
+    let Some(track) = (unsafe { handle.as_ref() }) else {
+        return f64::NAN;
+    };
+    let stats = track.decoder.stats();
+    let messages = track.reassembler.stats();
+    let value = match index {
+        0 => stats.frames,
+        1 => stats.errors,
+        2 => stats.enhanced,
+        3 => stats.applied,
+        4 => stats.late,
+        5 => stats.too_old,
+        6 => stats.early,
+        7 => stats.malformed,
+        8 => u64::from(stats.last_frames_late),
+        9 => u64::from(track.repainted),
+        10 => messages.malformed,
+        11 => messages.dropped,
+        12 => messages.duplicates,
+        _ => return f64::NAN,
+    };
+    value as f64
+}
+
+/// Forgets all references and anchors.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn reset(handle: *mut Track) {
+    // SAFETY: as promised by the caller.
+    if let Some(track) = unsafe { track_mut(handle) } {
+        track.decoder.reset();
+        track.reassembler.clear();
+    }
+}
+
+/// The track behind a handle.
+///
+/// # Safety
+/// `handle` must be live or null, and the module runs on one thread, so no other reference exists.
+unsafe fn track_mut<'a>(handle: *mut Track) -> Option<&'a mut Track> {
+    // SAFETY: as promised by the caller.
+    unsafe { handle.as_mut() }
+}
+
+/// The caller's bytes.
+///
+/// # Safety
+/// `ptr` must be null or point to `len` readable bytes.
+unsafe fn bytes<'a>(ptr: *const u8, len: usize) -> Option<&'a [u8]> {
+    if ptr.is_null() || len == 0 {
+        return None;
+    }
+    // SAFETY: as promised by the caller.
+    Some(unsafe { std::slice::from_raw_parts(ptr, len) })
+}
+
+/// The HR (0) or low (1) picture of a handle.
+///
+/// # Safety
+/// `handle` must be live or null.
+unsafe fn picture<'a>(handle: *const Track, which: u32) -> Option<&'a Picture> {
+    // SAFETY: as promised by the caller.
+    let track = unsafe { handle.as_ref() }?;
+    match which {
+        0 => track.decoder.hr(),
+        1 => track.decoder.lr(),
+        _ => None,
+    }
+}
+
+fn plane_ptr(picture: Option<&Picture>, plane: u32) -> *const u8 {
+    picture
+        .and_then(|p| p.planes().get(plane as usize).map(|p| p.samples().as_ptr()))
+        .unwrap_or(std::ptr::null())
+}
+
+fn error_code(error: DecodeError) -> i32 {
+    match error {
+        DecodeError::Empty => -1,
+        DecodeError::NeedKeyFrame => -2,
+        DecodeError::Header => -3,
+        DecodeError::Profile(_) => -4,
+        DecodeError::Size { .. } => -5,
+        DecodeError::Truncated => -6,
+        DecodeError::CompressedHeader => -7,
+        DecodeError::Tile => -8,
+        DecodeError::MissingReference => -9,
+        DecodeError::Internal => -10,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_handles_and_empty_input_are_refused() {
+        // SAFETY: null is allowed everywhere, and the live handle is freed once.
+        unsafe {
+            assert_eq!(push_frame(std::ptr::null_mut(), 0, [1].as_ptr(), 1), -1);
+            assert_eq!(push_message(std::ptr::null_mut(), [1].as_ptr(), 1), -1);
+            assert!(stat(std::ptr::null(), 0).is_nan());
+            let handle = decoder_new();
+            assert_eq!(push_frame(handle, 0, std::ptr::null(), 0), -1);
+            assert_eq!(push_message(handle, [9u8; 30].as_ptr(), 30), -2);
+            assert!(hr_ptr(handle, 0).is_null());
+            assert_eq!((hr_width(handle), stride(handle, 1, 7)), (0, 0));
+            assert!(stat(handle, 99).is_nan());
+            decoder_free(handle);
+            let block = alloc(16);
+            assert!(!block.is_null() && alloc(0).is_null());
+            dealloc(block, 16);
+        }
+    }
+}

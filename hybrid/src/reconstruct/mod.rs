@@ -76,6 +76,7 @@ pub fn propagate(
                 for y in 0..2 * eh {
                     for x in 0..2 * ew {
                         let v = &mut wt[(2 * cy + y) * w + 2 * cx + x];
+                        if *v > 1000 { continue; }
                         *v = (*v as f32 * k) as u16;
                     }
                 }
@@ -104,13 +105,15 @@ pub fn propagate(
     };
     for i in 0..w * h {
         let mut v = pd.samples()[i] as f32;
-        if p.beta != 0.0 {
+        let keep = wt[i] > 1000;
+        let wi = if keep { 256.0 } else { wt[i] as f32 };
+        if p.beta != 0.0 && !keep {
             v -= p.beta * ubd.samples()[i] as f32;
         }
         if p.gamma != 0.0 {
             v += p.gamma * (pl.samples()[i] as f32 - ubl.samples()[i] as f32);
         }
-        v *= wt[i] as f32 / 256.0 * p.decay;
+        v *= wi / 256.0 * if keep { 1.0 } else { p.decay };
         if p.delta != 0.0 {
             v += p.delta * s.samples()[i] as f32;
         }
@@ -183,8 +186,10 @@ fn block(
         }
         return;
     }
+    let mv0 = b.predictions[0].is_some_and(|p| p.1.x == 0 && p.1.y == 0);
+    let keep = match p.mode { 1 => b.skip, 2 => b.skip && mv0, _ => false };
     for r in 0..area.height {
-        wt[(y + r) * w + x..][..area.width].fill(256);
+        wt[(y + r) * w + x..][..area.width].fill(if keep { 256 + 1024 } else { 256 });
     }
     let _ = p;
 }
