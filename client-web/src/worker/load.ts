@@ -1,14 +1,18 @@
 /**
  * Decides when this machine is too slow to enhance a track, and when to try again.
  *
- * Too slow: for a second, decoding took more than `share` of the time between frames, or more than `queueLimit`
- * frames waited. Then enhancement pauses, 10 s at first and twice as long each time up to 80 s; a minute without
- * trouble forgets the past. Times are milliseconds and arguments.
+ * Too slow: over the last second decoding took more than `share` of the time between frames and frames pile up; or
+ * it did so over three seconds, piling up or not; or more than `queueLimit` frames waited for a second. A single
+ * hiccup that is made up for does no harm. Then enhancement pauses, 4 s at first and twice as long each time up to
+ * 64 s; a minute without trouble forgets the past. Times are milliseconds and arguments.
  */
-const FIRST_PAUSE_MS = 10_000;
-const LONGEST_PAUSE_MS = 80_000;
+const FIRST_PAUSE_MS = 4000;
+const LONGEST_PAUSE_MS = 64_000;
 const FORGIVEN_MS = 60_000;
 const SPAN_MS = 1000;
+const LONG_SPAN_MS = 3000;
+/** Frames that must wait for a second of slowness to count. */
+const PILE = 3;
 
 /** See the module's head. */
 export class LoadGuard {
@@ -29,15 +33,21 @@ export class LoadGuard {
   /** Notes one decoded frame, the media time since the one before it, and how many still wait; true: pause now. */
   frame(now: number, decodeMs: number, intervalMs: number, queued: number): boolean {
     this.busy.push({ at: now, decodeMs, intervalMs });
-    while ((this.busy[0]?.at ?? now) < now - SPAN_MS) this.busy.shift();
+    while ((this.busy[0]?.at ?? now) < now - LONG_SPAN_MS) this.busy.shift();
     if (queued <= this.queueLimit) this.queueLongSince = null;
     else this.queueLongSince ??= now;
     const queueTooLong = this.queueLongSince !== null && now - this.queueLongSince >= SPAN_MS;
-    const spent = this.busy.reduce((sum, b) => sum + b.decodeMs, 0);
-    const given = this.busy.reduce((sum, b) => sum + b.intervalMs, 0);
-    const seen = now - (this.busy[0]?.at ?? now);
-    const tooSlow = seen >= SPAN_MS * 0.8 && this.busy.length >= 5 && spent > this.share * given;
-    return queueTooLong || tooSlow ? this.pause(now) : false;
+    const piling = queued >= PILE && this.slow(now, SPAN_MS);
+    return queueTooLong || piling || this.slow(now, LONG_SPAN_MS) ? this.pause(now) : false;
+  }
+
+  /** Whether decoding took too much of the last `spanMs`. */
+  private slow(now: number, spanMs: number): boolean {
+    const recent = this.busy.filter((b) => b.at >= now - spanMs);
+    const spent = recent.reduce((sum, b) => sum + b.decodeMs, 0);
+    const given = recent.reduce((sum, b) => sum + b.intervalMs, 0);
+    const seen = now - (recent[0]?.at ?? now);
+    return seen >= spanMs * 0.8 && recent.length >= 5 && spent > this.share * given;
   }
 
   /** Starts a pause, also for other faults; always true. */
