@@ -3,7 +3,8 @@
  *
  * Too slow: over the last second decoding took more than `share` of the time between frames and frames pile up; or
  * it did so over three seconds, piling up or not; or more than `queueLimit` frames waited for a second. A single
- * hiccup that is made up for does no harm. Then enhancement pauses, 4 s at first and twice as long each time up to
+ * hiccup that is made up for does no harm, nor does the first while, in which the browser still compiles the decoder's
+ * functions as they are called. Then enhancement pauses, 4 s at first and twice as long each time up to
  * 64 s; a minute without trouble forgets the past. Times are milliseconds and arguments.
  */
 const FIRST_PAUSE_MS = 4000;
@@ -18,6 +19,7 @@ const PILE = 3;
 export class LoadGuard {
   private busy: { at: number; decodeMs: number; intervalMs: number }[] = [];
   private queueLongSince: number | null = null;
+  private startedAt: number | null = null;
   private pausedUntil: number | null = null;
   private pauseMs = FIRST_PAUSE_MS;
   private resumedAt: number | null = null;
@@ -25,6 +27,7 @@ export class LoadGuard {
   constructor(
     private readonly share = 0.85,
     private readonly queueLimit = 8,
+    private readonly warmUpMs = 1500,
   ) {}
 
   /** Times that enhancement was paused. */
@@ -32,6 +35,8 @@ export class LoadGuard {
 
   /** Notes one decoded frame, the media time since the one before it, and how many still wait; true: pause now. */
   frame(now: number, decodeMs: number, intervalMs: number, queued: number): boolean {
+    this.startedAt ??= now;
+    if (now - this.startedAt < this.warmUpMs) return false;
     this.busy.push({ at: now, decodeMs, intervalMs });
     while ((this.busy[0]?.at ?? now) < now - LONG_SPAN_MS) this.busy.shift();
     if (queued <= this.queueLimit) this.queueLongSince = null;
@@ -59,6 +64,7 @@ export class LoadGuard {
     this.pauses++;
     this.busy = [];
     this.queueLongSince = null;
+    this.startedAt = null;
     return true;
   }
 
