@@ -33,6 +33,13 @@ test("the delay sinks slowly when jitter ends", () => {
   assert.ok(high >= 45 && clock.delayMs < high - 10 && clock.delayMs > 0);
 });
 
+test("one very late start does not delay all that follows", () => {
+  const clock = new PlayoutClock(200);
+  clock.ready(0, 1900);
+  clock.ready(33, 1033);
+  assert.equal(clock.due(33), 1233);
+});
+
 test("the clock does not run ahead of the native player", () => {
   const clock = new PlayoutClock();
   clock.nativeShown(0, 1080);

@@ -59,7 +59,7 @@ export class PlayoutClock {
     const most = least + this.maxDelayMs;
     const target = Math.min(most, Math.max(usual, Math.min(this.native ?? usual, most)));
     if (this.current === null || target > this.current) this.current = target;
-    else this.current = Math.max(target, this.current - SINK_MS);
+    else this.current = Math.min(most, Math.max(target, this.current - SINK_MS));
   }
 
   /** Notes that the native player showed the frame of `mediaMs` at `now`. */
