@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::offline::AnchorPlanner;
 use windlass_enhancer::schedule::{Candidate, SchedulerConfig};
 use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
@@ -117,8 +118,11 @@ pub fn make(
 fn choose(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
     let size = low.pictures.size();
     let (width, height) = (size.width as u32, size.height as u32);
-    let config = SchedulerConfig { anchor_fraction: fraction, ..SchedulerConfig::default() };
-    let cost = config.cost_per_pixel * (width * height);
+    // One thread, and the cost that is expected before anything was measured: no clock decides.
+    let limits =
+        EnhancerConfig { anchor_fraction: fraction, threads: 1, ..EnhancerConfig::default() };
+    let cost_per_pixel = SchedulerConfig::default().cost_per_pixel;
+    let cost = cost_per_pixel * (width * height);
     let candidates: Vec<Candidate> = low
         .frames
         .iter()
@@ -133,7 +137,8 @@ fn choose(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
             arrival: shown_at(n, fps),
         })
         .collect();
-    let (plan, _) = AnchorPlanner::new(config).plan(&candidates, |_| cost);
+    let (plan, _) =
+        AnchorPlanner::new(limits.scheduler(cost_per_pixel)).plan(&candidates, |_| cost);
     let mut chosen: Vec<usize> = plan.into_iter().map(|anchor| anchor.index).collect();
     chosen.sort_unstable();
     chosen

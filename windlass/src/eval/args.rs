@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use windlass_enhancer::EnhancerConfig;
 
 /// Run the product's pipeline over recorded clips and score it against the original.
 ///
@@ -37,12 +38,12 @@ pub struct EvalArgs {
     #[arg(long, value_delimiter = ',', default_value = "150,300", value_name = "K,…")]
     pub uplink: Vec<NonZeroU32>,
 
-    /// Share of frames that become anchors.
-    #[arg(long, default_value_t = super::methods::DEFAULT_ANCHOR_FRACTION, value_name = "F")]
+    /// Share of frames that become anchors; as `serve` has it unless given.
+    #[arg(long, default_value_t = EnhancerConfig::default().anchor_fraction, value_name = "F")]
     pub anchor_fraction: f64,
 
-    /// Quality (1 to 100) of the coded anchors.
-    #[arg(long, default_value_t = super::methods::DEFAULT_ANCHOR_QUALITY, value_name = "Q",
+    /// Quality (1 to 100) of the coded anchors; as `serve` has it unless given.
+    #[arg(long, default_value_t = EnhancerConfig::default().anchor_quality, value_name = "Q",
           value_parser = clap::value_parser!(u8).range(1..=100))]
     pub anchor_quality: u8,
 

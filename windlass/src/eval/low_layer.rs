@@ -1,6 +1,8 @@
 //! The low layer of a clip: halved, encoded as Chromium does, and decoded as the server's tap does.
 
 use anyhow::{Context, Result};
+use windlass_enhancer::pipeline::tier_of;
+use windlass_enhancer::schedule::Tier;
 use windlass_hybrid::picture::Picture;
 use windlass_hybrid::resample::box_half;
 use windlass_hybrid::vp9;
@@ -9,9 +11,6 @@ use super::clip::Clip;
 use super::cpu_clock::CpuClock;
 use super::frames::{FrameStore, FrameWriter, Size};
 use super::vpx::{self, Encoder, EncoderConfig};
-
-/// How strongly other frames depend on a frame, as the tap sees it.
-pub use windlass_enhancer::schedule::Tier;
 
 /// One coded frame.
 #[derive(Debug, Clone)]
@@ -78,7 +77,7 @@ pub fn encode(
             none => none.insert(FrameWriter::new(size)?),
         };
         writer.push(&shown.picture)?;
-        frames.push(CodedFrame { tier: tier(&shown.info), data });
+        frames.push(CodedFrame { tier: tier_of(&shown.info), data });
     }
     let bytes = frames.iter().map(|frame| frame.data.len()).sum();
     Ok(Coded {
@@ -105,16 +104,4 @@ pub fn encode_at(clip: &Clip, kbps: f64, screen: bool) -> Result<Coded> {
         }
     }
     Ok(best)
-}
-
-/// As the enhancer's tap ranks it: key, golden or alternative refresh, any other.
-fn tier(info: &vp9::FrameInfo) -> Tier {
-    const LAST_SLOT: u8 = 1;
-    if info.is_intra() {
-        Tier::Key
-    } else if info.refresh_mask & !LAST_SLOT != 0 {
-        Tier::Golden
-    } else {
-        Tier::Normal
-    }
 }

@@ -12,11 +12,6 @@ use super::low_layer::Coded;
 use super::score::Scorer;
 use super::sr::Upscaler;
 
-/// The product's share of anchors.
-pub const DEFAULT_ANCHOR_FRACTION: f64 = 0.2;
-/// The product's quality of coded anchors.
-pub const DEFAULT_ANCHOR_QUALITY: u8 = 60;
-
 /// How the HR pictures are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Method {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use windlass_enhancer::engine::{CpuEngine, Engine, Luma, Residual, embedded_model};
-use windlass_hybrid::detail::{Detail, ONE};
+use windlass_hybrid::detail::Detail;
 use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::{bicubic2x, lanczos2x_q4, to_plane};
 
@@ -46,11 +46,7 @@ impl Upscaler {
         let luma = Luma::packed(lr.samples(), lr.width(), lr.height())?;
         let (engine, residual) = (&mut self.engine, &mut self.residual);
         self.clock.measure(|| engine.infer(luma, residual))?;
-        // Beyond ±255 grey levels nothing differs any more, and the fixed point ends at ±2047.
-        let fixed = |&r: &f32| (r.clamp(-255.0, 255.0) * f32::from(ONE)).round() as i16;
-        let samples = self.residual.data.iter().map(fixed).collect();
-        Detail::from_samples(self.residual.width, self.residual.height, samples)
-            .context("the network's picture has another size than it says")
+        self.residual.to_detail().context("the network's picture has another size than it says")
     }
 
     /// The HR picture of an LR one.
