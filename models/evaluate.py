@@ -43,10 +43,7 @@ def unsharp(picture: Tensor, amount: float) -> Tensor:
 
 def upscaled(method: str, lr: Tensor, weights: dict[str, Tensor]) -> Tensor:
     """HR luma [N, 1, 2H, 2W] as 8-bit values (in f32) by one of `METHODS`."""
-    if method == "bicubic":
-        out = network.up2(lr, network.BICUBIC_TAPS)
-    else:
-        out = network.up2(lr)
+    out = network.up2(lr, network.BICUBIC_TAPS if method == "bicubic" else network.LANCZOS_TAPS)
     if method == "lanczos@0.3":
         out = unsharp(out, 0.3)
     elif method == "xs-x2":
@@ -82,7 +79,8 @@ def vmaf(exe: str, made: Path, wanted: Path, width: int, height: int) -> dict[st
     with tempfile.NamedTemporaryFile(suffix=".json") as log:
         models = r"version=vmaf_v0.6.1\:name=vmaf|version=vmaf_v0.6.1neg\:name=neg"
         graph = f"[0:v][1:v]libvmaf=model='{models}':log_fmt=json:log_path={log.name}:n_threads=2"
-        command = [exe, "-v", "error", *raw, "-i", str(made), *raw, "-i", str(wanted), "-lavfi", graph, "-f", "null", "-"]
+        inputs = [*raw, "-i", str(made), *raw, "-i", str(wanted)]
+        command = [exe, "-v", "error", *inputs, "-lavfi", graph, "-f", "null", "-"]
         subprocess.run(command, check=True, capture_output=True)
         pooled = json.load(log)["pooled_metrics"]
     return {"vmaf": pooled["vmaf"]["mean"], "vmaf_neg": pooled["neg"]["mean"]}
@@ -99,7 +97,12 @@ def write_luma(path: Path, frames: list[Tensor]) -> None:
 
 @torch.inference_mode()
 def measure(
-    variant: pairs.Variant, lr: pairs.Luma, hr: pairs.Luma, weights: dict[str, Tensor], stride: int, vmaf_exe: str | None
+    variant: pairs.Variant,
+    lr: pairs.Luma,
+    hr: pairs.Luma,
+    weights: dict[str, Tensor],
+    stride: int,
+    vmaf_exe: str | None,
 ) -> list[dict[str, object]]:
     """One row per method."""
     index = range(0, len(lr), stride)

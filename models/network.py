@@ -92,9 +92,7 @@ class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         body = [CollapsibleConv(CHANNELS, CHANNELS, 0.5) for _ in range(LAYERS - 2)]
-        self.convs = nn.ModuleList(
-            [CollapsibleConv(1, CHANNELS, 1.0), *body, CollapsibleConv(CHANNELS, 4, 0.1)]
-        )
+        self.convs = nn.ModuleList([CollapsibleConv(1, CHANNELS, 1.0), *body, CollapsibleConv(CHANNELS, 4, 0.1)])
 
     def forward(self, luma: Tensor, body: torch.dtype = torch.float32) -> Tensor:
         """The residual [N, 1, 2H, 2W] of luma [N, 1, H, W], both in grey levels; `body`: type of the middle layers."""

@@ -92,7 +92,9 @@ def prepare(cache: Path, seed: int) -> dict[str, Patches]:
     return out
 
 
-def draw(patches: dict[str, Patches], batch: int, screen_share: float, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+def draw(
+    patches: dict[str, Patches], batch: int, screen_share: float, rng: np.random.Generator
+) -> tuple[Tensor, Tensor]:
     """A batch of LR [N, 54, 54] and HR [N, 96, 96], turned at random."""
     screens = int(rng.binomial(batch, screen_share)) if "screen" in patches else 0
     lows, highs = [], []
