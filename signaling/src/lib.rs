@@ -1,1 +1,168 @@
-//! WebSocket signalling for Windlass rooms.
+//! WebSocket signalling for Windlass rooms, and the HTTP service around it.
+//!
+//! [`Signaling::router`] serves `/ws` (the protocol of `docs/signaling.md`, its types in
+//! `windlass-protocol`), `/healthz`, `/metrics` (Prometheus text), `/admin/enhancer` (this
+//! machine only) and, for everything else, the page that the caller passes in.
+//!
+//! Each socket has one [`session::Session`], which is sans-I/O: texts, events and time go in,
+//! messages and requests to the SFU come out. `socket` is the thin shell around it. Nothing that a
+//! client sends ends more than its own socket: what cannot be used is answered by an `error`
+//! message and counted.
+
+mod admin;
+mod convert;
+mod metrics;
+mod names;
+mod rate;
+pub mod session;
+mod socket;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{get, post};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use windlass_sfu::SfuHandle;
+
+pub use metrics::{Metric, MetricKind};
+
+use crate::names::Names;
+use crate::session::SessionConfig;
+
+/// What an operator can set about signalling.
+#[derive(Debug, Clone)]
+pub struct SignalingConfig {
+    /// Bounds and times of each socket.
+    pub session: SessionConfig,
+    /// Sockets at a time; one more is refused with HTTP 503.
+    pub sockets: usize,
+    /// How long a client may leave a message unread before its socket is closed.
+    pub send_timeout: Duration,
+}
+
+impl Default for SignalingConfig {
+    fn default() -> Self {
+        Self {
+            session: SessionConfig::default(),
+            sockets: 2000,
+            send_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Switches the enhancer off and on while calls go on. Returns whether it runs now.
+pub type EnhancerSwitch = Arc<dyn Fn(bool) -> bool + Send + Sync>;
+
+/// Reads the enhancer's figures for `/metrics`.
+pub type EnhancerMetrics = Arc<dyn Fn() -> Vec<Metric> + Send + Sync>;
+
+/// The parts that signalling talks to.
+#[derive(Clone)]
+pub struct Services {
+    /// The SFU.
+    pub sfu: SfuHandle,
+    /// The enhancer's switch, behind `/admin/enhancer`.
+    pub enhancer_switch: EnhancerSwitch,
+    /// The enhancer's figures, behind `/metrics`.
+    pub enhancer_metrics: EnhancerMetrics,
+}
+
+/// What signalling has counted since the start.
+#[derive(Debug, Default)]
+struct Counters {
+    sockets: AtomicU64,
+    sockets_refused: AtomicU64,
+    messages_in: AtomicU64,
+    messages_out: AtomicU64,
+    errors: AtomicU64,
+    reports: AtomicU64,
+    anchors_used: AtomicU64,
+    anchors_late: AtomicU64,
+    anchors_lost: AtomicU64,
+}
+
+struct Shared {
+    config: SignalingConfig,
+    services: Services,
+    names: Names,
+    counters: Counters,
+    /// One permit for each socket that may still come.
+    room_for_sockets: Arc<Semaphore>,
+    stop: watch::Sender<bool>,
+}
+
+/// The signalling service. Cheap to clone; clones are the same service.
+#[derive(Clone)]
+pub struct Signaling {
+    shared: Arc<Shared>,
+}
+
+impl Signaling {
+    /// A service that serves nothing yet.
+    pub fn new(config: SignalingConfig, services: Services) -> Self {
+        let room_for_sockets = Arc::new(Semaphore::new(config.sockets));
+        let shared = Shared {
+            config,
+            services,
+            names: Names::default(),
+            counters: Counters::default(),
+            room_for_sockets,
+            stop: watch::Sender::new(false),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The HTTP routes; `page` answers every path that is not signalling's own.
+    ///
+    /// `/admin/…` needs the client's address: serve with
+    /// `into_make_service_with_connect_info::<SocketAddr>()`, as [`Signaling::serve`] does.
+    pub fn router(&self, page: Router) -> Router {
+        Router::new()
+            .route("/ws", get(socket::upgrade))
+            .route("/healthz", get(healthz))
+            .route("/metrics", get(metrics::handler))
+            .route("/admin/enhancer", post(admin::switch_enhancer))
+            .with_state(self.shared.clone())
+            .fallback_service(page)
+    }
+
+    /// Serves until `stop` is ready, then tells every client, and waits up to `grace` for them.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        page: Router,
+        stop: impl Future<Output = ()> + Send + 'static,
+        grace: Duration,
+    ) -> std::io::Result<()> {
+        let app = self.router(page).into_make_service_with_connect_info::<SocketAddr>();
+        let mut stopping = self.shared.stop.subscribe();
+        let shared = self.shared.clone();
+        let stop = async move {
+            stop.await;
+            shared.stop.send_replace(true);
+        };
+        let server = axum::serve(listener, app).with_graceful_shutdown(stop).into_future();
+        let deadline = async move {
+            // The sender lives in `self.shared`, so waiting ends only when the flag is set.
+            let _ = stopping.wait_for(|stop| *stop).await;
+            tokio::time::sleep(grace).await;
+        };
+        tokio::select! {
+            result = async { server.await?; self.all_sockets_closed().await; Ok(()) } => result,
+            () = deadline => Ok(()),
+        }
+    }
+
+    async fn all_sockets_closed(&self) {
+        let all = u32::try_from(self.shared.config.sockets).unwrap_or(u32::MAX);
+        let _ = self.shared.room_for_sockets.acquire_many(all).await;
+    }
+}
+
+async fn healthz() -> &'static str {
+    "ok\n"
+}

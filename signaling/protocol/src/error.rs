@@ -81,15 +81,10 @@ impl ErrorCode {
         }
     }
 
-    /// Whether the server closes the socket after the error.
+    /// Whether the server always closes the socket after the error. Others close it only where
+    /// the `error` message says so.
     pub fn fatal(self) -> bool {
-        matches!(
-            self,
-            ErrorCode::UnsupportedVersion
-                | ErrorCode::RoomFull
-                | ErrorCode::ServerFull
-                | ErrorCode::ShuttingDown
-        )
+        self == ErrorCode::ShuttingDown
     }
 }
 

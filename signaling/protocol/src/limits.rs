@@ -10,6 +10,8 @@ pub const SDP_BYTES: usize = 64 * 1024;
 pub const ROOM_CHARS: usize = 64;
 /// Longest display name, of a participant or a track, in characters.
 pub const NAME_CHARS: usize = 64;
+/// Longest display name in bytes of UTF-8.
+pub const NAME_BYTES: usize = 128;
 /// Longest track id in characters.
 pub const TRACK_CHARS: usize = 64;
 /// Longest media id (`a=mid`) in characters.
@@ -34,9 +36,9 @@ pub(crate) fn check_mid(mid: &str) -> Result<(), ProtocolError> {
     check_token("mid", mid, MID_CHARS)
 }
 
-/// A display name has 1 to [`NAME_CHARS`] characters, one of them visible and none a control.
+/// A display name has 1 to [`NAME_CHARS`] characters in at most [`NAME_BYTES`] bytes, one of them visible and none a control.
 pub(crate) fn check_name(name: &str) -> Result<(), ProtocolError> {
-    if name.chars().count() > NAME_CHARS {
+    if name.len() > NAME_BYTES || name.chars().count() > NAME_CHARS {
         return Err(too_long("name", NAME_CHARS));
     }
     if name.trim().is_empty() {

@@ -18,6 +18,9 @@ pub enum ServerMessage {
         id: u32,
         /// The server's session description.
         sdp: String,
+        /// The client's own tracks.
+        #[serde(default)]
+        tracks: Vec<OwnTrack>,
     },
     /// Someone has come.
     ParticipantJoined {
@@ -94,6 +97,15 @@ pub struct Welcome {
     pub participants: Vec<Participant>,
     /// What can be subscribed to.
     pub tracks: Vec<Track>,
+}
+
+/// A track that the client publishes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnTrack {
+    /// The `a=mid` of the section that sends it.
+    pub mid: String,
+    /// The id by which `mute`, and the others, know it.
+    pub track: String,
 }
 
 /// Someone in the room.

@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_protocol::{
-    ClientMessage, ErrorCode, Join, Offer, Participant, ProtocolError, Publish, Report, Request,
-    Rung, ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Welcome, limits,
+    ClientMessage, ErrorCode, Join, Offer, OwnTrack, Participant, ProtocolError, Publish, Report,
+    Request, Rung, ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Welcome,
+    limits,
 };
 
 fn shape(message: &ServerMessage) -> Value {
@@ -116,8 +117,13 @@ fn server_messages_have_the_documented_shapes() {
                 "participants": [{"id": "p1", "name": "Ana"}], "tracks": [track_json]}),
         ),
         (
-            ServerMessage::Answer { id: 3, sdp: "v=0\r\n".into() },
-            json!({"type": "answer", "id": 3, "sdp": "v=0\r\n"}),
+            ServerMessage::Answer {
+                id: 3,
+                sdp: "v=0\r\n".into(),
+                tracks: vec![OwnTrack { mid: "0".into(), track: "t1".into() }],
+            },
+            json!({"type": "answer", "id": 3, "sdp": "v=0\r\n",
+                "tracks": [{"mid": "0", "track": "t1"}]}),
         ),
         (
             ServerMessage::ParticipantJoined { participant: "p1".into(), name: "Ana".into() },
@@ -164,7 +170,7 @@ fn server_messages_have_the_documented_shapes() {
         (
             ProtocolError::new(ErrorCode::RoomFull, "the room is full").into(),
             json!({"type": "error", "code": "room_full", "message": "the room is full",
-                "hint": ErrorCode::RoomFull.hint(), "fatal": true}),
+                "hint": ErrorCode::RoomFull.hint(), "fatal": false}),
         ),
     ];
     for (message, wire) in cases {

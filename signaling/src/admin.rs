@@ -1,0 +1,67 @@
+//! `POST /admin/enhancer`: the operator's switch, for this machine only.
+//!
+//! A request counts as local when it comes from a loopback address, was not passed on by a proxy,
+//! and not made by a web page.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+
+use crate::Shared;
+
+/// What to do with the enhancer, and what became of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Enhancer {
+    enabled: bool,
+}
+
+pub(crate) async fn switch_enhancer(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(client): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    Json(wanted): Json<Enhancer>,
+) -> Response {
+    if !is_local(client, &headers) {
+        let text = "only a program on the server's own machine may do this\n";
+        return (StatusCode::FORBIDDEN, text).into_response();
+    }
+    let switch = shared.services.enhancer_switch.clone();
+    // Stopping waits for the enhancer's threads.
+    match tokio::task::spawn_blocking(move || switch(wanted.enabled)).await {
+        Ok(enabled) => {
+            tracing::info!(enabled, "enhancer switched");
+            Json(Enhancer { enabled }).into_response()
+        }
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn is_local(client: SocketAddr, headers: &HeaderMap) -> bool {
+    let passed_on = ["forwarded", "x-forwarded-for", "x-real-ip", "via", "origin"];
+    client.ip().to_canonical().is_loopback() && !passed_on.iter().any(|h| headers.contains_key(*h))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_direct_requests_of_this_machine_are_local() {
+        let none = HeaderMap::new();
+        let client = |text: &str| text.parse::<SocketAddr>().unwrap();
+        assert!(is_local(client("127.0.0.1:9"), &none));
+        assert!(is_local(client("[::1]:9"), &none));
+        assert!(is_local(client("[::ffff:127.0.0.1]:9"), &none));
+        assert!(!is_local(client("192.0.2.1:9"), &none));
+        for header in ["x-forwarded-for", "origin"] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header, "http://example.org".parse().unwrap());
+            assert!(!is_local(client("127.0.0.1:9"), &headers), "{header}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Between the SFU's words and the protocol's.
+
+use std::collections::HashSet;
+
+use windlass_protocol::{
+    ErrorCode, Offer, ProtocolError, ServerMessage, Track, TrackKind, TrackStats,
+};
+use windlass_sfu::{Kind, Publish, Subscribe, TrackId, TrackInfo};
+
+/// The track that a client names, if it is among `tracks`.
+pub(crate) fn track_id(track: &str, tracks: &HashSet<TrackId>) -> Result<TrackId, ProtocolError> {
+    let id = parse_track(track)?;
+    if tracks.contains(&id) { Ok(id) } else { Err(unknown_track(track)) }
+}
+
+/// Session description, sections that send, sections that receive. The SFU knows which tracks
+/// there are; a text that no track can have is unknown here already.
+pub(crate) fn offer(offer: Offer) -> Result<(String, Vec<Publish>, Vec<Subscribe>), ProtocolError> {
+    let publish = offer.publish.into_iter();
+    let publish =
+        publish.map(|p| Publish { mid: p.mid, kind: kind_to_sfu(p.kind), name: p.name }).collect();
+    let subscribe = offer.subscribe.into_iter();
+    let subscribe = subscribe
+        .map(|s| Ok(Subscribe { mid: s.mid, track: parse_track(&s.track)? }))
+        .collect::<Result<_, ProtocolError>>()?;
+    Ok((offer.sdp, publish, subscribe))
+}
+
+fn parse_track(track: &str) -> Result<TrackId, ProtocolError> {
+    track.parse().map_err(|_| unknown_track(track))
+}
+
+fn unknown_track(track: &str) -> ProtocolError {
+    ProtocolError::new(ErrorCode::UnknownTrack, format!("there is no track `{track}`"))
+}
+
+pub(crate) fn track(info: TrackInfo) -> Track {
+    Track {
+        id: info.track.to_string(),
+        participant: info.participant.to_string(),
+        kind: match info.kind {
+            Kind::Audio => TrackKind::Audio,
+            Kind::Video => TrackKind::Video,
+        },
+        name: info.name,
+        muted: info.muted,
+        stream: info.stream.map(|s| s.0),
+    }
+}
+
+pub(crate) fn stats(tracks: &[windlass_sfu::TrackStats]) -> ServerMessage {
+    let tracks = tracks
+        .iter()
+        .map(|t| TrackStats {
+            track: t.track.to_string(),
+            video_kbps: t.video_kbps,
+            anchor_kbps: t.anchor_kbps,
+            anchors_per_s: t.anchors_per_s,
+            anchors_dropped: t.anchors_dropped,
+        })
+        .collect();
+    ServerMessage::Stats { tracks }
+}
+
+pub(crate) fn join_error(error: windlass_sfu::JoinError) -> ProtocolError {
+    use windlass_sfu::JoinError as E;
+    let code = match error {
+        E::RoomFull => ErrorCode::RoomFull,
+        E::ServerFull => ErrorCode::ServerFull,
+        E::AlreadyJoined => ErrorCode::AlreadyJoined,
+        E::Closed => ErrorCode::ShuttingDown,
+    };
+    ProtocolError::new(code, error.to_string())
+}
+
+pub(crate) fn offer_error(error: &windlass_sfu::OfferError) -> ProtocolError {
+    use windlass_sfu::OfferError as E;
+    let code = match error {
+        E::NotJoined => ErrorCode::NotJoined,
+        E::BadSdp(_) | E::BadMid { .. } => ErrorCode::BadSdp,
+        E::NoCodec { .. } => ErrorCode::NoCodec,
+        E::UnknownTrack { .. } => ErrorCode::UnknownTrack,
+        E::TooLarge => ErrorCode::TooLarge,
+        E::Closed => ErrorCode::ShuttingDown,
+    };
+    ProtocolError::new(code, error.to_string())
+}
+
+fn kind_to_sfu(kind: TrackKind) -> Kind {
+    match kind {
+        TrackKind::Audio => Kind::Audio,
+        TrackKind::Video => Kind::Video,
+    }
+}

@@ -1,0 +1,55 @@
+//! A token bucket: how many messages a client may send.
+
+use std::time::Instant;
+
+/// Gives `burst` tokens at once and `per_second` from then on.
+#[derive(Debug, Clone)]
+pub(crate) struct TokenBucket {
+    tokens: f64,
+    burst: f64,
+    per_second: f64,
+    filled: Instant,
+}
+
+impl TokenBucket {
+    pub(crate) fn new(burst: u32, per_second: u32, now: Instant) -> Self {
+        let burst = f64::from(burst);
+        Self { tokens: burst, burst, per_second: f64::from(per_second), filled: now }
+    }
+
+    /// Takes one token, if there is one.
+    pub(crate) fn take(&mut self, now: Instant) -> bool {
+        let passed = now.saturating_duration_since(self.filled).as_secs_f64();
+        self.filled = self.filled.max(now);
+        self.tokens = (self.tokens + passed * self.per_second).min(self.burst);
+        if self.tokens < 1.0 {
+            return false;
+        }
+        self.tokens -= 1.0;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_burst_passes_and_then_the_rate_holds() {
+        let start = Instant::now();
+        let mut bucket = TokenBucket::new(3, 2, start);
+        assert_eq!((0..5).filter(|_| bucket.take(start)).count(), 3);
+        let later = start + Duration::from_secs(1);
+        assert_eq!((0..5).filter(|_| bucket.take(later)).count(), 2);
+    }
+
+    #[test]
+    fn tokens_do_not_pile_up_beyond_the_burst_and_time_may_stand_still() {
+        let start = Instant::now();
+        let mut bucket = TokenBucket::new(2, 1000, start);
+        let later = start + Duration::from_secs(3600);
+        assert_eq!((0..9).filter(|_| bucket.take(later)).count(), 2);
+        assert!(!bucket.take(start));
+    }
+}

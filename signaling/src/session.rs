@@ -1,0 +1,450 @@
+//! One client's socket as a state machine, without I/O.
+//!
+//! Texts, the SFU's answers and events, and time go in; [`Action`]s come out of [`Session::poll`],
+//! to be carried out in order. A session is outside a room, entering one, inside one, or closed.
+//! It bounds how fast a client may talk, how long it may be silent, and never fails: what cannot
+//! be used becomes an `error` message.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use windlass_media::Rung;
+use windlass_protocol::{
+    ClientMessage, Error, ErrorCode, Join, OwnTrack, Participant, ProtocolError, Report, Request,
+    ServerMessage, SetRung, VERSION, Welcome,
+};
+use windlass_sfu::{
+    Answer, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent, Subscribe,
+    TrackId, TrackInfo,
+};
+
+use crate::convert;
+use crate::rate::TokenBucket;
+
+/// Bounds and times of a socket.
+#[derive(Debug, Clone)]
+pub struct SessionConfig {
+    /// The latency budget that clients are told.
+    pub budget: Duration,
+    /// HR size / LR size that clients are told.
+    pub scale: u32,
+    /// Silence, or time without a room, after which a socket is closed.
+    pub idle: Duration,
+    /// Between two pings of the server.
+    pub ping: Duration,
+    /// Messages that a client may send at once.
+    pub burst: u32,
+    /// Messages that a client may send each second for long.
+    pub per_second: u32,
+    /// Messages over the rate within a second after which the socket is closed.
+    pub patience: u32,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        Self {
+            budget: Duration::from_millis(200),
+            scale: 2,
+            idle: Duration::from_secs(30),
+            ping: Duration::from_secs(10),
+            burst: 120,
+            per_second: 40,
+            patience: 1000,
+        }
+    }
+}
+
+/// WebSocket close codes that clients see.
+pub mod close {
+    /// The client was silent, or in no room, for too long.
+    pub const IDLE: u16 = 1001;
+    /// The client sends far too many messages.
+    pub const REFUSED: u16 = 1008;
+    /// A message was too large to be read.
+    pub const TOO_LARGE: u16 = 1009;
+    /// The media connection was lost; join again.
+    pub const MEDIA_LOST: u16 = 1011;
+    /// The server goes down; reconnect in a few seconds.
+    pub const RESTART: u16 = 1012;
+}
+
+/// What the shell has to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Send a message to the client.
+    Send(ServerMessage),
+    /// Send a WebSocket ping.
+    Ping,
+    /// Close the socket, when everything before is sent.
+    Close {
+        /// One of [`close`].
+        code: u16,
+        /// Why, for a developer who reads the close frame.
+        reason: &'static str,
+    },
+    /// Enter the room; answer with [`Session::joined`].
+    Join {
+        /// The room as the client calls it.
+        room: String,
+        /// The participant's name.
+        name: String,
+        /// A room of its own.
+        options: JoinOptions,
+    },
+    /// Answer the offer; answer with [`Session::answered`].
+    Offer {
+        /// The client's id of the offer.
+        id: u32,
+        /// The session description.
+        sdp: String,
+        /// The sections that send.
+        publish: Vec<Publish>,
+        /// The sections that receive.
+        subscribe: Vec<Subscribe>,
+    },
+    /// Cap a subscription.
+    SetMaxRung(TrackId, Rung),
+    /// Mute a track of the client's own, or end that.
+    SetMuted(TrackId, bool),
+    /// Leave the room.
+    Leave,
+    /// Count what the browser made of a track.
+    Report(Report),
+}
+
+/// What the shell found when it entered the room.
+#[derive(Debug, Clone)]
+pub struct Entered {
+    /// The client's own identity.
+    pub id: ParticipantId,
+    /// Who else is there, with their names.
+    pub participants: Vec<(ParticipantId, String)>,
+    /// What they publish.
+    pub tracks: Vec<TrackInfo>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Outside,
+    Entering {
+        request: Option<u32>,
+        room: String,
+        loopback: bool,
+    },
+    Inside {
+        id: ParticipantId,
+        /// The tracks of the room.
+        tracks: HashSet<TrackId>,
+        /// The client's own tracks.
+        own: HashSet<TrackId>,
+    },
+    Closed,
+}
+
+/// One client's socket.
+#[derive(Debug)]
+pub struct Session {
+    config: SessionConfig,
+    phase: Phase,
+    bucket: TokenBucket,
+    /// When the current second of messages over the rate began, and how many they are.
+    refused: Option<(Instant, u32)>,
+    heard: Instant,
+    pinged: Instant,
+    /// Since when the session has been outside a room.
+    outside: Instant,
+    actions: VecDeque<Action>,
+}
+
+impl Session {
+    /// The session of a socket that has just been opened.
+    pub fn new(config: SessionConfig, now: Instant) -> Self {
+        let bucket = TokenBucket::new(config.burst, config.per_second, now);
+        Self {
+            config,
+            phase: Phase::Outside,
+            bucket,
+            refused: None,
+            heard: now,
+            pinged: now,
+            outside: now,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// The next thing to do.
+    pub fn poll(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// A text message came.
+    pub fn text(&mut self, now: Instant, text: &str) {
+        if !self.admit(now) {
+            return;
+        }
+        match Request::parse(text) {
+            Ok(Request { id, message }) => {
+                if let Err(e) = self.message(now, id, message) {
+                    self.refuse(e.answering(id));
+                }
+            }
+            Err(e) => self.refuse(e),
+        }
+    }
+
+    /// A binary message came. The protocol has none.
+    pub fn binary(&mut self, now: Instant) {
+        if self.admit(now) {
+            self.refuse(ProtocolError::new(
+                ErrorCode::Malformed,
+                "messages are JSON texts; this one was binary",
+            ));
+        }
+    }
+
+    /// The socket cannot be read on: a message was too large for it, or no WebSocket message.
+    pub fn unreadable(&mut self, too_large: bool) {
+        if matches!(self.phase, Phase::Closed) {
+            return;
+        }
+        let (code, message) = if too_large {
+            (ErrorCode::TooLarge, "the message is too large to be read")
+        } else {
+            (ErrorCode::Malformed, "the WebSocket stream is broken")
+        };
+        self.fail(ProtocolError::new(code, message), close::TOO_LARGE);
+    }
+
+    /// A ping or pong came.
+    pub fn heard(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
+    /// The answer to [`Action::Join`].
+    pub fn joined(&mut self, result: Result<Entered, JoinError>) {
+        let Phase::Entering { request, room, loopback } =
+            std::mem::replace(&mut self.phase, Phase::Outside)
+        else {
+            return;
+        };
+        let entered = match result {
+            Ok(entered) => entered,
+            Err(e) => return self.refuse(convert::join_error(e).answering(request)),
+        };
+        let tracks = entered.tracks.iter().map(|t| t.track).collect();
+        self.phase = Phase::Inside { id: entered.id, tracks, own: HashSet::new() };
+        self.send(ServerMessage::Welcome(Welcome {
+            version: VERSION,
+            participant: entered.id.to_string(),
+            room,
+            loopback,
+            budget_ms: u32::try_from(self.config.budget.as_millis()).unwrap_or(u32::MAX),
+            scale: self.config.scale,
+            participants: entered
+                .participants
+                .into_iter()
+                .map(|(id, name)| Participant { id: id.to_string(), name })
+                .collect(),
+            tracks: entered.tracks.into_iter().map(convert::track).collect(),
+        }));
+    }
+
+    /// The answer to [`Action::Offer`].
+    pub fn answered(&mut self, id: u32, result: Result<Answer, OfferError>) {
+        match result {
+            Ok(Answer { sdp, tracks }) => {
+                if let Phase::Inside { own, .. } = &mut self.phase {
+                    *own = tracks.iter().map(|(_, track)| *track).collect();
+                }
+                let tracks = tracks
+                    .into_iter()
+                    .map(|(mid, track)| OwnTrack { mid, track: track.to_string() })
+                    .collect();
+                self.send(ServerMessage::Answer { id, sdp, tracks });
+            }
+            Err(e) => self.refuse(convert::offer_error(&e).answering(Some(id))),
+        }
+    }
+
+    /// Something happened in the room; `name` tells what a participant is called.
+    pub fn event(&mut self, event: SfuEvent, name: impl Fn(ParticipantId) -> String) {
+        let Phase::Inside { id, tracks, .. } = &mut self.phase else { return };
+        let message = match event {
+            SfuEvent::ParticipantJoined { participant } if participant == *id => return,
+            SfuEvent::ParticipantJoined { participant } => ServerMessage::ParticipantJoined {
+                participant: participant.to_string(),
+                name: name(participant),
+            },
+            SfuEvent::ParticipantLeft { participant } => {
+                ServerMessage::ParticipantLeft { participant: participant.to_string() }
+            }
+            SfuEvent::TrackAdded(info) => {
+                tracks.insert(info.track);
+                ServerMessage::TrackAdded { track: convert::track(info) }
+            }
+            SfuEvent::TrackRemoved { track } => {
+                tracks.remove(&track);
+                ServerMessage::TrackRemoved { track: track.to_string() }
+            }
+            SfuEvent::TrackMuted { track, muted } => {
+                ServerMessage::TrackMuted { track: track.to_string(), muted }
+            }
+            SfuEvent::RungChanged { track, rung, epoch, width, height } => {
+                ServerMessage::Rung { track: track.to_string(), rung, epoch, width, height }
+            }
+            SfuEvent::TrackStats(stats) => convert::stats(&stats),
+            SfuEvent::Disconnected => return self.media_lost(),
+        };
+        self.send(message);
+    }
+
+    /// The room's events have ended: the SFU removed the participant.
+    pub fn media_lost(&mut self) {
+        if matches!(self.phase, Phase::Inside { .. }) {
+            let e = ProtocolError::new(ErrorCode::Internal, "the media connection was lost");
+            self.fail(e, close::MEDIA_LOST);
+        }
+    }
+
+    /// Time has passed. Call at least each second.
+    pub fn tick(&mut self, now: Instant) {
+        if matches!(self.phase, Phase::Closed) {
+            return;
+        }
+        let silent = now.saturating_duration_since(self.heard) >= self.config.idle;
+        let outside = matches!(self.phase, Phase::Outside)
+            && now.saturating_duration_since(self.outside) >= self.config.idle;
+        if silent || outside {
+            return self.close(close::IDLE, "idle");
+        }
+        if now.saturating_duration_since(self.pinged) >= self.config.ping {
+            self.pinged = now;
+            self.actions.push_back(Action::Ping);
+        }
+    }
+
+    /// The server goes down.
+    pub fn shut_down(&mut self) {
+        if !matches!(self.phase, Phase::Closed) {
+            self.refuse(ProtocolError::new(ErrorCode::ShuttingDown, "the server is shutting down"));
+        }
+    }
+
+    fn message(
+        &mut self,
+        now: Instant,
+        id: Option<u32>,
+        message: ClientMessage,
+    ) -> Result<(), ProtocolError> {
+        match message {
+            ClientMessage::Join(join) => return self.join(id, join),
+            ClientMessage::Ping { time } => self.send(ServerMessage::Pong { time }),
+            ClientMessage::Leave {} => {
+                self.inside()?;
+                self.phase = Phase::Outside;
+                self.outside = now;
+                self.actions.push_back(Action::Leave);
+            }
+            ClientMessage::Offer(offer) => {
+                self.inside()?;
+                let (sdp, publish, subscribe) = convert::offer(offer)?;
+                // `Request::parse` lets no offer pass without an id.
+                let id = id.unwrap_or_default();
+                self.actions.push_back(Action::Offer { id, sdp, publish, subscribe });
+            }
+            ClientMessage::SetRung(SetRung { track, max }) => {
+                let (tracks, _) = self.inside()?;
+                let id = convert::track_id(&track, tracks)?;
+                self.actions.push_back(Action::SetMaxRung(id, max));
+            }
+            ClientMessage::Mute { track, muted } => {
+                let (_, own) = self.inside()?;
+                let id = convert::track_id(&track, own)?;
+                self.actions.push_back(Action::SetMuted(id, muted));
+            }
+            ClientMessage::Report(report) => {
+                let (tracks, _) = self.inside()?;
+                // A report about a track that has just gone is no error: the two crossed.
+                if convert::track_id(&report.track, tracks).is_ok() {
+                    self.actions.push_back(Action::Report(report));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, request: Option<u32>, join: Join) -> Result<(), ProtocolError> {
+        if !matches!(self.phase, Phase::Outside) {
+            let message = "this socket has joined a room already";
+            return Err(ProtocolError::new(ErrorCode::AlreadyJoined, message));
+        }
+        let Join { room, name, loopback, .. } = join;
+        self.phase = Phase::Entering { request, room: room.clone(), loopback };
+        self.actions.push_back(Action::Join { room, name, options: JoinOptions { loopback } });
+        Ok(())
+    }
+
+    /// The tracks of the room and the client's own, if the session is inside a room.
+    fn inside(&self) -> Result<(&HashSet<TrackId>, &HashSet<TrackId>), ProtocolError> {
+        match &self.phase {
+            Phase::Inside { tracks, own, .. } => Ok((tracks, own)),
+            _ => Err(ProtocolError::new(ErrorCode::NotJoined, "join a room first")),
+        }
+    }
+
+    /// Whether a message may be looked at: the socket is open and the client within its rate.
+    fn admit(&mut self, now: Instant) -> bool {
+        if matches!(self.phase, Phase::Closed) {
+            return false;
+        }
+        self.heard = now;
+        if self.bucket.take(now) {
+            return true;
+        }
+        let second = Duration::from_secs(1);
+        match &mut self.refused {
+            Some((since, count)) if now.saturating_duration_since(*since) < second => {
+                *count += 1;
+                if *count > self.config.patience {
+                    self.close(close::REFUSED, "too many messages");
+                }
+            }
+            refused => {
+                *refused = Some((now, 1));
+                let message = format!("more than {} messages a second", self.config.per_second);
+                self.refuse(ProtocolError::new(ErrorCode::RateLimited, message));
+            }
+        }
+        false
+    }
+
+    /// Answers with an error; the socket stays open.
+    fn refuse(&mut self, error: ProtocolError) {
+        if error.code.fatal() {
+            return self.fail(error, close::RESTART);
+        }
+        self.send(error.into());
+    }
+
+    /// Answers with an error and closes the socket.
+    fn fail(&mut self, error: ProtocolError, code: u16) {
+        self.send(ServerMessage::Error(Error { fatal: true, ..error.into() }));
+        self.close(code, "see the error message");
+    }
+
+    fn send(&mut self, message: ServerMessage) {
+        if !matches!(self.phase, Phase::Closed) {
+            self.actions.push_back(Action::Send(message));
+        }
+    }
+
+    fn close(&mut self, code: u16, reason: &'static str) {
+        if let Phase::Inside { .. } = std::mem::replace(&mut self.phase, Phase::Closed) {
+            self.actions.push_back(Action::Leave);
+        }
+        self.actions.push_back(Action::Close { code, reason });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,298 @@
+//! Behaviour of a session, one each.
+
+use windlass_sfu::{Kind, TrackStats};
+
+use super::*;
+
+const JOIN: &str = r#"{"type":"join","version":1,"room":"tea","name":"Ana"}"#;
+
+fn drain(session: &mut Session) -> Vec<Action> {
+    std::iter::from_fn(|| session.poll()).collect()
+}
+
+fn errors(actions: &[Action]) -> Vec<(ErrorCode, Option<u32>)> {
+    let error = |a: &Action| match a {
+        Action::Send(ServerMessage::Error(e)) => Some((e.code, e.id)),
+        _ => None,
+    };
+    actions.iter().filter_map(error).collect()
+}
+
+fn outside() -> (Session, Instant) {
+    let now = Instant::now();
+    (Session::new(SessionConfig::default(), now), now)
+}
+
+fn camera(track: u64) -> TrackInfo {
+    TrackInfo {
+        track: TrackId(track),
+        participant: ParticipantId(1),
+        kind: Kind::Video,
+        name: "camera".into(),
+        muted: false,
+        stream: Some(windlass_media::StreamId(5)),
+    }
+}
+
+fn inside() -> (Session, Instant) {
+    let (mut session, now) = outside();
+    session.text(now, JOIN);
+    session.joined(Ok(Entered {
+        id: ParticipantId(2),
+        participants: vec![(ParticipantId(1), "Bo".into())],
+        tracks: vec![camera(9)],
+    }));
+    drain(&mut session);
+    (session, now)
+}
+
+#[test]
+fn a_join_asks_the_sfu_and_is_answered_by_welcome() {
+    let (mut session, now) = outside();
+    session.text(now, JOIN);
+    let asked = Action::Join {
+        room: "tea".into(),
+        name: "Ana".into(),
+        options: JoinOptions { loopback: false },
+    };
+    assert_eq!(drain(&mut session), [asked]);
+    session.joined(Ok(Entered {
+        id: ParticipantId(2),
+        participants: vec![(ParticipantId(1), "Bo".into())],
+        tracks: vec![camera(9)],
+    }));
+    let Some(Action::Send(ServerMessage::Welcome(welcome))) = session.poll() else {
+        panic!("no welcome");
+    };
+    assert_eq!((welcome.participant.as_str(), welcome.room.as_str()), ("p2", "tea"));
+    assert_eq!((welcome.budget_ms, welcome.scale), (200, 2));
+    assert_eq!(welcome.participants[0].name, "Bo");
+    assert_eq!((welcome.tracks[0].id.as_str(), welcome.tracks[0].stream), ("t9", Some(5)));
+}
+
+#[test]
+fn everything_but_join_and_ping_needs_a_room() {
+    let (mut session, now) = outside();
+    for text in [
+        r#"{"type":"offer","id":1,"sdp":"v=0"}"#,
+        r#"{"type":"set_rung","id":1,"track":"t9","max":"f"}"#,
+        r#"{"type":"mute","id":1,"track":"t9","muted":true}"#,
+        r#"{"type":"report","id":1,"track":"t9"}"#,
+        r#"{"type":"leave","id":1}"#,
+    ] {
+        session.text(now, text);
+        assert_eq!(errors(&drain(&mut session)), [(ErrorCode::NotJoined, Some(1))], "{text}");
+    }
+    session.text(now, r#"{"type":"ping","time":4.5}"#);
+    assert_eq!(drain(&mut session), [Action::Send(ServerMessage::Pong { time: 4.5 })]);
+}
+
+#[test]
+fn a_second_join_is_refused_and_the_first_one_stands() {
+    let (mut session, now) = inside();
+    session.text(now, JOIN);
+    assert_eq!(errors(&drain(&mut session)), [(ErrorCode::AlreadyJoined, None)]);
+    session.text(now, r#"{"type":"set_rung","track":"t9","max":"h+"}"#);
+    assert_eq!(drain(&mut session), [Action::SetMaxRung(TrackId(9), Rung::HPlus)]);
+}
+
+#[test]
+fn after_leave_the_socket_can_join_again() {
+    let (mut session, now) = inside();
+    session.text(now, r#"{"type":"leave"}"#);
+    assert_eq!(drain(&mut session), [Action::Leave]);
+    session.text(now, JOIN);
+    assert!(matches!(session.poll(), Some(Action::Join { .. })));
+}
+
+#[test]
+fn a_full_room_is_told_and_another_room_can_be_tried() {
+    let (mut session, now) = outside();
+    session.text(now, r#"{"type":"join","id":4,"version":1,"room":"tea","name":"Ana"}"#);
+    session.poll();
+    session.joined(Err(JoinError::RoomFull));
+    assert_eq!(errors(&drain(&mut session)), [(ErrorCode::RoomFull, Some(4))]);
+    session.text(now, JOIN);
+    assert!(matches!(session.poll(), Some(Action::Join { .. })));
+}
+
+#[test]
+fn a_stopped_sfu_is_told_as_shutting_down() {
+    let (mut session, now) = outside();
+    session.text(now, JOIN);
+    session.poll();
+    session.joined(Err(JoinError::Closed));
+    let actions = drain(&mut session);
+    assert_eq!(errors(&actions), [(ErrorCode::ShuttingDown, None)]);
+    assert!(matches!(actions[1], Action::Close { code: close::RESTART, .. }));
+    session.text(now, JOIN);
+    assert_eq!(drain(&mut session), []);
+}
+
+#[test]
+fn a_client_that_never_joins_is_closed_however_often_it_pings() {
+    let (mut session, start) = outside();
+    for s in 1..30 {
+        session.text(start + Duration::from_secs(s), r#"{"type":"ping","time":0}"#);
+    }
+    drain(&mut session);
+    session.tick(start + Duration::from_secs(30));
+    assert_eq!(drain(&mut session), [Action::Close { code: close::IDLE, reason: "idle" }]);
+}
+
+#[test]
+fn an_offer_reaches_the_sfu_and_its_failure_the_client() {
+    let (mut session, now) = inside();
+    session.text(
+        now,
+        r#"{"type":"offer","id":7,"sdp":"v=0","publish":[{"mid":"0","kind":"audio","name":"mic"}],
+            "subscribe":[{"mid":"1","track":"t9"}]}"#,
+    );
+    let Some(Action::Offer { id: 7, publish, subscribe, .. }) = session.poll() else {
+        panic!("no offer");
+    };
+    assert_eq!(publish[0].kind, Kind::Audio);
+    assert_eq!(subscribe[0].track, TrackId(9));
+    for (error, code) in [
+        (OfferError::BadSdp("line 3".into()), ErrorCode::BadSdp),
+        (OfferError::BadMid { mid: "1".into() }, ErrorCode::BadSdp),
+        (OfferError::NoCodec { mid: "1".into() }, ErrorCode::NoCodec),
+        (OfferError::UnknownTrack { track: TrackId(9) }, ErrorCode::UnknownTrack),
+        (OfferError::TooLarge, ErrorCode::TooLarge),
+    ] {
+        session.answered(7, Err(error));
+        assert_eq!(errors(&drain(&mut session)), [(code, Some(7))]);
+    }
+}
+
+#[test]
+fn an_answer_tells_own_tracks_which_can_be_muted_from_then_on() {
+    let (mut session, now) = inside();
+    let mute = r#"{"type":"mute","track":"t11","muted":true}"#;
+    session.text(now, mute);
+    assert_eq!(errors(&drain(&mut session)), [(ErrorCode::UnknownTrack, None)]);
+    let tracks = vec![("0".to_owned(), TrackId(11))];
+    session.answered(7, Ok(Answer { sdp: "v=0".into(), tracks }));
+    let tracks = vec![OwnTrack { mid: "0".into(), track: "t11".into() }];
+    let answer = ServerMessage::Answer { id: 7, sdp: "v=0".into(), tracks };
+    assert_eq!(drain(&mut session), [Action::Send(answer)]);
+    session.text(now, mute);
+    assert_eq!(drain(&mut session), [Action::SetMuted(TrackId(11), true)]);
+}
+
+#[test]
+fn tracks_that_nobody_has_are_unknown_but_a_late_report_is_not_an_error() {
+    let (mut session, now) = inside();
+    for text in [
+        r#"{"type":"set_rung","track":"t8","max":"f"}"#,
+        r#"{"type":"set_rung","track":"x","max":"f"}"#,
+        r#"{"type":"mute","track":"x","muted":true}"#,
+        r#"{"type":"offer","id":1,"sdp":"v=0","subscribe":[{"mid":"0","track":"x"}]}"#,
+    ] {
+        session.text(now, text);
+        assert_eq!(errors(&drain(&mut session))[0].0, ErrorCode::UnknownTrack, "{text}");
+    }
+    session.event(SfuEvent::TrackRemoved { track: TrackId(9) }, |_| String::new());
+    drain(&mut session);
+    session.text(now, r#"{"type":"report","track":"t9"}"#);
+    assert_eq!(drain(&mut session), []);
+}
+
+#[test]
+fn events_of_the_room_become_messages() {
+    let (mut session, _) = inside();
+    let name = |id: ParticipantId| format!("name of {id}");
+    session.event(SfuEvent::ParticipantJoined { participant: ParticipantId(3) }, name);
+    session.event(SfuEvent::TrackAdded(camera(10)), name);
+    session.event(SfuEvent::TrackMuted { track: TrackId(10), muted: true }, name);
+    let (rung, epoch, width, height) = (Rung::QPlus, 2, 320, 180);
+    session.event(SfuEvent::RungChanged { track: TrackId(10), rung, epoch, width, height }, name);
+    let stats = TrackStats {
+        track: TrackId(10),
+        video_kbps: 150.0,
+        anchor_kbps: 60.0,
+        anchors_per_s: 4.0,
+        anchors_sent: 8,
+        anchors_dropped: 1,
+    };
+    session.event(SfuEvent::TrackStats(vec![stats]), name);
+    session.event(SfuEvent::TrackRemoved { track: TrackId(10) }, name);
+    session.event(SfuEvent::ParticipantLeft { participant: ParticipantId(3) }, name);
+    let sent: Vec<String> = drain(&mut session)
+        .iter()
+        .map(|a| match a {
+            Action::Send(m) => m.to_json(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let kinds = ["participant_joined", "track_added", "track_muted", "rung", "stats"];
+    for (text, kind) in sent.iter().zip(kinds.iter().chain(&["track_removed", "participant_left"]))
+    {
+        assert!(text.starts_with(&format!(r#"{{"type":"{kind}""#)), "{text}");
+    }
+    assert_eq!(sent.len(), 7);
+    assert!(sent[0].contains("name of p3"));
+}
+
+#[test]
+fn a_lost_media_connection_closes_the_socket_once() {
+    let (mut session, _) = inside();
+    session.event(SfuEvent::Disconnected, |_| String::new());
+    session.media_lost();
+    let actions = drain(&mut session);
+    assert_eq!(errors(&actions), [(ErrorCode::Internal, None)]);
+    let close = Action::Close { code: close::MEDIA_LOST, reason: "see the error message" };
+    assert_eq!(actions[1..], [Action::Leave, close]);
+}
+
+#[test]
+fn a_flood_is_answered_once_a_second_and_then_cut() {
+    let (mut session, now) = inside();
+    let config = SessionConfig::default();
+    for _ in 0..config.burst + 10 {
+        session.text(now, "garbage");
+    }
+    let codes = errors(&drain(&mut session));
+    assert_eq!(codes.iter().filter(|(c, _)| *c == ErrorCode::RateLimited).count(), 1);
+    assert_eq!(codes.len() as u32, config.burst + 1);
+    for _ in 0..=config.patience {
+        session.text(now, "garbage");
+    }
+    assert!(drain(&mut session).iter().any(|a| matches!(a, Action::Close { .. })));
+}
+
+#[test]
+fn a_silent_client_is_pinged_and_then_closed() {
+    let (mut session, start) = inside();
+    let at = |s| start + Duration::from_secs(s);
+    session.tick(at(9));
+    assert_eq!(drain(&mut session), []);
+    session.tick(at(10));
+    assert_eq!(drain(&mut session), [Action::Ping]);
+    session.heard(at(11));
+    session.tick(at(40));
+    assert_eq!(drain(&mut session), [Action::Ping]);
+    session.tick(at(41));
+    let close = Action::Close { code: close::IDLE, reason: "idle" };
+    assert_eq!(drain(&mut session), [Action::Leave, close]);
+}
+
+#[test]
+fn shutting_down_is_told_before_the_socket_closes() {
+    let (mut session, _) = inside();
+    session.shut_down();
+    let actions = drain(&mut session);
+    assert_eq!(errors(&actions), [(ErrorCode::ShuttingDown, None)]);
+    assert!(matches!(actions.last(), Some(Action::Close { code: close::RESTART, .. })));
+}
+
+#[test]
+fn binary_and_unreadable_messages_are_told_apart() {
+    let (mut session, now) = inside();
+    session.binary(now);
+    assert_eq!(errors(&drain(&mut session)), [(ErrorCode::Malformed, None)]);
+    session.unreadable(true);
+    let actions = drain(&mut session);
+    assert_eq!(errors(&actions), [(ErrorCode::TooLarge, None)]);
+    assert!(matches!(actions.last(), Some(Action::Close { code: close::TOO_LARGE, .. })));
+}

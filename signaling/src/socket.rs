@@ -1,0 +1,252 @@
+//! The shell of a session: one WebSocket, one task.
+//!
+//! Nothing queues here. Messages to the client wait in the SFU's bounded event queue (which
+//! removes a participant that does not take them) while one is being sent, and one that is not
+//! taken within the send timeout ends the socket.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use axum::extract::State;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite;
+use windlass_protocol::{Report, ServerMessage};
+use windlass_sfu::{JoinError, JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
+
+use crate::Shared;
+use crate::session::{Action, Entered, Session};
+
+/// Messages above the protocol's bound but below this are answered; larger ones end the socket.
+const READABLE_BYTES: usize = 1024 * 1024;
+
+/// `GET /ws`.
+pub(crate) async fn upgrade(State(shared): State<Arc<Shared>>, ws: WebSocketUpgrade) -> Response {
+    let Ok(permit) = shared.room_for_sockets.clone().try_acquire_owned() else {
+        shared.counters.sockets_refused.fetch_add(1, Ordering::Relaxed);
+        return (StatusCode::SERVICE_UNAVAILABLE, "too many connections; try again later\n")
+            .into_response();
+    };
+    shared.counters.sockets.fetch_add(1, Ordering::Relaxed);
+    ws.max_message_size(READABLE_BYTES).max_frame_size(READABLE_BYTES).on_upgrade(
+        move |ws| async move {
+            Socket::new(ws, shared).run().await;
+            drop(permit);
+        },
+    )
+}
+
+struct Socket {
+    ws: WebSocket,
+    shared: Arc<Shared>,
+    session: Session,
+    /// Who the client is in its room, and what happens there.
+    inside: Option<(ParticipantId, mpsc::Receiver<SfuEvent>)>,
+}
+
+/// What the socket waits for.
+enum Input {
+    Message(Option<Result<Message, axum::Error>>),
+    Event(Option<SfuEvent>),
+    Tick,
+    ShutDown,
+}
+
+impl Socket {
+    fn new(ws: WebSocket, shared: Arc<Shared>) -> Self {
+        let session = Session::new(shared.config.session.clone(), Instant::now());
+        Self { ws, shared, session, inside: None }
+    }
+
+    async fn run(mut self) {
+        let mut stop = self.shared.stop.subscribe();
+        let mut stopping = false;
+        let mut ticks = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            let input = tokio::select! {
+                _ = stop.wait_for(|stop| *stop), if !stopping => Input::ShutDown,
+                message = self.ws.next() => Input::Message(message),
+                event = next_event(&mut self.inside) => Input::Event(event),
+                _ = ticks.tick() => Input::Tick,
+            };
+            let now = Instant::now();
+            let mut open = true;
+            match input {
+                Input::Message(None) => open = false,
+                Input::Message(Some(Ok(message))) => open = self.message(now, message),
+                Input::Message(Some(Err(error))) => {
+                    match error.into_inner().downcast_ref::<tungstenite::Error>() {
+                        Some(tungstenite::Error::Capacity(_)) => self.session.unreadable(true),
+                        Some(tungstenite::Error::Utf8(_)) => self.session.unreadable(false),
+                        _ => open = false,
+                    }
+                }
+                Input::Event(Some(event)) => {
+                    let names = &self.shared.names;
+                    self.session.event(event, |id| names.get(id));
+                }
+                Input::Event(None) => {
+                    self.forget();
+                    self.session.media_lost();
+                }
+                Input::Tick => self.session.tick(now),
+                Input::ShutDown => {
+                    stopping = true;
+                    self.session.shut_down();
+                }
+            }
+            if !open || !self.act().await {
+                break;
+            }
+        }
+        self.leave().await;
+    }
+
+    /// Whether the socket goes on after the message.
+    fn message(&mut self, now: Instant, message: Message) -> bool {
+        match message {
+            Message::Text(text) => {
+                self.shared.counters.messages_in.fetch_add(1, Ordering::Relaxed);
+                self.session.text(now, text.as_str());
+            }
+            Message::Binary(_) => {
+                self.shared.counters.messages_in.fetch_add(1, Ordering::Relaxed);
+                self.session.binary(now);
+            }
+            Message::Ping(_) | Message::Pong(_) => self.session.heard(now),
+            Message::Close(_) => return false,
+        }
+        true
+    }
+
+    /// Does what the session asks for. Whether the socket goes on.
+    async fn act(&mut self) -> bool {
+        while let Some(action) = self.session.poll() {
+            match action {
+                Action::Send(message) => {
+                    if !self.send(&message).await {
+                        return false;
+                    }
+                }
+                Action::Ping => {
+                    if !self.put(Message::Ping(Vec::new().into())).await {
+                        return false;
+                    }
+                }
+                Action::Close { code, reason } => {
+                    self.put(Message::Close(Some(CloseFrame { code, reason: reason.into() })))
+                        .await;
+                    return false;
+                }
+                Action::Join { room, name, options } => {
+                    let result = self.join(&room, name, options).await;
+                    self.session.joined(result);
+                }
+                Action::Offer { id, sdp, publish, subscribe } => {
+                    let Some((participant, _)) = self.inside else { continue };
+                    let offer = Offer { sdp, publish, subscribe };
+                    let result = self.shared.services.sfu.offer(participant, offer).await;
+                    self.session.answered(id, result);
+                }
+                Action::SetMaxRung(track, max) => {
+                    if let Some((participant, _)) = self.inside {
+                        let sfu = &self.shared.services.sfu;
+                        // A stopped SFU ends the event queue too, which closes the socket.
+                        let _ = sfu.set_max_rung(participant, track, max).await;
+                    }
+                }
+                Action::SetMuted(track, muted) => {
+                    if let Some((participant, _)) = self.inside {
+                        let sfu = &self.shared.services.sfu;
+                        let _ = sfu.set_muted(participant, track, muted).await;
+                    }
+                }
+                Action::Leave => self.leave().await,
+                Action::Report(report) => self.count(&report),
+            }
+        }
+        true
+    }
+
+    async fn join(
+        &mut self,
+        room: &str,
+        name: String,
+        options: JoinOptions,
+    ) -> Result<Entered, JoinError> {
+        let id = ParticipantId(rand::random_range(1..=u64::MAX));
+        // `/` is in no client's room name, so that a loopback room is nobody else's.
+        let key = if options.loopback { format!("loopback/{id}") } else { room.to_owned() };
+        let shared = self.shared.clone();
+        shared.names.set(id, name);
+        match shared.services.sfu.join(&key, id, options).await {
+            Ok(Joined { participants, tracks, events }) => {
+                tracing::info!(participant = %id, loopback = options.loopback, "joined");
+                self.inside = Some((id, events));
+                let participants = participants
+                    .into_iter()
+                    .filter(|p| *p != id)
+                    .map(|p| (p, shared.names.get(p)))
+                    .collect();
+                Ok(Entered { id, participants, tracks })
+            }
+            Err(error) => {
+                tracing::info!(%error, "join refused");
+                shared.names.forget(id);
+                Err(error)
+            }
+        }
+    }
+
+    async fn leave(&mut self) {
+        if let Some(id) = self.forget() {
+            let _ = self.shared.services.sfu.leave(id).await;
+        }
+    }
+
+    fn forget(&mut self) -> Option<ParticipantId> {
+        let (id, _) = self.inside.take()?;
+        self.shared.names.forget(id);
+        tracing::info!(participant = %id, "left");
+        Some(id)
+    }
+
+    async fn send(&mut self, message: &ServerMessage) -> bool {
+        let counters = &self.shared.counters;
+        counters.messages_out.fetch_add(1, Ordering::Relaxed);
+        if let ServerMessage::Error(error) = message {
+            counters.errors.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(code = ?error.code, "refused a message");
+        }
+        self.put(Message::Text(message.to_json().into())).await
+    }
+
+    /// Sends a frame; `false` when the client did not take it in time.
+    async fn put(&mut self, message: Message) -> bool {
+        let sent = tokio::time::timeout(self.shared.config.send_timeout, self.ws.send(message));
+        matches!(sent.await, Ok(Ok(())))
+    }
+
+    fn count(&self, report: &Report) {
+        let counters = &self.shared.counters;
+        counters.reports.fetch_add(1, Ordering::Relaxed);
+        counters.anchors_used.fetch_add(report.anchors_used.into(), Ordering::Relaxed);
+        counters.anchors_late.fetch_add(report.anchors_late.into(), Ordering::Relaxed);
+        counters.anchors_lost.fetch_add(report.anchors_lost.into(), Ordering::Relaxed);
+        tracing::debug!(?report, "report");
+    }
+}
+
+/// The next event of the room; outside of one there is none, ever.
+async fn next_event(
+    inside: &mut Option<(ParticipantId, mpsc::Receiver<SfuEvent>)>,
+) -> Option<SfuEvent> {
+    match inside {
+        Some((_, events)) => events.recv().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,291 @@
+//! A served router under a real WebSocket client: what is wrong is answered, what is right goes on.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use windlass_sfu::{Sfu, SfuConfig};
+use windlass_signaling::{Metric, Services, Signaling, SignalingConfig};
+
+/// A server on free ports, and what the tests look at.
+struct Server {
+    addr: SocketAddr,
+    enhancer_on: Arc<AtomicBool>,
+    stop: Option<oneshot::Sender<()>>,
+    served: tokio::task::JoinHandle<std::io::Result<()>>,
+    _sfu: Sfu,
+}
+
+async fn start(config: SignalingConfig) -> Server {
+    let udp = "127.0.0.1:0".parse().unwrap();
+    let sfu = Sfu::start(SfuConfig { udp, ..SfuConfig::default() }, Box::new(|_| true)).unwrap();
+    let enhancer_on = Arc::new(AtomicBool::new(true));
+    let switch = enhancer_on.clone();
+    let services = Services {
+        sfu: sfu.handle(),
+        enhancer_switch: Arc::new(move |on| {
+            switch.store(on, Ordering::Relaxed);
+            on
+        }),
+        enhancer_metrics: Arc::new(|| vec![Metric::counter("enhancer_frames", 3)]),
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel();
+    let page = Router::new().fallback(|| async { "the page" });
+    let served = tokio::spawn(async move {
+        let stopped = async {
+            let _ = stopped.await;
+        };
+        Signaling::new(config, services)
+            .serve(listener, page, stopped, Duration::from_secs(3))
+            .await
+    });
+    Server { addr, enhancer_on, stop: Some(stop), served, _sfu: sfu }
+}
+
+struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Client {
+    async fn open(server: &Server) -> Client {
+        Client(connect_async(format!("ws://{}/ws", server.addr)).await.unwrap().0)
+    }
+
+    async fn joined(server: &Server, room: &str, name: &str) -> (Client, Value) {
+        let mut client = Client::open(server).await;
+        client.say(&json!({"type": "join", "version": 1, "room": room, "name": name})).await;
+        let welcome = client.hear("welcome").await;
+        (client, welcome)
+    }
+
+    async fn say(&mut self, message: &Value) {
+        self.0.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    /// The next message, which may be something else than text.
+    async fn next(&mut self) -> Option<Message> {
+        tokio::time::timeout(Duration::from_secs(5), self.0.next())
+            .await
+            .expect("the server is silent")
+            .and_then(Result::ok)
+    }
+
+    /// The next message of a type; others (such as `stats`) are passed over.
+    async fn hear(&mut self, kind: &str) -> Value {
+        loop {
+            if let Some(Message::Text(text)) = self.next().await {
+                let message: Value = serde_json::from_str(&text).unwrap();
+                if message["type"] == kind {
+                    return message;
+                }
+                assert_ne!(message["type"], "error", "{message}");
+            }
+        }
+    }
+
+    async fn hear_error(&mut self) -> String {
+        self.hear("error").await["code"].as_str().unwrap().to_owned()
+    }
+
+    /// Still served: a ping comes back.
+    async fn check_alive(&mut self) {
+        self.say(&json!({"type": "ping", "time": 1.5})).await;
+        assert_eq!(self.hear("pong").await["time"], 1.5);
+    }
+
+    async fn close_code(&mut self) -> u16 {
+        loop {
+            match self.next().await {
+                Some(Message::Close(frame)) => return frame.unwrap().code.into(),
+                Some(_) => {}
+                None => panic!("the socket ended without a close frame"),
+            }
+        }
+    }
+}
+
+/// A request of HTTP/1.1 as bytes; the whole response as text.
+async fn http(server: &Server, request: &str) -> String {
+    let mut stream = TcpStream::connect(server.addr).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
+}
+
+async fn get(server: &Server, path: &str) -> String {
+    http(server, &format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).await
+}
+
+#[tokio::test]
+async fn two_participants_meet_and_part() {
+    let server = start(SignalingConfig::default()).await;
+    let (mut ana, welcome) = Client::joined(&server, "tea", "Ana").await;
+    assert_eq!(welcome["version"], 1);
+    assert_eq!(welcome["participants"], json!([]));
+    let (mut bo, welcome) = Client::joined(&server, "tea", "Bo").await;
+    assert_eq!(welcome["participants"][0]["name"], "Ana");
+    let joined = ana.hear("participant_joined").await;
+    assert_eq!(joined["name"], "Bo");
+    assert_eq!(joined["participant"], welcome["participant"]);
+    bo.say(&json!({"type": "leave"})).await;
+    assert_eq!(ana.hear("participant_left").await["participant"], joined["participant"]);
+    let (bo, welcome) = Client::joined(&server, "tea", "Bo").await;
+    ana.hear("participant_joined").await;
+    drop(bo);
+    let left = ana.hear("participant_left").await;
+    assert_eq!(left["participant"], welcome["participant"]);
+}
+
+#[tokio::test]
+async fn loopback_rooms_of_one_name_are_two_rooms() {
+    let server = start(SignalingConfig::default()).await;
+    let join = json!({"type": "join", "version": 1, "room": "me", "name": "Ana", "loopback": true});
+    for _ in 0..2 {
+        let mut client = Client::open(&server).await;
+        client.say(&join).await;
+        let welcome = client.hear("welcome").await;
+        assert_eq!((&welcome["loopback"], &welcome["room"]), (&json!(true), &json!("me")));
+        assert_eq!(welcome["participants"], json!([]));
+    }
+}
+
+#[tokio::test]
+async fn malformed_messages_are_answered_and_others_go_on() {
+    let server = start(SignalingConfig::default()).await;
+    let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
+    let mut rude = Client::open(&server).await;
+    let cases = [
+        (Message::text("{{{"), "malformed"),
+        (Message::text("[1,2]"), "malformed"),
+        (Message::binary(vec![0xff; 100]), "malformed"),
+        (Message::text(r#"{"type":"fly"}"#), "unknown_type"),
+        (Message::text(r#"{"type":"leave"}"#), "not_joined"),
+        (Message::text(r#"{"type":"offer","id":1,"sdp":"v=0"}"#), "not_joined"),
+        (Message::text("x".repeat(200 * 1024)), "too_large"),
+        (Message::text("[".repeat(100 * 1024)), "malformed"),
+    ];
+    for (message, code) in cases {
+        rude.0.send(message).await.unwrap();
+        assert_eq!(rude.hear_error().await, code);
+    }
+    rude.check_alive().await;
+    ana.check_alive().await;
+}
+
+#[tokio::test]
+async fn a_bad_session_description_is_refused_and_the_participant_stays() {
+    let server = start(SignalingConfig::default()).await;
+    let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
+    for sdp in ["", "nonsense", "v=0\r\nm=video 9 X\r\n", "v=0\r\na=fingerprint:\u{0}\r\n"] {
+        ana.say(&json!({"type": "offer", "id": 5, "sdp": sdp})).await;
+        let error = ana.hear("error").await;
+        assert_eq!((&error["code"], &error["id"]), (&json!("bad_sdp"), &json!(5)), "{sdp:?}");
+        assert_eq!(error["fatal"], false);
+    }
+    let subscribe = json!([{"mid": "0", "track": "t123456"}]);
+    ana.say(&json!({"type": "offer", "id": 6, "sdp": "v=0\r\n", "subscribe": subscribe})).await;
+    let code = ana.hear_error().await;
+    assert!(["bad_sdp", "unknown_track"].contains(&code.as_str()), "{code}");
+    ana.check_alive().await;
+}
+
+#[tokio::test]
+async fn another_version_is_refused_and_the_right_one_welcome_after_it() {
+    let server = start(SignalingConfig::default()).await;
+    let mut old = Client::open(&server).await;
+    old.say(&json!({"type": "join", "version": 0, "room": "tea", "name": "Ana"})).await;
+    assert_eq!(old.hear_error().await, "unsupported_version");
+    old.say(&json!({"type": "join", "version": 1, "room": "tea", "name": "Ana"})).await;
+    old.hear("welcome").await;
+}
+
+#[tokio::test]
+async fn a_flood_is_cut_and_others_go_on() {
+    let server = start(SignalingConfig::default()).await;
+    let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
+    let mut flood = Client::open(&server).await;
+    let mut sent = 0;
+    while sent < 100_000 && flood.0.send(Message::text("{}")).await.is_ok() {
+        sent += 1;
+    }
+    assert!(sent < 100_000, "the flood was never cut");
+    ana.check_alive().await;
+}
+
+#[tokio::test]
+async fn a_message_too_large_to_read_ends_only_its_own_socket() {
+    let server = start(SignalingConfig::default()).await;
+    let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
+    let mut huge = Client::open(&server).await;
+    let _ = huge.0.send(Message::text("x".repeat(3 * 1024 * 1024))).await;
+    while huge.next().await.is_some() {}
+    ana.check_alive().await;
+}
+
+#[tokio::test]
+async fn one_socket_too_many_is_refused_with_503() {
+    let server = start(SignalingConfig { sockets: 1, ..SignalingConfig::default() }).await;
+    let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
+    let refused = connect_async(format!("ws://{}/ws", server.addr)).await.unwrap_err();
+    assert!(refused.to_string().contains("503"), "{refused}");
+    ana.check_alive().await;
+}
+
+#[tokio::test]
+async fn shutting_down_tells_every_client_and_then_ends() {
+    let mut server = start(SignalingConfig::default()).await;
+    let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
+    server.stop.take().unwrap().send(()).unwrap();
+    let error = ana.hear("error").await;
+    assert_eq!((&error["code"], &error["fatal"]), (&json!("shutting_down"), &json!(true)));
+    assert_eq!(ana.close_code().await, 1012);
+    let served = tokio::time::timeout(Duration::from_secs(5), &mut server.served).await;
+    served.expect("the server ends").unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn health_metrics_and_page_are_served() {
+    let server = start(SignalingConfig::default()).await;
+    let (_ana, _) = Client::joined(&server, "tea", "Ana").await;
+    assert!(get(&server, "/healthz").await.ends_with("ok\n"));
+    assert!(get(&server, "/").await.ends_with("the page"));
+    let metrics = get(&server, "/metrics").await;
+    for line in [
+        "windlass_sfu_participants 1",
+        "windlass_signaling_sockets_open 1",
+        "windlass_enhancer_frames_total 3",
+    ] {
+        assert!(metrics.contains(line), "{line} is missing in {metrics}");
+    }
+}
+
+#[tokio::test]
+async fn the_enhancer_is_switched_by_local_programs_only() {
+    let server = start(SignalingConfig::default()).await;
+    let post = |more: &str, body: &str| {
+        format!(
+            "POST /admin/enhancer HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+             content-type: application/json\r\n{more}content-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let off = r#"{"enabled":false}"#;
+    let refused = http(&server, &post("origin: http://example.org\r\n", off)).await;
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+    assert!(server.enhancer_on.load(Ordering::Relaxed));
+    let done = http(&server, &post("", off)).await;
+    assert!(done.ends_with(off), "{done}");
+    assert!(!server.enhancer_on.load(Ordering::Relaxed));
+    let garbage = http(&server, &post("", "off")).await;
+    assert!(garbage.starts_with("HTTP/1.1 400"), "{garbage}");
+}
