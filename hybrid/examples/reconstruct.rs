@@ -1,11 +1,12 @@
 //! Prints the luma PSNR of Lanczos and of reconstruction for development clips.
 //!
-//! `cargo run --release -p windlass-hybrid --example reconstruct [CLIP…] [--rates 150,300]`
+//! `cargo run --release -p windlass-hybrid --example reconstruct [CLIP…] [--rates 150,300] [--qualities]`
 //!
 //! Each clip is scaled to 640×360 by `ffmpeg`, halved by the box, coded by `vpxenc` as a real-time
 //! call would be, and rebuilt: without anchors; with a blend of Lanczos and the original (as weak
 //! as super-resolution is) on every sixth frame, arriving four frames late; with the original
-//! once a second. Needs `ffmpeg` and `vpxenc`; clips come from `WINDLASS_CLIPS`.
+//! once a second, as late. Each column gives the three gains over Lanczos in dB. With `--qualities`
+//! it also prints what anchors cost and keep at several JPEG qualities. Needs `ffmpeg` and `vpxenc`; clips come from `WINDLASS_CLIPS`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +14,8 @@ use std::process::Command;
 use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg, detail_of};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::picture::{Picture, Plane, psnr};
-use windlass_hybrid::resample::{box_half, lanczos2x};
+use windlass_hybrid::reconstruct::Reconstruction;
+use windlass_hybrid::resample::{box_half, lanczos2x, lanczos2x_q4, to_plane};
 use windlass_hybrid::vp9::Decoder;
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
 
@@ -46,10 +48,15 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut rates = vec![150, 300];
     let mut wanted = Vec::new();
+    let mut measure_qualities = false;
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         if argument == "--rates" {
-            rates = rest.next().map_or(rates, |r| r.split(',').filter_map(|k| k.parse().ok()).collect());
+            rates = rest
+                .next()
+                .map_or(rates, |r| r.split(',').filter_map(|k| k.parse().ok()).collect());
+        } else if argument == "--qualities" {
+            measure_qualities = true;
         } else {
             wanted.push(argument.clone());
         }
@@ -60,7 +67,7 @@ fn main() {
     let variants = variants();
     print!("{:<10} {:>4} {:>8}", "clip", "kbps", "lanczos");
     for (name, _) in &variants {
-        print!("  {name:>24}");
+        print!("  {name:>23}");
     }
     println!();
     for (name, file, crop) in CLIPS {
@@ -83,37 +90,63 @@ fn main() {
             print!("{name:<10} {rate:>4} {:>8.2}", lanczos(&high, &stream));
             let base = lanczos(&high, &stream);
             for (_, config) in &variants {
-                print!("  ");
+                print!(" ");
                 for feed in feeds {
                     print!(" {:>+7.2}", run(&high, &stream, feed, *config) - base);
                 }
             }
             println!();
+            if measure_qualities {
+                qualities(name, &high, &stream);
+            }
         }
     }
 }
 
-fn variants() -> Vec<(String, HybridConfig)> {
-    let spec = std::env::var("V").unwrap_or_default();
-    spec.split(';').map(|s| {
-        let mut c = HybridConfig::default();
-        for kv in s.split(',').filter(|k| !k.is_empty()) {
-            let (k, v) = kv.split_once('=').expect("k=v");
-            let v: f32 = v.parse().expect("number");
-            let r = &mut c.reconstruction;
-            match k {
-                "b" => r.beta = v,
-                "g" => r.gamma = v,
-                "d" => r.delta = v,
-                "lo" => r.conf_lo = v,
-                "hi" => r.conf_hi = v,
-                "k" => r.decay = v,
-                "m" => r.mode = v as u32,
-                _ => panic!("unknown {k}"),
+/// The ways to carry detail that the table compares.
+fn variants() -> [(&'static str, HybridConfig); 4] {
+    let with = |trust_q4, distrust_q4, renewal| HybridConfig {
+        reconstruction: Reconstruction { trust_q4, distrust_q4, renewal },
+        ..HybridConfig::default()
+    };
+    let never = 1 << 20;
+    [
+        ("vectors only", with(never, 2 * never, 0)),
+        ("and renewal", with(never, 2 * never, 256)),
+        ("and fading", with(40, 128, 256)),
+        ("default", HybridConfig::default()),
+    ]
+}
+
+/// Size of an anchor and luma gain over Lanczos that is left of it, by JPEG quality: for detail as
+/// weak as super-resolution's and for the original's.
+fn qualities(name: &str, high: &[Picture], stream: &[Vec<u8>]) {
+    let mut decoder = Decoder::new();
+    let lows: Vec<Plane> = stream
+        .iter()
+        .filter_map(|data| Some(decoder.decode(data).ok()?.pop()?.picture.y.clone()))
+        .collect();
+    for share in [0.15, 1.0] {
+        print!("{name:<10} anchors of share {share:>4}:");
+        for quality in [10, 20, 30, 40, 50, 60, 75, 90, 100] {
+            let (mut bytes, mut gain, mut n) = (0, 0.0, 0.0);
+            for (high, low) in high.iter().zip(&lows).step_by(30) {
+                let feed = Feed { every: 1, late: 0, share, quality };
+                let coded = anchor(&high.y, low, 0, feed);
+                let kept = ResidualJpeg.decode(&coded.payload, WIDTH as u16, HEIGHT as u16);
+                let mut base = lanczos2x_q4(low);
+                let before = psnr(&to_plane(&base), &high.y);
+                for (b, d) in base.samples_mut().iter_mut().zip(kept.expect("our own").samples()) {
+                    *b += d;
+                }
+                bytes += coded.payload.len();
+                gain += psnr(&to_plane(&base), &high.y) - before;
+                n += 1.0;
             }
+            print!("  q{quality} {:.1}kB {:+.2}", bytes as f64 / n / 1000.0, gain / n);
         }
-        (s.to_string(), c)
-    }).collect()
+        println!();
+    }
 }
 
 /// The clip's first frames at HR.
@@ -137,7 +170,8 @@ fn originals(clip: &Path, crop: &str, cache: &Path) -> Vec<Picture> {
 
 /// The low layer as a real-time encoder makes it: its frames.
 fn encode(high: &[Picture], rate: u32, stem: &Path) -> Vec<Vec<u8>> {
-    let (raw, ivf): (PathBuf, PathBuf) = (stem.with_extension("low.yuv"), stem.with_extension("ivf"));
+    let (raw, ivf): (PathBuf, PathBuf) =
+        (stem.with_extension("low.yuv"), stem.with_extension("ivf"));
     if !ivf.exists() {
         let mut bytes = Vec::new();
         for picture in high {
@@ -165,7 +199,8 @@ fn encode(high: &[Picture], rate: u32, stem: &Path) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let mut rest = &bytes[32..];
     while let Some((head, tail)) = rest.split_first_chunk::<12>() {
-        let (frame, next) = tail.split_at(u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize);
+        let (frame, next) =
+            tail.split_at(u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize);
         frames.push(frame.to_vec());
         rest = next;
     }
@@ -189,7 +224,7 @@ fn run(high: &[Picture], stream: &[Vec<u8>], feed: Feed, config: HybridConfig) -
     for (i, (data, original)) in stream.iter().zip(high).enumerate() {
         decoder.push_frame(i as u32 * 3000, data).expect("our own stream");
         lows.push(decoder.lr().expect("it was shown").y.clone());
-        if feed.every > 0 && i >= feed.late && (i - feed.late) % feed.every == 0 {
+        if feed.every > 0 && i >= feed.late && (i - feed.late).is_multiple_of(feed.every) {
             let of = i - feed.late;
             let anchor = anchor(&high[of].y, &lows[of], of as u32 * 3000, feed);
             let outcome = decoder.push_anchor(&anchor);

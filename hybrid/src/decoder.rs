@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::anchor::codec::{self, AnchorCodecError};
 use crate::anchor::message::ReassembledAnchor;
-use crate::detail::Detail;
+use crate::detail::{Detail, ONE};
 use crate::picture::{Picture, Plane};
 use crate::reconstruct::{Reconstruction, Twin, propagate};
 use crate::resample::{lanczos2x_q4, to_plane, with_luma};
@@ -118,6 +118,8 @@ pub struct HybridDecoder {
     next_id: u64,
     early: VecDeque<ReassembledAnchor>,
     current: Option<Arc<Twin>>,
+    /// The Lanczos base of the picture on display.
+    base: Detail,
     high: Option<Picture>,
     last_timestamp: Option<u32>,
     stats: HybridStats,
@@ -134,6 +136,7 @@ impl HybridDecoder {
             next_id: 0,
             early: VecDeque::new(),
             current: None,
+            base: Detail::default(),
             high: None,
             last_timestamp: None,
             stats: HybridStats::default(),
@@ -165,12 +168,14 @@ impl HybridDecoder {
         self.stats.frames += 1;
         self.last_timestamp = Some(rtp_timestamp);
         self.apply_early(rtp_timestamp);
-        if outcome.shown {
-            if let Some(twin) = &self.current {
-                self.high = Some(with_luma(&twin.low, luma(twin)));
-                outcome.enhanced = twin.detail.is_some();
-                self.stats.enhanced += u64::from(outcome.enhanced);
-            }
+        if outcome.shown
+            && let Some(twin) = &self.current
+        {
+            self.base = lanczos2x_q4(&twin.low.y);
+            let y = luma(&self.base, twin.detail.as_ref());
+            self.high = Some(with_luma(&twin.low, y));
+            outcome.enhanced = twin.detail.is_some();
+            self.stats.enhanced += u64::from(outcome.enhanced);
         }
         Ok(outcome)
     }
@@ -240,9 +245,9 @@ impl HybridDecoder {
         } else {
             info.reference_slots.map(|slot| self.slots[usize::from(slot & 7)].clone())
         };
-        let base = Arc::new(lanczos2x_q4(&picture.y));
-        let detail = propagate(&info, &picture, &base, &references, &self.config.reconstruction);
-        let twin = Arc::new(Twin { id: self.next_id, low: picture, base, detail });
+        let how = &self.config.reconstruction;
+        let detail = propagate(&info, &picture.y, &references, how);
+        let twin = Arc::new(Twin { id: self.next_id, low: picture, detail });
         self.next_id += 1;
         for (i, slot) in self.slots.iter_mut().enumerate() {
             if info.refresh_mask >> i & 1 == 1 {
@@ -297,8 +302,9 @@ impl HybridDecoder {
                 Some(_) => AnchorOutcome::TooOld,
             };
         };
-        let base = &self.history[at].twin.base;
-        if (base.width(), base.height()) != (header.width.into(), header.height.into()) {
+        let low = &self.history[at].twin.low;
+        let size = (SCALE * low.width(), SCALE * low.height());
+        if size != (header.width.into(), header.height.into()) {
             return AnchorOutcome::WrongSize;
         }
         match codec::decode(header.codec, &anchor.payload, header.width, header.height) {
@@ -328,22 +334,16 @@ impl HybridDecoder {
                 continue;
             }
             let twin = &entry.twin;
-            let detail = propagate(
-                &entry.info,
-                &twin.low,
-                &twin.base,
-                &entry.references,
-                &self.config.reconstruction,
-            );
+            let how = &self.config.reconstruction;
+            let detail = propagate(&entry.info, &twin.low.y, &entry.references, how);
             self.replace(i, detail);
             changed.push(self.history[i].twin.clone());
         }
         if let Some(twin) = &self.current
             && let Some(high) = &mut self.high
             && changed.iter().any(|t| t.id == twin.id)
-            && high.width() == twin.base.width()
         {
-            high.y = luma(twin);
+            high.y = luma(&self.base, twin.detail.as_ref());
         }
         self.history.iter().skip(at + 1).filter(|e| e.shown).count() as u32
     }
@@ -351,8 +351,7 @@ impl HybridDecoder {
     /// Exchanges the twin of a frame wherever it is held.
     fn replace(&mut self, at: usize, detail: Option<Detail>) {
         let old = &self.history[at].twin;
-        let new =
-            Arc::new(Twin { id: old.id, low: old.low.clone(), base: old.base.clone(), detail });
+        let new = Arc::new(Twin { id: old.id, low: old.low.clone(), detail });
         for held in self.slots.iter_mut().chain([&mut self.current]).flatten() {
             if held.id == new.id {
                 *held = new.clone();
@@ -362,13 +361,181 @@ impl HybridDecoder {
     }
 }
 
-fn luma(twin: &Twin) -> Plane {
-    let Some(detail) = &twin.detail else {
-        return to_plane(&twin.base);
+/// The luma of a base in 1/16 grey level with its detail.
+fn luma(base: &Detail, detail: Option<&Detail>) -> Plane {
+    let Some(detail) = detail else {
+        return to_plane(base);
     };
-    let mut sum = (*twin.base).clone();
-    for (s, &d) in sum.samples_mut().iter_mut().zip(detail.samples()) {
-        *s = s.saturating_add(d);
+    let samples = base.samples().iter().zip(detail.samples());
+    let samples = samples
+        .map(|(&b, &d)| (b.saturating_add(d).saturating_add(ONE / 2) >> 4).clamp(0, 255) as u8);
+    Plane::from_samples(base.width(), base.height(), samples.collect()).unwrap_or_default()
+}
+
+#[cfg(all(test, feature = "encode"))]
+mod tests {
+    use super::*;
+    use crate::anchor::codec::{AnchorCodec, ResidualJpeg};
+    use crate::anchor::{AnchorHeader, AnchorOrigin};
+
+    const REALTIME: &[u8] = include_bytes!("../tests/fixtures/realtime.ivf");
+    const ALTREF: &[u8] = include_bytes!("../tests/fixtures/altref.ivf");
+
+    fn frames(ivf: &'static [u8]) -> Vec<&'static [u8]> {
+        let (mut out, mut rest) = (Vec::new(), &ivf[32..]);
+        while let Some((head, tail)) = rest.split_first_chunk::<12>() {
+            let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+            out.push(&tail[..size]);
+            rest = &tail[size..];
+        }
+        out
     }
-    to_plane(&sum)
+
+    /// A timeline that wraps around at its sixth frame.
+    fn at(frame: usize) -> u32 {
+        (frame as u32).wrapping_mul(3000).wrapping_sub(15_000)
+    }
+
+    fn anchor(frame: usize, width: u16, height: u16) -> ReassembledAnchor {
+        let (w, h) = (usize::from(width), usize::from(height));
+        let samples = (0..w * h).map(|i| ((i % w * 7 + i / w * 3) % 41) as i16 * 12 - 240);
+        let detail = Detail::from_samples(w, h, samples.collect()).expect("the count is right");
+        ReassembledAnchor {
+            header: AnchorHeader {
+                codec: ResidualJpeg.id(),
+                source: AnchorOrigin::Enhanced,
+                stream: 1,
+                epoch: 0,
+                chunk_index: 0,
+                chunk_count: 1,
+                age_ms: 0,
+                rtp_timestamp: at(frame),
+                width,
+                height,
+            },
+            payload: ResidualJpeg.encode(&detail, 70).expect("a legal size"),
+        }
+    }
+
+    #[test]
+    fn without_anchors_the_picture_is_the_upsampled_low_layer() {
+        let mut d = HybridDecoder::new(HybridConfig::default());
+        for (i, data) in frames(REALTIME).into_iter().enumerate() {
+            let outcome = d.push_frame(at(i), data).expect("a sound stream");
+            assert!(outcome.shown && !outcome.enhanced);
+            let low = d.lr().expect("shown");
+            assert_eq!((low.width(), low.height()), (161, 91));
+            assert_eq!(d.hr(), Some(&crate::resample::upsample(low)));
+        }
+    }
+
+    #[test]
+    fn a_late_anchor_ends_where_a_timely_one_would_have() {
+        for (stream, (w, h)) in [(REALTIME, (322, 182)), (ALTREF, (320, 192))] {
+            let all = frames(stream);
+            let mut timely = HybridDecoder::new(HybridConfig::default());
+            let mut late = HybridDecoder::new(HybridConfig::default());
+            for (i, data) in all.iter().enumerate().take(20) {
+                timely.push_frame(at(i), data).expect("sound");
+                late.push_frame(at(i), data).expect("sound");
+                if i == 4 || i == 9 {
+                    let outcome = timely.push_anchor(&anchor(i, w, h));
+                    assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 0 });
+                }
+                if i == 8 || i == 15 {
+                    let of = if i == 8 { 4 } else { 9 };
+                    let outcome = late.push_anchor(&anchor(of, w, h));
+                    assert!(matches!(outcome, AnchorOutcome::Applied { frames_late: 4.. }));
+                }
+                if i == 8 || i >= 15 {
+                    assert_eq!(timely.hr(), late.hr(), "at frame {i}");
+                }
+            }
+            assert_eq!(late.stats().late, 2);
+            assert!(timely.stats().enhanced > 10);
+        }
+    }
+
+    #[test]
+    fn an_early_anchor_waits_for_its_frame_across_the_wrap() {
+        let all = frames(REALTIME);
+        let mut early = HybridDecoder::new(HybridConfig::default());
+        let mut timely = HybridDecoder::new(HybridConfig::default());
+        for (i, data) in all.iter().enumerate().take(8) {
+            if i == 4 {
+                assert_eq!(early.push_anchor(&anchor(6, 322, 182)), AnchorOutcome::Early);
+            }
+            early.push_frame(at(i), data).expect("sound");
+            timely.push_frame(at(i), data).expect("sound");
+        }
+        timely.push_anchor(&anchor(6, 322, 182));
+        assert_eq!(early.hr(), timely.hr());
+        assert_eq!(early.stats().applied, 1);
+    }
+
+    #[test]
+    fn a_fifth_early_anchor_drops_the_first() {
+        let mut d = HybridDecoder::new(HybridConfig::default());
+        d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
+        for i in 1..=5 {
+            assert_eq!(d.push_anchor(&anchor(i, 322, 182)), AnchorOutcome::Early);
+        }
+        assert_eq!(d.early.len(), MAX_EARLY);
+        assert_eq!(d.stats().too_old, 1);
+    }
+
+    #[test]
+    fn anchors_beyond_the_history_are_too_old() {
+        let mut d = HybridDecoder::new(HybridConfig { history: 4, ..HybridConfig::default() });
+        for (i, data) in frames(REALTIME).into_iter().enumerate().take(9) {
+            d.push_frame(at(i), data).expect("sound");
+            assert!(d.history.len() <= 4);
+        }
+        assert_eq!(d.push_anchor(&anchor(4, 322, 182)), AnchorOutcome::TooOld);
+        let applied = d.push_anchor(&anchor(5, 322, 182));
+        assert_eq!(applied, AnchorOutcome::Applied { frames_late: 3 });
+    }
+
+    #[test]
+    fn wrong_and_malformed_anchors_change_nothing() {
+        let mut d = HybridDecoder::new(HybridConfig::default());
+        d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
+        let before = d.hr().cloned();
+        assert_eq!(d.push_anchor(&anchor(0, 320, 182)), AnchorOutcome::WrongSize);
+        let mut lying = anchor(0, 320, 182);
+        lying.header.width = 322;
+        assert_eq!(d.push_anchor(&lying), AnchorOutcome::WrongSize);
+        let mut broken = anchor(0, 322, 182);
+        broken.payload.truncate(40);
+        assert_eq!(d.push_anchor(&broken), AnchorOutcome::Malformed);
+        broken.header.codec = 77;
+        assert_eq!(d.push_anchor(&broken), AnchorOutcome::Malformed);
+        assert_eq!((d.hr().cloned(), d.stats().malformed), (before, 4));
+    }
+
+    #[test]
+    fn a_key_frame_of_another_size_begins_without_detail() {
+        let mut d = HybridDecoder::new(HybridConfig::default());
+        d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
+        d.push_anchor(&anchor(0, 322, 182));
+        let outcome = d.push_frame(at(1), frames(ALTREF)[0]).expect("a key frame");
+        assert!(outcome.key && !outcome.enhanced);
+        assert_eq!(d.hr().map(Picture::width), Some(320));
+        // The former frame's anchor still has its place, but must not touch the new picture.
+        let shown = d.hr().cloned();
+        d.push_anchor(&anchor(0, 322, 182));
+        assert_eq!(d.hr().cloned(), shown);
+    }
+
+    #[test]
+    fn after_a_reset_or_an_error_only_a_key_frame_goes_on() {
+        let all = frames(REALTIME);
+        let mut d = HybridDecoder::new(HybridConfig::default());
+        d.push_frame(at(0), all[0]).expect("sound");
+        d.reset();
+        assert_eq!(d.push_frame(at(1), all[1]), Err(DecodeError::NeedKeyFrame));
+        assert!(d.hr().is_some());
+        assert!(d.push_frame(at(2), all[0]).expect("a key frame").key);
+        assert_eq!(d.push_anchor(&anchor(0, 322, 182)), AnchorOutcome::TooOld);
+    }
 }

@@ -1,195 +1,236 @@
-//! HR reconstruction.
+//! HR reconstruction: how luma detail travels from frame to frame.
+//!
+//! Source: seed 000 §4 and §6.2 (the high picture follows the low layer's vectors), changed as
+//! `docs/reconstruction.md` measures. A high picture is `Lanczos(LR) + D`, so nothing but the detail
+//! `D` is carried and the base cannot drift. For every inter block, `D` is fetched from the
+//! reference's twin by the block's own vector, twice as long:
+//!
+//! - Where the low layer codes no residual (`skip`), the low picture moved with the block, and so
+//!   did its errors: `D` is kept whole.
+//! - Elsewhere the low layer has renewed what it can carry. The part of `D` that it carries is taken
+//!   out (`D − up(r · down(D))`, `r` being [`Reconstruction::renewal`]), and the rest is faded by how badly the vector predicts the low picture:
+//!   whole up to [`Reconstruction::trust_q4`] mean absolute error, gone at
+//!   [`Reconstruction::distrust_q4`].
+//! - Intra blocks, and references of another size, have no detail.
+
 pub mod motion;
 
-use crate::detail::Detail;
-use crate::picture::Picture;
-use crate::resample::{box_half_signed, lanczos2x_signed};
-use crate::vp9::{Block, FrameInfo};
-use motion::{Area, MotionScratch, compensate};
 use std::sync::Arc;
 
-/// EXPERIMENT parameters
-#[derive(Debug, Clone, Copy, PartialEq)]
+use crate::detail::Detail;
+use crate::picture::{Picture, Plane};
+use crate::resample::{box_half_signed, lanczos2x_signed};
+use crate::vp9::{Block, FrameInfo, MotionVector};
+use motion::{Area, MAX_BLOCK, MotionScratch, compensate};
+
+/// How detail is carried. The defaults were chosen by measurement: `docs/reconstruction.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reconstruction {
-    pub beta: f32,
-    pub gamma: f32,
-    pub delta: f32,
-    pub conf_lo: f32,
-    pub conf_hi: f32,
-    pub decay: f32,
-    pub mode: u32,
+    /// Mean absolute error of the vector's prediction of the low picture, in 1/16 grey level, up
+    /// to which detail is kept whole.
+    pub trust_q4: i32,
+    /// The error at which detail is dropped; larger than [`trust_q4`](Self::trust_q4).
+    pub distrust_q4: i32,
+    /// How much of what the low layer carries is taken out of renewed areas, in 1/256.
+    pub renewal: i32,
 }
+
 impl Default for Reconstruction {
     fn default() -> Self {
-        Self { beta: 0.0, gamma: 0.0, delta: 0.0, conf_lo: 1e9, conf_hi: 1e9, decay: 1.0, mode: 0 }
+        Self { trust_q4: 40, distrust_q4: 128, renewal: 128 }
     }
 }
 
+/// The HR twin of a decoded frame: what a VP9 reference slot holds beside its low picture.
 #[derive(Debug)]
-pub struct Twin {
+pub(crate) struct Twin {
+    /// The frame it came from.
     pub id: u64,
+    /// Its low picture.
     pub low: Arc<Picture>,
-    pub base: Arc<Detail>,
+    /// Its detail, at twice the size; `None` where there is none at all.
     pub detail: Option<Detail>,
 }
 
-pub fn propagate(
+/// Side of a cell of the low picture that is trusted as one.
+const CELL: usize = 8;
+/// A weight of one.
+const WHOLE: i32 = 256;
+
+/// The detail that a frame inherits through its vectors from its references (`Last`, `Golden`,
+/// `Altref`); `None` when there is none.
+pub(crate) fn propagate(
     info: &FrameInfo,
-    low: &Picture,
-    base: &Detail,
-    refs: &[Option<Arc<Twin>>; 3],
-    p: &Reconstruction,
+    low: &Plane,
+    references: &[Option<Arc<Twin>>; 3],
+    how: &Reconstruction,
 ) -> Option<Detail> {
-    let (w, h) = (base.width(), base.height());
-    let mut pd = Detail::zero(w, h);
-    let mut pl = Detail::zero(w, h);
-    let any = !info.is_intra() && refs.iter().flatten().any(|t| t.detail.is_some());
-    if !any && p.gamma == 0.0 && p.delta == 0.0 {
+    let size = (low.width(), low.height());
+    let usable = references
+        .each_ref()
+        .map(|r| r.as_deref().filter(|t| (t.low.width(), t.low.height()) == size));
+    if info.is_intra() || !usable.iter().flatten().any(|t| t.detail.is_some()) {
         return None;
     }
-    // confidence per HR sample in blocks (weight 0..256)
-    let mut wt = vec![0u16; w * h];
-    let mut scratch = MotionScratch::default();
-    let mut buf = vec![0i16; 128 * 128];
-    let mut buf2 = vec![0i16; 128 * 128];
-    if !info.is_intra() {
-        for b in &info.blocks {
-            block(b, base, refs, p, &mut pd, &mut pl, &mut wt, &mut scratch, &mut buf, &mut buf2);
+    let mut detail = Detail::zero(2 * size.0, 2 * size.1);
+    let mut renewed = Vec::new();
+    let mut buffers = Buffers::default();
+    for block in &info.blocks {
+        let inherited = fetch(block, &usable, &mut detail, &mut buffers);
+        if inherited && !block.skip {
+            fade(block, low, &usable, how, &mut detail);
+            renewed.push(area_of(block, size.0, size.1));
         }
     }
-    // confidence by block: error of box(pl) against the low picture
-    let bl = box_half_signed(&pl);
-    if p.conf_hi < 1e8 {
-        let (lw, lh) = (low.width(), low.height());
-        for cy in (0..lh).step_by(8) {
-            for cx in (0..lw).step_by(8) {
-                let (ew, eh) = (8.min(lw - cx), 8.min(lh - cy));
-                let mut e = 0i64;
-                for y in 0..eh {
-                    for x in 0..ew {
-                        let l = box_base(base, cx + x, cy + y);
-                        e += (bl.row(cy + y)[cx + x] as i64 - l as i64).abs();
-                    }
-                }
-                let e = e as f32 / (ew * eh) as f32 / 16.0;
-                let k = ((p.conf_hi - e) / (p.conf_hi - p.conf_lo)).clamp(0.0, 1.0);
-                for y in 0..2 * eh {
-                    for x in 0..2 * ew {
-                        let v = &mut wt[(2 * cy + y) * w + 2 * cx + x];
-                        if *v > 1000 { continue; }
-                        *v = (*v as f32 * k) as u16;
-                    }
-                }
-            }
-        }
-    }
-    let mut out = Detail::zero(w, h);
-    let zero = Detail::zero(0, 0);
-    let ubd = if p.beta != 0.0 { lanczos2x_signed(&box_half_signed(&pd)) } else { zero.clone() };
-    let ubl = if p.gamma != 0.0 {
-        match p.mode {
-            // zero out intra
-            _ => lanczos2x_signed(&bl),
-        }
-    } else {
-        zero.clone()
-    };
-    let s = if p.delta != 0.0 {
-        let mut d = box_half_signed(base);
-        for (d, &l) in d.samples_mut().iter_mut().zip(low.y.samples()) {
-            *d = i16::from(l) * 16 - *d;
-        }
-        lanczos2x_signed(&d)
-    } else {
-        zero
-    };
-    for i in 0..w * h {
-        let mut v = pd.samples()[i] as f32;
-        let keep = wt[i] > 1000;
-        let wi = if keep { 256.0 } else { wt[i] as f32 };
-        if p.beta != 0.0 && !keep {
-            v -= p.beta * ubd.samples()[i] as f32;
-        }
-        if p.gamma != 0.0 {
-            v += p.gamma * (pl.samples()[i] as f32 - ubl.samples()[i] as f32);
-        }
-        v *= wi / 256.0 * if keep { 1.0 } else { p.decay };
-        if p.delta != 0.0 {
-            v += p.delta * s.samples()[i] as f32;
-        }
-        out.samples_mut()[i] = v.round() as i16;
-    }
-    Some(out)
+    remove_carried(&mut detail, &renewed, how.renewal);
+    detail.samples().iter().any(|&d| d != 0).then_some(detail)
 }
 
-fn box_base(base: &Detail, x: usize, y: usize) -> i16 {
-    let (a, b) = (base.row(2 * y), base.row(2 * y + 1));
-    ((a[2 * x] as i32 + a[2 * x + 1] as i32 + b[2 * x] as i32 + b[2 * x + 1] as i32 + 2) >> 2)
-        as i16
+/// Working memory of one frame.
+#[derive(Default)]
+struct Buffers {
+    motion: MotionScratch,
+    first: Vec<i16>,
+    second: Vec<i16>,
 }
 
-#[allow(clippy::too_many_arguments)]
-fn block(
-    b: &Block,
-    base: &Detail,
-    refs: &[Option<Arc<Twin>>; 3],
-    p: &Reconstruction,
-    pd: &mut Detail,
-    pl: &mut Detail,
-    wt: &mut [u16],
-    scratch: &mut MotionScratch,
-    buf: &mut [i16],
-    buf2: &mut [i16],
-) {
-    let (w, h) = (base.width(), base.height());
-    let (x, y) = (2 * b.x as usize, 2 * b.y as usize);
-    let area = Area {
+/// The part of a block inside a picture of the given size.
+fn area_of(block: &Block, width: usize, height: usize) -> Area {
+    let (x, y) = (usize::from(block.x), usize::from(block.y));
+    Area {
         x,
         y,
-        width: (2 * b.width as usize).min(w - x),
-        height: (2 * b.height as usize).min(h - y),
+        width: usize::from(block.width).min(width.saturating_sub(x)),
+        height: usize::from(block.height).min(height.saturating_sub(y)),
+    }
+}
+
+/// Motion-compensates the detail of a block; whether any of its references had some.
+fn fetch(
+    block: &Block,
+    references: &[Option<&Twin>; 3],
+    detail: &mut Detail,
+    buffers: &mut Buffers,
+) -> bool {
+    let low = area_of(block, detail.width() / 2, detail.height() / 2);
+    let area = Area { x: 2 * low.x, y: 2 * low.y, width: 2 * low.width, height: 2 * low.height };
+    let count = area.width * area.height;
+    buffers.first.resize(MAX_BLOCK * MAX_BLOCK, 0);
+    buffers.second.resize(MAX_BLOCK * MAX_BLOCK, 0);
+    let mut predict = |list: usize, out: &mut [i16]| {
+        let (reference, vector) = block.predictions[list]?;
+        let from = references[reference.index()]?.detail.as_ref()?;
+        compensate(from, area, vector, &mut buffers.motion, out);
+        Some(())
     };
-    let n = area.width * area.height;
-    let mut count = 0;
-    for pred in b.predictions.iter().flatten() {
-        let Some(t) = &refs[pred.0.index()] else { return };
-        if (t.base.width(), t.base.height()) != (w, h) {
-            return;
+    let first = &mut buffers.first[..count];
+    let second = &mut buffers.second[..count];
+    let found =
+        (predict(0, first).is_some(), predict(1, second).is_some(), block.predictions[1].is_some());
+    let prediction: &[i16] = match found {
+        (false, false, _) => return false,
+        (true, _, false) => first,
+        (a, b, _) => {
+            // Compound: the mean, a reference without detail counting as zero.
+            for (f, &s) in first.iter_mut().zip(&*second) {
+                let sum = i32::from(a) * i32::from(*f) + i32::from(b) * i32::from(s);
+                *f = ((sum + 1) >> 1) as i16;
+            }
+            first
         }
-        for (dst, which) in [(&mut *pd, 0), (&mut *pl, 1)] {
-            let src = if which == 0 {
-                match &t.detail {
-                    Some(d) => d,
-                    None => continue,
-                }
-            } else {
-                &*t.base
+    };
+    for (y, row) in prediction.chunks_exact(area.width).enumerate() {
+        detail.row_mut(area.y + y)[area.x..area.x + area.width].copy_from_slice(row);
+    }
+    true
+}
+
+/// Fades a block's detail, cell by cell, where its vector predicts the low picture badly.
+fn fade(
+    block: &Block,
+    low: &Plane,
+    references: &[Option<&Twin>; 3],
+    how: &Reconstruction,
+    detail: &mut Detail,
+) {
+    let area = area_of(block, low.width(), low.height());
+    for y in (area.y..area.y + area.height).step_by(CELL) {
+        for x in (area.x..area.x + area.width).step_by(CELL) {
+            let cell = Area {
+                x,
+                y,
+                width: CELL.min(area.x + area.width - x),
+                height: CELL.min(area.y + area.height - y),
             };
-            compensate(src, area, pred.1, scratch, &mut buf[..n]);
-            let div = if b.predictions[1].is_some() { 2 } else { 1 };
-            for r in 0..area.height {
-                for (o, &v) in
-                    dst.row_mut(y + r)[x..x + area.width].iter_mut().zip(&buf[r * area.width..])
-                {
-                    *o += v / div;
+            let error = prediction_error(block, cell, low, references);
+            let span = (how.distrust_q4 - how.trust_q4).max(1);
+            let weight = ((how.distrust_q4 - error) * WHOLE / span).clamp(0, WHOLE);
+            if weight == WHOLE {
+                continue;
+            }
+            for row in 2 * y..2 * (y + cell.height) {
+                for d in &mut detail.row_mut(row)[2 * x..2 * (x + cell.width)] {
+                    *d = ((i32::from(*d) * weight + WHOLE / 2) >> 8) as i16;
                 }
             }
         }
-        count += 1;
     }
-    let _ = buf2;
-    if count == 0 {
-        // intra: pl = base so that its back-projection is neutral-ish
-        for r in 0..area.height {
-            let src = &base.row(y + r)[x..x + area.width];
-            pl.row_mut(y + r)[x..x + area.width].copy_from_slice(src);
+}
+
+/// Mean absolute error, in 1/16 grey level, of the low picture's prediction by the block's first
+/// vector (bilinear).
+fn prediction_error(
+    block: &Block,
+    cell: Area,
+    low: &Plane,
+    references: &[Option<&Twin>; 3],
+) -> i32 {
+    let Some((reference, vector)) = block.predictions[0] else {
+        return i32::MAX / (2 * WHOLE);
+    };
+    let Some(twin) = references[reference.index()] else {
+        return i32::MAX / (2 * WHOLE);
+    };
+    let mut sum = 0;
+    for y in cell.y..cell.y + cell.height {
+        for x in cell.x..cell.x + cell.width {
+            sum += (bilinear_q4(&twin.low.y, x, y, vector) - (i32::from(low.row(y)[x]) << 4)).abs();
         }
+    }
+    sum / (cell.width * cell.height).max(1) as i32
+}
+
+/// A low sample moved by a vector in 1/8, in 1/16 grey level, edges repeated.
+fn bilinear_q4(plane: &Plane, x: usize, y: usize, vector: MotionVector) -> i32 {
+    let (fx, fy) = (i32::from(vector.x & 7), i32::from(vector.y & 7));
+    let left = x as isize + isize::from(vector.x >> 3);
+    let top = y as isize + isize::from(vector.y >> 3);
+    let column = |x: isize| x.clamp(0, plane.width() as isize - 1) as usize;
+    let row = |y: isize| plane.row(y.clamp(0, plane.height() as isize - 1) as usize);
+    let (a, b) = (column(left), column(left + 1));
+    let across = |line: &[u8]| i32::from(line[a]) * (8 - fx) + i32::from(line[b]) * fx;
+    (across(row(top)) * (8 - fy) + across(row(top + 1)) * fy + 2) >> 2
+}
+
+/// Takes out of the given areas (in low samples) what the low layer itself carries:
+/// `D −= up(share · down(D))`.
+fn remove_carried(detail: &mut Detail, areas: &[Area], share: i32) {
+    if areas.is_empty() || share == 0 {
         return;
     }
-    let mv0 = b.predictions[0].is_some_and(|p| p.1.x == 0 && p.1.y == 0);
-    let keep = match p.mode { 1 => b.skip, 2 => b.skip && mv0, _ => false };
-    for r in 0..area.height {
-        wt[(y + r) * w + x..][..area.width].fill(if keep { 256 + 1024 } else { 256 });
+    let means = box_half_signed(detail);
+    let mut carried = Detail::zero(means.width(), means.height());
+    for area in areas {
+        for y in area.y..area.y + area.height {
+            let span = area.x..area.x + area.width;
+            let means = &means.row(y)[span.clone()];
+            for (c, &m) in carried.row_mut(y)[span].iter_mut().zip(means) {
+                *c = ((i32::from(m) * share + WHOLE / 2) >> 8) as i16;
+            }
+        }
     }
-    let _ = p;
+    let carried = lanczos2x_signed(&carried);
+    for (d, &c) in detail.samples_mut().iter_mut().zip(carried.samples()) {
+        *d = d.saturating_sub(c);
+    }
 }

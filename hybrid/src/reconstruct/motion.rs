@@ -8,7 +8,7 @@ use crate::detail::Detail;
 use crate::vp9::MotionVector;
 
 /// Largest side of a block in HR samples.
-const MAX_BLOCK: usize = 128;
+pub const MAX_BLOCK: usize = 128;
 /// Samples needed before and after a block.
 const BEFORE: isize = 2;
 const MARGIN: usize = 5;

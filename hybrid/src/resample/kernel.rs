@@ -33,7 +33,7 @@ pub(super) fn row_u8<const N: usize>(
     let (even, odd) = (taps.0, taps.mirrored());
     let n = source.len();
     for (i, pair) in out.chunks_exact_mut(2).enumerate().take(n) {
-        let window = &pad[i..i + N + 1];
+        let window = &pad[i..=i + N];
         let (mut a, mut b) = (0i16, 0i16);
         for k in 0..N {
             a += even[k] * window[k];
@@ -55,7 +55,7 @@ pub(super) fn row_i16<const N: usize>(
     let (even, odd) = (taps.0, taps.mirrored());
     let n = source.len();
     for (i, pair) in out.chunks_exact_mut(2).enumerate().take(n) {
-        let window = &pad[i..i + N + 1];
+        let window = &pad[i..=i + N];
         let (mut a, mut b) = (16i32, 16i32);
         for k in 0..N {
             a += i32::from(even[k]) * i32::from(window[k]);

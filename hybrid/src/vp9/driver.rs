@@ -114,6 +114,9 @@ fn decode_one(state: &mut Option<State>, data: &[u8]) -> Result<DecodedFrame, De
             return show_existing(state, frame_to_show_map_idx, data.len());
         }
     };
+    if state.is_none() && header.frame_type != FrameType::KeyFrame {
+        return Err(DecodeError::NeedKeyFrame);
+    }
     refuse_size(header.width, header.height)?;
     if header.frame_type == FrameType::KeyFrame {
         // A key frame resets everything but the segmentation map rules, which its own size
