@@ -55,7 +55,7 @@ identity!(
 pub enum Kind {
     /// Opus.
     Audio,
-    /// VP9, simulcast `q`/`h`/`f` or a single encoding (then taken for `f`).
+    /// VP9, simulcast `q`/`h`/`f` or a single encoding (then named by its size: up to 270 lines `q`, up to 480 `h`).
     Video,
 }
 
@@ -135,6 +135,8 @@ pub struct Subscribe {
 pub struct Answer {
     /// The SDP, candidates included (there is no trickling).
     pub sdp: String,
+    /// The participant's own tracks: each published mid with the identity that others know it by.
+    pub tracks: Vec<(String, TrackId)>,
 }
 
 /// Why nobody was let in.

@@ -20,7 +20,7 @@ pub struct SfuConfig {
     pub congestion_control: bool,
     /// What a subscriber is assumed to be able to receive before there is an estimate, in bits per second.
     pub initial_estimate_bps: u64,
-    /// How long a participant may be without a connection (before the first one, or after losing it).
+    /// How long nothing may come from a participant's connection before the participant is removed.
     pub idle: Duration,
 }
 
@@ -33,7 +33,7 @@ impl Default for SfuConfig {
             limits: Limits::default(),
             congestion_control: true,
             initial_estimate_bps: 1_000_000,
-            idle: Duration::from_secs(30),
+            idle: Duration::from_secs(20),
         }
     }
 }

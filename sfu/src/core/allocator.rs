@@ -17,6 +17,9 @@ const TO_RISE: f64 = 0.85;
 /// To stay, this share will do: measured rates swing.
 const TO_STAY: f64 = 1.1;
 
+/// Room for the next swing when looking for bandwidth.
+const MARGIN: f64 = 1.2;
+
 const LADDER: [Rung; 5] = [Rung::Q, Rung::QPlus, Rung::H, Rung::HPlus, Rung::F];
 
 /// What one track could be given.
@@ -43,9 +46,15 @@ impl Demand {
         Some(video + if rung.enhanced() { self.anchor_bps } else { 0 })
     }
 
-    /// What the best rung that can be had would take, with a margin for the next swing; `None` without any.
-    pub fn desired_bps(&self) -> Option<u64> {
-        self.ladder().iter().map(|r| r.1).max().map(|bps| bps + bps / 4)
+    /// What an estimate must reach for the next rung above `rung`, and for the best one, in bits per second;
+    /// zero for a next one where there is none.
+    pub fn wishes(&self, rung: Option<Rung>) -> (u64, u64) {
+        let needs = |bps: u64| (bps as f64 / TO_RISE * MARGIN) as u64;
+        let ladder = self.ladder();
+        let next =
+            ladder.iter().filter(|r| rung.is_none_or(|rung| r.0 > rung)).map(|r| needs(r.1)).min();
+        let best = ladder.iter().map(|r| needs(r.1)).max();
+        (next.unwrap_or(0), best.unwrap_or(0))
     }
 
     /// The rungs that can be had with their costs; where the publisher sends nothing below the wanted rung, the
@@ -164,6 +173,13 @@ mod tests {
             one(None, Demand { max: Rung::Q, rates: [None, None, Some(1)], ..ALL }),
             Some(Rung::F)
         );
+    }
+
+    #[test]
+    fn the_next_rung_says_what_to_look_for() {
+        let (next, best) = ALL.wishes(Some(Rung::Q));
+        assert!((300_000..400_000).contains(&next) && best > 2_000_000, "{next} {best}");
+        assert_eq!(ALL.wishes(Some(Rung::F)), (0, best));
     }
 
     #[test]

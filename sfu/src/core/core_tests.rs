@@ -1,1 +1,661 @@
+//! A whole SFU in memory: WebRTC clients on both ends, a network that is a queue, and time that is an argument.
 
+use std::collections::HashMap;
+
+use str0m::change::SdpAnswer;
+use str0m::channel::ChannelData;
+use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Rid, Simulcast, SimulcastLayer};
+use str0m::rtp::{RtpPacket, RtpWrite};
+use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
+use windlass_hybrid::anchor::AnchorHeader;
+use windlass_media::{Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes};
+
+use super::*;
+use crate::api::{Answer, Offer, OfferError, Publish, Subscribe};
+
+const STEP: Duration = Duration::from_millis(5);
+const PUBLISHER: ParticipantId = ParticipantId(1);
+const SUBSCRIBER: ParticipantId = ParticipantId(2);
+
+struct Client {
+    id: ParticipantId,
+    rtc: Rtc,
+    address: SocketAddr,
+    due: Instant,
+    received: Vec<RtpPacket>,
+    messages: Vec<Vec<u8>>,
+    key_frame_requests: usize,
+    /// Every n-th RTP packet to it is lost; 0 for none.
+    loss: usize,
+    rtp_seen: usize,
+}
+
+struct World {
+    core: Core,
+    sfu: SocketAddr,
+    now: Instant,
+    clients: Vec<Client>,
+    taps: Vec<TapInput>,
+    events: HashMap<ParticipantId, Vec<SfuEvent>>,
+    camera: Camera,
+}
+
+/// Three layers of fake VP9: valid descriptors and key frame headers, and nothing behind them.
+#[derive(Default)]
+struct Camera {
+    mid: Option<Mid>,
+    layers: Vec<Layer>,
+    seq: [u64; 3],
+    number: u32,
+    key_wanted: bool,
+    due: Option<Instant>,
+}
+
+impl World {
+    fn new(config: SfuConfig) -> World {
+        let now = Instant::now();
+        let sfu: SocketAddr = "192.0.2.1:7881".parse().expect("address");
+        World {
+            core: Core::new(config, sfu, now),
+            sfu,
+            now,
+            clients: Vec::new(),
+            taps: Vec::new(),
+            events: HashMap::new(),
+            camera: Camera::default(),
+        }
+    }
+
+    fn client(&mut self, id: ParticipantId) -> usize {
+        let address = SocketAddr::new([192, 0, 2, 10].into(), 4000 + id.0 as u16);
+        let mut rtc = Rtc::builder()
+            .clear_codecs()
+            .enable_vp9(true)
+            .enable_opus(true, false)
+            .set_rtp_mode(true)
+            .set_extension(12, str0m::rtp::Extension::with_serializer(dd::URI, dd::Serializer))
+            .build(self.now);
+        rtc.add_local_candidate(Candidate::host(address, "udp").expect("candidate"));
+        let due = self.now;
+        let (received, messages) = (Vec::new(), Vec::new());
+        self.clients.push(Client {
+            id,
+            rtc,
+            address,
+            due,
+            received,
+            messages,
+            key_frame_requests: 0,
+            loss: 0,
+            rtp_seen: 0,
+        });
+        self.clients.len() - 1
+    }
+
+    /// Publishes three layers; returns the track.
+    fn publish(&mut self) -> TrackId {
+        let at = self.client(PUBLISHER);
+        let mut simulcast = Simulcast::new();
+        for layer in Layer::ALL {
+            simulcast.add_send_layer(SimulcastLayer::new(layer.rid()));
+        }
+        let mut api = self.clients[at].rtc.sdp_api();
+        let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, Some(simulcast));
+        let (sdp, pending) = api.apply().expect("offer");
+        let publish =
+            vec![Publish { mid: mid.to_string(), kind: Kind::Video, name: "camera".into() }];
+        let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
+        let answer = self.core.offer(self.now, PUBLISHER, &offer).expect("answer");
+        self.accept(at, pending, &answer);
+        self.camera = Camera {
+            mid: Some(mid),
+            layers: Layer::ALL.into(),
+            due: Some(self.now),
+            key_wanted: true,
+            ..Camera::default()
+        };
+        answer.tracks[0].1
+    }
+
+    fn accept(&mut self, at: usize, pending: str0m::change::SdpPendingOffer, answer: &Answer) {
+        let answer = SdpAnswer::from_sdp_string(&answer.sdp).expect("answer");
+        self.clients[at].rtc.sdp_api().accept_answer(pending, answer).expect("accepted");
+        self.clients[at].due = self.now;
+    }
+
+    fn subscribe(&mut self, id: ParticipantId, track: TrackId) -> usize {
+        let at = self.client(id);
+        let mut api = self.clients[at].rtc.sdp_api();
+        let mid = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
+        api.add_channel("control".into());
+        let (sdp, pending) = api.apply().expect("offer");
+        let subscribe = vec![Subscribe { mid: mid.to_string(), track }];
+        let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
+        let answer = self.core.offer(self.now, id, &offer).expect("answer");
+        self.accept(at, pending, &answer);
+        at
+    }
+
+    fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            self.now += STEP;
+            self.shoot();
+            for at in 0..self.clients.len() {
+                if self.clients[at].due <= self.now {
+                    let _ = self.clients[at].rtc.handle_input(Input::Timeout(self.now));
+                    self.drain(at);
+                }
+            }
+            self.core.advance(self.now);
+            self.deliver();
+        }
+    }
+
+    /// The camera's next frame, every 35 ms, two packets a layer.
+    fn shoot(&mut self) {
+        let Some(mid) =
+            self.camera.mid.filter(|_| self.camera.due.is_some_and(|due| due <= self.now))
+        else {
+            return;
+        };
+        if !self.clients[0].rtc.is_connected() {
+            return;
+        }
+        self.camera.due = Some(self.now + Duration::from_millis(35));
+        self.camera.number += 1;
+        let key = std::mem::take(&mut self.camera.key_wanted);
+        let id = (self.camera.number & 0x7fff) as u16 | 0x8000;
+        for layer in self.camera.layers.clone() {
+            for part in 0..2u8 {
+                let flags = 0x80 | if key { 0 } else { 0x40 } | if part == 0 { 8 } else { 4 };
+                let [high, low] = id.to_be_bytes();
+                let mut payload = vec![flags, high, low];
+                if key && part == 0 {
+                    let shift = 2 - layer as u32;
+                    let size =
+                        u64::from((1280u32 >> shift) - 1) << 16 | u64::from((720u32 >> shift) - 1);
+                    payload.extend([0x82, 0x49, 0x83, 0x42]);
+                    payload.extend((size << 28 | 0x2000_0000_0000_0000).to_be_bytes());
+                }
+                // What is behind the headers names its frame and its layer.
+                payload.extend(vec![layer as u8; 200 << layer as u32]);
+                payload.extend(self.camera.number.to_be_bytes());
+                payload.push(layer as u8);
+                let seq = 70 + self.camera.seq[layer as usize];
+                self.camera.seq[layer as usize] += 1;
+                // Each layer has a timeline of its own, and wraps around soon.
+                let timestamp = (u32::MAX - 20_000)
+                    .wrapping_add(self.camera.number * 3150 + layer as u32 * 777);
+                let rtc = &mut self.clients[0].rtc;
+                let pt = rtc
+                    .codec_config()
+                    .find(|p| p.spec().format.profile_id == Some(0))
+                    .expect("VP9")
+                    .pt();
+                let mut api = rtc.direct_api();
+                let stream =
+                    api.stream_tx_by_mid(mid, Some(Rid::from(layer.rid()))).expect("stream");
+                stream.write_rtp(
+                    RtpWrite::new(pt, seq.into(), timestamp, self.now, payload)
+                        .marker(part == 1)
+                        .nackable(true),
+                );
+                let _ = rtc.handle_input(Input::Timeout(self.now));
+                self.drain(0);
+            }
+        }
+    }
+
+    fn drain(&mut self, at: usize) {
+        loop {
+            let client = &mut self.clients[at];
+            match client.rtc.poll_output().expect("client") {
+                RtcOutput::Timeout(due) => return client.due = due,
+                RtcOutput::Transmit(t) => self.core.datagram(self.now, client.address, &t.contents),
+                RtcOutput::Event(Event::RtpPacket(packet)) => client.received.push(packet),
+                RtcOutput::Event(Event::ChannelData(ChannelData { data, .. })) => {
+                    client.messages.push(data)
+                }
+                RtcOutput::Event(Event::KeyframeRequest(_)) => {
+                    client.key_frame_requests += 1;
+                    self.camera.key_wanted = true;
+                }
+                RtcOutput::Event(_) => {}
+            }
+        }
+    }
+
+    fn deliver(&mut self) {
+        while let Some(output) = self.core.poll() {
+            match output {
+                Output::Transmit { to, data } => {
+                    let Some(at) = self.clients.iter().position(|c| c.address == to) else {
+                        continue;
+                    };
+                    let client = &mut self.clients[at];
+                    if (128..192).contains(&data[0]) && !(192..=223).contains(&data[1]) {
+                        client.rtp_seen += 1;
+                        if client.loss > 0 && client.rtp_seen.is_multiple_of(client.loss) {
+                            continue;
+                        }
+                    }
+                    let contents = data.as_slice().try_into().expect("datagram");
+                    let receive = Receive {
+                        proto: Protocol::Udp,
+                        source: self.sfu,
+                        destination: client.address,
+                        contents,
+                    };
+                    client.rtc.handle_input(Input::Receive(self.now, receive)).expect("client");
+                    self.drain(at);
+                }
+                Output::Event(id, event) => self.events.entry(id).or_default().push(event),
+                Output::Tap(input) => self.taps.push(input),
+            }
+        }
+    }
+
+    fn rungs(&self, id: ParticipantId) -> Vec<(Rung, u16, u16)> {
+        let events = self.events.get(&id).into_iter().flatten();
+        let told = events.filter_map(|e| match e {
+            SfuEvent::RungChanged { rung, epoch, width, .. } => Some((*rung, *epoch, *width)),
+            _ => None,
+        });
+        told.collect()
+    }
+
+    fn last_tapped(&self) -> windlass_media::TapFrame {
+        let frames = self.taps.iter().rev();
+        let mut frames =
+            frames.filter_map(|t| if let TapInput::Frame(f) = t { Some(f.clone()) } else { None });
+        frames.next().expect("tapped frame")
+    }
+}
+
+fn config() -> SfuConfig {
+    SfuConfig { congestion_control: false, ..SfuConfig::default() }
+}
+
+/// A publisher and a subscriber in one room, connected.
+fn call() -> (World, TrackId, usize) {
+    let mut world = World::new(config());
+    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    let track = world.publish();
+    world.run(Duration::from_secs(2));
+    let (participants, tracks) =
+        world.core.join(world.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
+    assert_eq!((participants, tracks[0].track), (vec![PUBLISHER], track));
+    let at = world.subscribe(SUBSCRIBER, track);
+    world.run(Duration::from_secs(3));
+    (world, track, at)
+}
+
+/// Numbers without holes, time that never runs back, and one timestamp a frame.
+fn assert_continuous(packets: &[RtpPacket]) {
+    let mut ordered: Vec<_> = packets.iter().collect();
+    ordered.sort_by_key(|p| *p.seq_no);
+    for pair in ordered.windows(2) {
+        assert_eq!(*pair[1].seq_no, *pair[0].seq_no + 1);
+        let step = pair[1].header.timestamp.wrapping_sub(pair[0].header.timestamp) as i32;
+        assert!(step >= 0, "time runs back by {step}");
+        assert_eq!(step == 0, !pair[0].header.marker);
+    }
+}
+
+#[test]
+fn a_subscriber_gets_one_continuous_stream_over_layer_switches() {
+    let (mut world, track, at) = call();
+    assert!(!world.clients[at].received.is_empty(), "{:?}", world.core.stats());
+    for max in [Rung::Q, Rung::F, Rung::H] {
+        world.core.set_max_rung(world.now, SUBSCRIBER, track, max);
+        world.run(Duration::from_secs(2));
+    }
+    assert_continuous(&world.clients[at].received);
+    let told = world.rungs(SUBSCRIBER);
+    let plain: Vec<_> = told.iter().map(|t| (t.0.layer(), t.2)).collect();
+    assert_eq!(plain, [(Layer::F, 1280), (Layer::Q, 320), (Layer::F, 1280), (Layer::H, 640)]);
+    assert!(told.windows(2).all(|w| w[0].1 + 1 == w[1].1), "each switch begins an epoch");
+    let last = world.clients[at].received.last().expect("packet");
+    assert_eq!(last.payload.last(), Some(&(Layer::H as u8)));
+    assert_eq!(world.core.stats().counters.layer_switches, 4);
+}
+
+#[test]
+fn key_frames_are_asked_for_until_they_come_and_not_more_often() {
+    let (mut world, track, _) = call();
+    let before = world.clients[0].key_frame_requests;
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);
+    world.run(Duration::from_secs(2));
+    assert_eq!(world.clients[0].key_frame_requests, before + 1);
+}
+
+#[test]
+fn a_subscribers_wish_for_a_key_frame_reaches_the_publisher() {
+    let (mut world, _, at) = call();
+    let before = world.clients[0].key_frame_requests;
+    let ssrc = world.clients[at].received[0].header.ssrc;
+    for _ in 0..5 {
+        let mut api = world.clients[at].rtc.direct_api();
+        api.stream_rx(&ssrc).expect("stream").request_keyframe(KeyframeRequestKind::Pli);
+        world.clients[at].due = world.now;
+        world.run(Duration::from_millis(20));
+    }
+    world.run(Duration::from_millis(300));
+    let asked = world.clients[0].key_frame_requests - before;
+    assert!((1..=2).contains(&asked), "{asked} requests for five wishes in 100 ms");
+    assert!(world.core.stats().counters.keyframe_requests_in >= 1);
+}
+
+#[test]
+fn what_the_path_loses_is_sent_again() {
+    let (mut world, _, at) = call();
+    let before = world.clients[at].received.len();
+    world.clients[at].loss = 10;
+    world.run(Duration::from_secs(3));
+    world.clients[at].loss = 0;
+    world.run(Duration::from_secs(1));
+    assert!(world.clients[at].received.len() > before + 150);
+    assert_continuous(&world.clients[at].received);
+}
+
+fn anchor_of(frame: &windlass_media::TapFrame, now: Instant) -> EnhancerOutput {
+    assert!(now >= frame.arrival);
+    EnhancerOutput::Anchor(Anchor {
+        stream: frame.stream,
+        epoch: frame.epoch,
+        rtp_timestamp: frame.rtp_timestamp,
+        arrival: frame.arrival,
+        source: AnchorSource::Enhanced,
+        codec: 1,
+        width: 1280,
+        height: 720,
+        payload: vec![9; 20_000].into(),
+        times: StageTimes::default(),
+    })
+}
+
+#[test]
+fn an_anchor_arrives_with_the_timestamp_of_its_frame() {
+    let (mut world, track, at) = call();
+    for max in [Rung::QPlus, Rung::HPlus] {
+        world.core.set_max_rung(world.now, SUBSCRIBER, track, max);
+        world.run(Duration::from_secs(2));
+        assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0), Some(max));
+        world.clients[at].messages.clear();
+        let frame = world.last_tapped();
+        assert_eq!(frame.data.last(), Some(&(max.layer() as u8)), "the tap follows the rung");
+        world.core.enhancer(world.now, anchor_of(&frame, world.now));
+        world.run(Duration::from_millis(100));
+        let messages = &world.clients[at].messages;
+        assert_eq!(messages.len(), 2, "{:?}", world.core.stats());
+        let (header, _) = AnchorHeader::parse(&messages[0]).expect("anchor message");
+        assert_eq!(header.stream, frame.stream.0);
+        assert_eq!(Some(header.epoch), world.rungs(SUBSCRIBER).last().map(|r| r.1));
+        let name = |data: &[u8]| data[data.len() - 5..].to_vec();
+        let packets = world.clients[at]
+            .received
+            .iter()
+            .filter(|p| p.header.timestamp == header.rtp_timestamp);
+        let names: Vec<_> = packets.map(|p| name(&p.payload)).collect();
+        assert_eq!(
+            names,
+            [name(&frame.data), name(&frame.data)],
+            "both packets of the anchor's frame"
+        );
+    }
+    assert_eq!(world.core.stats().counters.anchors_out, 2);
+}
+
+#[test]
+fn an_anchor_that_is_late_or_of_an_unknown_frame_is_dropped_and_counted() {
+    let (mut world, track, at) = call();
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
+    world.run(Duration::from_secs(2));
+    let frame = world.last_tapped();
+    world.core.enhancer(world.now + Duration::from_secs(1), anchor_of(&frame, world.now));
+    let strange = windlass_media::TapFrame { rtp_timestamp: 1, ..frame.clone() };
+    world.core.enhancer(world.now, anchor_of(&strange, world.now));
+    let gone = windlass_media::TapFrame { epoch: Epoch(999), ..frame };
+    world.core.enhancer(world.now, anchor_of(&gone, world.now));
+    world.run(Duration::from_millis(100));
+    assert!(world.clients[at].messages.is_empty());
+    let counters = world.core.stats().counters;
+    assert_eq!((counters.anchors_dropped_late, counters.anchors_dropped_unmapped), (1, 2));
+}
+
+#[test]
+fn a_tap_runs_while_somebody_holds_an_enhanced_rung_and_no_longer() {
+    let (mut world, track, _) = call();
+    assert_eq!(world.core.stats().taps, 0, "the full layer has no anchors");
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.core.stats().taps, 1);
+    let frames = world.taps.iter().filter(|t| matches!(t, TapInput::Frame(_))).count();
+    assert!(frames > 10, "{frames}");
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::H);
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.core.stats().taps, 0);
+    assert!(matches!(world.taps.last(), Some(TapInput::Stop { .. })));
+}
+
+#[test]
+fn a_publisher_that_leaves_takes_its_tracks_along() {
+    let (mut world, track, at) = call();
+    world.core.leave(world.now, PUBLISHER);
+    world.deliver();
+    let events = &world.events[&SUBSCRIBER];
+    let tail: Vec<_> = events.iter().rev().take(2).collect();
+    assert_eq!(*tail[1], SfuEvent::TrackRemoved { track });
+    assert_eq!(*tail[0], SfuEvent::ParticipantLeft { participant: PUBLISHER });
+    let received = world.clients[at].received.len();
+    world.camera.mid = None;
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.clients[at].received.len(), received);
+    assert_eq!(world.core.stats().tracks, 0);
+    world.core.leave(world.now, SUBSCRIBER);
+    let stats = world.core.stats();
+    assert_eq!((stats.rooms, stats.participants, world.core.addresses.len()), (0, 0, 0));
+}
+
+#[test]
+fn a_muted_track_is_silent_and_comes_back_with_a_key_frame() {
+    let (mut world, track, at) = call();
+    world.core.set_muted(world.now, PUBLISHER, track, true);
+    world.run(Duration::from_millis(100));
+    let received = world.clients[at].received.len();
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.clients[at].received.len(), received);
+    assert!(world.events[&SUBSCRIBER].contains(&SfuEvent::TrackMuted { track, muted: true }));
+    world.core.set_muted(world.now, PUBLISHER, track, false);
+    world.run(Duration::from_secs(1));
+    assert!(world.clients[at].received.len() > received + 20);
+    assert_eq!(
+        world.clients[at].received[received].payload[0] & 0x48,
+        8,
+        "a key frame begins here"
+    );
+    assert_continuous(&world.clients[at].received);
+}
+
+#[test]
+fn somebody_else_cannot_mute_a_track() {
+    let (mut world, track, _) = call();
+    world.core.set_muted(world.now, SUBSCRIBER, track, true);
+    assert!(!world.core.tracks[&track].info.muted);
+}
+
+#[test]
+fn limits_are_kept() {
+    let limits = crate::Limits {
+        rooms: 2,
+        participants: 3,
+        participants_per_room: 2,
+        ..crate::Limits::default()
+    };
+    let mut world = World::new(SfuConfig { limits, ..config() });
+    let now = world.now;
+    let mut join = |room: &str, id, loopback| {
+        world.core.join(now, room, ParticipantId(id), JoinOptions { loopback }).err()
+    };
+    assert_eq!(join("a", 1, false), None);
+    assert_eq!(join("a", 1, false), Some(JoinError::AlreadyJoined));
+    assert_eq!(join("a", 2, false), None);
+    assert_eq!(join("a", 3, false), Some(JoinError::RoomFull));
+    assert_eq!(join("b", 3, true), None);
+    assert_eq!(join("b", 4, false), Some(JoinError::ServerFull));
+    world.core.leave(now, ParticipantId(2));
+    let mut join = |room: &str, id, loopback| {
+        world.core.join(now, room, ParticipantId(id), JoinOptions { loopback }).err()
+    };
+    assert_eq!(join("b", 4, false), Some(JoinError::RoomFull), "a loopback room is for one");
+    assert_eq!(join("c", 4, false), Some(JoinError::ServerFull));
+}
+
+#[test]
+fn offers_that_do_not_fit_are_refused_by_type_and_change_nothing() {
+    let (mut world, track, _) = call();
+    let now = world.now;
+    let mut refused =
+        |offer: Offer| world.core.offer(now, SUBSCRIBER, &offer).expect_err("refused");
+    let sdp = |text: &str| Offer { sdp: text.into(), ..Offer::default() };
+    assert!(matches!(refused(sdp("v=0")), OfferError::BadSdp(_)));
+    assert!(matches!(refused(sdp("")), OfferError::BadSdp(_)));
+    assert_eq!(refused(sdp(&"x".repeat(300_000))), OfferError::TooLarge);
+    let subscribe = vec![Subscribe { mid: "0".into(), track: TrackId(77) }];
+    assert_eq!(
+        refused(Offer { subscribe, ..Offer::default() }),
+        OfferError::UnknownTrack { track: TrackId(77) }
+    );
+    let subscribe = vec![Subscribe { mid: "nowhere".into(), track }];
+    assert_eq!(
+        refused(Offer { subscribe, ..Offer::default() }),
+        OfferError::BadMid { mid: "nowhere".into() }
+    );
+    let h264 =
+        "m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:x\r\na=recvonly\r\na=rtpmap:96 H264/90000\r\n";
+    let subscribe = vec![Subscribe { mid: "x".into(), track }];
+    assert_eq!(refused(Offer { subscribe, ..sdp(h264) }), OfferError::NoCodec { mid: "x".into() });
+    assert_eq!(
+        world.core.offer(now, ParticipantId(9), &Offer::default()),
+        Err(OfferError::NotJoined)
+    );
+    let received = world.clients[1].received.len();
+    world.run(Duration::from_secs(1));
+    assert!(world.clients[1].received.len() > received + 20);
+}
+
+#[test]
+fn garbage_on_the_wire_is_counted_and_hurts_nobody() {
+    let (mut world, _, at) = call();
+    let own = world.clients[0].address;
+    let mut seed = 7u32;
+    for i in 0..3000usize {
+        let data: Vec<u8> = (0..i % 120)
+            .map(|_| {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (seed >> 24) as u8
+            })
+            .collect();
+        let from = if i % 2 == 0 { own } else { "203.0.113.5:99".parse().expect("address") };
+        world.core.datagram(world.now, from, &data);
+        // The same with a first byte of each protocol.
+        if let Some((first, rest)) = data.split_first() {
+            let head = [0, 22, 128, 144][usize::from(*first) % 4];
+            world.core.datagram(world.now, from, &[&[head], rest].concat());
+        }
+    }
+    let received = world.clients[at].received.len();
+    world.run(Duration::from_secs(1));
+    assert!(world.clients[at].received.len() > received + 20);
+    let counters = world.core.stats().counters;
+    assert!(counters.datagrams_malformed > 0 && counters.datagrams_unknown > 0);
+    assert_eq!(world.core.stats().connected, 2);
+}
+
+#[test]
+fn malformed_vp9_of_a_publisher_is_counted_and_not_forwarded() {
+    let (mut world, _, at) = call();
+    let mid = world.camera.mid.expect("camera");
+    let rtc = &mut world.clients[0].rtc;
+    let pt = rtc.codec_config().find(|p| p.spec().format.profile_id == Some(0)).expect("VP9").pt();
+    let seq = 70 + world.camera.seq[2];
+    world.camera.seq[2] += 1;
+    let mut api = rtc.direct_api();
+    let stream = api.stream_tx_by_mid(mid, Some(Rid::from("f"))).expect("stream");
+    stream.write_rtp(RtpWrite::new(pt, seq.into(), 5, world.now, vec![0x90u8]).marker(true));
+    world.clients[0].due = world.now;
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.core.stats().counters.vp9_malformed, 1);
+    assert!(world.clients[at].received.iter().all(|p| p.payload.len() > 1));
+}
+
+#[test]
+fn a_connection_that_never_comes_is_given_up() {
+    let mut world = World::new(config());
+    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    world.publish();
+    world.clients.clear();
+    world.camera.mid = None;
+    world.run(Duration::from_secs(40));
+    assert_eq!(world.core.stats().participants, 0);
+    assert_eq!(world.events[&PUBLISHER].last(), Some(&SfuEvent::Disconnected));
+    let counters = world.core.stats().counters;
+    assert_eq!(counters.peers_timed_out + counters.peers_failed, 1);
+}
+
+#[test]
+fn a_client_that_vanishes_is_removed() {
+    let (mut world, track, _) = call();
+    world.clients.remove(0);
+    world.camera.mid = None;
+    world.run(Duration::from_secs(25));
+    assert!(world.events[&SUBSCRIBER].contains(&SfuEvent::TrackRemoved { track }));
+    assert_eq!(world.events[&PUBLISHER].last(), Some(&SfuEvent::Disconnected));
+    assert_eq!(world.core.stats().participants, 1);
+}
+
+#[test]
+fn a_loopback_room_gives_back_ones_own_track() {
+    let mut world = World::new(config());
+    world
+        .core
+        .join(world.now, "mirror", PUBLISHER, JoinOptions { loopback: true })
+        .expect("joined");
+    let track = world.publish();
+    world.run(Duration::from_secs(1));
+    assert!(
+        matches!(&world.events[&PUBLISHER][0], SfuEvent::TrackAdded(info) if info.track == track)
+    );
+    let mid = world.camera.mid.expect("camera").to_string();
+    let mut api = world.clients[0].rtc.sdp_api();
+    let receiving = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
+    let (sdp, pending) = api.apply().expect("offer");
+    let publish = vec![Publish { mid, kind: Kind::Video, name: "camera".into() }];
+    let subscribe = vec![Subscribe { mid: receiving.to_string(), track }];
+    let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe };
+    let answer = world.core.offer(world.now, PUBLISHER, &offer).expect("answer");
+    assert_eq!(answer.tracks[0].1, track, "the track stays the same over a new offer");
+    world.accept(0, pending, &answer);
+    world.run(Duration::from_secs(2));
+    assert!(world.clients[0].received.len() > 50);
+    assert_continuous(&world.clients[0].received);
+}
+
+#[test]
+fn the_payload_of_other_subscribers_is_not_touched_by_rewriting() {
+    let (mut world, track, at) = call();
+    let third = ParticipantId(3);
+    world.core.join(world.now, "room", third, JoinOptions::default()).expect("joined");
+    let late = world.subscribe(third, track);
+    world.run(Duration::from_secs(2));
+    assert_continuous(&world.clients[at].received);
+    assert_continuous(&world.clients[late].received);
+    let ids = |at: usize| -> Vec<u16> {
+        let frames = world.clients[at].received.iter().filter(|p| p.header.marker);
+        frames.map(|p| u16::from_be_bytes([p.payload[1], p.payload[2]]) & 0x7fff).collect()
+    };
+    for at in [at, late] {
+        assert!(ids(at).windows(2).all(|w| w[1] == w[0] + 1), "{:?}", ids(at));
+    }
+}

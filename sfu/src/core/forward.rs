@@ -6,11 +6,17 @@ use str0m::media::Mid;
 use str0m::rtp::RtpPacket;
 use windlass_media::{Layer, StreamId, TapInput};
 
+use super::peer::Encoding;
 use super::rewriter::{PacketIn, Source};
 use super::tap::Tap;
-use super::vp9::Descriptor;
-use super::{Core, Output};
+use super::vp9::{Descriptor, key_frame_size};
+use super::{Core, Output, Track};
 use crate::api::{Kind, ParticipantId, TrackId};
+
+/// The shorter side of an only encoding that is taken for the quarter layer (usually 180), in pixels.
+const QUARTER_MAX: u16 = 270;
+/// The shorter side of an only encoding that is taken for the half layer (usually 360), in pixels.
+const HALF_MAX: u16 = 480;
 
 impl Core {
     /// Forwards one packet of a publisher.
@@ -18,7 +24,7 @@ impl Core {
         &mut self,
         from: ParticipantId,
         mid: Mid,
-        layer: Option<Layer>,
+        encoding: Encoding,
         rtp: &RtpPacket,
     ) {
         self.counters.rtp_in += 1;
@@ -38,10 +44,12 @@ impl Core {
             marker: rtp.header.marker,
             stale: false,
         };
-        match (track.info.kind, layer) {
-            (Kind::Audio, _) => self.forward_audio(track_id, packet, rtp),
-            (Kind::Video, Some(layer)) => self.forward_video(track_id, layer, packet, rtp),
-            (Kind::Video, None) => self.counters.rtp_unknown += 1,
+        match track.info.kind {
+            Kind::Audio => self.forward_audio(track_id, packet, rtp),
+            Kind::Video => match track.layer_of(encoding, &rtp.payload) {
+                Some(layer) => self.forward_video(track_id, layer, packet, rtp),
+                None => self.counters.rtp_unknown += 1,
+            },
         }
     }
 
@@ -172,5 +180,28 @@ impl Core {
                 self.counters.keyframe_requests_out += 1;
             }
         }
+    }
+}
+
+impl Track {
+    /// The layer of an encoding. An only one is named by the size of its first key frame, and keeps that name.
+    fn layer_of(&mut self, encoding: Encoding, payload: &[u8]) -> Option<Layer> {
+        match encoding {
+            Encoding::Layer(layer) => return Some(layer),
+            Encoding::Unknown => return None,
+            Encoding::Single => {}
+        }
+        if self.single.is_none()
+            && let Ok(descriptor) = Descriptor::parse(payload)
+            && descriptor.starts_key()
+            && let Some((width, height)) = key_frame_size(&payload[descriptor.len..])
+        {
+            self.single = Some(match width.min(height) {
+                ..=QUARTER_MAX => Layer::Q,
+                ..=HALF_MAX => Layer::H,
+                _ => Layer::F,
+            });
+        }
+        self.single
     }
 }

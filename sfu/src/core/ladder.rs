@@ -96,7 +96,11 @@ impl Peer {
         let available =
             limited.then(|| self.estimate_bps.unwrap_or(assumed_bps).saturating_sub(audio_bps));
         let rungs = self.allocator.allocate(now, available, &demands);
-        for (&(i, track), rung) in chosen.iter().zip(rungs) {
+        let (mut next_bps, mut best_bps) = (audio_bps, audio_bps);
+        for ((&(i, track), demand), rung) in chosen.iter().zip(&demands).zip(rungs) {
+            let (next, best) = demand.wishes(rung);
+            next_bps += next;
+            best_bps += best;
             // A publisher that is silent for a moment keeps what it has: nothing else can be had.
             let Some(rung) = rung else { continue };
             let slot = &mut self.slots[i];
@@ -108,8 +112,9 @@ impl Peer {
             None => super::anchors::UNLIMITED_BPS,
             Some(bps) => ((bps as f64 * SHARE_FOR_ALL) as u64).saturating_sub(video_bps),
         };
-        let desired: u64 = demands.iter().filter_map(Demand::desired_bps).sum();
-        self.set_bitrates(video_bps, desired + audio_bps);
+        // A stream that sends little can prove little: without padding the estimate stays near what is sent, and
+        // the next rung would never seem to fit.
+        self.look_for(if next_bps > audio_bps { next_bps } else { 0 }, best_bps);
     }
 
     /// Tells the client what it now gets on a slot, if that has changed.

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use str0m::Input;
 use str0m::media::Mid;
 use str0m::net::{DatagramRecv, Protocol, Receive};
-use windlass_media::{Rung, StreamId, TapInput};
+use windlass_media::{Layer, Rung, StreamId, TapInput};
 
 use self::keyframes::KeyFrames;
 use self::layers::Layers;
@@ -71,6 +71,8 @@ struct Track {
     mid: Mid,
     subscribers: Vec<ParticipantId>,
     layers: Layers,
+    /// What a publisher's only encoding is taken for, once its size is known.
+    single: Option<Layer>,
     recent: Recent,
     keyframes: KeyFrames,
     tap: Option<Tap>,
@@ -103,6 +105,8 @@ pub struct Core {
 impl Core {
     /// An SFU without rooms; `bound` is the address of its socket.
     pub fn new(config: SfuConfig, bound: SocketAddr, now: Instant) -> Core {
+        // The stack looks for a process-wide provider; a second installation changes nothing.
+        str0m::crypto::from_feature_flags().install_process_default();
         Core {
             counters: Counters::default(),
             candidates: config.candidates(bound),
@@ -253,7 +257,7 @@ impl Core {
             return;
         };
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        if let Err(error) = peer.receive(input) {
+        if let Err(error) = peer.receive(arrival, input) {
             // One bad datagram, which anybody can send, is no reason to end a connection that still lives.
             tracing::debug!(participant = %id, %error, "datagram refused");
             self.counters.datagrams_malformed += 1;
@@ -338,7 +342,9 @@ impl Core {
         while !self.happenings.is_empty() {
             for (id, what) in std::mem::take(&mut self.happenings) {
                 match what {
-                    Happening::Rtp(mid, layer, packet) => self.forward(id, mid, layer, &packet),
+                    Happening::Rtp(mid, encoding, packet) => {
+                        self.forward(id, mid, encoding, &packet)
+                    }
                     Happening::KeyFrameWanted(mid) => self.key_frame_wanted(id, mid),
                     Happening::Ready => {
                         if let Some(peer) = self.peers.get_mut(&id) {
@@ -359,11 +365,11 @@ impl Core {
         }
     }
 
+    /// Removes those whose client has gone without a word. (A browser that lives sends every few seconds.)
     fn remove_idle(&mut self, now: Instant) {
         let idle = self.config.idle;
-        let is_idle = |p: &&Peer| {
-            p.waiting_since.is_some_and(|since| now.saturating_duration_since(since) > idle)
-        };
+        let is_idle =
+            |p: &&Peer| p.heard.is_some_and(|heard| now.saturating_duration_since(heard) > idle);
         let gone: Vec<_> = self.peers.values().filter(is_idle).map(|p| p.id).collect();
         for id in gone {
             self.counters.peers_timed_out += 1;
@@ -384,6 +390,7 @@ impl Core {
         }
         for peer in self.peers.values_mut() {
             let stats = peer.second(seconds);
+            tracing::debug!(participant = %peer.id, estimate_bps = peer.estimate_bps, anchor_bps = peer.anchor_rate_bps);
             if !stats.is_empty() {
                 self.outputs.push_back(Output::Event(peer.id, SfuEvent::TrackStats(stats)));
             }
@@ -414,6 +421,7 @@ impl Core {
                 mid,
                 subscribers: Vec::new(),
                 layers: Layers::default(),
+                single: None,
                 recent: Recent::default(),
                 keyframes: KeyFrames::default(),
                 tap: None,

@@ -45,20 +45,18 @@ impl Core {
             Ok(answer) => answer.to_sdp_string(),
             Err(error) => {
                 // A first offer that failed leaves nothing worth keeping.
-                if peer.waiting_since.is_none() && !peer.connected {
+                if peer.heard.is_none() {
                     peer.rtc = None;
                 }
                 return Err(OfferError::BadSdp(error.to_string()));
             }
         };
-        if !peer.connected && peer.waiting_since.is_none() {
-            peer.waiting_since = Some(now);
-        }
+        peer.heard = peer.heard.max(Some(now));
         peer.dirty = true;
         peer.set_has_data(lines.iter().any(|l| l.application));
-        self.publish(id, &offer.publish);
+        let tracks = self.publish(id, &offer.publish);
         self.subscribe(id, offer, &lines);
-        Ok(Answer { sdp: answer })
+        Ok(Answer { sdp: answer, tracks })
     }
 
     fn check(&self, id: ParticipantId, offer: &Offer) -> Result<Vec<MediaLine>, OfferError> {
@@ -125,8 +123,8 @@ impl Core {
         Ok(lines)
     }
 
-    fn publish(&mut self, id: ParticipantId, wanted: &[Publish]) {
-        let Some(peer) = self.peers.get_mut(&id) else { return };
+    fn publish(&mut self, id: ParticipantId, wanted: &[Publish]) -> Vec<(String, TrackId)> {
+        let Some(peer) = self.peers.get_mut(&id) else { return Vec::new() };
         let mids: HashSet<Mid> = wanted.iter().map(|p| Mid::from(p.mid.as_str())).collect();
         let gone: Vec<TrackId> =
             peer.published.iter().filter(|(m, _)| !mids.contains(m)).map(|(_, &t)| t).collect();
@@ -144,6 +142,10 @@ impl Core {
                 peer.published.insert(mid, track);
             }
         }
+        let Some(peer) = self.peers.get(&id) else { return Vec::new() };
+        let track_of =
+            |p: &Publish| Some((p.mid.clone(), *peer.published.get(&Mid::from(p.mid.as_str()))?));
+        wanted.iter().filter_map(track_of).collect()
     }
 
     fn subscribe(&mut self, id: ParticipantId, offer: &Offer, lines: &[MediaLine]) {

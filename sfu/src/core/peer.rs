@@ -34,10 +34,21 @@ const RTX_AGE: Duration = Duration::from_secs(3);
 /// The share of a stream that retransmissions may be.
 const RTX_SHARE: f32 = 0.5;
 
+/// Which of a publisher's encodings a packet is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// One of several, named by its `a=rid`.
+    Layer(Layer),
+    /// The only one. Browsers send no rid for a single encoding, even if it was given one.
+    Single,
+    /// One of several, with a name that means nothing here.
+    Unknown,
+}
+
 /// What a connection made happen, for the core to deal with.
 pub enum Happening {
     /// A media packet came.
-    Rtp(Mid, Option<Layer>, Box<RtpPacket>),
+    Rtp(Mid, Encoding, Box<RtpPacket>),
     /// The subscriber cannot show this m-line before a key frame.
     KeyFrameWanted(Mid),
     /// The connection is up, or can carry anchors now.
@@ -155,8 +166,8 @@ pub struct Peer {
     pub dirty: bool,
     /// Whether media can flow.
     pub connected: bool,
-    /// Since when there has been no connection although there was an offer.
-    pub waiting_since: Option<Instant>,
+    /// When something of the client came last, an offer or a datagram; `None` before the first offer.
+    pub heard: Option<Instant>,
     /// What it publishes.
     pub published: HashMap<Mid, TrackId>,
     /// On what it receives.
@@ -174,7 +185,7 @@ pub struct Peer {
     has_data: bool,
     channel: Option<ChannelId>,
     channel_open: bool,
-    desired_bps: u64,
+    looks_for: (u64, u64),
 }
 
 impl Peer {
@@ -187,7 +198,7 @@ impl Peer {
             due: now,
             dirty: false,
             connected: false,
-            waiting_since: None,
+            heard: None,
             published: HashMap::new(),
             slots: Vec::new(),
             estimate_bps: None,
@@ -198,7 +209,7 @@ impl Peer {
             has_data: false,
             channel: None,
             channel_open: false,
-            desired_bps: 0,
+            looks_for: (0, 0),
         }
     }
 
@@ -288,13 +299,15 @@ impl Peer {
         channel.is_some_and(|mut c| messages.iter().all(|m| c.write(true, m).unwrap_or(false)))
     }
 
-    /// Tells the bandwidth estimator what to look for: what is being sent, and what would be.
-    pub fn set_bitrates(&mut self, current_bps: u64, desired_bps: u64) {
+    /// Tells the bandwidth estimator what to look for, in bits per second: what the next step up needs, to which it
+    /// fills up with padding as far as the network carries it, and what the best would need, for probes.
+    pub fn look_for(&mut self, next_bps: u64, best_bps: u64) {
         // Each change may begin a probe; small ones are not worth it.
-        let changed = desired_bps.abs_diff(self.desired_bps) * 10 > self.desired_bps;
+        let differs = |a: u64, b: u64| a.abs_diff(b) * 10 > b;
+        let changed = differs(next_bps, self.looks_for.0) || differs(best_bps, self.looks_for.1);
         if let Some(rtc) = self.rtc.as_mut().filter(|_| changed) {
-            self.desired_bps = desired_bps;
-            rtc.bwe().set_bitrate(Bitrate::bps(current_bps), Bitrate::bps(desired_bps));
+            self.looks_for = (next_bps, best_bps);
+            rtc.bwe().set_bitrate(Bitrate::bps(next_bps), Bitrate::bps(best_bps));
         }
     }
 
@@ -313,8 +326,9 @@ impl Peer {
     }
 
     /// Takes in a datagram that is this connection's.
-    pub fn receive(&mut self, input: Input) -> Result<(), str0m::RtcError> {
+    pub fn receive(&mut self, arrival: Instant, input: Input) -> Result<(), str0m::RtcError> {
         self.dirty = true;
+        self.heard = self.heard.max(Some(arrival));
         match &mut self.rtc {
             Some(rtc) => rtc.handle_input(input),
             None => Ok(()),
@@ -363,7 +377,6 @@ impl Peer {
             match event {
                 Event::Connected => {
                     self.connected = true;
-                    self.waiting_since = None;
                     tell(Happening::Ready);
                 }
                 Event::IceConnectionStateChange(IceConnectionState::Disconnected) => {
@@ -373,9 +386,14 @@ impl Peer {
                     let stream =
                         rtc.direct_api().stream_rx(&packet.header.ssrc).map(|s| (s.mid(), s.rid()));
                     if let Some((mid, rid)) = stream {
-                        // A single encoding is the full layer.
-                        let layer = rid.map_or(Some(Layer::F), |rid| Layer::from_rid(&rid));
-                        tell(Happening::Rtp(mid, layer, Box::new(packet)));
+                        let named = |rid: Rid| {
+                            Layer::from_rid(&rid).map_or(Encoding::Unknown, Encoding::Layer)
+                        };
+                        tell(Happening::Rtp(
+                            mid,
+                            rid.map_or(Encoding::Single, named),
+                            Box::new(packet),
+                        ));
                     }
                 }
                 Event::KeyframeRequest(request) => tell(Happening::KeyFrameWanted(request.mid)),
