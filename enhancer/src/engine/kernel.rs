@@ -47,7 +47,7 @@ pub(super) struct Kernels {
 
 /// Output pixel `x` (1-based: border first) reads input samples `x − 1 ..= x + 1`.
 #[inline(always)]
-fn head<V: Vector, const BLOCK: usize>(
+fn head<V: Vector<BLOCK>, const BLOCK: usize>(
     rows: Rows<'_, f32>,
     weights: &[Pixel],
     bias: &Pixel,
@@ -74,7 +74,7 @@ fn head<V: Vector, const BLOCK: usize>(
 }
 
 #[inline(always)]
-fn body<V: Vector, const BLOCK: usize>(
+fn body<V: Vector<BLOCK>, const BLOCK: usize>(
     rows: Rows<'_, Pixel>,
     weights: &[Pixel],
     bias: &Pixel,
@@ -83,23 +83,16 @@ fn body<V: Vector, const BLOCK: usize>(
 ) {
     let bias = V::load(bias);
     let (taps, _) = weights.as_chunks::<LANES>();
-    let (taps, _) = taps.as_chunks::<3>();
     for x in (1..=width).step_by(BLOCK) {
-        let mut sums = [bias; BLOCK];
-        for (row, taps) in rows.iter().zip(taps) {
-            for (column, tap) in taps.iter().enumerate() {
-                if let Some(inputs) = row[x - 1 + column..].first_chunk::<BLOCK>() {
-                    add_taps(&mut sums, inputs, tap);
-                }
-            }
-        }
-        store_relu(&sums, &mut out[x..]);
+        let window = rows.map(|row| &row[x - 1..][..BLOCK + 2]);
+        let inputs: [_; 9] = std::array::from_fn(|tap| &window[tap / 3][tap % 3..][..BLOCK]);
+        store_relu(&V::accumulate(bias, inputs, taps), &mut out[x..]);
     }
     clear_border(out, width);
 }
 
 #[inline(always)]
-fn tail<V: Vector, const BLOCK: usize>(
+fn tail<V: Vector<BLOCK>, const BLOCK: usize>(
     rows: Rows<'_, Pixel>,
     weights: &[Pixel],
     width: usize,
@@ -108,12 +101,7 @@ fn tail<V: Vector, const BLOCK: usize>(
     let zero = V::load(&[0.0; LANES]);
     let (taps, _) = weights.as_chunks::<LANES>();
     for x in (1..=width).step_by(BLOCK) {
-        let mut sums = [zero; BLOCK];
-        for (row, tap) in rows.iter().zip(taps) {
-            if let Some(inputs) = row[x..].first_chunk::<BLOCK>() {
-                add_taps(&mut sums, inputs, tap);
-            }
-        }
+        let sums = V::accumulate(zero, rows.map(|row| &row[x..][..BLOCK]), taps);
         for (pixel, sum) in out[x..].iter_mut().zip(&sums) {
             sum.store(pixel);
         }
@@ -121,23 +109,8 @@ fn tail<V: Vector, const BLOCK: usize>(
     clear_border(out, width);
 }
 
-/// Adds one tap of a block of input pixels to a block of sums.
 #[inline(always)]
-fn add_taps<V: Vector, const BLOCK: usize>(
-    sums: &mut [V; BLOCK],
-    inputs: &[Pixel; BLOCK],
-    taps: &[Pixel; LANES],
-) {
-    for channel in 0..LANES {
-        let tap = V::load(&taps[channel]);
-        for (sum, input) in sums.iter_mut().zip(inputs) {
-            *sum = sum.add_product(input[channel], tap);
-        }
-    }
-}
-
-#[inline(always)]
-fn store_relu<V: Vector, const BLOCK: usize>(sums: &[V; BLOCK], out: &mut [Pixel]) {
+fn store_relu<V: Vector<BLOCK>, const BLOCK: usize>(sums: &[V; BLOCK], out: &mut [Pixel]) {
     for (pixel, sum) in out.iter_mut().zip(sums) {
         sum.relu().store(pixel);
     }
