@@ -17,6 +17,7 @@
 //! | `stride(handle, which, plane) -> u32` | bytes from row to row; `which` 0 HR, 1 LR |
 //! | `stat(handle, index) -> f64` | a [counter](#counters); NaN for an unknown index |
 //! | `reset(handle)` | forgets all references and anchors (after a gap); a key frame must come next. The picture on display stays |
+//! | `vp9_new() -> handle`, `vp9_push(handle, ptr, len) -> i32`, `vp9_free(handle)` | the VP9 decoder alone, for measurements: pictures in the chunk or an [error](#errors) |
 //!
 //! Picture pointers hold until the next `push_*`, `reset` or `decoder_free`; any call may grow the
 //! memory, which detaches older JavaScript views of it. A zero handle is refused (-1) or ignored.
@@ -43,7 +44,7 @@
 //! 11 anchors dropped unfinished, 12 repeated messages.
 
 use windlass_hybrid::anchor::Reassembler;
-use windlass_hybrid::vp9::DecodeError;
+use windlass_hybrid::vp9::{DecodeError, Decoder};
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder, Picture};
 
 /// Largest block that [`alloc`] gives.
@@ -271,6 +272,37 @@ pub unsafe extern "C" fn reset(handle: *mut Track) {
     if let Some(track) = unsafe { track_mut(handle) } {
         track.decoder.reset();
         track.reassembler.clear();
+    }
+}
+
+/// Makes a decoder of VP9 alone.
+#[unsafe(no_mangle)]
+pub extern "C" fn vp9_new() -> *mut Decoder {
+    Box::into_raw(Box::new(Decoder::new()))
+}
+
+/// Decodes a chunk; the number of its pictures.
+///
+/// # Safety
+/// `handle` must come from [`vp9_new`] or be null; `ptr` must point to `len` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vp9_push(handle: *mut Decoder, ptr: *const u8, len: usize) -> i32 {
+    // SAFETY: as promised by the caller.
+    let (Some(decoder), Some(data)) = (unsafe { (handle.as_mut(), bytes(ptr, len)) }) else {
+        return -1;
+    };
+    decoder.decode(data).map_or_else(error_code, |frames| frames.len() as i32)
+}
+
+/// Frees a decoder of [`vp9_new`].
+///
+/// # Safety
+/// `handle` must come from [`vp9_new`] and not have been freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vp9_free(handle: *mut Decoder) {
+    if !handle.is_null() {
+        // SAFETY: the caller hands back what `vp9_new` leaked, once.
+        drop(unsafe { Box::from_raw(handle) });
     }
 }
 
