@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use windlass_media::{Layer, Rung};
 
 /// What anchors are assumed to take before they have been measured, in bits per second.
-pub const ANCHORS_ASSUMED_BPS: u64 = 250_000;
+pub const ANCHORS_ASSUMED_BPS: u64 = 120_000;
+/// What an enhanced rung needs for anchors at most: where they would take more, pacing thins them out.
+const ANCHORS_NEEDED_BPS: u64 = 150_000;
 /// How long after a fall nothing rises.
 const AFTER_FALL: Duration = Duration::from_secs(3);
 /// To rise, a sum must fit this share of the estimate.
@@ -43,7 +45,7 @@ impl Demand {
             return None;
         }
         let video = self.rates[rung.layer() as usize]?;
-        Some(video + if rung.enhanced() { self.anchor_bps } else { 0 })
+        Some(video + if rung.enhanced() { self.anchor_bps.min(ANCHORS_NEEDED_BPS) } else { 0 })
     }
 
     /// What an estimate must reach for the next rung above `rung`, and for the best one, in bits per second;
@@ -180,6 +182,12 @@ mod tests {
         let (next, best) = ALL.wishes(Some(Rung::Q));
         assert!((300_000..400_000).contains(&next) && best > 2_000_000, "{next} {best}");
         assert_eq!(ALL.wishes(Some(Rung::F)), (0, best));
+    }
+
+    #[test]
+    fn costly_anchors_are_thinned_out_rather_than_given_up() {
+        let costly = Demand { anchor_bps: 5_000_000, ..ALL };
+        assert_eq!(one(Some(1_000_000), costly), Some(Rung::HPlus));
     }
 
     #[test]

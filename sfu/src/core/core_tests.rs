@@ -616,6 +616,18 @@ fn a_client_that_vanishes_is_removed() {
 }
 
 #[test]
+fn a_layer_that_ends_is_replaced_and_not_asked_for_key_frames() {
+    let (mut world, _, at) = call();
+    world.camera.layers = vec![Layer::Q];
+    world.run(Duration::from_secs(3));
+    assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::QPlus));
+    assert_continuous(&world.clients[at].received);
+    let asked = world.core.stats().counters.keyframe_requests_out;
+    world.run(Duration::from_secs(5));
+    assert_eq!(world.core.stats().counters.keyframe_requests_out, asked);
+}
+
+#[test]
 fn a_loopback_room_gives_back_ones_own_track() {
     let mut world = World::new(config());
     world

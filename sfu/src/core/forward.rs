@@ -160,14 +160,17 @@ impl Core {
     pub(super) fn request_key_frames(&mut self, now: Instant) {
         for peer in self.peers.values().filter(|p| p.connected) {
             for wanted in peer.slots.iter().filter_map(|s| s.video.waits_for()) {
-                if let Some(track) = self.tracks.get_mut(&wanted.track) {
+                // A layer that is not being sent has no key frames to ask for.
+                let track = self.tracks.get_mut(&wanted.track);
+                if let Some(track) = track.filter(|t| t.layers.rate(wanted.layer, now).is_some()) {
                     track.keyframes.want(wanted.layer);
                 }
             }
         }
         for track in self.tracks.values_mut().filter(|t| !t.info.muted) {
-            if let Some(tap) = track.tap.as_ref().filter(|t| t.waits_for_key()) {
-                track.keyframes.want(tap.layer());
+            let waiting = track.tap.as_ref().filter(|t| t.waits_for_key()).map(Tap::layer);
+            if let Some(layer) = waiting.filter(|&l| track.layers.rate(l, now).is_some()) {
+                track.keyframes.want(layer);
             }
             let Some(publisher) =
                 self.peers.get_mut(&track.info.participant).filter(|p| p.connected)
