@@ -3,9 +3,9 @@
 //! `cargo run --release -p windlass-hybrid --example reconstruct [CLIP…] [--rates 150,300] [--qualities]`
 //!
 //! Each clip is scaled to 640×360 by `ffmpeg`, halved by the box, coded by `vpxenc` as a real-time
-//! call would be, and rebuilt: without anchors; with a blend of Lanczos and the original (as weak
-//! as super-resolution is) on every sixth frame, arriving four frames late; with the original
-//! once a second, as late. Each column gives the three gains over Lanczos in dB. With `--qualities`
+//! call would be, and rebuilt: without anchors; with enhanced anchors (by the network of `models/`, else the original's
+//! detail weakened to 15 %) on every sixth frame, arriving four frames late; with captured anchors
+//! (the original's detail) once a second, as late. Each column gives the three gains over Lanczos in dB. With `--qualities`
 //! it also prints what anchors cost and keep at several JPEG qualities. Needs `ffmpeg` and `vpxenc`; clips come from `WINDLASS_CLIPS`.
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use windlass_hybrid::picture::{Picture, Plane, psnr};
 use windlass_hybrid::reconstruct::Reconstruction;
 use windlass_hybrid::resample::{box_half, lanczos2x, lanczos2x_q4, to_plane};
 use windlass_hybrid::vp9::Decoder;
-use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
+use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder};
 
 const WIDTH: usize = 640;
 const HEIGHT: usize = 360;
@@ -32,17 +32,15 @@ const CLIPS: [(&str, &str, &str); 6] = [
 ];
 
 /// How anchors come in one column of the table.
-#[derive(Clone, Copy)]
 struct Feed {
-    /// Every how many frames; 0 for never.
-    every: usize,
-    /// How many frames late.
-    late: usize,
-    /// Share of the original's detail, the rest being Lanczos.
-    share: f64,
-    /// JPEG quality.
-    quality: u8,
+    /// The coded anchors, by frame.
+    anchors: Vec<Option<ReassembledAnchor>>,
 }
+
+/// Anchors arrive this many frames after their own: 130 ms at 30 frames a second.
+const LATE: usize = 4;
+/// JPEG quality of all anchors.
+const QUALITY: u8 = 60;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -65,6 +63,7 @@ fn main() {
     let work = std::env::temp_dir().join("windlass-reconstruct");
     std::fs::create_dir_all(&work).expect("a folder for temporary files");
     let variants = variants();
+    let network = Network::load(Path::new("models/xs-x2.safetensors"));
     print!("{:<10} {:>4} {:>8}", "clip", "kbps", "lanczos");
     for (name, _) in &variants {
         print!("  {name:>23}");
@@ -82,22 +81,24 @@ fn main() {
         let high = originals(&path, crop, &work.join(format!("{name}.yuv")));
         for &rate in &rates {
             let stream = encode(&high, rate, &work.join(format!("{name}-{rate}")));
-            let feeds = [
-                Feed { every: 0, late: 0, share: 0.0, quality: 0 },
-                Feed { every: 6, late: 4, share: 0.15, quality: 60 },
-                Feed { every: 30, late: 4, share: 1.0, quality: 60 },
-            ];
-            print!("{name:<10} {rate:>4} {:>8.2}", lanczos(&high, &stream));
-            let base = lanczos(&high, &stream);
+            let lows = decoded(&stream);
+            let base = mean(lows.iter().zip(&high).map(|(l, h)| psnr(&lanczos2x(l), &h.y)));
+            let none = Feed { anchors: vec![None; lows.len()] };
+            let enhanced = Feed::every(6, lows.len(), |of| match &network {
+                Some(network) => network.detail(&lows[of]),
+                None => faded(&high[of].y, &lows[of], 0.15),
+            });
+            let captured = Feed::every(30, lows.len(), |of| faded(&high[of].y, &lows[of], 1.0));
+            print!("{name:<10} {rate:>4} {base:>8.2}");
             for (_, config) in &variants {
                 print!(" ");
-                for feed in feeds {
+                for feed in [&none, &enhanced, &captured] {
                     print!(" {:>+7.2}", run(&high, &stream, feed, *config) - base);
                 }
             }
             println!();
             if measure_qualities {
-                qualities(name, &high, &stream);
+                qualities(name, &high, &lows, network.as_ref());
             }
         }
     }
@@ -118,21 +119,19 @@ fn variants() -> [(&'static str, HybridConfig); 4] {
     ]
 }
 
-/// Size of an anchor and luma gain over Lanczos that is left of it, by JPEG quality: for detail as
-/// weak as super-resolution's and for the original's.
-fn qualities(name: &str, high: &[Picture], stream: &[Vec<u8>]) {
-    let mut decoder = Decoder::new();
-    let lows: Vec<Plane> = stream
-        .iter()
-        .filter_map(|data| Some(decoder.decode(data).ok()?.pop()?.picture.y.clone()))
-        .collect();
-    for share in [0.15, 1.0] {
-        print!("{name:<10} anchors of share {share:>4}:");
+/// Size of an anchor and luma gain over Lanczos that is left of it, by JPEG quality: for the
+/// network's detail and for the original's.
+fn qualities(name: &str, high: &[Picture], lows: &[Plane], network: Option<&Network>) {
+    for captured in [false, true] {
+        print!("{name:<10} {}:", if captured { "captured" } else { "enhanced" });
         for quality in [10, 20, 30, 40, 50, 60, 75, 90, 100] {
             let (mut bytes, mut gain, mut n) = (0, 0.0, 0.0);
-            for (high, low) in high.iter().zip(&lows).step_by(30) {
-                let feed = Feed { every: 1, late: 0, share, quality };
-                let coded = anchor(&high.y, low, 0, feed);
+            for (high, low) in high.iter().zip(lows).step_by(30) {
+                let detail = match network {
+                    Some(network) if !captured => network.detail(low),
+                    _ => faded(&high.y, low, if captured { 1.0 } else { 0.15 }),
+                };
+                let coded = anchor(&detail, 0, quality);
                 let kept = ResidualJpeg.decode(&coded.payload, WIDTH as u16, HEIGHT as u16);
                 let mut base = lanczos2x_q4(low);
                 let before = psnr(&to_plane(&base), &high.y);
@@ -207,39 +206,51 @@ fn encode(high: &[Picture], rate: u32, stem: &Path) -> Vec<Vec<u8>> {
     frames
 }
 
-fn lanczos(high: &[Picture], stream: &[Vec<u8>]) -> f64 {
+/// The low luma that a player would display.
+fn decoded(stream: &[Vec<u8>]) -> Vec<Plane> {
     let mut decoder = Decoder::new();
-    let each = stream.iter().zip(high).map(|(data, original)| {
-        let frames = decoder.decode(data).expect("our own stream");
-        let shown = frames.iter().rev().find(|f| f.info.shown).expect("one is shown");
-        psnr(&lanczos2x(&shown.picture.y), &original.y)
-    });
-    mean(each)
+    stream
+        .iter()
+        .map(|data| {
+            let frames = decoder.decode(data).expect("our own stream");
+            let shown = frames.iter().rev().find(|f| f.info.shown).expect("one is shown");
+            shown.picture.y.clone()
+        })
+        .collect()
 }
 
-fn run(high: &[Picture], stream: &[Vec<u8>], feed: Feed, config: HybridConfig) -> f64 {
+fn run(high: &[Picture], stream: &[Vec<u8>], feed: &Feed, config: HybridConfig) -> f64 {
     let mut decoder = HybridDecoder::new(config);
-    let mut lows: Vec<Plane> = Vec::new();
-    let mut sum = Vec::new();
-    for (i, (data, original)) in stream.iter().zip(high).enumerate() {
+    mean(stream.iter().zip(high).enumerate().map(|(i, (data, original))| {
         decoder.push_frame(i as u32 * 3000, data).expect("our own stream");
-        lows.push(decoder.lr().expect("it was shown").y.clone());
-        if feed.every > 0 && i >= feed.late && (i - feed.late).is_multiple_of(feed.every) {
-            let of = i - feed.late;
-            let anchor = anchor(&high[of].y, &lows[of], of as u32 * 3000, feed);
-            let outcome = decoder.push_anchor(&anchor);
+        if let Some(anchor) = i.checked_sub(LATE).and_then(|of| feed.anchors[of].as_ref()) {
+            let outcome = decoder.push_anchor(anchor);
             assert!(matches!(outcome, AnchorOutcome::Applied { .. }), "{outcome:?}");
         }
-        sum.push(psnr(&decoder.hr().expect("it was shown").y, &original.y));
-    }
-    mean(sum.into_iter())
+        psnr(&decoder.hr().expect("it was shown").y, &original.y)
+    }))
 }
 
-fn anchor(high: &Plane, low: &Plane, rtp_timestamp: u32, feed: Feed) -> ReassembledAnchor {
+impl Feed {
+    /// An anchor on every `step`th of `count` frames.
+    fn every(step: usize, count: usize, detail: impl Fn(usize) -> Detail) -> Self {
+        let anchors = (0..count).map(|of| {
+            of.is_multiple_of(step).then(|| anchor(&detail(of), of as u32 * 3000, QUALITY))
+        });
+        Self { anchors: anchors.collect() }
+    }
+}
+
+/// The detail of the original, weakened to a share.
+fn faded(high: &Plane, low: &Plane, share: f64) -> Detail {
     let mut detail = detail_of(high, low).expect("sizes fit");
     for d in detail.samples_mut() {
-        *d = (f64::from(*d) * feed.share).round() as i16;
+        *d = (f64::from(*d) * share).round() as i16;
     }
+    detail
+}
+
+fn anchor(detail: &Detail, rtp_timestamp: u32, quality: u8) -> ReassembledAnchor {
     ReassembledAnchor {
         header: AnchorHeader {
             codec: ResidualJpeg.id(),
@@ -253,8 +264,82 @@ fn anchor(high: &Plane, low: &Plane, rtp_timestamp: u32, feed: Feed) -> Reassemb
             width: WIDTH as u16,
             height: HEIGHT as u16,
         },
-        payload: ResidualJpeg.encode(&detail, feed.quality).expect("a legal size"),
+        payload: ResidualJpeg.encode(detail, quality).expect("a legal size"),
     }
+}
+
+/// The super-resolution network of `models/`, plainly: 3×3 convolutions with ReLU between.
+struct Network {
+    layers: Vec<(Vec<f32>, Vec<f32>)>,
+}
+
+impl Network {
+    /// Reads the weights; `None` when the file is not there.
+    fn load(path: &Path) -> Option<Self> {
+        let bytes = std::fs::read(path).ok()?;
+        let tensors = safetensors::SafeTensors::deserialize(&bytes).expect("a sound file");
+        let read = |name: String| -> Option<Vec<f32>> {
+            let data = tensors.tensor(&name).ok()?;
+            let words = data.data().chunks_exact(4);
+            Some(words.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
+        };
+        let layers = (0..).map_while(|i| {
+            Some((read(format!("conv{i}.weight"))?, read(format!("conv{i}.bias"))?))
+        });
+        Some(Self { layers: layers.collect() })
+    }
+
+    /// The residual over Lanczos.
+    fn detail(&self, low: &Plane) -> Detail {
+        let (w, h) = (low.width(), low.height());
+        let mut planes = vec![low.samples().iter().map(|&v| f32::from(v) / 255.0 - 0.5).collect()];
+        for (i, (weights, bias)) in self.layers.iter().enumerate() {
+            planes = convolve(&planes, weights, bias, w, h, i + 1 < self.layers.len());
+        }
+        let mut detail = Detail::zero(2 * w, 2 * h);
+        for y in 0..2 * h {
+            for (x, d) in detail.row_mut(y).iter_mut().enumerate() {
+                *d = (planes[y % 2 * 2 + x % 2][y / 2 * w + x / 2] * 16.0).round() as i16;
+            }
+        }
+        detail
+    }
+}
+
+fn convolve(
+    input: &[Vec<f32>],
+    weights: &[f32],
+    bias: &[f32],
+    w: usize,
+    h: usize,
+    relu: bool,
+) -> Vec<Vec<f32>> {
+    let convolve_one = |(o, &bias): (usize, &f32)| {
+        let mut out = vec![bias; w * h];
+        for (c, plane) in input.iter().enumerate() {
+            for k in 0..9 {
+                let weight = weights[(o * input.len() + c) * 9 + k];
+                let (dx, dy) = (k % 3, k / 3);
+                for y in 1usize.saturating_sub(dy)..(h + 1 - dy).min(h) {
+                    let from = &plane[(y + dy - 1) * w..][..w];
+                    let to = &mut out[y * w..][..w];
+                    let (to, from) = match dx {
+                        0 => (&mut to[1..], &from[..w - 1]),
+                        1 => (to, from),
+                        _ => (&mut to[..w - 1], &from[1..]),
+                    };
+                    for (t, f) in to.iter_mut().zip(from) {
+                        *t += weight * f;
+                    }
+                }
+            }
+        }
+        if relu {
+            out.iter_mut().for_each(|v| *v = v.max(0.0));
+        }
+        out
+    };
+    bias.iter().enumerate().map(convolve_one).collect()
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
