@@ -18,7 +18,6 @@ const PUBLISHER: ParticipantId = ParticipantId(1);
 const SUBSCRIBER: ParticipantId = ParticipantId(2);
 
 struct Client {
-    id: ParticipantId,
     rtc: Rtc,
     address: SocketAddr,
     due: Instant,
@@ -79,7 +78,6 @@ impl World {
         let due = self.now;
         let (received, messages) = (Vec::new(), Vec::new());
         self.clients.push(Client {
-            id,
             rtc,
             address,
             due,
@@ -215,7 +213,7 @@ impl World {
                 RtcOutput::Transmit(t) => self.core.datagram(self.now, client.address, &t.contents),
                 RtcOutput::Event(Event::RtpPacket(packet)) => client.received.push(packet),
                 RtcOutput::Event(Event::ChannelData(ChannelData { data, .. })) => {
-                    client.messages.push(data)
+                    client.messages.push(data);
                 }
                 RtcOutput::Event(Event::KeyframeRequest(_)) => {
                     client.key_frame_requests += 1;
@@ -625,6 +623,22 @@ fn a_layer_that_ends_is_replaced_and_not_asked_for_key_frames() {
     let asked = world.core.stats().counters.keyframe_requests_out;
     world.run(Duration::from_secs(5));
     assert_eq!(world.core.stats().counters.keyframe_requests_out, asked);
+}
+
+#[test]
+fn a_single_encoding_is_named_by_its_first_key_frame() {
+    let (mut world, track, _) = call();
+    let track = world.core.tracks.get_mut(&track).expect("track");
+    // 320x180; the header of a key frame behind a descriptor of one byte.
+    let key = [0x08, 0x82, 0x49, 0x83, 0x42, 0x20, 0x13, 0xf0, 0x0b, 0x30];
+    assert_eq!(
+        track.layer_of(peer::Encoding::Single, &[0x48, 0x86]),
+        None,
+        "nothing is known before it"
+    );
+    assert_eq!(track.layer_of(peer::Encoding::Single, &key), Some(Layer::Q));
+    assert_eq!(track.layer_of(peer::Encoding::Single, &[0x48, 0x86]), Some(Layer::Q));
+    assert_eq!(track.layer_of(peer::Encoding::Unknown, &key), None);
 }
 
 #[test]

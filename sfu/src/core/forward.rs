@@ -167,14 +167,14 @@ impl Core {
                 }
             }
         }
-        for track in self.tracks.values_mut().filter(|t| !t.info.muted) {
+        for track in self.tracks.values_mut() {
             let waiting = track.tap.as_ref().filter(|t| t.waits_for_key()).map(Tap::layer);
             if let Some(layer) = waiting.filter(|&l| track.layers.rate(l, now).is_some()) {
                 track.keyframes.want(layer);
             }
-            let Some(publisher) =
-                self.peers.get_mut(&track.info.participant).filter(|p| p.connected)
-            else {
+            let publisher = self.peers.get_mut(&track.info.participant);
+            let Some(publisher) = publisher.filter(|p| p.connected && !track.info.muted) else {
+                track.keyframes.forget();
                 continue;
             };
             if let Some(layer) = track.keyframes.poll(now)
@@ -188,7 +188,7 @@ impl Core {
 
 impl Track {
     /// The layer of an encoding. An only one is named by the size of its first key frame, and keeps that name.
-    fn layer_of(&mut self, encoding: Encoding, payload: &[u8]) -> Option<Layer> {
+    pub(super) fn layer_of(&mut self, encoding: Encoding, payload: &[u8]) -> Option<Layer> {
         match encoding {
             Encoding::Layer(layer) => return Some(layer),
             Encoding::Unknown => return None,
@@ -199,10 +199,13 @@ impl Track {
             && descriptor.starts_key()
             && let Some((width, height)) = key_frame_size(&payload[descriptor.len..])
         {
-            self.single = Some(match width.min(height) {
-                ..=QUARTER_MAX => Layer::Q,
-                ..=HALF_MAX => Layer::H,
-                _ => Layer::F,
+            let lines = width.min(height);
+            self.single = Some(if lines <= QUARTER_MAX {
+                Layer::Q
+            } else if lines <= HALF_MAX {
+                Layer::H
+            } else {
+                Layer::F
             });
         }
         self.single

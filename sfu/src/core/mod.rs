@@ -343,7 +343,7 @@ impl Core {
             for (id, what) in std::mem::take(&mut self.happenings) {
                 match what {
                     Happening::Rtp(mid, encoding, packet) => {
-                        self.forward(id, mid, encoding, &packet)
+                        self.forward(id, mid, encoding, &packet);
                     }
                     Happening::KeyFrameWanted(mid) => self.key_frame_wanted(id, mid),
                     Happening::Ready => {

@@ -165,3 +165,57 @@ impl SfuHandle {
         answered.await.map_err(|_| SfuClosed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::api::SfuEvent;
+
+    fn start() -> Sfu {
+        let config =
+            SfuConfig { udp: "127.0.0.1:0".parse().expect("address"), ..SfuConfig::default() };
+        Sfu::start(config, Box::new(|_| true)).expect("started")
+    }
+
+    #[tokio::test]
+    async fn a_participant_whose_events_nobody_takes_any_more_leaves() {
+        let sfu = start();
+        let handle = sfu.handle();
+        let first =
+            handle.join("room", ParticipantId(1), JoinOptions::default()).await.expect("joined");
+        let mut second =
+            handle.join("room", ParticipantId(2), JoinOptions::default()).await.expect("joined");
+        assert_eq!(second.participants, [ParticipantId(1)]);
+        drop(first);
+        let left = tokio::time::timeout(Duration::from_secs(5), second.events.recv())
+            .await
+            .expect("in time");
+        assert_eq!(left, Some(SfuEvent::ParticipantLeft { participant: ParticipantId(1) }));
+        assert_eq!(handle.stats().await.expect("running").participants, 1);
+    }
+
+    #[tokio::test]
+    async fn a_stopped_sfu_says_so() {
+        let sfu = start();
+        let handle = sfu.handle();
+        let mut joined =
+            handle.join("room", ParticipantId(1), JoinOptions::default()).await.expect("joined");
+        tokio::task::spawn_blocking(move || drop(sfu)).await.expect("stopped");
+        assert_eq!(joined.events.recv().await, Some(SfuEvent::Disconnected));
+        assert_eq!(handle.stats().await, Err(SfuClosed));
+        assert!(matches!(
+            handle.join("room", ParticipantId(2), JoinOptions::default()).await,
+            Err(JoinError::Closed)
+        ));
+    }
+
+    #[test]
+    fn an_address_in_use_is_an_error_that_names_it() {
+        let sfu = start();
+        let config = SfuConfig { udp: sfu.local_addr(), ..SfuConfig::default() };
+        let error = Sfu::start(config, Box::new(|_| true)).expect_err("in use");
+        assert!(error.to_string().contains(&sfu.local_addr().to_string()));
+    }
+}
