@@ -1,2 +1,31 @@
-//! The Windlass server.
-fn main() {}
+//! The Windlass binary: a WebRTC SFU with neural enhancement built in.
+//!
+//! Composition only: each command hands its arguments to the crate that does the work.
+
+mod bridge;
+mod cli;
+mod config;
+mod eval;
+mod logging;
+mod page;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Serve(args) => args.load().and_then(|settings| serve::run(&settings)),
+        Command::Eval(args) => logging::init("warn", false).and_then(|()| eval::run(&args)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("windlass: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -254,7 +254,8 @@ fn a_flood_is_answered_once_a_second_and_then_cut() {
     }
     let codes = errors(&drain(&mut session));
     assert_eq!(codes.iter().filter(|(c, _)| *c == ErrorCode::RateLimited).count(), 1);
-    assert_eq!(codes.len() as u32, config.burst + 1);
+    // The join took one message of the burst; the one error of the flood makes up for it.
+    assert_eq!(codes.len() as u32, config.burst);
     for _ in 0..=config.patience {
         session.text(now, "garbage");
     }

@@ -1,0 +1,131 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, Settings};
+use crate::eval;
+
+/// A video conferencing server whose neural enhancement makes weak pictures sharp.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the server with its demo page.
+    ///
+    /// Without options it serves this machine only, on http://localhost:7880. To serve others:
+    ///
+    ///   windlass serve --http 0.0.0.0:7880 --udp 0.0.0.0:7881 --advertise PUBLIC_IP:7881
+    ///
+    /// Browsers give camera and microphone to pages from localhost or over HTTPS only: put a
+    /// proxy with a certificate before the HTTP port. Media goes to the UDP port directly.
+    #[command(verbatim_doc_comment)]
+    Serve(Box<ServeArgs>),
+    /// Measure the enhancement offline: the same pipeline on clips, against the original.
+    Eval(eval::EvalArgs),
+}
+
+/// Arguments of `windlass serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Read settings from this TOML file; its keys are the names of the options below without
+    /// their dashes in front (`budget-ms = 150`). Options of the command line win.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl ServeArgs {
+    /// The configuration: command line over file over defaults.
+    pub fn load(self) -> Result<Config> {
+        let file = match &self.config {
+            Some(path) => Settings::read(path)?,
+            None => Settings::default(),
+        };
+        Config::resolve(self.settings.over(file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn load(args: &[&str]) -> Result<Config> {
+        let cli = Cli::try_parse_from([&["windlass", "serve"], args].concat())?;
+        match cli.command {
+            Command::Serve(args) => args.load(),
+            Command::Eval(_) => unreachable!("`serve` was parsed"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn without_options_only_this_machine_is_served() {
+        let config = load(&[]).unwrap();
+        assert_eq!(config.http, "127.0.0.1:7880".parse().unwrap());
+        assert_eq!(config.sfu.udp, "127.0.0.1:7881".parse().unwrap());
+        assert_eq!(config.sfu.advertise, []);
+        assert_eq!(config.sfu.budget.as_millis(), 200);
+        assert!(config.enhancer.is_some());
+    }
+
+    #[test]
+    fn options_reach_the_parts_they_are_for() {
+        let config = load(&[
+            "--http=0.0.0.0:80",
+            "--udp=0.0.0.0:7000",
+            "--advertise=192.0.2.1:7001",
+            "--advertise=192.0.2.2",
+            "--budget-ms=150",
+            "--max-participants=3",
+            "--enhancer-threads=7",
+        ])
+        .unwrap();
+        assert_eq!(config.http.port(), 80);
+        assert_eq!(config.sfu.udp.port(), 7000);
+        let advertised: Vec<String> =
+            config.sfu.advertise.iter().map(ToString::to_string).collect();
+        assert_eq!(advertised, ["192.0.2.1:7001", "192.0.2.2:0"]);
+        assert_eq!(config.signaling.session.budget.as_millis(), 150);
+        assert_eq!(config.sfu.limits.participants_per_room, 3);
+        let enhancer = config.enhancer.unwrap();
+        assert_eq!((enhancer.threads, enhancer.budget.as_millis()), (7, 150));
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("windlass.toml");
+        std::fs::write(&file, "budget-ms = 150\nno-enhancer = true\nmax-participants = 3\n")
+            .unwrap();
+        let file = file.to_str().unwrap();
+        let config = load(&["--config", file, "--budget-ms", "300"]).unwrap();
+        assert_eq!(config.sfu.budget.as_millis(), 300);
+        assert_eq!(config.sfu.limits.participants_per_room, 3);
+        assert!(config.enhancer.is_none());
+        let config = load(&["--config", file, "--no-enhancer=false"]).unwrap();
+        assert!(config.enhancer.is_some());
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = format!("{:#}", load(&["--config", "/no/such.toml"]).unwrap_err());
+        assert!(error.contains("/no/such.toml"), "{error}");
+    }
+}

@@ -1,0 +1,315 @@
+//! What an operator can set: by option, by file, or left at its default.
+//!
+//! [`Settings`] is what was said, on the command line or in the file, which have the same names.
+//! [`Config`] is what follows from it for each part.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde::Deserialize;
+use windlass_enhancer::EnhancerConfig;
+use windlass_sfu::{Limits, SfuConfig};
+use windlass_signaling::SignalingConfig;
+
+/// Part of the budget that is kept for pacing, network and browser, unless the budget is short.
+const DELIVERY: Duration = Duration::from_millis(60);
+
+/// What was said, on the command line or in the file. The doc comments are the help.
+#[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Settings {
+    /// Address of the page, the signalling and the metrics [default: 127.0.0.1:7880]
+    #[arg(long, value_name = "ADDR")]
+    pub http: Option<SocketAddr>,
+
+    /// Address of the one UDP port for all media [default: 127.0.0.1:7881]
+    #[arg(long, value_name = "ADDR")]
+    pub udp: Option<SocketAddr>,
+
+    /// Address that browsers send media to, where it is not the UDP address itself; may be given
+    /// more than once. Without a port it has the UDP address's own
+    #[arg(long, value_name = "IP[:PORT]")]
+    pub advertise: Option<Vec<Advertise>>,
+
+    /// Latency budget in milliseconds, 50 to 2000: from a frame's arrival at the server to its
+    /// anchor used in the browser. What comes later is dropped [default: 200]
+    #[arg(long, value_name = "MS")]
+    pub budget_ms: Option<u32>,
+
+    /// Forward only, without enhancement
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub no_enhancer: Option<bool>,
+
+    /// Threads for super-resolution [default: half of the machine's]
+    #[arg(long, value_name = "N")]
+    pub enhancer_threads: Option<usize>,
+
+    /// Share of those threads' time that super-resolution may take, 0 to 1 [default: 1]
+    #[arg(long, value_name = "SHARE")]
+    pub compute_cap: Option<f64>,
+
+    /// Most anchors per frame of a publisher, 0 to 1 [default: 0.2]
+    #[arg(long, value_name = "SHARE")]
+    pub anchor_fraction: Option<f64>,
+
+    /// Quality of the coded anchors, 1 to 100 [default: 60]
+    #[arg(long, value_name = "Q", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub anchor_quality: Option<u8>,
+
+    /// Publishers that are enhanced at a time [default: 64]
+    #[arg(long, value_name = "N")]
+    pub max_enhanced: Option<usize>,
+
+    /// Participants in one room [default: 32]
+    #[arg(long, value_name = "N")]
+    pub max_participants: Option<usize>,
+
+    /// Participants in all rooms together [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub max_total_participants: Option<usize>,
+
+    /// Rooms at a time [default: 200]
+    #[arg(long, value_name = "N")]
+    pub max_rooms: Option<usize>,
+
+    /// Give every subscriber the best that it asks for, whatever its bandwidth estimate says: for
+    /// tests and for networks known to be wide
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub no_congestion_control: Option<bool>,
+
+    /// What to log: off, error, warn, info, debug, trace, or by part (info,windlass_sfu=debug)
+    /// [default: info]
+    #[arg(long, value_name = "FILTER", env = "WINDLASS_LOG")]
+    pub log: Option<String>,
+
+    /// Log one JSON object a line
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub log_json: Option<bool>,
+}
+
+/// An address to advertise: `IP` or `IP:PORT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Advertise(pub SocketAddr);
+
+impl FromStr for Advertise {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let addr = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| SocketAddr::new(ip, 0)));
+        match addr {
+            Ok(addr) if addr.ip().is_unspecified() => {
+                Err(format!("`{text}` is no address that a browser can send to"))
+            }
+            Ok(addr) => Ok(Advertise(addr)),
+            Err(_) => Err(format!("`{text}` is neither IP nor IP:PORT")),
+        }
+    }
+}
+
+impl TryFrom<String> for Advertise {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl Settings {
+    /// Reads a TOML file. A key that is no setting is an error, not a surprise later.
+    pub fn read(path: &Path) -> Result<Settings> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the configuration file {}", path.display()))?;
+        Self::parse(&text)
+            .with_context(|| format!("cannot use the configuration file {}", path.display()))
+    }
+
+    fn parse(text: &str) -> Result<Settings> {
+        Ok(toml::from_str(text)?)
+    }
+
+    /// These settings, and where they say nothing, `others`.
+    #[must_use]
+    pub fn over(self, others: Settings) -> Settings {
+        Settings {
+            http: self.http.or(others.http),
+            udp: self.udp.or(others.udp),
+            advertise: self.advertise.or(others.advertise),
+            budget_ms: self.budget_ms.or(others.budget_ms),
+            no_enhancer: self.no_enhancer.or(others.no_enhancer),
+            enhancer_threads: self.enhancer_threads.or(others.enhancer_threads),
+            compute_cap: self.compute_cap.or(others.compute_cap),
+            anchor_fraction: self.anchor_fraction.or(others.anchor_fraction),
+            anchor_quality: self.anchor_quality.or(others.anchor_quality),
+            max_enhanced: self.max_enhanced.or(others.max_enhanced),
+            max_participants: self.max_participants.or(others.max_participants),
+            max_total_participants: self.max_total_participants.or(others.max_total_participants),
+            max_rooms: self.max_rooms.or(others.max_rooms),
+            no_congestion_control: self.no_congestion_control.or(others.no_congestion_control),
+            log: self.log.or(others.log),
+            log_json: self.log_json.or(others.log_json),
+        }
+    }
+}
+
+/// What each part is started with.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Address of page, signalling and metrics.
+    pub http: SocketAddr,
+    /// The SFU.
+    pub sfu: SfuConfig,
+    /// Signalling.
+    pub signaling: SignalingConfig,
+    /// The enhancer; `None` forwards only.
+    pub enhancer: Option<EnhancerConfig>,
+    /// Log filter.
+    pub log: String,
+    /// Whether log lines are JSON.
+    pub log_json: bool,
+}
+
+impl Config {
+    /// Fills in the defaults and checks what was said.
+    pub fn resolve(said: Settings) -> Result<Config> {
+        let budget = said.budget_ms.unwrap_or(200);
+        ensure!((50..=2000).contains(&budget), "budget-ms must be from 50 to 2000, not {budget}");
+        let budget = Duration::from_millis(budget.into());
+        for (name, count) in [
+            ("max-participants", said.max_participants),
+            ("max-total-participants", said.max_total_participants),
+            ("max-rooms", said.max_rooms),
+        ] {
+            ensure!(count != Some(0), "{name} must be at least 1");
+        }
+        let limits = Limits::default();
+        let limits = Limits {
+            rooms: said.max_rooms.unwrap_or(limits.rooms),
+            participants: said.max_total_participants.unwrap_or(limits.participants),
+            participants_per_room: said.max_participants.unwrap_or(limits.participants_per_room),
+            ..limits
+        };
+        let enhancer = match said.no_enhancer {
+            Some(true) => None,
+            _ => Some(enhancer(&said, budget)?),
+        };
+        let mut signaling = SignalingConfig::default();
+        signaling.session.budget = budget;
+        signaling.sockets = limits.participants.saturating_mul(2);
+        let sfu = SfuConfig {
+            udp: said.udp.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7881))),
+            advertise: said.advertise.unwrap_or_default().into_iter().map(|a| a.0).collect(),
+            budget,
+            limits,
+            congestion_control: !said.no_congestion_control.unwrap_or(false),
+            ..SfuConfig::default()
+        };
+        Ok(Config {
+            http: said.http.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7880))),
+            sfu,
+            signaling,
+            enhancer,
+            log: said.log.unwrap_or_else(|| "info".to_owned()),
+            log_json: said.log_json.unwrap_or(false),
+        })
+    }
+}
+
+fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
+    let share = |name: &str, value: Option<f64>, default: f64| {
+        let value = value.unwrap_or(default);
+        ensure!((0.0..=1.0).contains(&value), "{name} must be from 0 to 1, not {value}");
+        Ok(value)
+    };
+    let default = EnhancerConfig::default();
+    let threads = said.enhancer_threads.unwrap_or(default.threads);
+    ensure!((1..=256).contains(&threads), "enhancer-threads must be from 1 to 256, not {threads}");
+    let quality = said.anchor_quality.unwrap_or(default.anchor_quality);
+    ensure!((1..=100).contains(&quality), "anchor-quality must be from 1 to 100, not {quality}");
+    Ok(EnhancerConfig {
+        budget,
+        delivery_allowance: DELIVERY.min(budget * 3 / 10),
+        threads,
+        compute_cap: share("compute-cap", said.compute_cap, default.compute_cap)?,
+        anchor_fraction: share("anchor-fraction", said.anchor_fraction, default.anchor_fraction)?,
+        anchor_quality: quality,
+        max_streams: said.max_enhanced.unwrap_or(default.max_streams),
+        ..default
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_the_names_of_the_options() {
+        let text = r#"
+            http = "0.0.0.0:80"
+            udp = "0.0.0.0:7881"
+            advertise = ["192.0.2.1:7881", "2001:db8::1"]
+            budget-ms = 150
+            no-enhancer = true
+            enhancer-threads = 4
+            compute-cap = 0.5
+            anchor-fraction = 0.1
+            anchor-quality = 70
+            max-enhanced = 8
+            max-participants = 10
+            max-total-participants = 100
+            max-rooms = 20
+            no-congestion-control = true
+            log = "debug"
+            log-json = true
+        "#;
+        let settings = Settings::parse(text).unwrap();
+        // Every field is set, so that a new one is not forgotten here or in `over`.
+        let debug = format!("{:?}", Settings::default().over(settings.clone()));
+        assert!(!debug.contains("None"), "{debug}");
+        assert_eq!(settings.clone().over(Settings::default()), settings);
+    }
+
+    #[test]
+    fn a_key_that_is_no_setting_is_named_with_those_that_are() {
+        let error = format!("{:#}", Settings::parse("budget = 150").unwrap_err());
+        assert!(error.contains("budget") && error.contains("budget-ms"), "{error}");
+        let error = format!("{:#}", Settings::parse("http = 80").unwrap_err());
+        assert!(error.contains("line 1"), "{error}");
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused_by_name() {
+        for (text, name) in [
+            ("budget-ms = 10", "budget-ms"),
+            ("max-participants = 0", "max-participants"),
+            ("max-rooms = 0", "max-rooms"),
+            ("compute-cap = 1.5", "compute-cap"),
+            ("anchor-fraction = -0.1", "anchor-fraction"),
+            ("anchor-fraction = nan", "anchor-fraction"),
+            ("anchor-quality = 0", "anchor-quality"),
+            ("enhancer-threads = 0", "enhancer-threads"),
+            ("advertise = [\"0.0.0.0\"]", "0.0.0.0"),
+            ("advertise = [\"example\"]", "example"),
+        ] {
+            let error = match Settings::parse(text).and_then(Config::resolve) {
+                Ok(_) => panic!("{text} was taken"),
+                Err(error) => format!("{error:#}"),
+            };
+            assert!(error.contains(name), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_short_budget_leaves_time_for_inference() {
+        let config = Config::resolve(Settings::parse("budget-ms = 50").unwrap()).unwrap();
+        let enhancer = config.enhancer.unwrap();
+        assert!(enhancer.delivery_allowance < enhancer.budget / 2);
+    }
+}

@@ -1,0 +1,19 @@
+//! Log lines on standard error.
+
+use std::io::{IsTerminal, stderr};
+
+use anyhow::{Context, Result};
+use tracing_subscriber::EnvFilter;
+
+/// Starts logging. `filter` is a level or a list such as `info,windlass_sfu=debug`.
+pub fn init(filter: &str, json: bool) -> Result<()> {
+    let filter = EnvFilter::builder().parse(filter).with_context(|| {
+        format!("`{filter}` is no log filter; try `info` or `info,windlass_sfu=debug`")
+    })?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(stderr)
+        .with_ansi(stderr().is_terminal());
+    let started = if json { builder.json().try_init() } else { builder.try_init() };
+    started.map_err(|e| anyhow::anyhow!("cannot start logging: {e}"))
+}

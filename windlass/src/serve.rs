@@ -1,0 +1,206 @@
+//! `windlass serve`: SFU, enhancer, signalling and page in one process.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use windlass_enhancer::{Enhancer, LatencySummary};
+use windlass_sfu::{Sfu, StartError};
+use windlass_signaling::{Metric, Services, Signaling};
+
+use crate::bridge::{self, Bridge};
+use crate::config::Config;
+use crate::{logging, page};
+
+/// How long clients have to leave when the server goes down.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Serves until SIGINT or SIGTERM.
+pub fn run(config: &Config) -> Result<()> {
+    logging::init(&config.log, config.log_json)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the server's threads")?;
+    runtime.block_on(serve(config))
+}
+
+async fn serve(config: &Config) -> Result<()> {
+    let listener = TcpListener::bind(config.http)
+        .await
+        .map_err(|e| socket_error("--http", "TCP", config.http, &e))?;
+    let http = listener.local_addr()?;
+
+    let enhancer = config.enhancer.clone().and_then(|config| match Enhancer::start(config) {
+        Ok(enhancer) => Some(Arc::new(enhancer)),
+        Err(error) => {
+            tracing::error!(%error, "no enhancement: calls go on with plain video");
+            None
+        }
+    });
+    let (sink, intake) = bridge::tap();
+    // Without an enhancer nothing is full: frames are just not looked at.
+    let sink = if enhancer.is_some() { sink } else { Box::new(|_| true) };
+    let sfu = Sfu::start(config.sfu.clone(), sink).map_err(|e| match e {
+        StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
+        other => other.into(),
+    })?;
+    let bridge = match &enhancer {
+        Some(enhancer) => Some(Bridge::start(intake, enhancer, sfu.handle())?),
+        None => None,
+    };
+
+    let services = services(&sfu, enhancer);
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let stop = async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        eprintln!("Windlass is shutting down.");
+    };
+    announce(config, http, sfu.local_addr());
+    let signaling = Signaling::new(config.signaling.clone(), services);
+    signaling.serve(listener, page::router(), stop, GRACE).await?;
+    drop(bridge);
+    drop(sfu);
+    Ok(())
+}
+
+fn services(sfu: &Sfu, enhancer: Option<Arc<Enhancer>>) -> Services {
+    let switched = enhancer.clone();
+    Services {
+        sfu: sfu.handle(),
+        enhancer_switch: Arc::new(move |on| {
+            // An enhancer that was not started stays off.
+            switched.as_ref().is_some_and(|enhancer| {
+                enhancer.set_enabled(on);
+                on
+            })
+        }),
+        enhancer_metrics: Arc::new(move || {
+            enhancer.as_deref().map_or_else(Vec::new, enhancer_metrics)
+        }),
+    }
+}
+
+fn enhancer_metrics(enhancer: &Enhancer) -> Vec<Metric> {
+    let stats = enhancer.stats();
+    let mut metrics = vec![
+        Metric::gauge("enhancer_enabled", f64::from(u8::from(stats.enabled))),
+        Metric::gauge("enhancer_streams", stats.streams as f64),
+    ];
+    for (name, value) in stats.counters.entries() {
+        metrics.push(Metric::counter(&format!("enhancer_{name}"), value));
+    }
+    let s = stats.scheduler;
+    for (name, value) in [
+        ("considered", s.considered),
+        ("chosen", s.chosen),
+        ("over_fraction", s.over_fraction),
+        ("over_capacity", s.over_capacity),
+        ("lost_causes", s.lost_causes),
+        ("overflowed", s.overflowed),
+    ] {
+        metrics.push(Metric::counter(&format!("enhancer_schedule_{name}"), value));
+    }
+    let l = stats.latency;
+    for (stage, LatencySummary { p50, p95, p99, .. }) in [
+        ("decode", l.decode),
+        ("schedule", l.schedule),
+        ("infer", l.infer),
+        ("encode", l.encode),
+        ("total", l.total),
+    ] {
+        for (quantile, value) in [("0.5", p50), ("0.95", p95), ("0.99", p99)] {
+            let labels = format!("stage=\"{stage}\",quantile=\"{quantile}\"");
+            let metric = Metric::gauge("enhancer_latency_seconds", value.as_secs_f64());
+            metrics.push(metric.labelled(labels));
+        }
+    }
+    metrics
+}
+
+/// Says on standard output where the page is, and what else a person needs to know.
+fn announce(config: &Config, http: SocketAddr, udp: SocketAddr) {
+    println!("Windlass is running: {}", url(http));
+    if !http.ip().is_loopback() {
+        println!(
+            "Browsers on other machines need HTTPS for camera and microphone: put a proxy with a \
+             certificate before this port."
+        );
+        let told = config.sfu.candidates(udp);
+        if told.iter().all(|a| a.ip().is_loopback()) {
+            println!(
+                "Media reaches this machine only. For others, add `--udp 0.0.0.0:{} --advertise \
+                 PUBLIC_IP`.",
+                udp.port()
+            );
+        }
+    }
+}
+
+fn url(http: SocketAddr) -> String {
+    if http.ip().is_loopback() || http.ip().is_unspecified() {
+        format!("http://localhost:{}", http.port())
+    } else {
+        format!("http://{http}")
+    }
+}
+
+/// A socket's error with what to do next.
+fn socket_error(
+    option: &str,
+    protocol: &str,
+    addr: SocketAddr,
+    error: &std::io::Error,
+) -> anyhow::Error {
+    let other = SocketAddr::new(addr.ip(), addr.port().saturating_add(10));
+    let advice = match error.kind() {
+        ErrorKind::AddrInUse => format!(
+            "another program has it, perhaps another Windlass; stop that one, or choose another \
+             port with `{option} {other}`"
+        ),
+        ErrorKind::AddrNotAvailable => format!(
+            "this machine has no such address; `{option} 0.0.0.0:{}` takes them all",
+            addr.port()
+        ),
+        ErrorKind::PermissionDenied => {
+            format!("it needs special rights; choose a port above 1023 with `{option}`")
+        }
+        _ => format!("{error}; choose another address with `{option}`"),
+    };
+    anyhow!("cannot use {protocol} address {addr}: {advice}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_url_is_one_that_a_browser_opens() {
+        for (addr, expected) in [
+            ("127.0.0.1:7880", "http://localhost:7880"),
+            ("0.0.0.0:80", "http://localhost:80"),
+            ("[::]:80", "http://localhost:80"),
+            ("192.0.2.1:80", "http://192.0.2.1:80"),
+            ("[2001:db8::1]:80", "http://[2001:db8::1]:80"),
+        ] {
+            assert_eq!(url(addr.parse().unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn socket_errors_say_what_to_do_next() {
+        let addr = "127.0.0.1:7880".parse().unwrap();
+        let error = socket_error("--http", "TCP", addr, &ErrorKind::AddrInUse.into());
+        assert!(error.to_string().contains("--http 127.0.0.1:7890"), "{error}");
+        let error = socket_error("--udp", "UDP", addr, &ErrorKind::AddrNotAvailable.into());
+        assert!(error.to_string().contains("--udp 0.0.0.0:7880"), "{error}");
+    }
+}

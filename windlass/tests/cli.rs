@@ -1,0 +1,67 @@
+//! The binary from outside: help, refusals, start and end.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+fn windlass(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Standard output, standard error and exit code of a command that ends by itself.
+fn ended(args: &[&str]) -> (String, String, Option<i32>) {
+    let output = windlass(args).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+#[test]
+fn help_tells_every_option_with_its_default() {
+    let (help, _, code) = ended(&["serve", "--help"]);
+    assert_eq!(code, Some(0));
+    for part in ["--http", "127.0.0.1:7880", "--advertise", "--budget-ms", "[default: 200]"] {
+        assert!(help.contains(part), "{part} is missing in {help}");
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_a_sentence() {
+    let (_, error, code) = ended(&["serve", "--budget-ms", "1"]);
+    assert_eq!(
+        (error.trim(), code),
+        ("windlass: budget-ms must be from 50 to 2000, not 1", Some(1))
+    );
+    let (_, error, code) = ended(&["serve", "--speed", "9"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("--speed"), "{error}");
+    let (_, error, code) = ended(&["serve", "--log", "a=b=c", "--http", "127.0.0.1:0"]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("log filter"), "{error}");
+}
+
+#[test]
+fn a_port_in_use_is_told_with_what_to_do_next() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = taken.local_addr().unwrap().to_string();
+    let (_, error, code) = ended(&["serve", "--http", &addr, "--udp", "127.0.0.1:0"]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains(&addr) && error.contains("--http 127.0.0.1:"), "{error}");
+}
+
+#[test]
+fn the_server_says_where_it_is_and_ends_in_order_when_asked() {
+    let mut server =
+        windlass(&["serve", "--http", "127.0.0.1:0", "--udp", "127.0.0.1:0"]).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("Windlass is running: http://localhost:"), "{line}");
+    let pid = server.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let status = server.wait().unwrap();
+    let mut log = String::new();
+    server.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(log.contains("shutting down") && !log.contains("panicked"), "{log}");
+}
