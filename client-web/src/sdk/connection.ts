@@ -123,6 +123,11 @@ export class Connection {
     this.pc.close();
   }
 
+  /** Resolves when the server knows of every change made so far. */
+  async settled(): Promise<void> {
+    while (this.negotiating !== null) await this.negotiating.catch(() => undefined);
+  }
+
   private freeSlot(kind: "audio" | "video"): Slot {
     const free = this.slots.find((slot) => slot.kind === kind && slot.track === null);
     if (free !== undefined) return free;

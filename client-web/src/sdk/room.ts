@@ -166,7 +166,13 @@ export class Room extends Emitter<RoomEvents> {
   setMaxRung(track: EnhancedTrack | string, rung: Rung): void {
     const id = typeof track === "string" ? track : track.id;
     this.maxRungs.set(id, rung);
-    this.socket?.send({ type: "set_rung", track: id, max: rung });
+    const { connection, socket } = this;
+    // A cap is one on a subscription, so the server must have that first.
+    void connection?.settled().then(() => {
+      if (this.socket === socket && this.maxRungs.get(id) === rung) {
+        socket?.send({ type: "set_rung", track: id, max: rung });
+      }
+    });
   }
 
   /** The browser's statistics of the connection; null while there is none. */
