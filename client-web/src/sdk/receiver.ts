@@ -85,6 +85,11 @@ export class VideoReceiver {
     this.post({ type: "nativeShown", rtpTimestamp, at });
   }
 
+  /** Tells which colours the native player's pictures have. */
+  nativeColour(colour: VideoColorSpaceInit): void {
+    this.post({ type: "colour", colour });
+  }
+
   /** Frames that the native decoder has decoded so far. */
   async nativeFrames(): Promise<number> {
     const stats = await this.transceiver.receiver.getStats();

@@ -36,6 +36,9 @@ export interface TrackStats extends WorkerStats {
   anchorsDropped: number;
 }
 
+/** The native picture's colours are looked at once in so many frames. */
+const COLOUR_EVERY = 100;
+
 export interface EnhancedTrackEvents {
   state: { state: PictureState; reason: NativeReason | null };
   rung: RungInfo;
@@ -117,19 +120,32 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
 
   /**
    * Lets the enhanced picture keep step with `video`, an element that plays {@link plain}: it is never shown ahead
-   * of it, so that the two agree side by side and with the sound. The returned function ends that.
+   * of it and in the same colours, so that the two agree side by side and with the sound. The returned function ends that.
    */
   keepStepWith(video: HTMLVideoElement): () => void {
     if (!("requestVideoFrameCallback" in video)) return () => undefined;
     let handle = 0;
+    let frames = 0;
     const seen: VideoFrameRequestCallback = (_, frame) => {
       if (frame.rtpTimestamp !== undefined) {
         this.receiver.nativeShown(frame.rtpTimestamp, performance.timeOrigin + frame.expectedDisplayTime);
       }
+      if (frames++ % COLOUR_EVERY === 0) this.tellColour(video);
       handle = video.requestVideoFrameCallback(seen);
     };
     handle = video.requestVideoFrameCallback(seen);
     return () => video.cancelVideoFrameCallback(handle);
+  }
+
+  private tellColour(video: HTMLVideoElement): void {
+    if (typeof VideoFrame === "undefined") return;
+    try {
+      const picture = new VideoFrame(video, { timestamp: 0 });
+      this.receiver.nativeColour(picture.colorSpace.toJSON());
+      picture.close();
+    } catch {
+      // no picture at this moment; the next one will do
+    }
   }
 
   /** @internal */

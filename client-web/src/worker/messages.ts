@@ -12,6 +12,8 @@ export type ToWorker =
   | { type: "anchor"; data: ArrayBuffer }
   /** The native player showed the frame of `rtpTimestamp` at `at`. */
   | { type: "nativeShown"; rtpTimestamp: number; at: number }
+  /** The native player's pictures have these colours; they may be told beside the bit stream. */
+  | { type: "colour"; colour: VideoColorSpaceInit }
   /** The receiver carries another track from now on, or none. */
   | { type: "restart"; enabled: boolean };
 

@@ -28,12 +28,16 @@ function keyFrame(width: number, height: number, colourSpace = 0): Uint8Array {
 }
 
 test("a VP9 key frame tells its size and colour", () => {
-  const header = parseVp9Header(keyFrame(319, 181, 2));
+  const header = parseVp9Header(keyFrame(319, 181, 1));
   assert.deepEqual(header, {
     key: true,
     size: { width: 319, height: 181 },
-    colour: { matrix: "bt709", fullRange: false },
+    colour: { matrix: "smpte170m", fullRange: false },
   });
+});
+
+test("colours that are not signalled count as BT.709", () => {
+  assert.equal(parseVp9Header(keyFrame(64, 64, 0))?.colour?.matrix, "bt709");
 });
 
 test("a VP9 inter frame is no key frame", () => {

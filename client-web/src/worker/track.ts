@@ -51,7 +51,9 @@ export class TrackPipeline {
   private decoder: HybridDecoder | null = null;
   private enabled = true;
   private tooLarge = false;
-  private colour: NonNullable<Vp9Header["colour"]> = { matrix: "smpte170m", fullRange: false };
+  private colour: VideoColorSpaceInit = {};
+  /** What the native player makes of the colours; goes before what the bit stream says. */
+  private seenColour: VideoColorSpaceInit | null = null;
 
   private readonly reorder = new ReorderBuffer();
   private readonly guard = new LoadGuard();
@@ -104,6 +106,7 @@ export class TrackPipeline {
     this.enabled = enabled;
     this.lose();
     this.playout.reset();
+    this.seenColour = null;
     this.lr = null;
     this.hr = null;
     this.setState("starting");
@@ -160,6 +163,11 @@ export class TrackPipeline {
   /** The native player showed a frame. */
   nativeShown(rtpTimestamp: number, at: number): void {
     this.playout.nativeShown(this.timeline.toMs(rtpTimestamp), at);
+  }
+
+  /** The native player's pictures have these colours. */
+  nativeColour(colour: VideoColorSpaceInit): void {
+    this.seenColour = colour;
   }
 
   /** Decodes at most one frame; true when more can be done at once. */
@@ -237,7 +245,7 @@ export class TrackPipeline {
     if (frame.key) {
       // A key frame is also where a decoder that failed, or has not been there, begins.
       const header = parseVp9Header(frame.data);
-      if (header?.colour !== undefined) this.colour = header.colour;
+      if (header?.colour !== undefined) this.colour = colourSpace(header.colour);
       if (this.decoder === null && this.module !== null) this.decoder = this.create(this.module);
     }
     const before = this.host.clock();
@@ -275,12 +283,7 @@ export class TrackPipeline {
       codedHeight: view.height,
       timestamp: Math.round(this.current.mediaMs * 1000),
       layout: view.layout,
-      colorSpace: {
-        matrix: this.colour.matrix,
-        primaries: this.colour.matrix,
-        transfer: this.colour.matrix,
-        fullRange: this.colour.fullRange,
-      },
+      colorSpace: this.seenColour ?? this.colour,
     });
   }
 
@@ -359,4 +362,8 @@ export class TrackPipeline {
     this.state = state;
     this.host.tell(state === "enhanced" ? { type: "state", state } : { type: "state", state: "native", reason: state });
   }
+}
+
+function colourSpace({ matrix, fullRange }: NonNullable<Vp9Header["colour"]>): VideoColorSpaceInit {
+  return { matrix, primaries: matrix, transfer: matrix, fullRange };
 }

@@ -10,12 +10,13 @@ export interface Vp9Header {
   key: boolean;
   /** Luma size in pixels; key frames only. */
   size?: { width: number; height: number };
-  /** Colour as signalled; key frames only. `unknown` is what cameras in calls send, and means BT.601. */
+  /** Colour as signalled; key frames only. What is not signalled counts as BT.709, as browsers take it. */
   colour?: { matrix: "bt709" | "smpte170m"; fullRange: boolean };
 }
 
 const FRAME_MARKER = 0b10;
-const COLOUR_BT709 = 2;
+const COLOUR_BT601 = 1;
+const COLOUR_SMPTE170 = 3;
 const COLOUR_SRGB = 7;
 
 /** Parses the header at the start of `data`, one frame or superframe. */
@@ -38,6 +39,9 @@ export function parseVp9Header(data: Uint8Array): Vp9Header | null {
   return {
     key: true,
     size: { width: bits(36, 16) + 1, height: bits(52, 16) + 1 },
-    colour: { matrix: colourSpace === COLOUR_BT709 ? "bt709" : "smpte170m", fullRange: bit(35) === 1 },
+    colour: {
+      matrix: colourSpace === COLOUR_BT601 || colourSpace === COLOUR_SMPTE170 ? "smpte170m" : "bt709",
+      fullRange: bit(35) === 1,
+    },
   };
 }

@@ -92,6 +92,9 @@ self.onmessage = (event: MessageEvent<ToWorker>) => {
     case "nativeShown":
       pipeline?.nativeShown(message.rtpTimestamp, message.at);
       break;
+    case "colour":
+      pipeline?.nativeColour(message.colour);
+      break;
     case "restart":
       pipeline?.restart(message.enabled);
       break;
