@@ -16,6 +16,10 @@ interface RTCRtpTransceiver {
   setHeaderExtensionsToNegotiate?(extensions: RTCRtpHeaderExtensionToNegotiate[]): void;
 }
 
+interface RTCRtpReceiver {
+  jitterBufferTarget?: DOMHighResTimeStamp | null;
+}
+
 interface RTCRtpEncodingParameters {
   scalabilityMode?: string;
 }

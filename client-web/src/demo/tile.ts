@@ -102,6 +102,7 @@ export class Tile {
     this.enhanced.srcObject = track === null || track.enhanced === null ? null : new MediaStream([track.enhanced]);
     this.stage.classList.remove("live");
     if (track !== null) {
+      track.holdPlain(this.view === "split");
       this.endings.push(
         track.keepStepWith(this.plain),
         track.on("state", () => this.dress()),
@@ -131,6 +132,7 @@ export class Tile {
   setView(view: View): void {
     this.view = view;
     this.element.dataset["view"] = view;
+    this.track?.holdPlain(view === "split");
     for (const [value, button] of this.buttons) button.setAttribute("aria-pressed", String(value === view));
     this.dress();
   }

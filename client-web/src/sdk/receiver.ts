@@ -14,6 +14,9 @@ const DEPENDENCY_DESCRIPTOR = "https://aomediacodec.github.io/av1-rtp-spec/#depe
 /** LR pictures beyond this are not rebuilt: 960×540, the half layer of a 1080p camera, with room for odd sizes. */
 const MAX_LR_PIXELS = 600_000;
 
+/** The native picture is never held back by more than this to keep step with the enhanced one. */
+const MAX_WAIT_MS = 200;
+
 /** VP9 profile 0 with retransmission; empty where the browser lacks it. */
 export function vp9Preferences(codecs: readonly RTCRtpCodec[]): RTCRtpCodec[] {
   const isVp9 = (c: RTCRtpCodec) =>
@@ -88,6 +91,13 @@ export class VideoReceiver {
   /** Tells which colours the native player's pictures have. */
   nativeColour(colour: VideoColorSpaceInit): void {
     this.post({ type: "colour", colour });
+  }
+
+  /** Lets the native picture wait `moreMs` longer than it does, within a bound; null: no longer than it must. */
+  delayNative(moreMs: number | null): void {
+    const { receiver } = this.transceiver;
+    const target = Math.min(MAX_WAIT_MS, Math.max(0, (receiver.jitterBufferTarget ?? 0) + (moreMs ?? 0)));
+    receiver.jitterBufferTarget = moreMs === null ? null : target;
   }
 
   /** Frames that the native decoder has decoded so far. */

@@ -36,6 +36,9 @@ export interface TrackStats extends WorkerStats {
   anchorsDropped: number;
 }
 
+/** Differences below this are left: a frame lasts longer. */
+const HOLD_SLACK_MS = 12;
+
 /** The native picture's colours are looked at once in so many frames. */
 const COLOUR_EVERY = 100;
 
@@ -64,6 +67,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   private currentStats: TrackStats | null = null;
   private isMuted: boolean;
   private dropped = 0;
+  private holding = false;
   private nativeFrames: { at: number; count: number } | null = null;
   private nativeFps = 0;
   private reported: Pick<WorkerStats, "anchorsUsed" | "anchorsLate" | "anchorsLost"> | null = null;
@@ -148,6 +152,15 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     }
   }
 
+  /**
+   * Holds the native picture back until the enhanced one is ready, at most 200 ms, so that the two can be seen side
+   * by side; or (false) no longer. Needs {@link keepStepWith}.
+   */
+  holdPlain(hold: boolean): void {
+    this.holding = hold;
+    if (!hold) this.receiver.delayNative(null);
+  }
+
   /** @internal */
   anchor(data: ArrayBuffer): void {
     this.receiver.anchor(data);
@@ -211,6 +224,8 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
       enhancedFps: this.currentState === "enhanced" ? stats.enhancedFps : 0,
       anchorsDropped: this.dropped,
     };
+    const { lagMs } = stats;
+    if (this.holding && lagMs !== null && Math.abs(lagMs) > HOLD_SLACK_MS) this.receiver.delayNative(lagMs / 2);
     this.emit("stats", this.currentStats);
   }
 }

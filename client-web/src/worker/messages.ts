@@ -44,6 +44,8 @@ export interface WorkerStats {
   catchUpMs: number | null;
   /** The playout clock's delay above the quickest picture. */
   playoutDelayMs: number;
+  /** How much later than the native picture is shown the rebuilt one is ready; null while that is not known. */
+  lagMs: number | null;
   /** Frames that could not be decoded (lost, late, skipped), and pictures dropped before showing. */
   framesLost: number;
   picturesDropped: number;

@@ -45,6 +45,7 @@ test("the clock does not run ahead of the native player", () => {
   clock.nativeShown(0, 1080);
   clock.ready(0, 1000);
   assert.equal(clock.due(33), 1113);
+  assert.equal(clock.lagMs, -80);
 });
 
 test("a jump of the timeline starts the clock anew", () => {

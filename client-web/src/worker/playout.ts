@@ -41,6 +41,7 @@ export class PlayoutClock {
   private offsets: number[] = [];
   private current: number | null = null;
   private native: number | null = null;
+  private usual: number | null = null;
 
   /** `maxDelayMs`: the most that jitter may add above the quickest picture. */
   constructor(private readonly maxDelayMs = 200) {}
@@ -57,6 +58,7 @@ export class PlayoutClock {
     const least = sorted[0] as number;
     const usual = sorted[Math.floor((sorted.length - 1) * READY_SHARE)] as number;
     const most = least + this.maxDelayMs;
+    this.usual = Math.min(usual, most);
     const target = Math.min(most, Math.max(usual, Math.min(this.native ?? usual, most)));
     if (this.current === null || target > this.current) this.current = target;
     else this.current = Math.min(most, Math.max(target, this.current - SINK_MS));
@@ -78,11 +80,20 @@ export class PlayoutClock {
     return this.current === null ? 0 : this.current - Math.min(...this.offsets);
   }
 
+  /**
+   * How much later than the native player shows its frames the pictures are usually ready; negative when they wait
+   * for it, null while that is not known.
+   */
+  get lagMs(): number | null {
+    return this.usual === null || this.native === null ? null : this.usual - this.native;
+  }
+
   /** Forgets everything. */
   reset(): void {
     this.offsets = [];
     this.current = null;
     this.native = null;
+    this.usual = null;
   }
 }
 

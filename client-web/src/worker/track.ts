@@ -228,6 +228,7 @@ export class TrackPipeline {
       reconstructMs: null,
       catchUpMs: this.times.catchUp.mean(now),
       playoutDelayMs: this.playout.delayMs,
+      lagMs: this.playout.lagMs,
       framesLost: lost + late + skipped,
       picturesDropped: this.queue.dropped,
       pauses: this.guard.pauses,
