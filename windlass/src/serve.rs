@@ -47,7 +47,7 @@ async fn serve(config: &Config) -> Result<()> {
     let sink = if enhancer.is_some() { sink } else { Box::new(|_| true) };
     let sfu = Sfu::start(config.sfu.clone(), sink).map_err(|e| match e {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
-        other => other.into(),
+        other @ StartError::Thread(_) => other.into(),
     })?;
     let bridge = match &enhancer {
         Some(enhancer) => Some(Bridge::start(intake, enhancer, sfu.handle())?),
