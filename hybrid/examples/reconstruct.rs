@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg, detail_of};
+use windlass_hybrid::anchor::codec::{AnchorCodec, DEFAULT_QUALITY, ResidualJpeg, detail_of};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::picture::{Picture, Plane, psnr};
 use windlass_hybrid::reconstruct::Reconstruction;
@@ -39,9 +39,6 @@ struct Feed {
 
 /// Anchors arrive this many frames after their own: 130 ms at 30 frames a second.
 const LATE: usize = 4;
-/// JPEG quality of all anchors.
-const QUALITY: u8 = 60;
-
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut rates = vec![150, 300];
@@ -235,7 +232,7 @@ impl Feed {
     /// An anchor on every `step`th of `count` frames.
     fn every(step: usize, count: usize, detail: impl Fn(usize) -> Detail) -> Self {
         let anchors = (0..count).map(|of| {
-            of.is_multiple_of(step).then(|| anchor(&detail(of), of as u32 * 3000, QUALITY))
+            of.is_multiple_of(step).then(|| anchor(&detail(of), of as u32 * 3000, DEFAULT_QUALITY))
         });
         Self { anchors: anchors.collect() }
     }
@@ -335,7 +332,9 @@ fn convolve(
             }
         }
         if relu {
-            out.iter_mut().for_each(|v| *v = v.max(0.0));
+            for v in &mut out {
+                *v = v.max(0.0);
+            }
         }
         out
     };

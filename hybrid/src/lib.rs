@@ -1,4 +1,23 @@
-//! The hybrid codec that server and browser share: VP9 block info, anchors, HR reconstruction.
+//! The hybrid codec that server and browser share: VP9 with block info, anchors, HR reconstruction.
+//!
+//! Source: seed 000 §4 and §6 (hybrid decoding), design.md *Reconstruction*. A low VP9 layer is
+//! decoded bit-exactly ([`vp9`]), its pictures are doubled by Lanczos ([`resample`]), and the
+//! detail of sparse anchors ([`anchor`]) is carried from frame to frame by the low layer's own
+//! motion vectors ([`reconstruct`]). [`HybridDecoder`] puts it together.
+//!
+//! No I/O, clocks, threads of its own, or async; builds for wasm32 without imports. All arithmetic
+//! is in integers and the same on every machine, so that a server's twin and a browser agree bit
+//! for bit. Every input may come from the network: it is refused with a typed error or counted,
+//! and all memory is bounded.
+//!
+//! ```
+//! use windlass_hybrid::{HybridConfig, HybridDecoder};
+//!
+//! let mut decoder = HybridDecoder::new(HybridConfig::default());
+//! // Not a VP9 frame: refused, and the decoder goes on waiting for a key frame.
+//! assert!(decoder.push_frame(0, &[0; 16]).is_err());
+//! assert!(decoder.hr().is_none());
+//! ```
 
 pub mod anchor;
 pub mod decoder;
