@@ -84,6 +84,7 @@ describe("a call while others send rubbish", { timeout: 300_000 }, () => {
       socket.close();
       return codes;
     });
+    assert.ok((await server.metrics()).windlass_signaling_errors_total >= 8);
     for (const code of ["malformed", "unknown_type", "not_joined", "unsupported_version", "bad_sdp", "unknown_track"]) {
       assert.ok(answers.includes(code), `no ${code} among ${answers}`);
     }
@@ -101,10 +102,12 @@ describe("a call while others send rubbish", { timeout: 300_000 }, () => {
     }
     socket.close();
     await callIsFine();
+    const m = await server.metrics();
+    assert.ok(m.windlass_sfu_datagrams_malformed_total + m.windlass_sfu_datagrams_unknown_total >= 1500, JSON.stringify(m));
   });
 
   test("malformed anchor messages are dropped and counted in the browser", async () => {
-    const used = (await remote(viewer.page)).stats.anchorsUsed;
+    const { anchorsUsed: used, anchorsLost: lost } = (await remote(viewer.page)).stats;
     await viewer.page.evaluate(() => {
       const track = window.windlass.remoteVideos()[0];
       for (let i = 0; i < 500; i++) {
@@ -122,7 +125,8 @@ describe("a call while others send rubbish", { timeout: 300_000 }, () => {
       }
     });
     await callIsFine();
-    await until(async () => (await remote(viewer.page)).stats.anchorsUsed > used, "anchors are used again");
+    await until(async () => (await remote(viewer.page)).stats.anchorsUsed > used + 5, "anchors are used again");
+    assert.ok((await remote(viewer.page)).stats.anchorsLost >= lost + 250, "the malformed messages are not counted");
   });
 
   test("a publisher that sends broken VP9 leaves the others' call untouched", async () => {
@@ -147,7 +151,7 @@ describe("a call while others send rubbish", { timeout: 300_000 }, () => {
     });
     await mallory.page.goto(`${server.url}/?room=call&name=Mallory&auto=1&layers=qh`);
     await until(async () => (await viewer.page.evaluate(() => window.windlass.remoteVideos().length)) === 2, "the second publisher is seen");
-    await sleep(4000);
+    await until(async () => (await server.metrics()).windlass_enhancer_decode_errors_total > 0, "the damage is counted");
     await callIsFine();
     await mallory.page.close();
     await until(async () => (await viewer.page.evaluate(() => window.windlass.remoteVideos().length)) === 1, "the second publisher is gone", 40_000);

@@ -138,6 +138,7 @@ export class TrackPipeline {
     const now = this.host.clock();
     const header = parseAnchorHeader(data);
     this.rates.anchorBits.add(now, data.byteLength * 8);
+    if (header === null) this.anchorsLost++;
     if (header === null || this.decoder === null || !this.enabled) return;
     const outcome = this.guarded((decoder) => decoder.pushMessage(new Uint8Array(data)));
     const done = this.host.clock();
