@@ -81,11 +81,14 @@ fn main() {
             let lows = decoded(&stream);
             let base = mean(lows.iter().zip(&high).map(|(l, h)| psnr(&lanczos2x(l), &h.y)));
             let none = Feed { anchors: vec![None; lows.len()] };
-            let enhanced = Feed::every(6, lows.len(), |of| match &network {
-                Some(network) => network.detail(&lows[of]),
-                None => faded(&high[of].y, &lows[of], 0.15),
+            let enhanced =
+                Feed::every(6, lows.len(), AnchorOrigin::Enhanced, |of| match &network {
+                    Some(network) => network.detail(&lows[of]),
+                    None => faded(&high[of].y, &lows[of], 0.15),
+                });
+            let captured = Feed::every(30, lows.len(), AnchorOrigin::Captured, |of| {
+                faded(&high[of].y, &lows[of], 1.0)
             });
-            let captured = Feed::every(30, lows.len(), |of| faded(&high[of].y, &lows[of], 1.0));
             print!("{name:<10} {rate:>4} {base:>8.2}");
             for (_, config) in &variants {
                 print!(" ");
@@ -103,9 +106,9 @@ fn main() {
 
 /// The ways to carry detail that the table compares.
 fn variants() -> [(&'static str, HybridConfig); 4] {
-    let with = |trust_q4, distrust_q4, renewal| HybridConfig {
-        reconstruction: Reconstruction { trust_q4, distrust_q4, renewal },
-        ..HybridConfig::default()
+    let with = |trust_q4, distrust_q4, renewal| {
+        let same = Reconstruction { trust_q4, distrust_q4, renewal };
+        HybridConfig { enhanced: same, captured: same, ..HybridConfig::default() }
     };
     let never = 1 << 20;
     [
@@ -128,7 +131,7 @@ fn qualities(name: &str, high: &[Picture], lows: &[Plane], network: Option<&Netw
                     Some(network) if !captured => network.detail(low),
                     _ => faded(&high.y, low, if captured { 1.0 } else { 0.15 }),
                 };
-                let coded = anchor(&detail, 0, quality);
+                let coded = anchor(&detail, AnchorOrigin::Enhanced, 0, quality);
                 let kept = ResidualJpeg.decode(&coded.payload, WIDTH as u16, HEIGHT as u16);
                 let mut base = lanczos2x_q4(low);
                 let before = psnr(&to_plane(&base), &high.y);
@@ -230,10 +233,14 @@ fn run(high: &[Picture], stream: &[Vec<u8>], feed: &Feed, config: HybridConfig) 
 
 impl Feed {
     /// An anchor on every `step`th of `count` frames.
-    fn every(step: usize, count: usize, detail: impl Fn(usize) -> Detail) -> Self {
-        let anchors = (0..count).map(|of| {
-            of.is_multiple_of(step).then(|| anchor(&detail(of), of as u32 * 3000, DEFAULT_QUALITY))
-        });
+    fn every(
+        step: usize,
+        count: usize,
+        source: AnchorOrigin,
+        detail: impl Fn(usize) -> Detail,
+    ) -> Self {
+        let one = |of| anchor(&detail(of), source, of as u32 * 3000, DEFAULT_QUALITY);
+        let anchors = (0..count).map(|of| of.is_multiple_of(step).then(|| one(of)));
         Self { anchors: anchors.collect() }
     }
 }
@@ -247,11 +254,16 @@ fn faded(high: &Plane, low: &Plane, share: f64) -> Detail {
     detail
 }
 
-fn anchor(detail: &Detail, rtp_timestamp: u32, quality: u8) -> ReassembledAnchor {
+fn anchor(
+    detail: &Detail,
+    source: AnchorOrigin,
+    rtp_timestamp: u32,
+    quality: u8,
+) -> ReassembledAnchor {
     ReassembledAnchor {
         header: AnchorHeader {
             codec: ResidualJpeg.id(),
-            source: AnchorOrigin::Enhanced,
+            source,
             stream: 0,
             epoch: 0,
             chunk_index: 0,

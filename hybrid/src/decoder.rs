@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::anchor::codec::{self, AnchorCodecError};
-use crate::anchor::message::ReassembledAnchor;
+use crate::anchor::message::{AnchorOrigin, ReassembledAnchor};
 use crate::detail::{Detail, ONE};
 use crate::picture::{Picture, Plane};
 use crate::reconstruct::{Reconstruction, Twin, propagate};
@@ -33,13 +33,24 @@ const MAX_LEAD: u32 = 900_000;
 pub struct HybridConfig {
     /// Frames kept for late anchors, 1 to [`MAX_HISTORY`].
     pub history: usize,
-    /// How detail is carried from frame to frame.
-    pub reconstruction: Reconstruction,
+    /// How the detail of super-resolved anchors is carried from frame to frame.
+    pub enhanced: Reconstruction,
+    /// The same for anchors that the publisher captured.
+    pub captured: Reconstruction,
 }
 
 impl Default for HybridConfig {
     fn default() -> Self {
-        Self { history: 16, reconstruction: Reconstruction::default() }
+        Self { history: 16, enhanced: Reconstruction::ENHANCED, captured: Reconstruction::CAPTURED }
+    }
+}
+
+impl HybridConfig {
+    fn reconstruction(&self, source: AnchorOrigin) -> &Reconstruction {
+        match source {
+            AnchorOrigin::Enhanced => &self.enhanced,
+            AnchorOrigin::Captured => &self.captured,
+        }
     }
 }
 
@@ -117,6 +128,8 @@ pub struct HybridDecoder {
     slots: [Option<Arc<Twin>>; 8],
     next_id: u64,
     early: VecDeque<ReassembledAnchor>,
+    /// Source of the last anchor applied: its weights hold for all detail.
+    source: AnchorOrigin,
     current: Option<Arc<Twin>>,
     /// The Lanczos base of the picture on display.
     base: Detail,
@@ -135,6 +148,7 @@ impl HybridDecoder {
             slots: Default::default(),
             next_id: 0,
             early: VecDeque::new(),
+            source: AnchorOrigin::Enhanced,
             current: None,
             base: Detail::default(),
             high: None,
@@ -245,7 +259,7 @@ impl HybridDecoder {
         } else {
             info.reference_slots.map(|slot| self.slots[usize::from(slot & 7)].clone())
         };
-        let how = &self.config.reconstruction;
+        let how = self.config.reconstruction(self.source);
         let detail = propagate(&info, &picture.y, &references, how);
         let twin = Arc::new(Twin { id: self.next_id, low: picture, detail });
         self.next_id += 1;
@@ -308,7 +322,10 @@ impl HybridDecoder {
             return AnchorOutcome::WrongSize;
         }
         match codec::decode(header.codec, &anchor.payload, header.width, header.height) {
-            Ok(detail) => AnchorOutcome::Applied { frames_late: self.rebase(at, detail) },
+            Ok(detail) => {
+                self.source = header.source;
+                AnchorOutcome::Applied { frames_late: self.rebase(at, detail) }
+            }
             Err(AnchorCodecError::WrongSize) => AnchorOutcome::WrongSize,
             Err(_) => AnchorOutcome::Malformed,
         }
@@ -334,7 +351,7 @@ impl HybridDecoder {
                 continue;
             }
             let twin = &entry.twin;
-            let how = &self.config.reconstruction;
+            let how = self.config.reconstruction(self.source);
             let detail = propagate(&entry.info, &twin.low.y, &entry.references, how);
             self.replace(i, detail);
             changed.push(self.history[i].twin.clone());

@@ -23,7 +23,7 @@ use crate::resample::{box_half_signed, lanczos2x_signed};
 use crate::vp9::{Block, FrameInfo, MotionVector};
 use motion::{Area, MAX_BLOCK, MotionScratch, compensate};
 
-/// How detail is carried. The defaults were chosen by measurement: `docs/reconstruction.md`.
+/// How detail is carried. The constants were chosen by measurement: `docs/reconstruction.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reconstruction {
     /// Mean absolute error of the vector's prediction of the low picture, in 1/16 grey level, up
@@ -35,10 +35,11 @@ pub struct Reconstruction {
     pub renewal: i32,
 }
 
-impl Default for Reconstruction {
-    fn default() -> Self {
-        Self { trust_q4: 40, distrust_q4: 128, renewal: 128 }
-    }
+impl Reconstruction {
+    /// For detail that the network made of the low picture itself: small, and never far wrong.
+    pub const ENHANCED: Self = Self { trust_q4: 160, distrust_q4: 448, renewal: 20 };
+    /// For detail of the original, which turns into ghosts where its vectors mislead.
+    pub const CAPTURED: Self = Self { trust_q4: 40, distrust_q4: 128, renewal: 128 };
 }
 
 /// The HR twin of a decoded frame: what a VP9 reference slot holds beside its low picture.
