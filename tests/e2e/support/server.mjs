@@ -42,6 +42,7 @@ export async function startServer({ args = [], path } = {}) {
     url,
     ports,
     proxy,
+    pid: child.pid,
     log: () => log,
     alive: () => child.exitCode === null && child.signalCode === null,
     /** Prometheus samples by name, labels included in the name. */
