@@ -107,7 +107,7 @@ fn main() {
 /// The ways to carry detail that the table compares.
 fn variants() -> [(&'static str, HybridConfig); 4] {
     let with = |trust_q4, distrust_q4, renewal| {
-        let same = Reconstruction { trust_q4, distrust_q4, renewal };
+        let same = Reconstruction { trust_q4, distrust_q4, renewal, kept: 256 };
         HybridConfig { enhanced: same, captured: same, ..HybridConfig::default() }
     };
     let never = 1 << 20;

@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use crate::anchor::codec::{self, AnchorCodecError};
 use crate::anchor::message::{AnchorOrigin, ReassembledAnchor};
-use crate::detail::{Detail, ONE};
+use crate::detail::Detail;
 use crate::picture::{Picture, Plane};
+use crate::reconstruct::learned::Learned;
 use crate::reconstruct::{Reconstruction, Twin, propagate};
 use crate::resample::{lanczos2x_q4, to_plane, with_luma};
 use crate::vp9::{DecodeError, DecodedFrame, Decoder, FrameInfo, FrameKind};
@@ -27,6 +28,10 @@ pub const MAX_HISTORY: usize = 64;
 pub const SCALE: usize = 2;
 /// An anchor this far ahead of the last frame (10 s at 90 kHz) is not early but astray.
 const MAX_LEAD: u32 = 900_000;
+
+/// What an anchor differs from its prediction by less than this, in 1/16 grey level, is taken for
+/// coding noise.
+const NOISE: i16 = 8;
 
 /// How a [`HybridDecoder`] behaves.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -130,6 +135,8 @@ pub struct HybridDecoder {
     early: VecDeque<ReassembledAnchor>,
     /// Source of the last anchor applied: its weights hold for all detail.
     source: AnchorOrigin,
+    /// What anchors have taught about the detail that follows from low pictures.
+    learned: Learned,
     current: Option<Arc<Twin>>,
     /// The Lanczos base of the picture on display.
     base: Detail,
@@ -149,6 +156,7 @@ impl HybridDecoder {
             next_id: 0,
             early: VecDeque::new(),
             source: AnchorOrigin::Enhanced,
+            learned: Learned::default(),
             current: None,
             base: Detail::default(),
             high: None,
@@ -186,9 +194,9 @@ impl HybridDecoder {
             && let Some(twin) = &self.current
         {
             self.base = lanczos2x_q4(&twin.low.y);
-            let y = luma(&self.base, twin.detail.as_ref());
+            let y = luma(&self.base, twin, &self.learned);
             self.high = Some(with_luma(&twin.low, y));
-            outcome.enhanced = twin.detail.is_some();
+            outcome.enhanced = twin.detail.is_some() || !self.learned.is_empty();
             self.stats.enhanced += u64::from(outcome.enhanced);
         }
         Ok(outcome)
@@ -259,6 +267,11 @@ impl HybridDecoder {
         } else {
             info.reference_slots.map(|slot| self.slots[usize::from(slot & 7)].clone())
         };
+        let size = |p: &Picture| (p.width(), p.height());
+        if self.current.as_ref().is_some_and(|t| size(&t.low) != size(&picture)) {
+            // Another size is another camera or another rung: its pictures look different.
+            self.learned = Learned::default();
+        }
         let how = self.config.reconstruction(self.source);
         let detail = propagate(&info, &picture.y, &references, how);
         let twin = Arc::new(Twin { id: self.next_id, low: picture, detail });
@@ -333,7 +346,17 @@ impl HybridDecoder {
 
     /// Gives the frame at `at` new detail and carries it forward. Returns how many frames were
     /// displayed after it.
-    fn rebase(&mut self, at: usize, detail: Detail) -> u32 {
+    fn rebase(&mut self, at: usize, mut detail: Detail) -> u32 {
+        let size = (detail.width(), detail.height());
+        let low = self.history[at].twin.low.clone();
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|t| (t.low.width(), t.low.height()) == (low.width(), low.height()))
+        {
+            self.learned.learn(&low.y, &detail);
+            take_out_predicted(&mut detail, &low.y, &self.learned);
+        }
         self.replace(at, Some(detail));
         self.history[at].anchored = true;
         let mut changed = vec![self.history[at].twin.clone()];
@@ -358,9 +381,9 @@ impl HybridDecoder {
         }
         if let Some(twin) = &self.current
             && let Some(high) = &mut self.high
-            && changed.iter().any(|t| t.id == twin.id)
+            && (high.width(), high.height()) == size
         {
-            high.y = luma(&self.base, twin.detail.as_ref());
+            high.y = luma(&self.base, twin, &self.learned);
         }
         self.history.iter().skip(at + 1).filter(|e| e.shown).count() as u32
     }
@@ -378,15 +401,27 @@ impl HybridDecoder {
     }
 }
 
-/// The luma of a base in 1/16 grey level with its detail.
-fn luma(base: &Detail, detail: Option<&Detail>) -> Plane {
-    let Some(detail) = detail else {
-        return to_plane(base);
+/// Leaves of an anchor's detail what its low picture does not let expect.
+fn take_out_predicted(detail: &mut Detail, low: &Plane, learned: &Learned) {
+    let Some(predicted) = learned.predict(low) else {
+        return;
     };
-    let samples = base.samples().iter().zip(detail.samples());
-    let samples = samples
-        .map(|(&b, &d)| (b.saturating_add(d).saturating_add(ONE / 2) >> 4).clamp(0, 255) as u8);
-    Plane::from_samples(base.width(), base.height(), samples.collect()).unwrap_or_default()
+    for (d, &p) in detail.samples_mut().iter_mut().zip(predicted.samples()) {
+        let rest = d.saturating_sub(p);
+        *d = rest.signum() * rest.saturating_abs().saturating_sub(NOISE).max(0);
+    }
+}
+
+/// The luma of the Lanczos base in 1/16 grey level with the detail predicted and carried.
+fn luma(base: &Detail, twin: &Twin, learned: &Learned) -> Plane {
+    let predicted = learned.predict(&twin.low.y);
+    let mut sum = base.clone();
+    for part in [&predicted, &twin.detail].into_iter().flatten() {
+        for (s, &d) in sum.samples_mut().iter_mut().zip(part.samples()) {
+            *s = s.saturating_add(d);
+        }
+    }
+    to_plane(&sum)
 }
 
 #[cfg(all(test, feature = "encode"))]

@@ -85,7 +85,7 @@ impl Default for EnhancerConfig {
             threads: available_parallelism().map_or(1, |n| (n.get() / 2).max(1)),
             compute_cap: 1.0,
             interval: Duration::from_millis(66),
-            anchor_fraction: 0.1,
+            anchor_fraction: 0.05,
             anchor_quality: 75,
             max_streams: 64,
             decode_queue: 16,

@@ -12,7 +12,11 @@
 //!   whole up to [`Reconstruction::trust_q4`] mean absolute error, gone at
 //!   [`Reconstruction::distrust_q4`].
 //! - Intra blocks, and references of another size, have no detail.
+//!
+//! What of an anchor follows from its low picture is not carried but predicted for every frame anew:
+//! see [`learned`]. The rest, `D` without the prediction, is what travels as above.
 
+pub(crate) mod learned;
 pub mod motion;
 
 use std::sync::Arc;
@@ -33,13 +37,15 @@ pub struct Reconstruction {
     pub distrust_q4: i32,
     /// How much of what the low layer carries is taken out of renewed areas, in 1/256.
     pub renewal: i32,
+    /// The most that renewed areas keep, in 1/256.
+    pub kept: i32,
 }
 
 impl Reconstruction {
     /// For detail that the network made of the low picture itself: small, and never far wrong.
-    pub const ENHANCED: Self = Self { trust_q4: 160, distrust_q4: 448, renewal: 20 };
+    pub const ENHANCED: Self = Self { trust_q4: 160, distrust_q4: 448, renewal: 20, kept: 192 };
     /// For detail of the original, which turns into ghosts where its vectors mislead.
-    pub const CAPTURED: Self = Self { trust_q4: 40, distrust_q4: 128, renewal: 128 };
+    pub const CAPTURED: Self = Self { trust_q4: 40, distrust_q4: 128, renewal: 128, kept: 256 };
 }
 
 /// The HR twin of a decoded frame: what a VP9 reference slot holds beside its low picture.
@@ -166,6 +172,7 @@ fn fade(
             let error = prediction_error(block, cell, low, references);
             let span = (how.distrust_q4 - how.trust_q4).max(1);
             let weight = ((how.distrust_q4 - error) * WHOLE / span).clamp(0, WHOLE);
+            let weight = weight * how.kept / WHOLE;
             if weight == WHOLE {
                 continue;
             }
