@@ -3,6 +3,8 @@
 //! The WebRTC stack reads the SDP itself; this only answers "is there such an m-line, of that kind and direction,
 //! with a codec that we forward?" before the stack's state is touched.
 
+use std::collections::HashSet;
+
 use crate::api::Kind;
 
 /// One m-line.
@@ -25,12 +27,12 @@ pub struct MediaLine {
 /// The m-lines of an offer, in order.
 pub fn media_lines(sdp: &str) -> Vec<MediaLine> {
     let mut lines: Vec<MediaLine> = Vec::new();
-    let mut vp9: Vec<&str> = Vec::new();
-    let mut other_profiles: Vec<&str> = Vec::new();
+    let mut vp9: HashSet<&str> = HashSet::new();
+    let mut other_profiles: HashSet<&str> = HashSet::new();
     for line in sdp.lines().map(str::trim_end).chain(std::iter::once("m=")) {
         if let Some(media) = line.strip_prefix("m=") {
             if let Some(last) = lines.last_mut().filter(|l| l.kind == Some(Kind::Video)) {
-                last.codec = vp9.iter().any(|pt| !other_profiles.contains(pt));
+                last.codec = !vp9.is_subset(&other_profiles);
             }
             vp9.clear();
             other_profiles.clear();
@@ -67,7 +69,7 @@ pub fn media_lines(sdp: &str) -> Vec<MediaLine> {
         {
             let codec = codec.to_ascii_lowercase();
             if codec.starts_with("vp9/90000") {
-                vp9.push(pt);
+                vp9.insert(pt);
             }
             last.codec |= last.kind == Some(Kind::Audio) && codec.starts_with("opus/48000");
         } else if let Some((pt, format)) =
@@ -77,7 +79,7 @@ pub fn media_lines(sdp: &str) -> Vec<MediaLine> {
                 .filter_map(|p| p.trim().strip_prefix("profile-id="))
                 .any(|profile| profile != "0")
         {
-            other_profiles.push(pt);
+            other_profiles.insert(pt);
         }
     }
     lines.pop();
@@ -111,6 +113,17 @@ mod tests {
             ]
         );
         assert!(lines[3].application);
+    }
+
+    #[test]
+    fn a_long_list_of_payload_types_is_read_in_no_time() {
+        let types =
+            (0..6000).map(|pt| format!("a=rtpmap:{pt} VP9/90000\r\na=fmtp:{pt} profile-id=2\r\n"));
+        let line = "m=video 9 UDP/TLS/RTP/SAVPF 98\r\na=mid:0\r\n".to_owned();
+        let sdp: String = std::iter::once(line).chain(types).collect();
+        let begun = std::time::Instant::now();
+        assert!(!media_lines(&sdp)[0].codec);
+        assert!(begun.elapsed().as_millis() < 20, "{:?}", begun.elapsed());
     }
 
     proptest! {
