@@ -168,15 +168,17 @@ impl Core {
             }
         }
         for track in self.tracks.values_mut() {
-            let waiting = track.tap.as_ref().filter(|t| t.waits_for_key()).map(Tap::layer);
-            if let Some(layer) = waiting.filter(|&l| track.layers.rate(l, now).is_some()) {
-                track.keyframes.want(layer);
-            }
             let publisher = self.peers.get_mut(&track.info.participant);
             let Some(publisher) = publisher.filter(|p| p.connected && !track.info.muted) else {
                 track.keyframes.forget();
                 continue;
             };
+            if let Some(tap) = &mut track.tap
+                && track.layers.rate(tap.layer(), now).is_some()
+                && tap.asks_for_key(now)
+            {
+                track.keyframes.want(tap.layer());
+            }
             if let Some(layer) = track.keyframes.poll(now)
                 && publisher.request_key_frame(track.mid, layer)
             {

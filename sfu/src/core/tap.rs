@@ -2,6 +2,9 @@
 //!
 //! Packets are put in order within a small window, so that what NACK recovers still fits in. What does not come
 //! within [`PATIENCE`] or [`WINDOW`] packets is a gap: the decoder then waits for a key frame, and so does the tap.
+//!
+//! Each key frame costs everybody's video bits, so a tap that needs one again and again (a decoder that cannot read
+//! the stream, an enhancer that takes nothing) asks ever more rarely.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use windlass_media::{Epoch, Layer, StreamId, TapFrame, TapInput};
 
+use super::keyframes;
 use super::rewriter::PacketIn;
 use super::vp9::{Descriptor, key_frame_size};
 
@@ -18,11 +22,22 @@ pub const PATIENCE: Duration = Duration::from_millis(100);
 pub const WINDOW: usize = 64;
 /// How many former epochs keep their layer, for anchors under way.
 const EPOCHS: usize = 8;
+/// Frames without an interruption for this long make former requests for key frames forgotten.
+const STEADY: Duration = Duration::from_secs(2);
+/// How often the time between two requests doubles at most.
+const DOUBLINGS: u32 = 5;
 
 struct Waiting {
     packet: PacketIn,
-    descriptor: Descriptor,
+    /// `None` for padding, which only takes up a number.
+    descriptor: Option<Descriptor>,
     payload: Arc<[u8]>,
+}
+
+impl Waiting {
+    fn starts_key(&self) -> bool {
+        self.descriptor.is_some_and(|d| d.starts_key())
+    }
 }
 
 /// The frame that is being put together.
@@ -48,6 +63,11 @@ pub struct Tap {
     epochs: VecDeque<(Epoch, Layer)>,
     next_epoch: u16,
     out: VecDeque<TapInput>,
+    /// Key frames asked for since frames last came steadily, and when the next request may be made.
+    asked: u32,
+    ask_at: Option<Instant>,
+    /// When the key frame came that all frames since follow.
+    steady_since: Option<Instant>,
     /// Gaps so far.
     pub gaps: u64,
 }
@@ -67,6 +87,9 @@ impl Tap {
             epochs: VecDeque::new(),
             next_epoch: first_epoch,
             out: VecDeque::new(),
+            asked: 0,
+            ask_at: None,
+            steady_since: None,
             gaps: 0,
         }
     }
@@ -86,9 +109,14 @@ impl Tap {
         }
     }
 
-    /// Whether nothing can come out before a key frame.
-    pub fn waits_for_key(&self) -> bool {
-        self.next.is_none()
+    /// Whether to ask for a key frame now: nothing can come out before one, and it is not too soon to ask.
+    pub fn asks_for_key(&mut self, now: Instant) -> bool {
+        if self.next.is_some() || self.ask_at.is_some_and(|at| now < at) {
+            return false;
+        }
+        self.ask_at = Some(now + keyframes::PACE * (1 << self.asked.min(DOUBLINGS)));
+        self.asked += 1;
+        true
     }
 
     /// Which layer an epoch was made of; `None` for those long gone.
@@ -133,12 +161,17 @@ impl Tap {
 
     /// Takes a packet of the layer. Malformed ones are left out; the caller has counted them.
     pub fn push(&mut self, packet: PacketIn, payload: &Arc<[u8]>) {
-        let Ok(descriptor) = Descriptor::parse(payload) else { return };
+        let descriptor = match Descriptor::parse(payload) {
+            Ok(descriptor) => Some(descriptor),
+            Err(_) if payload.is_empty() => None,
+            Err(_) => return,
+        };
         if self.next.is_some_and(|next| packet.seq < next) {
             return;
         }
-        let starts_key = descriptor.starts_key();
-        self.waiting.insert(packet.seq, Waiting { packet, descriptor, payload: payload.clone() });
+        let waiting = Waiting { packet, descriptor, payload: payload.clone() };
+        let starts_key = waiting.starts_key();
+        self.waiting.insert(packet.seq, waiting);
         if self.next.is_none() && starts_key {
             self.begin_at(packet.seq);
         }
@@ -165,6 +198,7 @@ impl Tap {
     fn await_key(&mut self) {
         self.next = None;
         self.partial = None;
+        self.steady_since = None;
     }
 
     /// Frames are missing: goes on at a key frame that is here already, or waits for one.
@@ -172,7 +206,7 @@ impl Tap {
         self.gaps += 1;
         self.gap_due = true;
         self.await_key();
-        let key = self.waiting.iter().find(|(_, w)| w.descriptor.starts_key()).map(|(&seq, _)| seq);
+        let key = self.waiting.iter().find(|(_, w)| w.starts_key()).map(|(&seq, _)| seq);
         match key {
             Some(seq) => {
                 self.begin_at(seq);
@@ -191,6 +225,7 @@ impl Tap {
             let Some(waiting) = self.waiting.remove(&next) else { return };
             self.next = Some(next + 1);
             let Waiting { packet, descriptor, payload } = waiting;
+            let Some(descriptor) = descriptor else { continue };
             if descriptor.begin {
                 self.partial = Some(Partial { key: !descriptor.inter, ..Partial::default() });
             }
@@ -225,6 +260,10 @@ impl Tap {
             }
         }
         let Some(&(epoch, _)) = self.epochs.back() else { return };
+        let since = *self.steady_since.get_or_insert(packet.arrival);
+        if packet.arrival.saturating_duration_since(since) >= STEADY {
+            (self.asked, self.ask_at) = (0, None);
+        }
         if std::mem::take(&mut self.gap_due) {
             self.out.push_back(TapInput::Gap { stream: self.stream });
         }

@@ -77,7 +77,7 @@ fn a_packet_that_never_comes_is_a_gap_and_a_key_frame_ends_it() {
     let due = tap.timeout().expect("a packet is missing");
     tap.advance(due);
     assert_eq!(drain(&mut tap), [Err(())]);
-    assert!(tap.waits_for_key());
+    assert!(tap.asks_for_key(now));
     for (packet, payload) in frame(13, 3, false, 1, now).iter().chain(&frame(14, 4, true, 1, now)) {
         tap.push(*packet, payload);
     }
@@ -105,7 +105,7 @@ fn another_layer_begins_another_epoch() {
         tap.push(*packet, payload);
     }
     tap.set_layer(Layer::H);
-    assert!(tap.waits_for_key());
+    assert!(tap.asks_for_key(now));
     for (packet, payload) in frame(700, 1, false, 1, now).iter().chain(&frame(701, 2, true, 1, now))
     {
         tap.push(*packet, payload);
@@ -127,6 +127,22 @@ fn what_the_enhancer_refused_is_made_good_by_a_gap_and_a_key_frame() {
         tap.push(*packet, payload);
     }
     assert_eq!(drain(&mut tap), [Err(()), Ok((2, true, 5))]);
+}
+
+#[test]
+fn padding_between_frames_is_no_loss() {
+    let now = Instant::now();
+    let mut tap = tap();
+    let mut packets = frame(10, 0, true, 1, now);
+    let padding = PacketIn { seq: 11, marker: false, ..packets[0].0 };
+    packets.push((padding, Arc::from([])));
+    packets.extend(frame(12, 1, false, 1, now));
+    for (packet, payload) in &packets {
+        tap.push(*packet, payload);
+    }
+    tap.advance(now + Duration::from_secs(1));
+    assert_eq!(drain(&mut tap), [Ok((0, true, 5)), Ok((1, false, 5))]);
+    assert_eq!(tap.gaps, 0);
 }
 
 #[test]
