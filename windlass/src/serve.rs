@@ -49,6 +49,7 @@ async fn serve(config: &Config) -> Result<()> {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
         other @ StartError::Thread(_) => other.into(),
     })?;
+    sfu.handle().set_enhancement(enhancer.is_some());
     let bridge = match &enhancer {
         Some(enhancer) => Some(Bridge::start(intake, enhancer, sfu.handle())?),
         None => None,
@@ -73,13 +74,14 @@ async fn serve(config: &Config) -> Result<()> {
 }
 
 fn services(sfu: &Sfu, enhancer: Option<Arc<Enhancer>>) -> Services {
-    let switched = enhancer.clone();
+    let (switched, handle) = (enhancer.clone(), sfu.handle());
     Services {
         sfu: sfu.handle(),
         enhancer_switch: Arc::new(move |on| {
             // An enhancer that was not started stays off.
             switched.as_ref().is_some_and(|enhancer| {
                 enhancer.set_enabled(on);
+                handle.set_enhancement(on);
                 on
             })
         }),

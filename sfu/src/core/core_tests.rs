@@ -685,3 +685,59 @@ fn the_payload_of_other_subscribers_is_not_touched_by_rewriting() {
         assert!(ids(at).windows(2).all(|w| w[1] == w[0] + 1), "{:?}", ids(at));
     }
 }
+
+#[test]
+fn while_enhancement_is_off_nobody_holds_an_enhanced_rung() {
+    let (mut world, track, _) = call();
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
+    world.run(Duration::from_secs(1));
+    let last = |world: &World| world.rungs(SUBSCRIBER).last().map(|r| r.0);
+    assert_eq!((last(&world), world.core.stats().taps), (Some(Rung::HPlus), 1));
+    world.core.set_enhancement(world.now, false);
+    world.run(Duration::from_millis(100));
+    assert_eq!((last(&world), world.core.stats().taps), (Some(Rung::H), 0));
+    assert!(matches!(world.taps.last(), Some(TapInput::Stop { .. })));
+    world.core.set_enhancement(world.now, true);
+    world.run(Duration::from_secs(1));
+    assert_eq!((last(&world), world.core.stats().taps), (Some(Rung::HPlus), 1));
+    assert!(matches!(world.taps.last(), Some(TapInput::Frame(_))));
+}
+
+#[test]
+fn an_enhancer_that_never_gets_on_does_not_cost_the_call_key_frame_after_key_frame() {
+    let (mut world, track, _) = call();
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
+    world.run(Duration::from_secs(1));
+    let stream = world.last_tapped().stream;
+    let before = world.core.stats().counters.keyframe_requests_out;
+    for _ in 0..300 {
+        world.core.enhancer(world.now, EnhancerOutput::NeedKeyFrame { stream });
+        world.run(Duration::from_millis(100));
+    }
+    let asked = world.core.stats().counters.keyframe_requests_out - before;
+    assert!((2..=10).contains(&asked), "{asked} requests in 30 s");
+    // One that has recovered is served at once again.
+    world.run(Duration::from_secs(10));
+    let before = world.core.stats().counters.keyframe_requests_out;
+    world.core.enhancer(world.now, EnhancerOutput::NeedKeyFrame { stream });
+    world.run(Duration::from_millis(100));
+    assert_eq!(world.core.stats().counters.keyframe_requests_out, before + 1);
+}
+
+#[test]
+fn random_loss_does_not_take_the_estimate_below_the_quarter_layer() {
+    let mut world = World::new(SfuConfig::default());
+    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    let track = world.publish();
+    world.run(Duration::from_secs(2));
+    world.core.join(world.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
+    let at = world.subscribe(SUBSCRIBER, track);
+    world.run(Duration::from_secs(3));
+    world.clients[at].loss = 20;
+    let mut lowest = u64::MAX;
+    for _ in 0..120 {
+        world.run(Duration::from_secs(1));
+        lowest = lowest.min(world.core.peers[&SUBSCRIBER].estimate_bps.expect("estimate"));
+    }
+    assert!(lowest > 150_000, "{lowest} bit/s");
+}

@@ -27,6 +27,7 @@ impl Core {
                 now,
                 self.config.congestion_control,
                 self.config.initial_estimate_bps,
+                self.enhancement,
                 &self.tracks,
             );
             for slot in &peer.slots {
@@ -71,9 +72,10 @@ impl Peer {
         now: Instant,
         limited: bool,
         assumed_bps: u64,
+        enhancement: bool,
         tracks: &BTreeMap<TrackId, Track>,
     ) {
-        let anchors = self.can_take_anchors();
+        let anchors = enhancement && self.can_take_anchors();
         let audio_bps = AUDIO_BPS
             * self.slots.iter().filter(|s| s.kind == Kind::Audio && s.track.is_some()).count()
                 as u64;

@@ -95,6 +95,7 @@ pub struct Core {
     addresses: HashMap<SocketAddr, ParticipantId>,
     happenings: Vec<(ParticipantId, Happening)>,
     outputs: VecDeque<Output>,
+    enhancement: bool,
     next_track: u64,
     next_allocation: Instant,
     next_stats: Instant,
@@ -118,6 +119,7 @@ impl Core {
             addresses: HashMap::new(),
             happenings: Vec::new(),
             outputs: VecDeque::new(),
+            enhancement: true,
             next_track: 1,
             next_allocation: now,
             next_stats: now + STATS,
@@ -206,6 +208,15 @@ impl Core {
         self.outputs.push_back(Output::Event(id, SfuEvent::Disconnected));
         self.next_allocation = now;
         self.due = now;
+    }
+
+    /// Says whether there is an enhancer that works. Without one, no enhanced rung is given and no layer tapped.
+    pub fn set_enhancement(&mut self, now: Instant, works: bool) {
+        if self.enhancement != works {
+            self.enhancement = works;
+            self.next_allocation = now;
+            self.due = now;
+        }
     }
 
     /// Sets the best rung that a subscriber wants of a track.

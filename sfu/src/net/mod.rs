@@ -7,7 +7,7 @@ mod socket;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
@@ -36,6 +36,15 @@ enum Command {
     Stop,
 }
 
+/// What needs no queue.
+#[derive(Debug)]
+struct Shared {
+    /// Anchors that the queue did not take.
+    overflows: AtomicU64,
+    /// Whether there is an enhancer that works.
+    enhancement: AtomicBool,
+}
+
 /// The running SFU. Dropping it stops it.
 #[derive(Debug)]
 pub struct Sfu {
@@ -54,11 +63,12 @@ impl Sfu {
         let local = socket.local_addr();
         let (commands, command_queue) = mpsc::channel(COMMANDS);
         let (anchors, anchor_queue) = mpsc::channel(ANCHORS);
-        let overflows = Arc::new(AtomicU64::new(0));
-        let handle = SfuHandle { commands, anchors, overflows: overflows.clone() };
+        let shared =
+            Arc::new(Shared { overflows: AtomicU64::new(0), enhancement: AtomicBool::new(true) });
+        let handle = SfuHandle { commands, anchors, shared: shared.clone() };
         let thread = std::thread::Builder::new()
             .name("sfu".into())
-            .spawn(move || run::run(&config, socket, tap, command_queue, anchor_queue, &overflows))
+            .spawn(move || run::run(&config, socket, tap, command_queue, anchor_queue, &shared))
             .map_err(StartError::Thread)?;
         Ok(Sfu { handle, local, thread: Some(thread) })
     }
@@ -93,7 +103,7 @@ impl Drop for Sfu {
 pub struct SfuHandle {
     commands: mpsc::Sender<Command>,
     anchors: mpsc::Sender<EnhancerOutput>,
-    overflows: Arc<AtomicU64>,
+    shared: Arc<Shared>,
 }
 
 impl SfuHandle {
@@ -151,11 +161,17 @@ impl SfuHandle {
         match self.anchors.try_send(output) {
             Ok(()) => true,
             Err(mpsc::error::TrySendError::Full(_)) => {
-                self.overflows.fetch_add(1, Ordering::Relaxed);
+                self.shared.overflows.fetch_add(1, Ordering::Relaxed);
                 false
             }
             Err(mpsc::error::TrySendError::Closed(_)) => false,
         }
+    }
+
+    /// Says whether there is an enhancer that works, which is taken for granted at the start. While there is none,
+    /// nobody is given an enhanced rung and no layer is tapped. Takes effect within a fraction of a second.
+    pub fn set_enhancement(&self, works: bool) {
+        self.shared.enhancement.store(works, Ordering::Relaxed);
     }
 
     /// A snapshot of what there is and what has been counted.

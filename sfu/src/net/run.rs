@@ -1,15 +1,15 @@
 //! The loop of the SFU's thread: the socket first, then commands, then anchors, then what is due.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tokio::sync::mpsc;
-use windlass_media::{EnhancerOutput, TapFrame, TapInput};
+use windlass_media::{EnhancerOutput, StreamId, TapFrame, TapInput};
 
-use super::Command;
 use super::socket::{AsyncSocket, Socket};
+use super::{Command, Shared};
 use crate::api::{Joined, ParticipantId, SfuEvent, TapSink};
 use crate::config::SfuConfig;
 use crate::core::{Core, Output};
@@ -25,7 +25,7 @@ pub(super) fn run(
     tap: TapSink,
     commands: mpsc::Receiver<Command>,
     anchors: mpsc::Receiver<EnhancerOutput>,
-    overflows: &AtomicU64,
+    shared: &Shared,
 ) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -39,21 +39,52 @@ pub(super) fn run(
                 let shell = Shell {
                     core,
                     socket,
-                    tap,
+                    taps: Taps { sink: tap, stops: HashSet::new() },
                     events: HashMap::new(),
                     events_bound: config.limits.events,
                 };
-                shell.run(local, commands, anchors, overflows).await;
+                shell.run(local, commands, anchors, shared).await;
             }
             Err(error) => tracing::error!(%error, "the socket cannot be used"),
         }
     });
 }
 
+/// The way to the enhancer. A frame that it does not take is made good by the tap; a stop must not be lost, or the
+/// stream would keep its decoder for ever, so it is repeated. (Streams that end are few: each was a published track.)
+struct Taps {
+    sink: TapSink,
+    stops: HashSet<StreamId>,
+}
+
+impl Taps {
+    /// Hands over what a tap made, or says which stream lost something.
+    fn hand(&mut self, input: TapInput) -> Result<(), StreamId> {
+        let (TapInput::Frame(TapFrame { stream, .. })
+        | TapInput::Gap { stream }
+        | TapInput::Stop { stream }) = input;
+        let stops = matches!(input, TapInput::Stop { .. });
+        if (self.sink)(input) {
+            // A stream that goes on has nothing to stop any more: what follows begins with a key frame.
+            self.stops.remove(&stream);
+            return Ok(());
+        }
+        if stops {
+            self.stops.insert(stream);
+        }
+        Err(stream)
+    }
+
+    fn repeat_stops(&mut self) {
+        let sink = &mut self.sink;
+        self.stops.retain(|&stream| !sink(TapInput::Stop { stream }));
+    }
+}
+
 struct Shell {
     core: Core,
     socket: AsyncSocket,
-    tap: TapSink,
+    taps: Taps,
     events: HashMap<ParticipantId, mpsc::Sender<SfuEvent>>,
     events_bound: usize,
 }
@@ -64,7 +95,7 @@ impl Shell {
         local: SocketAddr,
         mut commands: mpsc::Receiver<Command>,
         mut anchors: mpsc::Receiver<EnhancerOutput>,
-        overflows: &AtomicU64,
+        shared: &Shared,
     ) {
         tracing::info!(%local, "media socket open");
         let mut buffer = vec![0; 2048];
@@ -81,7 +112,8 @@ impl Shell {
                 let Ok(output) = anchors.try_recv() else { break };
                 self.core.enhancer(now, output);
             }
-            self.core.counters.anchors_in_overflows = overflows.load(Ordering::Relaxed);
+            self.core.counters.anchors_in_overflows = shared.overflows.load(Ordering::Relaxed);
+            self.core.set_enhancement(now, shared.enhancement.load(Ordering::Relaxed));
             self.core.advance(now);
             self.outputs(now);
             if more || !commands.is_empty() || !anchors.is_empty() {
@@ -158,6 +190,7 @@ impl Shell {
             self.events.remove(&id);
             self.core.leave(now, id);
         }
+        self.taps.repeat_stops();
         while let Some(output) = self.core.poll() {
             match output {
                 Output::Transmit { to, data } => match self.socket.try_send(&data, to) {
@@ -166,10 +199,7 @@ impl Shell {
                 },
                 Output::Event(id, event) => self.event(now, id, event),
                 Output::Tap(input) => {
-                    let (TapInput::Frame(TapFrame { stream, .. })
-                    | TapInput::Gap { stream }
-                    | TapInput::Stop { stream }) = input;
-                    if !(self.tap)(input) {
+                    if let Err(stream) = self.taps.hand(input) {
                         self.core.tap_refused(now, stream);
                     }
                 }
@@ -196,5 +226,37 @@ impl Shell {
         }
         self.outputs(now);
         tracing::info!("media socket closed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[test]
+    fn a_stop_that_finds_the_queue_full_is_repeated_until_it_is_taken() {
+        let queue = Arc::new(Mutex::new(Vec::new()));
+        let room = queue.clone();
+        let sink = move |input| {
+            let mut queue = room.lock().expect("queue");
+            let fits = queue.is_empty();
+            if fits {
+                queue.push(input);
+            }
+            fits
+        };
+        let mut taps = Taps { sink: Box::new(sink), stops: HashSet::new() };
+        let (one, other) = (StreamId(1), StreamId(2));
+        assert_eq!(taps.hand(TapInput::Gap { stream: one }), Ok(()));
+        assert_eq!(taps.hand(TapInput::Stop { stream: other }), Err(other));
+        taps.repeat_stops();
+        queue.lock().expect("queue").clear();
+        taps.repeat_stops();
+        taps.repeat_stops();
+        let taken = queue.lock().expect("queue");
+        assert!(matches!(taken[..], [TapInput::Stop { stream }] if stream == other));
+        assert!(taps.stops.is_empty());
     }
 }
