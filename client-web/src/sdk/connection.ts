@@ -88,7 +88,7 @@ export class Connection {
           }
         : new EnhancedTrack(info, slot.receiver);
     slot.transceiver.direction = "recvonly";
-    void this.negotiate();
+    this.renegotiate();
     return slot.track;
   }
 
@@ -100,7 +100,7 @@ export class Connection {
       slot.receiver?.carry(null);
       slot.transceiver.direction = "inactive";
     }
-    void this.negotiate();
+    this.renegotiate();
   }
 
   /** The tracks that are received. */
@@ -147,6 +147,11 @@ export class Connection {
     return this.negotiating;
   }
 
+  /** Negotiates for nobody who waits: `onLost` tells of a failure. */
+  private renegotiate(): void {
+    this.negotiate().catch(() => undefined);
+  }
+
   private async run(): Promise<void> {
     await Promise.resolve(); // takes in what else changes in this turn
     while (this.due && !this.closed) {
@@ -172,13 +177,14 @@ export class Connection {
   }
 
   private async offer(): Promise<void> {
+    // What changes while the browser writes the offer is not in it, and must not be in the lists either.
+    const wanted = this.slots.map(({ transceiver, track }) => ({ transceiver, track }));
     await this.pc.setLocalDescription();
     const sdp = this.pc.localDescription?.sdp ?? "";
     const publish = [...this.publications].flatMap((publication) => publication.entry() ?? []);
-    const subscribe = this.slots.flatMap((slot): SubscribeEntry[] => {
-      const mid = slot.transceiver.mid;
-      return slot.track === null || mid === null ? [] : [{ mid, track: slot.track.id }];
-    });
+    const subscribe = wanted.flatMap(({ transceiver: { mid }, track }): SubscribeEntry[] =>
+      track === null || mid === null ? [] : [{ mid, track: track.id }],
+    );
     try {
       const answer = await this.socket.request({ type: "offer", sdp, publish, subscribe });
       if (this.closed) return;
