@@ -38,6 +38,8 @@ export class VideoReceiver {
   readonly enhanced: MediaStreamTrack | null;
   listener: ReceiverListener | null = null;
   private readonly worker: Worker | null;
+  /** The decoder could not be loaded. */
+  private undecodable = false;
 
   constructor(pc: RTCPeerConnection, assets: Assets, output: OutputKind) {
     this.transceiver = pc.addTransceiver("video", { direction: "recvonly" });
@@ -54,7 +56,10 @@ export class VideoReceiver {
       this.post({ type: "init", sink: picture.sink, maxPixels: MAX_LR_PIXELS }, picture.transfer);
       compileDecoder(assets.wasm).then(
         (module) => this.post({ type: "module", module }),
-        () => this.listener?.state("native", "unsupported"),
+        () => {
+          this.undecodable = true;
+          this.listener?.state("native", "unsupported");
+        },
       );
     }
     this.transceiver.setCodecPreferences(vp9Preferences(RTCRtpReceiver.getCapabilities("video")?.codecs ?? []));
@@ -76,6 +81,7 @@ export class VideoReceiver {
     this.listener = listener;
     this.transceiver.direction = listener === null ? "inactive" : "recvonly";
     this.post({ type: "restart", enabled: listener !== null });
+    if (this.undecodable) listener?.state("native", "unsupported");
   }
 
   /** Takes one anchor message; its buffer is handed on. */
