@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{ConnectInfo, State};
+use axum::extract::{ConnectInfo, FromRequest, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -23,13 +23,17 @@ pub(crate) struct Enhancer {
 pub(crate) async fn switch_enhancer(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(client): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
-    Json(wanted): Json<Enhancer>,
+    request: Request,
 ) -> Response {
-    if !is_local(client, &headers) {
+    // Nothing of a stranger's request is read.
+    if !is_local(client, request.headers()) {
         let text = "only a program on the server's own machine may do this\n";
         return (StatusCode::FORBIDDEN, text).into_response();
     }
+    let Json(wanted) = match Json::<Enhancer>::from_request(request, &()).await {
+        Ok(wanted) => wanted,
+        Err(refusal) => return refusal.into_response(),
+    };
     let switch = shared.services.enhancer_switch.clone();
     // Stopping waits for the enhancer's threads.
     match tokio::task::spawn_blocking(move || switch(wanted.enabled)).await {

@@ -11,13 +11,13 @@
 
 mod admin;
 mod convert;
+mod http;
 mod metrics;
 mod names;
 mod rate;
 pub mod session;
 mod socket;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -42,6 +42,8 @@ pub struct SignalingConfig {
     pub sockets: usize,
     /// How long a client may leave a message unread before its socket is closed.
     pub send_timeout: Duration,
+    /// How long a client may take to ask for something, on a new connection or after an answer.
+    pub head_timeout: Duration,
 }
 
 impl Default for SignalingConfig {
@@ -50,6 +52,7 @@ impl Default for SignalingConfig {
             session: SessionConfig::default(),
             sockets: 2000,
             send_timeout: Duration::from_secs(5),
+            head_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -119,7 +122,7 @@ impl Signaling {
     /// The HTTP routes; `page` answers every path that is not signalling's own.
     ///
     /// `/admin/…` needs the client's address: serve with
-    /// `into_make_service_with_connect_info::<SocketAddr>()`, as [`Signaling::serve`] does.
+    /// `into_make_service_with_connect_info::<SocketAddr>()`, or by [`Signaling::serve`].
     pub fn router(&self, page: Router) -> Router {
         Router::new()
             .route("/ws", get(socket::upgrade))
@@ -137,23 +140,32 @@ impl Signaling {
         page: Router,
         stop: impl Future<Output = ()> + Send + 'static,
         grace: Duration,
-    ) -> std::io::Result<()> {
-        let app = self.router(page).into_make_service_with_connect_info::<SocketAddr>();
+    ) {
+        let app = self.router(page);
         let mut stopping = self.shared.stop.subscribe();
         let shared = self.shared.clone();
         let stop = async move {
             stop.await;
             shared.stop.send_replace(true);
         };
-        let server = axum::serve(listener, app).with_graceful_shutdown(stop).into_future();
+        let server = http::serve(
+            listener,
+            app,
+            self.shared.config.head_timeout,
+            self.shared.stop.subscribe(),
+        );
         let deadline = async move {
             // The sender lives in `self.shared`, so waiting ends only when the flag is set.
             let _ = stopping.wait_for(|stop| *stop).await;
             tokio::time::sleep(grace).await;
         };
+        let served = async {
+            tokio::join!(stop, server);
+            self.all_sockets_closed().await;
+        };
         tokio::select! {
-            result = async { server.await?; self.all_sockets_closed().await; Ok(()) } => result,
-            () = deadline => Ok(()),
+            () = served => {}
+            () = deadline => {}
         }
     }
 

@@ -21,7 +21,7 @@ struct Server {
     addr: SocketAddr,
     enhancer_on: Arc<AtomicBool>,
     stop: Option<oneshot::Sender<()>>,
-    served: tokio::task::JoinHandle<std::io::Result<()>>,
+    served: tokio::task::JoinHandle<()>,
     _sfu: Sfu,
 }
 
@@ -260,7 +260,36 @@ async fn shutting_down_tells_every_client_and_then_ends() {
     assert_eq!((&error["code"], &error["fatal"]), (&json!("shutting_down"), &json!(true)));
     assert_eq!(ana.close_code().await, 1012);
     let served = tokio::time::timeout(Duration::from_secs(5), &mut server.served).await;
-    served.expect("the server ends").unwrap().unwrap();
+    served.expect("the server ends").unwrap();
+}
+
+#[tokio::test]
+async fn connections_that_never_ask_for_anything_are_closed() {
+    let head_timeout = Duration::from_millis(300);
+    let server = start(SignalingConfig { head_timeout, ..SignalingConfig::default() }).await;
+    let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
+    for said in ["", "GET /ws HTTP/1.1\r\nHost: x\r\n"] {
+        let mut silent = TcpStream::connect(server.addr).await.unwrap();
+        silent.write_all(said.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let end = silent.read_to_end(&mut answer);
+        let ended = tokio::time::timeout(Duration::from_secs(3), end).await;
+        assert!(ended.is_ok(), "still open after {said:?}");
+    }
+    ana.check_alive().await;
+}
+
+#[tokio::test]
+async fn nothing_of_a_strangers_admin_request_is_read() {
+    let server = start(SignalingConfig::default()).await;
+    let mut stranger = TcpStream::connect(server.addr).await.unwrap();
+    let head = "POST /admin/enhancer HTTP/1.1\r\nHost: x\r\nOrigin: http://example.org\r\n\
+        Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n";
+    stranger.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    let read = stranger.read_exact(&mut answer);
+    tokio::time::timeout(Duration::from_secs(3), read).await.expect("an answer").unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 403");
 }
 
 #[tokio::test]

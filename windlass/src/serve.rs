@@ -67,7 +67,7 @@ async fn serve(config: &Config) -> Result<()> {
     };
     announce(config, http, sfu.local_addr());
     let signaling = Signaling::new(config.signaling.clone(), services);
-    signaling.serve(listener, page::router(), stop, GRACE).await?;
+    signaling.serve(listener, page::router(), stop, GRACE).await;
     drop(bridge);
     drop(sfu);
     Ok(())
