@@ -741,3 +741,24 @@ fn random_loss_does_not_take_the_estimate_below_the_quarter_layer() {
     }
     assert!(lowest > 150_000, "{lowest} bit/s");
 }
+
+#[test]
+fn offers_full_of_candidates_cost_no_more_each_time() {
+    let (mut world, _, at) = call();
+    let mut api = world.clients[at].rtc.sdp_api();
+    api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
+    let (sdp, _) = api.apply().expect("offer");
+    let sdp = sdp.to_sdp_string();
+    let (head, tail) = sdp.split_at(sdp.find("a=mid:").expect("m-line"));
+    let begun = Instant::now();
+    for round in 0..20 {
+        let candidate = |i: u32| {
+            let (high, low) = (i / 250, i % 250);
+            format!("a=candidate:{i} 1 udp 2130706431 10.{round}.{high}.{low} 5000 typ host\r\n")
+        };
+        let sdp = [head, &(0..700).map(candidate).collect::<String>(), tail].concat();
+        let offer = Offer { sdp, ..Offer::default() };
+        world.core.offer(world.now, SUBSCRIBER, &offer).expect("answer");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+}

@@ -32,6 +32,7 @@ use windlass_media::{Layer, Rung, StreamId, TapInput};
 
 use self::keyframes::KeyFrames;
 use self::layers::Layers;
+pub use self::negotiate::ReadOffer;
 use self::peer::{Happening, Peer};
 use self::recent::Recent;
 use self::tap::Tap;

@@ -1,4 +1,7 @@
 //! Offers: what a participant publishes and subscribes to, checked before the connection's state is touched.
+//!
+//! Reading a long session description takes milliseconds, so [`ReadOffer`] does that wherever the caller is, not on
+//! the thread that forwards media.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -8,10 +11,35 @@ use str0m::media::Mid;
 
 use super::Core;
 use super::sdp::{MediaLine, media_lines};
-use crate::api::{Answer, Kind, Offer, OfferError, ParticipantId, Publish, TrackId};
+use crate::api::{Answer, Kind, Offer, OfferError, ParticipantId, Publish, Subscribe, TrackId};
 
 /// The longest mid that the WebRTC stack tells apart.
 const MID_MAX: usize = 16;
+
+/// An offer whose session description has been read, if it could be.
+pub struct ReadOffer {
+    publish: Vec<Publish>,
+    subscribe: Vec<Subscribe>,
+    lines: Vec<MediaLine>,
+    sdp: Result<SdpOffer, OfferError>,
+}
+
+impl ReadOffer {
+    /// Reads an offer of at most `sdp_bytes`.
+    pub fn new(offer: Offer, sdp_bytes: usize) -> ReadOffer {
+        let Offer { sdp, publish, subscribe } = offer;
+        if sdp.len() > sdp_bytes {
+            let sdp = Err(OfferError::TooLarge);
+            return ReadOffer { publish, subscribe, lines: Vec::new(), sdp };
+        }
+        let lines = media_lines(&sdp);
+        // The client comes to us, and where it comes from is where it is; candidates would only pile up.
+        let sdp: String =
+            sdp.split_inclusive('\n').filter(|line| !line.starts_with("a=candidate:")).collect();
+        let sdp = SdpOffer::from_sdp_string(&sdp).map_err(|e| OfferError::BadSdp(e.to_string()));
+        ReadOffer { publish, subscribe, lines, sdp }
+    }
+}
 
 impl Core {
     /// Answers an offer and brings the participant's tracks and subscriptions in line with its lists.
@@ -20,6 +48,16 @@ impl Core {
         now: Instant,
         id: ParticipantId,
         offer: &Offer,
+    ) -> Result<Answer, OfferError> {
+        self.answer(now, id, ReadOffer::new(offer.clone(), self.config.limits.sdp_bytes))
+    }
+
+    /// Answers an offer that has been read.
+    pub fn answer(
+        &mut self,
+        now: Instant,
+        id: ParticipantId,
+        offer: ReadOffer,
     ) -> Result<Answer, OfferError> {
         let answer = self.negotiate(now, id, offer);
         if answer.is_err() {
@@ -34,11 +72,13 @@ impl Core {
         &mut self,
         now: Instant,
         id: ParticipantId,
-        offer: &Offer,
+        offer: ReadOffer,
     ) -> Result<Answer, OfferError> {
-        let lines = self.check(id, offer)?;
-        let sdp =
-            SdpOffer::from_sdp_string(&offer.sdp).map_err(|e| OfferError::BadSdp(e.to_string()))?;
+        let ReadOffer { publish, subscribe, lines, sdp } = offer;
+        if !matches!(sdp, Err(OfferError::TooLarge)) {
+            self.check(id, &publish, &subscribe, &lines)?;
+        }
+        let sdp = sdp?;
         let peer = self.peers.get_mut(&id).ok_or(OfferError::NotJoined)?;
         let rtc = peer.connection(&self.config, &self.candidates, now);
         let answer = match rtc.sdp_api().accept_offer(sdp) {
@@ -54,23 +94,27 @@ impl Core {
         peer.heard = peer.heard.max(Some(now));
         peer.dirty = true;
         peer.set_has_data(lines.iter().any(|l| l.application));
-        let tracks = self.publish(id, &offer.publish);
-        self.subscribe(id, offer, &lines);
+        let tracks = self.publish(id, &publish);
+        self.subscribe(id, &subscribe, &lines);
         Ok(Answer { sdp: answer, tracks })
     }
 
-    fn check(&self, id: ParticipantId, offer: &Offer) -> Result<Vec<MediaLine>, OfferError> {
+    fn check(
+        &self,
+        id: ParticipantId,
+        publish: &[Publish],
+        subscribe: &[Subscribe],
+        lines: &[MediaLine],
+    ) -> Result<(), OfferError> {
         let limits = &self.config.limits;
         let peer = self.peers.get(&id).ok_or(OfferError::NotJoined)?;
-        let names_fit = offer.publish.iter().all(|p| p.name.len() <= Publish::NAME_MAX);
-        if offer.sdp.len() > limits.sdp_bytes
-            || offer.publish.len() > limits.published_tracks
-            || offer.subscribe.len() > limits.subscribed_tracks
+        let names_fit = publish.iter().all(|p| p.name.len() <= Publish::NAME_MAX);
+        if publish.len() > limits.published_tracks
+            || subscribe.len() > limits.subscribed_tracks
             || !names_fit
         {
             return Err(OfferError::TooLarge);
         }
-        let lines = media_lines(&offer.sdp);
         // Every track may have come and gone once, and its m-line stays.
         if lines.len() > 4 * (limits.published_tracks + limits.subscribed_tracks) {
             return Err(OfferError::TooLarge);
@@ -94,14 +138,14 @@ impl Core {
             }
             Ok((line, bad()))
         };
-        for publish in &offer.publish {
+        for publish in publish {
             let (line, bad) = line_of(&publish.mid, publish.kind)?;
             if !line.sends {
                 return Err(bad);
             }
         }
         let room = self.rooms.get(&peer.room);
-        for subscribe in &offer.subscribe {
+        for subscribe in subscribe {
             // One that ended while the offer was under way is no mistake: its m-line stays silent.
             if (1..self.next_track).contains(&subscribe.track.0)
                 && !self.tracks.contains_key(&subscribe.track)
@@ -120,7 +164,7 @@ impl Core {
                 return Err(bad);
             }
         }
-        Ok(lines)
+        Ok(())
     }
 
     fn publish(&mut self, id: ParticipantId, wanted: &[Publish]) -> Vec<(String, TrackId)> {
@@ -148,18 +192,18 @@ impl Core {
         wanted.iter().filter_map(track_of).collect()
     }
 
-    fn subscribe(&mut self, id: ParticipantId, offer: &Offer, lines: &[MediaLine]) {
+    fn subscribe(&mut self, id: ParticipantId, subscribe: &[Subscribe], lines: &[MediaLine]) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let present: HashSet<Mid> = lines.iter().map(|l| Mid::from(l.mid.as_str())).collect();
         let before: HashSet<TrackId> = peer.slots.iter().filter_map(|s| s.track).collect();
         peer.slots.retain(|s| present.contains(&s.mid));
         for slot in &mut peer.slots {
-            let wanted = offer.subscribe.iter().find(|s| Mid::from(s.mid.as_str()) == slot.mid);
+            let wanted = subscribe.iter().find(|s| Mid::from(s.mid.as_str()) == slot.mid);
             if wanted.is_none_or(|s| !self.tracks.contains_key(&s.track)) {
                 slot.carry(None);
             }
         }
-        for subscribe in &offer.subscribe {
+        for subscribe in subscribe {
             if let Some(track) = self.tracks.get(&subscribe.track) {
                 let slot = peer.slot(Mid::from(subscribe.mid.as_str()), track.info.kind);
                 slot.carry(Some(subscribe.track));

@@ -117,13 +117,13 @@ mod tests {
 
     #[test]
     fn a_long_list_of_payload_types_is_read_in_no_time() {
-        let types =
-            (0..6000).map(|pt| format!("a=rtpmap:{pt} VP9/90000\r\na=fmtp:{pt} profile-id=2\r\n"));
+        let types = (0..60_000)
+            .map(|pt| format!("a=rtpmap:{pt} VP9/90000\r\na=fmtp:{pt} profile-id=2\r\n"));
         let line = "m=video 9 UDP/TLS/RTP/SAVPF 98\r\na=mid:0\r\n".to_owned();
         let sdp: String = std::iter::once(line).chain(types).collect();
         let begun = std::time::Instant::now();
         assert!(!media_lines(&sdp)[0].codec);
-        assert!(begun.elapsed().as_millis() < 20, "{:?}", begun.elapsed());
+        assert!(begun.elapsed().as_secs() < 3, "{:?}", begun.elapsed());
     }
 
     proptest! {

@@ -18,6 +18,7 @@ use crate::api::{
     StartError, TapSink, TrackId,
 };
 use crate::config::SfuConfig;
+use crate::core::ReadOffer;
 use crate::stats::SfuStats;
 
 /// Commands that wait for the SFU's thread.
@@ -28,7 +29,7 @@ const ANCHORS: usize = 64;
 /// A request to the SFU's thread.
 enum Command {
     Join(String, ParticipantId, JoinOptions, oneshot::Sender<Result<Joined, JoinError>>),
-    Offer(ParticipantId, Offer, oneshot::Sender<Result<Answer, OfferError>>),
+    Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answer, OfferError>>),
     SetMaxRung(ParticipantId, TrackId, Rung),
     SetMuted(ParticipantId, TrackId, bool),
     Leave(ParticipantId),
@@ -43,6 +44,8 @@ struct Shared {
     overflows: AtomicU64,
     /// Whether there is an enhancer that works.
     enhancement: AtomicBool,
+    /// The longest session description.
+    sdp_bytes: usize,
 }
 
 /// The running SFU. Dropping it stops it.
@@ -63,8 +66,11 @@ impl Sfu {
         let local = socket.local_addr();
         let (commands, command_queue) = mpsc::channel(COMMANDS);
         let (anchors, anchor_queue) = mpsc::channel(ANCHORS);
-        let shared =
-            Arc::new(Shared { overflows: AtomicU64::new(0), enhancement: AtomicBool::new(true) });
+        let shared = Arc::new(Shared {
+            overflows: AtomicU64::new(0),
+            enhancement: AtomicBool::new(true),
+            sdp_bytes: config.limits.sdp_bytes,
+        });
         let handle = SfuHandle { commands, anchors, shared: shared.clone() };
         let thread = std::thread::Builder::new()
             .name("sfu".into())
@@ -122,9 +128,10 @@ impl SfuHandle {
 
     /// Answers an offer: the complete list of what the participant publishes and subscribes to from now on.
     pub async fn offer(&self, id: ParticipantId, offer: Offer) -> Result<Answer, OfferError> {
+        let offer = ReadOffer::new(offer, self.shared.sdp_bytes);
         let (answer, answered) = oneshot::channel();
         self.commands
-            .send(Command::Offer(id, offer, answer))
+            .send(Command::Offer(id, Box::new(offer), answer))
             .await
             .map_err(|_| OfferError::Closed)?;
         answered.await.unwrap_or(Err(OfferError::Closed))

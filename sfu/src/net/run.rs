@@ -170,7 +170,7 @@ impl Shell {
                 let _ = answer.send(joined);
             }
             Command::Offer(id, offer, answer) => {
-                let _ = answer.send(self.core.offer(now, id, &offer));
+                let _ = answer.send(self.core.answer(now, id, *offer));
             }
             Command::SetMaxRung(id, track, max) => self.core.set_max_rung(now, id, track, max),
             Command::SetMuted(id, track, muted) => self.core.set_muted(now, id, track, muted),
