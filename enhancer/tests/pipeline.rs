@@ -103,7 +103,13 @@ fn a_call_gets_anchors_in_time_with_the_timestamps_of_their_frames() {
     let _turn = alone();
     // Ten times the usual budget: the test shall hold on a machine that is busy with others.
     let budget = Duration::from_secs(2);
-    let config = EnhancerConfig { threads: 1, nice: 0, budget, ..EnhancerConfig::default() };
+    let config = EnhancerConfig {
+        threads: 1,
+        nice: 0,
+        budget,
+        anchor_fraction: 0.2,
+        ..EnhancerConfig::default()
+    };
     let enhancer = Enhancer::start(config.clone()).expect("it starts");
     let input = enhancer.input();
     let begin = Instant::now();

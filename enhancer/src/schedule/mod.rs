@@ -98,6 +98,9 @@ pub struct SchedulerConfig {
     pub compute_cap: f64,
     /// Most anchors per frame of a stream, 0 to 1: anchors cost bytes on every subscriber's link.
     pub anchor_fraction: f64,
+    /// Residual since the last anchor, in bytes per LR pixel, below which another one would tell
+    /// nothing new: on a screen that stands still it would only cost bits.
+    pub least_residual: f64,
     /// From a frame's arrival to its anchor coded; what cannot meet it is a lost cause.
     pub deadline: Duration,
     /// How many frames after the interval an anchor is expected to last when no key frame is in
@@ -117,7 +120,8 @@ impl Default for SchedulerConfig {
             interval: Duration::from_millis(66),
             devices: 1,
             compute_cap: 1.0,
-            anchor_fraction: 0.2,
+            anchor_fraction: 0.033,
+            least_residual: 1.0 / 64.0,
             deadline: Duration::from_millis(140),
             horizon: 30,
             frames_per_stream: 16,
@@ -144,6 +148,8 @@ pub struct SchedulerCounters {
     pub chosen: u64,
     /// Passed over: the stream had its share of anchors.
     pub over_fraction: u64,
+    /// Passed over: hardly anything had changed since the stream's last anchor.
+    pub unchanged: u64,
     /// Passed over: the interval's compute was spent.
     pub over_capacity: u64,
     /// Dropped: could not have met the deadline even if started at once.
@@ -184,8 +190,24 @@ struct Entry {
     candidate: Candidate,
     gain: u64,
     last_chosen: Duration,
+    /// Residual accumulated up to and with this frame, in bytes.
+    residual: u64,
     position: usize,
 }
+
+impl Entry {
+    /// Whether the last anchor still says all there is to say about this frame.
+    fn is_unchanged(&self, now: Duration, least_residual: f64) -> bool {
+        let c = &self.candidate;
+        let least = f64::from(c.width) * f64::from(c.height) * least_residual;
+        c.tier != Tier::Key
+            && (self.residual as f64) < least
+            && now.saturating_sub(self.last_chosen) < REFRESH
+    }
+}
+
+/// An unchanged picture gets an anchor all the same after this time: the last may have been lost.
+const REFRESH: Duration = Duration::from_secs(5);
 
 /// The global anchor selector.
 #[derive(Debug)]
@@ -287,12 +309,17 @@ impl Scheduler {
             let earned = stream.frames.len() as f64 * self.config.anchor_fraction.clamp(0.0, 1.0);
             stream.allowance = stream.allowance.min(1.0) + earned;
             let gains = self.gains.estimate(&stream.frames, stream.carried, self.config.horizon);
+            let mut residual = stream.carried;
             self.merged.extend(stream.frames.iter().zip(gains).enumerate().map(
-                |(position, (candidate, gain))| Entry {
-                    candidate: *candidate,
-                    gain: *gain,
-                    last_chosen: stream.last_chosen.min(now),
-                    position,
+                |(position, (candidate, gain))| {
+                    residual = accumulate(residual, candidate);
+                    Entry {
+                        candidate: *candidate,
+                        gain: *gain,
+                        last_chosen: stream.last_chosen.min(now),
+                        residual,
+                        position,
+                    }
                 },
             ));
         }
@@ -318,7 +345,8 @@ impl Scheduler {
     fn fill(&mut self, now: Duration, out: &mut Vec<Chosen>) {
         let devices = f64::from(self.config.devices.max(1));
         let mut spent = false;
-        for Entry { candidate, .. } in &self.merged {
+        for entry in &self.merged {
+            let candidate = &entry.candidate;
             let Some(stream) = self.streams.get_mut(&candidate.stream) else { continue };
             let (width, height) = (candidate.width, candidate.height);
             let cost = self.costs.predict(width, height);
@@ -331,6 +359,10 @@ impl Scheduler {
                 if self.outstanding_s <= 0.0 {
                     self.costs.doubt(width, height);
                 }
+                continue;
+            }
+            if entry.is_unchanged(now, self.config.least_residual) {
+                self.counters.unchanged += 1;
                 continue;
             }
             // A key frame may borrow its anchor, so that a scene never begins without one.

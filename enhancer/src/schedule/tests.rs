@@ -10,7 +10,12 @@ fn candidate(id: u64, stream: u32, tier: Tier, bytes: u32, arrival: Duration) ->
 
 /// 100×100 pixels at this cost take 10 ms.
 fn config() -> SchedulerConfig {
-    SchedulerConfig { cost_per_pixel: Duration::from_micros(1), ..SchedulerConfig::default() }
+    SchedulerConfig {
+        cost_per_pixel: Duration::from_micros(1),
+        anchor_fraction: 0.2,
+        least_residual: 0.0,
+        ..SchedulerConfig::default()
+    }
 }
 
 /// A tick whose chosen frames take exactly the expected time before the next one.
@@ -104,6 +109,29 @@ fn a_stream_gets_no_more_anchors_than_its_fraction() {
     }
     assert!((59..=61).contains(&chosen), "{chosen} of 300");
     assert!(s.counters().over_fraction > 200);
+}
+
+#[test]
+fn a_picture_that_stands_still_gets_an_anchor_only_every_few_seconds() {
+    let mut s = Scheduler::new(SchedulerConfig { least_residual: 1.0 / 64.0, ..config() });
+    let still = |s: &mut Scheduler, n: u32, bytes| {
+        s.push(candidate(
+            u64::from(n),
+            1,
+            if n == 0 { Tier::Key } else { Tier::Normal },
+            bytes,
+            100 * MS * n,
+        ));
+        tick(s, 100 * MS * n).len()
+    };
+    assert_eq!(still(&mut s, 0, 900), 1);
+    // A byte a frame: nothing for five seconds.
+    assert_eq!((1..50).map(|n| still(&mut s, n, 1)).sum::<usize>(), 0);
+    assert!(s.counters().unchanged > 30);
+    assert_eq!((50..60).map(|n| still(&mut s, n, 1)).sum::<usize>(), 1);
+    // 100 × 100 pixels ask for 157 bytes.
+    assert_eq!(still(&mut s, 60, 100), 0);
+    assert_eq!(still(&mut s, 61, 100), 1);
 }
 
 #[test]
@@ -293,7 +321,7 @@ proptest! {
         let c = s.counters();
         prop_assert_eq!(c.chosen, chosen);
         prop_assert_eq!(c.considered, frames.len() as u64);
-        let fates = c.chosen + c.over_fraction + c.over_capacity + c.lost_causes + c.overflowed;
+        let fates = c.chosen + c.over_fraction + c.unchanged + c.over_capacity + c.lost_causes + c.overflowed;
         prop_assert_eq!(fates, c.considered);
     }
 }
