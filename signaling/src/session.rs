@@ -36,6 +36,8 @@ pub struct SessionConfig {
     pub burst: u32,
     /// Messages that a client may send each second for long.
     pub per_second: u32,
+    /// Offers that a client may send at once, and each second for long: each costs the media thread time.
+    pub offers: (u32, u32),
     /// Messages over the rate within a second after which the socket is closed.
     pub patience: u32,
 }
@@ -49,6 +51,7 @@ impl Default for SessionConfig {
             ping: Duration::from_secs(10),
             burst: 120,
             per_second: 40,
+            offers: (30, 5),
             patience: 1000,
         }
     }
@@ -147,6 +150,7 @@ pub struct Session {
     config: SessionConfig,
     phase: Phase,
     bucket: TokenBucket,
+    offers: TokenBucket,
     /// When the current second of messages over the rate began, and how many they are.
     refused: Option<(Instant, u32)>,
     heard: Instant,
@@ -160,10 +164,12 @@ impl Session {
     /// The session of a socket that has just been opened.
     pub fn new(config: SessionConfig, now: Instant) -> Self {
         let bucket = TokenBucket::new(config.burst, config.per_second, now);
+        let offers = TokenBucket::new(config.offers.0, config.offers.1, now);
         Self {
             config,
             phase: Phase::Outside,
             bucket,
+            offers,
             refused: None,
             heard: now,
             pinged: now,
@@ -347,6 +353,10 @@ impl Session {
             }
             ClientMessage::Offer(offer) => {
                 self.inside()?;
+                if !self.offers.take(now) {
+                    let message = format!("more than {} offers a second", self.config.offers.1);
+                    return Err(ProtocolError::new(ErrorCode::RateLimited, message));
+                }
                 let (sdp, publish, subscribe) = convert::offer(offer)?;
                 // `Request::parse` lets no offer pass without an id.
                 let id = id.unwrap_or_default();

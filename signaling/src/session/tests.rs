@@ -263,6 +263,25 @@ fn a_flood_is_answered_once_a_second_and_then_cut() {
 }
 
 #[test]
+fn offers_have_a_rate_of_their_own_and_each_one_is_answered() {
+    let (mut session, now) = inside();
+    let (burst, per_second) = SessionConfig::default().offers;
+    for _ in 0..burst + 2 {
+        session.text(now, r#"{"type":"offer","id":7,"sdp":"v=0","publish":[],"subscribe":[]}"#);
+    }
+    let actions = drain(&mut session);
+    let offers =
+        |actions: &[Action]| actions.iter().filter(|a| matches!(a, Action::Offer { .. })).count();
+    assert_eq!(offers(&actions), burst as usize);
+    assert_eq!(errors(&actions), [(ErrorCode::RateLimited, Some(7)); 2]);
+    let later = now + Duration::from_secs(1);
+    for _ in 0..=per_second {
+        session.text(later, r#"{"type":"offer","id":8,"sdp":"v=0","publish":[],"subscribe":[]}"#);
+    }
+    assert_eq!(offers(&drain(&mut session)), per_second as usize);
+}
+
+#[test]
 fn a_silent_client_is_pinged_and_then_closed() {
     let (mut session, start) = inside();
     let at = |s| start + Duration::from_secs(s);
