@@ -92,17 +92,14 @@ impl Allocator {
         let ladders: Vec<_> = demands.iter().map(Demand::ladder).collect();
         let mut steps: Vec<usize> = vec![0; demands.len()];
         let cost = |i: usize, step: usize| ladders[i].get(step).map_or(0, |r| r.1);
+        let mut total: u64 = (0..demands.len()).map(|i| cost(i, 0)).sum();
         let mut raised = true;
         while raised {
             raised = false;
             for (i, demand) in demands.iter().enumerate() {
                 // A step may not fit where the next one does: a costly anchor, a cheap layer.
                 for (next, &(rung, bps)) in ladders[i].iter().enumerate().skip(steps[i] + 1) {
-                    let sum: u64 = bps
-                        + (0..demands.len())
-                            .filter(|&j| j != i)
-                            .map(|j| cost(j, steps[j]))
-                            .sum::<u64>();
+                    let sum = total - cost(i, steps[i]) + bps;
                     let rises = demand.current.is_none_or(|current| rung > current);
                     let fits = available_bps.is_none_or(|available| {
                         let share = if rises { TO_RISE } else { TO_STAY };
@@ -110,6 +107,7 @@ impl Allocator {
                     });
                     if fits && (may_rise || !rises || available_bps.is_none()) {
                         steps[i] = next;
+                        total = sum;
                         raised = true;
                         break;
                     }

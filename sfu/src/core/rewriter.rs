@@ -111,6 +111,8 @@ pub struct Rewriter {
     span: Option<Span>,
     epoch: u16,
     size: Option<(u16, u16)>,
+    /// The packet that told the size, with the publisher's number.
+    size_seq: u64,
     next_seq: u64,
     last_timestamp: u32,
     last_arrival: Option<Instant>,
@@ -128,6 +130,7 @@ impl Rewriter {
             span: None,
             epoch: 0,
             size: None,
+            size_seq: 0,
             next_seq: FIRST_SEQ,
             last_timestamp: timestamp,
             last_arrival: None,
@@ -192,7 +195,7 @@ impl Rewriter {
         let mut switched = false;
         if self.waits_for() == Some(source) && descriptor.starts_key() && !packet.stale {
             self.switch(source, packet, &descriptor);
-            self.size = None;
+            (self.size, self.size_seq) = (None, 0);
             switched = true;
         }
         let Some(span) = self.span.as_mut().filter(|s| s.source == source) else {
@@ -218,10 +221,13 @@ impl Rewriter {
             None => span.number(&descriptor, self.last_frame),
         };
         let mut new_epoch = switched;
-        if descriptor.starts_key() {
-            let size = key_frame_size(&payload[descriptor.len..]);
-            new_epoch |= size.is_some() && size != self.size;
-            self.size = size.or(self.size);
+        // One that was overtaken by a newer key frame says nothing about now.
+        if descriptor.starts_key()
+            && packet.seq >= self.size_seq
+            && let Some(size) = key_frame_size(&payload[descriptor.len..])
+        {
+            new_epoch |= self.size != Some(size);
+            (self.size, self.size_seq) = (Some(size), packet.seq);
         }
         if new_epoch {
             self.epoch = self.epoch.wrapping_add(1);

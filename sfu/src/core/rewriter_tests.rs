@@ -247,3 +247,22 @@ fn the_former_layer_goes_on_until_the_key_frame() {
     assert!(run(&mut rewriter, &h.frame(true, 1, 33, now))[0].is_ok());
     assert!(run(&mut rewriter, &q.frame(false, 1, 33, now))[0].is_err());
 }
+
+#[test]
+fn a_key_frame_that_a_newer_one_overtook_begins_no_epoch() {
+    let now = Instant::now();
+    let mut rewriter = Rewriter::new(0);
+    rewriter.set_target(Some(source(Layer::H)));
+    let mut encoder = Encoder::new(Layer::H, 10, 0, 0);
+    run(&mut rewriter, &encoder.frame(true, 1, 33, now));
+    let before = rewriter.epoch();
+    // The encoder went down to the size of another layer for one frame.
+    encoder.layer = Layer::Q;
+    let mut overtaken = encoder.frame(true, 1, 33, now);
+    overtaken[0].layer = Layer::H;
+    encoder.layer = Layer::H;
+    run(&mut rewriter, &encoder.frame(true, 1, 33, now));
+    let late = run(&mut rewriter, &overtaken);
+    assert!(late[0].is_ok_and(|out| !out.new_epoch), "{late:?}");
+    assert_eq!(rewriter.epoch(), before);
+}
