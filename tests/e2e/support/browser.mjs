@@ -4,15 +4,18 @@ import { chromium } from "playwright-core";
 
 const CANDIDATES = [process.env.WINDLASS_CHROMIUM, "/usr/bin/chromium", "/usr/bin/google-chrome"];
 
-/** Opens a page of its own browser; `camera` is a Y4M file. Console errors are kept in `errors`. */
-export async function openPage({ camera, viewport, colorScheme } = {}) {
+/**
+ * Opens a page of its own browser; `camera` is a Y4M file, `cameraAllowed` the person's answer when the page asks for
+ * it, `init` a function that runs in the page before its scripts. Console errors are kept in `errors`.
+ * Further pages of the same browser come from `newPage`, each with an `init` of its own.
+ */
+export async function openPage({ camera, cameraAllowed = true, viewport, colorScheme, init } = {}) {
   const executablePath = CANDIDATES.find((p) => p && existsSync(p));
   if (!executablePath) throw new Error("no Chromium found; set WINDLASS_CHROMIUM to its path");
   const args = [
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
-    "--use-fake-ui-for-media-stream",
     "--use-fake-device-for-media-stream",
     "--disable-background-networking",
     "--disable-component-update",
@@ -24,17 +27,19 @@ export async function openPage({ camera, viewport, colorScheme } = {}) {
     "--disable-renderer-backgrounding",
     "--disable-backgrounding-occluded-windows",
   ];
+  if (cameraAllowed) args.push("--use-fake-ui-for-media-stream");
   if (camera) args.push(`--use-file-for-fake-video-capture=${camera}`);
   const browser = await chromium.launch({ executablePath, headless: true, args });
-  const newPage = async () => {
+  const newPage = async ({ init } = {}) => {
     const context = await browser.newContext({ viewport: viewport ?? { width: 1280, height: 800 }, colorScheme });
     const page = await context.newPage();
+    if (init) await page.addInitScript(init);
     const errors = [];
     page.on("console", (m) => {
       if (m.type() === "error") errors.push(m.text());
     });
     page.on("pageerror", (e) => errors.push(`uncaught: ${e.message}`));
-    return { page, errors, newPage, close: () => browser.close() };
+    return { page, errors, newPage, closePage: () => context.close(), close: () => browser.close() };
   };
-  return newPage();
+  return newPage({ init });
 }

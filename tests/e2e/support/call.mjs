@@ -10,8 +10,8 @@ export async function publish(server, scene, { room = "call", layers = "qh", que
 }
 
 /** A browser (or a page of `browser`) that subscribes without a camera. */
-export async function subscribe(server, { room = "call", name = "Viewer", query = "", browser } = {}) {
-  const tab = browser ? await browser.newPage() : await openPage();
+export async function subscribe(server, { room = "call", name = "Viewer", query = "", browser, init } = {}) {
+  const tab = browser ? await browser.newPage({ init }) : await openPage({ init });
   await tab.page.goto(`${server.url}/?room=${room}&name=${name}&auto=1&source=none&view=enhanced${query}`);
   await until(() => tab.page.evaluate(() => window.windlass?.phase === "call"), `${name} joins`, 20_000);
   return tab;
