@@ -55,7 +55,7 @@ export class StartScreen {
       id: "name",
       name: "name",
       value: options.name ?? localStorage.getItem("windlass-name") ?? (options.auto ? "Guest" : ""),
-      placeholder: "How others see you",
+      placeholder: "Such as Ada",
       required: true,
       maxLength: 64,
       autocomplete: "name",

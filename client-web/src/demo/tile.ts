@@ -19,7 +19,7 @@ const REASONS: Record<NativeReason, string> = {
   fault: "Plain picture: enhancement is restarting",
   gap: "Plain picture: mending a loss",
   "too-large": "Plain picture: it arrives in full size",
-  unsupported: "Plain picture: this browser cannot enhance",
+  unsupported: "Plain picture: enhancement cannot run here",
 };
 
 const STEP = 5;
@@ -88,6 +88,7 @@ export class Tile {
       make("div", { class: "tile-bottom" }, nameplate, this.badge),
       this.sound,
     );
+    this.plain.onresize = () => this.fit();
     this.showInfo(infoOpen);
     this.setView(view);
     this.place(this.at);
@@ -144,6 +145,12 @@ export class Tile {
     this.element.remove();
   }
 
+  /** Gives the stage the picture's shape. */
+  private fit(): void {
+    const { videoWidth, videoHeight } = this.plain;
+    if (videoHeight > 0) this.stage.style.setProperty("--aspect", `${videoWidth} / ${videoHeight}`);
+  }
+
   private showInfo(open: boolean): void {
     this.facts.hidden = !open;
     this.infoButton.setAttribute("aria-expanded", String(open));
@@ -158,6 +165,7 @@ export class Tile {
     this.notice.textContent = wanted ? REASONS[track.reason ?? "starting"] : "";
     const rung = track?.rung;
     this.badge.textContent = rung?.rung ?? "";
+    this.badge.classList.toggle("plus", rung?.rung.endsWith("+") ?? false);
     this.badge.title = rung === null || rung === undefined ? "" : `Rung ${rung.rung}`;
   }
 
