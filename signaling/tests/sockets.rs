@@ -48,7 +48,7 @@ async fn start(config: SignalingConfig) -> Server {
         };
         Signaling::new(config, services)
             .serve(listener, page, stopped, Duration::from_secs(3))
-            .await
+            .await;
     });
     Server { addr, enhancer_on, stop: Some(stop), served, _sfu: sfu }
 }
