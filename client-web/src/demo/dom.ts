@@ -49,7 +49,13 @@ export function icon(name: IconName): SVGSVGElement {
   return svg;
 }
 
-/** The product's mark and name. */
+let mark: HTMLElement | null = null;
+
+/**
+ * The product's mark and name, for the one screen that is shown. The mark moves from screen to screen: a new one would
+ * be fetched anew, and the server may be gone by then.
+ */
 export function brand(): HTMLElement {
-  return make("span", { class: "brand" }, make("img", { src: "icon.svg", alt: "", width: 28, height: 28 }), "Windlass");
+  mark ??= make("img", { src: "icon.svg", alt: "", width: 28, height: 28 });
+  return make("span", { class: "brand" }, mark, "Windlass");
 }

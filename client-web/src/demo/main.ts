@@ -115,6 +115,8 @@ function showOver(reason: WindlassError, choice: Choice): void {
   const back = make("button", { class: "secondary", type: "button" }, "Back to the start");
   back.onclick = () => showStart();
   const kind = reason.code === "left" ? "calm" : "trouble";
+  const title = TITLES[reason.code] ?? "The call has ended";
+  const told = kind === "calm" || `${title}.` === reason.message;
   app.replaceChildren(
     make(
       "main",
@@ -124,8 +126,8 @@ function showOver(reason: WindlassError, choice: Choice): void {
         "div",
         { class: "card" },
         icon(kind === "calm" ? "leave" : "alert"),
-        make("h1", {}, TITLES[reason.code] ?? "The call has ended"),
-        make("p", { role: "alert" }, kind === "calm" ? reason.hint : `${reason.message} ${reason.hint}`),
+        make("h1", {}, title),
+        make("p", { role: "alert" }, told ? reason.hint : `${reason.message} ${reason.hint}`),
         make("div", { class: "actions" }, again, back),
       ),
     ),
