@@ -96,3 +96,17 @@ test("timestamps are compared across their wrap", () => {
   assert.equal(rtpDistance(5, 0xffff_fffb), 10);
   assert.equal(rtpDistance(0xffff_fffb, 5), -10);
 });
+
+test("what was held before a pause is not decoded after it", () => {
+  const buffer = new ReorderBuffer();
+  buffer.push(frame(1, 0, true));
+  drain(buffer, 0);
+  buffer.push(frame(2, 33, true));
+  buffer.clear();
+  assert.ok(buffer.waitingForKey);
+  buffer.push(frame(200, 4000));
+  assert.deepEqual(drain(buffer, 4000), []);
+  buffer.push(frame(201, 4033, true));
+  assert.deepEqual(drain(buffer, 4033), [201]);
+  assert.equal(buffer.counters.skipped, 2);
+});

@@ -70,6 +70,13 @@ export class ReorderBuffer {
     this.next = null;
   }
 
+  /** Gives up all that is held; used when nothing will be decoded for a while. */
+  clear(): void {
+    this.counters.skipped += this.held.length;
+    this.held = [];
+    this.next = null;
+  }
+
   /** Takes a frame in order of arrival. */
   push(frame: EncodedFrame): void {
     const behind = this.lastTimestamp !== null && rtpDistance(frame.rtpTimestamp, this.lastTimestamp) <= 0;
@@ -85,9 +92,7 @@ export class ReorderBuffer {
     const restart = frame.key && !behind && this.next !== null && id < this.next;
     if (restart) {
       // The sender began to number anew.
-      this.counters.skipped += this.held.length;
-      this.held = [];
-      this.next = null;
+      this.clear();
     } else if (this.next !== null && id < this.next) {
       this.counters.late++;
       return;

@@ -139,7 +139,7 @@ export class TrackPipeline {
     const header = parseAnchorHeader(data);
     this.rates.anchorBits.add(now, data.byteLength * 8);
     if (header === null) this.anchorsLost++;
-    if (header === null || this.decoder === null || !this.enabled) return;
+    if (header === null || this.decoder === null || !this.working(now)) return;
     const outcome = this.guarded((decoder) => decoder.pushMessage(new Uint8Array(data)));
     const done = this.host.clock();
     this.anchorWorkMs += done - now;
@@ -269,6 +269,7 @@ export class TrackPipeline {
     const busyMs = now - before + this.anchorWorkMs;
     this.anchorWorkMs = 0;
     if (this.guard.frame(now, busyMs, interval, this.reorder.length)) {
+      this.reorder.clear(); // after the pause these frames are seconds old
       this.lose();
       this.setState("too-slow");
     }
