@@ -155,7 +155,7 @@ describe("the demo page", { timeout: 240_000 }, () => {
   describe("a video file as the camera", () => {
     test("is played to the server and comes back", async () => {
       const file = path.resolve(OUT, "camera.webm");
-      const source = "testsrc2=size=640x360:rate=30:duration=3";
+      const source = "testsrc2=size=640x360:rate=15:duration=1";
       const made = spawnSync("ffmpeg", ["-v", "error", "-y", "-f", "lavfi", "-i", source, "-c:v", "libvpx", "-deadline", "realtime", "-cpu-used", "8", file]);
       assert.equal(made.status, 0, `${made.stderr}`);
       const tab = await viewer.newPage();
