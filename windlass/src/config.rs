@@ -53,11 +53,11 @@ pub struct Settings {
     #[arg(long, value_name = "SHARE")]
     pub compute_cap: Option<f64>,
 
-    /// Most anchors per frame of a publisher, 0 to 1 [default: 0.2]
+    /// Most anchors per frame of a publisher, 0 to 1 [default: 0.033]
     #[arg(long, value_name = "SHARE")]
     pub anchor_fraction: Option<f64>,
 
-    /// Quality of the coded anchors, 1 to 100 [default: 60]
+    /// Quality of the coded anchors, 1 to 100 [default: 85]
     #[arg(long, value_name = "Q", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub anchor_quality: Option<u8>,
 

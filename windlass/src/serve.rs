@@ -107,6 +107,7 @@ fn enhancer_metrics(enhancer: &Enhancer) -> Vec<Metric> {
         ("over_fraction", s.over_fraction),
         ("over_capacity", s.over_capacity),
         ("lost_causes", s.lost_causes),
+        ("unchanged", s.unchanged),
         ("overflowed", s.overflowed),
     ] {
         metrics.push(Metric::counter(&format!("enhancer_schedule_{name}"), value));
