@@ -132,11 +132,11 @@ describe("a call while others send rubbish", { timeout: 300_000 }, () => {
   test("a publisher that sends broken VP9 leaves the others' call untouched", async () => {
     const mallory = await publisher.newPage();
     await mallory.page.addInitScript(() => {
-      // Every encoded frame that this page sends is damaged behind its first bytes.
+      // Every encoded frame that this page sends is damaged behind its uncompressed header.
       const code = `onrtctransform = ({ transformer }) => {
         transformer.readable.pipeThrough(new TransformStream({ transform(frame, out) {
           const data = new Uint8Array(frame.data);
-          for (let i = 3; i < data.length; i += 7) data[i] ^= 0x5a;
+          for (let i = 14; i < data.length; i += 7) data[i] ^= 0x5a;
           frame.data = data.buffer;
           out.enqueue(frame);
         } })).pipeTo(transformer.writable);

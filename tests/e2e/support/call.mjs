@@ -48,6 +48,15 @@ export function enhanced(page, timeoutMs = 25_000) {
   return until(async () => (await remote(page))?.state === "enhanced" && (await remote(page)), "the picture is enhanced", timeoutMs);
 }
 
+/** Waits until the enhanced picture is `width` wide: a call starts low and climbs with the bandwidth estimates. */
+export function enhancedAt(page, width, timeoutMs = 40_000) {
+  const wide = async () => {
+    const seen = await remote(page);
+    return seen?.state === "enhanced" && seen.stats?.hr?.width === width && seen;
+  };
+  return until(wide, `the enhanced picture is ${width} pixels wide`, timeoutMs);
+}
+
 /** Frames that the page's native decoder has decoded of the first remote video. */
 export function nativeFrames(page) {
   return page.evaluate(async () => {
