@@ -33,8 +33,11 @@ export interface IncomingFrame {
   data: Uint8Array;
 }
 
-/** Without detail for so long the tile goes back to native. */
-const STALE_MS = 800;
+/**
+ * Without an anchor for so long the tile goes back to native: what was learned from anchors outlives them, and the
+ * server leaves them out for up to five seconds while a picture stands still.
+ */
+const STALE_MS = 6500;
 /** Anchors remembered that came before their frame; the module keeps fewer. */
 const MAX_EARLY = 8;
 /** Key frames are asked for at most this often. */
@@ -65,7 +68,7 @@ export class TrackPipeline {
   private current: { rtpTimestamp: number; mediaMs: number } | null = null;
   /** Timestamps of anchors that wait for their frame. */
   private readonly early = new Set<number>();
-  private lastDetail = Number.NEGATIVE_INFINITY;
+  private lastAnchor = Number.NEGATIVE_INFINITY;
   private lastKeyRequest = Number.NEGATIVE_INFINITY;
   private starvedSince: number | null = null;
   private state: "enhanced" | NativeReason = "starting";
@@ -191,14 +194,13 @@ export class TrackPipeline {
     const due = this.queue.take(now);
     if (due !== null) {
       this.rates.output.add(now);
-      if (due.detail) {
+      if (due.detail && now - this.lastAnchor <= STALE_MS) {
         this.rates.enhanced.add(now);
-        this.lastDetail = now;
         this.setState("enhanced");
       }
       this.host.show(due.picture);
     }
-    if (this.state === "enhanced" && now - this.lastDetail > STALE_MS) this.setState("no-anchors");
+    if (this.state === "enhanced" && now - this.lastAnchor > STALE_MS) this.setState("no-anchors");
   }
 
   /** Milliseconds until `show` or `pump` must run again; null when only a new frame can bring work. */
@@ -299,6 +301,7 @@ export class TrackPipeline {
 
   private usable(rtpTimestamp: number, now: number): void {
     this.anchorsUsed++;
+    this.lastAnchor = now;
     this.rates.anchors.add(now);
     this.times.anchor.add(now, this.arrivals.since(rtpTimestamp, now) ?? 0);
   }
@@ -352,7 +355,7 @@ export class TrackPipeline {
     this.early.clear();
     this.current = null;
     this.starvedSince = null;
-    this.lastDetail = Number.NEGATIVE_INFINITY;
+    this.lastAnchor = Number.NEGATIVE_INFINITY;
     try {
       this.decoder?.reset();
     } catch {
