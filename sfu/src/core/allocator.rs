@@ -14,6 +14,9 @@ pub const ANCHORS_ASSUMED_BPS: u64 = 120_000;
 const ANCHORS_NEEDED_BPS: u64 = 150_000;
 /// How long after a fall nothing rises.
 const AFTER_FALL: Duration = Duration::from_secs(3);
+/// How long the estimate may be short before anything falls: on a busy machine it dips for a moment at a time. A fall
+/// by more than half is believed at once.
+const PATIENCE: Duration = Duration::from_millis(1500);
 /// To rise, a sum must fit this share of the estimate.
 const TO_RISE: f64 = 0.85;
 /// To stay, this share will do: measured rates swing.
@@ -76,6 +79,7 @@ impl Demand {
 #[derive(Debug, Default)]
 pub struct Allocator {
     fell: Option<Instant>,
+    short_since: Option<Instant>,
 }
 
 impl Allocator {
@@ -87,6 +91,7 @@ impl Allocator {
         available_bps: Option<u64>,
         demands: &[Demand],
     ) -> Vec<Option<Rung>> {
+        let available_bps = available_bps.map(|bps| self.forgive(now, bps, demands));
         let may_rise =
             self.fell.is_none_or(|fell| now.saturating_duration_since(fell) >= AFTER_FALL);
         let ladders: Vec<_> = demands.iter().map(Demand::ladder).collect();
@@ -124,6 +129,19 @@ impl Allocator {
             self.fell = Some(now);
         }
         rungs
+    }
+
+    /// The estimate, or for a moment what the current rungs need, where it has only just become too small for them.
+    fn forgive(&mut self, now: Instant, available_bps: u64, demands: &[Demand]) -> u64 {
+        let held: u64 = demands.iter().filter_map(|d| d.cost(d.current?)).sum();
+        let needed = (held as f64 / TO_STAY).ceil() as u64;
+        if available_bps >= needed {
+            self.short_since = None;
+            return available_bps;
+        }
+        let since = *self.short_since.get_or_insert(now);
+        let lasting = now.saturating_duration_since(since) >= PATIENCE;
+        if lasting || available_bps < needed / 2 { available_bps } else { needed }
     }
 }
 
@@ -195,11 +213,26 @@ mod tests {
     }
 
     #[test]
+    fn a_short_dip_is_forgiven_and_a_collapse_is_not() {
+        let now = Instant::now();
+        let held = Demand { current: Some(Rung::HPlus), ..ALL };
+        let mut allocator = Allocator::default();
+        let mut at =
+            |ms, bps| allocator.allocate(now + Duration::from_millis(ms), Some(bps), &[held])[0];
+        assert_eq!(at(0, 400_000), Some(Rung::HPlus));
+        assert_eq!(at(1000, 700_000), Some(Rung::HPlus));
+        assert_eq!(at(2000, 400_000), Some(Rung::HPlus), "the dip before was over");
+        assert_eq!(at(2200, 200_000), Some(Rung::Q));
+    }
+
+    #[test]
     fn a_small_swing_changes_nothing_and_a_fall_lasts() {
         let now = Instant::now();
         let mut allocator = Allocator::default();
         let held = Demand { current: Some(Rung::H), ..ALL };
         assert_eq!(allocator.allocate(now, Some(480_000), &[held]), [Some(Rung::H)]);
+        assert_eq!(allocator.allocate(now, Some(300_000), &[held]), [Some(Rung::H)]);
+        let now = now + PATIENCE;
         assert_eq!(allocator.allocate(now, Some(300_000), &[held]), [Some(Rung::QPlus)]);
         let fallen = Demand { current: Some(Rung::QPlus), ..ALL };
         assert_eq!(allocator.allocate(now, Some(2_000_000), &[fallen]), [Some(Rung::QPlus)]);
