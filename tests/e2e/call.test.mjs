@@ -26,7 +26,7 @@ for (const { clip, seconds, beats, by } of CLIPS) {
     before(async () => {
       scene = makeScene({ clip, out: "output" });
       // Copying every picture out of the page loads the machine, which the bandwidth estimate takes for a narrow
-      // link; the other tests leave congestion control on.
+      // link; the page's tests leave congestion control on.
       server = await startServer({ args: ["--no-congestion-control"] });
       publisher = await publish(server, scene);
       viewer = await subscribe(server);
