@@ -15,6 +15,8 @@
 
 mod driver;
 mod info;
+#[allow(dead_code, unsafe_code)] // until the decoder calls them
+pub mod kernels;
 
 pub use driver::Decoder;
 pub use info::{Block, FrameInfo, FrameKind, MotionVector, Reference};
