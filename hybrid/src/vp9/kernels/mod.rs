@@ -9,6 +9,8 @@
 //! where its instructions do ([`Isa::detect`], [`Isa::available`] are the only sources), and each
 //! kernel's head has checked that the slices hold every byte that its pointers touch.
 
+pub mod convolve;
+pub mod intra;
 pub(crate) mod vector;
 
 /// An instruction set that kernels have a form for, present on this machine.

@@ -1,0 +1,75 @@
+//! Intra prediction of one transform block from the samples above it and to its left.
+//!
+//! Source: VP9 bitstream specification v0.7 §8.5.1. The caller fills the two edges by the
+//! specification's rules of availability; then every mode but [`IntraMode::Dc`] is a function of
+//! the edges alone.
+
+mod scalar;
+
+use super::Isa;
+
+/// Intra modes, numbered as in the specification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum IntraMode {
+    /// Mean of the edges that are available.
+    Dc = 0,
+    /// The row above, repeated.
+    V = 1,
+    /// The column to the left, repeated.
+    H = 2,
+    /// Along 45 degrees, from above right.
+    D45 = 3,
+    /// Along 135 degrees, from above left.
+    D135 = 4,
+    /// Along 117 degrees.
+    D117 = 5,
+    /// Along 153 degrees.
+    D153 = 6,
+    /// Along 207 degrees, from below left.
+    D207 = 7,
+    /// Along 63 degrees.
+    D63 = 8,
+    /// Left plus above minus the corner.
+    Tm = 9,
+}
+
+impl IntraMode {
+    /// All modes in the order of their numbers.
+    pub const ALL: [Self; 10] = [
+        Self::Dc,
+        Self::V,
+        Self::H,
+        Self::D45,
+        Self::D135,
+        Self::D117,
+        Self::D153,
+        Self::D207,
+        Self::D63,
+        Self::Tm,
+    ];
+}
+
+/// Predicts a square block.
+///
+/// `side` is 4, 8, 16 or 32. `above` begins with the corner above left, then has `2 * side`
+/// samples of the row above; `left` has `side` samples, top to bottom. `have_left` and
+/// `have_above` say whether the edges are real ([`IntraMode::Dc`] alone asks).
+#[allow(clippy::too_many_arguments)] // each names one thing of the bitstream
+pub fn predict_intra(
+    isa: Isa,
+    mode: IntraMode,
+    have_left: bool,
+    have_above: bool,
+    side: usize,
+    above: &[u8],
+    left: &[u8],
+    dst: &mut [u8],
+    stride: usize,
+) {
+    assert!(matches!(side, 4 | 8 | 16 | 32), "side {side}");
+    assert!(above.len() > 2 * side && left.len() >= side, "the edges are too short");
+    assert!(stride >= side && dst.len() >= (side - 1) * stride + side, "destination");
+    let _ = isa; // one form so far
+    scalar::predict(mode, have_left, have_above, side, above, left, dst, stride);
+}
