@@ -11,6 +11,8 @@
 
 pub mod convolve;
 pub mod intra;
+pub mod inverse_transform;
+pub mod loop_filter;
 pub(crate) mod vector;
 
 /// An instruction set that kernels have a form for, present on this machine.
