@@ -8,10 +8,40 @@
 //! not transformed, and products with columns beyond are left out; a block of one coefficient is
 //! one constant.
 
+#[cfg(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
+mod dispatch;
 mod lines;
 mod scalar;
+#[cfg(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
+mod simd;
 
-use super::Isa;
+use super::{Isa, Set};
+
+/// Calls `$function` of the form for `$set`, or `$scalar`.
+macro_rules! form {
+    ($set:expr, $scalar:expr, $($function:tt)*) => {
+        match $set {
+            Set::Scalar => $scalar,
+            // SAFETY: the set is present, and the caller has checked the slices.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { dispatch::avx2::$($function)* },
+            // SAFETY: as above.
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => unsafe { dispatch::neon::$($function)* },
+            // SAFETY: as above.
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Set::Simd128 => unsafe { dispatch::simd128::$($function)* },
+        }
+    };
+}
 
 /// Side of a transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -132,14 +162,26 @@ pub fn inverse_transform_add(
     let shape = Shape { size, kind, lossless, cols, rows };
     shape.check(coefs);
     check_square(size.side(), dst, dst_stride);
-    match isa.set() {
-        _ => {
+    form!(
+        isa.set(),
+        {
             let mut residual = [0; 32 * 32];
             let residual = &mut residual[..coefs.len()];
             scalar::residual(&shape, coefs, residual);
             scalar::add(residual, size.side(), dst, dst_stride);
-        }
-    }
+        },
+        transform::<true>(
+            &shape,
+            &simd::Block {
+                coefs: coefs.as_mut_ptr(),
+                cols,
+                rows,
+                dst: dst.as_mut_ptr(),
+                stride: dst_stride,
+                residual: core::ptr::null_mut(),
+            },
+        )
+    );
 }
 
 /// The residual of `coefs`, as [`inverse_transform_add`] would add it, one row after another.
@@ -162,9 +204,21 @@ pub fn inverse_transform(
     let shape = Shape { size, kind, lossless, cols, rows };
     shape.check(coefs);
     assert!(residual.len() == coefs.len(), "a residual of another size");
-    match isa.set() {
-        _ => scalar::residual(&shape, coefs, residual),
-    }
+    form!(
+        isa.set(),
+        scalar::residual(&shape, coefs, residual),
+        transform::<false>(
+            &shape,
+            &simd::Block {
+                coefs: coefs.as_mut_ptr(),
+                cols,
+                rows,
+                dst: core::ptr::null_mut(),
+                stride: 0,
+                residual: residual.as_mut_ptr(),
+            },
+        )
+    );
 }
 
 /// Adds a `side * side` residual to the samples at the head of `dst`.
@@ -177,9 +231,11 @@ pub fn add_residual(isa: Isa, residual: &[i16], side: usize, dst: &mut [u8], dst
     assert!(matches!(side, 4 | 8 | 16 | 32), "no such transform");
     assert!(residual.len() == side * side, "a residual of another size");
     check_square(side, dst, dst_stride);
-    match isa.set() {
-        _ => scalar::add(residual, side, dst, dst_stride),
-    }
+    form!(
+        isa.set(),
+        scalar::add(residual, side, dst, dst_stride),
+        add(residual.as_ptr(), side, dst.as_mut_ptr(), dst_stride)
+    );
 }
 
 #[cfg(test)]

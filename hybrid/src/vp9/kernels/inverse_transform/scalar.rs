@@ -1,6 +1,6 @@
 //! The form that defines the result: one row, then one column at a time.
 
-use super::lines::{Adst, Dct, Line, Samples, hadamard};
+use super::lines::{Adst, COS, Dct, Line, Samples, hadamard};
 use super::{Shape, TransformKind, TransformSize};
 
 #[inline(always)]
@@ -111,6 +111,14 @@ pub(super) fn residual(shape: &Shape, coefs: &mut [i16], residual: &mut [i16]) {
     for v in residual {
         *v = ((i32::from(*v) + (1 << (shift - 1))) >> shift) as i16;
     }
+}
+
+/// The residual of a block whose only coefficient is the first: the same everywhere.
+#[allow(dead_code)] // where there are no SIMD forms
+pub(super) fn constant(size: TransformSize, coef: i16) -> i16 {
+    let once = |x: i16| round(i32::from(x) * i32::from(COS[16]));
+    let shift = size.shift();
+    ((i32::from(once(once(coef))) + (1 << (shift - 1))) >> shift) as i16
 }
 
 /// `residual` added to the picture.
