@@ -17,6 +17,7 @@ mod driver;
 mod info;
 #[allow(dead_code, unsafe_code)] // until the decoder calls them
 pub mod kernels;
+pub mod loop_filter;
 
 pub use driver::Decoder;
 pub use info::{Block, FrameInfo, FrameKind, MotionVector, Reference};
