@@ -5,23 +5,46 @@
 //! rows first, rounded and clipped to bytes, then along its columns; a direction without fraction
 //! is left out, which is the same as its filter `128` alone. The second reference of a compound
 //! block is averaged into what the first one left.
+//!
+//! # Why 16 bits are enough
+//!
+//! A filter's sum of products does not always fit 16 bits. Its taps 0, 1, 4, 5 and its taps 2, 3,
+//! 6, 7 each do, in every order of their terms, with 64 for rounding to spare (a test walks all
+//! filters). So the SIMD forms sum these two groups apart and add them once with saturation, which
+//! only happens beyond what clips to 255 anyway.
 
 mod filters;
 mod scalar;
+mod simd;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(test)]
+mod tests;
 
 pub use filters::SUBPEL_FILTERS;
 
-use super::Isa;
+use super::{Isa, Set};
 
 /// Greatest side of a block in samples.
 pub const MAX_SIDE: usize = 64;
 /// Greatest step of a scaled reference, in sixteenths of a sample (five times as large).
 pub const MAX_STEP: u32 = 80;
 
+/// The filter whose outer factors are all zero.
+const BILINEAR: u8 = 3;
 /// Samples before the whole position that a filter reads.
 const BEFORE: usize = 3;
 /// Samples from the whole position on that a filter reads besides the first.
 const AFTER: usize = 4;
+/// Bytes that SIMD forms may read beyond the last sample that counts.
+const SLACK: usize = 8;
+/// Rows that the vertical filters of an unscaled block read at most.
+const ROWS: usize = MAX_SIDE + BEFORE + AFTER;
+/// Rows that the vertical filters of a scaled block read at most.
+const SCALED_ROWS: usize = ((15 + (MAX_SIDE - 1) * MAX_STEP as usize) >> 4) + 1 + BEFORE + AFTER;
+
+type Filter = [i16; 8];
 
 /// Where the samples come from.
 #[derive(Debug, Clone, Copy)]
@@ -35,17 +58,20 @@ pub struct Reference<'a> {
 }
 
 impl Reference<'_> {
-    /// Panics unless the samples around `columns` times `rows` from the offset are there.
-    fn check(&self, columns: usize, rows: usize, around_x: bool, around_y: bool) {
+    /// Panics unless the samples around `columns` times `rows` from the offset are there; tells
+    /// how many more there are.
+    #[inline]
+    fn check(&self, columns: usize, rows: usize, around_x: bool, around_y: bool) -> usize {
         let (left, right) = if around_x { (BEFORE, AFTER) } else { (0, 0) };
         let (above, below) = if around_y { (BEFORE, AFTER) } else { (0, 0) };
         assert!(self.offset >= above * self.stride + left, "the reference begins too late");
         let end = self.offset + (rows - 1 + below) * self.stride + columns + right;
         assert!(end <= self.samples.len(), "the reference ends too early");
+        self.samples.len() - end
     }
 }
 
-/// What becomes of the samples, checked.
+/// Where the prediction goes; `check` has passed.
 struct Block<'a> {
     dst: &'a mut [u8],
     stride: usize,
@@ -54,19 +80,35 @@ struct Block<'a> {
     average: bool,
 }
 
-fn check_block(dst: &[u8], dst_stride: usize, width: usize, height: usize) {
-    assert!(matches!(width, 4 | 8 | 16 | 32 | 64), "width {width}");
-    assert!((1..=MAX_SIDE).contains(&height), "height {height}");
-    assert!(dst.len() >= (height - 1) * dst_stride + width, "the destination is too short");
+impl Block<'_> {
+    #[inline]
+    fn check(&self) {
+        let &Self { width, height, .. } = self;
+        assert!(matches!(width, 4 | 8 | 16 | 32 | 64), "width {width}");
+        assert!(height % 4 == 0 && (4..=MAX_SIDE).contains(&height), "height {height}");
+        assert!(self.stride >= width, "rows overlap");
+        assert!(self.dst.len() >= (height - 1) * self.stride + width, "the destination is short");
+    }
+}
+
+/// The filters of a block: none where the fraction is zero.
+#[derive(Clone, Copy)]
+struct Filters {
+    across: Option<&'static Filter>,
+    down: Option<&'static Filter>,
+    /// Only taps 3 and 4 are not zero.
+    two_taps: bool,
 }
 
 /// Predicts a block from a reference of the picture's own size.
 ///
 /// `filter` is 0 regular, 1 smooth, 2 sharp, 3 bilinear; `fx` and `fy` are the sixteenths
-/// (0..=15) beyond the whole position. `width` is 4, 8, 16, 32 or 64, `height` at most 64. With
-/// `average` the result is the mean, rounded up, of `dst` and the prediction. Where a fraction is
-/// not zero, the reference must have 3 samples before and 4 after the block in that direction.
+/// (0..=15) beyond the whole position. `width` is 4, 8, 16, 32 or 64; `height` is a multiple of 4
+/// up to 64. With `average` the result is the mean, rounded up, of `dst` and the prediction. Where
+/// a fraction is not zero, the reference must have 3 samples before and 4 after the block in that
+/// direction.
 #[allow(clippy::too_many_arguments)] // each names one thing of the bitstream
+#[inline]
 pub fn predict(
     isa: Isa,
     filter: u8,
@@ -79,14 +121,54 @@ pub fn predict(
     height: usize,
     average: bool,
 ) {
-    check_block(dst, dst_stride, width, height);
-    let filters = &SUBPEL_FILTERS[usize::from(filter)];
-    let (fx, fy) = (usize::from(fx), usize::from(fy));
-    assert!(fx < 16 && fy < 16, "fractions are sixteenths");
-    reference.check(width, height, fx != 0, fy != 0);
     let block = Block { dst, stride: dst_stride, width, height, average };
-    let _ = isa; // one form so far
-    scalar::predict(&filters[fx], &filters[fy], fx != 0, fy != 0, reference, block);
+    block.check();
+    let set = &SUBPEL_FILTERS[usize::from(filter)];
+    let of = |f: u8| if f == 0 { None } else { Some(&set[usize::from(f)]) };
+    let filters = Filters { across: of(fx), down: of(fy), two_taps: filter == BILINEAR };
+    let more = reference.check(width, height, fx != 0, fy != 0);
+    if fx != 0 && more < SLACK && isa != Isa::SCALAR {
+        return at_the_end(isa, filters, reference, block);
+    }
+    dispatch(isa, filters, reference, block);
+}
+
+#[inline]
+fn dispatch(isa: Isa, filters: Filters, reference: Reference<'_>, block: Block<'_>) {
+    match isa.set() {
+        Set::Scalar => scalar::predict(filters, reference, block),
+        // SAFETY: the set says that the instructions are there; the callers have checked block and
+        // reference, and that `SLACK` bytes may be read beyond it where a row is filtered.
+        #[cfg(target_arch = "x86_64")]
+        Set::Avx2 => unsafe { x86::predict(filters, reference, block) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Set::Neon => unsafe {
+            simd::predict::<super::vector::neon::N128>(filters, reference, block);
+        },
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        Set::Simd128 => unsafe {
+            simd::predict::<super::vector::wasm::W128>(filters, reference, block);
+        },
+    }
+}
+
+/// Predicts from a copy of the reference: its own memory ends right after the block.
+#[cold]
+#[inline(never)]
+fn at_the_end(isa: Isa, filters: Filters, reference: Reference<'_>, block: Block<'_>) {
+    const STRIDE: usize = MAX_SIDE + 16;
+    let mut copy = [0; ROWS * STRIDE];
+    let (before, around) = if filters.down.is_some() { (BEFORE, BEFORE + AFTER) } else { (0, 0) };
+    let first = reference.offset - before * reference.stride - BEFORE;
+    let columns = block.width + BEFORE + AFTER;
+    for (y, to) in copy.chunks_exact_mut(STRIDE).take(block.height + around).enumerate() {
+        to[..columns]
+            .copy_from_slice(&reference.samples[first + y * reference.stride..][..columns]);
+    }
+    let offset = before * STRIDE + BEFORE;
+    dispatch(isa, filters, Reference { samples: &copy, offset, stride: STRIDE }, block);
 }
 
 /// Predicts a block from a reference of another size.
@@ -110,7 +192,8 @@ pub fn predict_scaled(
     height: usize,
     average: bool,
 ) {
-    check_block(dst, dst_stride, width, height);
+    let block = Block { dst, stride: dst_stride, width, height, average };
+    block.check();
     assert!(fx < 16 && fy < 16, "fractions are sixteenths");
     assert!((1..=MAX_STEP).contains(&step_x) && (1..=MAX_STEP).contains(&step_y), "steps");
     let steps = Steps {
@@ -121,9 +204,22 @@ pub fn predict_scaled(
     };
     reference.check(steps.columns(width), steps.rows(height), true, true);
     let filters = &SUBPEL_FILTERS[usize::from(filter)];
-    let block = Block { dst, stride: dst_stride, width, height, average };
-    let _ = isa; // one form so far
-    scalar::predict_scaled(filters, steps, reference, block);
+    match isa.set() {
+        Set::Scalar => scalar::predict_scaled(filters, steps, reference, block),
+        // SAFETY: the set says that the instructions are there; block and reference are checked.
+        #[cfg(target_arch = "x86_64")]
+        Set::Avx2 => unsafe { x86::predict_scaled(filters, steps, reference, block) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Set::Neon => unsafe {
+            simd::predict_scaled::<super::vector::neon::N128>(filters, steps, reference, block);
+        },
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        Set::Simd128 => unsafe {
+            simd::predict_scaled::<super::vector::wasm::W128>(filters, steps, reference, block);
+        },
+    }
 }
 
 /// Positions in a scaled reference, in sixteenths of a sample.

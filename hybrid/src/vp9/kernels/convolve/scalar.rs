@@ -1,13 +1,9 @@
 //! The scalar form of motion compensation, which defines its results.
 
-use super::{AFTER, BEFORE, Block, MAX_SIDE, MAX_STEP, Reference, Steps};
-
-/// Rows that a block's vertical filters read at most.
-pub(super) const MAX_ROWS: usize =
-    ((15 + (MAX_SIDE - 1) * MAX_STEP as usize) >> 4) + 1 + BEFORE + AFTER;
+use super::{AFTER, BEFORE, Block, Filter, Filters, MAX_SIDE, ROWS, Reference, SCALED_ROWS, Steps};
 
 /// The filter at `samples[at]`, its neighbours `stride` apart.
-fn tap(samples: &[u8], at: usize, stride: usize, filter: &[i16; 8]) -> u8 {
+fn tap(samples: &[u8], at: usize, stride: usize, filter: &Filter) -> u8 {
     let first = at - BEFORE * stride;
     let sum: i32 =
         (0..8).map(|k| i32::from(samples[first + k * stride]) * i32::from(filter[k])).sum();
@@ -19,46 +15,38 @@ fn put(block: &mut Block<'_>, x: usize, y: usize, value: u8) {
     *to = if block.average { (u16::from(*to) + u16::from(value)).div_ceil(2) as u8 } else { value };
 }
 
-pub(super) fn predict(
-    across: &[i16; 8],
-    down: &[i16; 8],
-    filter_x: bool,
-    filter_y: bool,
-    reference: Reference<'_>,
-    mut block: Block<'_>,
-) {
-    let (before, after) = if filter_y { (BEFORE, AFTER) } else { (0, 0) };
+pub(super) fn predict(filters: Filters, reference: Reference<'_>, mut block: Block<'_>) {
+    let (before, after) = if filters.down.is_some() { (BEFORE, AFTER) } else { (0, 0) };
     let (width, rows) = (block.width, block.height + before + after);
-    let mut middle = [0; MAX_SIDE * (MAX_SIDE + BEFORE + AFTER)];
+    let mut middle = [0; MAX_SIDE * ROWS];
     let first = reference.offset - before * reference.stride;
     for (y, row) in middle.chunks_exact_mut(width).take(rows).enumerate() {
         let start = first + y * reference.stride;
         for (x, to) in row.iter_mut().enumerate() {
-            *to = if filter_x {
-                tap(reference.samples, start + x, 1, across)
-            } else {
-                reference.samples[start + x]
+            *to = match filters.across {
+                Some(filter) => tap(reference.samples, start + x, 1, filter),
+                None => reference.samples[start + x],
             };
         }
     }
     for y in 0..block.height {
         for x in 0..width {
             let at = (y + before) * width + x;
-            let value = if filter_y { tap(&middle, at, width, down) } else { middle[at] };
+            let value = filters.down.map_or(middle[at], |filter| tap(&middle, at, width, filter));
             put(&mut block, x, y, value);
         }
     }
 }
 
 pub(super) fn predict_scaled(
-    filters: &[[i16; 8]; 16],
+    filters: &[Filter; 16],
     steps: Steps,
     reference: Reference<'_>,
     mut block: Block<'_>,
 ) {
     let width = block.width;
     let rows = steps.rows(block.height) + BEFORE + AFTER;
-    let mut middle = [0; MAX_SIDE * MAX_ROWS];
+    let mut middle = [0; MAX_SIDE * SCALED_ROWS];
     let first = reference.offset - BEFORE * reference.stride;
     for (y, row) in middle.chunks_exact_mut(width).take(rows).enumerate() {
         for (x, to) in row.iter_mut().enumerate() {
