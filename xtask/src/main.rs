@@ -6,6 +6,7 @@
 mod apt;
 mod page;
 mod process;
+mod soak;
 mod test;
 mod wasm;
 
@@ -52,6 +53,9 @@ enum Task {
         /// How long the browser call lasts, in seconds.
         #[arg(long, default_value_t = 600)]
         seconds: u32,
+        /// How long Chromium's VP9 streams are recorded, in minutes for each plan and scalability mode.
+        #[arg(long, default_value_t = 7)]
+        minutes: u32,
     },
 }
 
@@ -95,6 +99,6 @@ fn perform(task: Task) -> Result<()> {
         Task::Wasm => wasm::build(),
         Task::Page => page::build(),
         Task::Deny => test::deny(),
-        Task::Soak { seconds } => test::soak(seconds),
+        Task::Soak { seconds, minutes } => soak::run(seconds, minutes),
     }
 }

@@ -72,18 +72,6 @@ pub fn run(parts: &[Part]) -> Result<()> {
     Ok(())
 }
 
-/// The long tests.
-pub fn soak(seconds: u32) -> Result<()> {
-    apt::install(apt::BUILD)?;
-    apt::install(apt::TEST)?;
-    page::build()?;
-    step("Running property tests with many more cases");
-    with_clips(Cmd::cargo(["test", "--workspace", "--quiet"]))
-        .env("PROPTEST_CASES", "20000")
-        .run()?;
-    e2e(&["call.test.mjs", "impaired.test.mjs"], &[("WINDLASS_CALL_SECONDS", seconds.to_string())])
-}
-
 /// Licences, bans and sources; advisories where their database can be fetched.
 pub fn deny() -> Result<()> {
     if which("cargo-deny").is_none() {
@@ -123,7 +111,8 @@ fn npm(script: &str) -> Result<()> {
     Cmd::new("npm").args(["run", "--silent", script]).dir("client-web").run()
 }
 
-fn e2e(files: &[&str], env: &[(&str, String)]) -> Result<()> {
+/// Runs test files of `tests/e2e` against the real server.
+pub fn e2e(files: &[&str], env: &[(&str, String)]) -> Result<()> {
     page::npm_ci("tests/e2e")?;
     step("Building the server for the browser tests");
     Cmd::cargo(["build", "--quiet", "--package", "windlass"]).run()?;
@@ -139,7 +128,7 @@ fn e2e(files: &[&str], env: &[(&str, String)]) -> Result<()> {
 }
 
 /// Tells tests where the clips are: `WINDLASS_CLIPS`, by default beside the checkout.
-fn with_clips(cmd: Cmd) -> Cmd {
+pub fn with_clips(cmd: Cmd) -> Cmd {
     let clips = std::env::var_os("WINDLASS_CLIPS")
         .map_or_else(|| root().join("../shared/clips"), Into::into);
     cmd.env("WINDLASS_CLIPS", clips)

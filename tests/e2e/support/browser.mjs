@@ -5,11 +5,12 @@ import { chromium } from "playwright-core";
 const CANDIDATES = [process.env.WINDLASS_CHROMIUM, "/usr/bin/chromium", "/usr/bin/google-chrome"];
 
 /**
- * Opens a page of its own browser; `camera` is a Y4M file, `cameraAllowed` the person's answer when the page asks for
- * it, `init` a function that runs in the page before its scripts. Console errors are kept in `errors`.
+ * Opens a page of its own browser; `camera` is a Y4M or MJPEG file, `cameraAllowed` the person's answer when the
+ * page asks for it, `args` further switches, `init` a function that runs in the page before its scripts. Console errors
+ * are kept in `errors`.
  * Further pages of the same browser come from `newPage`, each with an `init` of its own.
  */
-export async function openPage({ camera, cameraAllowed = true, viewport, colorScheme, init } = {}) {
+export async function openPage({ camera, cameraAllowed = true, viewport, colorScheme, init, args: more = [] } = {}) {
   const executablePath = CANDIDATES.find((p) => p && existsSync(p));
   if (!executablePath) throw new Error("no Chromium found; set WINDLASS_CHROMIUM to its path");
   const args = [
@@ -26,6 +27,7 @@ export async function openPage({ camera, cameraAllowed = true, viewport, colorSc
     "--disable-background-timer-throttling",
     "--disable-renderer-backgrounding",
     "--disable-backgrounding-occluded-windows",
+    ...more,
   ];
   if (cameraAllowed) args.push("--use-fake-ui-for-media-stream");
   if (camera) args.push(`--use-file-for-fake-video-capture=${camera}`);

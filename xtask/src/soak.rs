@@ -1,0 +1,51 @@
+//! The long tests.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::process::{Cmd, step};
+use crate::test::{e2e, with_clips};
+use crate::{apt, page, target_dir};
+
+/// Many seeds, a browser call of `seconds`, and `minutes` of VP9 per plan and mode of the recorder.
+pub fn run(seconds: u32, minutes: u32) -> Result<()> {
+    apt::install(apt::BUILD)?;
+    apt::install(apt::TEST)?;
+    page::build()?;
+    step("Running property tests with many more cases");
+    with_clips(Cmd::cargo(["test", "--workspace", "--quiet"]))
+        .env("PROPTEST_CASES", "20000")
+        .run()?;
+    e2e(
+        &["call.test.mjs", "impaired.test.mjs"],
+        &[("WINDLASS_CALL_SECONDS", seconds.to_string())],
+    )?;
+    vp9_conformance(&record_vp9(minutes)?)
+}
+
+/// Streams of Chromium's own encoder, fresh ones each time.
+fn record_vp9(minutes: u32) -> Result<Vec<PathBuf>> {
+    let out = target_dir().join("chromium-vp9");
+    if out.exists() {
+        std::fs::remove_dir_all(&out)?;
+    }
+    page::npm_ci("tests/e2e")?;
+    step("Recording the VP9 streams of calls in Chromium");
+    with_clips(Cmd::new("node").arg("record-vp9.mjs").dir("tests/e2e"))
+        .args(["--plans", "usual,starved", "--minutes", &minutes.to_string(), "--out"])
+        .arg(&out)
+        .run()?;
+    let entries = std::fs::read_dir(&out).context("the recorder left no folder of streams")?;
+    let mut files = entries.map(|e| Ok(e?.path())).collect::<Result<Vec<_>>>()?;
+    files.retain(|f| f.extension().is_some_and(|e| e == "ivf"));
+    files.sort();
+    Ok(files)
+}
+
+/// Every picture of `files` must be the one that the oracles decode.
+fn vp9_conformance(files: &[PathBuf]) -> Result<()> {
+    step("Comparing our VP9 decoder's pictures with those of other decoders");
+    let run = ["run", "--release", "--quiet", "--package", "windlass-tests", "--example"];
+    Cmd::cargo(run).args(["vp9_conformance", "--"]).args(files).run()
+}
