@@ -7,6 +7,12 @@
 use super::{Isa, Set};
 
 mod scalar;
+#[cfg(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
+mod simd;
 
 /// Edges of one direction, in units of 8 samples.
 ///
@@ -125,10 +131,43 @@ pub fn filter_edges(
         let before = if direction == Direction::Vertical { 8 } else { 8 * area.stride };
         assert!(area.offset >= before);
     }
+    let pieces = (direction, &masks, levels, limits);
     match isa.set() {
         Set::Scalar => scalar::filter_edges(direction, &masks, levels, limits, area),
-        _ => scalar::filter_edges(direction, &masks, levels, limits, area),
+        // SAFETY: the set is present; the area and what lies before line 0 were checked above.
+        #[cfg(target_arch = "x86_64")]
+        Set::Avx2 => unsafe { avx2(pieces, simd::Plane::of(area)) },
+        // SAFETY: likewise.
+        #[cfg(target_arch = "aarch64")]
+        Set::Neon => unsafe { neon(pieces, simd::Plane::of(area)) },
+        // SAFETY: likewise.
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        Set::Simd128 => unsafe { simd128(pieces, simd::Plane::of(area)) },
     }
+}
+
+type Pieces<'a> = (Direction, &'a EdgeMasks, &'a Levels, &'a Limits);
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn avx2((direction, masks, levels, limits): Pieces, plane: simd::Plane) {
+    use super::vector::x86::{X128, X256};
+    // SAFETY: the caller's checks are those of the form.
+    unsafe { simd::filter_edges::<X256, X128>(direction, masks, levels, limits, plane) }
+}
+
+#[cfg(target_arch = "aarch64")]
+unsafe fn neon((direction, masks, levels, limits): Pieces, plane: simd::Plane) {
+    use super::vector::neon::N128;
+    // SAFETY: the caller's checks are those of the form.
+    unsafe { simd::filter_edges::<N128, N128>(direction, masks, levels, limits, plane) }
+}
+
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+unsafe fn simd128((direction, masks, levels, limits): Pieces, plane: simd::Plane) {
+    use super::vector::wasm::W128;
+    // SAFETY: the caller's checks are those of the form.
+    unsafe { simd::filter_edges::<W128, W128>(direction, masks, levels, limits, plane) }
 }
 
 /// One sample of an edge by the scalar form, for tests of the masks: size 0 narrow to 2 wide.

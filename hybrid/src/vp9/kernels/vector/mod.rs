@@ -61,6 +61,12 @@ pub(crate) trait Vector: Copy {
     unsafe fn load_quarter_lanes(p: *const u8, stride: usize) -> Self;
     /// The low 4 bytes of lane `i` to the 4 bytes at `p + i * stride`.
     unsafe fn store_quarter_lanes(self, p: *mut u8, stride: usize);
+    /// The high half of lane `i` to the 8 bytes at `p + i * stride`.
+    unsafe fn store_high_half_lanes(self, p: *mut u8, stride: usize);
+    /// 32-bit element `I` of lane `i` to the 4 bytes at `p + i * stride`.
+    unsafe fn store_element_lanes<const I: i32>(self, p: *mut u8, stride: usize);
+    /// Byte `h` of `bytes`, the lowest first, in all of half `h`; halves count through the lanes.
+    unsafe fn splat_halves(bytes: u32) -> Self;
     /// `8 * LANES` bytes in a row from `p`, each widened to 16 bits.
     unsafe fn load_widen(p: *const u8) -> Self;
     /// 16-bit elements as bytes with unsigned saturation: `8 * LANES` bytes in a row to `p`.
@@ -243,6 +249,18 @@ mod tests {
             assert_eq!(out(va.shl32::<5>()), each32(&|x, _| x << 5));
             assert_eq!(out(va.shr_i32::<5>()), each32(&|x, _| x >> 5));
             assert!(va.any() && !V::zero().any());
+            let halves = out(V::splat_halves(u32::from_le_bytes([1, 200, 3, 77])));
+            assert!(halves.iter().enumerate().all(|(i, &x)| x == [1, 200, 3, 77][i / 8]));
+            let mut back = vec![0u8; 100];
+            va.store_high_half_lanes(back.as_mut_ptr(), 40);
+            va.store_element_lanes::<0>(back.as_mut_ptr().add(8), 40);
+            va.store_element_lanes::<1>(back.as_mut_ptr().add(12), 40);
+            va.store_element_lanes::<2>(back.as_mut_ptr().add(16), 40);
+            va.store_element_lanes::<3>(back.as_mut_ptr().add(20), 40);
+            for l in 0..V::LANES {
+                let lane = &a[l * 16..][..16];
+                assert_eq!(back[l * 40..][..24], [&lane[8..], lane].concat());
+            }
 
             // Shuffles: within each lane, by element size.
             let zip = |size: usize, high: bool| -> Vec<u8> {

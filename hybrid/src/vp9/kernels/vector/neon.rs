@@ -83,6 +83,22 @@ impl Vector for N128 {
         }
     }
     #[inline(always)]
+    unsafe fn store_high_half_lanes(self, p: *mut u8, _stride: usize) {
+        unsafe {
+            vst1_u8(p, vget_high_u8(self.0));
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_element_lanes<const I: i32>(self, p: *mut u8, _stride: usize) {
+        unsafe {
+            p.cast::<u32>().write_unaligned(vgetq_lane_u32::<I>(vreinterpretq_u32_u8(self.0)));
+        }
+    }
+    #[inline(always)]
+    unsafe fn splat_halves(bytes: u32) -> Self {
+        unsafe { Self(vcombine_u8(vdup_n_u8(bytes as u8), vdup_n_u8((bytes >> 8) as u8))) }
+    }
+    #[inline(always)]
     unsafe fn load_widen(p: *const u8) -> Self {
         unsafe { Self(vreinterpretq_u8_u16(vmovl_u8(vld1_u8(p)))) }
     }

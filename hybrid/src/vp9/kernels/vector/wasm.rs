@@ -86,6 +86,28 @@ impl Vector for W128 {
         }
     }
     #[inline(always)]
+    unsafe fn store_high_half_lanes(self, p: *mut u8, _stride: usize) {
+        unsafe {
+            v128_store64_lane::<1>(self.0, p.cast());
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_element_lanes<const I: i32>(self, p: *mut u8, _stride: usize) {
+        unsafe {
+            match I {
+                0 => v128_store32_lane::<0>(self.0, p.cast()),
+                1 => v128_store32_lane::<1>(self.0, p.cast()),
+                2 => v128_store32_lane::<2>(self.0, p.cast()),
+                _ => v128_store32_lane::<3>(self.0, p.cast()),
+            }
+        }
+    }
+    #[inline(always)]
+    unsafe fn splat_halves(bytes: u32) -> Self {
+        let v = u32x4_splat(bytes);
+        Self(i8x16_shuffle::<0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1>(v, v))
+    }
+    #[inline(always)]
     unsafe fn load_widen(p: *const u8) -> Self {
         unsafe { Self(i16x8_load_extend_u8x8(p)) }
     }

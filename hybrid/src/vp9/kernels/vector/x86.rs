@@ -94,6 +94,25 @@ impl Vector for X128 {
         }
     }
     #[inline(always)]
+    unsafe fn store_high_half_lanes(self, p: *mut u8, _stride: usize) {
+        unsafe {
+            _mm_storeh_pd(p.cast(), _mm_castsi128_pd(self.0));
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_element_lanes<const I: i32>(self, p: *mut u8, _stride: usize) {
+        unsafe {
+            p.cast::<i32>().write_unaligned(_mm_extract_epi32::<I>(self.0));
+        }
+    }
+    #[inline(always)]
+    unsafe fn splat_halves(bytes: u32) -> Self {
+        unsafe {
+            let places = _mm_set_epi64x(0x0101_0101_0101_0101, 0);
+            Self(_mm_shuffle_epi8(_mm_cvtsi32_si128(bytes as i32), places))
+        }
+    }
+    #[inline(always)]
     unsafe fn load_widen(p: *const u8) -> Self {
         unsafe { Self(_mm_cvtepu8_epi16(_mm_loadl_epi64(p.cast()))) }
     }
@@ -236,6 +255,29 @@ impl Vector for X256 {
         unsafe {
             X128(_mm256_castsi256_si128(self.0)).store_quarter_lanes(p, 0);
             X128(_mm256_extracti128_si256::<1>(self.0)).store_quarter_lanes(p.add(stride), 0);
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_high_half_lanes(self, p: *mut u8, stride: usize) {
+        unsafe {
+            X128(_mm256_castsi256_si128(self.0)).store_high_half_lanes(p, 0);
+            X128(_mm256_extracti128_si256::<1>(self.0)).store_high_half_lanes(p.add(stride), 0);
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_element_lanes<const I: i32>(self, p: *mut u8, stride: usize) {
+        unsafe {
+            let high = X128(_mm256_extracti128_si256::<1>(self.0));
+            X128(_mm256_castsi256_si128(self.0)).store_element_lanes::<I>(p, 0);
+            high.store_element_lanes::<I>(p.add(stride), 0);
+        }
+    }
+    #[inline(always)]
+    unsafe fn splat_halves(bytes: u32) -> Self {
+        unsafe {
+            let each = 0x0101_0101_0101_0101;
+            let places = _mm256_set_epi64x(3 * each, 2 * each, each, 0);
+            Self(_mm256_shuffle_epi8(_mm256_set1_epi32(bytes as i32), places))
         }
     }
     #[inline(always)]
