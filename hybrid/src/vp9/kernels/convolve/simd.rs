@@ -67,7 +67,7 @@ pub(super) unsafe fn predict<V: Vector>(
     }
 }
 
-#[inline(always)]
+#[cfg_attr(target_arch = "x86_64", inline(always))] // for its target feature
 unsafe fn directions<V: Vector, const AVERAGE: bool, const TAPS: usize>(
     filters: Filters,
     reference: Reference<'_>,
@@ -108,7 +108,7 @@ unsafe fn directions<V: Vector, const AVERAGE: bool, const TAPS: usize>(
 }
 
 /// Copies `width` columns of `height` rows, or averages them in.
-#[inline(always)]
+#[cfg_attr(target_arch = "x86_64", inline(always))] // for its target feature
 pub(super) unsafe fn copy<V: Vector, const AVERAGE: bool>(
     from: From,
     to: To,
@@ -202,7 +202,7 @@ unsafe fn put_4<V: Vector, const AVERAGE: bool>(v: V, q: *mut u8) {
 }
 
 /// Filters along rows.
-#[inline(always)]
+#[cfg_attr(target_arch = "x86_64", inline(always))] // for its target feature
 unsafe fn rows<V: Vector, const AVERAGE: bool, const TAPS: usize>(
     filter: &Filter,
     from: From,
@@ -235,7 +235,7 @@ unsafe fn rows<V: Vector, const AVERAGE: bool, const TAPS: usize>(
 }
 
 /// Filters along columns, eight at a time; `from` begins [`BEFORE`] rows above the block.
-#[inline(always)]
+#[cfg_attr(target_arch = "x86_64", inline(always))] // for its target feature
 unsafe fn columns<V: Vector, const AVERAGE: bool, const TAPS: usize>(
     filter: &Filter,
     from: From,
@@ -270,7 +270,7 @@ unsafe fn columns<V: Vector, const AVERAGE: bool, const TAPS: usize>(
 }
 
 /// As [`columns`] for a block of four columns whose source has no gaps between its rows.
-#[inline(always)]
+#[cfg_attr(target_arch = "x86_64", inline(always))] // for its target feature
 unsafe fn columns_of_4<V: Vector, const AVERAGE: bool, const TAPS: usize>(
     filter: &Filter,
     from: From,

@@ -5,8 +5,13 @@
 //! the edges alone.
 
 mod scalar;
+mod simd;
 
-use super::Isa;
+#[cfg(test)]
+mod tests;
+
+use super::vector::Vector;
+use super::{Isa, Set};
 
 /// Intra modes, numbered as in the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -70,6 +75,65 @@ pub fn predict_intra(
     assert!(matches!(side, 4 | 8 | 16 | 32), "side {side}");
     assert!(above.len() > 2 * side && left.len() >= side, "the edges are too short");
     assert!(stride >= side && dst.len() >= (side - 1) * stride + side, "destination");
-    let _ = isa; // one form so far
-    scalar::predict(mode, have_left, have_above, side, above, left, dst, stride);
+    let have = (have_left, have_above);
+    let to = simd::To { at: dst.as_mut_ptr(), stride };
+    match isa.set() {
+        Set::Scalar => scalar::predict(mode, have, side, above, left, dst, stride),
+        // SAFETY: the set says that the instructions are there; the slices are checked.
+        #[cfg(target_arch = "x86_64")]
+        Set::Avx2 => unsafe { avx2(mode, have, side, above, left, to) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Set::Neon => unsafe {
+            use super::vector::neon::N128;
+            by_side::<N128, N128>(mode, have, side, above, left, to);
+        },
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        Set::Simd128 => unsafe {
+            use super::vector::wasm::W128;
+            by_side::<W128, W128>(mode, have, side, above, left, to);
+        },
+    }
+}
+
+/// # Safety
+///
+/// The machine has AVX2; the slices are checked.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn avx2(
+    mode: IntraMode,
+    have: (bool, bool),
+    side: usize,
+    above: &[u8],
+    left: &[u8],
+    to: simd::To,
+) {
+    use super::vector::x86::{X128, X256};
+    unsafe { by_side::<X128, X256>(mode, have, side, above, left, to) }
+}
+
+/// Calls the form for the side: over `V`, which has one lane, or the wider `W` where it fits.
+///
+/// # Safety
+///
+/// The machine has both; the slices are checked.
+#[inline(always)]
+unsafe fn by_side<V: Vector, W: Vector>(
+    mode: IntraMode,
+    have: (bool, bool),
+    side: usize,
+    above: &[u8],
+    left: &[u8],
+    to: simd::To,
+) {
+    unsafe {
+        match side {
+            4 => simd::predict::<V, 4>(mode, have, above, left, to),
+            8 => simd::predict::<V, 8>(mode, have, above, left, to),
+            16 => simd::predict::<V, 16>(mode, have, above, left, to),
+            _ => simd::predict::<W, 32>(mode, have, above, left, to),
+        }
+    }
 }

@@ -23,11 +23,9 @@ pub(super) fn dc(have_left: bool, have_above: bool, above: &[u8], left: &[u8]) -
     ((total + count / 2) / count) as u8
 }
 
-#[allow(clippy::too_many_arguments)] // as the public function
 pub(super) fn predict(
     mode: IntraMode,
-    have_left: bool,
-    have_above: bool,
+    (have_left, have_above): (bool, bool),
     side: usize,
     above: &[u8],
     left: &[u8],
