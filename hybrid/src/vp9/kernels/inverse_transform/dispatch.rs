@@ -28,6 +28,7 @@ macro_rules! instance {
             }
 
             $(#[$feature])*
+            #[inline(never)]
             unsafe fn few_rows<const SIDE: usize, T: Line<SIDE>, const USED: usize>(
                 block: &Block,
                 between: *mut i16,
@@ -36,6 +37,7 @@ macro_rules! instance {
             }
 
             $(#[$feature])*
+            #[inline(never)]
             unsafe fn many_rows<const SIDE: usize, T: Line<SIDE>, const USED: usize>(
                 block: &Block,
                 between: *mut i16,
@@ -44,6 +46,7 @@ macro_rules! instance {
             }
 
             $(#[$feature])*
+            #[inline(never)]
             unsafe fn columns<
                 const SIDE: usize,
                 T: Line<SIDE>,
@@ -107,8 +110,8 @@ macro_rules! instance {
             }
 
             $(#[$feature])*
-            unsafe fn constant<const ADD: bool>(block: &Block, side: usize, value: i16) {
-                unsafe { simd::constant::<Narrow, Wide, ADD>(block, side, value) }
+            unsafe fn constant<const SIDE: usize, const ADD: bool>(block: &Block, value: i16) {
+                unsafe { simd::constant::<Narrow, SIDE, ADD>(block, value) }
             }
 
             $(#[$feature])*
@@ -121,6 +124,7 @@ macro_rules! instance {
             /// # Safety
             ///
             /// The machine has the instruction set; `block` holds a block of `shape`.
+            #[inline]
             pub(in super::super) unsafe fn transform<const ADD: bool>(
                 shape: &Shape,
                 block: &Block,
@@ -133,7 +137,12 @@ macro_rules! instance {
                     }
                     if shape.kind == DctDct && shape.rows == 1 && shape.cols == 1 {
                         let value = scalar::constant(shape.size, block.coefs.replace(0));
-                        return constant::<ADD>(block, shape.size.side(), value);
+                        return match shape.size {
+                            Size4 => constant::<4, ADD>(block, value),
+                            Size8 => constant::<8, ADD>(block, value),
+                            Size16 => constant::<16, ADD>(block, value),
+                            Size32 => constant::<32, ADD>(block, value),
+                        };
                     }
                     match (shape.size, shape.kind) {
                         (Size4, DctDct) => square4::<Dct, Dct, ADD>(block),

@@ -8,6 +8,8 @@
 //! not transformed, and products with columns beyond are left out; a block of one coefficient is
 //! one constant.
 
+#![allow(clippy::inline_always)] // so that code takes on the target features of its caller
+
 #[cfg(any(
     target_arch = "x86_64",
     target_arch = "aarch64",
@@ -115,6 +117,7 @@ struct Shape {
 }
 
 impl Shape {
+    #[inline(always)]
     fn check(&self, coefs: &[i16]) {
         let side = self.size.side();
         assert!(coefs.len() == side * side, "coefficients of another size");
@@ -131,6 +134,7 @@ impl Shape {
 }
 
 /// Refuses a destination that does not hold a square of `side` samples.
+#[inline(always)]
 fn check_square(side: usize, dst: &[u8], dst_stride: usize) {
     assert!(dst_stride >= side, "rows overlap");
     assert!(dst.len() >= (side - 1) * dst_stride + side, "the block leaves the picture");

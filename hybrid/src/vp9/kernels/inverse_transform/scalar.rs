@@ -78,6 +78,9 @@ fn lossless(block: &mut [i16]) {
     }
 }
 
+/// A transform of the samples from an index on, so far apart.
+type Transform = fn(&mut [i16], usize, usize);
+
 /// The residual of `coefs`, whose used corner is cleared; `residual` has one row after another.
 pub(super) fn residual(shape: &Shape, coefs: &mut [i16], residual: &mut [i16]) {
     let side = shape.size.side();
@@ -94,7 +97,6 @@ pub(super) fn residual(shape: &Shape, coefs: &mut [i16], residual: &mut [i16]) {
         TransformKind::DctAdst => (false, true),
         TransformKind::AdstAdst => (true, true),
     };
-    type Transform = fn(&mut [i16], usize, usize);
     let (dct, adst): (Transform, Transform) = match shape.size {
         TransformSize::Size4 => (line::<4, Dct>, line::<4, Adst>),
         TransformSize::Size8 => (line::<8, Dct>, line::<8, Adst>),
@@ -115,6 +117,7 @@ pub(super) fn residual(shape: &Shape, coefs: &mut [i16], residual: &mut [i16]) {
 
 /// The residual of a block whose only coefficient is the first: the same everywhere.
 #[allow(dead_code)] // where there are no SIMD forms
+#[inline(always)]
 pub(super) fn constant(size: TransformSize, coef: i16) -> i16 {
     let once = |x: i16| round(i32::from(x) * i32::from(COS[16]));
     let shift = size.shift();

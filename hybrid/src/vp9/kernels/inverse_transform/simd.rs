@@ -359,48 +359,34 @@ pub(super) unsafe fn lossless<V: Vector, const ADD: bool>(block: &Block) {
     }
 }
 
-/// A block whose residual is `value` everywhere.
+/// A block of `SIDE` whose residual is `value` everywhere.
 #[inline(always)]
-pub(super) unsafe fn constant<V: Vector, W: Vector, const ADD: bool>(
+pub(super) unsafe fn constant<V: Vector, const SIDE: usize, const ADD: bool>(
     block: &Block,
-    side: usize,
     value: i16,
 ) {
     unsafe {
         if !ADD {
-            return core::slice::from_raw_parts_mut(block.residual, side * side).fill(value);
+            return core::slice::from_raw_parts_mut(block.residual, SIDE * SIDE).fill(value);
         }
-        let (up, down) = (value.clamp(0, 255) as u8, value.saturating_neg().clamp(0, 255) as u8);
-        for i in 0..side {
+        // One of the two is zero.
+        let value = V::splat16(value);
+        let up = value.pack_i16_u8(value);
+        let down = <V as Vector>::zero().subs_i16(value);
+        let down = down.pack_i16_u8(down);
+        let shift = |v: V| v.adds_u8(up).subs_u8(down);
+        for i in 0..SIDE {
             let p = block.dst.add(i * block.stride);
-            match side {
-                4 => shift_quarter::<V>(p, up, down),
-                8 => {
-                    let v = V::load_half_lanes(p, 0);
-                    v.adds_u8(V::splat8(up)).subs_u8(V::splat8(down)).store_half_lanes(p, 0);
-                }
-                16 => shift::<V>(p, up, down),
+            match SIDE {
+                4 => shift(V::load_quarter_lanes(p, 0)).store_quarter_lanes(p, 0),
+                8 => shift(V::load_half_lanes(p, 0)).store_half_lanes(p, 0),
+                16 => shift(V::load(p)).store(p),
                 _ => {
-                    shift::<W>(p, up, down);
-                    if W::LANES == 1 {
-                        shift::<W>(p.add(16), up, down);
-                    }
+                    shift(V::load(p)).store(p);
+                    shift(V::load(p.add(16))).store(p.add(16));
                 }
             }
         }
-    }
-}
-
-#[inline(always)]
-unsafe fn shift<V: Vector>(p: *mut u8, up: u8, down: u8) {
-    unsafe { V::load(p).adds_u8(V::splat8(up)).subs_u8(V::splat8(down)).store(p) }
-}
-
-#[inline(always)]
-unsafe fn shift_quarter<V: Vector>(p: *mut u8, up: u8, down: u8) {
-    unsafe {
-        let v = V::load_quarter_lanes(p, 0);
-        v.adds_u8(V::splat8(up)).subs_u8(V::splat8(down)).store_quarter_lanes(p, 0);
     }
 }
 
