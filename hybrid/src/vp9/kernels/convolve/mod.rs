@@ -13,6 +13,9 @@
 //! filters). So the SIMD forms sum these two groups apart and add them once with saturation, which
 //! only happens beyond what clips to 255 anyway.
 
+#![allow(clippy::inline_always)] // so that code takes on the target features of its caller
+#![allow(clippy::needless_pass_by_value)] // a prediction consumes its block
+
 mod filters;
 mod scalar;
 mod simd;

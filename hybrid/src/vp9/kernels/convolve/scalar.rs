@@ -46,6 +46,7 @@ pub(super) fn predict_scaled(
 ) {
     let width = block.width;
     let rows = steps.rows(block.height) + BEFORE + AFTER;
+    #[allow(clippy::large_stack_arrays)] // 20 KiB
     let mut middle = [0; MAX_SIDE * SCALED_ROWS];
     let first = reference.offset - BEFORE * reference.stride;
     for (y, row) in middle.chunks_exact_mut(width).take(rows).enumerate() {

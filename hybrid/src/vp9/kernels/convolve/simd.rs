@@ -148,7 +148,11 @@ struct Factors<V>([V; 8]);
 impl<V: Vector> Factors<V> {
     #[inline(always)]
     unsafe fn new(filter: &Filter) -> Self {
-        unsafe { Self(filter.map(|factor| V::splat16(factor))) }
+        let mut factors = [unsafe { V::zero() }; 8];
+        for (to, &factor) in factors.iter_mut().zip(filter) {
+            *to = unsafe { V::splat16(factor) };
+        }
+        Self(factors)
     }
 }
 

@@ -35,9 +35,11 @@ impl Random {
     }
 }
 
+type Form = fn(Filters, Reference<'_>, Block<'_>);
+
 /// Every form that this machine can run: by instruction set, and the one over vectors of one lane.
-fn forms() -> Vec<(&'static str, fn(Filters, Reference<'_>, Block<'_>))> {
-    let mut forms: Vec<(&'static str, fn(Filters, Reference<'_>, Block<'_>))> =
+fn forms() -> Vec<(&'static str, Form)> {
+    let mut forms: Vec<(&'static str, Form)> =
         vec![("detected", |f, r, b| dispatch(Isa::detect(), f, r, b))];
     #[cfg(target_arch = "x86_64")]
     if Isa::detect() != Isa::SCALAR {
@@ -94,7 +96,7 @@ fn every_form_equals_the_scalar_one_for_all_sizes_and_filters() {
                     let dst_stride = width + random.next() % 9;
                     let before = random.samples(height * dst_stride);
                     let average = case / 16 % 2 == 1;
-                    let run = |form: fn(Filters, Reference<'_>, Block<'_>)| {
+                    let run = |form: Form| {
                         let mut dst = before.clone();
                         let block =
                             Block { dst: &mut dst, stride: dst_stride, width, height, average };

@@ -4,6 +4,7 @@
 //! one row in its low lane and those of the next in its high one, so two rows of results are
 //! summed together and each pair of rows is interleaved once.
 
+#[allow(clippy::wildcard_imports)] // the names say where they come from
 use core::arch::x86_64::*;
 
 use super::simd::{From, Middle, To, copy};
@@ -94,8 +95,10 @@ unsafe fn whole<const AVERAGE: bool>(from: From, to: To, width: usize, height: u
 /// The factors of a filter as four pairs of bytes, each in a vector of its own.
 #[inline(always)]
 unsafe fn factor_pairs(filter: &Filter) -> [__m256i; 4] {
-    [0, 2, 4, 6]
-        .map(|tap| unsafe { _mm256_set1_epi16((filter[tap + 1] << 8) | (filter[tap] & 0xff)) })
+    unsafe {
+        let pair = |tap: usize| _mm256_set1_epi16((filter[tap + 1] << 8) | (filter[tap] & 0xff));
+        [pair(0), pair(2), pair(4), pair(6)]
+    }
 }
 
 /// The weighted sum of four sample pairs, rounded, still to be clipped to bytes.
@@ -180,7 +183,8 @@ unsafe fn rows_of<const AVERAGE: bool, const TAPS: usize, const WIDTH: usize>(
         let pair = _mm256_broadcastsi128_si256(_mm_setr_epi8(
             0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8,
         ));
-        let gather = [0, 2, 4, 6].map(|first| _mm256_add_epi8(pair, _mm256_set1_epi8(first)));
+        let from_byte = |first: i8| _mm256_add_epi8(pair, _mm256_set1_epi8(first));
+        let gather = [pair, from_byte(2), from_byte(4), from_byte(6)];
         let eight =
             |samples: __m256i| weigh::<TAPS>(|i| _mm256_shuffle_epi8(samples, gather[i]), &factors);
         if WIDTH == 32 {

@@ -4,6 +4,8 @@
 //! specification's rules of availability; then every mode but [`IntraMode::Dc`] is a function of
 //! the edges alone.
 
+#![allow(clippy::inline_always)] // so that code takes on the target features of its caller
+
 mod scalar;
 mod simd;
 

@@ -69,12 +69,16 @@ pub(super) unsafe fn predict<V: Vector, const SIDE: usize>(
             }
             IntraMode::Tm => {
                 let corner = V::splat16(i16::from(corner));
-                let slopes = get::<V, SIDE>(above.as_ptr())
-                    .map(|v| [v.widen_low_u8().sub16(corner), v.widen_high_u8().sub16(corner)]);
+                let [a, b] = get::<V, SIDE>(above.as_ptr());
+                let slopes =
+                    [a.widen_low_u8(), a.widen_high_u8(), b.widen_low_u8(), b.widen_high_u8()];
                 for (y, &v) in left.iter().enumerate() {
-                    let level = V::splat16(i16::from(v));
-                    let row =
-                        slopes.map(|[low, high]| low.add16(level).pack_i16_u8(high.add16(level)));
+                    let level = V::splat16(i16::from(v)).sub16(corner);
+                    let [a, b, c, d] = slopes;
+                    let row = [
+                        a.add16(level).pack_i16_u8(b.add16(level)),
+                        c.add16(level).pack_i16_u8(d.add16(level)),
+                    ];
                     put::<V, SIDE>(row, to, y);
                 }
             }
