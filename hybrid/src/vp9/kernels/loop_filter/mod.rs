@@ -13,6 +13,8 @@ mod scalar;
     all(target_arch = "wasm32", target_feature = "simd128")
 ))]
 mod simd;
+#[cfg(test)]
+mod tests;
 
 /// Edges of one direction, in units of 8 samples.
 ///
@@ -129,7 +131,7 @@ pub fn filter_edges(
     };
     if (masks.wide | masks.medium | masks.narrow) & 0xff != 0 {
         let before = if direction == Direction::Vertical { 8 } else { 8 * area.stride };
-        assert!(area.offset >= before);
+        assert!(area.offset >= before, "offset is too small for edges on line 0");
     }
     let pieces = (direction, &masks, levels, limits);
     match isa.set() {

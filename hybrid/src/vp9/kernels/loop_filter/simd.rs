@@ -3,6 +3,9 @@
 //! An edge's samples come as one vector for each distance from the edge: loaded as they lie for
 //! horizontal edges, transposed for vertical ones. The filter is computed for a whole vector with
 //! masks for what each sample gets; parts that no sample needs are left out.
+//!
+//! Vectors are passed only to functions that are always inlined, and never through closures:
+//! those do not take on the instruction set of the caller.
 
 use super::super::vector::Vector;
 use super::{Area, Direction, EdgeMasks, Levels, Limits};
@@ -131,7 +134,10 @@ unsafe fn riffle<V: Vector, const N: usize>(x: [V; N]) -> [V; N] {
 unsafe fn columns<V: Vector>(rows: [V; 16]) -> [V; 8] {
     // SAFETY: as the caller's.
     unsafe {
-        let pairs: [V; 8] = std::array::from_fn(|i| rows[i].zip_low8(rows[i + 8]));
+        let mut pairs = [V::zero(); 8];
+        for i in 0..8 {
+            pairs[i] = rows[i].zip_low8(rows[i + 8]);
+        }
         riffle(riffle(riffle(pairs)))
     }
 }
@@ -150,11 +156,18 @@ impl<const VERTICAL: bool> Edge<VERTICAL> {
         // SAFETY: as the caller's.
         unsafe {
             if VERTICAL {
-                columns(std::array::from_fn(|i| {
-                    V::load_half_lanes(self.row(i as isize).sub(4), 16 * self.stride)
-                }))
+                let mut rows = [V::zero(); 16];
+                for i in 0..16 {
+                    let row = self.row(i as isize);
+                    rows[i] = V::load_half_lanes(row.sub(4), 16 * self.stride);
+                }
+                columns(rows)
             } else {
-                std::array::from_fn(|i| V::load(self.row(i as isize - 4)))
+                let mut x = [V::zero(); 8];
+                for i in 0..8 {
+                    x[i] = V::load(self.row(i as isize - 4));
+                }
+                x
             }
         }
     }
@@ -165,14 +178,21 @@ impl<const VERTICAL: bool> Edge<VERTICAL> {
         // SAFETY: as the caller's.
         unsafe {
             if VERTICAL {
-                let stride = 16 * self.stride;
-                columns(std::array::from_fn(|i| {
+                let mut rows = [V::zero(); 16];
+                for i in 0..16 {
                     let row = self.row(i as isize);
-                    let before = V::load_quarter_lanes(row.sub(8), stride);
-                    before.zip_low32(V::load_quarter_lanes(row.add(4), stride))
-                }))
+                    let before = V::load_quarter_lanes(row.sub(8), 16 * self.stride);
+                    let after = V::load_quarter_lanes(row.add(4), 16 * self.stride);
+                    rows[i] = before.zip_low32(after);
+                }
+                columns(rows)
             } else {
-                std::array::from_fn(|i| V::load(self.row(i as isize + if i < 4 { -8 } else { 0 })))
+                let mut x = [V::zero(); 8];
+                for i in 0..4 {
+                    x[i] = V::load(self.row(i as isize - 8));
+                    x[i + 4] = V::load(self.row(i as isize + 4));
+                }
+                x
             }
         }
     }
@@ -184,16 +204,17 @@ impl<const VERTICAL: bool> Edge<VERTICAL> {
         unsafe {
             if VERTICAL {
                 let stride = 16 * self.stride;
-                for (i, four) in riffle(riffle(x)).into_iter().enumerate() {
-                    let to = |k| self.row(4 * i as isize + k).sub(2);
-                    four.store_element_lanes::<0>(to(0), stride);
-                    four.store_element_lanes::<1>(to(1), stride);
-                    four.store_element_lanes::<2>(to(2), stride);
-                    four.store_element_lanes::<3>(to(3), stride);
+                let fours = riffle(riffle(x));
+                for i in 0..4 {
+                    let to = self.row(4 * i as isize).sub(2);
+                    fours[i].store_element_lanes::<0>(to, stride);
+                    fours[i].store_element_lanes::<1>(to.add(self.stride), stride);
+                    fours[i].store_element_lanes::<2>(to.add(2 * self.stride), stride);
+                    fours[i].store_element_lanes::<3>(to.add(3 * self.stride), stride);
                 }
             } else {
-                for (i, v) in x.into_iter().enumerate() {
-                    v.store(self.row(i as isize - 2));
+                for i in 0..4 {
+                    x[i].store(self.row(i as isize - 2));
                 }
             }
         }
@@ -206,13 +227,15 @@ impl<const VERTICAL: bool> Edge<VERTICAL> {
         unsafe {
             if VERTICAL {
                 let stride = 16 * self.stride;
-                for (i, two) in riffle(riffle(riffle(x))).into_iter().enumerate() {
-                    two.store_half_lanes(self.row(2 * i as isize).sub(4), stride);
-                    two.store_high_half_lanes(self.row(2 * i as isize + 1).sub(4), stride);
+                let twos = riffle(riffle(riffle(x)));
+                for i in 0..8 {
+                    let to = self.row(2 * i as isize).sub(4);
+                    twos[i].store_half_lanes(to, stride);
+                    twos[i].store_high_half_lanes(to.add(self.stride), stride);
                 }
             } else {
-                for (i, v) in x.into_iter().enumerate().skip(1).take(6) {
-                    v.store(self.row(i as isize - 4));
+                for i in 1..7 {
+                    x[i].store(self.row(i as isize - 4));
                 }
             }
         }
@@ -225,12 +248,12 @@ impl<const VERTICAL: bool> Edge<VERTICAL> {
         unsafe {
             if VERTICAL {
                 let rows = riffle(riffle(riffle(riffle(x))));
-                for (i, row) in rows.into_iter().enumerate() {
-                    row.store_lanes(self.row(i as isize).sub(8), 16 * self.stride);
+                for i in 0..16 {
+                    rows[i].store_lanes(self.row(i as isize).sub(8), 16 * self.stride);
                 }
             } else {
-                for (i, v) in x.into_iter().enumerate().skip(1).take(14) {
-                    v.store(self.row(i as isize - 8));
+                for i in 1..15 {
+                    x[i].store(self.row(i as isize - 8));
                 }
             }
         }
@@ -294,7 +317,7 @@ impl<const VERTICAL: bool> Edge<VERTICAL> {
                     self.put_narrow(four);
                     return;
                 }
-                out[2..6].copy_from_slice(&four);
+                [out[2], out[3], out[4], out[5]] = four;
             }
             if demand.wide != 0 {
                 let y: [V; 8] = self.far();
@@ -307,13 +330,10 @@ impl<const VERTICAL: bool> Edge<VERTICAL> {
                     if flat.and_not(flat_far).any() {
                         average::<V, 4, 8>(&x, &mut out, flat);
                     }
-                    let all: [V; 16] = std::array::from_fn(|i| match i {
-                        0..4 => y[i],
-                        4..12 => x[i - 4],
-                        _ => y[i - 8],
-                    });
-                    let mut wide = all;
-                    wide[4..12].copy_from_slice(&out);
+                    let [p7, p6, p5, p4, q4, q5, q6, q7] = y;
+                    let all = [p7, p6, p5, p4, p3, p2, p1, p0, q0, q1, q2, q3, q4, q5, q6, q7];
+                    let [_, o2, o1, o0, r0, r1, r2, _] = out;
+                    let mut wide = [p7, p6, p5, p4, p3, o2, o1, o0, r0, r1, r2, q3, q4, q5, q6, q7];
                     average::<V, 8, 16>(&all, &mut wide, flat_far);
                     self.put_wide(wide);
                     return;
@@ -338,13 +358,19 @@ impl Limits {
             }
             let [a, b] = [self.packed(a), self.packed(b)];
             let [c, d] = if V::LANES > 1 { [self.packed(c), self.packed(d)] } else { [0, 0] };
-            let of = |i: u32| {
-                let byte = |v: u32| (v >> (8 * i)) & 0xff;
-                V::splat_halves(byte(a) | byte(b) << 8 | byte(c) << 16 | byte(d) << 24)
-            };
-            [of(0), of(1), of(2)]
+            [
+                V::splat_halves(transposed::<0>([a, b, c, d])),
+                V::splat_halves(transposed::<1>([a, b, c, d])),
+                V::splat_halves(transposed::<2>([a, b, c, d])),
+            ]
         }
     }
+}
+
+/// Byte `I` of each.
+#[inline(always)]
+fn transposed<const I: u32>([a, b, c, d]: [u32; 4]) -> u32 {
+    u32::from_le_bytes([a, b, c, d].map(|v| (v >> (8 * I)) as u8))
 }
 
 /// All ones in the 8 samples of each set bit.
@@ -368,19 +394,28 @@ unsafe fn narrow<V: Vector>(x: [V; 4], mask: V, even: V) -> [V; 4] {
     // SAFETY: as the caller's.
     unsafe {
         let sign = V::splat8(0x80);
-        let [p1, p0, q0, q1] = x.map(|v| v.xor(sign));
+        let [p1, p0, q0, q1] = [x[0].xor(sign), x[1].xor(sign), x[2].xor(sign), x[3].xor(sign)];
         let step = q0.subs_i8(p0);
         let base = p1.subs_i8(q1).and_not(even);
         let filter = base.adds_i8(step).adds_i8(step).adds_i8(step).and(mask);
-        // Shifted to the right by 3 with the sign, plus 16.
-        let eighth = |v: V| v.xor(sign).shr_u16::<3>().and(V::splat8(0x1f));
         let filter1 = eighth(filter.adds_i8(V::splat8(4)));
         let filter2 = eighth(filter.adds_i8(V::splat8(3))).sub8(V::splat8(16));
         let outer = filter1.avg_u8(V::zero()).sub8(V::splat8(8)).and(even);
         let filter1 = filter1.sub8(V::splat8(16));
-        [p1.adds_i8(outer), p0.adds_i8(filter2), q0.subs_i8(filter1), q1.subs_i8(outer)]
-            .map(|v| v.xor(sign))
+        [
+            p1.adds_i8(outer).xor(sign),
+            p0.adds_i8(filter2).xor(sign),
+            q0.subs_i8(filter1).xor(sign),
+            q1.subs_i8(outer).xor(sign),
+        ]
     }
+}
+
+/// Shifted to the right by 3 with the sign, plus 16.
+#[inline(always)]
+unsafe fn eighth<V: Vector>(v: V) -> V {
+    // SAFETY: as the caller's.
+    unsafe { v.xor(V::splat8(0x80)).shr_u16::<3>().and(V::splat8(0x1f)) }
 }
 
 /// Specification 8.8.5.3 with `N` samples on either side, `M = 2 * N`, into `out` where `mask` is
@@ -393,8 +428,12 @@ unsafe fn average<V: Vector, const N: usize, const M: usize>(
 ) {
     // SAFETY: as the caller's.
     unsafe {
-        let low = averages::<V, N, M>(x.map(|v| v.widen_low_u8()));
-        let high = averages::<V, N, M>(x.map(|v| v.widen_high_u8()));
+        let (mut low, mut high) = (*x, *x);
+        for i in 0..M {
+            low[i] = x[i].widen_low_u8();
+            high[i] = x[i].widen_high_u8();
+        }
+        let (low, high) = (averages::<V, N, M>(low), averages::<V, N, M>(high));
         for i in 1..M - 1 {
             out[i] = mask.select(low[i].pack_i16_u8(high[i]), out[i]);
         }
@@ -408,8 +447,8 @@ unsafe fn averages<V: Vector, const N: usize, const M: usize>(x: [V; M]) -> [V; 
     unsafe {
         let first = if N == 4 { x[0].shl16::<2>() } else { x[0].shl16::<3>() };
         let mut sum = first.sub16(x[0]).add16(x[1]).add16(V::splat16(N as i16));
-        for v in &x[1..=N] {
-            sum = sum.add16(*v);
+        for i in 1..=N {
+            sum = sum.add16(x[i]);
         }
         for i in 1..M - 1 {
             if i > 1 {
