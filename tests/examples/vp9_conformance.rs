@@ -34,11 +34,15 @@ fn main() -> ExitCode {
                 continue;
             }
         };
+        let mut probe = Probe::new();
         let mut all: Vec<Box<dyn FrameDecoder + '_>> = vec![decoders::under_test()];
         if options.is_empty() {
-            all.push(Box::new(Probe::new(&mut coverage)));
+            all.push(Box::new(&mut probe));
         }
-        match compare::stream(&stream, &mut all) {
+        let result = compare::stream(&stream, &mut all);
+        drop(all);
+        coverage.add(probe.coverage());
+        match result {
             Ok(one) => {
                 let seconds = start.elapsed().as_secs_f64();
                 println!(

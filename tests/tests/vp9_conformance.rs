@@ -33,9 +33,9 @@ fn compare_all(
     let (mut tally, mut coverage) = (Tally::default(), Coverage::default());
     for stream in streams {
         let start = Instant::now();
-        let mut decoders = vec![decoders::under_test(), Box::new(Probe::new(&mut coverage))];
-        let result = compare::stream(&stream, &mut decoders);
-        drop(decoders);
+        let mut probe = Probe::new();
+        let result = compare::stream(&stream, &mut [decoders::under_test(), Box::new(&mut probe)]);
+        coverage.add(probe.coverage());
         if std::env::var_os("WINDLASS_VP9_TIMES").is_some() {
             println!("{:6.2} s  {}", start.elapsed().as_secs_f64(), stream.name);
         }

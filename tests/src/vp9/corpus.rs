@@ -19,10 +19,23 @@ impl Case {
         Case { name: name.into(), encoding }
     }
 
+    /// The name as that of an IVF file.
+    pub fn file_name(&self) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        self.name.chars().map(plain).collect::<String>() + ".ivf"
+    }
+
     /// Encodes it. The error says what libvpx refused.
     pub fn encode(&self) -> Result<Stream, String> {
         self.encoding.encode(self.name.as_str()).map_err(|e| format!("{}: {e}", self.name))
     }
+}
+
+/// All groups but the full square of sizes.
+pub fn all() -> impl Iterator<Item = Case> {
+    let groups: [fn() -> Vec<Case>; 8] =
+        [sizes, sizes_large, speeds, settings, hidden_references, resizes, layers, tiles];
+    groups.into_iter().flat_map(|group| group())
 }
 
 /// Settings that differ from one size to the next, so that sizes meet all kinds of frames.
@@ -249,7 +262,7 @@ pub fn resizes() -> Vec<Case> {
         ("halves", (256, 160), &[(128, 80), (256, 160), (128, 80), (64, 40), (256, 160)]),
         ("thirds", (240, 180), &[(160, 120), (240, 180), (160, 120), (80, 60), (240, 180)]),
         ("fifths", (200, 120), &[(160, 96), (200, 120), (120, 72), (96, 58), (160, 96)]),
-        ("sixteenth", (272, 176), &[(136, 88), (68, 44), (34, 22), (17, 11), (272, 176)]),
+        ("eighth", (272, 176), &[(136, 88), (68, 44), (34, 22), (272, 176), (140, 90)]),
         ("odd", (211, 133), &[(107, 67), (201, 131), (131, 77), (199, 129), (101, 130)]),
         ("one axis", (192, 128), &[(96, 128), (192, 128), (192, 64), (96, 128), (190, 66)]),
         ("small", (66, 66), &[(33, 33), (65, 64), (40, 33), (20, 17), (66, 66)]),

@@ -619,7 +619,7 @@ impl Open {
                 self.deadline,
             )
         })
-        .map_err(|e| format!("picture {time}: {e} ({})", self.detail()))?;
+        .map_err(|e| format!("picture {time}: {e} ({})", detail(&mut self.context)))?;
         let mut position: ffi::vpx_codec_iter_t = ptr::null();
         loop {
             // SAFETY: the context is open and `position` is the iterator state libvpx asks for.
@@ -642,17 +642,6 @@ impl Open {
                 };
                 packets.push(std::slice::from_raw_parts(start.cast(), size as usize).to_vec());
             }
-        }
-    }
-
-    fn detail(&mut self) -> String {
-        // SAFETY: the context is open; the string, if any, is NUL-terminated and copied at once.
-        unsafe {
-            let text = ffi::vpx_codec_error_detail(&raw mut *self.context);
-            if text.is_null() {
-                return "no details".into();
-            }
-            CStr::from_ptr(text).to_string_lossy().into_owned()
         }
     }
 }
@@ -698,4 +687,16 @@ pub(super) fn check(code: ffi::vpx_codec_err_t) -> Result<(), String> {
     // SAFETY: libvpx returns a static, NUL-terminated string for every code.
     let text = unsafe { CStr::from_ptr(ffi::vpx_codec_err_to_string(code)) };
     Err(text.to_string_lossy().into_owned())
+}
+
+/// What libvpx adds to its last error.
+pub(super) fn detail(context: &mut ffi::vpx_codec_ctx_t) -> String {
+    // SAFETY: the context is open; the string, if any, is NUL-terminated and copied at once.
+    unsafe {
+        let text = ffi::vpx_codec_error_detail(&raw mut *context);
+        if text.is_null() {
+            return "no details".into();
+        }
+        CStr::from_ptr(text).to_string_lossy().into_owned()
+    }
 }

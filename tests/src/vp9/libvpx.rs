@@ -8,7 +8,7 @@ use std::{ptr, slice};
 
 use vpx_sys as ffi;
 
-use super::encoder::check;
+use super::encoder::{check, detail};
 use super::{FrameDecoder, I420};
 
 /// libvpx's VP9 decoder with one thread.
@@ -65,7 +65,8 @@ impl FrameDecoder for Libvpx {
                 ptr::null_mut(),
                 0,
             )
-        })?;
+        })
+        .map_err(|e| format!("{e}: {}", detail(&mut self.context)))?;
         let mut pictures = Vec::new();
         let mut position: ffi::vpx_codec_iter_t = ptr::null();
         loop {

@@ -15,15 +15,16 @@
 pub mod compare;
 pub mod corpus;
 pub mod coverage;
-
 pub mod decoders;
 mod encoder;
+mod header_writer;
 pub mod ivf;
 mod libvpx;
-
+pub mod noise;
 mod picture;
 mod probe;
 mod source;
+pub mod splice;
 
 pub use coverage::Coverage;
 pub use encoder::{Action, Control, Deadline, Encoding, Layers, RateControl, Stream};
@@ -38,4 +39,14 @@ pub trait FrameDecoder {
 
     /// Decodes a chunk: a frame or a superframe. Gives the pictures to display, at most one.
     fn decode(&mut self, chunk: &[u8]) -> Result<Vec<I420>, String>;
+}
+
+impl<D: FrameDecoder + ?Sized> FrameDecoder for &mut D {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn decode(&mut self, chunk: &[u8]) -> Result<Vec<I420>, String> {
+        (**self).decode(chunk)
+    }
 }

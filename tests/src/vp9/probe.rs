@@ -16,9 +16,11 @@ use vp9dec::tile::{MiGrid, TileDecoder};
 
 use super::{Coverage, FrameDecoder, I420};
 
-/// Decodes with `vp9dec`'s modules and counts into a [`Coverage`].
-pub struct Probe<'a> {
-    coverage: &'a mut Coverage,
+/// Decodes with `vp9dec`'s modules and counts the tools of the streams it decodes. A copy goes on
+/// from the same state.
+#[derive(Clone, Default)]
+pub struct Probe {
+    coverage: Coverage,
     persistent: PersistentState,
     contexts: FrameContextStore,
     references: Dpb,
@@ -28,6 +30,7 @@ pub struct Probe<'a> {
 }
 
 /// What the frame before leaves for the next.
+#[derive(Clone)]
 struct Last {
     size: (u32, u32),
     shown: bool,
@@ -35,18 +38,15 @@ struct Last {
     grid: Arc<MiGrid>,
 }
 
-impl<'a> Probe<'a> {
-    /// A decoder that waits for a key frame and counts into `coverage`.
-    pub fn new(coverage: &'a mut Coverage) -> Self {
-        Probe {
-            coverage,
-            persistent: PersistentState::default(),
-            contexts: FrameContextStore::new(),
-            references: Dpb::new(),
-            colour: None,
-            last: None,
-            segment_ids: Arc::default(),
-        }
+impl Probe {
+    /// A decoder that waits for a key frame.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The tools met so far.
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
     }
 
     fn frame(&mut self, data: &[u8]) -> Result<Option<I420>, String> {
@@ -177,7 +177,7 @@ impl<'a> Probe<'a> {
     }
 }
 
-impl FrameDecoder for Probe<'_> {
+impl FrameDecoder for Probe {
     fn name(&self) -> &'static str {
         "vp9dec"
     }
