@@ -1,7 +1,7 @@
 //! Motion compensation over any [`Vector`] of one lane: eight 16-bit products at a time.
 //!
-//! Rows: each tap loads its eight samples anew. Columns: four rows of results at once, so that
-//! each of the eleven rows of samples is loaded once for all of them. Blocks of four columns put
+//! Rows: each tap loads its eight samples anew. Columns: two rows of results at once, so that
+//! each of their nine rows of samples is loaded once for both. Blocks of four columns put
 //! two rows into a vector, which a source without gaps between its rows gives for nothing.
 
 use core::mem::MaybeUninit;
@@ -172,7 +172,7 @@ impl<V: Vector> Sum<V> {
     }
     /// The results, still to be clipped to bytes.
     #[inline(always)]
-    unsafe fn end<const TAPS: usize>(self) -> V {
+    unsafe fn end(self) -> V {
         unsafe { self.0[0].adds_i16(self.0[1]).shr_i16::<7>() }
     }
 }
@@ -223,7 +223,7 @@ unsafe fn rows<V: Vector, const AVERAGE: bool, const TAPS: usize>(
                     sum.add(&factors, tap, V::load_widen(p.add(tap)));
                 }
             }
-            sum.end::<TAPS>()
+            sum.end()
         };
         for y in 0..height {
             let (p, q) = (from.at.add(y * from.stride).sub(BEFORE), to.at.add(y * to.stride));
@@ -250,24 +250,24 @@ unsafe fn columns<V: Vector, const AVERAGE: bool, const TAPS: usize>(
     unsafe {
         let factors = Factors::<V>::new(filter);
         for x in (0..width).step_by(8) {
-            for y in (0..height).step_by(4) {
+            for y in (0..height).step_by(2) {
                 let p = from.at.add(y * from.stride + x);
-                let mut sums = [Sum::<V>::new(); 4];
-                for row in 0..11 {
-                    if TAPS == 2 && !(3..=7).contains(&row) {
+                let (mut upper, mut lower) = (Sum::<V>::new(), Sum::<V>::new());
+                for row in 0..9 {
+                    if TAPS == 2 && !(3..=5).contains(&row) {
                         continue;
                     }
                     let samples = V::load_widen(p.add(row * from.stride));
-                    for (below, sum) in sums.iter_mut().enumerate() {
-                        let tap = row.wrapping_sub(below);
-                        if tap < 8 && has(TAPS, tap) {
-                            sum.add(&factors, tap, samples);
-                        }
+                    if row < 8 && has(TAPS, row) {
+                        upper.add(&factors, row, samples);
+                    }
+                    if row > 0 && has(TAPS, row - 1) {
+                        lower.add(&factors, row - 1, samples);
                     }
                 }
-                for (below, sum) in sums.into_iter().enumerate() {
-                    put::<V, AVERAGE>(sum.end::<TAPS>(), to.at.add((y + below) * to.stride + x));
-                }
+                let q = to.at.add(y * to.stride + x);
+                put::<V, AVERAGE>(upper.end(), q);
+                put::<V, AVERAGE>(lower.end(), q.add(to.stride));
             }
         }
     }
@@ -291,7 +291,7 @@ unsafe fn columns_of_4<V: Vector, const AVERAGE: bool, const TAPS: usize>(
                     sum.add(&factors, tap, V::load_widen(p.add(4 * tap)));
                 }
             }
-            let (v, q) = (sum.end::<TAPS>(), to.at.add(y * to.stride));
+            let (v, q) = (sum.end(), to.at.add(y * to.stride));
             put_4::<V, AVERAGE>(v, q);
             put_4::<V, AVERAGE>(v.zip_high64(v), q.add(to.stride));
         }
@@ -377,9 +377,9 @@ unsafe fn scaled_columns<V: Vector, const AVERAGE: bool>(
                     sum.add(&factors, tap, V::load_widen(p.add(tap * from.stride + x)));
                 }
                 if width == 4 {
-                    put_4::<V, AVERAGE>(sum.end::<8>(), q);
+                    put_4::<V, AVERAGE>(sum.end(), q);
                 } else {
-                    put::<V, AVERAGE>(sum.end::<8>(), q.add(x));
+                    put::<V, AVERAGE>(sum.end(), q.add(x));
                 }
             }
         }
