@@ -214,7 +214,7 @@ fn decoded(stream: &[Vec<u8>]) -> Vec<Plane> {
         .map(|data| {
             let frames = decoder.decode(data).expect("our own stream");
             let shown = frames.iter().rev().find(|f| f.info.shown).expect("one is shown");
-            shown.picture.y.clone()
+            shown.picture.to_picture().y
         })
         .collect()
 }

@@ -120,7 +120,7 @@ struct Entry {
     timestamp: u32,
     shown: bool,
     anchored: bool,
-    info: FrameInfo,
+    info: Arc<FrameInfo>,
     references: [Option<Arc<Twin>>; 3],
     twin: Arc<Twin>,
 }
@@ -174,10 +174,14 @@ impl HybridDecoder {
         rtp_timestamp: u32,
         data: &[u8],
     ) -> Result<FrameOutcome, DecodeError> {
-        let frames = self.decoder.decode(data).inspect_err(|_| {
-            self.stats.errors += 1;
-            self.forget();
-        })?;
+        let frames = match self.decoder.decode(data) {
+            Ok(frames) => frames.to_vec(),
+            Err(error) => {
+                self.stats.errors += 1;
+                self.forget();
+                return Err(error);
+            }
+        };
         let mut outcome =
             FrameOutcome { shown: false, key: false, lr_width: 0, lr_height: 0, enhanced: false };
         for frame in frames {
@@ -250,6 +254,7 @@ impl HybridDecoder {
 
     fn take_frame(&mut self, timestamp: u32, frame: DecodedFrame) {
         let DecodedFrame { picture, info } = frame;
+        let picture = Arc::new(picture.to_picture());
         if let FrameKind::ShowExisting { slot } = info.kind {
             let Some(twin) = self.slots[usize::from(slot & 7)].clone() else {
                 return;

@@ -5,16 +5,22 @@ mod common;
 use common::{ALTREF, REALTIME, ivf};
 use proptest::prelude::*;
 use windlass_hybrid::Picture;
-use windlass_hybrid::vp9::{DecodeError, Decoder, FrameKind};
+use windlass_hybrid::vp9::{DecodeError, DecodedFrame, Decoder, FrameKind};
+
+/// Every frame of a sound stream, hidden ones too.
+fn decoded(stream: &[u8]) -> Vec<DecodedFrame> {
+    let mut decoder = Decoder::new();
+    ivf(stream).into_iter().flat_map(|c| decoder.decode(c).expect("sound").to_vec()).collect()
+}
 
 /// The pictures a player would display.
-fn shown(stream: &[u8]) -> Vec<std::sync::Arc<Picture>> {
+fn shown(stream: &[u8]) -> Vec<Picture> {
     let mut decoder = Decoder::new();
     ivf(stream)
         .into_iter()
         .filter_map(|chunk| {
             let frames = decoder.decode(chunk).expect("a sound stream");
-            frames.into_iter().rev().find(|f| f.info.shown).map(|f| f.picture)
+            frames.iter().rev().find(|f| f.info.shown).map(|f| f.picture.to_picture())
         })
         .collect()
 }
@@ -29,7 +35,7 @@ fn pictures_equal_those_of_libvpx() {
         (REALTIME, include_str!("fixtures/realtime.md5")),
         (ALTREF, include_str!("fixtures/altref.md5")),
     ] {
-        let all: Vec<u8> = shown(stream).iter().flat_map(|p| bytes(p)).collect();
+        let all: Vec<u8> = shown(stream).iter().flat_map(bytes).collect();
         assert_eq!(format!("{:x}", md5::compute(all)), md5.trim());
     }
 }
@@ -53,8 +59,7 @@ fn pictures_equal_those_of_the_decoder_underneath() {
 #[test]
 fn blocks_cover_every_frame_once() {
     for stream in [REALTIME, ALTREF] {
-        let mut decoder = Decoder::new();
-        for frame in ivf(stream).into_iter().flat_map(|c| decoder.decode(c).expect("sound")) {
+        for frame in decoded(stream) {
             let (w, h) = (frame.picture.width(), frame.picture.height());
             let mut covered = vec![0u8; w * h];
             for block in &frame.info.blocks {
@@ -67,7 +72,7 @@ fn blocks_cover_every_frame_once() {
                         covered[y * w + x] += 1;
                     }
                 }
-                assert_eq!(block.is_intra(), block.predictions == [None; 2]);
+                assert_eq!(block.is_intra(), block.predictions(0) == [None; 2]);
             }
             let expected = u8::from(!matches!(frame.info.kind, FrameKind::ShowExisting { .. }));
             assert!(covered.iter().all(|&n| n == expected));
@@ -79,13 +84,13 @@ fn blocks_cover_every_frame_once() {
 fn vectors_of_skipped_whole_sample_blocks_point_at_their_pixels() {
     // Without a residual, and before the loop filter softens edges, a block moved by whole
     // samples is a copy: inner samples of large blocks must agree nearly everywhere.
-    let mut decoder = Decoder::new();
-    let mut slots: [Option<std::sync::Arc<Picture>>; 8] = std::array::from_fn(|_| None);
+    let mut slots: [Option<Picture>; 8] = std::array::from_fn(|_| None);
     let (mut same, mut all) = (0u32, 0u32);
-    for frame in ivf(ALTREF).into_iter().flat_map(|c| decoder.decode(c).expect("sound")) {
+    for frame in decoded(ALTREF) {
+        let picture = frame.picture.to_picture();
         for block in frame.info.blocks.iter().filter(|b| b.skip && b.width >= 16 && b.height >= 16)
         {
-            let [Some((reference, v)), None] = block.predictions else { continue };
+            let [Some((reference, v)), None] = block.predictions(0) else { continue };
             let slot = frame.info.reference_slots[reference.index()];
             let Some(from) = &slots[usize::from(slot)] else { continue };
             if (v.x | v.y) & 7 != 0 {
@@ -95,7 +100,7 @@ fn vectors_of_skipped_whole_sample_blocks_point_at_their_pixels() {
             let (fx, fy) = (x + i32::from(v.x >> 3), y + i32::from(v.y >> 3));
             let (w, h) = (from.width() as i32, from.height() as i32);
             if x < w && y < h && (0..w).contains(&fx) && (0..h).contains(&fy) {
-                let a = frame.picture.y.row(y as usize)[x as usize];
+                let a = picture.y.row(y as usize)[x as usize];
                 let b = from.y.row(fy as usize)[fx as usize];
                 same += u32::from(a.abs_diff(b) <= 1);
                 all += 1;
@@ -103,7 +108,7 @@ fn vectors_of_skipped_whole_sample_blocks_point_at_their_pixels() {
         }
         for (i, slot) in slots.iter_mut().enumerate() {
             if frame.info.refresh_mask >> i & 1 == 1 {
-                *slot = Some(frame.picture.clone());
+                *slot = Some(picture.clone());
             }
         }
     }
@@ -112,11 +117,9 @@ fn vectors_of_skipped_whole_sample_blocks_point_at_their_pixels() {
 
 #[test]
 fn hidden_frames_and_compound_blocks_are_reported() {
-    let mut decoder = Decoder::new();
-    let frames: Vec<_> =
-        ivf(ALTREF).into_iter().flat_map(|c| decoder.decode(c).expect("sound")).collect();
+    let frames = decoded(ALTREF);
     assert!(frames.iter().any(|f| !f.info.shown));
-    assert!(frames.iter().flat_map(|f| &f.info.blocks).any(|b| b.predictions[1].is_some()));
+    assert!(frames.iter().flat_map(|f| &f.info.blocks).any(|b| b.is_compound()));
     assert_eq!(frames[0].info.kind, FrameKind::Key);
 }
 
@@ -145,7 +148,8 @@ fn other_profiles_and_absurd_sizes_are_refused() {
     key[4] |= 0x0f;
     key[5] = 0xff;
     key[6] |= 0xf0;
-    let refused = Decoder::new().decode(&key);
+    let mut decoder = Decoder::new();
+    let refused = decoder.decode(&key);
     assert!(matches!(refused, Err(DecodeError::Size { width: 65_536, .. })), "{refused:?}");
 }
 

@@ -359,6 +359,7 @@ fn error_code(error: DecodeError) -> i32 {
         DecodeError::Tile => -8,
         DecodeError::MissingReference => -9,
         DecodeError::Internal => -10,
+        DecodeError::StaleReference => -11,
     }
 }
 

@@ -131,7 +131,7 @@ impl StreamDecoder {
             ready_at: now,
             tier,
             bytes: u32::try_from(frame.data.len()).unwrap_or(u32::MAX),
-            picture: Arc::clone(&shown.picture),
+            picture: Arc::new(shown.picture.to_picture()),
         });
         if sent.is_err() {
             count(&self.stats.counters.dropped_schedule_queue);

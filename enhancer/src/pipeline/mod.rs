@@ -180,7 +180,7 @@ impl Enhancer {
     pub fn start_with(config: EnhancerConfig, engines: &EngineFactory) -> Result<Self, StartError> {
         let decoders: DecoderFactory = Arc::new(|| {
             let mut decoder = vp9::Decoder::new();
-            Box::new(move |chunk| decoder.decode(chunk))
+            Box::new(move |chunk| decoder.decode(chunk).map(<[_]>::to_vec))
         });
         Enhancer::start_parts(config, engines, decoders)
     }

@@ -3,8 +3,7 @@
 use std::sync::atomic::AtomicU32;
 
 use bytes::Bytes;
-use windlass_hybrid::Picture;
-use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameInfo, FrameKind};
+use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind};
 use windlass_media::{Anchor, Epoch, StreamId, TapFrame, TapInput};
 
 use super::*;
@@ -29,18 +28,12 @@ fn decoders(time: Duration) -> DecoderFactory {
                 Some(&PANIC) => panic!("a decoder that panics, as the test asks"),
                 _ => return Err(DecodeError::Header),
             };
-            let info = FrameInfo {
-                kind,
-                shown: true,
-                width: 160,
-                height: 90,
-                refresh_mask: 1,
-                reference_slots: [0, 1, 2],
-                quantiser: 60,
-                encoded_bytes: chunk.len(),
-                blocks: Vec::new(),
-            };
-            Ok(vec![DecodedFrame { picture: Arc::new(Picture::grey(160, 90)), info }])
+            let mut info = FrameInfo::default();
+            info.kind = kind;
+            info.shown = true;
+            info.encoded_bytes = chunk.len();
+            let picture = Arc::new(FrameBuffer::grey(160, 90));
+            Ok(vec![DecodedFrame { picture, info: Arc::new(info) }])
         })
     })
 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use crate::detail::Detail;
 use crate::picture::{Picture, Plane};
 use crate::resample::{box_half_signed, lanczos2x_signed};
-use crate::vp9::{Block, FrameInfo, MotionVector};
+use crate::vp9::{FrameInfo, MotionVector, Part};
 use motion::{Area, MAX_BLOCK, MotionScratch, compensate};
 
 /// How detail is carried. The constants were chosen by measurement: `docs/reconstruction.md`.
@@ -83,10 +83,12 @@ pub(crate) fn propagate(
     let mut renewed = Vec::new();
     let mut buffers = Buffers::default();
     for block in &info.blocks {
-        let inherited = fetch(block, &usable, &mut detail, &mut buffers);
-        if inherited && !block.skip {
-            fade(block, low, &usable, how, &mut detail);
-            renewed.push(area_of(block, size.0, size.1));
+        for part in block.parts() {
+            let inherited = fetch(&part, &usable, &mut detail, &mut buffers);
+            if inherited && !block.skip {
+                fade(&part, low, &usable, how, &mut detail);
+                renewed.push(area_of(&part, size.0, size.1));
+            }
         }
     }
     remove_carried(&mut detail, &renewed, how.renewal);
@@ -102,7 +104,7 @@ struct Buffers {
 }
 
 /// The part of a block inside a picture of the given size.
-fn area_of(block: &Block, width: usize, height: usize) -> Area {
+fn area_of(block: &Part, width: usize, height: usize) -> Area {
     let (x, y) = (usize::from(block.x), usize::from(block.y));
     Area {
         x,
@@ -114,7 +116,7 @@ fn area_of(block: &Block, width: usize, height: usize) -> Area {
 
 /// Motion-compensates the detail of a block; whether any of its references had some.
 fn fetch(
-    block: &Block,
+    block: &Part,
     references: &[Option<&Twin>; 3],
     detail: &mut Detail,
     buffers: &mut Buffers,
@@ -154,7 +156,7 @@ fn fetch(
 
 /// Fades a block's detail, cell by cell, where its vector predicts the low picture badly.
 fn fade(
-    block: &Block,
+    block: &Part,
     low: &Plane,
     references: &[Option<&Twin>; 3],
     how: &Reconstruction,
@@ -187,12 +189,7 @@ fn fade(
 
 /// Mean absolute error, in 1/16 grey level, of the low picture's prediction by the block's first
 /// vector (bilinear).
-fn prediction_error(
-    block: &Block,
-    cell: Area,
-    low: &Plane,
-    references: &[Option<&Twin>; 3],
-) -> i32 {
+fn prediction_error(block: &Part, cell: Area, low: &Plane, references: &[Option<&Twin>; 3]) -> i32 {
     let Some((reference, vector)) = block.predictions[0] else {
         return i32::MAX / (2 * WHOLE);
     };

@@ -13,18 +13,28 @@
 //! [`DecodeError::Internal`]; in WebAssembly it is a trap, after which the host must make a new
 //! module instance.
 
-mod driver;
+mod bit_reader;
+mod block;
+mod bool_decoder;
+mod decoder;
+mod frame_buffer;
+mod header;
 mod info;
-#[allow(dead_code, unsafe_code)] // until the decoder calls them
+#[allow(unsafe_code)]
 pub mod kernels;
 pub mod loop_filter;
+mod predict;
+mod probability;
+mod residual;
+mod tile;
+mod visitor;
 
-pub use driver::Decoder;
-pub use info::{Block, FrameInfo, FrameKind, MotionVector, Reference};
+pub use decoder::{Decoder, Parser, SizeLimit};
+pub use frame_buffer::{FrameBuffer, PlaneBuffer};
+pub use info::{Block, FrameInfo, FrameKind, MotionVector, Part, PredictionMode, Reference};
+pub use visitor::Visitor;
 
 use std::sync::Arc;
-
-use crate::picture::Picture;
 
 /// Widest picture whose area is the bound (the bound is on the area, so portrait is fine).
 pub const MAX_WIDTH: u32 = 4096;
@@ -34,10 +44,10 @@ pub const MAX_HEIGHT: u32 = 2304;
 /// One VP9 frame out of a chunk.
 #[derive(Debug, Clone)]
 pub struct DecodedFrame {
-    /// The picture, cropped to its size. Hidden frames have one too.
-    pub picture: Arc<Picture>,
+    /// The picture. Hidden frames have one too.
+    pub picture: Arc<FrameBuffer>,
     /// What the bitstream says about it.
-    pub info: FrameInfo,
+    pub info: Arc<FrameInfo>,
 }
 
 /// Why a chunk could not be decoded.
@@ -75,7 +85,11 @@ pub enum DecodeError {
     /// A reference slot that the frame needs is empty or of an impossible size.
     #[error("a reference frame is missing")]
     MissingReference,
-    /// The underlying decoder panicked; its state was thrown away.
+    /// A reference is empty since recovery from an intra-only frame. The one error after which the
+    /// decoder goes on: frames that do without this one can be decoded.
+    #[error("a reference frame was lost before recovery")]
+    StaleReference,
+    /// An invariant of the decoder does not hold; its state was thrown away.
     #[error("the decoder failed internally")]
     Internal,
 }

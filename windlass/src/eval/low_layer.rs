@@ -70,13 +70,13 @@ pub fn encode(
         let decoded = clock
             .measure(|| decoder.decode(&data))
             .with_context(|| format!("decoding frame {n}"))?;
-        let shown = decoded.into_iter().rfind(|frame| frame.info.shown);
+        let shown = decoded.iter().rfind(|frame| frame.info.shown);
         let shown = shown.with_context(|| format!("frame {n} shows no picture"))?;
         let writer = match &mut writer {
             Some(writer) => writer,
             none => none.insert(FrameWriter::new(size)?),
         };
-        writer.push(&shown.picture)?;
+        writer.push(&shown.picture.to_picture())?;
         frames.push(CodedFrame { tier: tier_of(&shown.info), data });
     }
     let bytes = frames.iter().map(|frame| frame.data.len()).sum();

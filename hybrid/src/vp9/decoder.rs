@@ -1,0 +1,652 @@
+//! The frame loop (specification §6.1, §8.2, §8.10): headers, references, contexts, tiles,
+//! loop filter.
+
+use std::sync::Arc;
+
+use super::block::mode_info::{AboveModes, FrameModes, LeftModes, ModeReader};
+use super::bool_decoder::BoolDecoder;
+use super::frame_buffer::{FrameBuffer, Pool};
+use super::header::{
+    CompressedHeader, FrameHeader, FrameType, Header, Persistent, Superframe, parse,
+};
+use super::info::{FrameInfo, FrameKind};
+use super::kernels::Isa;
+use super::loop_filter::{Limits, PlaneMut, Position, SuperblockEdges, filter_superblock};
+use super::predict::ReferenceFrame;
+use super::probability::{Counts, FrameContext};
+use super::residual::quantiser;
+use super::tile::{AboveNonzero, TileDecoder, Workspace};
+use super::visitor::Visitor;
+use super::{DecodeError, DecodedFrame, MAX_HEIGHT, MAX_WIDTH};
+
+/// Pictures that are kept for use again: eight references, the current one, and some that others
+/// still look at.
+const POOLED: usize = 14;
+/// Greatest number of tile columns.
+const MAX_TILE_COLS: usize = 64;
+
+/// What a decoder accepts; beyond it a header is refused before anything is allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeLimit {
+    /// Greatest area of a picture in luma samples.
+    pub area: u64,
+    /// Greatest width or height.
+    pub side: u32,
+}
+
+impl Default for SizeLimit {
+    fn default() -> Self {
+        Self { area: u64::from(MAX_WIDTH) * u64::from(MAX_HEIGHT), side: 2 * MAX_WIDTH }
+    }
+}
+
+/// A VP9 decoder of profile 0 for one stream.
+#[derive(Debug)]
+pub struct Decoder(Core<true>);
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Decoder {
+    /// A decoder that waits for a key frame.
+    pub fn new() -> Self {
+        Self::with_limit(SizeLimit::default())
+    }
+
+    /// A decoder that refuses pictures beyond `limit`.
+    pub fn with_limit(limit: SizeLimit) -> Self {
+        Self(Core::new(limit, Isa::detect()))
+    }
+
+    /// A decoder that uses one instruction set: for comparisons.
+    pub fn with_isa(isa: Isa) -> Self {
+        Self(Core::new(SizeLimit::default(), isa))
+    }
+
+    /// Forgets everything; a key frame must come next.
+    pub fn reset(&mut self) {
+        self.0.forget();
+    }
+
+    /// Whether only a key frame (or an intra-only frame that resets everything) can be decoded next.
+    pub fn needs_key_frame(&self) -> bool {
+        !self.0.stream.running
+    }
+
+    /// Decodes one chunk (a frame or a superframe): its frames in decoding order, until the next
+    /// call. Nothing is allocated once pictures of the stream's size have been decoded and those
+    /// handed out are dropped in time.
+    ///
+    /// After an error the decoder has forgotten its references and waits for a key frame.
+    pub fn decode(&mut self, chunk: &[u8]) -> Result<&[DecodedFrame], DecodeError> {
+        self.decode_with(chunk, None, &mut ())
+    }
+
+    /// As [`Decoder::decode`], with the chunk's temporal layer (for [`FrameInfo`]) and a visitor.
+    pub fn decode_with<V: Visitor>(
+        &mut self,
+        chunk: &[u8],
+        temporal_layer: Option<u8>,
+        visitor: &mut V,
+    ) -> Result<&[DecodedFrame], DecodeError> {
+        self.0.chunk(chunk, temporal_layer, visitor)?;
+        Ok(&self.0.frames)
+    }
+}
+
+/// Parses streams without making pictures: entropy decoding and [`FrameInfo`] alone.
+#[derive(Debug)]
+pub struct Parser {
+    core: Core<false>,
+    infos: Vec<Arc<FrameInfo>>,
+}
+
+impl Default for Parser {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Parser {
+    /// A parser that waits for a key frame.
+    pub fn new() -> Self {
+        Self::with_limit(SizeLimit::default())
+    }
+
+    /// A parser that refuses pictures beyond `limit`.
+    pub fn with_limit(limit: SizeLimit) -> Self {
+        Self { core: Core::new(limit, Isa::SCALAR), infos: Vec::with_capacity(8) }
+    }
+
+    /// Forgets everything; a key frame must come next.
+    pub fn reset(&mut self) {
+        self.core.forget();
+    }
+
+    /// Parses one chunk; errors as [`Decoder::decode`].
+    pub fn parse(&mut self, chunk: &[u8]) -> Result<&[Arc<FrameInfo>], DecodeError> {
+        self.parse_with(chunk, None, &mut ())
+    }
+
+    /// As [`Parser::parse`], with the chunk's temporal layer and a visitor.
+    pub fn parse_with<V: Visitor>(
+        &mut self,
+        chunk: &[u8],
+        temporal_layer: Option<u8>,
+        visitor: &mut V,
+    ) -> Result<&[Arc<FrameInfo>], DecodeError> {
+        self.infos.clear();
+        self.core.chunk(chunk, temporal_layer, visitor)?;
+        self.infos.extend(self.core.frames.drain(..).map(|f| f.info));
+        Ok(&self.infos)
+    }
+}
+
+/// What one frame hands on to the next.
+#[derive(Debug, Default)]
+struct Stream {
+    persistent: Persistent,
+    contexts: [FrameContext; 4],
+    slots: [Option<Arc<FrameBuffer>>; 8],
+    segment_ids: Vec<u8>,
+    /// The last decoded frame.
+    previous: Option<Arc<FrameInfo>>,
+    last_size: (u32, u32),
+    last_shown: bool,
+    last_key: bool,
+    /// Whether a key frame has come since the start or the last error.
+    running: bool,
+}
+
+/// Memory that every frame uses.
+#[derive(Debug, Default)]
+struct Memory {
+    counts: Counts,
+    context: FrameContext,
+    above_modes: AboveModes,
+    above_nonzero: AboveNonzero,
+    workspace: Workspace,
+    /// Two rows of superblocks: even and odd ones.
+    edges: [Vec<SuperblockEdges>; 2],
+}
+
+/// Decoder and parser: the same but for the pixels.
+#[derive(Debug)]
+struct Core<const PIXELS: bool> {
+    isa: Isa,
+    limit: SizeLimit,
+    stream: Stream,
+    memory: Box<Memory>,
+    pictures: Pool<FrameBuffer>,
+    infos: Pool<FrameInfo>,
+    frames: Vec<DecodedFrame>,
+}
+
+impl<const PIXELS: bool> Core<PIXELS> {
+    fn new(limit: SizeLimit, isa: Isa) -> Self {
+        Self {
+            isa,
+            limit,
+            stream: Stream::default(),
+            memory: Box::default(),
+            pictures: Pool::new(POOLED),
+            infos: Pool::new(POOLED),
+            frames: Vec::with_capacity(8),
+        }
+    }
+
+    fn forget(&mut self) {
+        let segment_ids = std::mem::take(&mut self.stream.segment_ids);
+        self.stream = Stream { segment_ids, ..Stream::default() };
+        self.frames.clear();
+    }
+
+    fn chunk<V: Visitor>(
+        &mut self,
+        chunk: &[u8],
+        temporal_layer: Option<u8>,
+        visitor: &mut V,
+    ) -> Result<(), DecodeError> {
+        self.frames.clear();
+        if chunk.is_empty() {
+            return Err(DecodeError::Empty);
+        }
+        let frames = Superframe::new(chunk).ok_or(DecodeError::Truncated);
+        let result = frames.and_then(|frames| {
+            // Encoders leave frames of a superframe empty that they skip.
+            for data in frames.filter(|data| !data.is_empty()) {
+                self.frame(data, temporal_layer, visitor)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = result
+            && error != DecodeError::StaleReference
+        {
+            self.forget();
+        }
+        result
+    }
+
+    fn frame<V: Visitor>(
+        &mut self,
+        data: &[u8],
+        temporal_layer: Option<u8>,
+        visitor: &mut V,
+    ) -> Result<(), DecodeError> {
+        let known = self.stream.running.then_some(&self.stream.persistent);
+        let header = match parse(data, known)? {
+            Header::ShowExisting { slot } => {
+                return self.show_existing(slot, data.len(), temporal_layer);
+            }
+            Header::Frame(header) => header,
+        };
+        self.check(&header)?;
+        let references = self.references(&header)?;
+        let rest = data.get(header.bytes..).unwrap_or_default();
+        if rest.len() <= header.compressed_bytes {
+            return Err(DecodeError::Truncated);
+        }
+        let (compressed, tiles) = rest.split_at(header.compressed_bytes);
+        self.new_frame(&header, compressed, tiles, references, data.len(), temporal_layer, visitor)
+    }
+
+    fn show_existing(
+        &mut self,
+        slot: u8,
+        bytes: usize,
+        temporal_layer: Option<u8>,
+    ) -> Result<(), DecodeError> {
+        let index = usize::from(slot & 7);
+        let picture = self.stream.slots[index].clone().ok_or(DecodeError::MissingReference)?;
+        let (width, height) =
+            self.stream.persistent.slot_sizes[index].ok_or(DecodeError::MissingReference)?;
+        let mut info = self.infos.take();
+        if let Some(info) = Arc::get_mut(&mut info) {
+            let (mut blocks, mut grid) =
+                (std::mem::take(&mut info.blocks), std::mem::take(&mut info.grid));
+            blocks.clear();
+            grid.clear();
+            *info = FrameInfo {
+                kind: FrameKind::ShowExisting { slot },
+                shown: true,
+                width,
+                height,
+                encoded_bytes: bytes,
+                temporal_layer,
+                blocks,
+                grid,
+                ..FrameInfo::default()
+            };
+        }
+        self.infos.keep(info.clone());
+        self.frames.push(DecodedFrame { picture, info });
+        Ok(())
+    }
+
+    /// Refuses what is too large, and what a decoder that has lost its state cannot begin with.
+    fn check(&self, header: &FrameHeader) -> Result<(), DecodeError> {
+        let (width, height) = (header.width, header.height);
+        let area = u64::from(width) * u64::from(height);
+        if area > self.limit.area || width.max(height) > self.limit.side {
+            return Err(DecodeError::Size { width, height });
+        }
+        if header.tile_cols_log2 > MAX_TILE_COLS.ilog2() {
+            return Err(DecodeError::Header);
+        }
+        let fresh = header.frame_type == FrameType::Key
+            || header.frame_type == FrameType::IntraOnly
+                && (header.error_resilient || header.reset_context == 3);
+        if self.stream.running || fresh { Ok(()) } else { Err(DecodeError::NeedKeyFrame) }
+    }
+
+    /// The references of an inter frame; `None` for one of an impossible size, which blocks must
+    /// not use.
+    fn references(
+        &mut self,
+        header: &FrameHeader,
+    ) -> Result<[Option<ReferenceFrame>; 3], DecodeError> {
+        let mut references = [None, None, None];
+        if header.is_intra() {
+            return Ok(references);
+        }
+        let sizes = &self.stream.persistent.slot_sizes;
+        let slots = header.reference_slots.map(|slot| usize::from(slot & 7));
+        if slots.iter().any(|&slot| sizes[slot].is_none()) {
+            // Slots can be empty after recovery from an intra-only frame. What this frame would
+            // have left behind is missing too; a frame that keeps to itself costs nothing else.
+            if !header.error_resilient {
+                return Err(DecodeError::MissingReference);
+            }
+            for slot in (0..8).filter(|slot| header.refresh_mask >> slot & 1 == 1) {
+                self.stream.slots[slot] = None;
+                self.stream.persistent.slot_sizes[slot] = None;
+            }
+            return Err(DecodeError::StaleReference);
+        }
+        let (width, height) = (header.width as usize, header.height as usize);
+        let mut any = false;
+        for (reference, slot) in references.iter_mut().zip(slots) {
+            let size = sizes[slot].ok_or(DecodeError::MissingReference)?;
+            if !ReferenceFrame::fits((width, height), (size.0 as usize, size.1 as usize)) {
+                continue;
+            }
+            any = true;
+            if PIXELS && let Some(picture) = &self.stream.slots[slot] {
+                *reference = Some(ReferenceFrame::new(picture.clone(), width, height)?);
+            }
+        }
+        if any { Ok(references) } else { Err(DecodeError::MissingReference) }
+    }
+
+    #[allow(clippy::too_many_arguments)] // the parts of one frame
+    fn new_frame<V: Visitor>(
+        &mut self,
+        header: &FrameHeader,
+        compressed: &[u8],
+        tiles: &[u8],
+        references: [Option<ReferenceFrame>; 3],
+        bytes: usize,
+        temporal_layer: Option<u8>,
+        visitor: &mut V,
+    ) -> Result<(), DecodeError> {
+        let size = (header.width, header.height);
+        let stream = &mut self.stream;
+        let memory = &mut *self.memory;
+        if header.independent() {
+            reset_contexts(&mut stream.contexts, header);
+        }
+        let units = header.mi_cols() * header.mi_rows();
+        if header.independent() || stream.last_size != size || stream.segment_ids.len() != units {
+            stream.segment_ids.clear();
+            stream.segment_ids.resize(units, 0);
+        }
+        let slot = if header.independent() { 0 } else { usize::from(header.context & 3) };
+        memory.context.clone_from(&stream.contexts[slot]);
+        let compressed = CompressedHeader::parse(compressed, header, &mut memory.context)?;
+
+        let mut picture = self.pictures.take();
+        let mut info = self.infos.take();
+        let (Some(pixels), Some(new_info)) = (Arc::get_mut(&mut picture), Arc::get_mut(&mut info))
+        else {
+            return Err(DecodeError::Internal);
+        };
+        if PIXELS {
+            pixels.resize(header.width as usize, header.height as usize);
+        }
+        new_info.begin(header, bytes);
+        new_info.temporal_layer = temporal_layer;
+        let use_previous = !header.independent() && stream.last_size == size && stream.last_shown;
+        let previous = stream.previous.take();
+        memory.counts = Counts::default();
+        let work = FrameWork {
+            header,
+            compressed,
+            previous: previous.as_deref().filter(|_| use_previous),
+            references: &references,
+            isa: self.isa,
+        };
+        work.decode::<V, PIXELS>(
+            tiles,
+            memory,
+            new_info,
+            pixels,
+            &mut stream.segment_ids,
+            visitor,
+        )?;
+        if let Some(previous) = previous {
+            self.infos.keep(previous);
+        }
+        drop(references);
+
+        if header.refresh_context {
+            if !header.error_resilient && !header.parallel {
+                let before = &stream.contexts[slot];
+                let factor = if !header.is_intra() && stream.last_key { 128 } else { 112 };
+                memory.context.adapt_coefficients(before, &memory.counts, factor);
+                if !header.is_intra() {
+                    memory.context.adapt_others(
+                        before,
+                        &memory.counts,
+                        header.filter.is_none(),
+                        compressed.tx_mode == super::header::TxMode::Select,
+                        header.high_precision,
+                    );
+                }
+            }
+            stream.contexts[slot].clone_from(&memory.context);
+        }
+        for slot in (0..8).filter(|slot| header.refresh_mask >> slot & 1 == 1) {
+            stream.slots[slot] = Some(picture.clone());
+            stream.persistent.slot_sizes[slot] = Some(size);
+        }
+        stream.persistent.loop_filter = header.loop_filter;
+        stream.persistent.segmentation = header.segmentation;
+        stream.last_size = size;
+        stream.last_shown = header.show;
+        stream.last_key = header.frame_type == FrameType::Key;
+        stream.previous = Some(info.clone());
+        stream.running = true;
+        self.pictures.keep(picture.clone());
+        self.frames.push(DecodedFrame { picture, info });
+        Ok(())
+    }
+}
+
+/// `setup_past_independence` (§7.2) on the stored contexts.
+fn reset_contexts(contexts: &mut [FrameContext; 4], header: &FrameHeader) {
+    if header.frame_type == FrameType::Key || header.error_resilient || header.reset_context == 3 {
+        for context in contexts {
+            context.clone_from(&super::probability::defaults::DEFAULT_CONTEXT);
+        }
+    } else if header.reset_context == 2 {
+        contexts[usize::from(header.context & 3)]
+            .clone_from(&super::probability::defaults::DEFAULT_CONTEXT);
+    }
+}
+
+/// What is needed to decode the tiles of a frame.
+struct FrameWork<'a> {
+    header: &'a FrameHeader,
+    compressed: CompressedHeader,
+    previous: Option<&'a FrameInfo>,
+    references: &'a [Option<ReferenceFrame>; 3],
+    isa: Isa,
+}
+
+impl FrameWork<'_> {
+    /// `decode_tiles` (§6.4), by rows of superblocks across all tile columns, with the loop filter
+    /// one row behind.
+    fn decode<V: Visitor, const PIXELS: bool>(
+        &self,
+        data: &[u8],
+        memory: &mut Memory,
+        info: &mut FrameInfo,
+        picture: &mut FrameBuffer,
+        segment_ids: &mut [u8],
+        visitor: &mut V,
+    ) -> Result<(), DecodeError> {
+        let header = self.header;
+        let (sb_cols, sb_rows) = (header.sb_cols(), header.sb_rows());
+        let (mi_cols, mi_rows) = (header.mi_cols(), header.mi_rows());
+        memory.above_modes.clear(sb_cols);
+        memory.above_nonzero.clear(sb_cols);
+        for edges in &mut memory.edges {
+            edges.resize_with(sb_cols, SuperblockEdges::default);
+        }
+        let [even, odd] = &mut memory.edges;
+        let quantisers = std::array::from_fn(|segment| {
+            let s = &header.segmentation;
+            let features = if s.enabled { s.features[segment] } else { Default::default() };
+            quantiser::index(&header.quantiser, s.absolute, &features)
+        });
+        let mut decoder = TileDecoder::<V, PIXELS> {
+            isa: self.isa,
+            modes: ModeReader {
+                frame: FrameModes {
+                    header,
+                    compressed: self.compressed,
+                    context: &memory.context,
+                    previous: self.previous,
+                    quantisers,
+                    levels: filter_levels(header),
+                },
+                info,
+                counts: &mut memory.counts,
+                segment_ids,
+                above: &mut memory.above_modes,
+                left: LeftModes::default(),
+                mi_rows,
+                mi_cols,
+                tile: (0, mi_cols),
+            },
+            references: self.references,
+            dequantisers: quantisers.map(|q| quantiser::dequantiser(&header.quantiser, q)),
+            lossless: header.quantiser.lossless(),
+            above: &mut memory.above_nonzero,
+            left: [[0; 16]; 3],
+            workspace: &mut memory.workspace,
+            edges: even,
+            picture,
+            visitor,
+        };
+        let limits = Limits::new(header.loop_filter.sharpness);
+        let filter = PIXELS && header.loop_filter.level != 0;
+        let (tile_cols, tile_rows) = (1 << header.tile_cols_log2, 1 << header.tile_rows_log2);
+        let mut data = data;
+        let mut readers: [BoolDecoder<'_>; MAX_TILE_COLS] =
+            std::array::from_fn(|_| BoolDecoder::default());
+        let mut before: &mut [SuperblockEdges] = odd;
+        for tile_row in 0..tile_rows {
+            for (col, reader) in readers[..tile_cols].iter_mut().enumerate() {
+                let last = tile_row + 1 == tile_rows && col + 1 == tile_cols;
+                *reader = BoolDecoder::new(next_tile(&mut data, last)?).ok_or(DecodeError::Tile)?;
+            }
+            let start = tile_start(tile_row, mi_rows, header.tile_rows_log2);
+            let end = tile_start(tile_row + 1, mi_rows, header.tile_rows_log2);
+            for mi_row in (start..end).step_by(8) {
+                for (col, reader) in readers[..tile_cols].iter_mut().enumerate() {
+                    let tile = (
+                        tile_start(col, mi_cols, header.tile_cols_log2),
+                        tile_start(col + 1, mi_cols, header.tile_cols_log2),
+                    );
+                    decoder.superblock_row(reader, mi_row, tile)?;
+                }
+                if !filter {
+                    continue;
+                }
+                let mut run = |edges: &[SuperblockEdges], mi_row: usize| {
+                    filter_row(self.isa, edges, &limits, decoder.picture, mi_row, mi_rows, mi_cols);
+                };
+                if mi_row > 0 {
+                    run(before, mi_row - 8);
+                }
+                if mi_row / 8 + 1 == sb_rows {
+                    run(decoder.edges, mi_row);
+                }
+                std::mem::swap(&mut decoder.edges, &mut before);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn filter_row(
+    isa: Isa,
+    edges: &[SuperblockEdges],
+    limits: &Limits,
+    picture: &mut FrameBuffer,
+    mi_row: usize,
+    mi_rows: usize,
+    mi_cols: usize,
+) {
+    let mut planes = picture.planes_mut().each_mut().map(|plane| {
+        let stride = plane.stride();
+        PlaneMut { samples: plane.samples_mut(), stride }
+    });
+    for (sb_col, edges) in edges.iter().enumerate() {
+        let at = Position { mi_row, mi_col: sb_col * 8, mi_rows, mi_cols };
+        filter_superblock(isa, edges, limits, &mut planes, at);
+    }
+}
+
+/// The data of the next tile: its size stands before it, but for the last.
+fn next_tile<'a>(data: &mut &'a [u8], last: bool) -> Result<&'a [u8], DecodeError> {
+    if last {
+        return Ok(std::mem::take(data));
+    }
+    let (size, rest) = data.split_first_chunk::<4>().ok_or(DecodeError::Truncated)?;
+    let (tile, rest) =
+        rest.split_at_checked(u32::from_be_bytes(*size) as usize).ok_or(DecodeError::Truncated)?;
+    *data = rest;
+    Ok(tile)
+}
+
+/// `get_tile_offset` (§6.4.1) in 8×8 units.
+fn tile_start(tile: usize, units: usize, log2: u32) -> usize {
+    let superblocks = units.div_ceil(8);
+    (((tile * superblocks) >> log2) * 8).min(units)
+}
+
+/// Levels of the loop filter by segment, reference and kind of vector (§8.8.1).
+fn filter_levels(header: &FrameHeader) -> [[[u8; 2]; 4]; 8] {
+    let params = &header.loop_filter;
+    let segmentation = &header.segmentation;
+    std::array::from_fn(|segment| {
+        let base = i32::from(params.level);
+        let level = match segmentation.features[segment].loop_filter {
+            Some(value) if segmentation.enabled && segmentation.absolute => i32::from(value),
+            Some(value) if segmentation.enabled => base + i32::from(value),
+            _ => base,
+        }
+        .clamp(0, 63);
+        if !params.delta_enabled {
+            return [[level as u8; 2]; 4];
+        }
+        let shift = level >> 5;
+        std::array::from_fn(|reference| {
+            let level = level + (i32::from(params.ref_deltas[reference]) << shift);
+            std::array::from_fn(|kind| {
+                let mode = if reference == 0 { 0 } else { i32::from(params.mode_deltas[kind]) };
+                (level + (mode << shift)).clamp(0, 63) as u8
+            })
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_begin_at_whole_superblocks() {
+        let starts: Vec<_> = (0..=4).map(|t| tile_start(t, 100, 2)).collect();
+        assert_eq!(starts, [0, 24, 48, 72, 100]);
+    }
+
+    #[test]
+    fn a_tile_that_claims_too_much_is_truncated() {
+        let mut data: &[u8] = &[0, 0, 0, 9, 1, 2];
+        assert_eq!(next_tile(&mut data, false), Err(DecodeError::Truncated));
+        let mut data: &[u8] = &[0, 0, 0, 1, 1, 2];
+        assert_eq!(next_tile(&mut data, false), Ok(&[1u8][..]));
+        assert_eq!(next_tile(&mut data, true), Ok(&[2u8][..]));
+    }
+
+    #[test]
+    fn a_huge_picture_is_refused_before_anything_is_allocated() {
+        // Key frame, 16384×16384.
+        let mut data = vec![0b1000_0010, 0x49, 0x83, 0x42];
+        // color_space 1, color_range 0, then width - 1 and height - 1 from bit 4 on.
+        let bits = 0b0010u64 << 60 | 16383u64 << 44 | 16383 << 28;
+        data.extend(bits.to_be_bytes());
+        data.extend([0; 24]);
+        data[20] = 1;
+        let mut decoder = Decoder::new();
+        let error = decoder.decode(&data).err();
+        assert_eq!(error, Some(DecodeError::Size { width: 16384, height: 16384 }));
+        assert!(decoder.0.stream.segment_ids.is_empty());
+    }
+}
