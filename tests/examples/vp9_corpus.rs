@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     let (mut written, mut failed) = (0, 0);
     for case in corpus::all().filter(|case| case.name.contains(&part)) {
         let path = folder.join(case.file_name());
-        let done = case.encode().and_then(|stream| {
+        let done = case.make().and_then(|stream| {
             std::fs::write(&path, ivf::write(&stream, 0, 0)).map_err(|e| e.to_string())
         });
         match done {

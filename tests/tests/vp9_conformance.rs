@@ -11,12 +11,13 @@ use std::time::Instant;
 use windlass_tests::vp9::compare::{self, Tally};
 use windlass_tests::vp9::corpus::{self, Case};
 use windlass_tests::vp9::coverage::Probe;
+use windlass_tests::vp9::noise::Noise;
 use windlass_tests::vp9::{Coverage, Stream, decoders, ivf};
 
 /// Makes and compares all streams of a group; every departure is told, then the test fails.
 fn check(group: &str, cases: impl IntoIterator<Item = Case>) -> Coverage {
     let mut failures = Vec::new();
-    let streams = cases.into_iter().filter_map(|case| match case.encode() {
+    let streams = cases.into_iter().filter_map(|case| match case.make() {
         Ok(stream) => Some(stream),
         Err(why) => panic!("{group}: the encoder refuses {why}"),
     });
@@ -71,7 +72,7 @@ fn assert_covers(coverage: &Coverage, tools: &[&str]) {
 #[test]
 fn every_width_and_height_up_to_66_decodes_as_in_libvpx() {
     let coverage = check("sizes", corpus::sizes());
-    assert_covers(&coverage, &["block 4x4", "compound block", "vector beyond the frame"]);
+    assert_covers(&coverage, &["block 4x4", "split vectors below 8x8", "vector beyond the frame"]);
 }
 
 #[test]
@@ -83,7 +84,7 @@ fn odd_sizes_up_to_1080p_decode_as_in_libvpx() {
 #[test]
 fn every_speed_of_the_encoder_decodes_as_in_libvpx() {
     let coverage = check("speeds", corpus::speeds());
-    assert_covers(&coverage, &["error-resilient frame", "adapted frame", "hidden frame"]);
+    assert_covers(&coverage, &["error-resilient frame", "adapted frame", "segment map kept"]);
 }
 
 #[test]
@@ -147,7 +148,58 @@ fn tiles_of_pictures_up_to_4160_wide_decode_as_in_libvpx() {
 }
 
 #[test]
+fn slots_shown_again_and_rewritten_headers_decode_as_in_libvpx() {
+    let coverage = check("changed streams", corpus::changed());
+    assert_covers(
+        &coverage,
+        &[
+            "show-existing frame",
+            "superframe",
+            "frame filter: regular",
+            "frame filter: smooth",
+            "frame filter: sharp",
+            "frame filter: bilinear",
+            "loop filter deltas",
+            "loop filter sharpness",
+            "luma DC quantiser offset",
+            "segment values absolute",
+            "render size differs",
+        ],
+    );
+}
+
+#[test]
+fn random_bits_under_sound_headers_decode_as_in_libvpx() {
+    let coverage = check("noise", corpus::noise(0..40));
+    // One tile only, no quantisers that overflow, no superframes; all else.
+    let elsewhere = |tool: &&str| {
+        !tool.contains("tile") && !["superframe", "quantiser 235 to 255"].contains(tool)
+    };
+    let tools: Vec<&str> = Coverage::all().filter(elsewhere).collect();
+    assert_covers(&coverage, &tools);
+}
+
+#[test]
+fn oracles_dispute_next_to_no_noise() {
+    let (mut frames, mut disputed) = (0, 0);
+    for seed in 100..120 {
+        let noise = Noise { seed, frames: 30, largest: (90, 90), resizes: seed % 2 == 0 };
+        let made = noise.make();
+        frames += made.stream.chunks.len();
+        disputed += made.disputed.len();
+    }
+    // Where they do, a coefficient exceeds 16 bits.
+    assert!(disputed * 200 <= frames, "{disputed} of {frames}");
+}
+
+#[test]
 #[ignore = "4356 sizes: minutes"]
 fn all_sizes_of_the_square_of_66_decode_as_in_libvpx() {
     check("square of sizes", corpus::sizes_all());
+}
+
+#[test]
+#[ignore = "2000 streams: minutes"]
+fn much_noise_decodes_as_in_libvpx() {
+    check("much noise", corpus::noise(1000..3000));
 }

@@ -3,6 +3,8 @@
 //! Pictures are small, so that the whole default set takes less than a minute; the sizes, settings
 //! and their combinations are what matters. [`sizes_all`] is the full square for long runs.
 
+use super::noise::Noise;
+use super::splice;
 use super::{Action, Control, Deadline, Encoding, RateControl, Scene, Stream};
 
 /// One stream to make.
@@ -10,13 +12,20 @@ use super::{Action, Control, Deadline, Encoding, RateControl, Scene, Stream};
 pub struct Case {
     /// What reports call it.
     pub name: String,
-    /// How it is made.
-    pub encoding: Encoding,
+    recipe: Recipe,
+}
+
+/// How a stream is made.
+#[derive(Debug, Clone)]
+enum Recipe {
+    Encoded(Encoding),
+    Changed(Encoding, fn(&Stream) -> Result<Stream, String>),
+    Noise(Noise),
 }
 
 impl Case {
     fn new(name: impl Into<String>, encoding: Encoding) -> Case {
-        Case { name: name.into(), encoding }
+        Case { name: name.into(), recipe: Recipe::Encoded(encoding) }
     }
 
     /// The name as that of an IVF file.
@@ -25,16 +34,33 @@ impl Case {
         self.name.chars().map(plain).collect::<String>() + ".ivf"
     }
 
-    /// Encodes it. The error says what libvpx refused.
-    pub fn encode(&self) -> Result<Stream, String> {
-        self.encoding.encode(self.name.as_str()).map_err(|e| format!("{}: {e}", self.name))
+    /// Makes it. The error says what libvpx refused.
+    pub fn make(&self) -> Result<Stream, String> {
+        let encode = |encoding: &Encoding| {
+            encoding.encode(self.name.as_str()).map_err(|e| format!("{}: {e}", self.name))
+        };
+        match &self.recipe {
+            Recipe::Encoded(encoding) => encode(encoding),
+            Recipe::Changed(encoding, change) => change(&encode(encoding)?),
+            Recipe::Noise(noise) => Ok(noise.make().stream),
+        }
     }
 }
 
 /// All groups but the full square of sizes.
 pub fn all() -> impl Iterator<Item = Case> {
-    let groups: [fn() -> Vec<Case>; 8] =
-        [sizes, sizes_large, speeds, settings, hidden_references, resizes, layers, tiles];
+    let groups: [fn() -> Vec<Case>; 10] = [
+        sizes,
+        sizes_large,
+        speeds,
+        settings,
+        hidden_references,
+        resizes,
+        layers,
+        tiles,
+        changed,
+        || noise(0..40),
+    ];
     groups.into_iter().flat_map(|group| group())
 }
 
@@ -187,7 +213,6 @@ pub fn settings() -> Vec<Case> {
     add("still", base().scene(Scene::Still, 2));
     add("fade", good(1).scene(Scene::Fade, 2).look_ahead(8, 1));
     add("ssim", good(2).set(Control::TuneSsim, 1));
-    add("periodic boost", base().set(Control::PeriodicBoost, 1));
     add("golden boost", base().set(Control::GoldenBoostPercent, 200).set(Control::AqMode, 3));
     add(
         "golden intervals",
@@ -249,7 +274,17 @@ pub fn hidden_references() -> Vec<Case> {
 
 /// Sizes that change in mid-stream, with scaled references.
 pub fn resizes() -> Vec<Case> {
+    // libvpx's encoder predicts from golden and altref even where they are more than twice as large
+    // as the picture, which is not legal: it may use the last frame only.
+    let last_only = Action::Flags(0x22_0000);
     let steps = |encoding: Encoding, sizes: &[(usize, usize)]| {
+        let encoding = (1..18).fold(encoding, |e, n| e.at(n, last_only));
+        sizes
+            .iter()
+            .enumerate()
+            .fold(encoding, |e, (n, &(w, h))| e.at(3 * (n + 1), Action::Resize(w, h)))
+    };
+    let gentle = |encoding: Encoding, sizes: &[(usize, usize)]| {
         sizes
             .iter()
             .enumerate()
@@ -277,6 +312,21 @@ pub fn resizes() -> Vec<Case> {
         cases.push(Case::new(format!("resize {name} resilient"), steps(resilient, sizes)));
         let good = base(w, h, seed + 40).effort(Deadline::Good, 1).rate(RateControl::Vbr(300));
         cases.push(Case::new(format!("resize {name} good"), steps(good, sizes)));
+    }
+    let paths: [(&str, (usize, usize), &[(usize, usize)]); 3] = [
+        ("from golden", (192, 128), &[(96, 64), (192, 128), (144, 96), (160, 100), (110, 90)]),
+        ("from golden, odd", (131, 97), &[(67, 51), (99, 77), (130, 97), (129, 50), (66, 96)]),
+        (
+            "from golden, fifths",
+            (160, 120),
+            &[(128, 96), (96, 72), (160, 120), (144, 108), (80, 60)],
+        ),
+    ];
+    for (n, (name, (w, h), sizes)) in paths.into_iter().enumerate() {
+        let seed = n as u32 + 60;
+        cases.push(Case::new(format!("resize {name}"), gentle(base(w, h, seed), sizes)));
+        let good = base(w, h, seed).effort(Deadline::Good, 1).rate(RateControl::Vbr(300));
+        cases.push(Case::new(format!("resize {name} good"), gentle(good, sizes)));
     }
     for (h, v) in [(1, 1), (2, 2), (3, 3), (0, 3), (3, 1)] {
         cases.push(Case::new(
@@ -313,10 +363,9 @@ pub fn layers() -> Vec<Case> {
         Case::new("L2 of 4/5", base(8).layers(&[(4, 5), (1, 1)], 1)),
         Case::new("L2 of one size", base(9).layers(&[(1, 1), (1, 1)], 1)),
     ];
-    for mode in 1..=2 {
-        let encoding = base(9).layers(quarter, 1).set(Control::InterLayerPrediction, mode);
-        cases.push(Case::new(format!("L3 inter-layer {mode}"), encoding));
-    }
+    // Mode 1 (none at all) gives streams that libvpx itself refuses.
+    let key_only = base(9).layers(quarter, 1).set(Control::InterLayerPrediction, 2);
+    cases.push(Case::new("L3 inter-layer on key frames", key_only));
     for (name, layers, temporal) in
         [("L1", &[(1, 1)][..], 1), ("L2", half, 1), ("L2T3", half, 3), ("L3", quarter, 1)]
     {
@@ -375,4 +424,121 @@ pub fn tiles() -> Vec<Case> {
             .at(5, Action::Resize(1088, 96)),
     ));
     cases
+}
+
+/// Encoded streams changed afterwards: slots shown again, superframes, header values that libvpx's
+/// encoder never writes. The changes do not touch how the rest of a frame is parsed.
+pub fn changed() -> Vec<Case> {
+    let base =
+        |seed| Encoding::new(150, 110, 14).scene(Scene::Mixed, seed).set(Control::FrameParallel, 0);
+    let one_filter = base(3).scene(Scene::Pan, 3).effort(Deadline::Realtime, 8);
+    let resized = base(4)
+        .at(4, Action::Resize(100, 90))
+        .at(8, Action::Resize(131, 77))
+        .at(11, Action::Resize(150, 110));
+    let hidden = Encoding::new(128, 96, 30)
+        .scene(Scene::Pan, 5)
+        .rate(RateControl::Vbr(150))
+        .set(Control::FrameParallel, 0)
+        .two_pass(12, 1);
+    let layered = base(6).layers(&[(1, 2), (1, 1)], 2).at(5, Action::IntraOnlyBase);
+    let segmented = base(7).set(Control::AqMode, 3);
+    let recipes: [(&str, Encoding, fn(&Stream) -> Result<Stream, String>); 16] = [
+        ("slots shown", base(1), |s| Ok(splice::show_slots(s, 2))),
+        ("slots shown, hidden references", hidden.clone(), |s| Ok(splice::show_slots(s, 1))),
+        ("slots shown, resized", resized.clone(), |s| Ok(splice::show_slots(s, 1))),
+        ("slots shown, layers", layered, |s| Ok(splice::show_slots(s, 2))),
+        ("pairs", base(2), |s| Ok(splice::pair_up(s))),
+        ("pairs, hidden references", hidden.clone(), |s| Ok(splice::pair_up(s))),
+        ("pairs, slots shown", resized.clone(), |s| Ok(splice::pair_up(&splice::show_slots(s, 2)))),
+        ("filters", one_filter, |s| {
+            splice::rewrite(s, "with other filters", |n, h| {
+                if h.interpolation_filter < 4 {
+                    h.interpolation_filter = (n % 4) as u8;
+                }
+            })
+        }),
+        ("filters, resized", resized.clone(), |s| {
+            splice::rewrite(s, "with other filters", |n, h| {
+                if h.interpolation_filter < 4 {
+                    h.interpolation_filter = 3 - (n % 4) as u8;
+                }
+            })
+        }),
+        ("loop filter levels", base(8), |s| {
+            splice::rewrite(s, "with other levels", |n, h| {
+                h.loop_filter.level = (n * 5 % 64) as u8;
+                h.loop_filter.sharpness = (n % 8) as u8;
+            })
+        }),
+        ("loop filter deltas", hidden.clone(), |s| {
+            splice::rewrite(s, "with other deltas", |n, h| {
+                let n = n as i8;
+                h.loop_filter.level = h.loop_filter.level.max(1);
+                h.loop_filter.delta_enabled = n % 3 > 0;
+                h.loop_filter.ref_deltas = [n * 4 - 63, 63 - n * 3, n - 9, 9 - n];
+                h.loop_filter.mode_deltas = [n * 2 - 30, 31 - n * 2];
+            })
+        }),
+        ("quantiser offsets", base(9), |s| {
+            splice::rewrite(s, "with other offsets", |n, h| {
+                let offset = |k: usize| (n * k % 31) as i32 - 15;
+                h.quantization.delta_q_y_dc = offset(1);
+                h.quantization.delta_q_uv_dc = offset(3);
+                h.quantization.delta_q_uv_ac = offset(7);
+            })
+        }),
+        ("segment values", segmented, |s| {
+            splice::rewrite(s, "with other segment values", |n, h| {
+                h.segmentation.abs_or_delta_update = n % 3 == 2;
+                for segment in 0..8 {
+                    let data = &mut h.segmentation.feature_data[segment];
+                    data[0] = if n % 3 == 2 { 20 * segment as i32 } else { 5 - segment as i32 * 9 };
+                    data[1] = if n % 3 == 2 { 8 * segment as i32 } else { 30 - segment as i32 * 9 };
+                    h.segmentation.feature_enabled[segment][0] = n % 2 == 0;
+                    h.segmentation.feature_enabled[segment][1] = n % 4 < 2;
+                }
+            })
+        }),
+        ("references", base(10), |s| {
+            splice::rewrite(s, "with other slots", |n, h| {
+                if !h.frame_is_intra {
+                    h.ref_frame_idx = [n % 8, n * 3 % 8, n * 5 % 8].map(|slot| slot as u8);
+                    h.refresh_frame_flags = (n * 37) as u8;
+                }
+            })
+        }),
+        ("references, resized", resized, |s| {
+            splice::rewrite(s, "with other slots", |n, h| {
+                if !h.frame_is_intra {
+                    h.ref_frame_idx = [n % 8, n * 3 % 8, n * 5 % 8].map(|slot| slot as u8);
+                    h.refresh_frame_flags = (n * 37) as u8;
+                }
+            })
+        }),
+        ("hidden and rendered", hidden, |s| {
+            splice::rewrite(s, "with other render sizes", |n, h| {
+                h.render_width = 1 + (n as u32 * 77) % 400;
+                h.render_height = 1 + (n as u32 * 31) % 300;
+            })
+        }),
+    ];
+    recipes
+        .into_iter()
+        .map(|(name, encoding, change)| Case {
+            name: name.to_owned(),
+            recipe: Recipe::Changed(encoding, change),
+        })
+        .collect()
+}
+
+/// Random bits under sound headers: small pictures of one size, larger ones, changing sizes.
+pub fn noise(seeds: std::ops::Range<u32>) -> Vec<Case> {
+    seeds
+        .map(|seed| {
+            let largest = [(20, 20), (70, 70), (140, 140), (300, 200)][seed as usize % 4];
+            let noise = Noise { seed, frames: 40, largest, resizes: seed % 3 > 0 };
+            Case { name: format!("noise {seed}"), recipe: Recipe::Noise(noise) }
+        })
+        .collect()
 }

@@ -21,6 +21,7 @@ use super::{Coverage, FrameDecoder, I420};
 #[derive(Clone, Default)]
 pub struct Probe {
     coverage: Coverage,
+    header: Option<NewFrameHeader>,
     persistent: PersistentState,
     contexts: FrameContextStore,
     references: Dpb,
@@ -49,11 +50,48 @@ impl Probe {
         &self.coverage
     }
 
+    /// The last new frame's header and its block at luma sample (`x`, `y`), in words for reports.
+    pub fn describe(&self, x: usize, y: usize) -> String {
+        let (Some(h), Some(last)) = (&self.header, &self.last) else { return String::new() };
+        let b = last.grid.get(y as u32 / 8, x as u32 / 8);
+        format!(
+            "{:?} frame {}x{}{}, slots {:?}, filter {}, quantiser {}, loop filter {:?}, segments {}; \
+             block size {}, transform {}, references {:?}, luma mode {} {:?}, chroma mode {}, \
+             vectors (down, right) {:?}, filter {}, segment {}, skip {}",
+            h.frame_type,
+            h.width,
+            h.height,
+            if h.intra_only { " (intra-only)" } else { "" },
+            h.ref_frame_idx,
+            h.interpolation_filter,
+            h.quantization.base_q_idx,
+            h.loop_filter,
+            h.segmentation.enabled,
+            b.mi_size,
+            b.tx_size,
+            b.ref_frame,
+            b.y_mode,
+            b.sub_modes,
+            b.uv_mode,
+            b.sub_mvs,
+            b.interp_filter,
+            b.segment_id,
+            b.skip,
+        )
+    }
+
     fn frame(&mut self, data: &[u8]) -> Result<Option<I420>, String> {
         let (header, used) = parse_uncompressed_header(data, &self.persistent)
             .map_err(|e| format!("header: {e:?}"))?;
         let header = match header {
-            FrameHeader::New(header) => header,
+            FrameHeader::New(mut header) => {
+                // libvpx resets these after reading them, and so allows no compound prediction;
+                // `vp9dec` does not.
+                if header.error_resilient_mode {
+                    header.ref_frame_sign_bias = [false; 4];
+                }
+                header
+            }
             FrameHeader::ShowExistingFrame { frame_to_show_map_idx } => {
                 self.coverage.bump("show-existing frame");
                 let data = self.references.get(frame_to_show_map_idx).ok_or("empty slot shown")?;
@@ -133,6 +171,7 @@ impl Probe {
             self.contexts.save(context, context_after);
         }
         self.keep(header, &decoder);
+        self.header = Some(header.clone());
         let [y, u, v] = decoder.planes();
         let picture = header.show_frame.then(|| crop([y, u, v], size.0, size.1));
         self.last = Some(Last {
