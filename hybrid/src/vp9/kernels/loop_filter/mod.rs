@@ -4,6 +4,8 @@
 //! filters). Which edges to filter is decided by [`crate::vp9::loop_filter`]; here they come as
 //! [`EdgeMasks`], one bit for 8 samples of edge. The scalar form defines the result.
 
+#![allow(clippy::inline_always)] // so that code takes on the target features of its caller
+
 use super::{Isa, Set};
 
 mod scalar;
@@ -49,13 +51,13 @@ pub type Levels = [u64; 8];
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Byte 0: limit, byte 1: blimit, byte 2: thresh.
-    by_level: [u32; 64],
+    packed: [u32; 64],
 }
 
 /// Limits of one level.
 #[derive(Clone, Copy)]
 struct Limit {
-    limit: u8,
+    step: u8,
     blimit: u8,
     thresh: u8,
 }
@@ -67,7 +69,7 @@ impl Limits {
         let shift = u8::from(sharpness > 0) + u8::from(sharpness > 4);
         let most = if sharpness > 0 { 9 - sharpness } else { 63 };
         Self {
-            by_level: std::array::from_fn(|level| {
+            packed: std::array::from_fn(|level| {
                 let level = level as u8;
                 let limit = (level >> shift).clamp(1, most);
                 u32::from_le_bytes([limit, 2 * (level + 2) + limit, level >> 4, 0])
@@ -78,13 +80,13 @@ impl Limits {
     /// Those of one level packed; levels beyond 63 read as their low 6 bits.
     #[inline(always)]
     fn packed(&self, level: u8) -> u32 {
-        self.by_level[usize::from(level & 63)]
+        self.packed[usize::from(level & 63)]
     }
 
     #[inline(always)]
     fn get(&self, level: u8) -> Limit {
-        let [limit, blimit, thresh, _] = self.packed(level).to_le_bytes();
-        Limit { limit, blimit, thresh }
+        let [step, blimit, thresh, _] = self.packed(level).to_le_bytes();
+        Limit { step, blimit, thresh }
     }
 }
 

@@ -21,10 +21,10 @@ pub(super) fn filter_edges(
         Direction::Vertical => (1, area.stride),
         Direction::Horizontal => (area.stride, 1),
     };
-    for line in 0..area.units {
+    for (line, &levels) in levels.iter().enumerate().take(area.units) {
         for place in 0..area.units {
             let bit = 1 << (8 * line + place);
-            let limit = limits.get((levels[line] >> (8 * place)) as u8);
+            let limit = limits.get((levels >> (8 * place)) as u8);
             let at = area.offset + 8 * (line * across + place * along);
             let size = if masks.wide & bit != 0 {
                 Some(Size::Wide)
@@ -62,7 +62,7 @@ pub(super) fn filter_sample(samples: &mut [u8], at: usize, step: usize, size: Si
             || differ(3, 2, by)
     };
     let over_edge = (x(-1) - x(0)).abs() * 2 + (x(-2) - x(1)).abs() / 2;
-    if step_of(limit.limit) || over_edge > i32::from(limit.blimit) {
+    if step_of(limit.step) || over_edge > i32::from(limit.blimit) {
         return;
     }
     let flat = |from: isize, to| (from..=to).all(|i| !differ(i, 0, 1) && !differ(-1 - i, -1, 1));

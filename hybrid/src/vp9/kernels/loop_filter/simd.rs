@@ -7,6 +7,8 @@
 //! Vectors are passed only to functions that are always inlined, and never through closures:
 //! those do not take on the instruction set of the caller.
 
+#![allow(clippy::needless_range_loop)] // no closures, as said above
+
 use super::super::vector::Vector;
 use super::{Area, Direction, EdgeMasks, Levels, Limits};
 
@@ -428,6 +430,12 @@ unsafe fn average<V: Vector, const N: usize, const M: usize>(
 ) {
     // SAFETY: as the caller's.
     unsafe {
+        let most = if N == 4 { 38 } else { 14 };
+        let across = x[N - 1].abs_diff_u8(x[N]).subs_u8(V::splat8(most));
+        if !across.and(mask).any() {
+            small_averages::<V, N, M>(x, out, mask);
+            return;
+        }
         let (mut low, mut high) = (*x, *x);
         for i in 0..M {
             low[i] = x[i].widen_low_u8();
@@ -440,6 +448,63 @@ unsafe fn average<V: Vector, const N: usize, const M: usize>(
     }
 }
 
+/// In 8 bits, for a small step across the edge.
+///
+/// On its own side of the edge no sample differs from the one at the edge by more than 1, so the
+/// sum of the 16 (8) weighted samples less 16 (8) times the one at the edge stays within
+/// 16 + 7 * 14 (8 + 3 * 38), which fits a signed byte also after rounding is added.
+#[inline(always)]
+unsafe fn small_averages<V: Vector, const N: usize, const M: usize>(
+    x: &[V; M],
+    out: &mut [V; M],
+    mask: V,
+) {
+    // SAFETY: as the caller's.
+    unsafe {
+        let (p0, q0) = (x[N - 1], x[N]);
+        // The sum plus 128, so that shifts see no sign.
+        let first = times::<V, N>(x[0]).sub8(x[0]).add8(x[1]).sub8(times::<V, M>(p0));
+        let mut sum = first.add8(V::splat8(128 + N as u8));
+        for i in 1..=N {
+            sum = sum.add8(x[i]);
+        }
+        let offset = V::splat8(if N == 4 { 16 } else { 8 });
+        let mut base = p0.sub8(offset);
+        for i in 1..M - 1 {
+            if i > 1 {
+                let new = x[i].add8(x[(i + N - 1).min(M - 1)]);
+                let old = x[i - 1].add8(x[i.saturating_sub(N)]);
+                sum = sum.add8(new).sub8(old);
+            }
+            if i == N {
+                sum = sum.sub8(times::<V, M>(q0.sub8(p0)));
+                base = q0.sub8(offset);
+            }
+            let part = if N == 4 {
+                sum.shr_u16::<3>().and(V::splat8(0x1f))
+            } else {
+                sum.shr_u16::<4>().and(V::splat8(0x0f))
+            };
+            out[i] = mask.select(part.add8(base), out[i]);
+        }
+    }
+}
+
+/// Bytes times 4, 8 or 16, wrapping.
+#[inline(always)]
+unsafe fn times<V: Vector, const N: usize>(v: V) -> V {
+    // SAFETY: as the caller's.
+    unsafe {
+        let four = v.add8(v).add8(v.add8(v));
+        match N {
+            4 => four,
+            8 => four.add8(four),
+            _ => four.add8(four).add8(four.add8(four)),
+        }
+    }
+}
+
+/// In 16 bits, for any step.
 #[inline(always)]
 unsafe fn averages<V: Vector, const N: usize, const M: usize>(x: [V; M]) -> [V; M] {
     let mut out = x;

@@ -122,7 +122,7 @@ fn limits_follow_level_and_sharpness() {
         (7, 63, 2, 132, 3),
     ] {
         let got = Limits::new(sharpness).get(level);
-        assert_eq!((got.limit, got.blimit, got.thresh), (limit, blimit, thresh));
+        assert_eq!((got.step, got.blimit, got.thresh), (limit, blimit, thresh));
     }
 }
 
