@@ -127,7 +127,7 @@ impl SuperblockEdges {
 }
 
 impl Edges {
-    #[inline(always)]
+    #[inline]
     fn add(&mut self, span: Span, size: TransformSize, skip_inter: bool, level: u8) {
         let Span { line, lines, place, places } = span;
         let row = (0xff >> (8 - places)) << place;
