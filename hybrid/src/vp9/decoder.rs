@@ -66,6 +66,13 @@ impl Decoder {
         Self(Core::new(SizeLimit::default(), isa))
     }
 
+    /// The same decoder, refusing pictures beyond `limit`.
+    #[must_use]
+    pub fn limited(mut self, limit: SizeLimit) -> Self {
+        self.0.limit = limit;
+        self
+    }
+
     /// Forgets everything; a key frame must come next.
     pub fn reset(&mut self) {
         self.0.forget();

@@ -1,0 +1,113 @@
+//! Makes the seeds of the fuzz targets: `cargo +nightly run --example seeds -- FILES_OR_FOLDERS`.
+//!
+//! IVF files of VP9 are cut into windows of a few chunks, each after the stream's first key frame.
+//! Seeds go to `corpus/TARGET/`; those of the anchors are made here.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
+use windlass_hybrid::anchor::message::{AnchorHeader, AnchorOrigin, encode_chunks};
+use windlass_hybrid::detail::Detail;
+use windlass_hybrid_fuzz::container::join;
+
+/// Longest seed in bytes.
+const MOST_BYTES: usize = 12 * 1024;
+/// Chunks of a window, and where the windows begin.
+const WINDOW: usize = 10;
+const STARTS: [usize; 3] = [1, 6, 20];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let folder = |target: &str| -> Result<PathBuf, std::io::Error> {
+        let folder = corpus.join(target);
+        fs::create_dir_all(&folder)?;
+        Ok(folder)
+    };
+    let (decode, parse) = (folder("decode")?, folder("parse")?);
+    let mut count = 0;
+    for path in files(std::env::args_os().skip(1).map(PathBuf::from))? {
+        let bytes = fs::read(&path)?;
+        let stream = ivf(&bytes);
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        for (n, start) in STARTS.into_iter().enumerate() {
+            let (Some(&key), Some(window)) = (stream.first(), stream.get(start..)) else { break };
+            if n > 0 && window.is_empty() {
+                break;
+            }
+            let chunks: Vec<&[u8]> =
+                [key].into_iter().chain(window.iter().copied()).take(WINDOW).collect();
+            let seed = join(n as u8 * 3, &chunks, MOST_BYTES);
+            if seed.len() > 1 {
+                fs::write(decode.join(format!("{name}-{start}")), &seed)?;
+                fs::write(parse.join(format!("{name}-{start}")), &seed)?;
+                count += 1;
+            }
+        }
+    }
+    println!("{count} seeds of VP9");
+    let (messages, images) = (folder("anchor_message")?, folder("anchor_image")?);
+    for (n, (width, height)) in [(1u16, 1u16), (16, 8), (50, 38), (128, 96)].into_iter().enumerate() {
+        for quality in [5, 75, 100] {
+            let image = image(width, height, quality)?;
+            let head = [width.to_be_bytes(), height.to_be_bytes()].concat();
+            fs::write(images.join(format!("{width}x{height}-{quality}")), [&head[..], &image].concat())?;
+            let header = AnchorHeader {
+                codec: 1,
+                source: AnchorOrigin::Enhanced,
+                stream: n as u32,
+                epoch: 1,
+                chunk_index: 0,
+                chunk_count: 1,
+                age_ms: 10,
+                rtp_timestamp: 3000 * n as u32,
+                width,
+                height,
+            };
+            let chunks = encode_chunks(&header, &image, 64)?;
+            fs::write(
+                messages.join(format!("{width}x{height}-{quality}")),
+                join(0, &chunks, MOST_BYTES),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn image(width: u16, height: u16, quality: u8) -> Result<Vec<u8>, Box<dyn Error>> {
+    let (width, height) = (usize::from(width), usize::from(height));
+    let samples = (0..width * height).map(|i| ((i * 37 + i / width * 91) % 400) as i16 - 200);
+    let detail = Detail::from_samples(width, height, samples.collect()).ok_or("a wrong count")?;
+    Ok(ResidualJpeg.encode(&detail, quality)?)
+}
+
+/// The IVF files among the arguments and in the folders among them.
+fn files(arguments: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, std::io::Error> {
+    let mut files = Vec::new();
+    for path in arguments {
+        if path.is_dir() {
+            for entry in fs::read_dir(&path)? {
+                files.push(entry?.path());
+            }
+        } else {
+            files.push(path);
+        }
+    }
+    files.retain(|f| f.extension().is_some_and(|e| e == "ivf"));
+    files.sort();
+    Ok(files)
+}
+
+/// The chunks of an IVF file: a header of 32 bytes, then 12 bytes before each chunk.
+fn ivf(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut chunks = Vec::new();
+    let mut rest = bytes.get(32..).unwrap_or_default();
+    while let Some((head, tail)) = rest.split_first_chunk::<12>() {
+        let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        let (chunk, next) = tail.split_at(size.min(tail.len()));
+        chunks.push(chunk);
+        rest = next;
+    }
+    chunks
+}
