@@ -649,8 +649,9 @@ mod tests {
         // color_space 1, color_range 0, then width - 1 and height - 1 from bit 4 on.
         let bits = 0b0010u64 << 60 | 16383u64 << 44 | 16383 << 28;
         data.extend(bits.to_be_bytes());
+        // The compressed header's size, 16 bits, begins in byte 12; all else may be zero.
         data.extend([0; 24]);
-        data[20] = 1;
+        data[13] = 1;
         let mut decoder = Decoder::new();
         let error = decoder.decode(&data).err();
         assert_eq!(error, Some(DecodeError::Size { width: 16384, height: 16384 }));
