@@ -39,6 +39,7 @@ type Form = fn(Filters, Reference<'_>, Block<'_>);
 
 /// Every form that this machine can run: by instruction set, and the one over vectors of one lane.
 fn forms() -> Vec<(&'static str, Form)> {
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
     let mut forms: Vec<(&'static str, Form)> =
         vec![("detected", |f, r, b| dispatch(Isa::detect(), f, r, b))];
     #[cfg(target_arch = "x86_64")]
