@@ -7,10 +7,11 @@ use proptest::prelude::*;
 use windlass_hybrid::Picture;
 use windlass_hybrid::vp9::{DecodeError, DecodedFrame, Decoder, FrameKind};
 
-/// Every frame of a sound stream, hidden ones too.
+/// Every frame of a sound stream, hidden ones too; but few where they are interpreted.
 fn decoded(stream: &[u8]) -> Vec<DecodedFrame> {
     let mut decoder = Decoder::new();
-    ivf(stream).into_iter().flat_map(|c| decoder.decode(c).expect("sound").to_vec()).collect()
+    let chunks = ivf(stream).into_iter().take(if cfg!(miri) { 3 } else { usize::MAX });
+    chunks.flat_map(|c| decoder.decode(c).expect("sound").to_vec()).collect()
 }
 
 /// The pictures a player would display.

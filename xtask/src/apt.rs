@@ -10,6 +10,8 @@ pub const BUILD: &[&str] = &["build-essential", "pkg-config", "libvpx-dev"];
 pub const TEST: &[&str] = &["chromium", "ffmpeg"];
 /// A Rust whose standard library can be built for WebAssembly where rustup has no target to give.
 pub const WASM_FALLBACK: &[&str] = &["cargo-web", "rust-web-src", "lld", "binaryen"];
+/// Building and running programs for aarch64 on other machines.
+pub const NEON: &[&str] = &["qemu-user", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"];
 
 /// Installs those of `packages` that are missing.
 pub fn install(packages: &[&str]) -> Result<()> {

@@ -4,6 +4,8 @@
 //! and fails with what to do next.
 
 mod apt;
+mod memory;
+mod neon;
 mod page;
 mod process;
 mod soak;
@@ -48,6 +50,10 @@ enum Task {
     Page,
     /// Check licences and sources of all dependencies with cargo-deny.
     Deny,
+    /// Run the codec's tests on an emulated aarch64 machine, which has NEON.
+    Neon,
+    /// Run the codec's tests in Miri and with AddressSanitizer.
+    Memory,
     /// Run the long tests: an hour of simulated time, many calls, many seeds.
     Soak {
         /// How long the browser call lasts, in seconds.
@@ -99,6 +105,8 @@ fn perform(task: Task) -> Result<()> {
         Task::Wasm => wasm::build(),
         Task::Page => page::build(),
         Task::Deny => test::deny(),
+        Task::Neon => neon::run(),
+        Task::Memory => memory::run(),
         Task::Soak { seconds, minutes } => soak::run(seconds, minutes),
     }
 }

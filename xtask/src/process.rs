@@ -95,6 +95,18 @@ impl Cmd {
     }
 }
 
+/// What a check needs and this machine does not have, and how to get it.
+#[derive(Debug)]
+pub struct Missing(pub String);
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "this machine lacks {}", self.0)
+    }
+}
+
+impl std::error::Error for Missing {}
+
 /// A program on PATH.
 pub fn which(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|d| d.join(name)).find(|p| p.is_file())

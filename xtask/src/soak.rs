@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::process::{Cmd, step};
+use crate::process::{Cmd, Missing, step};
 use crate::test::{e2e, with_clips};
-use crate::{apt, page, target_dir};
+use crate::{apt, memory, neon, page, target_dir};
 
 /// Many seeds, a browser call of `seconds`, and `minutes` of VP9 per plan and mode of the recorder.
 pub fn run(seconds: u32, minutes: u32) -> Result<()> {
@@ -17,6 +17,12 @@ pub fn run(seconds: u32, minutes: u32) -> Result<()> {
     with_clips(Cmd::cargo(["test", "--workspace", "--quiet"]))
         .env("PROPTEST_CASES", "20000")
         .run()?;
+    for check in [neon::run, memory::run] {
+        match check() {
+            Err(error) if error.is::<Missing>() => eprintln!("skipped: {error}"),
+            other => other?,
+        }
+    }
     e2e(
         &["call.test.mjs", "impaired.test.mjs"],
         &[("WINDLASS_CALL_SECONDS", seconds.to_string())],

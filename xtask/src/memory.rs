@@ -1,0 +1,57 @@
+//! The codec's tests where every access to memory is checked: its scalar forms in Miri, its SIMD
+//! forms with AddressSanitizer. Both need Rust's nightly tool chain.
+
+use anyhow::{Result, bail};
+
+use crate::process::{Cmd, Missing, step, which};
+use crate::target_dir;
+
+/// Runs both; [`Missing`] where the tools cannot be had.
+pub fn run() -> Result<()> {
+    if which("rustup").is_none() || !nightly(["rustc", "--version"]).succeeds() {
+        bail!(Missing("Rust's nightly tool chain (`rustup toolchain install nightly`)".into()));
+    }
+    if !nightly(["cargo", "miri", "--version"]).succeeds() {
+        step("Adding Miri to Rust's nightly tool chain");
+        let add = ["120", "rustup", "component", "add", "miri", "rust-src"];
+        Cmd::new("timeout").args(add).args(["--toolchain", "nightly"]).succeeds();
+    }
+    address_sanitizer()?;
+    if !nightly(["cargo", "miri", "--version"]).succeeds() {
+        bail!(Missing("Miri (`rustup component add miri rust-src --toolchain nightly`)".into()));
+    }
+    miri()
+}
+
+fn address_sanitizer() -> Result<()> {
+    let Some(host) = Cmd::new("rustc").args(["--print", "host-tuple"]).output() else {
+        bail!("`rustc --print host-tuple` says nothing; Rust 1.84 or newer is needed");
+    };
+    step("Running the codec's tests with AddressSanitizer");
+    // With a target of its own, programs that run while building are left alone.
+    nightly(["cargo", "test", "--quiet", "--package", "windlass-hybrid", "--lib", "--test", "vp9"])
+        .args(["--target", &host])
+        .env("CARGO_TARGET_DIR", target_dir().join("sanitized"))
+        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .run()
+}
+
+fn miri() -> Result<()> {
+    let test = |parts: &[&str]| {
+        nightly(["cargo", "miri", "test", "--quiet", "--package", "windlass-hybrid"])
+            .args(parts)
+            .env("CARGO_TARGET_DIR", target_dir().join("miri"))
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation")
+            .env("PROPTEST_CASES", "2")
+            .run()
+    };
+    step("Running the VP9 decoder's unit tests in Miri");
+    // What compares kernels takes hours there; decoding runs them all.
+    test(&["--lib", "--", "vp9::", "--skip", "vp9::kernels", "--skip", "vp9::loop_filter"])?;
+    step("Decoding the first frames of some streams in Miri");
+    test(&["--test", "vp9", "blocks_cover_every_frame_once"])
+}
+
+fn nightly<const N: usize>(args: [&str; N]) -> Cmd {
+    Cmd::new("rustup").args(["run", "nightly"]).args(args)
+}

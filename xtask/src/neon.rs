@@ -1,0 +1,51 @@
+//! The codec's tests as on a machine with NEON: built for aarch64 and run under emulation.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+use crate::apt;
+use crate::process::{Cmd, Missing, step, which};
+
+const TARGET: &str = "aarch64-unknown-linux-gnu";
+const LINKER: &str = "aarch64-linux-gnu-gcc";
+const EMULATOR: &str = "qemu-aarch64";
+
+/// Runs the tests; [`Missing`] where the tools cannot be had.
+pub fn run() -> Result<()> {
+    let mut missing = Vec::new();
+    if !has_target() && which("rustup").is_some() {
+        step("Adding the aarch64 target to Rust");
+        Cmd::new("timeout").args(["120", "rustup", "target", "add", TARGET]).succeeds();
+    }
+    if !has_target() {
+        missing.push(format!("Rust's {TARGET} target (`rustup target add {TARGET}`)"));
+    }
+    if [LINKER, EMULATOR].iter().any(|tool| which(tool).is_none()) {
+        apt::install(apt::NEON)?;
+    }
+    for (tool, package) in [(LINKER, "gcc-aarch64-linux-gnu"), (EMULATOR, "qemu-user")] {
+        if which(tool).is_none() {
+            missing.push(format!("`{tool}` (Debian's package {package})"));
+        }
+    }
+    if !missing.is_empty() {
+        bail!(Missing(missing.join(" and ")));
+    }
+    step("Running the codec's tests on an emulated machine with NEON");
+    Cmd::cargo(["test", "--quiet", "--package", "windlass-hybrid", "--target", TARGET])
+        .args(["--lib", "--test", "vp9", "--test", "vp9_allocations"])
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
+        .env(
+            "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER",
+            format!("{EMULATOR} -L /usr/aarch64-linux-gnu"),
+        )
+        .run()
+}
+
+fn has_target() -> bool {
+    Cmd::new("rustc")
+        .args(["--print", "target-libdir", "--target", TARGET])
+        .output()
+        .is_some_and(|dir| PathBuf::from(dir).is_dir())
+}
