@@ -17,8 +17,8 @@ use windlass_tests::vp9::{Coverage, Stream, decoders, ivf};
 /// Makes and compares all streams of a group; every departure is told, then the test fails.
 fn check(group: &str, cases: impl IntoIterator<Item = Case>) -> Coverage {
     let mut failures = Vec::new();
-    let streams = cases.into_iter().filter_map(|case| match case.make() {
-        Ok(stream) => Some(stream),
+    let streams = cases.into_iter().map(|case| match case.make() {
+        Ok(stream) => stream,
         Err(why) => panic!("{group}: the encoder refuses {why}"),
     });
     let (tally, coverage) = compare_all(streams, &mut failures);
@@ -98,7 +98,6 @@ fn every_setting_of_the_encoder_decodes_as_in_libvpx() {
             "quantiser 235 to 255",
             "chroma quantiser offset",
             "loop filter off",
-            "loop filter sharpness",
             "segmentation",
             "segment feature: quantiser",
             "segment feature: loop filter",
@@ -199,7 +198,7 @@ fn all_sizes_of_the_square_of_66_decode_as_in_libvpx() {
 }
 
 #[test]
-#[ignore = "2000 streams: minutes"]
+#[ignore = "1000 streams: minutes"]
 fn much_noise_decodes_as_in_libvpx() {
-    check("much noise", corpus::noise(1000..3000));
+    check("much noise", corpus::noise(1000..2000));
 }

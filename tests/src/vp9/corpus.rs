@@ -15,11 +15,17 @@ pub struct Case {
     recipe: Recipe,
 }
 
+/// Makes another stream of a stream.
+type Change = fn(&Stream) -> Result<Stream, String>;
+
+/// A name, the first size and those that follow.
+type Path = (&'static str, (usize, usize), &'static [(usize, usize)]);
+
 /// How a stream is made.
 #[derive(Debug, Clone)]
 enum Recipe {
     Encoded(Encoding),
-    Changed(Encoding, fn(&Stream) -> Result<Stream, String>),
+    Changed(Encoding, Change),
     Noise(Noise),
 }
 
@@ -293,7 +299,7 @@ pub fn resizes() -> Vec<Case> {
     let base = |w, h, seed| {
         Encoding::new(w, h, 18).scene(Scene::Mixed, seed).set(Control::FrameParallel, 0)
     };
-    let paths: [(&str, (usize, usize), &[(usize, usize)]); 9] = [
+    let paths: [Path; 9] = [
         ("halves", (256, 160), &[(128, 80), (256, 160), (128, 80), (64, 40), (256, 160)]),
         ("thirds", (240, 180), &[(160, 120), (240, 180), (160, 120), (80, 60), (240, 180)]),
         ("fifths", (200, 120), &[(160, 96), (200, 120), (120, 72), (96, 58), (160, 96)]),
@@ -313,7 +319,7 @@ pub fn resizes() -> Vec<Case> {
         let good = base(w, h, seed + 40).effort(Deadline::Good, 1).rate(RateControl::Vbr(300));
         cases.push(Case::new(format!("resize {name} good"), steps(good, sizes)));
     }
-    let paths: [(&str, (usize, usize), &[(usize, usize)]); 3] = [
+    let paths: [Path; 3] = [
         ("from golden", (192, 128), &[(96, 64), (192, 128), (144, 96), (160, 100), (110, 90)]),
         ("from golden, odd", (131, 97), &[(67, 51), (99, 77), (130, 97), (129, 50), (66, 96)]),
         (
@@ -443,7 +449,7 @@ pub fn changed() -> Vec<Case> {
         .two_pass(12, 1);
     let layered = base(6).layers(&[(1, 2), (1, 1)], 2).at(5, Action::IntraOnlyBase);
     let segmented = base(7).set(Control::AqMode, 3);
-    let recipes: [(&str, Encoding, fn(&Stream) -> Result<Stream, String>); 16] = [
+    let recipes: [(&str, Encoding, Change); 16] = [
         ("slots shown", base(1), |s| Ok(splice::show_slots(s, 2))),
         ("slots shown, hidden references", hidden.clone(), |s| Ok(splice::show_slots(s, 1))),
         ("slots shown, resized", resized.clone(), |s| Ok(splice::show_slots(s, 1))),

@@ -22,7 +22,7 @@ impl FrameDecoder for Windlass {
         let frames = self.0.decode(chunk).map_err(|e| e.to_string())?;
         let shown = frames.iter().rfind(|f| f.info.shown).map(|f| {
             let mut out = I420::new(f.picture.width(), f.picture.height());
-            for (plane, from) in f.picture.planes().into_iter().enumerate() {
+            for (plane, from) in f.picture.planes().iter().enumerate() {
                 out.fill(plane, (0..from.height()).map(|y| from.row(y)));
             }
             out

@@ -304,15 +304,16 @@ impl Encoding {
             let pass = ffi::vpx_enc_pass::VPX_RC_FIRST_PASS;
             stats = self.run(pass, &mut [])?.concat();
         }
-        let pass = match self.two_pass {
-            true => ffi::vpx_enc_pass::VPX_RC_LAST_PASS,
-            false => ffi::vpx_enc_pass::VPX_RC_ONE_PASS,
+        let pass = if self.two_pass {
+            ffi::vpx_enc_pass::VPX_RC_LAST_PASS
+        } else {
+            ffi::vpx_enc_pass::VPX_RC_ONE_PASS
         };
         Ok(Stream { name: name.into(), chunks: self.run(pass, &mut stats)? })
     }
 
     fn run(&self, pass: ffi::vpx_enc_pass, stats: &mut [u8]) -> Result<Vec<Vec<u8>>, String> {
-        let mut open = Open::new(self, self.settings(pass, stats)?)?;
+        let mut open = Open::new(self, Box::new(self.settings(pass, stats)?))?;
         for &(control, value) in &self.controls {
             open.control(control, value)?;
         }
@@ -395,8 +396,8 @@ impl Encoding {
             s.ts_periodicity = [1, 2, 4][temporal - 1];
             s.temporal_layering_mode = [0, 2, 3][temporal - 1];
             let decimator: &[u32] = [&[1][..], &[2, 1], &[4, 2, 1]][temporal - 1];
-            for layer in 0..temporal {
-                s.ts_rate_decimator[layer] = decimator[layer];
+            for (layer, &decimator) in decimator.iter().enumerate() {
+                s.ts_rate_decimator[layer] = decimator;
                 s.ts_target_bitrate[layer] = kbps * (layer as u32 + 1) / layers.temporal;
             }
             for layer in 0..spatial * temporal {
@@ -421,8 +422,7 @@ struct Open {
 }
 
 impl Open {
-    fn new(encoding: &Encoding, settings: ffi::vpx_codec_enc_cfg_t) -> Result<Open, String> {
-        let settings = Box::new(settings);
+    fn new(encoding: &Encoding, settings: Box<ffi::vpx_codec_enc_cfg_t>) -> Result<Open, String> {
         let mut context: Box<ffi::vpx_codec_ctx_t> =
             // SAFETY: plain old data (integers, nullable pointers, an error code whose 0 is "ok");
             // all-zero is libvpx's own initial state for it.
@@ -590,7 +590,7 @@ impl Open {
     fn active(&mut self, shift: Option<u32>) -> Result<(), String> {
         let (cols, rows) = (self.settings.g_w.div_ceil(16), self.settings.g_h.div_ceil(16));
         let mut map: Vec<u8> = (0..rows * cols)
-            .map(|i| shift.is_none_or(|s| ((i % cols + s) / 2 + i / cols) % 2 == 0))
+            .map(|i| shift.is_none_or(|s| (((i % cols + s) >> 1) ^ (i / cols)) & 1 == 0))
             .map(u8::from)
             .collect();
         let mut active = ffi::vpx_active_map { active_map: map.as_mut_ptr(), rows, cols };

@@ -15,7 +15,7 @@ struct Bits {
 impl Bits {
     fn put(&mut self, value: u32, count: u32) {
         for bit in (0..count).rev() {
-            if self.used % 8 == 0 {
+            if self.used.is_multiple_of(8) {
                 self.bytes.push(0);
             }
             if let Some(last) = self.bytes.last_mut() {
@@ -127,8 +127,8 @@ pub(super) fn write(h: &NewFrameHeader) -> Vec<u8> {
 /// Least and largest base-2 logarithm of the number of tile columns (§6.2.14).
 pub(super) fn tile_columns_log2(width: u32) -> (u32, u32) {
     let superblocks = width.div_ceil(64);
-    let least = (0..).find(|n| 64 << n >= superblocks).unwrap_or(0);
-    let most = (1..).find(|n| superblocks >> n < 4).map_or(0, |n| n - 1);
+    let least = (0..6).find(|n| 64 << n >= superblocks).unwrap_or(6);
+    let most = (1..16).find(|n| superblocks >> n < 4).map_or(0, |n| n - 1);
     (least, most)
 }
 

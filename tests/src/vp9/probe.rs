@@ -139,9 +139,10 @@ impl Probe {
         let starting = self.contexts.load(context);
         let compressed = parse_compressed_header(compressed, header, starting.clone())
             .map_err(|e| format!("compressed header: {e:?}"))?;
-        let references = match header.frame_is_intra {
-            true => [None, None, None],
-            false => header.ref_frame_idx.map(|slot| self.references.get_arc(slot)),
+        let references = if header.frame_is_intra {
+            [None, None, None]
+        } else {
+            header.ref_frame_idx.map(|slot| self.references.get_arc(slot))
         };
         let sizes = references.each_ref().map(|r| r.as_ref().map_or(size, |r| (r.width, r.height)));
         self.coverage.frame(header, &compressed, (!header.frame_is_intra).then_some(sizes));

@@ -84,9 +84,9 @@ impl View {
             Scene::Mixed => {
                 let (pan_x, pan_y) = (speed(1, 41) - 20, speed(2, 17) - 8);
                 let mut value = self.texture(u + t * pan_x, v + t * pan_y, 0);
-                if self.in_disc(u, v, 900 + 23 * t, 700 - 9 * t, 420) {
+                if in_disc(u, v, 900 + 23 * t, 700 - 9 * t, 420) {
                     value = self.texture(u - 23 * t, v + 9 * t, 7) / 2 + 100;
-                } else if self.in_box(u, v, 2400 - 37 * t, 300 + 21 * t, 520) {
+                } else if in_box(u, v, 2400 - 37 * t, 300 + 21 * t, 520) {
                     value = 235 - self.texture(u + 37 * t, v - 21 * t, 9) / 3;
                 } else if u > 2600 && v > 1200 {
                     value = self.text(x, y + t as u32);
@@ -104,7 +104,7 @@ impl View {
             }
             Scene::Fade => {
                 let level = 128 - (t % 24 - 12).abs() * 9;
-                let object = self.in_disc(u, v, 600 + 40 * t, 900, 600);
+                let object = in_disc(u, v, 600 + 40 * t, 900, 600);
                 let base = if object { 60 } else { self.texture(u, v + 3 * t, 0) / 2 };
                 base + level / if self.plane == 0 { 1 } else { 3 }
             }
@@ -131,22 +131,22 @@ impl View {
 
     fn text(&self, x: u32, y: u32) -> i32 {
         let (cell_x, cell_y) = (x / 6, y / 9);
-        if x % 6 == 5 || y % 9 > 6 || hash(cell_y ^ self.seed) & 3 == 0 {
+        if x % 6 == 5 || y % 9 > 6 || hash(cell_y ^ self.seed).is_multiple_of(4) {
             return 235;
         }
         let glyph = hash(cell_x ^ cell_y << 10 ^ self.seed);
-        if glyph >> (x % 6 * 5 + y % 9) % 31 & 1 == 0 { 235 } else { 16 }
+        if (glyph >> ((x % 6 * 5 + y % 9) % 31)) & 1 == 0 { 235 } else { 16 }
     }
+}
 
-    fn in_disc(&self, u: i32, v: i32, x: i32, y: i32, radius: i32) -> bool {
-        let (dx, dy) = (u - x.rem_euclid(4096), v - y.rem_euclid(2304));
-        dx * dx + dy * dy < radius * radius
-    }
+fn in_disc(u: i32, v: i32, x: i32, y: i32, radius: i32) -> bool {
+    let (dx, dy) = (u - x.rem_euclid(4096), v - y.rem_euclid(2304));
+    dx * dx + dy * dy < radius * radius
+}
 
-    fn in_box(&self, u: i32, v: i32, x: i32, y: i32, side: i32) -> bool {
-        let (dx, dy) = (u - x.rem_euclid(4096), v - y.rem_euclid(2304));
-        (0..side).contains(&dx) && (0..side).contains(&dy)
-    }
+fn in_box(u: i32, v: i32, x: i32, y: i32, side: i32) -> bool {
+    let (dx, dy) = (u - x.rem_euclid(4096), v - y.rem_euclid(2304));
+    (0..side).contains(&dx) && (0..side).contains(&dy)
 }
 
 /// Mixes the bits of a number (finaliser of MurmurHash3).
