@@ -22,7 +22,7 @@ const imports = WebAssembly.Module.imports(module);
 if (imports.length) fail(`the module imports ${JSON.stringify(imports)}, but must import nothing`);
 const wasm = new WebAssembly.Instance(module, {}).exports;
 for (const name of ["alloc", "dealloc", "decoder_new", "decoder_free", "push_frame", "push_message",
-  "hr_ptr", "lr_ptr", "hr_width", "hr_height", "lr_width", "lr_height", "stride", "stat", "reset"]) {
+  "hr_ptr", "lr_ptr", "hr_width", "hr_height", "lr_width", "lr_height", "stride", "stat", "reset", "warm_up"]) {
   if (typeof wasm[name] !== "function") fail(`the module does not export ${name}`);
 }
 
@@ -77,6 +77,11 @@ if (withBytes(new Uint8Array([1, 2, 3]), (at, n) => wasm.push_frame(handle, 0, a
 if (withBytes(new Uint8Array(30), (at, n) => wasm.push_message(handle, at, n)) !== -2) {
   fail("thirty zeros were taken for an anchor message");
 }
+const warmedUp = wasm.decoder_new();
+let steps = 0;
+while (wasm.warm_up(warmedUp, steps++) === 1) if (steps > 1000) fail("the warm-up has no end");
+if (wasm.stat(warmedUp, 1) > 0 || !(wasm.stat(warmedUp, 2) > 0)) fail("the warm-up stream is not decoded as it should be");
+wasm.decoder_free(warmedUp);
 const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1]?.toFixed(2) ?? "-";
 console.log(
   `${twin.length} frames equal; median push_frame ${median(times.frame)} ms, anchor ${median(times.message)} ms; ` +

@@ -6,7 +6,7 @@
  * `addTransceiver`; set later, Chromium silently lets the media pass by it.
  */
 import type { FromWorker, NativeReason, ToWorker, WorkerStats } from "../worker/messages.js";
-import { type Assets, compileDecoder } from "./assets.js";
+import { type Assets, compileDecoder, takeWarmUp } from "./assets.js";
 import { type OutputKind, pictureOutput } from "./output.js";
 
 const DEPENDENCY_DESCRIPTOR = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
@@ -55,7 +55,7 @@ export class VideoReceiver {
       };
       this.post({ type: "init", sink: picture.sink, maxPixels: MAX_LR_PIXELS }, picture.transfer);
       compileDecoder(assets.wasm).then(
-        (module) => this.post({ type: "module", module }),
+        (module) => this.post({ type: "module", module, warmUp: takeWarmUp(module) }),
         () => {
           this.undecodable = true;
           this.listener?.state("native", "unsupported");

@@ -6,8 +6,8 @@ export type PictureSink = { kind: "stream"; writable: WritableStream<VideoFrame>
 /** From the window. */
 export type ToWorker =
   | { type: "init"; sink: PictureSink; maxPixels: number }
-  /** The compiled decoder; comes when it is there. */
-  | { type: "module"; module: WebAssembly.Module }
+  /** The compiled decoder; comes when it is there. With `warmUp` this worker is the one to warm it up. */
+  | { type: "module"; module: WebAssembly.Module; warmUp: boolean }
   /** One raw data channel message for this track. */
   | { type: "anchor"; data: ArrayBuffer }
   /** The native player showed the frame of `rtpTimestamp` at `at`. */

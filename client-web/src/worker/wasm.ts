@@ -23,6 +23,7 @@ export interface HybridExports {
   stride(handle: number, which: number, plane: number): number;
   stat(handle: number, index: number): number;
   reset(handle: number): void;
+  warm_up(handle: number, step: number): number;
 }
 
 /** What became of a frame. */
@@ -113,9 +114,19 @@ export class HybridDecoder {
     };
   }
 
+  /** Decodes piece `step` of the module's own stream, in a decoder made for this alone; true when another follows. */
+  warmUp(step: number): boolean {
+    return this.wasm.warm_up(this.handle, step) === 1;
+  }
+
   /** Forgets all pictures; the next frame must be a key frame. */
   reset(): void {
     this.wasm.reset(this.handle);
+  }
+
+  /** Gives its memory back; nothing may be called after. */
+  free(): void {
+    this.wasm.decoder_free(this.handle);
   }
 
   private place(data: Uint8Array): number {

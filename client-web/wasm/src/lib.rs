@@ -17,6 +17,7 @@
 //! | `stride(handle, which, plane) -> u32` | bytes from row to row; `which` 0 HR, 1 LR |
 //! | `stat(handle, index) -> f64` | a [counter](#counters); NaN for an unknown index |
 //! | `reset(handle)` | forgets all references and anchors (after a gap); a key frame must come next. The picture on display stays |
+//! | `warm_up(handle, step) -> i32` | decodes piece `step` (0, 1, …) of an [embedded stream](warm_up) in a decoder made for this alone, so that the engine compiles the code: 1 more steps follow, 0 that was the last (or there is no such decoder) |
 //! | `vp9_new() -> handle`, `vp9_push(handle, ptr, len) -> i32`, `vp9_free(handle)` | the VP9 decoder alone, for measurements: pictures in the chunk or an [error](#errors) |
 //!
 //! Picture pointers hold until the next `push_*`, `reset` or `decoder_free`; any call may grow the
@@ -26,9 +27,10 @@
 //!
 //! -1 no such decoder or empty input, -2 a key frame must come first, -3 malformed header,
 //! -4 unsupported profile, -5 refused size, -6 truncated, -7 malformed compressed header,
-//! -8 malformed tile, -9 missing reference, -10 internal. After each the decoder waits for a key
-//! frame. A trap (malformed input the VP9 decoder does not foresee) poisons the whole instance:
-//! the host must make a new one and ask for a key frame.
+//! -8 malformed tile, -9 missing reference, -10 internal, -11 a reference that was lost before
+//! recovery. After each the decoder waits for a key frame. A trap (malformed input the VP9 decoder
+//! does not foresee) poisons the whole instance: the host must make a new one and ask for a key
+//! frame.
 //!
 //! ## Outcomes
 //!
@@ -43,9 +45,13 @@
 //! 9 pictures on display changed by the last `push_message` (0 or 1), 10 messages malformed,
 //! 11 anchors dropped unfinished, 12 repeated messages.
 
+pub mod warm_up;
+
 use windlass_hybrid::anchor::Reassembler;
 use windlass_hybrid::vp9::{DecodeError, Decoder};
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder, Picture};
+
+use crate::warm_up::Piece;
 
 /// Largest block that [`alloc`] gives.
 const MAX_ALLOC: usize = 4 * 1024 * 1024;
@@ -275,6 +281,30 @@ pub unsafe extern "C" fn reset(handle: *mut Track) {
     }
 }
 
+/// Decodes one piece of the embedded stream: 1 when another follows, else 0.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warm_up(handle: *mut Track, step: u32) -> i32 {
+    let Some(piece) = warm_up::piece(step) else {
+        return 0;
+    };
+    if warm_up::begins_pass(step) {
+        // SAFETY: the handle as promised by the caller.
+        unsafe { reset(handle) };
+    }
+    let code = match piece {
+        // SAFETY: the handle as promised by the caller; the bytes are the module's own.
+        Piece::Frame { rtp_timestamp, data } => unsafe {
+            push_frame(handle, rtp_timestamp, data.as_ptr(), data.len())
+        },
+        // SAFETY: as above.
+        Piece::Message(data) => unsafe { push_message(handle, data.as_ptr(), data.len()) },
+    };
+    i32::from(code >= 0 && warm_up::piece(step.saturating_add(1)).is_some())
+}
+
 /// Makes a decoder of VP9 alone.
 #[unsafe(no_mangle)]
 pub extern "C" fn vp9_new() -> *mut Decoder {
@@ -380,6 +410,7 @@ mod tests {
             assert!(hr_ptr(handle, 0).is_null());
             assert_eq!((hr_width(handle), stride(handle, 1, 7)), (0, 0));
             assert!(stat(handle, 99).is_nan());
+            assert_eq!(warm_up(std::ptr::null_mut(), 0), 0);
             decoder_free(handle);
             let block = alloc(16);
             assert!(!block.is_null() && alloc(0).is_null());

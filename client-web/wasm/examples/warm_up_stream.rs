@@ -1,0 +1,69 @@
+//! Makes the stream of `src/warm_up.rs`; `warm-up/make.sh` calls it.
+//!
+//! `cargo run -p windlass-wasm --example warm_up_stream FILE.ivf… > stream.bin` puts the frames of
+//! all files one after the other, and an anchor for the second file's fifth frame behind its sixth.
+
+use std::io::Write;
+
+use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
+use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
+use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
+use windlass_hybrid::Detail;
+
+/// The anchor's frame in the second file; the one behind it is decoded before the anchor comes.
+const ANCHORED: usize = 4;
+/// RTP ticks from piece to piece.
+const TICKS: u32 = 3000;
+
+fn main() {
+    let files: Vec<Vec<u8>> =
+        std::env::args().skip(1).map(|f| std::fs::read(f).expect("a readable file")).collect();
+    let [first, second, ..] = files.as_slice() else {
+        panic!("usage: warm_up_stream IVF IVF…");
+    };
+    let side = |at: usize| 2 * u16::from_le_bytes([second[at], second[at + 1]]);
+    let anchored = frames(first).len() + ANCHORED;
+    let mut pieces: Vec<_> = files.iter().flat_map(|file| frames(file)).collect();
+    pieces.insert(anchored + 2, anchor(side(12), side(14), anchored as u32 * TICKS));
+    let mut out = std::io::stdout().lock();
+    for piece in pieces {
+        out.write_all(&(piece.len() as u32).to_le_bytes()).expect("a writable output");
+        out.write_all(&piece).expect("a writable output");
+    }
+}
+
+/// One message with a soft texture, as detail is.
+fn anchor(width: u16, height: u16, rtp_timestamp: u32) -> Vec<u8> {
+    let (w, h) = (usize::from(width), usize::from(height));
+    let wave = |i: usize| (i as f32 / 5.0).sin() * 90.0;
+    let samples = (0..w * h).map(|i| (wave(i % w) * wave(i / w) / 90.0) as i16).collect();
+    let detail = Detail::from_samples(w, h, samples).expect("the count is right");
+    let payload = ResidualJpeg.encode(&detail, 60).expect("a legal size");
+    let header = AnchorHeader {
+        codec: ResidualJpeg.id(),
+        source: AnchorOrigin::Enhanced,
+        stream: 0,
+        epoch: 0,
+        chunk_index: 0,
+        chunk_count: 1,
+        age_ms: 0,
+        rtp_timestamp,
+        width,
+        height,
+    };
+    let mut messages = encode_chunks(&header, &payload, MAX_CHUNK).expect("a small payload");
+    assert_eq!(messages.len(), 1, "the anchor must fit one message");
+    messages.remove(0)
+}
+
+fn frames(ivf: &[u8]) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    let mut rest = &ivf[32..];
+    while let Some((head, tail)) = rest.split_first_chunk::<12>() {
+        let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        let (frame, next) = tail.split_at(size);
+        frames.push(frame.to_vec());
+        rest = next;
+    }
+    frames
+}

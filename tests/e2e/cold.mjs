@@ -1,0 +1,61 @@
+// Times the first 30 frames of a call in Chromium, in a module just compiled: cold, and after its warm-up.
+//   node cold.mjs [--module FILE] [--rounds N] [--json] FILE.ivf…
+// Every round is a browser of its own; cold and warm take turns. `client-web/wasm/cold.mjs` does the same in Node.
+// The module is client-web/dist/windlass.wasm unless named (`cargo xtask wasm` builds it).
+import { existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { report } from "../../client-web/wasm/cold-report.mjs";
+import { openPage } from "./support/browser.mjs";
+
+const here = (file) => path.join(import.meta.dirname, file);
+const { values: options, positionals: files } = parseArgs({
+  allowPositionals: true,
+  options: {
+    module: { type: "string", default: here("../../client-web/dist/windlass.wasm") },
+    rounds: { type: "string", default: "3" },
+    json: { type: "boolean", default: false },
+  },
+});
+const missing = [options.module, ...files].find((file) => !existsSync(file));
+if (files.length === 0 || missing) {
+  console.error(missing ? `${missing} is not there` : "usage: node cold.mjs [--module FILE] [--rounds N] [--json] FILE.ivf…");
+  process.exit(2);
+}
+
+const TYPES = { ".html": "text/html", ".mjs": "text/javascript", ".wasm": "application/wasm" };
+const served = {
+  "/": here("cold/page.html"),
+  "/worker.mjs": here("cold/worker.mjs"),
+  "/cold-timer.mjs": here("../../client-web/wasm/cold-timer.mjs"),
+  "/windlass.wasm": options.module,
+  ...Object.fromEntries(files.map((file, i) => [`/stream/${i}`, file])),
+};
+const server = createServer((request, response) => {
+  const file = served[request.url];
+  if (!file) return response.writeHead(404).end();
+  response.setHeader("content-type", TYPES[path.extname(file)] ?? "application/octet-stream");
+  // An isolated page has a clock of 5 µs instead of 100.
+  response.setHeader("cross-origin-opener-policy", "same-origin");
+  response.setHeader("cross-origin-embedder-policy", "require-corp");
+  return response.end(readFileSync(file));
+});
+await new Promise((r) => server.listen(0, "127.0.0.1", r));
+
+async function time(stream, how) {
+  const tab = await openPage();
+  try {
+    await tab.page.goto(`http://localhost:${server.address().port}/`);
+    return await tab.page.evaluate(([url, warm]) => window.timeFirst(url, warm), [`/stream/${stream}`, how === "warm"]);
+  } finally {
+    await tab.close();
+  }
+}
+
+try {
+  const streams = files.map((file, i) => [path.basename(file, ".ivf"), (how) => time(i, how)]);
+  await report("chromium", streams, Number(options.rounds), options.json);
+} finally {
+  server.close();
+}
