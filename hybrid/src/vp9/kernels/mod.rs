@@ -15,6 +15,13 @@ pub mod inverse_transform;
 pub mod loop_filter;
 pub(crate) mod vector;
 
+/// Samples from the first of `rows` rows to the end of the last one, which has `columns`; more than
+/// any slice has where that overflows, so that no stride passes a check by wrapping.
+#[inline(always)]
+fn span(rows: usize, stride: usize, columns: usize) -> usize {
+    (rows - 1).saturating_mul(stride).saturating_add(columns)
+}
+
 /// An instruction set that kernels have a form for, present on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Isa(Set);
@@ -61,5 +68,16 @@ impl Isa {
     #[inline(always)]
     pub(crate) fn set(self) -> Set {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn a_stride_that_would_wrap_spans_more_than_any_slice() {
+        assert_eq!(span(4, 10, 4), 34);
+        assert_eq!(span(64, usize::MAX / 4, 64), usize::MAX);
     }
 }

@@ -18,6 +18,7 @@
 
 mod filters;
 mod scalar;
+#[cfg_attr(target_arch = "x86_64", allow(dead_code))] // much of it runs only in tests there
 mod simd;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -27,7 +28,7 @@ mod tests;
 
 pub use filters::SUBPEL_FILTERS;
 
-use super::{Isa, Set};
+use super::{Isa, Set, span};
 
 /// Greatest side of a block in samples.
 pub const MAX_SIDE: usize = 64;
@@ -67,8 +68,9 @@ impl Reference<'_> {
     fn check(&self, columns: usize, rows: usize, around_x: bool, around_y: bool) -> usize {
         let (left, right) = if around_x { (BEFORE, AFTER) } else { (0, 0) };
         let (above, below) = if around_y { (BEFORE, AFTER) } else { (0, 0) };
-        assert!(self.offset >= above * self.stride + left, "the reference begins too late");
-        let end = self.offset + (rows - 1 + below) * self.stride + columns + right;
+        let before = span(above + 1, self.stride, left);
+        assert!(self.offset >= before, "the reference begins too late");
+        let end = self.offset.saturating_add(span(rows + below, self.stride, columns + right));
         assert!(end <= self.samples.len(), "the reference ends too early");
         self.samples.len() - end
     }
@@ -90,7 +92,7 @@ impl Block<'_> {
         assert!(matches!(width, 4 | 8 | 16 | 32 | 64), "width {width}");
         assert!(height % 4 == 0 && (4..=MAX_SIDE).contains(&height), "height {height}");
         assert!(self.stride >= width, "rows overlap");
-        assert!(self.dst.len() >= (height - 1) * self.stride + width, "the destination is short");
+        assert!(self.dst.len() >= span(height, self.stride, width), "the destination is short");
     }
 }
 

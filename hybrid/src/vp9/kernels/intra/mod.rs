@@ -13,7 +13,7 @@ mod simd;
 mod tests;
 
 use super::vector::Vector;
-use super::{Isa, Set};
+use super::{Isa, Set, span};
 
 /// Intra modes, numbered as in the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,7 +76,7 @@ pub fn predict_intra(
 ) {
     assert!(matches!(side, 4 | 8 | 16 | 32), "side {side}");
     assert!(above.len() > 2 * side && left.len() >= side, "the edges are too short");
-    assert!(stride >= side && dst.len() >= (side - 1) * stride + side, "destination");
+    assert!(stride >= side && dst.len() >= span(side, stride, side), "destination");
     let have = (have_left, have_above);
     let to = simd::To { at: dst.as_mut_ptr(), stride };
     match isa.set() {

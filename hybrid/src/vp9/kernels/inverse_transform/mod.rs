@@ -25,7 +25,7 @@ mod scalar;
 ))]
 mod simd;
 
-use super::{Isa, Set};
+use super::{Isa, Set, span};
 
 /// Calls `$function` of the form for `$set`, or `$scalar`.
 macro_rules! form {
@@ -137,7 +137,7 @@ impl Shape {
 #[inline(always)]
 fn check_square(side: usize, dst: &[u8], dst_stride: usize) {
     assert!(dst_stride >= side, "rows overlap");
-    assert!(dst.len() >= (side - 1) * dst_stride + side, "the block leaves the picture");
+    assert!(dst.len() >= span(side, dst_stride, side), "the block leaves the picture");
 }
 
 /// Adds the residual of `coefs` to the samples at the head of `dst`, and clears `coefs`.

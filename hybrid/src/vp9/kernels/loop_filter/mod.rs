@@ -6,7 +6,7 @@
 
 #![allow(clippy::inline_always)] // so that code takes on the target features of its caller
 
-use super::{Isa, Set};
+use super::{Isa, Set, span};
 
 mod scalar;
 #[cfg(any(
@@ -118,9 +118,8 @@ pub fn filter_edges(
 ) {
     let side = area.units * 8;
     assert!(area.units == 8 || area.units == 4);
-    assert!(
-        area.stride >= side && area.offset + (side - 1) * area.stride + side <= area.samples.len()
-    );
+    let end = area.offset.saturating_add(span(side, area.stride, side));
+    assert!(area.stride >= side && end <= area.samples.len());
     let mut inside = 0x0101_0101_0101_0101 * (0xff >> (8 - area.units));
     if area.units == 4 {
         inside &= 0xffff_ffff;

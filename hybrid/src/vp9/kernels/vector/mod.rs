@@ -28,6 +28,7 @@ macro_rules! declare {
 
 /// One or more 128-bit lanes; see the module's text for the safety of every method.
 #[allow(clippy::missing_safety_doc)] // the module's text says it for all
+#[allow(dead_code)] // whole families, whichever of them kernels use today
 pub(crate) trait Vector: Copy {
     /// Number of 128-bit lanes.
     const LANES: usize;
