@@ -4,6 +4,7 @@
 //! and fails with what to do next.
 
 mod apt;
+mod fuzz;
 mod memory;
 mod neon;
 mod page;
@@ -62,6 +63,15 @@ enum Task {
         /// How long Chromium's VP9 streams are recorded, in minutes for each plan and scalability mode.
         #[arg(long, default_value_t = 7)]
         minutes: u32,
+        /// How long each fuzz target runs, in seconds.
+        #[arg(long, default_value_t = 900)]
+        fuzz_seconds: u32,
+    },
+    /// Fuzz the VP9 decoder and the anchors, with a nightly tool chain and cargo-fuzz.
+    Fuzz {
+        /// How long each target runs, in seconds.
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
     },
 }
 
@@ -107,6 +117,7 @@ fn perform(task: Task) -> Result<()> {
         Task::Deny => test::deny(),
         Task::Neon => neon::run(),
         Task::Memory => memory::run(),
-        Task::Soak { seconds, minutes } => soak::run(seconds, minutes),
+        Task::Soak { seconds, minutes, fuzz_seconds } => soak::run(seconds, minutes, fuzz_seconds),
+        Task::Fuzz { seconds } => fuzz::run(seconds),
     }
 }

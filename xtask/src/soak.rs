@@ -6,10 +6,11 @@ use anyhow::{Context, Result};
 
 use crate::process::{Cmd, Missing, step};
 use crate::test::{e2e, with_clips};
-use crate::{apt, memory, neon, page, target_dir};
+use crate::{apt, fuzz, memory, neon, page, target_dir};
 
-/// Many seeds, a browser call of `seconds`, and `minutes` of VP9 per plan and mode of the recorder.
-pub fn run(seconds: u32, minutes: u32) -> Result<()> {
+/// Many seeds, a browser call of `seconds`, `minutes` of VP9 per plan and mode of the recorder, and
+/// `fuzz_seconds` per fuzz target.
+pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32) -> Result<()> {
     apt::install(apt::BUILD)?;
     apt::install(apt::TEST)?;
     page::build()?;
@@ -17,17 +18,25 @@ pub fn run(seconds: u32, minutes: u32) -> Result<()> {
     with_clips(Cmd::cargo(["test", "--workspace", "--quiet"]))
         .env("PROPTEST_CASES", "20000")
         .run()?;
-    for check in [neon::run, memory::run] {
-        match check() {
-            Err(error) if error.is::<Missing>() => eprintln!("skipped: {error}"),
-            other => other?,
-        }
-    }
+    unless_missing(neon::run())?;
+    unless_missing(memory::run())?;
+    unless_missing(fuzz::run(fuzz_seconds))?;
     e2e(
         &["call.test.mjs", "impaired.test.mjs"],
         &[("WINDLASS_CALL_SECONDS", seconds.to_string())],
     )?;
     vp9_conformance(&record_vp9(minutes)?)
+}
+
+/// Says what was skipped because its tools are missing.
+fn unless_missing(result: Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.is::<Missing>() => {
+            eprintln!("skipped: {error}");
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 /// Streams of Chromium's own encoder, fresh ones each time.

@@ -48,11 +48,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{count} seeds of VP9");
     let (messages, images) = (folder("anchor_message")?, folder("anchor_image")?);
-    for (n, (width, height)) in [(1u16, 1u16), (16, 8), (50, 38), (128, 96)].into_iter().enumerate() {
+    for (n, (width, height)) in [(1u16, 1u16), (16, 8), (50, 38), (128, 96)].into_iter().enumerate()
+    {
         for quality in [5, 75, 100] {
             let image = image(width, height, quality)?;
             let head = [width.to_be_bytes(), height.to_be_bytes()].concat();
-            fs::write(images.join(format!("{width}x{height}-{quality}")), [&head[..], &image].concat())?;
+            fs::write(
+                images.join(format!("{width}x{height}-{quality}")),
+                [&head[..], &image].concat(),
+            )?;
             let header = AnchorHeader {
                 codec: 1,
                 source: AnchorOrigin::Enhanced,

@@ -43,9 +43,8 @@ fn block(block: &Block, info: &FrameInfo) {
         assert_eq!(block.is_intra(), predictions == [None; 2]);
         assert_eq!(block.is_compound(), predictions[1].is_some());
         for (_, vector) in predictions.into_iter().flatten() {
-            // Vectors are below 2^14 quarter samples... in 1/8: the sum of a candidate and a
-            // difference, both within (MV_LOW, MV_UPP).
-            assert!(vector.x.unsigned_abs() < 1 << 15 && vector.y.unsigned_abs() < 1 << 15);
+            // `is_mv_valid` (§6.4.19).
+            assert!(vector.x.unsigned_abs() < 1 << 14 && vector.y.unsigned_abs() < 1 << 14);
         }
     }
 }
