@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
+use crate::bench;
 use crate::config::{Config, Settings};
 use crate::eval;
 
@@ -32,6 +33,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Measure the enhancement offline: the same pipeline on clips, against the original.
     Eval(eval::EvalArgs),
+    /// Measure how fast the parts are, against their peers.
+    Bench(bench::BenchArgs),
 }
 
 /// Arguments of `windlass serve`.
@@ -66,7 +69,7 @@ mod tests {
         let cli = Cli::try_parse_from([&["windlass", "serve"], args].concat())?;
         match cli.command {
             Command::Serve(args) => args.load(),
-            Command::Eval(_) => unreachable!("`serve` was parsed"),
+            Command::Eval(_) | Command::Bench(_) => unreachable!("`serve` was parsed"),
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Composition only: each command hands its arguments to the crate that does the work.
 
+mod bench;
 mod bridge;
 mod cli;
 mod config;
@@ -19,6 +20,7 @@ use crate::cli::{Cli, Command};
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => args.load().and_then(|settings| serve::run(&settings)),
+        Command::Bench(args) => logging::init("warn", false).and_then(|()| bench::run(&args)),
         Command::Eval(args) => logging::init("warn", false).and_then(|()| eval::run(&args)),
     };
     match done {

@@ -63,6 +63,7 @@ pub fn encode(
                 fps: clip.fps,
                 kbps,
                 screen,
+                cpu_used: None,
             })?),
         };
         let data = encoder.encode(&picture)?;

@@ -6,21 +6,21 @@
 //! Everything but the `…_ms` columns repeats exactly.
 
 mod anchors;
-mod args;
+pub mod args;
 mod clip;
 mod cpu_clock;
-mod ffmpeg;
-mod frames;
+pub mod ffmpeg;
+pub mod frames;
 mod low_layer;
 mod methods;
 mod metrics;
 mod pictures;
-mod report;
+pub mod report;
 mod run;
 mod score;
 mod sr;
 mod vmaf;
-mod vpx;
+pub mod vpx;
 
 pub use args::EvalArgs;
 pub use run::run;

@@ -29,6 +29,8 @@ pub struct EncoderConfig {
     pub kbps: u32,
     /// A shared screen: libvpx's screen-content tuning and a higher least quantiser, as Chromium sets them.
     pub screen: bool,
+    /// libvpx's speed, 0 to 9; Chromium's for the size when `None`.
+    pub cpu_used: Option<u8>,
 }
 
 /// A real-time VP9 encoder.
@@ -164,7 +166,10 @@ impl Encoder {
         // Chromium: a key frame may take this share (%) of the per-frame rate: half the optimal buffer.
         let intra = (600.0 * 0.5 * self.config.fps / 10.0).max(300.0) as c_int;
         let controls = [
-            (id::VP8E_SET_CPUUSED, cpu_used(&self.config)),
+            (
+                id::VP8E_SET_CPUUSED,
+                self.config.cpu_used.map_or_else(|| cpu_used(&self.config), c_int::from),
+            ),
             (id::VP8E_SET_STATIC_THRESHOLD, 1),
             (id::VP8E_SET_MAX_INTRA_BITRATE_PCT, intra),
             (id::VP9E_SET_AQ_MODE, ffi::AQ_MODE::CYCLIC_REFRESH_AQ as c_int),
@@ -255,7 +260,14 @@ mod tests {
     }
 
     fn encode(w: usize, h: usize) -> Vec<Vec<u8>> {
-        let config = EncoderConfig { width: w, height: h, fps: 30.0, kbps: 200, screen: false };
+        let config = EncoderConfig {
+            width: w,
+            height: h,
+            fps: 30.0,
+            kbps: 200,
+            screen: false,
+            cpu_used: None,
+        };
         let mut encoder = Encoder::new(config).unwrap();
         (0..8).map(|n| encoder.encode(&moving_picture(n, w, h)).unwrap()).collect()
     }
@@ -278,13 +290,27 @@ mod tests {
 
     #[test]
     fn a_picture_of_another_size_is_an_error() {
-        let config = EncoderConfig { width: 64, height: 64, fps: 30.0, kbps: 100, screen: false };
+        let config = EncoderConfig {
+            width: 64,
+            height: 64,
+            fps: 30.0,
+            kbps: 100,
+            screen: false,
+            cpu_used: None,
+        };
         assert!(Encoder::new(config).unwrap().encode(&Picture::grey(64, 32)).is_err());
     }
 
     #[test]
     fn an_absurd_size_is_an_error() {
-        let config = EncoderConfig { width: 1, height: 9000, fps: 30.0, kbps: 100, screen: false };
+        let config = EncoderConfig {
+            width: 1,
+            height: 9000,
+            fps: 30.0,
+            kbps: 100,
+            screen: false,
+            cpu_used: None,
+        };
         assert!(Encoder::new(config).is_err());
     }
 

@@ -1,0 +1,103 @@
+// Figures of the VP9 decoder in Chromium for docs/benchmarks.md: steady state and the first three seconds of a call.
+//   node bench-vp9.mjs [--passes N] [--rounds N] [--module FILE] [--json] FILE.ivf…
+// Every round is a browser of its own that has never seen the module. Every frame counts with the least time it took:
+// over the rounds for the first frames, over the rounds and passes for the others. A stall is a first frame of more than
+// 40 ms. The module is client-web/dist/windlass.wasm unless named (`cargo xtask wasm` builds it); `windlass bench vp9`
+// makes streams and keeps them (`--keep DIR`).
+import { existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { openPage } from "./support/browser.mjs";
+
+const STALL_MS = 40;
+const { values: options, positionals: files } = parseArgs({
+  allowPositionals: true,
+  options: {
+    passes: { type: "string", default: "2" },
+    rounds: { type: "string", default: "3" },
+    module: { type: "string", default: path.join(import.meta.dirname, "../../client-web/dist/windlass.wasm") },
+    json: { type: "boolean", default: false },
+  },
+});
+const fail = (sentence) => {
+  console.error(sentence);
+  process.exit(2);
+};
+if (files.length === 0) fail("Name one or more IVF files of VP9; `windlass bench vp9 --keep DIR` makes some.");
+for (const file of files) if (!existsSync(file)) fail(`${file} is not there.`);
+if (!existsSync(options.module)) fail(`${options.module} is not there: build it with \`cargo xtask wasm\`.`);
+
+const TYPES = { ".html": "text/html", ".mjs": "text/javascript", ".wasm": "application/wasm" };
+const here = (file) => path.join(import.meta.dirname, file);
+const served = {
+  "/": here("bench/page.html"),
+  "/worker.mjs": here("bench/worker.mjs"),
+  "/vp9-timer.mjs": here("../../client-web/wasm/vp9-timer.mjs"),
+  "/windlass.wasm": options.module,
+  ...Object.fromEntries(files.map((file, i) => [`/stream/${i}`, file])),
+};
+
+async function serve() {
+  const server = createServer((request, response) => {
+    const file = served[request.url];
+    if (!file) return response.writeHead(404).end();
+    response.setHeader("content-type", TYPES[path.extname(file)] ?? "application/octet-stream");
+    response.setHeader("cache-control", "no-store");
+    // An isolated page has a clock of 5 µs instead of 100.
+    response.setHeader("cross-origin-opener-policy", "same-origin");
+    response.setHeader("cross-origin-embedder-policy", "require-corp");
+    return response.end(readFileSync(file));
+  });
+  await new Promise((r) => server.listen(0, "127.0.0.1", r));
+  return server;
+}
+
+const least = (best, times) => times.map((ms, i) => Math.min(best?.[i] ?? Infinity, ms));
+const mean = (list) => list.reduce((a, b) => a + b, 0) / list.length;
+const p99 = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length * 0.99)];
+
+const server = await serve();
+const found = files.map(() => ({}));
+try {
+  for (let round = 0; round < Number(options.rounds); round++) {
+    for (const [i, times] of found.entries()) {
+      console.error(`round ${round + 1}: ${files[i]}`);
+      const browser = await openPage();
+      try {
+        await browser.page.goto(`http://localhost:${server.address().port}/`);
+        const passes = Number(options.passes);
+        const { cold, steady } = await browser.page.evaluate(([url, n]) => window.timeStream(url, n), [`/stream/${i}`, passes]);
+        times.cold = least(times.cold, cold);
+        times.steady = least(times.steady, steady);
+      } finally {
+        await browser.close();
+      }
+    }
+  }
+} finally {
+  server.close();
+}
+const rows = found.map(({ cold, steady }, i) => ({
+  target: "chromium",
+  stream: path.basename(files[i], ".ivf"),
+  variant: "decode",
+  frames: steady.length,
+  frame_ms: mean(steady),
+  p99_ms: p99(steady),
+  first_ms: cold[0],
+  stall_ms: Math.max(...cold.slice(1)),
+  first_second_ms: mean(cold.slice(1, 30)),
+  stalls: cold.filter((ms) => ms > STALL_MS).length,
+}));
+if (options.json) {
+  console.log(JSON.stringify({ command: "bench-vp9", rounds: Number(options.rounds), passes: Number(options.passes), rows }));
+} else {
+  for (const { stream, frames, stalls, ...row } of rows) {
+    const ms = (key) => row[key].toFixed(2);
+    console.log(
+      `${stream}: ${frames} frames, steady ${ms("frame_ms")} ms (p99 ${ms("p99_ms")}); just loaded: first frame ${ms("first_ms")} ms, ` +
+        `then at most ${ms("stall_ms")} ms (mean of a second ${ms("first_second_ms")}); ${stalls} above ${STALL_MS} ms`,
+    );
+  }
+}

@@ -1,0 +1,28 @@
+//! `windlass bench`: how fast the parts are, against their peers, measured in one run.
+//!
+//! Source: `docs/design.md`, *Reports*. Each bench prints a table, or one JSON object with `--json`;
+//! progress goes to standard error.
+
+mod vp9;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+/// Measure how fast the parts are, against their peers.
+#[derive(Debug, Clone, Args)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Bench {
+    Vp9(Box<vp9::Vp9Args>),
+}
+
+/// Runs the bench and prints its report on standard output.
+pub fn run(args: &BenchArgs) -> Result<()> {
+    match &args.bench {
+        Bench::Vp9(args) => vp9::run(args),
+    }
+}
