@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::block::mode_info::{AboveModes, FrameModes, LeftModes, ModeReader};
 use super::bool_decoder::BoolDecoder;
-use super::frame_buffer::{FrameBuffer, Pool};
+use super::frame_buffer::{FrameBuffer, PictureRows, Pool};
 use super::header::{
     CompressedHeader, FrameHeader, FrameType, Header, Persistent, Superframe, parse,
 };
@@ -15,7 +15,8 @@ use super::loop_filter::{Limits, PlaneMut, Position, SuperblockEdges, filter_sup
 use super::predict::ReferenceFrame;
 use super::probability::{Counts, FrameContext};
 use super::residual::quantiser;
-use super::tile::{AboveNonzero, TileDecoder, Workspace};
+use super::threads::{Join, OneThread};
+use super::tile::{AboveNonzero, Row, TileDecoder, Workspace};
 use super::visitor::Visitor;
 use super::{DecodeError, DecodedFrame, MAX_HEIGHT, MAX_WIDTH};
 
@@ -41,8 +42,13 @@ impl Default for SizeLimit {
 }
 
 /// A VP9 decoder of profile 0 for one stream.
-#[derive(Debug)]
 pub struct Decoder(Core<true>);
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder").field("isa", &self.0.isa).finish_non_exhaustive()
+    }
+}
 
 impl Default for Decoder {
     fn default() -> Self {
@@ -70,6 +76,13 @@ impl Decoder {
     #[must_use]
     pub fn limited(mut self, limit: SizeLimit) -> Self {
         self.0.limit = limit;
+        self
+    }
+
+    /// The same decoder, with threads of the caller's.
+    #[must_use]
+    pub fn with_threads(mut self, threads: Box<dyn Join>) -> Self {
+        self.0.threads = threads;
         self
     }
 
@@ -105,10 +118,15 @@ impl Decoder {
 }
 
 /// Parses streams without making pictures: entropy decoding and [`FrameInfo`] alone.
-#[derive(Debug)]
 pub struct Parser {
     core: Core<false>,
     infos: Vec<Arc<FrameInfo>>,
+}
+
+impl std::fmt::Debug for Parser {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parser").finish_non_exhaustive()
+    }
 }
 
 impl Default for Parser {
@@ -176,14 +194,14 @@ struct Memory {
     above_modes: AboveModes,
     above_nonzero: AboveNonzero,
     workspace: Workspace,
-    /// Two rows of superblocks: even and odd ones.
-    edges: [Vec<SuperblockEdges>; 2],
+    /// Three rows of superblocks: the current one and the two above.
+    edges: [Vec<SuperblockEdges>; 3],
 }
 
 /// Decoder and parser: the same but for the pixels.
-#[derive(Debug)]
 struct Core<const PIXELS: bool> {
     isa: Isa,
+    threads: Box<dyn Join>,
     limit: SizeLimit,
     stream: Stream,
     memory: Box<Memory>,
@@ -196,6 +214,7 @@ impl<const PIXELS: bool> Core<PIXELS> {
     fn new(limit: SizeLimit, isa: Isa) -> Self {
         Self {
             isa,
+            threads: Box::new(OneThread),
             limit,
             stream: Stream::default(),
             memory: Box::default(),
@@ -394,6 +413,7 @@ impl<const PIXELS: bool> Core<PIXELS> {
             previous: previous.as_deref().filter(|_| use_previous),
             references: &references,
             isa: self.isa,
+            threads: &*self.threads,
         };
         work.decode::<V, PIXELS>(
             tiles,
@@ -461,6 +481,7 @@ struct FrameWork<'a> {
     previous: Option<&'a FrameInfo>,
     references: &'a [Option<ReferenceFrame>; 3],
     isa: Isa,
+    threads: &'a dyn Join,
 }
 
 impl FrameWork<'_> {
@@ -483,7 +504,6 @@ impl FrameWork<'_> {
         for edges in &mut memory.edges {
             edges.resize_with(sb_cols, SuperblockEdges::default);
         }
-        let [even, odd] = &mut memory.edges;
         let quantisers = std::array::from_fn(|segment| {
             let s = &header.segmentation;
             let features = if s.enabled { s.features[segment] } else { Default::default() };
@@ -515,17 +535,20 @@ impl FrameWork<'_> {
             above: &mut memory.above_nonzero,
             left: [[0; 16]; 3],
             workspace: &mut memory.workspace,
-            edges: even,
-            picture,
             visitor,
         };
-        let limits = Limits::new(header.loop_filter.sharpness);
-        let filter = PIXELS && header.loop_filter.level != 0;
+        let filter = Filter {
+            on: PIXELS && header.loop_filter.level != 0,
+            isa: self.isa,
+            limits: Limits::new(header.loop_filter.sharpness),
+            mi_rows,
+            mi_cols,
+        };
         let (tile_cols, tile_rows) = (1 << header.tile_cols_log2, 1 << header.tile_rows_log2);
         let mut data = data;
         let mut readers: [BoolDecoder<'_>; MAX_TILE_COLS] =
             std::array::from_fn(|_| BoolDecoder::default());
-        let mut before: &mut [SuperblockEdges] = odd;
+        let mut picture = picture.rows_mut();
         for tile_row in 0..tile_rows {
             for (col, reader) in readers[..tile_cols].iter_mut().enumerate() {
                 let last = tile_row + 1 == tile_rows && col + 1 == tile_cols;
@@ -533,49 +556,87 @@ impl FrameWork<'_> {
             }
             let start = tile_start(tile_row, mi_rows, header.tile_rows_log2);
             let end = tile_start(tile_row + 1, mi_rows, header.tile_rows_log2);
-            for mi_row in (start..end).step_by(8) {
-                for (col, reader) in readers[..tile_cols].iter_mut().enumerate() {
-                    let tile = (
-                        tile_start(col, mi_cols, header.tile_cols_log2),
-                        tile_start(col + 1, mi_cols, header.tile_cols_log2),
-                    );
-                    decoder.superblock_row(reader, mi_row, tile)?;
-                }
-                if !filter {
-                    continue;
-                }
-                let mut run = |edges: &[SuperblockEdges], mi_row: usize| {
-                    filter_row(self.isa, edges, &limits, decoder.picture, mi_row, mi_rows, mi_cols);
+            for sb_row in start / 8..end.div_ceil(8) {
+                // Rows are filtered two rows behind: what is decoded looks at one row above.
+                let lag = sb_row.checked_sub(2);
+                let (above, below) =
+                    picture.split(if PIXELS { sb_row.saturating_sub(1) } else { 0 });
+                let (edges, lagging) = two_of(&mut memory.edges, sb_row);
+                let mut row = Row { reader: BoolDecoder::default(), edges, picture: below };
+                let mut above = Some(above);
+                let mut result = Ok(());
+                let mut decode = || {
+                    for (col, reader) in readers[..tile_cols].iter_mut().enumerate() {
+                        let tile = (
+                            tile_start(col, mi_cols, header.tile_cols_log2),
+                            tile_start(col + 1, mi_cols, header.tile_cols_log2),
+                        );
+                        std::mem::swap(&mut row.reader, reader);
+                        result = decoder.superblock_row(&mut row, sb_row * 8, tile);
+                        std::mem::swap(&mut row.reader, reader);
+                        if result.is_err() {
+                            return;
+                        }
+                    }
                 };
-                if mi_row > 0 {
-                    run(before, mi_row - 8);
-                }
-                if mi_row / 8 + 1 == sb_rows {
-                    run(decoder.edges, mi_row);
-                }
-                std::mem::swap(&mut decoder.edges, &mut before);
+                let mut run = || {
+                    if let (Some(lag), Some(above)) = (lag, above.take()) {
+                        filter.row(above, lagging, lag);
+                    }
+                };
+                self.threads.join(&mut decode, &mut run);
+                result?;
             }
+        }
+        for sb_row in sb_rows.saturating_sub(2)..sb_rows {
+            let (_, all) = picture.split(0);
+            filter.row(all, &memory.edges[sb_row % 3], sb_row);
         }
         Ok(())
     }
 }
 
-fn filter_row(
+/// The edges of a row of superblocks, and those of the row two rows above.
+fn two_of(
+    ring: &mut [Vec<SuperblockEdges>; 3],
+    sb_row: usize,
+) -> (&mut [SuperblockEdges], &[SuperblockEdges]) {
+    let [a, b, c] = ring;
+    match sb_row % 3 {
+        0 => (a, b),
+        1 => (b, c),
+        _ => (c, a),
+    }
+}
+
+/// The loop filter of one frame.
+struct Filter {
+    on: bool,
     isa: Isa,
-    edges: &[SuperblockEdges],
-    limits: &Limits,
-    picture: &mut FrameBuffer,
-    mi_row: usize,
+    limits: Limits,
     mi_rows: usize,
     mi_cols: usize,
-) {
-    let mut planes = picture.planes_mut().each_mut().map(|plane| {
-        let stride = plane.stride();
-        PlaneMut { samples: plane.samples_mut(), stride }
-    });
-    for (sb_col, edges) in edges.iter().enumerate() {
-        let at = Position { mi_row, mi_col: sb_col * 8, mi_rows, mi_cols };
-        filter_superblock(isa, edges, limits, &mut planes, at);
+}
+
+impl Filter {
+    /// Filters one row of superblocks; `rows` begin at the top of the picture.
+    fn row(&self, rows: PictureRows<'_>, edges: &[SuperblockEdges], sb_row: usize) {
+        if !self.on {
+            return;
+        }
+        let mut planes = rows.planes.map(|plane| {
+            let stride = plane.stride();
+            PlaneMut { samples: plane.into_samples(), stride }
+        });
+        for (sb_col, edges) in edges.iter().enumerate() {
+            let at = Position {
+                mi_row: sb_row * 8,
+                mi_col: sb_col * 8,
+                mi_rows: self.mi_rows,
+                mi_cols: self.mi_cols,
+            };
+            filter_superblock(self.isa, edges, &self.limits, &mut planes, at);
+        }
     }
 }
 

@@ -47,10 +47,6 @@ impl PlaneBuffer {
         &self.data
     }
 
-    pub(super) fn samples_mut(&mut self) -> &mut [u8] {
-        &mut self.data
-    }
-
     /// The picture's samples of row `y`.
     pub fn row(&self, y: usize) -> &[u8] {
         &self.data[y * self.stride..][..self.width]
@@ -68,7 +64,7 @@ impl FrameBuffer {
     pub fn grey(width: usize, height: usize) -> Self {
         let mut buffer = Self::default();
         buffer.resize(width, height);
-        for plane in buffer.planes_mut() {
+        for plane in &mut buffer.planes {
             plane.data.fill(128);
         }
         buffer
@@ -98,8 +94,14 @@ impl FrameBuffer {
         &self.planes
     }
 
-    pub(super) fn planes_mut(&mut self) -> &mut [PlaneBuffer; 3] {
-        &mut self.planes
+    /// All rows, to be written.
+    pub(super) fn rows_mut(&mut self) -> PictureRows<'_> {
+        let planes = self.planes.each_mut().map(|plane| PlaneRows {
+            stride: plane.stride,
+            samples: &mut plane.data,
+            first: 0,
+        });
+        PictureRows { planes }
     }
 
     /// Copies the picture without padding; `picture` is made anew only when its size differs.
@@ -123,6 +125,76 @@ impl FrameBuffer {
         let mut picture = Picture::default();
         self.copy_to(&mut picture);
         picture
+    }
+}
+
+/// Rows of a plane that is being made.
+#[derive(Debug)]
+pub struct PlaneRows<'a> {
+    samples: &'a mut [u8],
+    stride: usize,
+    /// Number of the first row that is here.
+    first: usize,
+}
+
+impl<'a> PlaneRows<'a> {
+    /// Samples from one row to the next.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Number of the first row that is here; the rows above it may be filtered already.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// The samples from (x, y) on, with the padding of their rows.
+    ///
+    /// # Panics
+    ///
+    /// Where the row is not here.
+    #[inline]
+    pub fn from(&self, x: usize, y: usize) -> &[u8] {
+        &self.samples[(y - self.first) * self.stride + x..]
+    }
+
+    #[inline]
+    pub(super) fn from_mut(&mut self, x: usize, y: usize) -> &mut [u8] {
+        &mut self.samples[(y - self.first) * self.stride + x..]
+    }
+
+    fn split(&mut self, row: usize) -> (PlaneRows<'_>, PlaneRows<'_>) {
+        let (upper, lower) = self.samples.split_at_mut((row - self.first) * self.stride);
+        (
+            PlaneRows { samples: upper, stride: self.stride, first: self.first },
+            PlaneRows { samples: lower, stride: self.stride, first: row },
+        )
+    }
+
+    /// All samples that are here.
+    pub(super) fn into_samples(self) -> &'a mut [u8] {
+        self.samples
+    }
+}
+
+/// Rows of a picture that is being made: decoded but for the loop filter.
+#[derive(Debug)]
+pub struct PictureRows<'a> {
+    pub(super) planes: [PlaneRows<'a>; 3],
+}
+
+impl PictureRows<'_> {
+    /// Luma, then the two chroma planes.
+    pub fn planes(&self) -> &[PlaneRows<'_>; 3] {
+        &self.planes
+    }
+
+    /// The rows above a row of superblocks, and that row with those below.
+    pub(super) fn split(&mut self, sb_row: usize) -> (PictureRows<'_>, PictureRows<'_>) {
+        let first = sb_row * SUPERBLOCK;
+        let [y, u, v] = &mut self.planes;
+        let (y, u, v) = (y.split(first), u.split(first / 2), v.split(first / 2));
+        (PictureRows { planes: [y.0, u.0, v.0] }, PictureRows { planes: [y.1, u.1, v.1] })
     }
 }
 
@@ -170,7 +242,7 @@ mod tests {
     fn a_copy_has_no_padding() {
         let mut b = FrameBuffer::default();
         b.resize(3, 2);
-        b.planes_mut()[0].samples_mut()[64] = 9;
+        b.rows_mut().planes[0].from_mut(0, 1)[0] = 9;
         let picture = b.to_picture();
         assert_eq!(picture.y.samples(), [0, 0, 0, 9, 0, 0]);
         assert_eq!((picture.u.width(), picture.u.height()), (2, 1));

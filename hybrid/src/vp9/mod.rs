@@ -26,12 +26,14 @@ pub mod loop_filter;
 mod predict;
 mod probability;
 mod residual;
+mod threads;
 mod tile;
 mod visitor;
 
 pub use decoder::{Decoder, Parser, SizeLimit};
-pub use frame_buffer::{FrameBuffer, PlaneBuffer};
+pub use frame_buffer::{FrameBuffer, PictureRows, PlaneBuffer, PlaneRows};
 pub use info::{Block, FrameInfo, FrameKind, MotionVector, Part, PredictionMode, Reference};
+pub use threads::{Join, OneThread};
 pub use visitor::Visitor;
 
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use super::block::{
     BlockSize, PARTITION_HORIZONTAL, PARTITION_NONE, PARTITION_SPLIT, PARTITION_VERTICAL,
 };
 use super::bool_decoder::BoolDecoder;
-use super::frame_buffer::FrameBuffer;
+use super::frame_buffer::PictureRows;
 use super::info::{Block, MotionVector, PredictionMode};
 use super::kernels::Isa;
 use super::kernels::inverse_transform::{
@@ -65,6 +65,15 @@ impl Default for Workspace {
     }
 }
 
+/// What a row of superblocks is decoded from and to.
+pub(crate) struct Row<'r, 'd> {
+    pub(crate) reader: BoolDecoder<'d>,
+    /// The row's edges for the loop filter.
+    pub(crate) edges: &'r mut [SuperblockEdges],
+    /// From the row of superblocks above on.
+    pub(crate) picture: PictureRows<'r>,
+}
+
 /// Decodes the blocks of a frame. Without `PIXELS` it only parses.
 pub(crate) struct TileDecoder<'a, V, const PIXELS: bool> {
     pub(crate) isa: Isa,
@@ -76,9 +85,6 @@ pub(crate) struct TileDecoder<'a, V, const PIXELS: bool> {
     pub(crate) above: &'a mut AboveNonzero,
     pub(crate) left: [[u8; 16]; 3],
     pub(crate) workspace: &'a mut Workspace,
-    /// The current row of superblocks.
-    pub(crate) edges: &'a mut [SuperblockEdges],
-    pub(crate) picture: &'a mut FrameBuffer,
     pub(crate) visitor: &'a mut V,
 }
 
@@ -120,7 +126,7 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
     /// One row of superblocks in one tile column.
     pub(crate) fn superblock_row(
         &mut self,
-        r: &mut BoolDecoder<'_>,
+        row: &mut Row<'_, '_>,
         mi_row: usize,
         tile: (usize, usize),
     ) -> Result<(), DecodeError> {
@@ -129,17 +135,17 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
         self.left = [[0; 16]; 3];
         for mi_col in (tile.0..tile.1).step_by(8) {
             if PIXELS {
-                self.edges[mi_col / 8].clear();
+                row.edges[mi_col / 8].clear();
             }
-            self.square(r, mi_row, mi_col, 3)?;
+            self.square(row, mi_row, mi_col, 3)?;
         }
-        if r.overrun() { Err(DecodeError::Truncated) } else { Ok(()) }
+        if row.reader.overrun() { Err(DecodeError::Truncated) } else { Ok(()) }
     }
 
     /// `decode_partition` (§6.4.3): a square of side 8 << `log2`.
     fn square(
         &mut self,
-        r: &mut BoolDecoder<'_>,
+        row: &mut Row<'_, '_>,
         mi_row: usize,
         mi_col: usize,
         log2: usize,
@@ -147,29 +153,29 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
         if mi_row >= self.modes.mi_rows || mi_col >= self.modes.mi_cols {
             return Ok(());
         }
-        let partition = self.modes.partition(r, mi_row, mi_col, log2);
+        let partition = self.modes.partition(&mut row.reader, mi_row, mi_col, log2);
         let size = BlockSize::part(log2, partition);
         let half = (1usize << log2) / 2;
         if log2 == 0 {
-            self.block(r, mi_row, mi_col, size)?;
+            self.block(row, mi_row, mi_col, size)?;
         } else {
             match partition {
-                PARTITION_NONE => self.block(r, mi_row, mi_col, size)?,
+                PARTITION_NONE => self.block(row, mi_row, mi_col, size)?,
                 PARTITION_HORIZONTAL => {
-                    self.block(r, mi_row, mi_col, size)?;
+                    self.block(row, mi_row, mi_col, size)?;
                     if mi_row + half < self.modes.mi_rows {
-                        self.block(r, mi_row + half, mi_col, size)?;
+                        self.block(row, mi_row + half, mi_col, size)?;
                     }
                 }
                 PARTITION_VERTICAL => {
-                    self.block(r, mi_row, mi_col, size)?;
+                    self.block(row, mi_row, mi_col, size)?;
                     if mi_col + half < self.modes.mi_cols {
-                        self.block(r, mi_row, mi_col + half, size)?;
+                        self.block(row, mi_row, mi_col + half, size)?;
                     }
                 }
                 _ => {
-                    for (row, col) in [(0, 0), (0, half), (half, 0), (half, half)] {
-                        self.square(r, mi_row + row, mi_col + col, log2 - 1)?;
+                    for (down, right) in [(0, 0), (0, half), (half, 0), (half, half)] {
+                        self.square(row, mi_row + down, mi_col + right, log2 - 1)?;
                     }
                 }
             }
@@ -183,12 +189,12 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
     /// `decode_block` (§6.4.4).
     fn block(
         &mut self,
-        r: &mut BoolDecoder<'_>,
+        row: &mut Row<'_, '_>,
         mi_row: usize,
         mi_col: usize,
         size: BlockSize,
     ) -> Result<(), DecodeError> {
-        let mut block = self.modes.read(r, mi_row, mi_col, size)?;
+        let mut block = self.modes.read(&mut row.reader, mi_row, mi_col, size)?;
         let (mi_cols, mi_rows) = (self.modes.mi_cols, self.modes.mi_rows);
         let planes = [0, 1, 2].map(|plane| PlaneBlock::new(plane, &block, mi_cols, mi_rows));
         if block.skip {
@@ -201,17 +207,17 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
         if block.is_intra() {
             if PIXELS || !block.skip {
                 for p in &planes {
-                    self.intra_plane(r, &mut block, p);
+                    self.intra_plane(row, &mut block, p);
                 }
             }
         } else {
             if PIXELS {
-                self.predict_inter(&block, &planes)?;
+                self.predict_inter(&mut row.picture, &block, &planes)?;
             }
             if !block.skip {
                 let mut any = false;
                 for p in &planes {
-                    any |= self.inter_plane(r, &mut block, p);
+                    any |= self.inter_plane(row, &mut block, p);
                 }
                 // A block without coefficients counts as skipped for its neighbours' contexts
                 // and for the loop filter.
@@ -219,7 +225,7 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
             }
         }
         if PIXELS {
-            self.edges[mi_col / 8].add_block(&FilteredBlock {
+            row.edges[mi_col / 8].add_block(&FilteredBlock {
                 row: mi_row & 7,
                 col: mi_col & 7,
                 width: size.width8(),
@@ -231,11 +237,11 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
             });
         }
         self.modes.push(block);
-        self.visitor.block(&block, PIXELS.then_some(&*self.picture));
+        self.visitor.block(&block, PIXELS.then_some(&row.picture));
         Ok(())
     }
 
-    fn intra_plane(&mut self, r: &mut BoolDecoder<'_>, block: &mut Block, p: &PlaneBlock) {
+    fn intra_plane(&mut self, row: &mut Row<'_, '_>, block: &mut Block, p: &PlaneBlock) {
         let size = if p.plane == 0 { block.transform } else { block.chroma_transform };
         let step = 1usize << size as u32;
         let (end_x, end_y) = p.end();
@@ -259,11 +265,11 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
                         columns: p.columns4 * 4,
                         rows: p.rows4 * 4,
                     };
-                    predict(self.isa, mode, &at, &mut self.picture.planes_mut()[p.plane]);
+                    predict(self.isa, mode, &at, &mut row.picture.planes[p.plane]);
                 }
                 if !block.skip {
                     let kind = self.kind(p.plane, size, mode);
-                    self.transform_block(r, block, p, (x4, y4), size, kind);
+                    self.transform_block(row, block, p, (x4, y4), size, kind);
                 }
             }
         }
@@ -278,14 +284,14 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
     }
 
     /// The residual of an inter block's plane; says whether there is any.
-    fn inter_plane(&mut self, r: &mut BoolDecoder<'_>, block: &mut Block, p: &PlaneBlock) -> bool {
+    fn inter_plane(&mut self, row: &mut Row<'_, '_>, block: &mut Block, p: &PlaneBlock) -> bool {
         let size = if p.plane == 0 { block.transform } else { block.chroma_transform };
         let step = 1usize << size as u32;
         let (end_x, end_y) = p.end();
         let mut any = false;
         for y4 in (p.y4..end_y).step_by(step) {
             for x4 in (p.x4..end_x).step_by(step) {
-                any |= self.transform_block(r, block, p, (x4, y4), size, TransformKind::DctDct);
+                any |= self.transform_block(row, block, p, (x4, y4), size, TransformKind::DctDct);
             }
         }
         any
@@ -295,7 +301,7 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
     #[inline]
     fn transform_block(
         &mut self,
-        r: &mut BoolDecoder<'_>,
+        row: &mut Row<'_, '_>,
         block: &mut Block,
         p: &PlaneBlock,
         (x4, y4): (usize, usize),
@@ -305,8 +311,8 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
         let step = 1usize << size as u32;
         let chroma = usize::from(p.plane > 0);
         let above = &mut self.above.0[p.plane][x4..x4 + step];
-        let row = y4 & if chroma == 0 { 15 } else { 7 };
-        let left = &mut self.left[p.plane][row..row + step];
+        let unit = y4 & if chroma == 0 { 15 } else { 7 };
+        let left = &mut self.left[p.plane][unit..unit + step];
         let context =
             usize::from(above.iter().any(|&n| n != 0)) + usize::from(left.iter().any(|&n| n != 0));
         let inter = usize::from(!block.is_intra());
@@ -319,7 +325,8 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
             halve: size == TransformSize::Size32,
             side_log2: size.log2(),
         };
-        let extent = tokens.read::<PIXELS>(r, context, &mut self.workspace.coefficients);
+        let extent =
+            tokens.read::<PIXELS>(&mut row.reader, context, &mut self.workspace.coefficients);
         let nonzero = u8::from(extent.count > 0);
         // Units beyond the frame's edge count as empty.
         let inside = step.min(p.columns4 - x4);
@@ -338,9 +345,9 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
             block.residual_energy = block.residual_energy.saturating_add(energy);
         }
         if PIXELS {
-            let plane = &mut self.picture.planes_mut()[p.plane];
+            let plane = &mut row.picture.planes[p.plane];
             let stride = plane.stride();
-            let dst = &mut plane.samples_mut()[y4 * 4 * stride + x4 * 4..];
+            let dst = plane.from_mut(x4 * 4, y4 * 4);
             let (cols, rows, lossless) = (extent.cols, extent.rows, self.lossless);
             let coefficients = &mut self.workspace.coefficients.values[..];
             let side = size.side();
@@ -379,6 +386,7 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
     /// §8.5.2: every plane from one reference, or the mean of two.
     fn predict_inter(
         &mut self,
+        picture: &mut PictureRows<'_>,
         block: &Block,
         planes: &[PlaneBlock; 3],
     ) -> Result<(), DecodeError> {
@@ -400,7 +408,7 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
                     filter: block.filter,
                     average: list == 1,
                 };
-                let plane = &mut self.picture.planes_mut()[p.plane];
+                let plane = &mut picture.planes[p.plane];
                 let scratch = &mut self.workspace.scratch;
                 if divided && p.plane > 0 {
                     inter.vector = mean(block.vectors.map(|v| v[list]));

@@ -1,10 +1,10 @@
 //! Looking on while a frame is decoded.
 
-use super::frame_buffer::FrameBuffer;
+use super::frame_buffer::PictureRows;
 use super::info::Block;
 
 /// Is told of every block in the one pass over a frame. `()` looks at nothing and costs nothing.
-pub trait Visitor {
+pub trait Visitor: Send {
     /// Whether [`Visitor::residual`] is wanted; without it residuals are added as they are made.
     const RESIDUAL: bool = false;
 
@@ -15,9 +15,10 @@ pub trait Visitor {
         let _ = (plane, x, y, side, residual);
     }
 
-    /// A block after its residuals, while it is in the cache. `picture` is the frame as far as it
-    /// is decoded, before the loop filter; `None` where only the info is parsed.
-    fn block(&mut self, block: &Block, picture: Option<&FrameBuffer>) {
+    /// A block after its residuals, while it is in the cache. `picture` has the block's rows and
+    /// those above it from the last row of superblocks on, decoded but for the loop filter; `None`
+    /// where only the info is parsed.
+    fn block(&mut self, block: &Block, picture: Option<&PictureRows<'_>>) {
         let _ = (block, picture);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::vp9::DecodeError;
-use crate::vp9::frame_buffer::{FrameBuffer, PlaneBuffer};
+use crate::vp9::frame_buffer::{FrameBuffer, PlaneBuffer, PlaneRows};
 use crate::vp9::info::MotionVector;
 use crate::vp9::kernels::Isa;
 use crate::vp9::kernels::convolve::{self, Reference};
@@ -85,7 +85,7 @@ pub(crate) fn predict_inter(
     isa: Isa,
     block: &InterBlock,
     reference: &ReferenceFrame,
-    dst: &mut PlaneBuffer,
+    dst: &mut PlaneRows<'_>,
     scratch: &mut Scratch,
 ) {
     let source = &reference.picture.planes()[block.plane];
@@ -114,7 +114,7 @@ pub(crate) fn predict_inter(
         fx,
         fy,
         from,
-        &mut dst.samples_mut()[block.y * stride + block.x..],
+        dst.from_mut(block.x, block.y),
         stride,
         block.width,
         block.height,
@@ -129,7 +129,7 @@ fn predict_scaled(
     source: &PlaneBuffer,
     scale: (i64, i64),
     vector: (i32, i32),
-    dst: &mut PlaneBuffer,
+    dst: &mut PlaneRows<'_>,
     scratch: &mut Scratch,
 ) {
     let chroma = u32::from(block.plane > 0);
@@ -161,7 +161,7 @@ fn predict_scaled(
         step_x,
         step_y,
         from,
-        &mut dst.samples_mut()[block.y * stride + block.x..],
+        dst.from_mut(block.x, block.y),
         stride,
         block.width,
         block.height,
@@ -229,9 +229,9 @@ mod tests {
     fn ramp() -> Arc<FrameBuffer> {
         let mut b = FrameBuffer::default();
         b.resize(16, 16);
-        for plane in b.planes_mut() {
+        for plane in b.rows_mut().planes {
             let stride = plane.stride();
-            for (i, s) in plane.samples_mut().iter_mut().enumerate() {
+            for (i, s) in plane.into_samples().iter_mut().enumerate() {
                 *s = (i % stride * 3 + i / stride * 5) as u8;
             }
         }
@@ -255,8 +255,9 @@ mod tests {
                 filter: 0,
                 average: false,
             };
-            let plane = &mut dst.planes_mut()[0];
+            let plane = &mut dst.rows_mut().planes[0];
             predict_inter(Isa::SCALAR, &block, &reference, plane, &mut Scratch::default());
+            let plane = &dst.planes()[0];
             for y in 0..8 {
                 for x in 0..8 {
                     let sx = (8 + x + (i32::from(vector.0) >> 3)).clamp(0, 15);

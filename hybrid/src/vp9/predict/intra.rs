@@ -1,7 +1,7 @@
 //! The edges of intra prediction (specification §8.5.1): which samples there are, and what stands
 //! in for those that there are not.
 
-use crate::vp9::frame_buffer::PlaneBuffer;
+use crate::vp9::frame_buffer::PlaneRows;
 use crate::vp9::info::PredictionMode;
 use crate::vp9::kernels::Isa;
 use crate::vp9::kernels::intra::{IntraMode, predict_intra};
@@ -30,11 +30,13 @@ pub(crate) struct IntraEdges {
 
 /// Predicts one transform block from the samples around it.
 #[inline]
-pub(crate) fn predict(isa: Isa, mode: PredictionMode, at: &IntraEdges, plane: &mut PlaneBuffer) {
+pub(crate) fn predict(isa: Isa, mode: PredictionMode, at: &IntraEdges, plane: &mut PlaneRows<'_>) {
     let stride = plane.stride();
-    let samples = plane.samples_mut();
     let &IntraEdges { x, y, side, .. } = at;
-    let start = y * stride + x;
+    // From the row above on, where there is one.
+    let top = y - usize::from(at.have_above);
+    let samples = plane.from_mut(x - usize::from(at.have_left), top);
+    let start = (y - top) * stride + usize::from(at.have_left);
     let mode = IntraMode::ALL[(mode as usize).min(9)];
 
     let mut above = [NO_ABOVE; 80];
