@@ -194,3 +194,31 @@ proptest! {
         let _ = decoder.decode(&frame);
     }
 }
+
+/// Two threads for two pieces of work.
+struct Scoped;
+
+impl windlass_hybrid::vp9::Join for Scoped {
+    fn join(&self, first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) {
+        std::thread::scope(|scope| {
+            scope.spawn(second);
+            first();
+        });
+    }
+}
+
+#[test]
+fn pictures_are_the_same_on_two_threads() {
+    for stream in [REALTIME, ALTREF] {
+        let mut one = Decoder::new();
+        let mut two = Decoder::new().with_threads(Box::new(Scoped));
+        for chunk in ivf(stream) {
+            let one = one.decode(chunk).expect("sound");
+            let two = two.decode(chunk).expect("sound");
+            assert_eq!(one.len(), two.len());
+            for (a, b) in one.iter().zip(two) {
+                assert_eq!(a.picture.to_picture(), b.picture.to_picture());
+            }
+        }
+    }
+}

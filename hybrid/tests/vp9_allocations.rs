@@ -9,7 +9,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use common::{ALTREF, REALTIME, ivf};
-use windlass_hybrid::vp9::{Block, DecodeError, Decoder, FrameBuffer, Parser, SizeLimit, Visitor};
+use windlass_hybrid::vp9::{Block, DecodeError, Decoder, Parser, PictureRows, SizeLimit, Visitor};
 
 thread_local! {
     static COUNTERS: Cell<Counters> = const { Cell::new(Counters { calls: 0, live: 0, peak: 0 }) };
@@ -113,7 +113,7 @@ impl Visitor for Everything {
         self.residuals += 1;
     }
 
-    fn block(&mut self, _block: &Block, picture: Option<&FrameBuffer>) {
+    fn block(&mut self, _block: &Block, picture: Option<&PictureRows<'_>>) {
         self.blocks += 1;
         self.pictures += u64::from(picture.is_some());
     }

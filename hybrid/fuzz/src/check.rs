@@ -1,6 +1,8 @@
 //! What must hold of every decoded frame, whatever the bytes were.
 
-use windlass_hybrid::vp9::{Block, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Visitor};
+use windlass_hybrid::vp9::{
+    Block, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, PictureRows, Visitor,
+};
 
 /// Blocks lie inside the frame, cover it once and are found again by [`FrameInfo::block_at`].
 pub fn info(info: &FrameInfo) {
@@ -88,8 +90,8 @@ impl Visitor for Listener {
         }
     }
 
-    fn block(&mut self, block: &Block, picture: Option<&FrameBuffer>) {
+    fn block(&mut self, block: &Block, picture: Option<&PictureRows<'_>>) {
         self.add(u64::from(block.x) << 32 | u64::from(block.y));
-        self.add(picture.map_or(0, |p| p.width() as u64));
+        self.add(picture.map_or(0, |p| p.planes()[0].stride() as u64));
     }
 }

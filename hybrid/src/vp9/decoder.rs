@@ -673,7 +673,8 @@ fn filter_levels(header: &FrameHeader) -> [[[u8; 2]; 4]; 8] {
         if !params.delta_enabled {
             return [[level as u8; 2]; 4];
         }
-        let shift = level >> 5;
+        // By the frame's level, whatever the segment's is.
+        let shift = params.level >> 5;
         std::array::from_fn(|reference| {
             let level = level + (i32::from(params.ref_deltas[reference]) << shift);
             std::array::from_fn(|kind| {

@@ -414,8 +414,12 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
                     inter.vector = mean(block.vectors.map(|v| v[list]));
                     predict_inter(self.isa, &inter, reference, plane, scratch);
                 } else if divided {
-                    (inter.width, inter.height) =
-                        (usize::from(block.part_width), usize::from(block.part_height));
+                    // Scaled positions are rounded for every quarter by itself.
+                    (inter.width, inter.height) = if reference.is_scaled() {
+                        (4, 4)
+                    } else {
+                        (usize::from(block.part_width), usize::from(block.part_height))
+                    };
                     for y in (0..8).step_by(inter.height) {
                         for x in (0..8).step_by(inter.width) {
                             let vector = block.vectors[y / 4 * 2 + x / 4][list];

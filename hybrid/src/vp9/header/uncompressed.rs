@@ -210,7 +210,8 @@ fn inter_fields(
     frame.refresh_mask = r.literal(8) as u8;
     for i in 0..3 {
         frame.reference_slots[i] = r.literal(3) as u8;
-        frame.sign_bias[i + 1] = r.flag();
+        // Read, and forgotten again with everything else that is past (libvpx resets it only now).
+        frame.sign_bias[i + 1] = r.flag() && !frame.error_resilient;
     }
     let mut found = false;
     for slot in frame.reference_slots {

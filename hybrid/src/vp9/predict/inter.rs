@@ -43,6 +43,11 @@ impl ReferenceFrame {
         Ok(Self { picture, scale })
     }
 
+    /// Whether it is of another size than the frame.
+    pub(crate) fn is_scaled(&self) -> bool {
+        self.scale.is_some()
+    }
+
     /// Whether a frame may have a reference of the size `of`.
     pub(crate) fn fits(own: (usize, usize), of: (usize, usize)) -> bool {
         let fits = |own: usize, of: usize| 2 * own >= of && own <= 16 * of;
