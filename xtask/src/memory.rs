@@ -29,8 +29,8 @@ fn address_sanitizer() -> Result<()> {
     };
     step("Running the codec's tests with AddressSanitizer");
     // With a target of its own, programs that run while building are left alone.
-    nightly(["cargo", "test", "--quiet", "--package", "windlass-hybrid", "--lib", "--test", "vp9"])
-        .args(["--target", &host])
+    nightly(["cargo", "test", "--quiet", "--package", "windlass-hybrid", "--target", &host])
+        .args(["--lib", "--test", "vp9", "--test", "vp9_allocations"])
         .env("CARGO_TARGET_DIR", target_dir().join("sanitized"))
         .env("RUSTFLAGS", "-Zsanitizer=address")
         .run()
