@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 
 use anyhow::{Context, Result, ensure};
 use rustix::time::{ClockId, clock_gettime};
-use windlass_hybrid::vp9::{Block, Decoder, FrameBuffer, FrameKind, Parser, Visitor};
+use windlass_hybrid::vp9::{Block, Decoder, FrameBuffer, FrameKind, Parser, PictureRows, Visitor};
 
 use super::best::Best;
 use super::libvpx::{self, Shown};
@@ -83,7 +83,7 @@ impl Visitor for Onlooker {
         black_box((plane, x, y, side, residual));
     }
 
-    fn block(&mut self, block: &Block, picture: Option<&FrameBuffer>) {
+    fn block(&mut self, block: &Block, picture: Option<&PictureRows<'_>>) {
         black_box((block, picture));
     }
 }
