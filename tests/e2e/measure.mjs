@@ -1,13 +1,26 @@
 // Figures of a real call for docs/benchmarks.md: anchor latency by stage, CPU by role, browser times.
 //   cargo build --release -p windlass && WINDLASS_BIN=target/release/windlass node measure.mjs [--layers q|qh] [--json]
-// Run it in tests/e2e on a machine that does nothing else.
+//     [--size WxH] [--browser] [--no-congestion-control]
+// Run it in tests/e2e on a machine that does nothing else. `--size` is the camera's (else 1280x720 for q, 640x360 for
+// qh); `--browser` measures the subscriber's browser alone: pictures by second, share enhanced, ms of each decoder call.
 import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
 import { enhanced, publish, remote, sleep, subscribe } from "./support/call.mjs";
+import { takeTimes, timeDecoder } from "./support/decoder_times.mjs";
 import { makeScene } from "./support/scene.mjs";
 import { startServer } from "./support/server.mjs";
 
-const args = process.argv.slice(2);
-const layers = args[args.indexOf("--layers") + 1] || "qh";
+const { values: options } = parseArgs({
+  options: {
+    layers: { type: "string", default: "qh" },
+    size: { type: "string" },
+    browser: { type: "boolean", default: false },
+    "no-congestion-control": { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+  },
+});
+const { layers } = options;
+const [width, height] = (options.size ?? (layers === "q" ? "1280x720" : "640x360")).split("x").map(Number);
 const SECONDS = 20;
 
 /** CPU seconds that a process has used. */
@@ -23,12 +36,50 @@ async function cpuShare(pid) {
 }
 
 const percentile = (list, p) => list.sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * p))];
+const mean = (list) => list.reduce((a, b) => a + b, 0) / list.length;
 
-const size = layers === "q" ? { width: 1280, height: 720 } : { width: 640, height: 360 };
-const scene = makeScene({ clip: "d13", ...size, out: "output" });
-const server = await startServer({ args: ["--log", "warn"] });
+const scene = makeScene({ clip: "d13", width, height, out: "output" });
+const serverArgs = ["--log", "warn"];
+if (options["no-congestion-control"]) serverArgs.push("--no-congestion-control");
+const server = await startServer({ args: serverArgs });
 const rows = [];
-try {
+
+/** What the subscriber's page shows over `SECONDS`, from its first enhanced picture on, and how long its decoder takes. */
+async function measureBrowser() {
+  const publisher = await publish(server, scene, { layers });
+  await sleep(3000);
+  const viewer = await subscribe(server, { init: timeDecoder });
+  // A machine that is too slow may never get there; then the figures say so.
+  await enhanced(viewer.page, 20_000).catch(() => null);
+  await sleep(3000);
+  await takeTimes(viewer.page);
+  const seen = [];
+  while (seen.length < SECONDS) {
+    await sleep(1000);
+    seen.push(await remote(viewer.page));
+  }
+  const { push_frame, push_message } = await takeTimes(viewer.page);
+  const of = (figure) => mean(seen.map((s) => s.stats?.[figure] ?? 0));
+  const { lr } = seen.at(-1).stats;
+  rows.push({
+    figure: `browser at ${seen.at(-1).rung}, low layer ${lr?.width}x${lr?.height}`,
+    received_fps: of("receivedFps"),
+    shown_fps: of("shownFps"),
+    enhanced_fps: of("enhancedFps"),
+    enhanced_share: of("enhancedFps") / of("shownFps"),
+    seconds_enhanced: seen.filter((s) => s.state === "enhanced").length / seen.length,
+    pauses: seen.at(-1).stats.pauses,
+    decoded_fps: push_frame.length / SECONDS,
+    rebuild_p50_ms: percentile(push_frame, 0.5),
+    rebuild_p95_ms: percentile(push_frame, 0.95),
+    message_p50_ms: percentile(push_message, 0.5),
+    message_p95_ms: percentile(push_message, 0.95),
+  });
+  await viewer.close();
+  await publisher.close();
+}
+
+async function measureAll() {
   const idle = await cpuShare(server.pid);
   const publisher = await publish(server, scene, { layers });
   await sleep(5000);
@@ -75,10 +126,14 @@ try {
   void second;
   await viewer.close();
   await publisher.close();
+}
+
+try {
+  await (options.browser ? measureBrowser() : measureAll());
 } finally {
   await server.stop();
 }
-if (args.includes("--json")) console.log(JSON.stringify({ command: `measure --layers ${layers}`, rows }));
+if (options.json) console.log(JSON.stringify({ command: `measure --layers ${layers} --size ${width}x${height}`, rows }));
 else for (const { figure, ...values } of rows) {
   console.log(`${figure}: ${Object.entries(values).map(([k, v]) => `${k} ${v?.toFixed?.(v < 1 ? 3 : 1) ?? "-"}`).join(", ")}`);
 }

@@ -66,7 +66,16 @@ pub fn run(parts: &[Part]) -> Result<()> {
         wasm_twin()?;
     }
     if wants(Part::E2e) {
-        e2e(&["call.test.mjs", "page.test.mjs", "impaired.test.mjs", "hostile.test.mjs"], &[])?;
+        e2e(
+            &[
+                "call.test.mjs",
+                "hd.test.mjs",
+                "page.test.mjs",
+                "impaired.test.mjs",
+                "hostile.test.mjs",
+            ],
+            &[],
+        )?;
     }
     step("All checks passed");
     Ok(())

@@ -16,15 +16,6 @@ export const besideThisScript = (): Assets => ({
 
 const compiled = new Map<string, Promise<WebAssembly.Module>>();
 
-const warmedUp = new WeakSet<WebAssembly.Module>();
-
-/** Whether the caller is to warm this module up: true for the first that asks. */
-export function takeWarmUp(module: WebAssembly.Module): boolean {
-  if (warmedUp.has(module)) return false;
-  warmedUp.add(module);
-  return true;
-}
-
 /** Fetches and compiles the decoder, once for each URL; a failure is not kept. */
 export function compileDecoder(url: string): Promise<WebAssembly.Module> {
   const known = compiled.get(url);

@@ -6,7 +6,7 @@
  * `addTransceiver`; set later, Chromium silently lets the media pass by it.
  */
 import type { FromWorker, NativeReason, ToWorker, WorkerStats } from "../worker/messages.js";
-import { type Assets, compileDecoder, takeWarmUp } from "./assets.js";
+import { type Assets, compileDecoder } from "./assets.js";
 import { type OutputKind, pictureOutput } from "./output.js";
 
 const DEPENDENCY_DESCRIPTOR = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
@@ -55,7 +55,7 @@ export class VideoReceiver {
       };
       this.post({ type: "init", sink: picture.sink, maxPixels: MAX_LR_PIXELS }, picture.transfer);
       compileDecoder(assets.wasm).then(
-        (module) => this.post({ type: "module", module, warmUp: takeWarmUp(module) }),
+        (module) => this.post({ type: "module", module }),
         () => {
           this.undecodable = true;
           this.listener?.state("native", "unsupported");
@@ -127,8 +127,9 @@ export class VideoReceiver {
     this.worker?.postMessage(message, transfer);
   }
 
-  private hear(message: Exclude<FromWorker, { type: "frame" }>): void {
+  private hear(message: FromWorker): void {
     if (message.type === "stats") this.listener?.stats(message.stats);
-    else this.listener?.state(message.state, message.state === "native" ? message.reason : null);
+    else if (message.type === "state")
+      this.listener?.state(message.state, message.state === "native" ? message.reason : null);
   }
 }

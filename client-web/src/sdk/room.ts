@@ -20,6 +20,7 @@ import { type Layers, Publication } from "./publication.js";
 import { vp9Preferences } from "./receiver.js";
 import { SignalSocket } from "./socket.js";
 import { EnhancedTrack, type RemoteTrack, type RungInfo, type TrackStats } from "./tracks.js";
+import { warmUpDecoder } from "./warm-up.js";
 
 export interface JoinOptions {
   /** The server's WebSocket, such as `wss://calls.example/ws`. */
@@ -87,6 +88,7 @@ export class Room extends Emitter<RoomEvents> {
     ) {
       throw noCodec();
     }
+    if (typeof RTCRtpScriptTransform !== "undefined") void warmUpDecoder(options.assets ?? besideThisScript());
     const room = new Room(options);
     try {
       await room.connect();

@@ -6,8 +6,10 @@ export type PictureSink = { kind: "stream"; writable: WritableStream<VideoFrame>
 /** From the window. */
 export type ToWorker =
   | { type: "init"; sink: PictureSink; maxPixels: number }
-  /** The compiled decoder; comes when it is there. With `warmUp` this worker is the one to warm it up. */
-  | { type: "module"; module: WebAssembly.Module; warmUp: boolean }
+  /** The compiled decoder; comes when it is there. */
+  | { type: "module"; module: WebAssembly.Module }
+  /** To a worker that has no track and is only to warm the decoder up. */
+  | { type: "warmUp"; module: WebAssembly.Module }
   /** One raw data channel message for this track. */
   | { type: "anchor"; data: ArrayBuffer }
   /** The native player showed the frame of `rtpTimestamp` at `at`. */
@@ -61,4 +63,6 @@ export type FromWorker =
   | { type: "frame"; frame: VideoFrame }
   | { type: "state"; state: "enhanced" }
   | { type: "state"; state: "native"; reason: NativeReason }
-  | { type: "stats"; stats: WorkerStats };
+  | { type: "stats"; stats: WorkerStats }
+  /** The decoder has been warmed up. */
+  | { type: "warm" };

@@ -124,11 +124,6 @@ export class HybridDecoder {
     this.wasm.reset(this.handle);
   }
 
-  /** Gives its memory back; nothing may be called after. */
-  free(): void {
-    this.wasm.decoder_free(this.handle);
-  }
-
   private place(data: Uint8Array): number {
     if (data.length > this.inputLength) {
       if (this.input !== 0) this.wasm.dealloc(this.input, this.inputLength);

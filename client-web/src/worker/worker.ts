@@ -3,11 +3,11 @@
  *
  * Each encoded frame is copied and passed on to the native decoder at once; the copy is decoded in a later task,
  * one frame a task, so that decoding never holds up the frames behind it by more than one decode.
- * Before the first frame, one worker of the page warms the decoder up (`warm-up.ts`).
+ * A worker without a track warms the decoder up for the others (`warm-up.ts`).
  */
 import type { FromWorker, PictureSink, ToWorker } from "./messages.js";
 import { TrackPipeline } from "./track.js";
-import { WarmUp } from "./warm-up.js";
+import { warmUp } from "./warm-up.js";
 import { HybridDecoder } from "./wasm.js";
 
 declare const self: DedicatedWorkerGlobalScope & {
@@ -35,12 +35,6 @@ function schedule(): void {
   turning = true;
   turn.port2.postMessage(null);
 }
-
-const idle = new MessageChannel();
-const warmUp = new WarmUp((slice) => {
-  idle.port1.onmessage = slice;
-  idle.port2.postMessage(null);
-});
 
 /** Shows what is due, and comes back when the next picture is. */
 function present(): void {
@@ -92,8 +86,11 @@ self.onmessage = (event: MessageEvent<ToWorker>) => {
       break;
     case "module":
       pipeline?.start(message.module);
-      if (message.warmUp) warmUp.start(() => new HybridDecoder(message.module));
       schedule();
+      break;
+    case "warmUp":
+      warmUp(() => new HybridDecoder(message.module));
+      tell({ type: "warm" });
       break;
     case "anchor":
       pipeline?.message(message.data);
@@ -125,7 +122,6 @@ async function relay({ readable, writable }: RTCRtpScriptTransformer): Promise<v
     const data = new Uint8Array(frame.data.slice(0));
     const { rtpTimestamp, frameId } = frame.getMetadata();
     writer.write(frame).catch(() => undefined);
-    warmUp.frame();
     pipeline?.frame({ rtpTimestamp: rtpTimestamp ?? frame.timestamp, frameId, data });
     schedule();
   }

@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { warmUpDecoder } from "./warm-up.js";
+
+const module = new WebAssembly.Module(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
+
+/** Workers that note what is done with them. */
+function bench() {
+  const workers: { posted: unknown[]; ended: boolean; onmessage?: () => void; onerror?: () => void }[] = [];
+  const start = () => {
+    const worker = {
+      posted: [] as unknown[],
+      ended: false,
+      postMessage: (message: unknown) => void worker.posted.push(message),
+      terminate: () => {
+        worker.ended = true;
+      },
+    };
+    workers.push(worker);
+    return worker as unknown as Worker;
+  };
+  return { workers, start, compile: () => Promise.resolve(module) };
+}
+
+test("one worker warms a module up, for all rooms, and ends when it says so", async () => {
+  const { workers, start, compile } = bench();
+  const assets = { worker: "w.js", wasm: "once.wasm" };
+  const first = warmUpDecoder(assets, compile, start);
+  await warmUpDecoder(assets, compile, start);
+  assert.equal(workers.length, 1);
+  assert.deepEqual(workers[0]?.posted, [{ type: "warmUp", module }]);
+  assert.equal(workers[0]?.ended, false);
+  workers[0]?.onmessage?.();
+  await first;
+  assert.equal(workers[0]?.ended, true);
+});
+
+test("a worker that fails is ended too", async () => {
+  const { workers, start, compile } = bench();
+  const warming = warmUpDecoder({ worker: "w.js", wasm: "fails.wasm" }, compile, start);
+  await Promise.resolve();
+  workers[0]?.onerror?.();
+  await warming;
+  assert.equal(workers[0]?.ended, true);
+});
+
+test("a module that could not be loaded is tried again by the next room", async () => {
+  const { workers, start, compile } = bench();
+  const assets = { worker: "w.js", wasm: "missing.wasm" };
+  await warmUpDecoder(assets, () => Promise.reject(new Error("status 404")), start);
+  assert.equal(workers.length, 0);
+  void warmUpDecoder(assets, compile, start);
+  await Promise.resolve();
+  assert.equal(workers.length, 1);
+});
