@@ -1,17 +1,48 @@
-//! VP9 decoding with the block information that reconstruction needs.
+//! A VP9 decoder made for hybrid reconstruction: pictures, and what the bitstream says about every
+//! block, out of one pass.
 //!
-//! Source: VP9 bitstream specification v0.7; seed 000 §4 (motion vectors and residuals of the
-//! low layer drive the high one). [`Decoder`] drives the modules of `vp9dec`, which are exposed
-//! for its own tests, so that vectors and references of every block come out with the picture.
+//! Source: VP9 bitstream and decoding process specification v0.7 (each file names its sections);
+//! where libvpx and the text part, libvpx rules, and the place says so. Seed 000 §4: motion vectors
+//! and residuals of the low layer drive the high one.
 //!
-//! Input: one complete VP9 frame or superframe, as it comes off the depacketiser. Output: the
-//! pictures it holds, hidden ones too, bit-exact with libvpx, each with its [`FrameInfo`].
+//! - [`Decoder`]: chunks in (a frame or a superframe, as it comes off the depacketiser), pictures
+//!   out, hidden ones too, bit-exact with libvpx, each with its [`FrameInfo`].
+//! - [`Parser`]: the same info without pictures, for who only schedules or lets others decode.
+//! - [`Visitor`]: sees every block and, on demand, its residual before it is added.
+//! - [`Join`]: threads, if the caller has some.
 //!
-//! Refused with a typed [`DecodeError`]: profiles 1 to 3, pictures beyond [`MAX_WIDTH`] ×
-//! [`MAX_HEIGHT`] in area, missing references, broken tiles. After any error the decoder waits
-//! for a key frame. A panic inside `vp9dec` is caught where panics unwind and reported as
-//! [`DecodeError::Internal`]; in WebAssembly it is a trap, after which the host must make a new
-//! module instance.
+//! Pictures and infos are lent as `Arc` from pools; in the steady state nothing is allocated.
+//!
+//! Refused with a typed [`DecodeError`]: profiles 1 to 3, pictures beyond the [`SizeLimit`] (before
+//! anything is allocated), missing references, truncated or malformed headers and tiles. After an
+//! error the decoder has forgotten its references and waits for a key frame, or an intra-only frame
+//! that resets every context; [`DecodeError::StaleReference`] alone leaves it running.
+//!
+//! ```
+//! use windlass_hybrid::vp9::Decoder;
+//!
+//! let ivf = include_bytes!("../../tests/fixtures/realtime.ivf");
+//! let size = u32::from_le_bytes(ivf[32..36].try_into()?) as usize;
+//! let mut decoder = Decoder::new();
+//! let frames = decoder.decode(&ivf[44..44 + size])?;
+//! assert!(frames[0].info.is_intra());
+//! assert_eq!(frames[0].picture.planes()[0].width(), 161);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | folder or file | does | sections |
+//! | --- | --- | --- |
+//! | `bit_reader`, `bool_decoder` | bits, arithmetic decoder | 9.1, 9.2 |
+//! | `header/` | superframes, uncompressed and compressed header | 6.2, 6.3, 7.2, 7.3, Annex B |
+//! | `probability/` | tables, trees, counts, adaptation | 8.4, 9.3, 10.3, 10.5 |
+//! | `block/` | sizes, modes, contexts, vectors | 6.4, 6.5, 9.3.3 |
+//! | `residual/` | scans, tokens, quantiser | 6.4.23 ff., 8.6, 10.1 |
+//! | `predict/` | edges of intra, references of inter prediction | 8.5 |
+//! | `loop_filter/` | which edges are filtered, how far | 8.8 |
+//! | `kernels/` | inner loops: scalar, and SIMD that equals it | 8.5, 8.7, 8.8 |
+//! | `tile` | partitions and blocks | 6.4 |
+//! | `decoder` | frames, references, contexts | 6.1, 8.10 |
+//! | `frame_buffer`, `info`, `visitor`, `threads` | what goes in and out | |
 
 mod bit_reader;
 mod block;
