@@ -352,17 +352,15 @@ impl<const PIXELS: bool> Core<PIXELS> {
             }
             return Err(DecodeError::StaleReference);
         }
-        let (width, height) = (header.width as usize, header.height as usize);
+        let own = (header.width as usize, header.height as usize);
         let mut any = false;
         for (reference, slot) in references.iter_mut().zip(slots) {
-            let size = sizes[slot].ok_or(DecodeError::MissingReference)?;
-            if !ReferenceFrame::fits((width, height), (size.0 as usize, size.1 as usize)) {
-                continue;
-            }
-            any = true;
-            if PIXELS && let Some(picture) = &self.stream.slots[slot] {
-                *reference = Some(ReferenceFrame::new(picture.clone(), width, height)?);
-            }
+            let (Some(picture), Some(size)) = (&self.stream.slots[slot], sizes[slot]) else {
+                return Err(DecodeError::MissingReference);
+            };
+            *reference =
+                ReferenceFrame::new(picture.clone(), (size.0 as usize, size.1 as usize), own);
+            any |= reference.is_some();
         }
         if any { Ok(references) } else { Err(DecodeError::MissingReference) }
     }
@@ -718,5 +716,60 @@ mod tests {
         let error = decoder.decode(&data).err();
         assert_eq!(error, Some(DecodeError::Size { width: 16384, height: 16384 }));
         assert!(decoder.0.stream.segment_ids.is_empty());
+    }
+    /// Bits from pairs of a value and its length, filled up to a byte, then `data`.
+    fn frame(bits: &[(u64, u32)], data: &[u8]) -> Vec<u8> {
+        let bits: Vec<bool> =
+            bits.iter().flat_map(|&(v, n)| (0..n).rev().map(move |i| v >> i & 1 == 1)).collect();
+        let byte =
+            |b: &[bool]| b.iter().enumerate().fold(0, |v, (i, &b)| v | u8::from(b) << (7 - i));
+        bits.chunks(8).map(byte).chain(data.iter().copied()).collect()
+    }
+
+    #[test]
+    fn decoder_and_parser_refuse_a_block_whose_reference_has_an_impossible_size() {
+        // Without loop filter; quantiser 1.
+        let flat = [(0, 10), (1, 8), (0, 3)];
+        // One tile; 8 bytes of the compressed header, all of whose bools are false.
+        let end = [(0, 1), (8, 16)];
+        let size = |side: u64| [(side - 1, 16), (side - 1, 16), (0, 1)];
+        let key = [
+            &[(0b1000_0010, 8), (0x49_83_42, 24), (0b0010, 4)][..],
+            &size(64),
+            &[(0b01, 2), (0, 2)],
+            &flat,
+            &[(0, 1)],
+            &end,
+        ]
+        .concat();
+        // Of 2×2 samples, into slot 1.
+        let intra_only = [
+            &[(0b1000_0101, 8), (1, 1), (0x49_83_42, 24), (0b10, 8)][..],
+            &size(2),
+            &[(0, 2)],
+            &flat,
+            &[(0, 1)],
+            &end,
+        ]
+        .concat();
+        // 64×64 like slot 0, with slot 1 as golden; all segments predict from golden.
+        let inter = [
+            &[(0b1000_0111, 8), (0, 8), (0, 4), (1 << 1, 4), (0, 4), (1, 1), (0, 1)][..],
+            &[(0, 1), (0, 3), (0, 2)],
+            &flat,
+            &[(0b1010, 4)],
+            &[(0b00_1_10_0, 6); 8],
+            &end,
+        ]
+        .concat();
+        let (mut decoder, mut parser) = (Decoder::new(), Parser::new());
+        for bits in [key, intra_only] {
+            let chunk = frame(&bits, &[0; 80]);
+            assert_eq!(decoder.decode(&chunk).map(<[_]>::len), Ok(1));
+            assert_eq!(parser.parse(&chunk).map(<[_]>::len), Ok(1));
+        }
+        let chunk = frame(&inter, &[0; 80]);
+        assert_eq!(decoder.decode(&chunk).err(), Some(DecodeError::MissingReference));
+        assert_eq!(parser.parse(&chunk).err(), Some(DecodeError::MissingReference));
     }
 }

@@ -211,6 +211,10 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
                 }
             }
         } else {
+            let usable = |&r: &u8| r == 0 || self.references[usize::from(r - 1)].is_some();
+            if !block.references.iter().all(usable) {
+                return Err(DecodeError::MissingReference);
+            }
             if PIXELS {
                 self.predict_inter(&mut row.picture, &block, &planes)?;
             }

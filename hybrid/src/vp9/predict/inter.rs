@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::vp9::DecodeError;
 use crate::vp9::frame_buffer::{FrameBuffer, PlaneBuffer, PlaneRows};
 use crate::vp9::info::MotionVector;
 use crate::vp9::kernels::Isa;
@@ -25,33 +24,25 @@ pub(crate) struct ReferenceFrame {
 }
 
 impl ReferenceFrame {
-    /// A reference for frames of the given size; refused beyond twice as large and sixteen times
-    /// as small (§7.2.5).
+    /// A reference of the size `of` for frames of the size `own`; `None` beyond twice as large and
+    /// sixteen times as small (§7.2.5).
     pub(crate) fn new(
         picture: Arc<FrameBuffer>,
-        width: usize,
-        height: usize,
-    ) -> Result<Self, DecodeError> {
-        let (w, h) = (picture.width(), picture.height());
-        if !Self::fits((width, height), (w, h)) {
-            return Err(DecodeError::MissingReference);
+        of: (usize, usize),
+        own: (usize, usize),
+    ) -> Option<Self> {
+        let fits = |own: usize, of: usize| 2 * own >= of && own <= 16 * of;
+        if !fits(own.0, of.0) || !fits(own.1, of.1) {
+            return None;
         }
-        let scale = ((w, h) != (width, height)).then(|| {
-            let factor = |of: usize, own: usize| ((of << SCALE_BITS) / own) as i64;
-            (factor(w, width), factor(h, height))
-        });
-        Ok(Self { picture, scale })
+        let factor = |of: usize, own: usize| ((of << SCALE_BITS) / own) as i64;
+        let scale = (of != own).then(|| (factor(of.0, own.0), factor(of.1, own.1)));
+        Some(Self { picture, scale })
     }
 
     /// Whether it is of another size than the frame.
     pub(crate) fn is_scaled(&self) -> bool {
         self.scale.is_some()
-    }
-
-    /// Whether a frame may have a reference of the size `of`.
-    pub(crate) fn fits(own: (usize, usize), of: (usize, usize)) -> bool {
-        let fits = |own: usize, of: usize| 2 * own >= of && own <= 16 * of;
-        fits(own.0, of.0) && fits(own.1, of.1)
     }
 }
 
@@ -245,7 +236,7 @@ mod tests {
 
     #[test]
     fn blocks_beyond_the_edge_see_it_repeated() {
-        let reference = ReferenceFrame::new(ramp(), 16, 16).expect("same size");
+        let reference = ReferenceFrame::new(ramp(), (16, 16), (16, 16)).expect("same size");
         let mut dst = FrameBuffer::default();
         dst.resize(16, 16);
         for vector in [(-2000, -2000), (2000, 2000), (-64, 64), (0, -2000)] {
@@ -276,8 +267,8 @@ mod tests {
 
     #[test]
     fn references_of_an_impossible_size_are_refused() {
-        assert!(ReferenceFrame::new(ramp(), 7, 16).is_err());
-        assert!(ReferenceFrame::new(ramp(), 16, 257).is_err());
-        assert!(ReferenceFrame::new(ramp(), 8, 256).is_ok());
+        assert!(ReferenceFrame::new(ramp(), (16, 16), (7, 16)).is_none());
+        assert!(ReferenceFrame::new(ramp(), (16, 16), (16, 257)).is_none());
+        assert!(ReferenceFrame::new(ramp(), (16, 16), (8, 256)).is_some());
     }
 }
