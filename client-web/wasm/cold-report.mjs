@@ -16,6 +16,7 @@ export async function report(target, streams, rounds, json) {
       const of = (figure) => found[i][how].map(figure);
       const [first, later] = [of((r) => r.times[0]), of((r) => Math.max(...r.times.slice(1)))];
       const row = { target, stream, variant: how, first_ms: median(first), least_first_ms: Math.min(...first) };
+      row.again_ms = median(of((r) => r.again));
       row.longest_later_ms = median(later);
       row.least_longest_later_ms = Math.min(...later);
       row.second_ms = median(of((r) => r.times.reduce((a, b) => a + b, 0)));

@@ -1,6 +1,6 @@
 // Times the first 30 frames of a call in Chromium, in a module just compiled: cold, and after its warm-up.
-//   node cold.mjs [--module FILE] [--rounds N] [--json] FILE.ivf…
-// Every round is a browser of its own; cold and warm take turns. `client-web/wasm/cold.mjs` does the same in Node.
+//   node cold.mjs [--module FILE] [--rounds N] [--decode] [--json] FILE.ivf…
+// With `--decode` VP9 alone, else as in a call, with rebuilding. Every round is a browser of its own; cold and warm take turns. `client-web/wasm/cold.mjs` does the same in Node.
 // The module is client-web/dist/windlass.wasm unless named (`cargo xtask wasm` builds it).
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -15,12 +15,14 @@ const { values: options, positionals: files } = parseArgs({
   options: {
     module: { type: "string", default: here("../../client-web/dist/windlass.wasm") },
     rounds: { type: "string", default: "3" },
+    decode: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
   },
 });
+const what = options.decode ? "decode" : "rebuild";
 const missing = [options.module, ...files].find((file) => !existsSync(file));
 if (files.length === 0 || missing) {
-  console.error(missing ? `${missing} is not there` : "usage: node cold.mjs [--module FILE] [--rounds N] [--json] FILE.ivf…");
+  console.error(missing ? `${missing} is not there` : "usage: node cold.mjs [--module FILE] [--rounds N] [--decode] [--json] FILE.ivf…");
   process.exit(2);
 }
 
@@ -47,7 +49,8 @@ async function time(stream, how) {
   const tab = await openPage();
   try {
     await tab.page.goto(`http://localhost:${server.address().port}/`);
-    return await tab.page.evaluate(([url, warm]) => window.timeFirst(url, warm), [`/stream/${stream}`, how === "warm"]);
+    const args = [`/stream/${stream}`, how === "warm", what];
+    return await tab.page.evaluate((args) => window.timeFirst(...args), args);
   } finally {
     await tab.close();
   }
@@ -55,7 +58,7 @@ async function time(stream, how) {
 
 try {
   const streams = files.map((file, i) => [path.basename(file, ".ivf"), (how) => time(i, how)]);
-  await report("chromium", streams, Number(options.rounds), options.json);
+  await report(`chromium ${what}`, streams, Number(options.rounds), options.json);
 } finally {
   server.close();
 }

@@ -1,6 +1,6 @@
 // Figures of a real call for docs/benchmarks.md: anchor latency by stage, CPU by role, browser times.
 //   cargo build --release -p windlass && WINDLASS_BIN=target/release/windlass node measure.mjs [--layers q|qh] [--json]
-//     [--size WxH] [--browser] [--no-congestion-control]
+//     [--size WxH] [--browser] [--no-congestion-control] [--budget-ms N]
 // Run it in tests/e2e on a machine that does nothing else. `--size` is the camera's (else 1280x720 for q, 640x360 for
 // qh); `--browser` measures the subscriber's browser alone: pictures by second, share enhanced, ms of each decoder call.
 import { readFileSync } from "node:fs";
@@ -16,6 +16,7 @@ const { values: options } = parseArgs({
     size: { type: "string" },
     browser: { type: "boolean", default: false },
     "no-congestion-control": { type: "boolean", default: false },
+    "budget-ms": { type: "string" },
     json: { type: "boolean", default: false },
   },
 });
@@ -41,6 +42,7 @@ const mean = (list) => list.reduce((a, b) => a + b, 0) / list.length;
 const scene = makeScene({ clip: "d13", width, height, out: "output" });
 const serverArgs = ["--log", "warn"];
 if (options["no-congestion-control"]) serverArgs.push("--no-congestion-control");
+if (options["budget-ms"]) serverArgs.push("--budget-ms", options["budget-ms"]);
 const server = await startServer({ args: serverArgs });
 const rows = [];
 

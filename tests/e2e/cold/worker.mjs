@@ -1,5 +1,5 @@
 import { run } from "./cold-timer.mjs";
 
-onmessage = ({ data: { module, ivf, warm } }) => {
-  run(module, ivf, warm).then(postMessage, (error) => postMessage({ error: error.message }));
+onmessage = ({ data: { module, ivf, warm, what } }) => {
+  run(module, ivf, warm, what).then(postMessage, (error) => postMessage({ error: error.message }));
 };
