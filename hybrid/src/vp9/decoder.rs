@@ -531,7 +531,7 @@ impl FrameWork<'_> {
             dequantisers: quantisers.map(|q| quantiser::dequantiser(&header.quantiser, q)),
             lossless: header.quantiser.lossless(),
             above: &mut memory.above_nonzero,
-            left: [[0; 16]; 3],
+            left: [0; 3],
             workspace: &mut memory.workspace,
             visitor,
         };

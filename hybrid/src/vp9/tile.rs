@@ -33,16 +33,17 @@ static KINDS: [TransformKind; 10] = [
     TransformKind::AdstAdst,
 ];
 
-/// Whether 4×4 units above have coefficients (`AboveNonzeroContext`), by plane.
+/// Whether 4×4 units above have coefficients (`AboveNonzeroContext`): by plane and superblock, one
+/// bit a unit.
 #[derive(Debug, Default)]
-pub(crate) struct AboveNonzero([Vec<u8>; 3]);
+pub(crate) struct AboveNonzero([Vec<u16>; 3]);
 
 impl AboveNonzero {
     /// `clear_above_context` (§7.4.1).
     pub(crate) fn clear(&mut self, sb_cols: usize) {
-        for (plane, line) in self.0.iter_mut().enumerate() {
+        for line in &mut self.0 {
             line.clear();
-            line.resize(sb_cols * if plane == 0 { 16 } else { 8 }, 0);
+            line.resize(sb_cols, 0);
         }
     }
 }
@@ -83,7 +84,8 @@ pub(crate) struct TileDecoder<'a, V, const PIXELS: bool> {
     pub(crate) dequantisers: [Dequantiser; 8],
     pub(crate) lossless: bool,
     pub(crate) above: &'a mut AboveNonzero,
-    pub(crate) left: [[u8; 16]; 3],
+    /// `LeftNonzeroContext`, likewise.
+    pub(crate) left: [u16; 3],
     pub(crate) workspace: &'a mut Workspace,
     pub(crate) visitor: &'a mut V,
 }
@@ -116,10 +118,22 @@ impl PlaneBlock {
         }
     }
 
+    /// The superblock that a unit is in, and its place there.
+    #[inline(always)]
+    fn unit(&self, at: usize) -> (usize, usize) {
+        if self.plane == 0 { (at >> 4, at & 15) } else { (at >> 3, at & 7) }
+    }
+
     /// First units that are not to be decoded.
     fn end(&self) -> (usize, usize) {
         ((self.x4 + self.width4).min(self.columns4), (self.y4 + self.height4).min(self.rows4))
     }
+}
+
+/// The bits of `count` (1 to 16) units from `first` on.
+#[inline(always)]
+fn units(first: usize, count: usize) -> u16 {
+    (((1u32 << count) - 1) << first) as u16
 }
 
 impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
@@ -132,7 +146,7 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
     ) -> Result<(), DecodeError> {
         self.modes.tile = tile;
         self.modes.left = LeftModes::default();
-        self.left = [[0; 16]; 3];
+        self.left = [0; 3];
         for mi_col in (tile.0..tile.1).step_by(8) {
             if PIXELS {
                 row.edges[mi_col / 8].clear();
@@ -199,9 +213,9 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
         let planes = [0, 1, 2].map(|plane| PlaneBlock::new(plane, &block, mi_cols, mi_rows));
         if block.skip {
             for p in planes {
-                self.above.0[p.plane][p.x4..p.x4 + p.width4].fill(0);
-                let left = p.y4 & if p.plane == 0 { 15 } else { 7 };
-                self.left[p.plane][left..left + p.height4].fill(0);
+                let (superblock, x) = p.unit(p.x4);
+                self.above.0[p.plane][superblock] &= !units(x, p.width4);
+                self.left[p.plane] &= !units(p.unit(p.y4).1, p.height4);
             }
         }
         if block.is_intra() {
@@ -314,11 +328,11 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
     ) -> bool {
         let step = 1usize << size as u32;
         let chroma = usize::from(p.plane > 0);
-        let above = &mut self.above.0[p.plane][x4..x4 + step];
-        let unit = y4 & if chroma == 0 { 15 } else { 7 };
-        let left = &mut self.left[p.plane][unit..unit + step];
-        let context =
-            usize::from(above.iter().any(|&n| n != 0)) + usize::from(left.iter().any(|&n| n != 0));
+        let ((superblock, x), (_, y)) = (p.unit(x4), p.unit(y4));
+        let above = &mut self.above.0[p.plane][superblock];
+        let left = &mut self.left[p.plane];
+        let (across, down) = (units(x, step), units(y, step));
+        let context = usize::from(*above & across != 0) + usize::from(*left & down != 0);
         let inter = usize::from(!block.is_intra());
         let dequantiser = &self.dequantisers[usize::from(block.segment & 7)];
         let mut tokens = TokenReader {
@@ -331,17 +345,14 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
         };
         let extent =
             tokens.read::<PIXELS>(&mut row.reader, context, &mut self.workspace.coefficients);
-        let nonzero = u8::from(extent.count > 0);
-        // Units beyond the frame's edge count as empty.
-        let inside = step.min(p.columns4 - x4);
-        above[..inside].fill(nonzero);
-        above[inside..].fill(0);
-        let inside = step.min(p.rows4 - y4);
-        left[..inside].fill(nonzero);
-        left[inside..].fill(0);
+        *above &= !across;
+        *left &= !down;
         if extent.count == 0 {
             return false;
         }
+        // Units beyond the frame's edge count as empty.
+        *above |= units(x, step.min(p.columns4 - x4));
+        *left |= units(y, step.min(p.rows4 - y4));
         if chroma == 0 {
             // The transforms scale by 8, that of 32×32 by 4.
             let shift = if size == TransformSize::Size32 { 4 } else { 6 };
