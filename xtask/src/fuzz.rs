@@ -23,7 +23,8 @@ pub fn run(seconds: u32) -> Result<()> {
     for target in TARGETS {
         step(&format!("Fuzzing {target} for {seconds} seconds"));
         let run = nightly(["fuzz", "run", "--no-trace-compares", target, "--"])
-            .args(["-max_len=12300", "-timeout=10", "-rss_limit_mb=2048"])
+            // The longest inputs take 40 ms; the rest is for machines with much else to do.
+            .args(["-max_len=12300", "-timeout=60", "-rss_limit_mb=2048"])
             .arg(format!("-max_total_time={seconds}"))
             .run();
         if run.is_err() {
