@@ -5,7 +5,7 @@ mod common;
 use common::{ALTREF, REALTIME, ivf};
 use proptest::prelude::*;
 use windlass_hybrid::Picture;
-use windlass_hybrid::vp9::{DecodeError, DecodedFrame, Decoder, FrameKind};
+use windlass_hybrid::vp9::{Block, DecodeError, DecodedFrame, Decoder, FrameKind};
 
 /// Every frame of a sound stream, hidden ones too; but few where they are interpreted.
 fn decoded(stream: &[u8]) -> Vec<DecodedFrame> {
@@ -120,7 +120,7 @@ fn vectors_of_skipped_whole_sample_blocks_point_at_their_pixels() {
 fn hidden_frames_and_compound_blocks_are_reported() {
     let frames = decoded(ALTREF);
     assert!(frames.iter().any(|f| !f.info.shown));
-    assert!(frames.iter().flat_map(|f| &f.info.blocks).any(|b| b.is_compound()));
+    assert!(frames.iter().flat_map(|f| &f.info.blocks).any(Block::is_compound));
     assert_eq!(frames[0].info.kind, FrameKind::Key);
 }
 

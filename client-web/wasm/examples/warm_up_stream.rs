@@ -5,10 +5,10 @@
 
 use std::io::Write;
 
+use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
 use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
-use windlass_hybrid::Detail;
 
 /// The anchor's frame in the second file; the one behind it is decoded before the anchor comes.
 const ANCHORED: usize = 4;

@@ -7,7 +7,8 @@ use super::block::mode_info::{AboveModes, FrameModes, LeftModes, ModeReader};
 use super::bool_decoder::BoolDecoder;
 use super::frame_buffer::{FrameBuffer, PictureRows, Pool};
 use super::header::{
-    CompressedHeader, FrameHeader, FrameType, Header, Persistent, Superframe, parse,
+    CompressedHeader, FrameHeader, FrameType, Header, Persistent, SegmentFeatures, Superframe,
+    parse,
 };
 use super::info::{FrameInfo, FrameKind};
 use super::kernels::Isa;
@@ -504,8 +505,8 @@ impl FrameWork<'_> {
         }
         let quantisers = std::array::from_fn(|segment| {
             let s = &header.segmentation;
-            let features = if s.enabled { s.features[segment] } else { Default::default() };
-            quantiser::index(&header.quantiser, s.absolute, &features)
+            let features = if s.enabled { s.features[segment] } else { SegmentFeatures::default() };
+            quantiser::index(header.quantiser, s.absolute, &features)
         });
         let mut decoder = TileDecoder::<V, PIXELS> {
             isa: self.isa,
@@ -528,7 +529,7 @@ impl FrameWork<'_> {
                 tile: (0, mi_cols),
             },
             references: self.references,
-            dequantisers: quantisers.map(|q| quantiser::dequantiser(&header.quantiser, q)),
+            dequantisers: quantisers.map(|q| quantiser::dequantiser(header.quantiser, q)),
             lossless: header.quantiser.lossless(),
             above: &mut memory.above_nonzero,
             left: [0; 3],
@@ -758,7 +759,7 @@ mod tests {
             &[(0, 1), (0, 3), (0, 2)],
             &flat,
             &[(0b1010, 4)],
-            &[(0b00_1_10_0, 6); 8],
+            &[(0b00_1100, 6); 8],
             &end,
         ]
         .concat();

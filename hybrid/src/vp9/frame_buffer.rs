@@ -154,12 +154,12 @@ impl<'a> PlaneRows<'a> {
     ///
     /// Where the row is not here.
     #[inline]
-    pub fn from(&self, x: usize, y: usize) -> &[u8] {
+    pub fn after(&self, x: usize, y: usize) -> &[u8] {
         &self.samples[(y - self.first) * self.stride + x..]
     }
 
     #[inline]
-    pub(super) fn from_mut(&mut self, x: usize, y: usize) -> &mut [u8] {
+    pub(super) fn after_mut(&mut self, x: usize, y: usize) -> &mut [u8] {
         &mut self.samples[(y - self.first) * self.stride + x..]
     }
 
@@ -242,7 +242,7 @@ mod tests {
     fn a_copy_has_no_padding() {
         let mut b = FrameBuffer::default();
         b.resize(3, 2);
-        b.rows_mut().planes[0].from_mut(0, 1)[0] = 9;
+        b.rows_mut().planes[0].after_mut(0, 1)[0] = 9;
         let picture = b.to_picture();
         assert_eq!(picture.y.samples(), [0, 0, 0, 9, 0, 0]);
         assert_eq!((picture.u.width(), picture.u.height()), (2, 1));

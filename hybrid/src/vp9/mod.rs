@@ -44,6 +44,10 @@
 //! | `decoder` | frames, references, contexts | 6.1, 8.10 |
 //! | `frame_buffer`, `info`, `visitor`, `threads` | what goes in and out | |
 
+// A kernel's parts must land in the function that has the target features, and the arithmetic
+// decoder's state in registers.
+#![allow(clippy::inline_always)]
+
 mod bit_reader;
 mod block;
 mod bool_decoder;

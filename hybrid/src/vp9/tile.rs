@@ -268,7 +268,7 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
         for y4 in (p.y4..end_y).step_by(step) {
             for x4 in (p.x4..end_x).step_by(step) {
                 let mode = if p.plane == 0 {
-                    block.quarter_modes[(y4 - p.y4 & 1) * 2 + (x4 - p.x4 & 1)]
+                    block.quarter_modes[((y4 - p.y4) & 1) * 2 + ((x4 - p.x4) & 1)]
                 } else {
                     block.chroma_mode
                 };
@@ -362,7 +362,7 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
         if PIXELS {
             let plane = &mut row.picture.planes[p.plane];
             let stride = plane.stride();
-            let dst = plane.from_mut(x4 * 4, y4 * 4);
+            let dst = plane.after_mut(x4 * 4, y4 * 4);
             let (cols, rows, lossless) = (extent.cols, extent.rows, self.lossless);
             let coefficients = &mut self.workspace.coefficients.values[..];
             let side = size.side();
@@ -406,7 +406,7 @@ impl<V: Visitor, const PIXELS: bool> TileDecoder<'_, V, PIXELS> {
         planes: &[PlaneBlock; 3],
     ) -> Result<(), DecodeError> {
         let divided = block.part_width < 8 || block.part_height < 8;
-        for list in 0..1 + usize::from(block.is_compound()) {
+        for list in 0..=usize::from(block.is_compound()) {
             let reference = usize::from(block.references[list].max(1)) - 1;
             let reference =
                 self.references[reference].as_ref().ok_or(DecodeError::MissingReference)?;

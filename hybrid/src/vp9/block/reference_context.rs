@@ -12,15 +12,15 @@ pub(crate) struct Neighbour {
 }
 
 impl Neighbour {
-    fn intra(&self) -> bool {
+    fn intra(self) -> bool {
         self.references[0] == 0
     }
 
-    fn single(&self) -> bool {
+    fn single(self) -> bool {
         self.references[1] == 0
     }
 
-    fn has(&self, reference: u8) -> bool {
+    fn has(self, reference: u8) -> bool {
         self.references[0] == reference || (self.references[1] == reference)
     }
 }
@@ -255,6 +255,7 @@ impl Neighbours {
 mod tests {
     use super::*;
 
+    #[allow(clippy::unnecessary_wraps)] // what the fields hold
     fn neighbour(first: u8, second: u8) -> Option<Neighbour> {
         Some(Neighbour { references: [first, second], ..Neighbour::default() })
     }

@@ -52,8 +52,8 @@ pub(crate) struct QuantiserParams {
 
 impl QuantiserParams {
     /// Whether blocks are coded without loss (`Lossless`).
-    pub(crate) fn lossless(&self) -> bool {
-        *self == Self::default()
+    pub(crate) fn lossless(self) -> bool {
+        self == Self::default()
     }
 }
 

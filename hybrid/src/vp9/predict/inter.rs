@@ -52,6 +52,7 @@ pub(crate) struct Scratch(Box<[u8; ROOM * ROOM]>);
 
 impl Default for Scratch {
     fn default() -> Self {
+        #[allow(clippy::large_stack_arrays)] // 20 KiB, once
         Self(Box::new([0; ROOM * ROOM]))
     }
 }
@@ -110,7 +111,7 @@ pub(crate) fn predict_inter(
         fx,
         fy,
         from,
-        dst.from_mut(block.x, block.y),
+        dst.after_mut(block.x, block.y),
         stride,
         block.width,
         block.height,
@@ -157,7 +158,7 @@ fn predict_scaled(
         step_x,
         step_y,
         from,
-        dst.from_mut(block.x, block.y),
+        dst.after_mut(block.x, block.y),
         stride,
         block.width,
         block.height,

@@ -35,7 +35,7 @@ pub(crate) fn predict(isa: Isa, mode: PredictionMode, at: &IntraEdges, plane: &m
     let &IntraEdges { x, y, side, .. } = at;
     // From the row above on, where there is one.
     let top = y - usize::from(at.have_above);
-    let samples = plane.from_mut(x - usize::from(at.have_left), top);
+    let samples = plane.after_mut(x - usize::from(at.have_left), top);
     let start = (y - top) * stride + usize::from(at.have_left);
     let mode = IntraMode::ALL[(mode as usize).min(9)];
 

@@ -40,7 +40,7 @@ static AC: [i16; 256] = [
 pub(crate) type Dequantiser = [[i32; 2]; 2];
 
 /// `get_qidx` (§8.6.1): the quantiser's index in a segment.
-pub(crate) fn index(params: &QuantiserParams, absolute: bool, segment: &SegmentFeatures) -> u8 {
+pub(crate) fn index(params: QuantiserParams, absolute: bool, segment: &SegmentFeatures) -> u8 {
     let base = i32::from(params.base);
     match segment.quantiser {
         Some(value) if absolute => i32::from(value).clamp(0, 255) as u8,
@@ -50,7 +50,7 @@ pub(crate) fn index(params: &QuantiserParams, absolute: bool, segment: &SegmentF
 }
 
 /// The factors that belong to a quantiser index.
-pub(crate) fn dequantiser(params: &QuantiserParams, index: u8) -> Dequantiser {
+pub(crate) fn dequantiser(params: QuantiserParams, index: u8) -> Dequantiser {
     let step = |table: &[i16; 256], delta: i8| {
         i32::from(table[(i32::from(index) + i32::from(delta)).clamp(0, 255) as usize])
     };
@@ -66,16 +66,16 @@ mod tests {
 
     #[test]
     fn the_lossless_quantiser_has_the_least_factors() {
-        assert_eq!(dequantiser(&QuantiserParams::default(), 0), [[4, 4], [4, 4]]);
+        assert_eq!(dequantiser(QuantiserParams::default(), 0), [[4, 4], [4, 4]]);
     }
 
     #[test]
     fn a_segment_adds_to_the_index_or_replaces_it() {
         let params = QuantiserParams { base: 100, ..Default::default() };
         let segment = SegmentFeatures { quantiser: Some(-120), ..Default::default() };
-        assert_eq!(index(&params, false, &segment), 0);
+        assert_eq!(index(params, false, &segment), 0);
         let segment = SegmentFeatures { quantiser: Some(30), ..Default::default() };
-        assert_eq!((index(&params, false, &segment), index(&params, true, &segment)), (130, 30));
-        assert_eq!(index(&params, true, &SegmentFeatures::default()), 100);
+        assert_eq!((index(params, false, &segment), index(params, true, &segment)), (130, 30));
+        assert_eq!(index(params, true, &SegmentFeatures::default()), 100);
     }
 }

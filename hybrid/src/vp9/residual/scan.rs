@@ -188,9 +188,7 @@ const fn steps<const N: usize>(scan: &[u16; N], side: u16, towards: Towards) -> 
         } else {
             [position - 1, position - 1]
         };
-        let band = if N == 16 {
-            SMALL[i] as u16
-        } else if i < 6 {
+        let band = if N == 16 || i < 6 {
             SMALL[i] as u16
         } else if i < 10 {
             3

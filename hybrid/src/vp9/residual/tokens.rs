@@ -145,17 +145,17 @@ impl TokenReader<'_> {
 fn large(r: &mut BoolDecoder<'_>, node: u8) -> (i32, u8) {
     let p = &PARETO[usize::from(node.max(1)) - 1];
     if !r.bool(p[0]) {
-        return if !r.bool(p[1]) { (2, 2) } else { (3 + i32::from(r.bool(p[2])), 3) };
+        return if r.bool(p[1]) { (3 + i32::from(r.bool(p[2])), 3) } else { (2, 2) };
     }
     if !r.bool(p[3]) {
-        return if !r.bool(p[4]) {
-            (5 + extra(r, &CATEGORY_1), 4)
-        } else {
+        return if r.bool(p[4]) {
             (7 + extra(r, &CATEGORY_2), 4)
+        } else {
+            (5 + extra(r, &CATEGORY_1), 4)
         };
     }
     let magnitude = if !r.bool(p[5]) {
-        if !r.bool(p[6]) { 11 + extra(r, &CATEGORY_3) } else { 19 + extra(r, &CATEGORY_4) }
+        if r.bool(p[6]) { 19 + extra(r, &CATEGORY_4) } else { 11 + extra(r, &CATEGORY_3) }
     } else if !r.bool(p[7]) {
         35 + extra(r, &CATEGORY_5)
     } else {

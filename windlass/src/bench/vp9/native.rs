@@ -27,6 +27,9 @@ pub enum Variant {
     Parse,
 }
 
+/// Decodes one chunk.
+type Decode = Box<dyn FnMut(&[u8]) -> Result<()>>;
+
 impl Variant {
     const ALL: [Variant; 4] =
         [Variant::Libvpx, Variant::Decode, Variant::DecodeInfo, Variant::Parse];
@@ -42,7 +45,7 @@ impl Variant {
     }
 
     /// A new decoder.
-    fn open(self) -> Result<Box<dyn FnMut(&[u8]) -> Result<()>>> {
+    fn open(self) -> Result<Decode> {
         Ok(match self {
             Variant::Libvpx => {
                 let mut decoder = libvpx::Decoder::new()?;
@@ -106,10 +109,11 @@ pub fn check(stream: &Stream) -> Result<Facts> {
     for (n, chunk) in stream.chunks.iter().enumerate() {
         let named = || format!("frame {n}");
         let shown = |decoder: &mut Decoder, watch: bool| -> Result<_> {
-            let frames = match watch {
-                true => decoder.decode_with(chunk, None, &mut Onlooker),
-                false => decoder.decode(chunk),
-            }?;
+            let frames = if watch {
+                decoder.decode_with(chunk, None, &mut Onlooker)?
+            } else {
+                decoder.decode(chunk)?
+            };
             Ok(frames.iter().rfind(|frame| frame.info.shown).map(|frame| frame.picture.clone()))
         };
         let pictures = [

@@ -1,5 +1,8 @@
 //! [`Vector`] on aarch64 NEON: one lane.
 
+// The module is about these names.
+#![allow(clippy::wildcard_imports)]
+
 use core::arch::aarch64::*;
 
 use super::Vector;

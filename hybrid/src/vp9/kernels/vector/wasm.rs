@@ -1,5 +1,8 @@
 //! [`Vector`] on WebAssembly `simd128`: one lane.
 
+// The module is about these names.
+#![allow(clippy::wildcard_imports)]
+
 use core::arch::wasm32::*;
 
 use super::Vector;

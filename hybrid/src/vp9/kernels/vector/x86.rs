@@ -4,6 +4,9 @@
 //!
 //! Both types need AVX2.
 
+// The module is about these names.
+#![allow(clippy::wildcard_imports)]
+
 use core::arch::x86_64::*;
 
 use super::Vector;
