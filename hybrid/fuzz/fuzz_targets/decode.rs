@@ -6,9 +6,21 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use windlass_hybrid::vp9::kernels::Isa;
-use windlass_hybrid::vp9::{DecodeError, DecodedFrame, Decoder};
+use windlass_hybrid::vp9::{DecodeError, DecodedFrame, Decoder, Join};
 use windlass_hybrid_fuzz::check::{self, Listener};
 use windlass_hybrid_fuzz::{LIMIT, MOST_CHUNKS, MOST_SAMPLES, container, mutate};
+
+/// A thread for the second of two pieces of work.
+struct Scoped;
+
+impl Join for Scoped {
+    fn join(&self, first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) {
+        std::thread::scope(|scope| {
+            scope.spawn(second);
+            first();
+        });
+    }
+}
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     mutate::mutate(data, size, max_size, seed, fuzzer_mutate)
@@ -18,6 +30,9 @@ fuzz_target!(|data: &[u8]| {
     let (options, chunks) = container::split(data);
     let mut scalar = Decoder::with_isa(Isa::SCALAR).limited(LIMIT);
     let mut simd = Decoder::with_isa(Isa::detect()).limited(LIMIT);
+    if options.uses_threads() {
+        simd = simd.with_threads(Box::new(Scoped));
+    }
     let mut listeners = [Listener::default(), Listener::default()];
     let mut held = Vec::new();
     let mut samples = 0;

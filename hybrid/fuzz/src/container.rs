@@ -20,6 +20,11 @@ impl Options {
     pub fn holds_pictures(self) -> bool {
         self.0 & 4 != 0
     }
+
+    /// Whether the SIMD decoder filters rows on another thread.
+    pub fn uses_threads(self) -> bool {
+        self.0 & 8 != 0
+    }
 }
 
 /// Splits an input.

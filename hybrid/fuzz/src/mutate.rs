@@ -47,7 +47,7 @@ pub fn mutate(
     }
     for _ in 0..1 + r.below(3) {
         if r.below(24) == 0 {
-            options ^= 1 << r.below(3);
+            options ^= 1 << r.below(4);
         }
         change(&mut chunks, &mut r, most - size, &mut plain);
     }
