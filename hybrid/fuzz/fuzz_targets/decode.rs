@@ -16,8 +16,12 @@ struct Scoped;
 impl Join for Scoped {
     fn join(&self, first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) {
         std::thread::scope(|scope| {
-            scope.spawn(second);
+            // Joined by hand: a scope may end before its threads have freed all that is theirs.
+            let second = scope.spawn(second);
             first();
+            if let Err(panic) = second.join() {
+                std::panic::resume_unwind(panic);
+            }
         });
     }
 }

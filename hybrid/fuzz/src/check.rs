@@ -36,7 +36,7 @@ fn block(block: &Block, info: &FrameInfo) {
     assert!(u32::from(block.x) < info.width && u32::from(block.y) < info.height);
     assert!([8, 16, 32, 64].contains(&block.width) && [8, 16, 32, 64].contains(&block.height));
     assert!(block.segment < 8 && block.filter_level < 64 && block.filter < 4);
-    assert!(!(info.is_intra() && !block.is_intra()), "an inter block in an intra frame");
+    assert!(block.is_intra() || !info.is_intra(), "an inter block in an intra frame");
     let area = u32::from(block.width) * u32::from(block.height);
     let parts = block.parts().map(|p| u32::from(p.width) * u32::from(p.height));
     assert_eq!(parts.sum::<u32>(), area, "parts cover their block");

@@ -45,7 +45,7 @@ pub fn mutate(
     if chunks.is_empty() {
         return plain(data, size, most);
     }
-    for _ in 0..1 + r.below(3) {
+    for _ in 0..=r.below(3) {
         if r.below(24) == 0 {
             options ^= 1 << r.below(4);
         }
@@ -73,7 +73,7 @@ fn change(
         2 => flip(chunk, HEADER, usize::MAX, r),
         3 => scramble(chunk, r),
         4 => chunk.truncate(r.below(chunk.len() + 1)),
-        5 => chunk.extend((0..1 + r.below(64)).map(|i| (i * 29 + at) as u8 ^ 0x5a)),
+        5 => chunk.extend((0..=r.below(64)).map(|i| (i * 29 + at) as u8 ^ 0x5a)),
         6 => drop(chunks.remove(at)),
         7 => chunks.insert(other, chunks[at].clone()),
         8 => chunks.swap(at, other),
@@ -94,7 +94,7 @@ fn change(
 /// Flips one to four bits of `chunk[start..end]`.
 fn flip(chunk: &mut [u8], start: usize, end: usize, r: &mut Random) {
     let end = end.min(chunk.len());
-    for _ in 0..1 + r.below(4) {
+    for _ in 0..=r.below(4) {
         if let Some(byte) = chunk.get_mut(start..end).and_then(|part| {
             let i = r.below(part.len());
             part.get_mut(i)
