@@ -6,6 +6,17 @@
 /// Added to the count of bits once the data has ended, so that refilling stops.
 const ENDLESS: i32 = 0x4000_0000;
 
+/// Doublings that bring a range to at least 128.
+static NORMALISE: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut range = 1;
+    while range < 256 {
+        table[range] = (range as u8).leading_zeros() as u8;
+        range += 1;
+    }
+    table
+};
+
 /// Decodes the bools of one partition. Past the end of the data it reads zeros.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BoolDecoder<'a> {
@@ -67,19 +78,30 @@ impl<'a> BoolDecoder<'a> {
             self.fill();
         }
         let big = u64::from(split) << 56;
-        let bit = self.value >= big;
-        let range = if bit { self.range - split } else { split };
-        let value = if bit { self.value - big } else { self.value };
-        // The range is at least 1 and at most 255.
-        let shift = range.leading_zeros() - 24;
-        self.range = range << shift;
-        self.value = value << shift;
-        self.bits -= shift as i32;
-        bit
+        // Two ways on purpose: the way that is predicted need not wait for the comparison.
+        if self.value >= big {
+            self.range -= split;
+            self.value -= big;
+            self.normalise();
+            true
+        } else {
+            self.range = split;
+            self.normalise();
+            false
+        }
+    }
+
+    /// Doubles the range until it is at least 128.
+    #[inline(always)]
+    fn normalise(&mut self) {
+        let shift = NORMALISE[usize::from(self.range as u8)];
+        self.range <<= shift;
+        self.value <<= shift;
+        self.bits -= i32::from(shift);
     }
 
     /// An even bool, `L(1)`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bit(&mut self) -> bool {
         self.bool(128)
     }
