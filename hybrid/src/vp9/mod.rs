@@ -40,7 +40,7 @@
 //! | `predict/` | edges of intra, references of inter prediction | 8.5 |
 //! | `loop_filter/` | which edges are filtered, how far | 8.8 |
 //! | `kernels/` | inner loops: scalar, and SIMD that equals it | 8.5, 8.7, 8.8 |
-//! | `tile` | partitions and blocks | 6.4 |
+//! | `frame`, `tile` | order of tiles and filtering; partitions and blocks | 6.4 |
 //! | `decoder` | frames, references, contexts | 6.1, 8.10 |
 //! | `frame_buffer`, `info`, `visitor`, `threads` | what goes in and out | |
 
@@ -52,6 +52,7 @@ mod bit_reader;
 mod block;
 mod bool_decoder;
 mod decoder;
+mod frame;
 mod frame_buffer;
 mod header;
 mod info;
