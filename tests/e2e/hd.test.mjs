@@ -18,8 +18,13 @@ function countPictures(page, seconds) {
       const reader = new MediaStreamTrackProcessor({ track: source.clone() }).readable.getReader();
       const over = new Promise((r) => setTimeout(() => r({ done: true }), seconds * 1000));
       for (;;) {
-        const { value: frame, done } = await Promise.race([reader.read(), over]);
-        if (done) break;
+        const next = reader.read();
+        const { value: frame, done } = await Promise.race([next, over]);
+        if (done) {
+          // A picture that comes at this very moment is ours to close.
+          next.then(({ value }) => value?.close());
+          break;
+        }
         seen.pictures++;
         const size = `${frame.visibleRect.width}x${frame.visibleRect.height}`;
         if (!seen.sizes.includes(size)) seen.sizes.push(size);

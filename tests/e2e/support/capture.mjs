@@ -15,8 +15,13 @@ export async function capture(page, seconds) {
       const reader = new MediaStreamTrackProcessor({ track: kinds[kind].clone() }).readable.getReader();
       const over = new Promise((r) => setTimeout(() => r({ done: true }), seconds * 1000));
       while (performance.now() < end) {
-        const { value: frame, done } = await Promise.race([reader.read(), over]);
-        if (done) break;
+        const next = reader.read();
+        const { value: frame, done } = await Promise.race([next, over]);
+        if (done) {
+          // A picture that comes at this very moment is ours to close.
+          next.then(({ value }) => value?.close());
+          break;
+        }
         const { width, height } = frame.visibleRect;
         const all = new Uint8Array(frame.allocationSize());
         const [luma] = await frame.copyTo(all);
