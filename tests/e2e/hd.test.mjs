@@ -21,8 +21,9 @@ function countPictures(page, seconds) {
         const next = reader.read();
         const { value: frame, done } = await Promise.race([next, over]);
         if (done) {
-          // A picture that comes at this very moment is ours to close.
-          next.then(({ value }) => value?.close());
+          // The picture asked for is ours to close; a stream cancelled while it makes one leaves it open.
+          const last = await Promise.race([next, new Promise((r) => setTimeout(() => r({}), 1000))]);
+          last.value?.close();
           break;
         }
         seen.pictures++;
