@@ -65,12 +65,8 @@ impl BlockSize {
 
     /// Greatest transform of the 4:2:0 chroma block (`uv_txsize_lookup`).
     pub(crate) fn largest_chroma_transform(self) -> u8 {
-        self.largest_transform_above(1)
-    }
-
-    fn largest_transform_above(self, halved: u32) -> u8 {
         let side = self.width4_log2().min(self.height4_log2());
-        side.saturating_sub(halved).min(3) as u8
+        side.saturating_sub(1) as u8
     }
 
     /// `size_group_lookup`: which luma mode probabilities an intra block of an inter frame has.
