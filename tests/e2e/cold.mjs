@@ -31,6 +31,7 @@ const served = {
   "/": here("cold/page.html"),
   "/worker.mjs": here("cold/worker.mjs"),
   "/cold-timer.mjs": here("../../client-web/wasm/cold-timer.mjs"),
+  "/vp9-timer.mjs": here("../../client-web/wasm/vp9-timer.mjs"),
   "/windlass.wasm": options.module,
   ...Object.fromEntries(files.map((file, i) => [`/stream/${i}`, file])),
 };
