@@ -1,6 +1,7 @@
-//! Anchors: the HR detail of single frames, coded ([`codec`]) and cut into messages ([`message`]).
+//! Anchors: the HR detail of frames or [tiles], coded ([`codec`]) and cut into messages ([`message`]).
 
 pub mod codec;
 pub mod message;
+pub mod tiles;
 
 pub use message::{AnchorHeader, AnchorMessageError, AnchorOrigin, ReassembledAnchor, Reassembler};
