@@ -25,6 +25,7 @@ pub mod detail;
 pub mod picture;
 pub mod reconstruct;
 pub mod resample;
+pub mod simd;
 pub mod vp9;
 
 pub use decoder::{AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, HybridStats};

@@ -46,7 +46,7 @@ fn forms() -> Vec<(&'static str, Form)> {
     if Isa::detect() != Isa::SCALAR {
         #[target_feature(enable = "avx2")]
         unsafe fn one_lane(f: Filters, r: Reference<'_>, b: Block<'_>) {
-            unsafe { simd::predict::<crate::vp9::kernels::vector::x86::X128>(f, r, b) }
+            unsafe { simd::predict::<crate::simd::vector::x86::X128>(f, r, b) }
         }
         // SAFETY: AVX2 is there, the test leaves slack.
         forms.push(("one lane", |f, r, b| unsafe { one_lane(f, r, b) }));

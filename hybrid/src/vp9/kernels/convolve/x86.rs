@@ -9,8 +9,8 @@ use core::arch::x86_64::*;
 
 use super::simd::{From, Middle, To, copy};
 use super::{AFTER, BEFORE, Block, Filter, Filters, MAX_SIDE, ROWS, Reference, SLACK, Steps, simd};
-use crate::vp9::kernels::vector::Vector;
-use crate::vp9::kernels::vector::x86::{X128, X256};
+use crate::simd::vector::Vector;
+use crate::simd::vector::x86::{X128, X256};
 
 /// # Safety
 ///

@@ -4,7 +4,7 @@
 //! little further along: the lines are made once, then copied.
 
 use super::IntraMode;
-use crate::vp9::kernels::vector::Vector;
+use crate::simd::vector::Vector;
 
 /// Bytes of a line: three sides of 32 samples, and a vector that is read beyond.
 const LINE: usize = 160;

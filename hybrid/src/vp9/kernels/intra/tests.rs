@@ -59,7 +59,7 @@ fn every_form_equals_the_scalar_one_for_all_modes_and_sides() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn blocks_of_32_by_one_lane_equal_the_scalar_ones() {
-    use crate::vp9::kernels::vector::x86::X128;
+    use crate::simd::vector::x86::X128;
     #[target_feature(enable = "avx2")]
     unsafe fn one_lane(mode: IntraMode, above: &[u8], left: &[u8], to: simd::To) {
         unsafe { by_side::<X128, X128>(mode, (true, true), 32, above, left, to) }

@@ -187,16 +187,12 @@ macro_rules! instance {
 instance!(
     #[target_feature(enable = "avx2")]
     avx2,
-    crate::vp9::kernels::vector::x86::X128,
-    crate::vp9::kernels::vector::x86::X256
+    crate::simd::vector::x86::X128,
+    crate::simd::vector::x86::X256
 );
 
 #[cfg(target_arch = "aarch64")]
-instance!(neon, crate::vp9::kernels::vector::neon::N128, crate::vp9::kernels::vector::neon::N128);
+instance!(neon, crate::simd::vector::neon::N128, crate::simd::vector::neon::N128);
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-instance!(
-    simd128,
-    crate::vp9::kernels::vector::wasm::W128,
-    crate::vp9::kernels::vector::wasm::W128
-);
+instance!(simd128, crate::simd::vector::wasm::W128, crate::simd::vector::wasm::W128);

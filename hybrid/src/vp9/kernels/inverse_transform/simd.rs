@@ -9,7 +9,7 @@
 //! Every function needs the instruction set of its vectors and a [`Block`] as it says.
 
 use super::lines::{ADST4, Adst, COS, Dct, Line, Samples, hadamard};
-use crate::vp9::kernels::vector::Vector;
+use crate::simd::vector::Vector;
 
 /// The sums before rounding, low and high half of each lane, as 16-bit samples.
 #[inline(always)]
