@@ -16,7 +16,7 @@
 //! What of an anchor follows from its low picture is not carried but predicted for every frame anew:
 //! see [`learned`]. The rest, `D` without the prediction, is what travels as above.
 
-pub(crate) mod learned;
+pub mod learned;
 pub mod motion;
 
 use std::sync::Arc;

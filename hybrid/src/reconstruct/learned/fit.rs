@@ -1,0 +1,224 @@
+//! Fitting the filters: sums over examples, and the solver.
+//!
+//! For each class, the taps' products with each other and with the detail of each high sample are
+//! summed over an anchor's examples, in integers; older anchors fade. Then `(A + λI) w = b + λ·w₀` is
+//! solved for each class and high sample, `w₀` being the prior, or zero.
+
+use super::filters::{Filters, WEIGHT_BITS};
+use super::{CLASSES, MOST_PHASES, TAPS, Window};
+use crate::detail::Detail;
+use crate::simd::Isa;
+
+/// Most examples of a class that one anchor gives: bounds the sums to 31 bits.
+const MOST_EXAMPLES: u32 = 4000;
+/// Examples of all classes that one anchor gives, roughly.
+const EXAMPLES: usize = 60_000;
+/// Energy added to every tap's own, so that a class with few examples stays near zero, or the prior.
+const DAMPING: f64 = 200.0;
+/// Examples that the prior counts for, each with the mean energy of its class.
+const PRIOR: f64 = 100.0;
+/// How much of the older examples stays at each anchor.
+const MEMORY: f64 = 0.75;
+/// From a weight to its fixed point, an eighth larger: the quantiser of anchors shrinks their detail.
+const GAIN: f64 = 9.0 / 8.0 * (1 << WEIGHT_BITS) as f64;
+/// The greatest detail of an example, in 1/16 grey level.
+const MOST_DETAIL: i16 = 2047;
+/// Examples of one class that are summed together.
+pub(super) const BATCH: usize = 8;
+
+/// Every n-th row gives examples, so that a large picture gives no more than are needed.
+pub(super) fn step(samples: usize) -> usize {
+    samples.div_ceil(EXAMPLES).max(1)
+}
+
+/// Sums over examples, of one anchor and of all.
+#[derive(Debug, Default)]
+pub(super) struct Fit {
+    phases: usize,
+    /// By class, once there was an anchor.
+    sums: Vec<Sums>,
+    examples: Vec<Examples>,
+}
+
+/// What stays of all anchors in one class.
+#[derive(Debug, Clone)]
+struct Sums {
+    count: f64,
+    /// The lower triangle counts.
+    taps: [[f64; TAPS]; TAPS],
+    detail: [[f64; TAPS]; MOST_PHASES],
+}
+
+/// The examples of one anchor in one class.
+#[derive(Debug, Clone)]
+pub(super) struct Examples {
+    count: u32,
+    /// Products with the taps (their lower triangle counts), then with the detail of each phase.
+    sums: [[i32; TAPS]; TAPS + MOST_PHASES],
+    /// Examples not summed yet: the values of each tap, then of each phase.
+    batch: [[i16; BATCH]; TAPS + MOST_PHASES],
+    waiting: usize,
+}
+
+const NO_SUMS: Sums =
+    Sums { count: 0.0, taps: [[0.0; TAPS]; TAPS], detail: [[0.0; TAPS]; MOST_PHASES] };
+const NO_EXAMPLES: Examples = Examples {
+    count: 0,
+    sums: [[0; TAPS]; TAPS + MOST_PHASES],
+    batch: [[0; BATCH]; TAPS + MOST_PHASES],
+    waiting: 0,
+};
+
+impl Fit {
+    /// Forgets all anchors.
+    pub fn forget(&mut self) {
+        self.sums.fill(NO_SUMS);
+    }
+
+    /// Begins an anchor.
+    pub fn begin(&mut self, scale: usize) {
+        self.phases = scale * scale;
+        self.sums.resize(CLASSES, NO_SUMS);
+        self.examples.resize(CLASSES, NO_EXAMPLES);
+        self.examples.fill(NO_EXAMPLES);
+    }
+
+    /// Takes the example at low sample `(x, y)`, whose window `fill` writes.
+    #[inline]
+    pub fn add(
+        &mut self,
+        isa: Isa,
+        class: u8,
+        fill: impl FnOnce(&mut Window),
+        detail: &Detail,
+        (x, y): (usize, usize),
+    ) {
+        let examples = &mut self.examples[usize::from(class)];
+        if examples.count >= MOST_EXAMPLES {
+            return;
+        }
+        examples.count += 1;
+        let at = examples.waiting;
+        let mut window = [0; TAPS];
+        fill(&mut window);
+        for (to, v) in examples.batch.iter_mut().zip(window) {
+            to[at] = v;
+        }
+        let scale = detail_scale(self.phases);
+        for (phase, to) in examples.batch[TAPS..][..self.phases].iter_mut().enumerate() {
+            let d = detail.row(scale * y + phase / scale)[scale * x + phase % scale];
+            to[at] = d.clamp(-MOST_DETAIL, MOST_DETAIL);
+        }
+        examples.waiting += 1;
+        if examples.waiting == BATCH {
+            examples.flush(isa, self.phases);
+        }
+    }
+
+    /// Ends an anchor.
+    pub fn end(&mut self, isa: Isa) {
+        for (sums, examples) in self.sums.iter_mut().zip(&mut self.examples) {
+            if examples.waiting > 0 {
+                for values in &mut examples.batch {
+                    values[examples.waiting..].fill(0);
+                }
+                examples.flush(isa, self.phases);
+            }
+            sums.merge(examples, self.phases);
+        }
+    }
+
+    /// The filters that fit all anchors.
+    pub fn solve(&self, prior: Option<&Filters>, filters: &mut Filters) {
+        for (class, sums) in self.sums.iter().enumerate() {
+            sums.solve(class, self.phases, prior, filters);
+        }
+    }
+}
+
+fn detail_scale(phases: usize) -> usize {
+    match phases {
+        4 => 2,
+        9 => 3,
+        _ => 4,
+    }
+}
+
+impl Examples {
+    /// Sums the batch.
+    fn flush(&mut self, isa: Isa, phases: usize) {
+        let _ = isa;
+        let (batch, sums) = (&self.batch, &mut self.sums);
+        for (i, (sums, a)) in sums.iter_mut().zip(batch).take(TAPS + phases).enumerate() {
+            for (sum, b) in sums.iter_mut().zip(batch).take(i + 1) {
+                *sum += a.iter().zip(b).map(|(&a, &b)| i32::from(a) * i32::from(b)).sum::<i32>();
+            }
+        }
+        self.waiting = 0;
+    }
+}
+
+impl Sums {
+    fn merge(&mut self, new: &Examples, phases: usize) {
+        self.count = self.count * MEMORY + f64::from(new.count);
+        let (taps, detail) = new.sums.split_at(TAPS);
+        for (i, (sums, new)) in self.taps.iter_mut().zip(taps).enumerate() {
+            for (sum, &n) in sums.iter_mut().zip(new).take(i + 1) {
+                *sum = *sum * MEMORY + f64::from(n);
+            }
+        }
+        for (sums, new) in self.detail.iter_mut().zip(detail).take(phases) {
+            for (sum, &n) in sums.iter_mut().zip(new) {
+                *sum = *sum * MEMORY + f64::from(n);
+            }
+        }
+    }
+
+    /// Least squares by LDLᵀ.
+    fn solve(&self, class: usize, phases: usize, prior: Option<&Filters>, filters: &mut Filters) {
+        let trace: f64 = (0..TAPS).map(|i| self.taps[i][i]).sum();
+        let pull = if prior.is_some() && self.count > 0.0 {
+            DAMPING + PRIOR * trace / (TAPS as f64 * self.count)
+        } else {
+            DAMPING
+        };
+        let mut l = self.taps;
+        let mut pivots = [0.0; TAPS];
+        for i in 0..TAPS {
+            l[i][i] += pull;
+            for j in 0..=i {
+                let mut sum = l[i][j];
+                for k in 0..j {
+                    sum -= l[i][k] * l[j][k] * pivots[k];
+                }
+                if i == j {
+                    pivots[i] = sum.max(1.0);
+                } else {
+                    l[i][j] = sum / pivots[j];
+                }
+            }
+        }
+        for phase in 0..phases {
+            let mut v = self.detail[phase];
+            if let Some(prior) = prior {
+                for (v, &w) in v.iter_mut().zip(prior.get(class, phase)) {
+                    *v += pull * (f64::from(w) / GAIN);
+                }
+            }
+            for i in 0..TAPS {
+                for k in 0..i {
+                    v[i] -= l[i][k] * v[k];
+                }
+            }
+            for (v, pivot) in v.iter_mut().zip(pivots) {
+                *v /= pivot;
+            }
+            for i in (0..TAPS).rev() {
+                for k in i + 1..TAPS {
+                    v[i] -= l[k][i] * v[k];
+                }
+            }
+            filters.set(class, phase, &v.map(|v| v * GAIN));
+        }
+    }
+}
