@@ -1,0 +1,134 @@
+//! Tag trees (ITU-T T.800, B.10.2): a grid of small numbers, coded by the least of ever larger groups.
+
+/// A grid of numbers that both ends learn bit by bit.
+#[derive(Debug)]
+pub(crate) struct TagTree {
+    /// Columns and first node of each level, leaves first.
+    levels: Vec<(usize, usize)>,
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    /// The least of the leaves below; while decoding, unknown until it has been read.
+    value: u32,
+    /// It is known not to be less than this.
+    low: u32,
+    /// Whether the value itself has been written.
+    told: bool,
+}
+
+impl TagTree {
+    /// A tree of unknown values.
+    pub(crate) fn new(columns: usize, rows: usize) -> Self {
+        let (mut levels, mut total) = (Vec::new(), 0);
+        let (mut across, mut down) = (columns.max(1), rows.max(1));
+        loop {
+            levels.push((across, total));
+            total += across * down;
+            if across * down == 1 {
+                break;
+            }
+            (across, down) = (across.div_ceil(2), down.div_ceil(2));
+        }
+        let unknown = Node { value: u32::MAX, low: 0, told: false };
+        Self { levels, nodes: vec![unknown; total] }
+    }
+
+    /// A tree of the values of leaves, row by row.
+    pub(crate) fn of(columns: usize, rows: usize, leaf: impl Fn(usize, usize) -> u32) -> Self {
+        let mut tree = Self::new(columns, rows);
+        for y in 0..rows {
+            for x in 0..columns {
+                let value = leaf(x, y);
+                for level in 0..tree.levels.len() {
+                    let at = tree.node(x, y, level);
+                    tree.nodes[at].value = tree.nodes[at].value.min(value);
+                }
+            }
+        }
+        tree
+    }
+
+    fn node(&self, x: usize, y: usize, level: usize) -> usize {
+        let (across, first) = self.levels[level];
+        first + (y >> level) * across + (x >> level)
+    }
+
+    /// Writes what tells whether a leaf is less than `threshold`.
+    pub(crate) fn write(&mut self, x: usize, y: usize, threshold: u32, mut put: impl FnMut(bool)) {
+        let mut low = 0;
+        for level in (0..self.levels.len()).rev() {
+            let at = self.node(x, y, level);
+            let node = &mut self.nodes[at];
+            node.low = node.low.max(low);
+            while node.low < threshold && !node.told {
+                node.told = node.low >= node.value;
+                put(node.told);
+                node.low += u32::from(!node.told);
+            }
+            low = node.low;
+        }
+    }
+
+    /// Reads whether a leaf is less than `threshold`.
+    pub(crate) fn read<E>(
+        &mut self,
+        x: usize,
+        y: usize,
+        threshold: u32,
+        mut get: impl FnMut() -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        let mut low = 0;
+        for level in (0..self.levels.len()).rev() {
+            let at = self.node(x, y, level);
+            let node = &mut self.nodes[at];
+            node.low = node.low.max(low);
+            while node.low < threshold && node.value == u32::MAX {
+                if get()? {
+                    node.value = node.low;
+                } else {
+                    node.low += 1;
+                }
+            }
+            low = node.low;
+        }
+        Ok(self.nodes[self.node(x, y, 0)].value < threshold)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn values_come_back(
+            (columns, rows, values) in (1usize..12, 1usize..12).prop_flat_map(|(c, r)| {
+                (Just(c), Just(r), proptest::collection::vec(0u32..9, c * r))
+            }),
+        ) {
+            let mut bits = Vec::new();
+            let mut writer = TagTree::of(columns, rows, |x, y| values[y * columns + x]);
+            for (at, &value) in values.iter().enumerate() {
+                let (x, y) = (at % columns, at / columns);
+                writer.write(x, y, 3, |bit| bits.push(bit));
+                writer.write(x, y, value + 1, |bit| bits.push(bit));
+            }
+            let mut bits = bits.into_iter();
+            let mut next = || bits.next().ok_or(());
+            let mut reader = TagTree::new(columns, rows);
+            for (at, &value) in values.iter().enumerate() {
+                let (x, y) = (at % columns, at / columns);
+                prop_assert_eq!(reader.read(x, y, 3, &mut next), Ok(value < 3));
+                let mut found = 0;
+                while !reader.read(x, y, found + 1, &mut next).expect("as many as were written") {
+                    found += 1;
+                }
+                prop_assert_eq!(found, value);
+            }
+            prop_assert!(next().is_err());
+        }
+    }
+}
