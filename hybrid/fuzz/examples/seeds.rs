@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
+use windlass_hybrid::anchor::codec::{ALL, AnchorCodec, ResidualJpeg};
 use windlass_hybrid::anchor::message::{AnchorHeader, AnchorOrigin, encode_chunks};
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid_fuzz::container::join;
@@ -51,12 +51,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (n, (width, height)) in [(1u16, 1u16), (16, 8), (50, 38), (128, 96)].into_iter().enumerate()
     {
         for quality in [5, 75, 100] {
-            let image = image(width, height, quality)?;
             let head = [width.to_be_bytes(), height.to_be_bytes()].concat();
-            fs::write(
-                images.join(format!("{width}x{height}-{quality}")),
-                [&head[..], &image].concat(),
-            )?;
+            for codec in ALL {
+                let image = image(codec, width, height, quality)?;
+                fs::write(
+                    images.join(format!("{width}x{height}-{quality}-{}", codec.name())),
+                    [&head[..], &image].concat(),
+                )?;
+            }
+            let image = image(&ResidualJpeg, width, height, quality)?;
             let header = AnchorHeader {
                 codec: 1,
                 source: AnchorOrigin::Enhanced,
@@ -79,11 +82,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn image(width: u16, height: u16, quality: u8) -> Result<Vec<u8>, Box<dyn Error>> {
+fn image(
+    codec: &dyn AnchorCodec,
+    width: u16,
+    height: u16,
+    quality: u8,
+) -> Result<Vec<u8>, Box<dyn Error>> {
     let (width, height) = (usize::from(width), usize::from(height));
     let samples = (0..width * height).map(|i| ((i * 37 + i / width * 91) % 400) as i16 - 200);
     let detail = Detail::from_samples(width, height, samples.collect()).ok_or("a wrong count")?;
-    Ok(ResidualJpeg.encode(&detail, quality)?)
+    Ok(codec.encode(&detail, quality)?)
 }
 
 /// The IVF files among the arguments and in the folders among them.

@@ -1,0 +1,70 @@
+//! Codec 2, *HTJ2K*: JPEG 2000 Part 15 of the detail itself, in sixteenths of a grey level, by the
+//! 9/7 wavelet ([`windlass_htj2k`]).
+//!
+//! A payload is a bare codestream of signed samples of 13 bits. Ours reads in other people's
+//! decoders, and theirs in ours as long as they have one tile, one layer and cleanup passes alone.
+
+use windlass_htj2k::{Error, Format, Limits};
+
+use super::{AnchorCodec, AnchorCodecError, HTJ2K, check_size};
+use crate::detail::Detail;
+
+/// Codec 2: see the module's text.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Htj2k;
+
+/// Levels of the transform. Detail has little in its low bands, so that more gain nothing.
+#[cfg(feature = "encode")]
+const LEVELS: u8 = 5;
+
+/// A plane of detail: ±255 grey levels in sixteenths.
+fn format(width: u16, height: u16) -> Format {
+    Format { width: width.into(), height: height.into(), bits: 13, signed: true }
+}
+
+impl AnchorCodec for Htj2k {
+    fn id(&self) -> u8 {
+        HTJ2K
+    }
+
+    fn name(&self) -> &'static str {
+        "htj2k"
+    }
+
+    fn decode(&self, payload: &[u8], width: u16, height: u16) -> Result<Detail, AnchorCodecError> {
+        check_size(width, height)?;
+        let limits = Limits {
+            max_side: u32::from(width.max(height)),
+            max_area: u32::from(width) * u32::from(height),
+        };
+        let picture = windlass_htj2k::decode(payload, limits).map_err(|error| match error {
+            Error::TooLarge { .. } => AnchorCodecError::WrongSize,
+            _ => AnchorCodecError::Malformed,
+        })?;
+        if picture.format != format(width, height) {
+            return Err(AnchorCodecError::WrongSize);
+        }
+        Detail::from_samples(width.into(), height.into(), picture.samples)
+            .ok_or(AnchorCodecError::Malformed)
+    }
+
+    #[cfg(feature = "encode")]
+    fn encode(&self, detail: &Detail, quality: u8) -> Result<Vec<u8>, AnchorCodecError> {
+        Ok(encoder(detail)?.encode(super::step_of(quality) * f32::from(crate::detail::ONE)))
+    }
+
+    #[cfg(feature = "encode")]
+    fn encode_within(&self, detail: &Detail, budget: usize) -> Result<Vec<u8>, AnchorCodecError> {
+        let encoder = encoder(detail)?;
+        super::rate::encode_within(detail, budget, (1.0 / 16.0, 1024.0), |step| {
+            Ok(encoder.encode(step * f32::from(crate::detail::ONE)))
+        })
+    }
+}
+
+#[cfg(feature = "encode")]
+fn encoder(detail: &Detail) -> Result<windlass_htj2k::Encoder, AnchorCodecError> {
+    let (width, height) = super::size_of(detail)?;
+    windlass_htj2k::Encoder::new(detail.samples(), format(width, height), LEVELS)
+        .map_err(|_| AnchorCodecError::Encode)
+}
