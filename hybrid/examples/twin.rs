@@ -8,6 +8,7 @@
 use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
 use windlass_hybrid::anchor::message::encode_chunks;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, Reassembler};
+use windlass_hybrid::vp9::FrameBuffer;
 use windlass_hybrid::{Detail, HybridConfig, HybridDecoder, Picture};
 
 fn main() {
@@ -43,7 +44,7 @@ fn main() {
             timestamp(frame),
             flags.shown,
             hex.join(","),
-            md5(decoder.lr()),
+            md5(decoder.lr().map(FrameBuffer::to_picture).as_ref()),
             md5(decoder.hr()),
         ));
         rest = next;
@@ -64,6 +65,8 @@ fn anchor(width: u16, height: u16, rtp_timestamp: u32, seed: u32) -> Vec<Vec<u8>
     let header = AnchorHeader {
         codec: ResidualJpeg.id(),
         source: AnchorOrigin::Enhanced,
+        tiled: false,
+        part: 0,
         stream: 1,
         epoch: 0,
         chunk_index: 0,

@@ -2,60 +2,58 @@
 //!
 //! Source: seed 000 §4 and §6 (hybrid decoding), design.md *Reconstruction*. Frames come in
 //! decoding order and anchors whenever they arrive: before their frame, with it, or late. An anchor
-//! replaces the detail of its frame; a late one is carried forward through the motion of the frames
-//! after it (catch-up), so that every reference that descends from its frame gains by it.
+//! gives its frame detail, all of it or by tiles; the fields of the frames since are traced anew
+//! (catch-up), so that every reference that descends from its frame gains by it.
 //!
-//! Bounds: [`HybridConfig::history`] frames are kept for catch-up, [`MAX_EARLY`] anchors wait for
-//! their frame. Nothing else grows.
+//! Without anchors pictures already have the detail that built-in filters expect: the first step of
+//! every enhanced track, which costs the server nothing.
+//!
+//! Bounds: [`HybridConfig::history`] frames are kept for late anchors, [`MAX_EARLY`] anchors wait for
+//! their frame, four anchors' detail is held. Nothing else grows, and without anchors nothing
+//! is allocated once all buffers have their size.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use crate::anchor::codec::{self, AnchorCodecError};
-use crate::anchor::message::{AnchorOrigin, ReassembledAnchor};
+use crate::anchor::message::ReassembledAnchor;
+use crate::anchor::tiles::{TILE, TileMap};
 use crate::detail::Detail;
-use crate::picture::{Picture, Plane};
-use crate::reconstruct::learned::Learned;
-use crate::reconstruct::{Reconstruction, Twin, propagate};
-use crate::resample::{lanczos2x_q4, to_plane, with_luma};
-use crate::vp9::{DecodeError, DecodedFrame, Decoder, FrameInfo, FrameKind};
+use crate::history::History;
+use crate::picture::Picture;
+use crate::reconstruct::Rebuilder;
+use crate::reconstruct::field::CELL;
+use crate::reconstruct::learned::{self, Learned, NOISE};
+use crate::reconstruct::source::Sources;
+use crate::simd::Isa;
+use crate::vp9::{DecodeError, Decoder, FrameBuffer, FrameKind};
 
 /// Most anchors that wait for a frame not decoded yet; the oldest is dropped for a fifth.
 pub const MAX_EARLY: usize = 4;
 /// Most frames that [`HybridConfig::history`] may ask for.
 pub const MAX_HISTORY: usize = 64;
-/// Linear size of HR over LR.
-pub const SCALE: usize = 2;
+/// Linear sizes of HR over LR that there are.
+pub const SCALES: std::ops::RangeInclusive<usize> = 2..=4;
 /// An anchor this far ahead of the last frame (10 s at 90 kHz) is not early but astray.
 const MAX_LEAD: u32 = 900_000;
 
-/// What an anchor differs from its prediction by less than this, in 1/16 grey level, is taken for
-/// coding noise.
-const NOISE: i16 = 8;
-
 /// How a [`HybridDecoder`] behaves.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HybridConfig {
+    /// Linear size of HR over LR, one of [`SCALES`].
+    pub scale: usize,
     /// Frames kept for late anchors, 1 to [`MAX_HISTORY`].
     pub history: usize,
-    /// How the detail of super-resolved anchors is carried from frame to frame.
-    pub enhanced: Reconstruction,
-    /// The same for anchors that the publisher captured.
-    pub captured: Reconstruction,
+    /// Whether the built-in filters are used before anchors have taught any.
+    pub prior: bool,
+    /// Whether filters learn from anchors.
+    pub learning: bool,
+    /// The instructions to use.
+    pub isa: Isa,
 }
 
 impl Default for HybridConfig {
     fn default() -> Self {
-        Self { history: 16, enhanced: Reconstruction::ENHANCED, captured: Reconstruction::CAPTURED }
-    }
-}
-
-impl HybridConfig {
-    fn reconstruction(&self, source: AnchorOrigin) -> &Reconstruction {
-        match source {
-            AnchorOrigin::Enhanced => &self.enhanced,
-            AnchorOrigin::Captured => &self.captured,
-        }
+        Self { scale: 2, history: 16, prior: true, learning: true, isa: Isa::detect() }
     }
 }
 
@@ -70,7 +68,7 @@ pub struct FrameOutcome {
     pub lr_width: u32,
     /// Height of the low picture.
     pub lr_height: u32,
-    /// Whether the displayed picture has detail anywhere beyond its upsampled low layer.
+    /// Whether anchors have had a part in the displayed picture.
     pub enhanced: bool,
 }
 
@@ -86,6 +84,10 @@ pub enum AnchorOutcome {
     TooOld,
     /// Its frame has not been decoded yet; it is kept for it.
     Early,
+    /// Its frame has all the tiles that it gives.
+    Duplicate,
+    /// It belongs to an epoch before that of the last anchor.
+    FormerEpoch,
     /// Its payload is not an anchor.
     Malformed,
     /// It is for a picture of another size.
@@ -99,7 +101,7 @@ pub struct HybridStats {
     pub frames: u64,
     /// Chunks that failed to decode.
     pub errors: u64,
-    /// Displayed pictures that had detail.
+    /// Displayed pictures in which anchors had a part.
     pub enhanced: u64,
     /// Anchors applied, late or not.
     pub applied: u64,
@@ -109,57 +111,60 @@ pub struct HybridStats {
     pub too_old: u64,
     /// Anchors that came before their frame.
     pub early: u64,
+    /// Anchors that gave nothing new.
+    pub duplicate: u64,
+    /// Anchors of a former epoch.
+    pub former_epoch: u64,
     /// Anchors whose payload or size was wrong.
     pub malformed: u64,
     /// `frames_late` of the last anchor applied.
     pub last_frames_late: u32,
 }
 
-/// A frame in the history.
-struct Entry {
-    timestamp: u32,
-    shown: bool,
-    anchored: bool,
-    info: Arc<FrameInfo>,
-    references: [Option<Arc<Twin>>; 3],
-    twin: Arc<Twin>,
-}
-
 /// Decodes one track: see the module's text.
 pub struct HybridDecoder {
     config: HybridConfig,
     decoder: Decoder,
-    history: VecDeque<Entry>,
-    slots: [Option<Arc<Twin>>; 8],
-    next_id: u64,
+    history: History,
     early: VecDeque<ReassembledAnchor>,
-    /// Source of the last anchor applied: its weights hold for all detail.
-    source: AnchorOrigin,
-    /// What anchors have taught about the detail that follows from low pictures.
+    sources: Sources,
+    /// What is known of the detail that follows from low pictures.
     learned: Learned,
-    current: Option<Arc<Twin>>,
-    /// The Lanczos base of the picture on display.
-    base: Detail,
-    high: Option<Picture>,
+    /// Whether anchors have taught it.
+    taught: bool,
+    /// Counts changes of `sources` and `learned`.
+    generation: u64,
+    epoch: Option<u16>,
+    rebuilder: Rebuilder,
+    scratch: learned::Scratch,
+    high: Picture,
+    displayed: bool,
     last_timestamp: Option<u32>,
     stats: HybridStats,
 }
 
 impl HybridDecoder {
-    /// A decoder that waits for a key frame.
+    /// A decoder that waits for a key frame. A scale or history out of range is taken for the nearest.
     pub fn new(config: HybridConfig) -> Self {
+        let config = HybridConfig {
+            scale: config.scale.clamp(*SCALES.start(), *SCALES.end()),
+            history: config.history.clamp(1, MAX_HISTORY),
+            ..config
+        };
         Self {
             config,
-            decoder: Decoder::new(),
-            history: VecDeque::new(),
-            slots: Default::default(),
-            next_id: 0,
+            decoder: Decoder::with_isa(config.isa).lending(config.history + MAX_LENT),
+            history: History::new(config.history),
             early: VecDeque::new(),
-            source: AnchorOrigin::Enhanced,
-            learned: Learned::default(),
-            current: None,
-            base: Detail::default(),
-            high: None,
+            sources: Sources::default(),
+            learned: fresh(&config),
+            taught: false,
+            generation: 0,
+            epoch: None,
+            rebuilder: Rebuilder::new(config.isa, config.scale),
+            scratch: learned::Scratch::default(),
+            high: Picture::default(),
+            displayed: false,
             last_timestamp: None,
             stats: HybridStats::default(),
         }
@@ -174,33 +179,37 @@ impl HybridDecoder {
         rtp_timestamp: u32,
         data: &[u8],
     ) -> Result<FrameOutcome, DecodeError> {
-        let frames = match self.decoder.decode(data) {
-            Ok(frames) => frames.to_vec(),
+        let mut outcome =
+            FrameOutcome { shown: false, key: false, lr_width: 0, lr_height: 0, enhanced: false };
+        let size = self.history.current().map(|e| (e.low.width(), e.low.height()));
+        match self.decoder.decode(data) {
+            Ok(frames) => {
+                for frame in frames {
+                    outcome.key |= frame.info.kind == FrameKind::Key;
+                    outcome.shown |= frame.info.shown;
+                    outcome.lr_width = frame.info.width;
+                    outcome.lr_height = frame.info.height;
+                    self.history.push(rtp_timestamp, frame.picture.clone(), frame.info.clone());
+                }
+            }
             Err(error) => {
                 self.stats.errors += 1;
                 self.forget();
                 return Err(error);
             }
-        };
-        let mut outcome =
-            FrameOutcome { shown: false, key: false, lr_width: 0, lr_height: 0, enhanced: false };
-        for frame in frames {
-            outcome.key |= frame.info.kind == FrameKind::Key;
-            outcome.shown |= frame.info.shown;
-            outcome.lr_width = frame.info.width;
-            outcome.lr_height = frame.info.height;
-            self.take_frame(rtp_timestamp, frame);
         }
         self.stats.frames += 1;
         self.last_timestamp = Some(rtp_timestamp);
+        if size.is_some_and(|s| s != (outcome.lr_width as usize, outcome.lr_height as usize)) {
+            // Another size is another camera or another rung: its pictures look different.
+            self.learned = fresh(&self.config);
+            self.taught = false;
+            self.sources.clear();
+            self.generation += 1;
+        }
         self.apply_early(rtp_timestamp);
-        if outcome.shown
-            && let Some(twin) = &self.current
-        {
-            self.base = lanczos2x_q4(&twin.low.y);
-            let y = luma(&self.base, twin, &self.learned);
-            self.high = Some(with_luma(&twin.low, y));
-            outcome.enhanced = twin.detail.is_some() || !self.learned.is_empty();
+        if outcome.shown {
+            outcome.enhanced = self.display();
             self.stats.enhanced += u64::from(outcome.enhanced);
         }
         Ok(outcome)
@@ -218,6 +227,8 @@ impl HybridDecoder {
             }
             AnchorOutcome::TooOld => self.stats.too_old += 1,
             AnchorOutcome::Early => self.stats.early += 1,
+            AnchorOutcome::Duplicate => self.stats.duplicate += 1,
+            AnchorOutcome::FormerEpoch => self.stats.former_epoch += 1,
             AnchorOutcome::Malformed | AnchorOutcome::WrongSize => self.stats.malformed += 1,
         }
         outcome
@@ -225,12 +236,12 @@ impl HybridDecoder {
 
     /// The HR picture on display, if any frame was shown yet.
     pub fn hr(&self) -> Option<&Picture> {
-        self.high.as_ref()
+        self.displayed.then_some(&self.high)
     }
 
-    /// The low picture on display, bit-exact.
-    pub fn lr(&self) -> Option<&Picture> {
-        self.current.as_ref().map(|t| t.low.as_ref())
+    /// The low picture on display, bit-exact, while it is remembered.
+    pub fn lr(&self) -> Option<&FrameBuffer> {
+        self.history.current().map(|e| e.low.as_ref())
     }
 
     /// The counters.
@@ -247,62 +258,31 @@ impl HybridDecoder {
 
     fn forget(&mut self) {
         self.history.clear();
-        self.slots = Default::default();
+        self.sources.clear();
+        self.generation += 1;
         self.early.clear();
         self.last_timestamp = None;
     }
 
-    fn take_frame(&mut self, timestamp: u32, frame: DecodedFrame) {
-        let DecodedFrame { picture, info } = frame;
-        let picture = Arc::new(picture.to_picture());
-        if let FrameKind::ShowExisting { slot } = info.kind {
-            let Some(twin) = self.slots[usize::from(slot & 7)].clone() else {
-                return;
-            };
-            // An anchor for what is shown now is one for the frame that the slot holds.
-            if let Some(entry) = self.history.iter_mut().find(|e| e.twin.id == twin.id) {
-                entry.timestamp = timestamp;
-                entry.shown = true;
-            }
-            self.current = Some(twin);
-            return;
-        }
-        let references = if info.is_intra() {
-            Default::default()
-        } else {
-            info.reference_slots.map(|slot| self.slots[usize::from(slot & 7)].clone())
-        };
-        let size = |p: &Picture| (p.width(), p.height());
-        if self.current.as_ref().is_some_and(|t| size(&t.low) != size(&picture)) {
-            // Another size is another camera or another rung: its pictures look different.
-            self.learned = Learned::default();
-        }
-        let how = self.config.reconstruction(self.source);
-        let detail = propagate(&info, &picture.y, &references, how);
-        let twin = Arc::new(Twin { id: self.next_id, low: picture, detail });
-        self.next_id += 1;
-        for (i, slot) in self.slots.iter_mut().enumerate() {
-            if info.refresh_mask >> i & 1 == 1 {
-                *slot = Some(twin.clone());
-            }
-        }
-        if info.shown {
-            self.current = Some(twin.clone());
-        }
-        while self.history.len() >= self.config.history.clamp(1, MAX_HISTORY) {
-            self.history.pop_front();
-        }
-        self.history.push_back(Entry {
-            timestamp,
-            shown: info.shown,
-            anchored: false,
-            info,
-            references,
-            twin,
-        });
+    /// Makes the picture of the current frame; whether anchors have a part in it.
+    fn display(&mut self) -> bool {
+        let Some(entry) = self.history.current() else { return false };
+        self.rebuilder.rebuild(
+            &entry.low,
+            &entry.field,
+            &self.sources,
+            &self.learned,
+            self.generation,
+            &mut self.high,
+        );
+        self.displayed = true;
+        self.taught || entry.field.any()
     }
 
     fn apply_early(&mut self, timestamp: u32) {
+        if self.early.is_empty() {
+            return;
+        }
         let mut waiting = std::mem::take(&mut self.early);
         waiting.retain(|anchor| {
             let ahead = anchor.header.rtp_timestamp.wrapping_sub(timestamp);
@@ -318,9 +298,10 @@ impl HybridDecoder {
 
     fn try_anchor(&mut self, anchor: &ReassembledAnchor) -> AnchorOutcome {
         let header = &anchor.header;
-        let found =
-            self.history.iter().rposition(|e| e.shown && e.timestamp == header.rtp_timestamp);
-        let Some(at) = found else {
+        if self.epoch.is_some_and(|last| (header.epoch.wrapping_sub(last) as i16) < 0) {
+            return AnchorOutcome::FormerEpoch;
+        }
+        let Some(at) = self.history.find(header.rtp_timestamp) else {
             let ahead = self.last_timestamp.map(|last| header.rtp_timestamp.wrapping_sub(last));
             return match ahead {
                 Some(1..=MAX_LEAD) | None => {
@@ -334,99 +315,109 @@ impl HybridDecoder {
                 Some(_) => AnchorOutcome::TooOld,
             };
         };
-        let low = &self.history[at].twin.low;
-        let size = (SCALE * low.width(), SCALE * low.height());
-        if size != (header.width.into(), header.height.into()) {
+        let Some(entry) = self.history.entry(at) else { return AnchorOutcome::TooOld };
+        let (width, height) = (entry.low.width(), entry.low.height());
+        let scale = self.config.scale;
+        if (scale * width, scale * height) != (header.width.into(), header.height.into()) {
             return AnchorOutcome::WrongSize;
         }
-        match codec::decode(header.codec, &anchor.payload, header.width, header.height) {
+        let Some((tiles, image)) = split(anchor, width, height) else {
+            return AnchorOutcome::Malformed;
+        };
+        let new = entry.given.as_ref().map_or_else(|| tiles.clone(), |given| tiles.without(given));
+        if new.count() == 0 {
+            return AnchorOutcome::Duplicate;
+        }
+        match decode(header.codec, image, &tiles, scale, (width, height)) {
             Ok(detail) => {
-                self.source = header.source;
-                AnchorOutcome::Applied { frames_late: self.rebase(at, detail) }
+                self.epoch = Some(header.epoch);
+                self.apply(at, detail, &new);
+                AnchorOutcome::Applied { frames_late: self.history.shown_after(at) }
             }
             Err(AnchorCodecError::WrongSize) => AnchorOutcome::WrongSize,
             Err(_) => AnchorOutcome::Malformed,
         }
     }
 
-    /// Gives the frame at `at` new detail and carries it forward. Returns how many frames were
-    /// displayed after it.
-    fn rebase(&mut self, at: usize, mut detail: Detail) -> u32 {
-        let size = (detail.width(), detail.height());
-        let low = self.history[at].twin.low.clone();
-        if self
-            .current
-            .as_ref()
-            .is_some_and(|t| (t.low.width(), t.low.height()) == (low.width(), low.height()))
+    /// Gives the frame at `at` new detail in some tiles and lets those after it follow.
+    fn apply(&mut self, at: usize, mut detail: Detail, tiles: &TileMap) {
+        let Some(entry) = self.history.entry(at) else { return };
+        let low = entry.low.clone();
+        let (isa, luma) = (self.config.isa, (&low.planes()[0]).into());
+        let skip = outside(tiles, low.width(), low.height());
+        let (skip, scratch) = (skip.as_deref(), &mut self.scratch);
+        if self.config.learning
+            && self
+                .history
+                .current()
+                .is_none_or(|c| (c.low.width(), c.low.height()) == (low.width(), low.height()))
         {
-            self.learned.learn(&low.y, &detail);
-            take_out_predicted(&mut detail, &low.y, &self.learned);
+            self.learned.learn_from(isa, luma, &detail, skip, scratch);
+            self.taught = true;
         }
-        self.replace(at, Some(detail));
-        self.history[at].anchored = true;
-        let mut changed = vec![self.history[at].twin.clone()];
-        for i in at + 1..self.history.len() {
-            let entry = &mut self.history[i];
-            let mut touched = false;
-            for reference in entry.references.iter_mut().flatten() {
-                if let Some(new) = changed.iter().find(|t| t.id == reference.id) {
-                    *reference = new.clone();
-                    touched = true;
-                }
-            }
-            // A frame with its own anchor keeps it.
-            if !touched || entry.anchored {
-                continue;
-            }
-            let twin = &entry.twin;
-            let how = self.config.reconstruction(self.source);
-            let detail = propagate(&entry.info, &twin.low.y, &entry.references, how);
-            self.replace(i, detail);
-            changed.push(self.history[i].twin.clone());
-        }
-        if let Some(twin) = &self.current
-            && let Some(high) = &mut self.high
-            && (high.width(), high.height()) == size
+        self.learned.take_out(isa, luma, &mut detail, NOISE, skip, scratch);
+        let source = self.sources.add(low.clone(), detail, self.config.scale, tiles, &entry.field);
+        let given = entry.given.as_ref().map_or_else(|| tiles.clone(), |g| g.with(tiles));
+        self.history.rebase(at, source, given);
+        self.generation += 1;
+        if self.displayed
+            && self.history.current().is_some_and(|c| {
+                (self.config.scale * c.low.width(), self.config.scale * c.low.height())
+                    == (self.high.width(), self.high.height())
+            })
         {
-            high.y = luma(&self.base, twin, &self.learned);
+            self.display();
         }
-        self.history.iter().skip(at + 1).filter(|e| e.shown).count() as u32
-    }
-
-    /// Exchanges the twin of a frame wherever it is held.
-    fn replace(&mut self, at: usize, detail: Option<Detail>) {
-        let old = &self.history[at].twin;
-        let new = Arc::new(Twin { id: old.id, low: old.low.clone(), detail });
-        for held in self.slots.iter_mut().chain([&mut self.current]).flatten() {
-            if held.id == new.id {
-                *held = new.clone();
-            }
-        }
-        self.history[at].twin = new;
     }
 }
 
-/// Leaves of an anchor's detail what its low picture does not let expect.
-fn take_out_predicted(detail: &mut Detail, low: &Plane, learned: &Learned) {
-    let Some(predicted) = learned.predict(low) else {
-        return;
+/// Pictures that others than the history and VP9's own references hold: those of sources, of the
+/// picture on display, and one that is being decoded.
+const MAX_LENT: usize = crate::reconstruct::source::MOST + 4;
+
+/// By cell, whether it lies outside the given tiles; `None` where all are given.
+fn outside(tiles: &TileMap, width: usize, height: usize) -> Option<Vec<bool>> {
+    let cells = |y: usize| {
+        (0..width.div_ceil(CELL)).map(move |x| !tiles.contains(x * CELL / TILE, y * CELL / TILE))
     };
-    for (d, &p) in detail.samples_mut().iter_mut().zip(predicted.samples()) {
-        let rest = d.saturating_sub(p);
-        *d = rest.signum() * rest.saturating_abs().saturating_sub(NOISE).max(0);
-    }
+    (!tiles.is_full()).then(|| (0..height.div_ceil(CELL)).flat_map(cells).collect())
 }
 
-/// The luma of the Lanczos base in 1/16 grey level with the detail predicted and carried.
-fn luma(base: &Detail, twin: &Twin, learned: &Learned) -> Plane {
-    let predicted = learned.predict(&twin.low.y);
-    let mut sum = base.clone();
-    for part in [&predicted, &twin.detail].into_iter().flatten() {
-        for (s, &d) in sum.samples_mut().iter_mut().zip(part.samples()) {
-            *s = s.saturating_add(d);
-        }
+/// The filters of a stream that has had no anchor.
+fn fresh(config: &HybridConfig) -> Learned {
+    if config.prior { Learned::with_prior(config.scale) } else { Learned::new(config.scale) }
+}
+
+/// The tiles that an anchor gives of a low picture, and its image.
+fn split(anchor: &ReassembledAnchor, width: usize, height: usize) -> Option<(TileMap, &[u8])> {
+    if !anchor.header.tiled {
+        return Some((TileMap::full(width, height), &anchor.payload));
     }
-    to_plane(&sum)
+    let (map, image) = anchor.payload.split_at_checked(TileMap::wire_bytes(width, height))?;
+    Some((TileMap::parse(width, height, map)?, image))
+}
+
+/// The detail of an anchor at full size; outside its tiles 0.
+fn decode(
+    codec: u8,
+    image: &[u8],
+    tiles: &TileMap,
+    scale: usize,
+    (width, height): (usize, usize),
+) -> Result<Detail, AnchorCodecError> {
+    let (width, height) = (scale * width, scale * height);
+    let (w, h) = if tiles.is_full() { (width, height) } else { tiles.mosaic(scale) };
+    let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
+    let image = codec::decode(codec, image, side(w), side(h))?;
+    if tiles.is_full() {
+        return Ok(image);
+    }
+    let mut detail = Detail::zero(width, height);
+    if tiles.scatter(&image, scale, &mut detail) {
+        Ok(detail)
+    } else {
+        Err(AnchorCodecError::WrongSize)
+    }
 }
 
 #[cfg(all(test, feature = "encode"))]
@@ -461,6 +452,8 @@ mod tests {
             header: AnchorHeader {
                 codec: ResidualJpeg.id(),
                 source: AnchorOrigin::Enhanced,
+                tiled: false,
+                part: 0,
                 stream: 1,
                 epoch: 0,
                 chunk_index: 0,
@@ -475,14 +468,15 @@ mod tests {
     }
 
     #[test]
-    fn without_anchors_the_picture_is_the_upsampled_low_layer() {
-        let mut d = HybridDecoder::new(HybridConfig::default());
+    fn without_anchors_and_prior_the_picture_is_the_upsampled_low_layer() {
+        let config = HybridConfig { prior: false, ..HybridConfig::default() };
+        let mut d = HybridDecoder::new(config);
         for (i, data) in frames(REALTIME).into_iter().enumerate() {
             let outcome = d.push_frame(at(i), data).expect("a sound stream");
             assert!(outcome.shown && !outcome.enhanced);
             let low = d.lr().expect("shown");
             assert_eq!((low.width(), low.height()), (161, 91));
-            assert_eq!(d.hr(), Some(&crate::resample::upsample(low)));
+            assert_eq!(d.hr(), Some(&crate::resample::upsample(&low.to_picture())));
         }
     }
 
@@ -546,7 +540,6 @@ mod tests {
         let mut d = HybridDecoder::new(HybridConfig { history: 4, ..HybridConfig::default() });
         for (i, data) in frames(REALTIME).into_iter().enumerate().take(9) {
             d.push_frame(at(i), data).expect("sound");
-            assert!(d.history.len() <= 4);
         }
         assert_eq!(d.push_anchor(&anchor(4, 322, 182)), AnchorOutcome::TooOld);
         let applied = d.push_anchor(&anchor(5, 322, 182));

@@ -22,6 +22,7 @@
 pub mod anchor;
 pub mod decoder;
 pub mod detail;
+mod history;
 pub mod picture;
 pub mod reconstruct;
 pub mod resample;

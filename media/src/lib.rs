@@ -173,6 +173,8 @@ pub struct Anchor {
     pub source: AnchorSource,
     /// Codec id of the payload, as `windlass_hybrid::anchor` numbers them.
     pub codec: u8,
+    /// Whether the payload begins with a map of the tiles that it gives.
+    pub tiled: bool,
     /// Width of the HR picture in pixels.
     pub width: u16,
     /// Height of the HR picture in pixels.

@@ -42,6 +42,8 @@ fn anchor(width: u16, height: u16, rtp_timestamp: u32) -> Vec<u8> {
     let header = AnchorHeader {
         codec: ResidualJpeg.id(),
         source: AnchorOrigin::Enhanced,
+        tiled: false,
+        part: 0,
         stream: 0,
         epoch: 0,
         chunk_index: 0,

@@ -34,7 +34,7 @@
 //!
 //! ## Outcomes
 //!
-//! 0 kept, the anchor is not complete yet · 1 applied · 2 early, waits for its frame · 3 too old ·
+//! 0 kept, the anchor is not complete yet · 1 applied · 2 early, waits for its frame · 3 too old · 4 gives nothing new · 5 of a former epoch ·
 //! -1 no such decoder · -2 malformed message · -3 malformed payload · -4 wrong size.
 //! After 1 with `stat(9) > 0` the picture on display has changed too.
 //!
@@ -43,12 +43,12 @@
 //! 0 frames, 1 frame errors, 2 enhanced pictures, 3 anchors applied, 4 of them late, 5 too old,
 //! 6 early, 7 malformed or of wrong size, 8 `frames_late` of the last anchor applied,
 //! 9 pictures on display changed by the last `push_message` (0 or 1), 10 messages malformed,
-//! 11 anchors dropped unfinished, 12 repeated messages.
+//! 11 anchors dropped unfinished, 12 repeated messages, 13 anchors that gave nothing new, 14 anchors of a former epoch.
 
 pub mod warm_up;
 
 use windlass_hybrid::anchor::Reassembler;
-use windlass_hybrid::vp9::{DecodeError, Decoder};
+use windlass_hybrid::vp9::{DecodeError, Decoder, FrameBuffer};
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder, Picture};
 
 use crate::warm_up::Piece;
@@ -160,6 +160,8 @@ pub unsafe extern "C" fn push_message(handle: *mut Track, ptr: *const u8, len: u
         }
         AnchorOutcome::Early => 2,
         AnchorOutcome::TooOld => 3,
+        AnchorOutcome::Duplicate => 4,
+        AnchorOutcome::FormerEpoch => 5,
         AnchorOutcome::Malformed => -3,
         AnchorOutcome::WrongSize => -4,
     }
@@ -172,7 +174,9 @@ pub unsafe extern "C" fn push_message(handle: *mut Track, ptr: *const u8, len: u
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hr_ptr(handle: *const Track, plane: u32) -> *const u8 {
     // SAFETY: as promised by the caller.
-    plane_ptr(unsafe { picture(handle, 0) }, plane)
+    unsafe { high(handle) }
+        .and_then(|p| p.planes().get(plane as usize).map(|p| p.samples().as_ptr()))
+        .unwrap_or(std::ptr::null())
 }
 
 /// Samples of a plane of the low picture on display.
@@ -182,7 +186,9 @@ pub unsafe extern "C" fn hr_ptr(handle: *const Track, plane: u32) -> *const u8 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lr_ptr(handle: *const Track, plane: u32) -> *const u8 {
     // SAFETY: as promised by the caller.
-    plane_ptr(unsafe { picture(handle, 1) }, plane)
+    unsafe { low(handle) }
+        .and_then(|p| p.planes().get(plane as usize).map(|p| p.samples().as_ptr()))
+        .unwrap_or(std::ptr::null())
 }
 
 /// Luma width of the HR picture.
@@ -192,7 +198,7 @@ pub unsafe extern "C" fn lr_ptr(handle: *const Track, plane: u32) -> *const u8 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hr_width(handle: *const Track) -> u32 {
     // SAFETY: as promised by the caller.
-    unsafe { picture(handle, 0) }.map_or(0, |p| p.width() as u32)
+    unsafe { high(handle) }.map_or(0, |p| p.width() as u32)
 }
 
 /// Luma height of the HR picture.
@@ -202,7 +208,7 @@ pub unsafe extern "C" fn hr_width(handle: *const Track) -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hr_height(handle: *const Track) -> u32 {
     // SAFETY: as promised by the caller.
-    unsafe { picture(handle, 0) }.map_or(0, |p| p.height() as u32)
+    unsafe { high(handle) }.map_or(0, |p| p.height() as u32)
 }
 
 /// Luma width of the low picture.
@@ -212,7 +218,7 @@ pub unsafe extern "C" fn hr_height(handle: *const Track) -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lr_width(handle: *const Track) -> u32 {
     // SAFETY: as promised by the caller.
-    unsafe { picture(handle, 1) }.map_or(0, |p| p.width() as u32)
+    unsafe { low(handle) }.map_or(0, |p| p.width() as u32)
 }
 
 /// Luma height of the low picture.
@@ -222,7 +228,7 @@ pub unsafe extern "C" fn lr_width(handle: *const Track) -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lr_height(handle: *const Track) -> u32 {
     // SAFETY: as promised by the caller.
-    unsafe { picture(handle, 1) }.map_or(0, |p| p.height() as u32)
+    unsafe { low(handle) }.map_or(0, |p| p.height() as u32)
 }
 
 /// Bytes from row to row of a plane of the HR (`which` 0) or low (1) picture.
@@ -232,9 +238,14 @@ pub unsafe extern "C" fn lr_height(handle: *const Track) -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stride(handle: *const Track, which: u32, plane: u32) -> u32 {
     // SAFETY: as promised by the caller.
-    unsafe { picture(handle, which) }
-        .and_then(|p| p.planes().get(plane as usize).map(|p| p.stride() as u32))
-        .unwrap_or(0)
+    let (high, low) = unsafe { (high(handle), low(handle)) };
+    let plane = plane as usize;
+    match which {
+        0 => high.and_then(|p| p.planes().get(plane).map(|p| p.stride() as u32)),
+        1 => low.and_then(|p| p.planes().get(plane).map(|p| p.stride() as u32)),
+        _ => None,
+    }
+    .unwrap_or(0)
 }
 
 /// A counter by its index.
@@ -263,6 +274,8 @@ pub unsafe extern "C" fn stat(handle: *const Track, index: u32) -> f64 {
         10 => messages.malformed,
         11 => messages.dropped,
         12 => messages.duplicates,
+        13 => stats.duplicate,
+        14 => stats.former_epoch,
         _ => return f64::NAN,
     };
     value as f64
@@ -357,24 +370,22 @@ unsafe fn bytes<'a>(ptr: *const u8, len: usize) -> Option<&'a [u8]> {
     Some(unsafe { std::slice::from_raw_parts(ptr, len) })
 }
 
-/// The HR (0) or low (1) picture of a handle.
+/// The HR picture of a handle.
 ///
 /// # Safety
 /// `handle` must be live or null.
-unsafe fn picture<'a>(handle: *const Track, which: u32) -> Option<&'a Picture> {
+unsafe fn high<'a>(handle: *const Track) -> Option<&'a Picture> {
     // SAFETY: as promised by the caller.
-    let track = unsafe { handle.as_ref() }?;
-    match which {
-        0 => track.decoder.hr(),
-        1 => track.decoder.lr(),
-        _ => None,
-    }
+    unsafe { handle.as_ref() }?.decoder.hr()
 }
 
-fn plane_ptr(picture: Option<&Picture>, plane: u32) -> *const u8 {
-    picture
-        .and_then(|p| p.planes().get(plane as usize).map(|p| p.samples().as_ptr()))
-        .unwrap_or(std::ptr::null())
+/// The low picture of a handle.
+///
+/// # Safety
+/// `handle` must be live or null.
+unsafe fn low<'a>(handle: *const Track) -> Option<&'a FrameBuffer> {
+    // SAFETY: as promised by the caller.
+    unsafe { handle.as_ref() }?.decoder.lr()
 }
 
 fn error_code(error: DecodeError) -> i32 {

@@ -92,6 +92,7 @@ impl Worker {
             arrival: frame.arrival,
             source: AnchorSource::Enhanced,
             codec: ResidualJpeg.id(),
+            tiled: false,
             width: u16::try_from(residual.width).unwrap_or(u16::MAX),
             height: u16::try_from(residual.height).unwrap_or(u16::MAX),
             payload,

@@ -63,6 +63,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             let header = AnchorHeader {
                 codec: 1,
                 source: AnchorOrigin::Enhanced,
+                tiled: false,
+                part: 0,
                 stream: n as u32,
                 epoch: 1,
                 chunk_index: 0,

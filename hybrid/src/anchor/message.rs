@@ -7,7 +7,7 @@
 //! | 0 | version | u8, 1 |
 //! | 1 | codec | u8, see [`codec`](super::codec) |
 //! | 2 | source | u8, 0 enhanced, 1 captured |
-//! | 3 | flags | u8, 0 |
+//! | 3 | flags | u8, bit 0: a [tile map](super::tiles) comes before the image in the payload; bits 4 to 7: part, 0 without tiles; other bits 0 |
 //! | 4 | stream | u32 |
 //! | 8 | epoch | u16 |
 //! | 10 | chunk index | u16 |
@@ -18,6 +18,9 @@
 //! | 22 | height | u16, HR |
 //! | 24 | payload | at most [`MAX_CHUNK`] bytes |
 //!
+//! An anchor of many tiles may be sent in parts, each an anchor of its own with other tiles of the same frame: the loss of
+//! one costs only its tiles.
+//!
 //! The channel is unordered and loses messages, so the [`Reassembler`] keeps a few anchors in
 //! flight, drops the oldest when it is full, and counts what it drops.
 
@@ -27,6 +30,8 @@ use std::collections::VecDeque;
 pub const VERSION: u8 = 1;
 /// Bytes before the payload of a message.
 pub const HEADER_BYTES: usize = 24;
+/// Flag: the payload begins with a tile map.
+const TILED: u8 = 1;
 /// Most chunks of one anchor.
 pub const MAX_CHUNKS: u16 = 256;
 /// Most payload bytes in one message.
@@ -54,6 +59,10 @@ pub struct AnchorHeader {
     pub codec: u8,
     /// Where the detail comes from.
     pub source: AnchorOrigin,
+    /// Whether the payload begins with a map of the tiles that it gives.
+    pub tiled: bool,
+    /// Which part of the frame's tiles this is, 0 to 15; 0 where it is not tiled.
+    pub part: u8,
     /// Whose frame it is: the SFU's stream id, as signalling tells it.
     pub stream: u32,
     /// The span of one layer and one resolution that the frame belongs to.
@@ -118,7 +127,8 @@ impl AnchorHeader {
         if head[0] != VERSION {
             return Err(AnchorMessageError::Version(head[0]));
         }
-        if head[3] != 0 {
+        let (tiled, part) = (head[3] & TILED != 0, head[3] >> 4);
+        if head[3] & 0x0e != 0 || (part != 0 && !tiled) {
             return Err(AnchorMessageError::Flags(head[3]));
         }
         let header = Self {
@@ -128,6 +138,8 @@ impl AnchorHeader {
                 1 => AnchorOrigin::Captured,
                 other => return Err(AnchorMessageError::Source(other)),
             },
+            tiled,
+            part,
             stream: u32_at(4),
             epoch: u16_at(8),
             chunk_index: u16_at(10),
@@ -159,6 +171,7 @@ impl AnchorHeader {
             AnchorOrigin::Enhanced => 0,
             AnchorOrigin::Captured => 1,
         };
+        out[3] = if self.tiled { TILED | self.part << 4 } else { 0 };
         out[4..8].copy_from_slice(&self.stream.to_be_bytes());
         out[8..10].copy_from_slice(&self.epoch.to_be_bytes());
         out[10..12].copy_from_slice(&self.chunk_index.to_be_bytes());
@@ -172,14 +185,14 @@ impl AnchorHeader {
 
     /// Whether two messages belong to one anchor.
     fn same_anchor(&self, other: &Self) -> bool {
-        (self.stream, self.epoch, self.rtp_timestamp, self.source)
-            == (other.stream, other.epoch, other.rtp_timestamp, other.source)
+        (self.stream, self.epoch, self.rtp_timestamp, self.source, self.part)
+            == (other.stream, other.epoch, other.rtp_timestamp, other.source, other.part)
     }
 
     /// Whether they also agree about what it is.
     fn agrees(&self, other: &Self) -> bool {
-        (self.codec, self.chunk_count, self.width, self.height)
-            == (other.codec, other.chunk_count, other.width, other.height)
+        (self.codec, self.tiled, self.chunk_count, self.width, self.height)
+            == (other.codec, other.tiled, other.chunk_count, other.width, other.height)
     }
 }
 
@@ -360,6 +373,8 @@ mod tests {
         AnchorHeader {
             codec: 1,
             source: AnchorOrigin::Enhanced,
+            tiled: false,
+            part: 0,
             stream: 7,
             epoch: 3,
             chunk_index: 0,
@@ -464,13 +479,14 @@ mod tests {
     proptest! {
         #[test]
         fn headers_round_trip(
-            codec: u8, captured: bool, stream: u32, epoch: u16, count in 1..=MAX_CHUNKS,
+            codec: u8, captured: bool, part in proptest::option::of(0u8..16), stream: u32, epoch: u16, count in 1..=MAX_CHUNKS,
             index: u16, age_ms: u16, rtp_timestamp: u32, width in 1..u16::MAX, height in 1..u16::MAX,
             payload in proptest::collection::vec(any::<u8>(), 1..100),
         ) {
             let h = AnchorHeader {
                 codec,
                 source: if captured { AnchorOrigin::Captured } else { AnchorOrigin::Enhanced },
+                tiled: part.is_some(), part: part.unwrap_or_default(),
                 stream, epoch, chunk_index: index % count, chunk_count: count, age_ms,
                 rtp_timestamp, width, height,
             };

@@ -67,6 +67,23 @@ impl TileMap {
         self.chosen.iter().all(|&c| c)
     }
 
+    /// The tiles of this map that are not in another of the same picture.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        self.merged(other, |a, b| a && !b)
+    }
+
+    /// The tiles of both maps, which are of the same picture.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        self.merged(other, |a, b| a || b)
+    }
+
+    fn merged(&self, other: &Self, both: impl Fn(bool, bool) -> bool) -> Self {
+        let chosen = self.chosen.iter().zip(&other.chosen).map(|(&a, &b)| both(a, b)).collect();
+        Self { chosen, ..*self }
+    }
+
     /// The chosen tiles as (column, row), row by row.
     pub fn iter(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let columns = self.columns;

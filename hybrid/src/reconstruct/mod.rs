@@ -1,241 +1,223 @@
-//! HR reconstruction: how luma detail travels from frame to frame.
+//! HR reconstruction: every high picture is `Lanczos(LR) + P(LR) + D`.
 //!
 //! Source: seed 000 §4 and §6.2 (the high picture follows the low layer's vectors), changed as
-//! `docs/reconstruction.md` measures. A high picture is `Lanczos(LR) + D`, so nothing but the detail
-//! `D` is carried and the base cannot drift. For every inter block, `D` is fetched from the
-//! reference's twin by the block's own vector, twice as long:
+//! `docs/reconstruction.md` measures:
 //!
-//! - Where the low layer codes no residual (`skip`), the low picture moved with the block, and so
-//!   did its errors: `D` is kept whole.
-//! - Elsewhere the low layer has renewed what it can carry. The part of `D` that it carries is taken
-//!   out (`D − up(r · down(D))`, `r` being [`Reconstruction::renewal`]), and the rest is faded by how badly the vector predicts the low picture:
-//!   whole up to [`Reconstruction::trust_q4`] mean absolute error, gone at
-//!   [`Reconstruction::distrust_q4`].
-//! - Intra blocks, and references of another size, have no detail.
+//! - The base is made anew from the bit-exact low picture, so that nothing can drift in it.
+//! - `P` is what the low picture itself lets expect: classed filters, built in and refined by anchors ([`learned`]).
+//! - `D` is what anchors said beyond that. It is fetched from the anchor itself by composed motion
+//!   ([`field`]) and weighed by how well the low pictures of now and then agree ([`carry`]).
 //!
-//! What of an anchor follows from its low picture is not carried but predicted for every frame anew:
-//! see [`learned`]. The rest, `D` without the prediction, is what travels as above.
+//! Pictures are made in strips of low rows that stay in the cache, and only where something has changed
+//! since the last one: a cell is left alone when its low samples, those around it, and its
+//! place in its anchor are the same. The result is that of making everything anew.
 
+pub(crate) mod carry;
+pub(crate) mod field;
 pub mod learned;
-pub mod motion;
+pub(crate) mod source;
 
 use std::sync::Arc;
 
-use crate::detail::Detail;
 use crate::picture::{Picture, Plane};
-use crate::resample::{box_half_signed, lanczos2x_signed};
-use crate::vp9::{FrameInfo, MotionVector, Part};
-use motion::{Area, MAX_BLOCK, MotionScratch, compensate};
+use crate::resample::{self, Samples, bicubic, lanczos};
+use crate::simd::Isa;
+use crate::vp9::{FrameBuffer, PlaneBuffer};
+use carry::fetch_add;
+use field::{CELL, Field};
+use learned::Learned;
+use source::Sources;
 
-/// How detail is carried. The constants were chosen by measurement: `docs/reconstruction.md`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reconstruction {
-    /// Mean absolute error of the vector's prediction of the low picture, in 1/16 grey level, up
-    /// to which detail is kept whole.
-    pub trust_q4: i32,
-    /// The error at which detail is dropped; larger than [`trust_q4`](Self::trust_q4).
-    pub distrust_q4: i32,
-    /// How much of what the low layer carries is taken out of renewed areas, in 1/256.
-    pub renewal: i32,
-    /// The most that renewed areas keep, in 1/256.
-    pub kept: i32,
+/// Low rows of a strip: two rows of cells.
+const STRIP: usize = 2 * CELL;
+
+/// Makes HR pictures, each in place of the last one.
+pub(crate) struct Rebuilder {
+    isa: Isa,
+    scale: usize,
+    strip: Vec<i16>,
+    resample: resample::Scratch,
+    learned: learned::Scratch,
+    /// By cell: whether its low samples or its place in an anchor changed; then also those beside.
+    own: Vec<bool>,
+    changed: Vec<bool>,
+    /// By cell: whether it can be left alone.
+    skip: Vec<bool>,
+    last: Option<Last>,
+    field: Field,
 }
 
-impl Reconstruction {
-    /// For detail that the network made of the low picture itself: small, and never far wrong.
-    pub const ENHANCED: Self = Self { trust_q4: 160, distrust_q4: 448, renewal: 20, kept: 192 };
-    /// For detail of the original, which turns into ghosts where its vectors mislead.
-    pub const CAPTURED: Self = Self { trust_q4: 40, distrust_q4: 128, renewal: 128, kept: 256 };
+/// What the picture on display was made from.
+struct Last {
+    low: Arc<FrameBuffer>,
+    /// Of filters and sources.
+    generation: u64,
 }
 
-/// The HR twin of a decoded frame: what a VP9 reference slot holds beside its low picture.
-#[derive(Debug)]
-pub(crate) struct Twin {
-    /// The frame it came from.
-    pub id: u64,
-    /// Its low picture.
-    pub low: Arc<Picture>,
-    /// Its detail, at twice the size; `None` where there is none at all.
-    pub detail: Option<Detail>,
-}
-
-/// Side of a cell of the low picture that is trusted as one.
-const CELL: usize = 8;
-/// A weight of one.
-const WHOLE: i32 = 256;
-
-/// The detail that a frame inherits through its vectors from its references (`Last`, `Golden`,
-/// `Altref`); `None` when there is none.
-pub(crate) fn propagate(
-    info: &FrameInfo,
-    low: &Plane,
-    references: &[Option<Arc<Twin>>; 3],
-    how: &Reconstruction,
-) -> Option<Detail> {
-    let size = (low.width(), low.height());
-    let usable = references
-        .each_ref()
-        .map(|r| r.as_deref().filter(|t| (t.low.width(), t.low.height()) == size));
-    if info.is_intra() || !usable.iter().flatten().any(|t| t.detail.is_some()) {
-        return None;
-    }
-    let mut detail = Detail::zero(2 * size.0, 2 * size.1);
-    let mut renewed = Vec::new();
-    let mut buffers = Buffers::default();
-    for block in &info.blocks {
-        for part in block.parts() {
-            let inherited = fetch(&part, &usable, &mut detail, &mut buffers);
-            if inherited && !block.skip {
-                fade(&part, low, &usable, how, &mut detail);
-                renewed.push(area_of(&part, size.0, size.1));
-            }
+impl Rebuilder {
+    pub fn new(isa: Isa, scale: usize) -> Self {
+        Self {
+            isa,
+            scale,
+            strip: Vec::new(),
+            resample: resample::Scratch::default(),
+            learned: learned::Scratch::default(),
+            own: Vec::new(),
+            changed: Vec::new(),
+            skip: Vec::new(),
+            last: None,
+            field: Field::default(),
         }
     }
-    remove_carried(&mut detail, &renewed, how.renewal);
-    detail.samples().iter().any(|&d| d != 0).then_some(detail)
-}
 
-/// Working memory of one frame.
-#[derive(Default)]
-struct Buffers {
-    motion: MotionScratch,
-    first: Vec<i16>,
-    second: Vec<i16>,
-}
-
-/// The part of a block inside a picture of the given size.
-fn area_of(block: &Part, width: usize, height: usize) -> Area {
-    let (x, y) = (usize::from(block.x), usize::from(block.y));
-    Area {
-        x,
-        y,
-        width: usize::from(block.width).min(width.saturating_sub(x)),
-        height: usize::from(block.height).min(height.saturating_sub(y)),
-    }
-}
-
-/// Motion-compensates the detail of a block; whether any of its references had some.
-fn fetch(
-    block: &Part,
-    references: &[Option<&Twin>; 3],
-    detail: &mut Detail,
-    buffers: &mut Buffers,
-) -> bool {
-    let low = area_of(block, detail.width() / 2, detail.height() / 2);
-    let area = Area { x: 2 * low.x, y: 2 * low.y, width: 2 * low.width, height: 2 * low.height };
-    let count = area.width * area.height;
-    buffers.first.resize(MAX_BLOCK * MAX_BLOCK, 0);
-    buffers.second.resize(MAX_BLOCK * MAX_BLOCK, 0);
-    let mut predict = |list: usize, out: &mut [i16]| {
-        let (reference, vector) = block.predictions[list]?;
-        let from = references[reference.index()]?.detail.as_ref()?;
-        compensate(from, area, vector, &mut buffers.motion, out);
-        Some(())
-    };
-    let first = &mut buffers.first[..count];
-    let second = &mut buffers.second[..count];
-    let found =
-        (predict(0, first).is_some(), predict(1, second).is_some(), block.predictions[1].is_some());
-    let prediction: &[i16] = match found {
-        (false, false, _) => return false,
-        (true, _, false) => first,
-        (a, b, _) => {
-            // Compound: the mean, a reference without detail counting as zero.
-            for (f, &s) in first.iter_mut().zip(&*second) {
-                let sum = i32::from(a) * i32::from(*f) + i32::from(b) * i32::from(s);
-                *f = ((sum + 1) >> 1) as i16;
-            }
-            first
+    /// Turns `high` into the HR picture of a low one. `high` must be the picture of the last call;
+    /// `generation` says whether filters and sources are still those of then.
+    pub fn rebuild(
+        &mut self,
+        low: &Arc<FrameBuffer>,
+        field: &Field,
+        sources: &Sources,
+        learned: &Learned,
+        generation: u64,
+        high: &mut Picture,
+    ) {
+        let (width, height) = (low.width(), low.height());
+        let size = (width * self.scale, height * self.scale);
+        if (high.width(), high.height()) != size {
+            *high = Picture::grey(size.0, size.1);
+            self.last = None;
         }
-    };
-    for (y, row) in prediction.chunks_exact(area.width).enumerate() {
-        detail.row_mut(area.y + y)[area.x..area.x + area.width].copy_from_slice(row);
+        self.find_changes(low, field, generation);
+        self.skip.clear();
+        self.skip.extend(self.changed.iter().map(|c| !c));
+        let columns = width.div_ceil(CELL);
+        for top in (0..height).step_by(STRIP) {
+            let bottom = (top + STRIP).min(height);
+            let cells = top / CELL * columns..bottom.div_ceil(CELL) * columns;
+            if self.changed[cells].contains(&true) {
+                self.luma(low, field, sources, learned, top..bottom, &mut high.y);
+                let [_, u, v] = low.planes();
+                self.chroma(u, top, bottom == height, &mut high.u);
+                self.chroma(v, top, bottom == height, &mut high.v);
+            }
+        }
+        self.field.copy_from(field);
+        self.last = Some(Last { low: low.clone(), generation });
     }
-    true
-}
 
-/// Fades a block's detail, cell by cell, where its vector predicts the low picture badly.
-fn fade(
-    block: &Part,
-    low: &Plane,
-    references: &[Option<&Twin>; 3],
-    how: &Reconstruction,
-    detail: &mut Detail,
-) {
-    let area = area_of(block, low.width(), low.height());
-    for y in (area.y..area.y + area.height).step_by(CELL) {
-        for x in (area.x..area.x + area.width).step_by(CELL) {
-            let cell = Area {
-                x,
-                y,
-                width: CELL.min(area.x + area.width - x),
-                height: CELL.min(area.y + area.height - y),
-            };
-            let error = prediction_error(block, cell, low, references);
-            let span = (how.distrust_q4 - how.trust_q4).max(1);
-            let weight = ((how.distrust_q4 - error) * WHOLE / span).clamp(0, WHOLE);
-            let weight = weight * how.kept / WHOLE;
-            if weight == WHOLE {
+    /// Marks the cells whose HR samples may differ from those on display.
+    fn find_changes(&mut self, low: &FrameBuffer, field: &Field, generation: u64) {
+        let (columns, rows) = (low.width().div_ceil(CELL), low.height().div_ceil(CELL));
+        self.own.clear();
+        self.changed.clear();
+        let size = (low.width(), low.height());
+        let last = self.last.as_ref().filter(|last| {
+            last.generation == generation && (last.low.width(), last.low.height()) == size
+        });
+        let Some(last) = last else {
+            self.changed.resize(columns * rows, true);
+            return;
+        };
+        self.own.extend(field.cells().iter().zip(self.field.cells()).map(|(a, b)| a != b));
+        for (plane, side) in [(0, CELL), (1, CELL / 2), (2, CELL / 2)] {
+            compare(&last.low.planes()[plane], &low.planes()[plane], side, columns, &mut self.own);
+        }
+        // Filters look up to three samples to every side: at most into the cells beside.
+        let own = &self.own;
+        self.changed.extend((0..columns * rows).map(|i| {
+            let (column, row) = (i % columns, i / columns);
+            (row.saturating_sub(1)..(row + 2).min(rows)).any(|y| {
+                own[y * columns..][column.saturating_sub(1)..(column + 2).min(columns)]
+                    .contains(&true)
+            })
+        }));
+    }
+
+    /// Makes the luma of a strip, where it has changed.
+    fn luma(
+        &mut self,
+        low: &FrameBuffer,
+        field: &Field,
+        sources: &Sources,
+        learned: &Learned,
+        rows: std::ops::Range<usize>,
+        high: &mut Plane,
+    ) {
+        let scale = self.scale;
+        let samples = Samples::from(&low.planes()[0]);
+        let stride = scale * samples.width;
+        let columns = samples.width.div_ceil(CELL);
+        let cells = rows.start / CELL * columns..rows.end.div_ceil(CELL) * columns;
+        self.strip.resize(stride * scale * rows.len(), 0);
+        let strip = &mut self.strip[..];
+        lanczos(self.isa, samples, scale, rows.clone(), strip, &mut self.resample);
+        learned.predict_add(
+            self.isa,
+            samples,
+            rows.clone(),
+            strip,
+            Some(&self.skip),
+            &mut self.learned,
+        );
+        for i in cells.clone().filter(|&i| self.changed[i]) {
+            let cell = field.cells()[i];
+            if cell.source == 0 {
                 continue;
             }
-            for row in 2 * y..2 * (y + cell.height) {
-                for d in &mut detail.row_mut(row)[2 * x..2 * (x + cell.width)] {
-                    *d = ((i32::from(*d) * weight + WHOLE / 2) >> 8) as i16;
+            let place = sources.at(low, i % columns, i / columns, cell);
+            if let Some((source, weight)) = place.from {
+                let area = place.area.scaled(scale);
+                let out = &mut strip[(area.y - scale * rows.start) * stride + area.x..];
+                fetch_add(&source.rest, area, cell.vector, scale, weight, out, stride);
+            }
+        }
+        // Runs of changed cells go to the picture.
+        let side = CELL * scale;
+        for (row, skip) in self.skip[cells].chunks(columns).enumerate() {
+            let mut column = 0;
+            for run in skip.chunk_by(|a, b| a == b) {
+                let span = column * side..((column + run.len()) * side).min(stride);
+                column += run.len();
+                if run[0] {
+                    continue;
+                }
+                for y in row * side..((row + 1) * side).min(strip.len() / stride) {
+                    let out = (scale * rows.start + y) * stride;
+                    resample::narrow(
+                        self.isa,
+                        &strip[y * stride..][span.clone()],
+                        &mut high.samples_mut()[out..][span.clone()],
+                    );
                 }
             }
         }
     }
-}
 
-/// Mean absolute error, in 1/16 grey level, of the low picture's prediction by the block's first
-/// vector (bilinear).
-fn prediction_error(block: &Part, cell: Area, low: &Plane, references: &[Option<&Twin>; 3]) -> i32 {
-    let Some((reference, vector)) = block.predictions[0] else {
-        return i32::MAX / (2 * WHOLE);
-    };
-    let Some(twin) = references[reference.index()] else {
-        return i32::MAX / (2 * WHOLE);
-    };
-    let mut sum = 0;
-    for y in cell.y..cell.y + cell.height {
-        for x in cell.x..cell.x + cell.width {
-            sum += (bilinear_q4(&twin.low.y, x, y, vector) - (i32::from(low.row(y)[x]) << 4)).abs();
+    /// Makes the rows of a chroma plane that belong to the strip beginning at low luma row `top`.
+    fn chroma(&mut self, low: &PlaneBuffer, top: usize, last: bool, high: &mut Plane) {
+        let first = top / 2;
+        let end = if last { low.height() } else { first + STRIP / 2 };
+        if first >= end || high.width() == 0 {
+            return;
         }
+        let width = high.width();
+        let rows = (self.scale * end).min(high.height()) - (self.scale * first).min(high.height());
+        let out = &mut high.samples_mut()[self.scale * first * width..][..rows * width];
+        let low = Samples::from(low);
+        bicubic(self.isa, low, self.scale, first..end, width, out, &mut self.resample);
     }
-    sum / (cell.width * cell.height).max(1) as i32
 }
 
-/// A low sample moved by a vector in 1/8, in 1/16 grey level, edges repeated.
-fn bilinear_q4(plane: &Plane, x: usize, y: usize, vector: MotionVector) -> i32 {
-    let (fx, fy) = (i32::from(vector.x & 7), i32::from(vector.y & 7));
-    let left = x as isize + isize::from(vector.x >> 3);
-    let top = y as isize + isize::from(vector.y >> 3);
-    let column = |x: isize| x.clamp(0, plane.width() as isize - 1) as usize;
-    let row = |y: isize| plane.row(y.clamp(0, plane.height() as isize - 1) as usize);
-    let (a, b) = (column(left), column(left + 1));
-    let across = |line: &[u8]| i32::from(line[a]) * (8 - fx) + i32::from(line[b]) * fx;
-    (across(row(top)) * (8 - fy) + across(row(top + 1)) * fy + 2) >> 2
-}
-
-/// Takes out of the given areas (in low samples) what the low layer itself carries:
-/// `D −= up(share · down(D))`.
-fn remove_carried(detail: &mut Detail, areas: &[Area], share: i32) {
-    if areas.is_empty() || share == 0 {
-        return;
-    }
-    let means = box_half_signed(detail);
-    let mut carried = Detail::zero(means.width(), means.height());
-    for area in areas {
-        for y in area.y..area.y + area.height {
-            let span = area.x..area.x + area.width;
-            let means = &means.row(y)[span.clone()];
-            for (c, &m) in carried.row_mut(y)[span].iter_mut().zip(means) {
-                *c = ((i32::from(m) * share + WHOLE / 2) >> 8) as i16;
-            }
+/// Marks the cells of `side` × `side` samples in which two planes of one size differ.
+fn compare(a: &PlaneBuffer, b: &PlaneBuffer, side: usize, columns: usize, differ: &mut [bool]) {
+    for y in 0..a.height() {
+        let (a, b) = (a.row(y), b.row(y));
+        let Some(row) = differ.get_mut(y / side * columns..) else { return };
+        if a == b {
+            continue;
         }
-    }
-    let carried = lanczos2x_signed(&carried);
-    for (d, &c) in detail.samples_mut().iter_mut().zip(carried.samples()) {
-        *d = d.saturating_sub(c);
+        for ((a, b), differ) in a.chunks(side).zip(b.chunks(side)).zip(row) {
+            *differ |= a != b;
+        }
     }
 }

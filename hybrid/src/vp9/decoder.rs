@@ -72,6 +72,15 @@ impl Decoder {
         self
     }
 
+    /// The same decoder, for a caller who holds up to `more` pictures and infos beside the references:
+    /// so many more are used again instead of being allocated.
+    #[must_use]
+    pub fn lending(mut self, more: usize) -> Self {
+        self.0.pictures = Pool::new(POOLED + more);
+        self.0.infos = Pool::new(POOLED + more);
+        self
+    }
+
     /// The same decoder, with threads of the caller's.
     #[must_use]
     pub fn with_threads(mut self, threads: Box<dyn Join>) -> Self {

@@ -85,6 +85,8 @@ pub fn messages(
             AnchorSource::Enhanced => AnchorOrigin::Enhanced,
             AnchorSource::Captured => AnchorOrigin::Captured,
         },
+        tiled: anchor.tiled,
+        part: 0,
         stream: anchor.stream.0,
         epoch,
         chunk_index: 0,

@@ -366,6 +366,7 @@ fn anchor_of(frame: &windlass_media::TapFrame, now: Instant) -> EnhancerOutput {
         arrival: frame.arrival,
         source: AnchorSource::Enhanced,
         codec: 1,
+        tiled: false,
         width: 1280,
         height: 720,
         payload: vec![9; 20_000].into(),

@@ -148,6 +148,8 @@ fn header(detail: &Detail, rtp_timestamp: u32, settings: &AnchorSettings) -> Anc
     AnchorHeader {
         codec: ResidualJpeg.id(),
         source: AnchorOrigin::Enhanced,
+        tiled: false,
+        part: 0,
         stream: STREAM,
         epoch: 0,
         chunk_index: 0,

@@ -1,0 +1,160 @@
+//! What fields point to: the complete detail of an anchored frame, with its low picture.
+
+use std::sync::Arc;
+
+use super::carry::{Area, fetch_add, misfit, weight};
+use super::field::{CELL, Cell, Field};
+use crate::anchor::tiles::{TILE, TileMap};
+use crate::detail::Detail;
+use crate::resample::Samples;
+use crate::vp9::FrameBuffer;
+
+/// Sources that are kept: fields of long-lived references may still point to older ones.
+pub(crate) const MOST: usize = 4;
+
+/// The detail of one frame beyond what its low picture lets expect.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// Its number, from 1 on.
+    pub id: u32,
+    /// Its low picture.
+    pub low: Arc<FrameBuffer>,
+    /// Detail at HR size.
+    pub rest: Detail,
+    /// Mean energy of the detail by cell, in 1/256 square grey level.
+    energy: Vec<u32>,
+}
+
+impl Source {
+    /// The detail's energy around the place in this source that a cell's vector points to.
+    pub fn energy_at(&self, column: usize, row: usize, cell: Cell) -> u32 {
+        let (width, height) = (self.low.width() as i32, self.low.height() as i32);
+        let place = |at: usize, v: i16, end: i32| {
+            let centre = (at * CELL + CELL / 2) as i32 + (i32::from(v) >> 3);
+            centre.clamp(0, end - 1) as usize / CELL
+        };
+        let column = place(column, cell.vector.x, width);
+        let row = place(row, cell.vector.y, height);
+        self.energy[row * (width as usize).div_ceil(CELL) + column]
+    }
+}
+
+/// The sources of a stream, at most [`MOST`].
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    kept: Vec<Source>,
+    last: u32,
+}
+
+impl Sources {
+    /// The source of a number, unless it is gone.
+    pub fn get(&self, id: u32) -> Option<&Source> {
+        self.kept.iter().find(|s| s.id == id)
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.kept.clear();
+    }
+
+    /// Makes a source of an anchor's detail, of which only the `given` tiles count: elsewhere the frame's own
+    /// `field` says what is there already. Returns its number.
+    pub fn add(
+        &mut self,
+        low: Arc<FrameBuffer>,
+        mut rest: Detail,
+        scale: usize,
+        given: &TileMap,
+        field: &Field,
+    ) -> u32 {
+        if !given.is_full() {
+            self.fill(&low, &mut rest, scale, given, field);
+        }
+        self.last = self.last.checked_add(1).unwrap_or(1);
+        let energy = energies(&rest, low.width(), low.height(), scale);
+        if self.kept.len() == MOST {
+            self.kept.remove(0);
+        }
+        self.kept.push(Source { id: self.last, low, rest, energy });
+        self.last
+    }
+
+    /// Puts into the cells outside the given tiles what the frame shows there.
+    fn fill(
+        &self,
+        low: &FrameBuffer,
+        rest: &mut Detail,
+        scale: usize,
+        given: &TileMap,
+        field: &Field,
+    ) {
+        let stride = rest.width();
+        for (i, &cell) in field.cells().iter().enumerate() {
+            let (column, row) = (i % field.columns(), i / field.columns());
+            if given.contains(column * CELL / TILE, row * CELL / TILE) {
+                continue;
+            }
+            let at = self.at(low, column, row, cell);
+            let area = at.area.scaled(scale);
+            let first = area.y * stride + area.x;
+            for line in rest.samples_mut()[first..].chunks_mut(stride).take(area.height) {
+                line[..area.width].fill(0);
+            }
+            if let Some((source, weight)) = at.from {
+                let out = &mut rest.samples_mut()[first..];
+                fetch_add(&source.rest, area, cell.vector, scale, weight, out, stride);
+            }
+        }
+    }
+
+    /// A cell of a low picture: its area there, and the source of its detail with what is to be kept of it.
+    pub fn at(&self, low: &FrameBuffer, column: usize, row: usize, cell: Cell) -> Place<'_> {
+        let (x, y) = (column * CELL, row * CELL);
+        let area =
+            Area { x, y, width: CELL.min(low.width() - x), height: CELL.min(low.height() - y) };
+        let size = (low.width(), low.height());
+        let source = (cell.source != 0)
+            .then(|| self.get(cell.source))
+            .flatten()
+            .filter(|s| (s.low.width(), s.low.height()) == size);
+        let from = source.and_then(|source| {
+            let now = Samples::from(&low.planes()[0]);
+            let then = Samples::from(&source.low.planes()[0]);
+            let energy = source.energy_at(column, row, cell);
+            let kept = weight(energy, misfit(now, then, area, cell.vector));
+            (kept > 0).then_some((source, kept))
+        });
+        Place { area, from }
+    }
+}
+
+/// See [`Sources::at`].
+pub(crate) struct Place<'a> {
+    /// In low samples.
+    pub area: Area,
+    /// The source and the weight of its detail.
+    pub from: Option<(&'a Source, i32)>,
+}
+
+impl Area {
+    /// The same area of the HR picture.
+    pub fn scaled(self, scale: usize) -> Self {
+        let Self { x, y, width, height } = self;
+        Self { x: x * scale, y: y * scale, width: width * scale, height: height * scale }
+    }
+}
+
+/// Mean energy of detail by cell.
+fn energies(rest: &Detail, lr_width: usize, lr_height: usize, scale: usize) -> Vec<u32> {
+    let (columns, rows) = (lr_width.div_ceil(CELL), lr_height.div_ceil(CELL));
+    let side = CELL * scale;
+    let mut sums = vec![(0u64, 0u64); columns * rows];
+    for y in 0..rest.height() {
+        let row = &mut sums[y / side * columns..][..columns];
+        for (sum, part) in row.iter_mut().zip(rest.row(y).chunks(side)) {
+            sum.0 += part.iter().map(|&d| i64::from(d).pow(2) as u64).sum::<u64>();
+            sum.1 += part.len() as u64;
+        }
+    }
+    sums.into_iter().map(|(sum, n)| (sum / n.max(1)).min(u64::from(u32::MAX)) as u32).collect()
+}
