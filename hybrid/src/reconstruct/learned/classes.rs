@@ -6,13 +6,13 @@
 
 use std::ops::Range;
 
-use super::{CELL, Samples, TAPS, Window};
-use crate::simd::Isa;
+use super::{CELL, Samples, TAPS};
+use crate::simd::{Isa, by_isa};
 
 /// Reach of a window.
 pub(super) const REACH: usize = 2;
 /// Directions, of half a turn.
-const DIRECTIONS: usize = 8;
+pub(super) const DIRECTIONS: usize = 8;
 /// Gradient energies that divide weak from medium from strong; below the first there is no filter.
 pub(super) const STRENGTHS: [i32; 3] = [288, 2592, 18_432];
 /// Classes with a filter: strength, coherence, direction.
@@ -21,6 +21,9 @@ pub(super) const CLASSES: usize = STRENGTHS.len() * 2 * DIRECTIONS;
 pub(super) const FLAT: u8 = CLASSES as u8;
 /// Elements behind the last one of a line that vectors may touch.
 pub(super) const SLACK: usize = 48;
+
+/// A window, then values of an example, with room for vectors.
+pub(super) type Record = [i16; 48];
 
 /// Some rows of a low picture, at most [`CELL`], with their classes.
 #[derive(Debug, Default)]
@@ -38,6 +41,8 @@ pub(super) struct Band {
     /// Sums over three columns of the three last rows, and the products of one row: energy,
     /// difference, twice the mixed product, `stride` each.
     pub tensors: Vec<i32>,
+    /// High rows of one low row, where those are made apart.
+    pub high: Vec<i16>,
 }
 
 impl Band {
@@ -62,11 +67,18 @@ impl Band {
         for row in self.classes.chunks_exact_mut(self.stride).take(self.rows) {
             row.fill(FLAT);
         }
-        let _ = isa;
         for i in 0..self.spans.len() {
-            classify(self, self.spans[i].clone());
+            self.classify_span(isa, self.spans[i].clone());
         }
         true
+    }
+
+    fn classify_span(&mut self, isa: Isa, span: Range<usize>) {
+        use super::simd::classify as simd;
+        let band = self;
+        // SAFETY: the band was made for its width and rows, with slack behind every line; spans
+        // are within its width.
+        by_isa!(isa, classify(band, span), simd(band: &mut Band, span: Range<usize>));
     }
 
     /// Columns that are not left out, in whole cells but for the last.
@@ -80,22 +92,21 @@ impl Band {
         self.classes[y * self.stride + x]
     }
 
-    /// The neighbours of a sample less itself, row by row; `y` is counted in the band.
+    /// The neighbours of a sample less itself, row by row, to the head of a record; `y` is counted
+    /// in the band.
     #[inline]
-    pub fn window(&self, x: usize, y: usize, to: &mut Window) {
-        let row = |k: usize| &self.padded[(y + k) * self.stride + x..][..5];
-        let centre = row(2)[2];
-        let middle = row(2);
-        for (to, from) in to[..10].chunks_exact_mut(5).zip([row(0), row(1)]) {
-            to.copy_from_slice(from);
-        }
-        to[10..12].copy_from_slice(&middle[..2]);
-        to[12..14].copy_from_slice(&middle[3..]);
-        for (to, from) in to[14..].chunks_exact_mut(5).zip([row(3), row(4)]) {
-            to.copy_from_slice(from);
-        }
-        for v in to {
-            *v -= centre;
+    pub fn window(&self, x: usize, y: usize, to: &mut Record) {
+        let row = |k: usize| &self.padded[(y + k) * self.stride + x..][..11];
+        // Eight at a time, each over the end of the one before; the centre is left out.
+        to[..8].copy_from_slice(&row(0)[..8]);
+        to[5..13].copy_from_slice(&row(1)[..8]);
+        to[10..18].copy_from_slice(&row(2)[..8]);
+        to[12..20].copy_from_slice(&row(2)[3..]);
+        to[14..22].copy_from_slice(&row(3)[..8]);
+        to[19..27].copy_from_slice(&row(4)[..8]);
+        let centre = row(2)[REACH];
+        for v in &mut to[..TAPS] {
+            *v = v.wrapping_sub(centre);
         }
     }
 

@@ -4,14 +4,14 @@
 //! ±64 grey levels. The sum of a filter's weights fits in 16 bits, so that SIMD forms can weigh the
 //! centre by what is left to zero.
 
-use super::classes::Band;
+use super::classes::{Band, REACH};
 use super::{CLASSES, FLAT, TAPS, Window};
-use crate::simd::Isa;
+use crate::simd::{Isa, by_isa};
 
 /// A weight of one: 10 bits for the taps' weights, detail being in 1/16 grey level.
 pub(super) const WEIGHT_BITS: u32 = 10;
 /// The greatest prediction, in 1/16 grey level.
-const MOST: i32 = 1024;
+pub(super) const MOST: i16 = 1024;
 /// Greatest magnitude of a weight, and of the sum of a filter's weights.
 const MOST_WEIGHT: i32 = 32_000;
 
@@ -21,7 +21,18 @@ pub(super) struct Filters {
     scale: usize,
     /// By class, then high sample, row by row.
     weights: Vec<Window>,
+    /// The same for SIMD, and zero filters for [`FLAT`]: by class, row of the window, pair of high rows,
+    /// high column.
+    packed: Vec<Pair>,
 }
+
+/// One row of a window, five weights and three zeros, for a high sample and for the one below it.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(align(32))]
+pub(super) struct Pair(pub [[i16; 8]; 2]);
+
+/// Rows of a window.
+pub(super) const SIDE: usize = 2 * REACH + 1;
 
 /// The built-in table for a scale.
 pub(super) fn built_in(_scale: usize) -> Option<&'static [u8]> {
@@ -31,7 +42,8 @@ pub(super) fn built_in(_scale: usize) -> Option<&'static [u8]> {
 impl Filters {
     /// Filters that predict nothing.
     pub fn none(scale: usize) -> Self {
-        Self { scale, weights: vec![[0; TAPS]; CLASSES * scale * scale] }
+        let packed = vec![Pair::default(); (CLASSES + 1) * SIDE * scale.div_ceil(2) * scale];
+        Self { scale, weights: vec![[0; TAPS]; CLASSES * scale * scale], packed }
     }
 
     pub fn scale(&self) -> usize {
@@ -66,43 +78,65 @@ impl Filters {
         // Truncated weights may miss the bound by their number: MOST_WEIGHT leaves room for it.
         let fit =
             |w: i32| if sum.abs() > MOST_WEIGHT { w * 1000 / (sum.abs() / 32 + 1) } else { w };
-        self.weights[class * self.scale * self.scale + phase] = weights.map(|w| fit(w) as i16);
+        let weights = weights.map(|w| fit(w) as i16);
+        self.weights[class * self.scale * self.scale + phase] = weights;
+        let centre = -weights.iter().map(|&w| i32::from(w)).sum::<i32>() as i16;
+        let all = weights[..TAPS / 2].iter().chain([&centre]).chain(&weights[TAPS / 2..]);
+        let (row, column) = (phase / self.scale, phase % self.scale);
+        for (k, &w) in all.enumerate() {
+            let at = (class * SIDE + k / SIDE) * self.scale.div_ceil(2) + row / 2;
+            self.packed[at * self.scale + column].0[row % 2][k % SIDE] = w;
+        }
+    }
+
+    /// All filters for SIMD.
+    pub fn packed(&self) -> &[Pair] {
+        &self.packed
     }
 
     /// Adds the prediction for a band to its high rows, with saturation.
     pub fn add(&self, isa: Isa, band: &mut Band, strip: &mut [i16]) {
-        let _ = isa;
-        let s = self.scale;
-        let wide = s * band.width;
-        assert_eq!(strip.len(), wide * s * band.rows, "the strip has another size");
-        for y in 0..band.rows {
-            let rows = &mut strip[s * wide * y..][..s * wide];
-            for span in band.spans() {
-                for x in span.clone() {
-                    self.add_at(band, x, y, rows);
-                }
+        use super::simd::add as simd;
+        let size = self.scale * band.width * self.scale * band.rows;
+        assert_eq!(strip.len(), size, "the strip has another size");
+        let filters = self;
+        // SAFETY: the band was classified, so that its lines have their slack and its classes are
+        // no greater than `FLAT`; there are filters for all of them; the strip is checked.
+        by_isa!(
+            isa,
+            filters.add_scalar(band, strip),
+            simd(filters: &Filters, band: &mut Band, strip: &mut [i16])
+        );
+    }
+
+    fn add_scalar(&self, band: &Band, strip: &mut [i16]) {
+        let step = self.scale * self.scale * band.width;
+        for (y, rows) in strip.chunks_exact_mut(step.max(1)).enumerate() {
+            for x in band.spans().iter().flat_map(Clone::clone) {
+                self.add_at(band, x, y, rows);
             }
         }
     }
 
     /// Adds the high samples of one low sample to its high rows.
-    fn add_at(&self, band: &Band, x: usize, y: usize, rows: &mut [i16]) {
+    pub fn add_at(&self, band: &Band, x: usize, y: usize, rows: &mut [i16]) {
         let (s, wide) = (self.scale, self.scale * band.width);
         let class = band.class(x, y);
         if class == FLAT {
             return;
         }
-        let mut window = [0; TAPS];
+        let mut window = [0; 48];
         band.window(x, y, &mut window);
         for phase in 0..s * s {
             let high = &mut rows[phase / s * wide + s * x + phase % s];
-            *high = high.saturating_add(weigh(&window, self.get(class.into(), phase)));
+            *high = high.saturating_add(weigh(&window[..TAPS], self.get(class.into(), phase)));
         }
     }
 }
 
 /// One filter at one place, in 1/16 grey level.
-fn weigh(window: &Window, filter: &Window) -> i16 {
+fn weigh(window: &[i16], filter: &Window) -> i16 {
     let sum: i32 = window.iter().zip(filter).map(|(&w, &f)| i32::from(w) * i32::from(f)).sum();
-    ((sum + (1 << (WEIGHT_BITS - 1))) >> WEIGHT_BITS).clamp(-MOST, MOST) as i16
+    ((sum + (1 << (WEIGHT_BITS - 1))) >> WEIGHT_BITS).clamp(-i32::from(MOST), i32::from(MOST))
+        as i16
 }

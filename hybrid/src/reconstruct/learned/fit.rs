@@ -5,9 +5,9 @@
 //! solved for each class and high sample, `w₀` being the prior, or zero.
 
 use super::filters::{Filters, WEIGHT_BITS};
-use super::{CLASSES, MOST_PHASES, TAPS, Window};
+use super::{CLASSES, MOST_PHASES, Record, TAPS};
 use crate::detail::Detail;
-use crate::simd::Isa;
+use crate::simd::{Isa, by_isa};
 
 /// Most examples of a class that one anchor gives: bounds the sums to 31 bits.
 const MOST_EXAMPLES: u32 = 4000;
@@ -34,7 +34,7 @@ pub(super) fn step(samples: usize) -> usize {
 /// Sums over examples, of one anchor and of all.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
-    phases: usize,
+    scale: usize,
     /// By class, once there was an anchor.
     sums: Vec<Sums>,
     examples: Vec<Examples>,
@@ -54,18 +54,22 @@ struct Sums {
 pub(super) struct Examples {
     count: u32,
     /// Products with the taps (their lower triangle counts), then with the detail of each phase.
-    sums: [[i32; TAPS]; TAPS + MOST_PHASES],
-    /// Examples not summed yet: the values of each tap, then of each phase.
-    batch: [[i16; BATCH]; TAPS + MOST_PHASES],
+    sums: Products,
+    /// Examples not summed yet: the taps, then the detail of each phase.
+    batch: Batch,
     waiting: usize,
 }
+
+/// Sums of products of values with the taps.
+pub(super) type Products = [[i32; TAPS]; TAPS + MOST_PHASES];
+pub(super) type Batch = [Record; BATCH];
 
 const NO_SUMS: Sums =
     Sums { count: 0.0, taps: [[0.0; TAPS]; TAPS], detail: [[0.0; TAPS]; MOST_PHASES] };
 const NO_EXAMPLES: Examples = Examples {
     count: 0,
     sums: [[0; TAPS]; TAPS + MOST_PHASES],
-    batch: [[0; BATCH]; TAPS + MOST_PHASES],
+    batch: [[0; 48]; BATCH],
     waiting: 0,
 };
 
@@ -77,7 +81,7 @@ impl Fit {
 
     /// Begins an anchor.
     pub fn begin(&mut self, scale: usize) {
-        self.phases = scale * scale;
+        self.scale = scale;
         self.sums.resize(CLASSES, NO_SUMS);
         self.examples.resize(CLASSES, NO_EXAMPLES);
         self.examples.fill(NO_EXAMPLES);
@@ -89,7 +93,7 @@ impl Fit {
         &mut self,
         isa: Isa,
         class: u8,
-        fill: impl FnOnce(&mut Window),
+        fill: impl FnOnce(&mut Record),
         detail: &Detail,
         (x, y): (usize, usize),
     ) {
@@ -98,63 +102,63 @@ impl Fit {
             return;
         }
         examples.count += 1;
-        let at = examples.waiting;
-        let mut window = [0; TAPS];
-        fill(&mut window);
-        for (to, v) in examples.batch.iter_mut().zip(window) {
-            to[at] = v;
-        }
-        let scale = detail_scale(self.phases);
-        for (phase, to) in examples.batch[TAPS..][..self.phases].iter_mut().enumerate() {
-            let d = detail.row(scale * y + phase / scale)[scale * x + phase % scale];
-            to[at] = d.clamp(-MOST_DETAIL, MOST_DETAIL);
+        let record = &mut examples.batch[examples.waiting];
+        fill(record);
+        let scale = self.scale;
+        for (row, to) in record[TAPS..].chunks_exact_mut(scale).take(scale).enumerate() {
+            for (to, &d) in to.iter_mut().zip(&detail.row(scale * y + row)[scale * x..]) {
+                *to = d.clamp(-MOST_DETAIL, MOST_DETAIL);
+            }
         }
         examples.waiting += 1;
         if examples.waiting == BATCH {
-            examples.flush(isa, self.phases);
+            examples.flush(isa, scale * scale);
         }
     }
 
     /// Ends an anchor.
     pub fn end(&mut self, isa: Isa) {
+        let phases = self.scale * self.scale;
         for (sums, examples) in self.sums.iter_mut().zip(&mut self.examples) {
             if examples.waiting > 0 {
-                for values in &mut examples.batch {
-                    values[examples.waiting..].fill(0);
-                }
-                examples.flush(isa, self.phases);
+                examples.batch[examples.waiting..].fill([0; 48]);
+                examples.flush(isa, phases);
             }
-            sums.merge(examples, self.phases);
+            sums.merge(examples, phases);
         }
     }
 
     /// The filters that fit all anchors.
     pub fn solve(&self, prior: Option<&Filters>, filters: &mut Filters) {
         for (class, sums) in self.sums.iter().enumerate() {
-            sums.solve(class, self.phases, prior, filters);
+            sums.solve(class, self.scale * self.scale, prior, filters);
         }
-    }
-}
-
-fn detail_scale(phases: usize) -> usize {
-    match phases {
-        4 => 2,
-        9 => 3,
-        _ => 4,
     }
 }
 
 impl Examples {
     /// Sums the batch.
     fn flush(&mut self, isa: Isa, phases: usize) {
-        let _ = isa;
+        use super::simd::accumulate as simd;
         let (batch, sums) = (&self.batch, &mut self.sums);
-        for (i, (sums, a)) in sums.iter_mut().zip(batch).take(TAPS + phases).enumerate() {
-            for (sum, b) in sums.iter_mut().zip(batch).take(i + 1) {
-                *sum += a.iter().zip(b).map(|(&a, &b)| i32::from(a) * i32::from(b)).sum::<i32>();
+        // SAFETY: the types say all sizes.
+        by_isa!(
+            isa,
+            accumulate(batch, phases, sums),
+            simd(batch: &Batch, phases: usize, sums: &mut Products)
+        );
+        self.waiting = 0;
+    }
+}
+
+/// Adds a batch's products.
+fn accumulate(batch: &Batch, phases: usize, sums: &mut Products) {
+    for record in batch {
+        for (i, sums) in sums.iter_mut().enumerate().take(TAPS + phases) {
+            for (sum, &v) in sums.iter_mut().zip(&record[..TAPS]).take(i + 1) {
+                *sum += i32::from(record[i]) * i32::from(v);
             }
         }
-        self.waiting = 0;
     }
 }
 

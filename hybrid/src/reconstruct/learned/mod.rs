@@ -3,18 +3,22 @@
 //! Source: the classed linear filters of RAISR (Romano, Isidoro, Milanfar 2016), here fitted by the
 //! decoder, while it runs, to the anchors that it gets: they are examples of what the server's
 //! network (or the original) adds to a low picture. Every low sample belongs to a class by the
-//! strength, coherence and direction of its gradient ([`classes`]); each class has one filter of 24
-//! neighbours for each of the `S²` high samples ([`filters`]). The filters cost no bits, and what they
+//! strength, coherence and direction of its gradient (`classes`); each class has one filter of 24
+//! neighbours for each of the `S²` high samples (`filters`). The filters cost no bits, and what they
 //! predict is never late: only what is left of an anchor beyond it travels by motion vectors.
 //!
-//! Filters begin as a prior where there is one, and are fitted towards it ([`fit`]).
+//! Filters begin as a prior where there is one, and are fitted towards it (`fit`).
 //!
 //! Bit for bit the same everywhere: sums are integers, and the solver uses only `+ − × ÷` on `f64`
 //! in a fixed order.
+//!
+//! `unsafe` lives in `simd` and where it is called, by the invariants of [`crate::simd`]: strips,
+//! bands and tables are checked or made with the sizes that `simd` names.
 
 mod classes;
 mod filters;
 mod fit;
+mod simd;
 
 #[cfg(test)]
 mod tests;
@@ -25,7 +29,7 @@ use crate::detail::Detail;
 use crate::picture::Plane;
 use crate::resample::Samples;
 use crate::simd::Isa;
-use classes::{Band, CLASSES, FLAT};
+use classes::{Band, CLASSES, FLAT, Record};
 use filters::Filters;
 use fit::Fit;
 

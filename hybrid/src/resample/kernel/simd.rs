@@ -112,45 +112,70 @@ impl<T: Store, V: Vector, O: Vector> Passes<T> for Lanes<V, O> {
         let rows = rows.map(<[i16]>::as_ptr);
         for x in starts(width, 8 * V::LANES) {
             unsafe {
-                let line = |p: usize| to.add(p * width + x);
-                let load = |k: usize| V::load(rows[k].add(x).cast());
-                let pairs = |first: usize| -> [(V, V); 3] {
-                    std::array::from_fn(|i| {
-                        let k = (first + 2 * i).min(N - 1);
-                        let (a, b) = (load(k), load(k + 1));
-                        (a.zip_low16(b), a.zip_high16(b))
-                    })
-                };
-                let sum = |pairs: &[(V, V); 3], taps: &[i16; N], p: usize| {
-                    let mut low = V::splat32(T::BIAS);
-                    let mut high = low;
-                    for (i, pair) in pairs.iter().enumerate().take(N / 2) {
-                        let taps = V::splat_pair(taps[2 * i], taps[2 * i + 1]);
-                        low = low.add32(pair.0.madd_i16(taps));
-                        high = high.add32(pair.1.madd_i16(taps));
-                    }
-                    let (low, high) = match T::SHIFT {
-                        10 => (low.shr_i32::<10>(), high.shr_i32::<10>()),
-                        _ => (low.shr_i32::<14>(), high.shr_i32::<14>()),
-                    };
-                    T::store(low, high, line(p));
-                };
-                let before = pairs(0);
+                let before = pair_rows::<V, N>(&rows, x, 0);
                 for (p, taps) in taps.iter().enumerate().take(S / 2) {
                     if p < lines {
-                        sum(&before, taps, p);
+                        weigh_pairs::<T, V, N>(&before, *taps, to.add(p * width + x));
                     }
                 }
                 if S % 2 == 1 && lines > S / 2 {
-                    T::store_whole(load(N / 2), line(S / 2));
+                    let row = V::load(rows[N / 2].add(x).cast());
+                    T::store_whole(row, to.add(S / 2 * width + x));
                 }
-                let after = pairs(1);
+                let after = pair_rows::<V, N>(&rows, x, 1);
                 for (p, taps) in taps.iter().enumerate().take(S / 2) {
                     if S - 1 - p < lines {
-                        sum(&after, &std::array::from_fn(|k| taps[N - 1 - k]), S - 1 - p);
+                        let to = to.add((S - 1 - p) * width + x);
+                        weigh_pairs::<T, V, N>(&after, mirrored(taps), to);
                     }
                 }
             }
+        }
+    }
+}
+
+fn mirrored<const N: usize>(taps: &[i16; N]) -> [i16; N] {
+    let mut taps = *taps;
+    taps.reverse();
+    taps
+}
+
+/// The rows of a window in pairs, interleaved: the halves of lanes.
+#[inline(always)]
+unsafe fn pair_rows<V: Vector, const N: usize>(
+    rows: &[*const i16; WINDOW],
+    x: usize,
+    first: usize,
+) -> [(V, V); 3] {
+    unsafe {
+        let mut pairs = [(V::zero(), V::zero()); 3];
+        for (pair, rows) in pairs.iter_mut().zip(rows[first..first + N].chunks_exact(2)) {
+            let (a, b) = (V::load(rows[0].add(x).cast()), V::load(rows[1].add(x).cast()));
+            *pair = (a.zip_low16(b), a.zip_high16(b));
+        }
+        pairs
+    }
+}
+
+/// One phase of the column pass to `to`.
+#[inline(always)]
+unsafe fn weigh_pairs<T: Store, V: Vector, const N: usize>(
+    pairs: &[(V, V); 3],
+    taps: [i16; N],
+    to: *mut T,
+) {
+    unsafe {
+        let mut low = V::splat32(T::BIAS);
+        let mut high = low;
+        for (pair, taps) in pairs.iter().zip(taps.chunks_exact(2)) {
+            let taps = V::splat_pair(taps[0], taps[1]);
+            low = low.add32(pair.0.madd_i16(taps));
+            high = high.add32(pair.1.madd_i16(taps));
+        }
+        if T::SHIFT == 10 {
+            T::store(low.shr_i32::<10>(), high.shr_i32::<10>(), to);
+        } else {
+            T::store(low.shr_i32::<14>(), high.shr_i32::<14>(), to);
         }
     }
 }
@@ -174,20 +199,12 @@ unsafe fn across<V: Vector, const N: usize, const S: usize>(
     let (from, to) = (pad.as_ptr(), out.as_mut_ptr());
     for x in (0..width).step_by(step) {
         unsafe {
-            let window: [V; WINDOW] =
-                std::array::from_fn(|k| V::load(from.add(x + k.min(N)).cast()));
-            let phase = |p: usize| {
-                let mut before = V::zero();
-                let mut after = V::zero();
-                for k in 0..N {
-                    let tap = V::splat16(taps[p][k]);
-                    before = before.add16(window[k].mul_low16(tap));
-                    after = after.add16(window[N - k].mul_low16(tap));
-                }
-                (before, after)
-            };
+            let mut window = [V::zero(); WINDOW];
+            for (k, v) in window.iter_mut().enumerate().take(N + 1) {
+                *v = V::load(from.add(x + k).cast());
+            }
             let to = to.add(S * x).cast::<u8>();
-            let (a, z) = phase(0);
+            let (a, z) = both_sides(&window, &taps[0]);
             match S {
                 2 => {
                     a.zip_low16(z).store_lanes(to, 32);
@@ -195,19 +212,33 @@ unsafe fn across<V: Vector, const N: usize, const S: usize>(
                 }
                 3 => {
                     let middle = window[N / 2].shl16::<7>();
-                    for (i, v) in spread([a, middle, z, z]).into_iter().enumerate() {
+                    for (i, v) in spread([a, middle, z, z]).iter().enumerate() {
                         v.store_half_lanes(to.add(12 * i), 0);
                         v.store_high_half_lanes(to.add(12 * i + 6), 0);
                     }
                 }
                 _ => {
-                    let (b, y) = phase(1);
-                    for (i, v) in spread([a, b, y, z]).into_iter().enumerate() {
+                    let (b, y) = both_sides(&window, &taps[1]);
+                    for (i, v) in spread([a, b, y, z]).iter().enumerate() {
                         v.store_lanes(to.add(16 * i), 64);
                     }
                 }
             }
         }
+    }
+}
+
+/// A phase before the centre and its mirror image, of the row pass.
+#[inline(always)]
+unsafe fn both_sides<V: Vector, const N: usize>(window: &[V; WINDOW], taps: &[i16; N]) -> (V, V) {
+    unsafe {
+        let (mut before, mut after) = (V::zero(), V::zero());
+        for (k, &tap) in taps.iter().enumerate() {
+            let tap = V::splat16(tap);
+            before = before.add16(window[k].mul_low16(tap));
+            after = after.add16(window[N - k].mul_low16(tap));
+        }
+        (before, after)
     }
 }
 

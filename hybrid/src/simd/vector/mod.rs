@@ -72,6 +72,10 @@ pub(crate) trait Vector: Copy {
     unsafe fn load_widen(p: *const u8) -> Self;
     /// 16-bit elements as bytes with unsigned saturation: `8 * LANES` bytes in a row to `p`.
     unsafe fn store_narrow(self, p: *mut u8);
+    /// 32-bit elements as bytes with signed saturation: `4 * LANES` bytes in a row to `p`.
+    unsafe fn store_narrow32(self, p: *mut u8);
+    /// The 16 bytes at `p` in every lane.
+    unsafe fn load_each(p: *const u8) -> Self;
 
     declare! {
         /// Wrapping sum.
@@ -104,7 +108,10 @@ pub(crate) trait Vector: Copy {
         eq16(o);
         /// Wrapping sum.
         add32(o); /// Wrapping difference.
-        sub32(o);
+        sub32(o); /// Smaller one, signed.
+        min_i32(o); /// Greater one, signed.
+        max_i32(o); /// All ones where greater, signed.
+        gt_i32(o);
         /// Bitwise and.
         and(o); /// Bitwise or.
         or(o); /// Bitwise exclusive or.
@@ -162,6 +169,11 @@ pub(crate) trait Vector: Copy {
     #[inline(always)]
     unsafe fn select(self, a: Self, b: Self) -> Self {
         unsafe { self.and(a).or(b.and_not(self)) }
+    }
+    /// Magnitude, signed.
+    #[inline(always)]
+    unsafe fn abs32(self) -> Self {
+        unsafe { self.max_i32(Self::zero().sub32(self)) }
     }
     /// Absolute difference, unsigned.
     #[inline(always)]
@@ -247,6 +259,10 @@ mod tests {
             };
             assert_eq!(out(va.add32(vb)), each32(&i32::wrapping_add));
             assert_eq!(out(va.sub32(vb)), each32(&i32::wrapping_sub));
+            assert_eq!(out(va.min_i32(vb)), each32(&i32::min));
+            assert_eq!(out(va.max_i32(vb)), each32(&i32::max));
+            assert_eq!(out(va.gt_i32(vb)), each32(&|x, y| -i32::from(x > y)));
+            assert_eq!(out(va.abs32()), each32(&|x, _| x.wrapping_abs()));
             assert_eq!(out(va.shl32::<5>()), each32(&|x, _| x << 5));
             assert_eq!(out(va.shr_i32::<5>()), each32(&|x, _| x >> 5));
             assert!(va.any() && !V::zero().any());
@@ -304,6 +320,12 @@ mod tests {
             let mut narrow = vec![0u8; 8 * V::LANES];
             va.store_narrow(narrow.as_mut_ptr());
             assert_eq!(narrow, aw.iter().map(|&w| w.clamp(0, 255) as u8).collect::<Vec<_>>());
+            let small = va.shr_i32::<24>().add32(va.shr_i32::<31>());
+            let bytes = al.iter().map(|&w| ((w >> 24) + (w >> 31)).clamp(-128, 127) as i8 as u8);
+            narrow.truncate(4 * V::LANES);
+            small.store_narrow32(narrow.as_mut_ptr());
+            assert_eq!(narrow, bytes.collect::<Vec<_>>());
+            assert_eq!(out(V::load_each(a.as_ptr())), a[..16].repeat(V::LANES));
             let field: Vec<u8> = (0..200).map(|i| (i * 7) as u8).collect();
             for (bytes, v) in [
                 (16, V::load_lanes(field.as_ptr(), 19)),

@@ -111,6 +111,17 @@ impl Vector for N128 {
             vst1_u8(p, vqmovun_s16(vreinterpretq_s16_u8(self.0)));
         }
     }
+    #[inline(always)]
+    unsafe fn store_narrow32(self, p: *mut u8) {
+        unsafe {
+            let words = self.pack_i32_i16(self);
+            words.pack_i16_i8(words).store_quarter_lanes(p, 0);
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_each(p: *const u8) -> Self {
+        unsafe { Self::load(p) }
+    }
     binary! { vreinterpretq_u8_u8_same, vreinterpretq_u8_u8_same:
         add8 = vaddq_u8;
         sub8 = vsubq_u8;
@@ -154,8 +165,13 @@ impl Vector for N128 {
     binary! { vreinterpretq_s32_u8, vreinterpretq_u8_s32:
         add32 = vaddq_s32;
         sub32 = vsubq_s32;
+        min_i32 = vminq_s32;
+        max_i32 = vmaxq_s32;
         zip_low32 = vzip1q_s32;
         zip_high32 = vzip2q_s32;
+    }
+    binary! { vreinterpretq_s32_u8, vreinterpretq_u8_u32:
+        gt_i32 = vcgtq_s32;
     }
     binary! { vreinterpretq_s64_u8, vreinterpretq_u8_s64:
         zip_low64 = vzip1q_s64;

@@ -120,6 +120,17 @@ impl Vector for W128 {
             v128_store64_lane::<0>(u8x16_narrow_i16x8(self.0, self.0), p.cast());
         }
     }
+    #[inline(always)]
+    unsafe fn store_narrow32(self, p: *mut u8) {
+        unsafe {
+            let words = self.pack_i32_i16(self);
+            words.pack_i16_i8(words).store_quarter_lanes(p, 0);
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_each(p: *const u8) -> Self {
+        unsafe { Self::load(p) }
+    }
     binary! {
         add8 = i8x16_add;
         sub8 = i8x16_sub;
@@ -145,6 +156,9 @@ impl Vector for W128 {
         eq16 = i16x8_eq;
         add32 = i32x4_add;
         sub32 = i32x4_sub;
+        min_i32 = i32x4_min;
+        max_i32 = i32x4_max;
+        gt_i32 = i32x4_gt;
         and = v128_and;
         or = v128_or;
         xor = v128_xor;

@@ -125,6 +125,17 @@ impl Vector for X128 {
             _mm_storel_epi64(p.cast(), _mm_packus_epi16(self.0, self.0));
         }
     }
+    #[inline(always)]
+    unsafe fn store_narrow32(self, p: *mut u8) {
+        unsafe {
+            let words = _mm_packs_epi32(self.0, self.0);
+            Self(_mm_packs_epi16(words, words)).store_quarter_lanes(p, 0);
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_each(p: *const u8) -> Self {
+        unsafe { Self::load(p) }
+    }
     binary! {
         add8 = _mm_add_epi8;
         sub8 = _mm_sub_epi8;
@@ -150,6 +161,9 @@ impl Vector for X128 {
         eq16 = _mm_cmpeq_epi16;
         add32 = _mm_add_epi32;
         sub32 = _mm_sub_epi32;
+        min_i32 = _mm_min_epi32;
+        max_i32 = _mm_max_epi32;
+        gt_i32 = _mm_cmpgt_epi32;
         and = _mm_and_si128;
         or = _mm_or_si128;
         xor = _mm_xor_si128;
@@ -297,6 +311,20 @@ impl Vector for X256 {
             _mm_storeu_si128(p.cast(), packed);
         }
     }
+    #[inline(always)]
+    unsafe fn store_narrow32(self, p: *mut u8) {
+        unsafe {
+            let words = _mm_packs_epi32(
+                _mm256_castsi256_si128(self.0),
+                _mm256_extracti128_si256::<1>(self.0),
+            );
+            _mm_storel_epi64(p.cast(), _mm_packs_epi16(words, words));
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_each(p: *const u8) -> Self {
+        unsafe { Self(_mm256_broadcastsi128_si256(_mm_loadu_si128(p.cast()))) }
+    }
     binary! {
         add8 = _mm256_add_epi8;
         sub8 = _mm256_sub_epi8;
@@ -322,6 +350,9 @@ impl Vector for X256 {
         eq16 = _mm256_cmpeq_epi16;
         add32 = _mm256_add_epi32;
         sub32 = _mm256_sub_epi32;
+        min_i32 = _mm256_min_epi32;
+        max_i32 = _mm256_max_epi32;
+        gt_i32 = _mm256_cmpgt_epi32;
         and = _mm256_and_si256;
         or = _mm256_or_si256;
         xor = _mm256_xor_si256;
