@@ -356,7 +356,8 @@ impl HybridDecoder {
             self.taught = true;
         }
         self.learned.take_out(isa, luma, &mut detail, NOISE, skip, scratch);
-        let source = self.sources.add(low.clone(), detail, self.config.scale, tiles, &entry.field);
+        let source =
+            self.sources.add(isa, low.clone(), detail, self.config.scale, tiles, &entry.field);
         let given = entry.given.as_ref().map_or_else(|| tiles.clone(), |g| g.with(tiles));
         self.history.rebase(at, source, given);
         self.generation += 1;

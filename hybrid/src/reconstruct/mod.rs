@@ -119,9 +119,10 @@ impl Rebuilder {
             return;
         };
         self.own.extend(field.cells().iter().zip(self.field.cells()).map(|(a, b)| a != b));
-        for (plane, side) in [(0, CELL), (1, CELL / 2), (2, CELL / 2)] {
-            compare(&last.low.planes()[plane], &low.planes()[plane], side, columns, &mut self.own);
-        }
+        let (was, is) = (last.low.planes(), low.planes());
+        compare::<CELL>(&was[0], &is[0], columns, &mut self.own);
+        compare::<{ CELL / 2 }>(&was[1], &is[1], columns, &mut self.own);
+        compare::<{ CELL / 2 }>(&was[2], &is[2], columns, &mut self.own);
         // Filters look up to three samples to every side: at most into the cells beside.
         let own = &self.own;
         self.changed.extend((0..columns * rows).map(|i| {
@@ -164,11 +165,11 @@ impl Rebuilder {
             if cell.source == 0 {
                 continue;
             }
-            let place = sources.at(low, i % columns, i / columns, cell);
+            let place = sources.at(self.isa, low, i % columns, i / columns, cell);
             if let Some((source, weight)) = place.from {
                 let area = place.area.scaled(scale);
                 let out = &mut strip[(area.y - scale * rows.start) * stride + area.x..];
-                fetch_add(&source.rest, area, cell.vector, scale, weight, out, stride);
+                fetch_add(self.isa, &source.rest, area, cell.vector, scale, weight, out, stride);
             }
         }
         // Runs of changed cells go to the picture.
@@ -208,16 +209,22 @@ impl Rebuilder {
     }
 }
 
-/// Marks the cells of `side` × `side` samples in which two planes of one size differ.
-fn compare(a: &PlaneBuffer, b: &PlaneBuffer, side: usize, columns: usize, differ: &mut [bool]) {
+/// Marks the cells of `SIDE` × `SIDE` samples in which two planes of one size differ.
+fn compare<const SIDE: usize>(
+    a: &PlaneBuffer,
+    b: &PlaneBuffer,
+    columns: usize,
+    differ: &mut [bool],
+) {
     for y in 0..a.height() {
         let (a, b) = (a.row(y), b.row(y));
-        let Some(row) = differ.get_mut(y / side * columns..) else { return };
-        if a == b {
-            continue;
-        }
-        for ((a, b), differ) in a.chunks(side).zip(b.chunks(side)).zip(row) {
+        let Some(row) = differ.get_mut(y / SIDE * columns..) else { return };
+        let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<SIDE>(), b.as_chunks::<SIDE>());
+        for ((a, b), differ) in a.iter().zip(b).zip(row.iter_mut()) {
             *differ |= a != b;
+        }
+        if let Some(differ) = row.get_mut(a.len()) {
+            *differ |= a_rest != b_rest;
         }
     }
 }

@@ -7,6 +7,7 @@ use super::field::{CELL, Cell, Field};
 use crate::anchor::tiles::{TILE, TileMap};
 use crate::detail::Detail;
 use crate::resample::Samples;
+use crate::simd::Isa;
 use crate::vp9::FrameBuffer;
 
 /// Sources that are kept: fields of long-lived references may still point to older ones.
@@ -61,6 +62,7 @@ impl Sources {
     /// `field` says what is there already. Returns its number.
     pub fn add(
         &mut self,
+        isa: Isa,
         low: Arc<FrameBuffer>,
         mut rest: Detail,
         scale: usize,
@@ -68,7 +70,7 @@ impl Sources {
         field: &Field,
     ) -> u32 {
         if !given.is_full() {
-            self.fill(&low, &mut rest, scale, given, field);
+            self.fill(isa, &low, &mut rest, scale, given, field);
         }
         self.last = self.last.checked_add(1).unwrap_or(1);
         let energy = energies(&rest, low.width(), low.height(), scale);
@@ -82,6 +84,7 @@ impl Sources {
     /// Puts into the cells outside the given tiles what the frame shows there.
     fn fill(
         &self,
+        isa: Isa,
         low: &FrameBuffer,
         rest: &mut Detail,
         scale: usize,
@@ -94,7 +97,7 @@ impl Sources {
             if given.contains(column * CELL / TILE, row * CELL / TILE) {
                 continue;
             }
-            let at = self.at(low, column, row, cell);
+            let at = self.at(isa, low, column, row, cell);
             let area = at.area.scaled(scale);
             let first = area.y * stride + area.x;
             for line in rest.samples_mut()[first..].chunks_mut(stride).take(area.height) {
@@ -102,13 +105,20 @@ impl Sources {
             }
             if let Some((source, weight)) = at.from {
                 let out = &mut rest.samples_mut()[first..];
-                fetch_add(&source.rest, area, cell.vector, scale, weight, out, stride);
+                fetch_add(isa, &source.rest, area, cell.vector, scale, weight, out, stride);
             }
         }
     }
 
     /// A cell of a low picture: its area there, and the source of its detail with what is to be kept of it.
-    pub fn at(&self, low: &FrameBuffer, column: usize, row: usize, cell: Cell) -> Place<'_> {
+    pub fn at(
+        &self,
+        isa: Isa,
+        low: &FrameBuffer,
+        column: usize,
+        row: usize,
+        cell: Cell,
+    ) -> Place<'_> {
         let (x, y) = (column * CELL, row * CELL);
         let area =
             Area { x, y, width: CELL.min(low.width() - x), height: CELL.min(low.height() - y) };
@@ -121,7 +131,7 @@ impl Sources {
             let now = Samples::from(&low.planes()[0]);
             let then = Samples::from(&source.low.planes()[0]);
             let energy = source.energy_at(column, row, cell);
-            let kept = weight(energy, misfit(now, then, area, cell.vector));
+            let kept = weight(energy, misfit(isa, now, then, area, cell.vector));
             (kept > 0).then_some((source, kept))
         });
         Place { area, from }
@@ -133,7 +143,7 @@ pub(crate) struct Place<'a> {
     /// In low samples.
     pub area: Area,
     /// The source and the weight of its detail.
-    pub from: Option<(&'a Source, i32)>,
+    pub from: Option<(&'a Source, i16)>,
 }
 
 impl Area {
