@@ -32,7 +32,7 @@ pub enum Command {
     #[command(verbatim_doc_comment)]
     Serve(Box<ServeArgs>),
     /// Measure the enhancement offline: the same pipeline on clips, against the original.
-    Eval(eval::EvalArgs),
+    Eval(Box<eval::EvalArgs>),
     /// Measure how fast the parts are, against their peers.
     Bench(bench::BenchArgs),
 }

@@ -1,27 +1,28 @@
 //! Anchors for a coded low layer, made as the server makes them, with the delay they would have.
 //!
-//! Source: seed 000 §5. Selection is the enhancer's own scheduler under a fixed cost per picture,
-//! so that it repeats; pictures are super-resolved and coded as `serve` does it, cut into messages
-//! and reassembled as a browser does it. Every message byte counts.
+//! Source: seed 000 §5. The chosen frames ([`select`](super::select)) get detail, by
+//! super-resolution or, as the publisher would give it, from the original; it is coded
+//! ([`coding`](super::coding)), cut into messages and put together again as a browser does it.
+//! Every message byte counts, lost ones too.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::offline::AnchorPlanner;
-use windlass_enhancer::schedule::{Candidate, SchedulerConfig};
-use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
 use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler};
-use windlass_hybrid::detail::Detail;
-use windlass_media::StreamId;
+use windlass_hybrid::detail::{Detail, ONE};
+use windlass_hybrid::picture::Plane;
 
+use super::clip::Clip;
+use super::coding::{Coder, Coding};
 use super::cpu_clock::CpuClock;
 use super::low_layer::Coded;
+use super::scale::Scale;
 use super::sr::Upscaler;
 use super::vpx;
 
-const STREAM: u32 = 1;
+/// The stream that all messages are of.
+pub const STREAM: u32 = 1;
 
 /// An anchor as the browser has it after reassembly.
 #[derive(Debug, Clone)]
@@ -39,6 +40,10 @@ pub struct TimedAnchor {
 pub struct AnchorTrack {
     /// In the order of their frames, which is that of becoming ready.
     pub anchors: Vec<TimedAnchor>,
+    /// How many were made but lost on their way.
+    pub lost: usize,
+    /// Bytes of their messages.
+    pub bytes: usize,
     /// Bit rate of their messages.
     pub kbps: f64,
     /// Mean processor time of one super-resolution in milliseconds.
@@ -52,10 +57,16 @@ pub struct AnchorTrack {
 pub struct AnchorSettings {
     /// Share of frames.
     pub fraction: f64,
-    /// Quality of the code, 1 to 100.
-    pub quality: u8,
+    /// How they are coded.
+    pub coding: Coding,
+    /// Whether the original gives the detail, or super-resolution.
+    pub source: AnchorOrigin,
     /// From a frame's arrival to its anchor at the browser.
     pub delay: Duration,
+    /// Share of messages that are lost.
+    pub loss: f64,
+    /// What the losses are drawn from.
+    pub seed: u64,
 }
 
 /// When frame `n` arrives and is shown.
@@ -68,35 +79,49 @@ pub fn rtp_timestamp(n: usize, fps: f64) -> u32 {
     (n as f64 * 90_000.0 / fps).round() as u32
 }
 
-/// Chooses frames, super-resolves and codes them.
+/// Makes anchors of the frames in `chosen` (ascending).
 pub fn make(
+    clip: &Clip,
     low: &Coded,
-    fps: f64,
+    scale: Scale,
     settings: &AnchorSettings,
+    chosen: &[usize],
     upscaler: &mut Upscaler,
 ) -> Result<AnchorTrack> {
-    let chosen = choose(low, fps, settings.fraction);
+    let fps = clip.fps;
     let mut reassembler = Reassembler::new();
+    let mut coder = Coder::new(settings.coding);
     let mut clock = CpuClock::default();
+    let mut network = Loss { share: settings.loss, state: settings.seed };
     let mut anchors = Vec::with_capacity(chosen.len());
-    let mut bytes = 0;
+    let (mut bytes, mut lost) = (0, 0);
     upscaler.restart_clock();
-    for (frame, picture) in low.pictures.frames()?.enumerate() {
-        let picture = picture?;
+    for (frame, (original, picture)) in
+        clip.frames.frames()?.zip(low.pictures.frames()?).enumerate()
+    {
+        let (original, picture) = (original?, picture?);
         if chosen.binary_search(&frame).is_err() {
             continue;
         }
-        let detail = upscaler.detail(&picture.y)?;
-        let payload = clock.measure(|| ResidualJpeg.encode(&detail, settings.quality))?;
-        let messages = encode_chunks(
-            &header(&detail, rtp_timestamp(frame, fps), settings),
-            &payload,
-            MAX_CHUNK,
-        )?;
+        let detail = match settings.source {
+            AnchorOrigin::Enhanced => upscaler.detail(&picture.y)?,
+            AnchorOrigin::Captured => beyond(&original.y, scale.base(&picture.y)),
+        };
+        let payload = clock.measure(|| coder.code(&detail))?;
+        let header = header(coder.id(), &detail, rtp_timestamp(frame, fps), settings);
+        let messages = encode_chunks(&header, &payload, MAX_CHUNK)?;
         bytes += messages.iter().map(Vec::len).sum::<usize>();
-        let mut whole = None;
+        let (mut whole, mut complete) = (None, true);
         for message in &messages {
-            whole = reassembler.push(message)?.or(whole);
+            if network.loses_one() {
+                complete = false;
+            } else {
+                whole = reassembler.push(message)?.or(whole);
+            }
+        }
+        if !complete {
+            lost += 1;
+            continue;
         }
         let anchor = whole
             .with_context(|| format!("the anchor of frame {frame} did not come together again"))?;
@@ -108,46 +133,31 @@ pub fn make(
     }
     Ok(AnchorTrack {
         anchors,
+        lost,
+        bytes,
         kbps: vpx::kbps(bytes, low.frames.len(), fps),
         infer_ms: upscaler.infer_ms(),
         encode_ms: clock.mean_run_ms(),
     })
 }
 
-/// The frames that become anchors, ascending.
-fn choose(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
-    let size = low.pictures.size();
-    let (width, height) = (size.width as u32, size.height as u32);
-    // One thread, and the cost that is expected before anything was measured: no clock decides.
-    let limits =
-        EnhancerConfig { anchor_fraction: fraction, threads: 1, ..EnhancerConfig::default() };
-    let cost_per_pixel = SchedulerConfig::default().cost_per_pixel;
-    let cost = cost_per_pixel * (width * height);
-    let candidates: Vec<Candidate> = low
-        .frames
-        .iter()
-        .enumerate()
-        .map(|(n, frame)| Candidate {
-            id: n as u64,
-            stream: StreamId(STREAM),
-            tier: frame.tier,
-            bytes: frame.data.len() as u32,
-            width,
-            height,
-            arrival: shown_at(n, fps),
-        })
-        .collect();
-    let (plan, _) =
-        AnchorPlanner::new(limits.scheduler(cost_per_pixel)).plan(&candidates, |_| cost);
-    let mut chosen: Vec<usize> = plan.into_iter().map(|anchor| anchor.index).collect();
-    chosen.sort_unstable();
-    chosen
+/// What a picture has beyond its base.
+fn beyond(high: &Plane, mut base: Detail) -> Detail {
+    for (d, &h) in base.samples_mut().iter_mut().zip(high.samples()) {
+        *d = i16::from(h) * ONE - *d;
+    }
+    base
 }
 
-fn header(detail: &Detail, rtp_timestamp: u32, settings: &AnchorSettings) -> AnchorHeader {
+fn header(
+    codec: u8,
+    detail: &Detail,
+    rtp_timestamp: u32,
+    settings: &AnchorSettings,
+) -> AnchorHeader {
     AnchorHeader {
-        codec: ResidualJpeg.id(),
-        source: AnchorOrigin::Enhanced,
+        codec,
+        source: settings.source,
         tiled: false,
         part: 0,
         stream: STREAM,
@@ -158,5 +168,68 @@ fn header(detail: &Detail, rtp_timestamp: u32, settings: &AnchorSettings) -> Anc
         rtp_timestamp,
         width: detail.width() as u16,
         height: detail.height() as u16,
+    }
+}
+
+/// A network that loses messages one by one (SplitMix64, so that a seed repeats).
+struct Loss {
+    share: f64,
+    state: u64,
+}
+
+impl Loss {
+    fn loses_one(&mut self) -> bool {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64 <= self.share && self.share > 0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::synthetic;
+
+    fn settings(source: AnchorOrigin, loss: f64) -> AnchorSettings {
+        AnchorSettings { source, loss, ..synthetic::anchor_settings(0.2, 0) }
+    }
+
+    #[test]
+    fn captured_anchors_carry_what_the_low_layer_lacks_of_the_original() {
+        let clip = synthetic::panning(3);
+        let low = synthetic::low_layer(&clip, 300);
+        let mut upscaler = Upscaler::new().unwrap();
+        let how = settings(AnchorOrigin::Captured, 0.0);
+        let track = make(&clip, &low, Scale::TWO, &how, &[1], &mut upscaler).unwrap();
+        let detail = super::super::coding::decode(&track.anchors[0].anchor).unwrap();
+        let original = clip.frames.frames().unwrap().nth(1).unwrap().unwrap();
+        let picture = low.pictures.frames().unwrap().nth(1).unwrap().unwrap();
+        let wanted = beyond(&original.y, Scale::TWO.base(&picture.y));
+        let error = |d: &Detail| -> f64 {
+            let pairs = d.samples().iter().zip(wanted.samples());
+            pairs.map(|(&a, &b)| f64::from(i32::from(a) - i32::from(b)).powi(2)).sum()
+        };
+        assert!(error(&detail) < 0.3 * error(&Detail::zero(detail.width(), detail.height())));
+        assert_eq!((track.infer_ms, track.lost), (None, 0));
+    }
+
+    #[test]
+    fn lost_messages_cost_bytes_and_bring_no_anchor_and_a_seed_repeats() {
+        let clip = synthetic::panning(12);
+        let low = synthetic::low_layer(&clip, 300);
+        let chosen: Vec<usize> = (0..12).collect();
+        let mut upscaler = Upscaler::new().unwrap();
+        let mut made = |loss| {
+            let how = settings(AnchorOrigin::Enhanced, loss);
+            let track = make(&clip, &low, Scale::TWO, &how, &chosen, &mut upscaler).unwrap();
+            (track.bytes, track.lost, track.anchors.iter().map(|a| a.frame).collect::<Vec<_>>())
+        };
+        let (all, half, none) = (made(0.0), made(0.5), made(1.0));
+        assert_eq!((all.1, none.1), (0, 12));
+        assert!(half.1 > 0 && half.1 < 12 && half.1 + half.2.len() == 12);
+        assert!(all.0 == half.0 && half.0 == none.0);
+        assert_eq!(half, made(0.5));
     }
 }

@@ -8,15 +8,27 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use windlass_enhancer::EnhancerConfig;
 
+use super::coding::{Codec, Target};
+use super::method::Method;
+use super::scale::Scale;
+
+/// Bit rates of the low layer unless some are named.
+const UPLINKS: [u32; 2] = [150, 300];
+/// Those of a sweep: enough for curves, from what barely carries video to what it cannot use.
+const SWEPT_UPLINKS: [u32; 5] = [60, 100, 160, 280, 500];
+
 /// Run the product's pipeline over recorded clips and score it against the original.
 ///
-/// Every clip is scaled down to an HR size, halved, encoded as Chromium encodes a camera, decoded,
-/// enhanced and rebuilt. Runs repeat exactly: nothing depends on the clock but the `…_ms` columns.
+/// Every clip is scaled down to an HR size, then to the low layer, encoded as Chromium encodes a
+/// camera, decoded, enhanced and rebuilt. Runs repeat exactly: nothing depends on the clock but the
+/// times, which --no-times leaves out.
 #[derive(Debug, Clone, Args)]
+#[command(after_long_help = EXAMPLES)]
 pub struct EvalArgs {
-    /// Video files; anything that ffmpeg reads.
-    #[arg(required = true, value_name = "CLIP")]
-    pub clips: Vec<PathBuf>,
+    /// Video files, anything that ffmpeg reads. A file may have options of its own after an @:
+    /// crop=W:H:X:Y, height=LINES, screen (as in d13.mp4@crop=720:405:0:300,height=360).
+    #[arg(required = true, value_name = "CLIP[@OPTION,…]")]
+    pub clips: Vec<ClipSpec>,
 
     /// Part of the picture to use, as width:height:x:y in source pixels.
     #[arg(long, value_name = "W:H:X:Y")]
@@ -34,51 +46,142 @@ pub struct EvalArgs {
     #[arg(long, default_value = "auto", value_name = "auto|N")]
     pub fps: Fps,
 
-    /// Bit rates of the low (LR) layer in kbit/s.
-    #[arg(long, value_delimiter = ',', default_value = "150,300", value_name = "K,…")]
-    pub uplink: Vec<NonZeroU32>,
-
-    /// Share of frames that become anchors; as `serve` has it unless given.
-    #[arg(long, default_value_t = EnhancerConfig::default().anchor_fraction, value_name = "F")]
-    pub anchor_fraction: f64,
-
-    /// Quality (1 to 100) of the coded anchors; as `serve` has it unless given.
-    #[arg(long, default_value_t = EnhancerConfig::default().anchor_quality, value_name = "Q",
-          value_parser = clap::value_parser!(u8).range(1..=100))]
-    pub anchor_quality: u8,
-
-    /// How long after its frame an anchor can be used.
-    #[arg(long, default_value_t = 130, value_name = "MS")]
-    pub delay_ms: u32,
-
     /// The clips show shared screens: encode them as Chromium encodes a screen.
     #[arg(long)]
     pub screen: bool,
 
-    /// Run only these methods.
-    #[arg(long, value_delimiter = ',', value_name = "METHOD,…")]
-    pub methods: Vec<super::methods::Method>,
+    /// HR size over LR size, in both directions.
+    #[arg(long, default_value = "2", value_name = "N")]
+    pub scale: Scale,
 
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub json: bool,
+    /// Bit rates of the low (LR) layer in kbit/s [default: 150,300; with --sweep 60,100,160,280,500].
+    #[arg(long, value_delimiter = ',', value_name = "K,…")]
+    pub uplink: Vec<NonZeroU32>,
+
+    /// Run only these methods [default: all but nemo and hybrid@NAME]. direct: one full-size
+    /// stream of the same bits; bicubic, lanczos, lanczos@0.3 (sharpened), per-frame-sr (a bound);
+    /// key-uniform, nemo: the product with other anchors (nemo measures the gain of every frame: slow);
+    /// nemo-style: the papers' reconstruction; no-anchors; hybrid: the product; hybrid@NAME: with
+    /// other settings (a wrong NAME lists them).
+    #[arg(long, value_delimiter = ',', value_name = "METHOD,…")]
+    pub methods: Vec<Method>,
+
+    /// Share of frames that become anchors; as `serve` has it unless given.
+    #[arg(long, default_value_t = EnhancerConfig::default().anchor_fraction, value_name = "F",
+          help_heading = "Anchors")]
+    pub anchor_fraction: f64,
+
+    /// Quality (1 to 100) of the coded anchors; as `serve` has it unless given.
+    #[arg(long, default_value_t = EnhancerConfig::default().anchor_quality, value_name = "Q",
+          value_parser = clap::value_parser!(u8).range(1..=100), help_heading = "Anchors")]
+    pub anchor_quality: u8,
+
+    /// Most bytes of each anchor, instead of a quality.
+    #[arg(long, value_name = "BYTES", conflicts_with = "anchor_quality", help_heading = "Anchors")]
+    pub anchor_budget: Option<NonZeroU32>,
+
+    /// Codec of the anchors.
+    #[arg(long, default_value = Codec::default().name(), value_name = "NAME", help_heading = "Anchors")]
+    pub codec: Codec,
+
+    /// Make anchors of the original instead of by super-resolution: what remains missing is what
+    /// the codec loses.
+    #[arg(long, help_heading = "Anchors")]
+    pub oracle: bool,
+
+    /// How long after its frame an anchor can be used.
+    #[arg(long, default_value_t = 130, value_name = "MS", help_heading = "Anchors")]
+    pub delay_ms: u32,
+
+    /// Share of anchor messages that are lost on their way.
+    #[arg(long, default_value_t = 0.0, value_name = "F", help_heading = "Anchors")]
+    pub anchor_loss: f64,
+
+    /// What losses are drawn from; the same seed loses the same messages.
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Anchors")]
+    pub seed: u64,
+
+    /// Let `nemo` choose among every Nth frame: N times as fast.
+    #[arg(long, default_value = "1", value_name = "N", help_heading = "Anchors")]
+    pub nemo_step: NonZeroU32,
+
+    /// Run every anchor fraction with every quality or budget at every uplink, and compare the
+    /// methods by BD-rate.
+    #[arg(long, help_heading = "Sweep")]
+    pub sweep: bool,
+
+    /// Anchor fractions to sweep over [default: 0.015,0.033,0.1].
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "F,…",
+        requires = "sweep",
+        help_heading = "Sweep"
+    )]
+    pub fractions: Vec<f64>,
+
+    /// Anchor qualities to sweep over [default: 60,85, unless there are budgets].
+    #[arg(long, value_delimiter = ',', value_name = "Q,…", requires = "sweep",
+          value_parser = clap::value_parser!(u8).range(1..=100), help_heading = "Sweep")]
+    pub qualities: Vec<u8>,
+
+    /// Bytes of each anchor to sweep over.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "BYTES,…",
+        requires = "sweep",
+        help_heading = "Sweep"
+    )]
+    pub budgets: Vec<NonZeroU32>,
+
+    /// The method that the others are compared with.
+    #[arg(long, default_value = "lanczos", value_name = "METHOD", help_heading = "Sweep")]
+    pub bd_reference: Method,
+
+    /// Write rate-quality plots (SVG) into this folder: one for each clip and metric, and the mean.
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub plots: Option<PathBuf>,
 
     /// Write crops side by side (PNG) into this folder.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub pictures: Option<PathBuf>,
 
+    /// Print one JSON object instead of tables.
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+
+    /// Leave out processor times, so that two runs give the same bytes.
+    #[arg(long, help_heading = "Output")]
+    pub no_times: bool,
+
     /// The ffmpeg to use; one with libvmaf adds the VMAF columns.
-    #[arg(long, env = "WINDLASS_FFMPEG", value_name = "PATH")]
+    #[arg(long, env = "WINDLASS_FFMPEG", value_name = "PATH", help_heading = "Output")]
     pub ffmpeg: Option<PathBuf>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass eval clip.mp4 --height 360 --seconds 5 --uplink 150
+  windlass eval d13.mp4@crop=720:405:0:300 talk.mp4@screen --methods lanczos,nemo-style,hybrid --oracle
+  windlass eval *.mp4 --sweep --fractions 0.02,0.05 --budgets 1500,4000 --plots plots --json > sweep.json
+
+Columns: p5 is the 5th percentile over frames; worst is the least difference in PSNR of any frame from
+bicubic; infer and code are for each anchor, the other times for each frame, all of one processor.";
 
 impl EvalArgs {
     /// Checks what clap cannot.
     pub fn check(&self) -> anyhow::Result<()> {
+        for &fraction in self.fractions.iter().chain([&self.anchor_fraction]) {
+            ensure!(
+                (0.0..=1.0).contains(&fraction),
+                "an anchor fraction is a share of the frames, from 0 to 1, not {fraction}"
+            );
+        }
         ensure!(
-            (0.0..=1.0).contains(&self.anchor_fraction),
-            "--anchor-fraction is a share of the frames, from 0 to 1, not {}",
-            self.anchor_fraction
+            (0.0..=1.0).contains(&self.anchor_loss),
+            "--anchor-loss is a share of the messages, from 0 to 1, not {}",
+            self.anchor_loss
         );
         if let Some(seconds) = self.seconds {
             ensure!(
@@ -86,8 +189,119 @@ impl EvalArgs {
                 "--seconds must be more than 0, not {seconds}"
             );
         }
-        ensure!(self.height.get() >= 64, "--height must be at least 64 lines, not {}", self.height);
+        let own = self.clips.iter().filter_map(|clip| clip.height);
+        for height in own.chain([self.height]) {
+            ensure!(height.get() >= 64, "--height must be at least 64 lines, not {height}");
+        }
+        ensure!(
+            !self.sweep || self.methods().contains(&self.bd_reference),
+            "--bd-reference {} is not among the methods that run",
+            self.bd_reference
+        );
+        // The network doubles; what needs none takes any scale.
+        for method in self.methods() {
+            let anchors = method.has_anchors() || method == Method::Direct;
+            let network = !self.oracle && anchors || method == Method::PerFrameSr;
+            ensure!(
+                self.scale == Scale::TWO || !network,
+                "the network works at --scale 2 only, so {method} does not at {}{}",
+                self.scale,
+                if anchors { "; give --oracle, or name other methods" } else { "" }
+            );
+        }
         Ok(())
+    }
+
+    /// Bit rates of the low layer in kbit/s.
+    pub fn uplinks(&self) -> Vec<u32> {
+        match (self.uplink.is_empty(), self.sweep) {
+            (false, _) => self.uplink.iter().map(|k| k.get()).collect(),
+            (true, true) => SWEPT_UPLINKS.to_vec(),
+            (true, false) => UPLINKS.to_vec(),
+        }
+    }
+
+    /// The methods to run, in the order of the report.
+    pub fn methods(&self) -> Vec<Method> {
+        if self.methods.is_empty() {
+            return if self.sweep { Method::swept() } else { Method::usual() };
+        }
+        let mut methods: Vec<Method> =
+            Method::ALL.into_iter().filter(|method| self.methods.contains(method)).collect();
+        for &variant in self.methods.iter().filter(|m| matches!(m, Method::Variant(_))) {
+            if !methods.contains(&variant) {
+                methods.push(variant);
+            }
+        }
+        methods
+    }
+
+    /// Anchor fractions to run.
+    pub fn fractions(&self) -> Vec<f64> {
+        match (self.sweep, self.fractions.is_empty()) {
+            (true, true) => vec![0.015, 0.033, 0.1],
+            (true, false) => self.fractions.clone(),
+            (false, _) => vec![self.anchor_fraction],
+        }
+    }
+
+    /// What anchors are held to.
+    pub fn targets(&self) -> Vec<Target> {
+        let budget = |bytes: &NonZeroU32| Target::Budget(bytes.get() as usize);
+        if !self.sweep {
+            let quality = Target::Quality(self.anchor_quality);
+            return vec![self.anchor_budget.as_ref().map_or(quality, budget)];
+        }
+        let none = self.qualities.is_empty() && self.budgets.is_empty();
+        let qualities = if none { &[60, 85][..] } else { &self.qualities };
+        let qualities = qualities.iter().map(|&quality| Target::Quality(quality));
+        qualities.chain(self.budgets.iter().map(budget)).collect()
+    }
+}
+
+/// A clip with options of its own, as `file.mp4@crop=720:405:0:300,height=360,screen`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClipSpec {
+    /// The file.
+    pub path: PathBuf,
+    /// Part of the picture; the run's own when `None`.
+    pub crop: Option<Crop>,
+    /// Most lines; the run's own when `None`.
+    pub height: Option<NonZeroU32>,
+    /// Whether it shows a shared screen.
+    pub screen: bool,
+}
+
+impl FromStr for ClipSpec {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<ClipSpec> {
+        let mut spec =
+            ClipSpec { path: PathBuf::from(text), crop: None, height: None, screen: false };
+        let Some((path, options)) = text.rsplit_once('@') else {
+            return Ok(spec);
+        };
+        // File names have @ too: what does not begin with an option's name belongs to the file's.
+        let key = options.split([',', '=']).next().unwrap_or_default();
+        if !["crop", "height", "screen"].contains(&key) || path.is_empty() {
+            return Ok(spec);
+        }
+        spec.path = PathBuf::from(path);
+        for option in options.split(',') {
+            match option.split_once('=') {
+                Some(("crop", value)) => spec.crop = Some(value.parse()?),
+                Some(("height", value)) => {
+                    let lines = value.parse();
+                    let lines = lines.with_context(|| format!("a height in lines: {value:?}"))?;
+                    spec.height = Some(lines);
+                }
+                None if option == "screen" => spec.screen = true,
+                _ => bail!(
+                    "a clip's options are crop=W:H:X:Y, height=LINES and screen, not {option:?}"
+                ),
+            }
+        }
+        Ok(spec)
     }
 }
 
@@ -148,7 +362,7 @@ impl FromStr for Fps {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     use super::*;
 
@@ -174,11 +388,54 @@ mod tests {
     }
 
     #[test]
+    fn a_clip_may_have_options_of_its_own() {
+        let spec: ClipSpec = "a@b/c.mp4@crop=720:405:0:300,height=360,screen".parse().unwrap();
+        assert_eq!(spec.path, PathBuf::from("a@b/c.mp4"));
+        assert_eq!(spec.crop, Some("720:405:0:300".parse().unwrap()));
+        assert_eq!((spec.height, spec.screen), (NonZeroU32::new(360), true));
+        let plain: ClipSpec = "me@home.mp4".parse().unwrap();
+        assert_eq!((plain.path, plain.crop), (PathBuf::from("me@home.mp4"), None));
+        for wrong in ["a.mp4@crop=1:2", "a.mp4@height=tall", "a.mp4@screen,colour=no"] {
+            assert!(wrong.parse::<ClipSpec>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn defaults_are_those_of_the_product() {
         let args = parse(&["a.mp4"]).unwrap();
-        assert_eq!(args.uplink.iter().map(|k| k.get()).collect::<Vec<_>>(), [150, 300]);
+        assert_eq!((args.uplinks(), args.fractions()), (vec![150, 300], vec![0.033]));
+        assert_eq!(args.targets(), [Target::Quality(EnhancerConfig::default().anchor_quality)]);
         assert_eq!((args.height.get(), args.delay_ms, args.fps), (540, 130, Fps::Auto));
-        assert!(args.check().is_ok());
+        assert!(args.check().is_ok() && !args.methods().contains(&Method::Nemo));
+    }
+
+    #[test]
+    fn a_sweep_is_over_all_that_was_named_or_over_sane_defaults() {
+        let args = parse(&["a.mp4", "--sweep"]).unwrap();
+        assert_eq!((args.uplinks().len(), args.fractions().len()), (5, 3));
+        assert_eq!(args.targets(), [Target::Quality(60), Target::Quality(85)]);
+        let args = parse(&["a.mp4", "--sweep", "--budgets", "900,2000", "--uplink", "80"]).unwrap();
+        assert_eq!(args.targets(), [Target::Budget(900), Target::Budget(2000)]);
+        assert_eq!(args.uplinks(), [80]);
+        assert!(parse(&["a.mp4", "--budgets", "900"]).is_err(), "a list without --sweep");
+        let lonely = parse(&["a.mp4", "--sweep", "--methods", "hybrid"]).unwrap();
+        assert!(lonely.check().unwrap_err().to_string().contains("lanczos"));
+    }
+
+    #[test]
+    fn other_scales_are_for_methods_that_need_no_network() {
+        let with = |more: &[&str]| parse(&[&["a.mp4", "--scale", "3"], more].concat()).unwrap();
+        assert!(with(&[]).check().is_err());
+        assert!(with(&["--methods", "lanczos,no-anchors"]).check().is_ok());
+        assert!(with(&["--methods", "hybrid"]).check().is_err());
+        assert!(with(&["--methods", "hybrid,direct", "--oracle"]).check().is_ok());
+    }
+
+    #[test]
+    fn methods_come_in_the_order_of_the_report() {
+        let args = parse(&["a.mp4", "--methods", "hybrid@no-prior,hybrid,lanczos"]).unwrap();
+        let names: Vec<String> = args.methods().iter().map(Method::to_string).collect();
+        assert_eq!(names, ["lanczos", "hybrid", "hybrid@no-prior"]);
     }
 
     #[test]
@@ -187,8 +444,19 @@ mod tests {
         assert!(parse(&["a.mp4", "--fps", "0"]).is_err());
         assert!(parse(&["a.mp4", "--uplink", "0"]).is_err());
         assert!(parse(&["a.mp4", "--anchor-quality", "0"]).is_err());
+        assert!(parse(&["a.mp4", "--codec", "gif"]).is_err());
         assert!(parse(&["a.mp4", "--anchor-fraction", "1.5"]).unwrap().check().is_err());
+        assert!(parse(&["a.mp4", "--anchor-loss", "2"]).unwrap().check().is_err());
         assert!(parse(&["a.mp4", "--seconds", "0"]).unwrap().check().is_err());
         assert!(parse(&["a.mp4", "--height", "10"]).unwrap().check().is_err());
+        assert!(parse(&["a.mp4@height=10"]).unwrap().check().is_err());
+    }
+
+    #[test]
+    fn help_tells_defaults_and_examples() {
+        let help = Cli::command().render_long_help().to_string();
+        for part in ["--sweep", "0.015,0.033,0.1", "Examples:", "nemo-style", "[default: jpeg]"] {
+            assert!(help.contains(part), "{part} is missing in {help}");
+        }
     }
 }

@@ -16,6 +16,7 @@ use windlass_hybrid::picture::Picture;
 
 use super::args::{Crop, Fps};
 use super::frames::{FrameStore, FrameWriter, Size};
+use super::scale::Scale;
 
 /// What to take from a clip.
 #[derive(Debug, Clone, Copy)]
@@ -28,12 +29,14 @@ pub struct Wanted {
     pub seconds: Option<f64>,
     /// Frame rate to assume.
     pub fps: Fps,
+    /// What the low layer will be scaled down by.
+    pub scale: Scale,
 }
 
 /// The original pictures.
 #[derive(Debug)]
 pub struct Clip {
-    /// Pictures in HR; both sides are multiples of four.
+    /// Pictures in HR; both sides are multiples of twice the scale.
     pub frames: FrameStore,
     /// Frames per second.
     pub fps: f64,
@@ -74,7 +77,7 @@ pub fn read(ffmpeg: &Path, path: &Path, wanted: &Wanted) -> Result<Clip> {
     Ok(Clip { frames, fps })
 }
 
-/// The filters that crop and scale down, to multiples of four: the low layer's chroma is a quarter of that.
+/// The filters that crop and scale down, to multiples of twice the scale: the low layer's chroma is that much smaller.
 fn filter(full: Size, wanted: &Wanted) -> Result<String> {
     let mut chain = String::new();
     let mut size = full;
@@ -87,9 +90,11 @@ fn filter(full: Size, wanted: &Wanted) -> Result<String> {
         size = Size { width: width as usize, height: height as usize };
     }
     let lines = size.height.min(wanted.height as usize);
-    let height = lines & !3;
-    let quads = (size.width as f64 * height as f64 / size.height as f64 / 4.0).round() as usize;
-    let width = (quads.max(1) * 4).min(size.width & !3);
+    let multiple = wanted.scale.multiple();
+    let height = lines / multiple * multiple;
+    let exact = size.width as f64 * height as f64 / size.height as f64;
+    let units = ((exact / multiple as f64).round() as usize).max(1);
+    let width = units.min(size.width / multiple) * multiple;
     ensure!(
         width >= 64 && height >= 64,
         "{width}x{height} is too small: both sides must be at least 64"
@@ -210,7 +215,8 @@ mod tests {
     use super::*;
 
     fn wanted(crop: Option<&str>, height: u32) -> Wanted {
-        Wanted { crop: crop.map(|c| c.parse().unwrap()), height, seconds: None, fps: Fps::Auto }
+        let crop = crop.map(|c| c.parse().unwrap());
+        Wanted { crop, height, seconds: None, fps: Fps::Auto, scale: Scale::TWO }
     }
 
     const PORTRAIT: Size = Size { width: 1080, height: 1920 };
@@ -232,6 +238,13 @@ mod tests {
     fn nothing_is_scaled_up() {
         let small = Size { width: 481, height: 361 };
         assert!(filter(small, &wanted(None, 720)).unwrap().contains("scale=480:360"));
+    }
+
+    #[test]
+    fn sides_are_multiples_of_twice_the_scale() {
+        let third = Wanted { scale: "3".parse().unwrap(), ..wanted(None, 540) };
+        let filter = filter(Size { width: 1280, height: 720 }, &third).unwrap();
+        assert!(filter.contains("scale=960:540"), "{filter}");
     }
 
     #[test]

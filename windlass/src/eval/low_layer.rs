@@ -1,10 +1,9 @@
-//! The low layer of a clip: halved, encoded as Chromium does, and decoded as the server's tap does.
+//! The low layer of a clip: scaled down, encoded as Chromium does, and decoded as the server's tap does.
 
 use anyhow::{Context, Result};
 use windlass_enhancer::pipeline::tier_of;
 use windlass_enhancer::schedule::Tier;
 use windlass_hybrid::picture::Picture;
-use windlass_hybrid::resample::box_half;
 use windlass_hybrid::vp9;
 
 use super::clip::Clip;
@@ -30,14 +29,10 @@ pub struct Coded {
     pub pictures: FrameStore,
     /// Bit rate that came out.
     pub kbps: f64,
+    /// Mean processor time to encode a frame, in milliseconds.
+    pub encode_ms: f64,
     /// Mean processor time to decode a frame, in milliseconds.
     pub decode_ms: f64,
-}
-
-/// The picture at half its size: 2×2 means, as Chromium makes its simulcast layers.
-pub fn halve(picture: &Picture) -> Picture {
-    let [y, u, v] = picture.planes().map(box_half);
-    Picture { y, u, v }
 }
 
 /// Encodes the clip's pictures, each first changed by `prepare`, and decodes them again.
@@ -51,7 +46,7 @@ pub fn encode(
     let mut decoder = vp9::Decoder::new();
     let mut writer: Option<FrameWriter> = None;
     let mut frames = Vec::with_capacity(clip.frames.len());
-    let mut clock = CpuClock::default();
+    let (mut encoding, mut decoding) = (CpuClock::default(), CpuClock::default());
     for picture in clip.frames.frames()? {
         let picture = prepare(picture?);
         let size = Size::of(&picture);
@@ -66,9 +61,9 @@ pub fn encode(
                 cpu_used: None,
             })?),
         };
-        let data = encoder.encode(&picture)?;
+        let data = encoding.measure(|| encoder.encode(&picture))?;
         let n = frames.len();
-        let decoded = clock
+        let decoded = decoding
             .measure(|| decoder.decode(&data))
             .with_context(|| format!("decoding frame {n}"))?;
         let shown = decoded.iter().rfind(|frame| frame.info.shown);
@@ -83,7 +78,8 @@ pub fn encode(
     let bytes = frames.iter().map(|frame| frame.data.len()).sum();
     Ok(Coded {
         kbps: vpx::kbps(bytes, frames.len(), clip.fps),
-        decode_ms: clock.mean_run_ms().unwrap_or_default(),
+        encode_ms: encoding.mean_run_ms().unwrap_or_default(),
+        decode_ms: decoding.mean_run_ms().unwrap_or_default(),
         frames,
         pictures: writer.context("the clip has no frames")?.finish()?,
     })

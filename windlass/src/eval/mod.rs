@@ -1,24 +1,44 @@
 //! `windlass eval`: the product's pipeline offline, against the original.
 //!
-//! Source: `docs/design.md`, *Reports*. Decode a clip ([`clip`]) → halve, encode as Chromium does,
-//! decode ([`low_layer`]) → choose, super-resolve and code anchors ([`anchors`]) → rebuild HR with
-//! the delay that anchors have ([`methods`]) → score ([`score`]) → report ([`report`]).
-//! Everything but the `…_ms` columns repeats exactly.
+//! Source: `docs/design.md`, *Reports*. Decode a clip ([`clip`]) → scale it down, encode as Chromium
+//! does, decode ([`low_layer`]) → choose frames ([`select`]), make their anchors ([`anchors`],
+//! coded by [`coding`]) → make HR pictures by every [`method`] ([`methods`] alone from the low
+//! layer, [`rebuild`] by the codec, [`nemo_style`] as the papers do) with the delay that anchors
+//! have → [`score`] → [`row`]s, their means, and in a [`sweep`] [`bd`]-rates and plots → [`report`].
+//! [`stage`] is where they come together. Everything but the `…_ms` columns repeats exactly.
 
 mod anchors;
 pub mod args;
+mod bd;
 mod clip;
+mod coding;
 mod cpu_clock;
+mod decay;
 pub mod ffmpeg;
 pub mod frames;
+mod gains;
 mod low_layer;
+mod method;
 mod methods;
 mod metrics;
+mod nemo_style;
 mod pictures;
+mod plot;
+mod rebuild;
 pub mod report;
+mod row;
 mod run;
+mod scale;
 mod score;
+mod select;
 mod sr;
+mod stage;
+mod stats;
+mod sweep;
+#[cfg(test)]
+mod synthetic;
+mod table;
+mod variants;
 mod vmaf;
 pub mod vpx;
 

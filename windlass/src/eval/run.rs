@@ -4,19 +4,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use windlass_hybrid::picture::Picture;
-use windlass_hybrid::resample::upsample;
+use windlass_hybrid::anchor::AnchorOrigin;
 
-use super::anchors::{self, AnchorSettings, AnchorTrack};
-use super::args::EvalArgs;
+use super::anchors::AnchorSettings;
+use super::args::{ClipSpec, EvalArgs};
 use super::clip::{self, Clip, Wanted};
+use super::coding::Coding;
 use super::ffmpeg::{self, Ffmpeg};
-use super::low_layer::{self, Coded};
-use super::methods::{self, Cost, Method};
+use super::method::Method;
 use super::pictures;
-use super::report::{Machine, Report, Row, Settings};
-use super::score::{Quality, Scorer};
+use super::report::{Machine, Report, Settings};
+use super::row::{self, Row};
 use super::sr::Upscaler;
+use super::stage::{Panel, Plan, Stage};
+use super::sweep;
 
 /// Methods whose pictures stand beside the original, in this order.
 const SHOWN: [Method; 4] = [Method::Bicubic, Method::Lanczos, Method::Hybrid, Method::PerFrameSr];
@@ -32,21 +33,32 @@ pub fn run(args: &EvalArgs) -> Result<()> {
         );
     }
     let mut upscaler = Upscaler::new()?;
+    let plan = plan(args, &tools);
     let mut rows = Vec::new();
-    for path in &args.clips {
-        let named = || format!("evaluating {}", path.display());
-        evaluate(path, args, &tools, &mut upscaler, &mut rows).with_context(named)?;
+    for (number, spec) in args.clips.iter().enumerate() {
+        let named = || format!("evaluating {}", spec.path.display());
+        let name = name(&args.clips, number);
+        evaluate(spec, &name, args, &tools, &plan, &mut upscaler, &mut rows).with_context(named)?;
+    }
+    rows.extend(row::means(&rows));
+    let reference = args.bd_reference.to_string();
+    if let Some(folder) = &args.plots {
+        for name in sweep::write_plots(&rows, folder)? {
+            eprintln!("wrote {}", folder.join(name).display());
+        }
     }
     let report = Report {
         command: "eval",
         machine: Machine::here(),
         settings: Settings {
-            anchor_fraction: args.anchor_fraction,
-            anchor_quality: args.anchor_quality,
+            scale: args.scale.factor(),
+            anchor_source: if args.oracle { "captured" } else { "enhanced" },
             delay_ms: args.delay_ms,
+            anchor_loss: args.anchor_loss,
+            seed: args.seed,
             backend: upscaler.backend().to_owned(),
-            screen: args.screen,
         },
+        bd: if args.sweep { sweep::differences(&rows, &reference) } else { Vec::new() },
         rows,
     };
     if args.json {
@@ -57,158 +69,97 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     Ok(())
 }
 
+/// What the arguments ask of every clip.
+fn plan<'a>(args: &EvalArgs, tools: &'a Ffmpeg) -> Plan<'a> {
+    let ways = args
+        .fractions()
+        .into_iter()
+        .flat_map(|fraction| args.targets().into_iter().map(move |target| (fraction, target)))
+        .map(|(fraction, target)| AnchorSettings {
+            fraction,
+            coding: Coding { codec: args.codec, target },
+            source: if args.oracle { AnchorOrigin::Captured } else { AnchorOrigin::Enhanced },
+            delay: Duration::from_millis(u64::from(args.delay_ms)),
+            loss: args.anchor_loss,
+            seed: args.seed,
+        })
+        .collect();
+    Plan {
+        scale: args.scale,
+        methods: args.methods(),
+        ways,
+        nemo_step: args.nemo_step.get() as usize,
+        vmaf: tools.vmaf.as_deref(),
+        times: !args.no_times,
+        quiet: false,
+    }
+}
+
 /// All rows of one clip.
 fn evaluate(
-    path: &Path,
+    spec: &ClipSpec,
+    name: &str,
     args: &EvalArgs,
     tools: &Ffmpeg,
+    plan: &Plan<'_>,
     upscaler: &mut Upscaler,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
-    let name = path
-        .file_name()
-        .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
     eprintln!("{name}: reading");
-    let wanted =
-        Wanted { crop: args.crop, height: args.height.get(), seconds: args.seconds, fps: args.fps };
-    let clip = clip::read(&tools.reader, path, &wanted)?;
+    let wanted = Wanted {
+        crop: spec.crop.or(args.crop),
+        height: spec.height.unwrap_or(args.height).get(),
+        seconds: args.seconds,
+        fps: args.fps,
+        scale: args.scale,
+    };
+    let clip = clip::read(&tools.reader, &spec.path, &wanted)?;
     eprintln!(
         "{name}: {} frames of {} at {:.2} fps",
         clip.frames.len(),
         clip.frames.size(),
         clip.fps
     );
-    for uplink in args.uplink.iter().map(|k| k.get()) {
-        let at = format!("{name} at {uplink} kbit/s");
-        eprintln!("{at}: encoding the low layer");
-        let low =
-            low_layer::encode(&clip, uplink, args.screen, |picture| low_layer::halve(&picture))?;
-        let settings = AnchorSettings {
-            fraction: args.anchor_fraction,
-            quality: args.anchor_quality,
-            delay: Duration::from_millis(u64::from(args.delay_ms)),
-        };
-        eprintln!("{at}: making anchors");
-        let track = anchors::make(&low, clip.fps, &settings, upscaler)?;
-        let stage =
-            Stage { clip: &clip, low: &low, track: &track, args, vmaf: tools.vmaf.as_deref() };
-        let shown = if args.pictures.is_some() {
-            pictures::chosen_frames(clip.frames.len())
-        } else {
-            Vec::new()
-        };
-        let mut panels = Vec::new();
-        for method in Method::ALL {
-            if !args.methods.is_empty() && !args.methods.contains(&method) {
-                continue;
-            }
-            eprintln!("{at}: {}", method.name());
-            let keep = if SHOWN.contains(&method) { shown.as_slice() } else { &[] };
-            let (outcome, kept) = stage.play(method, keep, upscaler)?;
-            rows.push(stage.row(&name, uplink, method, &outcome));
-            panels.push((method, kept));
-        }
+    let shown = match &args.pictures {
+        Some(_) => pictures::chosen_frames(clip.frames.len()),
+        None => Vec::new(),
+    };
+    for uplink in args.uplinks() {
+        eprintln!("{name} at {uplink} kbit/s: encoding the low layer");
+        let mut stage = Stage::new(plan, name, &clip, uplink, args.screen || spec.screen)?;
+        let (found, panels) = stage.rows(upscaler, &SHOWN, &shown)?;
+        rows.extend(found);
         if let Some(folder) = &args.pictures {
-            show(folder, &format!("{}_{uplink}k", stem(path)), &clip, &shown, &panels)?;
+            show(folder, &format!("{}_{uplink}k", stem(&spec.path)), &clip, &shown, &panels)?;
         }
     }
     Ok(())
 }
 
-/// What all methods of one clip and uplink share.
-struct Stage<'a> {
-    clip: &'a Clip,
-    low: &'a Coded,
-    track: &'a AnchorTrack,
-    args: &'a EvalArgs,
-    vmaf: Option<&'a Path>,
-}
-
-/// What a method gave.
-struct Outcome {
-    quality: Quality,
-    cost: Cost,
-    video_kbps: f64,
-    decode_ms: f64,
-}
-
-impl Stage<'_> {
-    fn play(
-        &self,
-        method: Method,
-        keep: &[usize],
-        upscaler: &mut Upscaler,
-    ) -> Result<(Outcome, Vec<Picture>)> {
-        let mut scorer = Scorer::new(&self.clip.frames, self.vmaf, keep)?;
-        let (mut video_kbps, mut decode_ms) = (self.low.kbps, self.low.decode_ms);
-        let cost = match method {
-            Method::Direct => {
-                let coded = low_layer::encode_at(
-                    self.clip,
-                    self.low.kbps + self.track.kbps,
-                    self.args.screen,
-                )?;
-                (video_kbps, decode_ms) = (coded.kbps, coded.decode_ms);
-                methods::plain(&coded, &mut scorer)?
-            }
-            Method::Bicubic => methods::upscaled(self.low, &mut scorer, methods::bicubic)?,
-            Method::Lanczos => methods::upscaled(self.low, &mut scorer, upsample)?,
-            Method::LanczosSharp => {
-                methods::upscaled(self.low, &mut scorer, methods::lanczos_sharp)?
-            }
-            Method::PerFrameSr => methods::per_frame_sr(self.low, &mut scorer, upscaler)?,
-            Method::NoAnchors => methods::hybrid(self.low, self.clip.fps, None, &mut scorer)?,
-            Method::Hybrid => {
-                methods::hybrid(self.low, self.clip.fps, Some(self.track), &mut scorer)?
-            }
-        };
-        let (quality, kept) = scorer.finish()?;
-        Ok((Outcome { quality, cost, video_kbps, decode_ms }, kept))
-    }
-
-    fn row(&self, clip: &str, uplink_kbps: u32, method: Method, outcome: &Outcome) -> Row {
-        let anchored = method == Method::Hybrid;
-        let Outcome { quality, cost, video_kbps, decode_ms } = outcome;
-        Row {
-            clip: clip.to_owned(),
-            size: self.clip.frames.size().to_string(),
-            fps: self.clip.fps,
-            uplink_kbps,
-            method: method.name(),
-            psnr_y_db: quality.psnr_y_db,
-            ssim: quality.ssim,
-            vmaf: quality.vmaf,
-            vmaf_neg: quality.vmaf_neg,
-            video_kbps: *video_kbps,
-            anchor_kbps: if anchored { self.track.kbps } else { 0.0 },
-            frames: self.clip.frames.len(),
-            anchors: cost.anchors,
-            decode_ms: *decode_ms,
-            reconstruct_ms: cost.reconstruct_ms,
-            infer_ms: if anchored { self.track.infer_ms } else { cost.infer_ms },
-            anchor_encode_ms: if anchored { self.track.encode_ms } else { None },
-        }
+/// A clip's name in the report: its file's, numbered where an earlier clip is of the same file.
+fn name(clips: &[ClipSpec], number: usize) -> String {
+    let of = |spec: &ClipSpec| {
+        let name = spec.path.file_name();
+        name.map_or_else(|| spec.path.display().to_string(), |n| n.to_string_lossy().into_owned())
+    };
+    let own = of(&clips[number]);
+    match clips[..number].iter().filter(|spec| of(spec) == own).count() {
+        0 => own,
+        earlier => format!("{} #{}", own, earlier + 1),
     }
 }
 
 /// Writes the chosen frames of the shown methods beside the original.
-fn show(
-    folder: &Path,
-    stem: &str,
-    clip: &Clip,
-    frames: &[usize],
-    panels: &[(Method, Vec<Picture>)],
-) -> Result<()> {
+fn show(folder: &Path, stem: &str, clip: &Clip, frames: &[usize], panels: &[Panel]) -> Result<()> {
     let wanted = |(n, _): &(usize, _)| frames.contains(n);
     for (i, (n, original)) in clip.frames.frames()?.enumerate().filter(wanted).enumerate() {
         let original = original?;
+        let names = SHOWN.map(|method| method.to_string());
         let mut columns = vec![("original", &original)];
-        for shown in SHOWN {
-            let found = panels
-                .iter()
-                .find(|(method, _)| *method == shown)
-                .and_then(|(_, kept)| kept.get(i));
-            columns.extend(found.map(|picture| (shown.name(), picture)));
+        for (shown, name) in SHOWN.iter().zip(&names) {
+            let found =
+                panels.iter().find(|(method, _)| method == shown).and_then(|(_, kept)| kept.get(i));
+            columns.extend(found.map(|picture| (name.as_str(), picture)));
         }
         let path = pictures::write(
             folder,
@@ -223,4 +174,17 @@ fn show(
 
 fn stem(path: &Path) -> String {
     path.file_stem().map_or_else(|| "clip".to_owned(), |s| s.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clips_of_the_same_file_are_numbered() {
+        let clips: Vec<ClipSpec> =
+            ["x/a.mp4", "b.mp4", "a.mp4@height=360"].map(|text| text.parse().unwrap()).into();
+        let names: Vec<String> = (0..3).map(|number| name(&clips, number)).collect();
+        assert_eq!(names, ["a.mp4", "b.mp4", "a.mp4 #2"]);
+    }
 }

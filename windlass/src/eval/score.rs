@@ -9,17 +9,17 @@ use super::frames::{FrameStore, Size};
 use super::metrics;
 use super::vmaf::Vmaf;
 
-/// Means over a clip.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Quality {
-    /// Mean PSNR of luma in dB.
-    pub psnr_y_db: f64,
-    /// Mean SSIM of luma; `None` for pictures smaller than its window.
-    pub ssim: Option<f64>,
-    /// Mean VMAF; `None` without an ffmpeg that has libvmaf.
-    pub vmaf: Option<f64>,
-    /// Mean VMAF of the model that does not reward sharpening.
-    pub vmaf_neg: Option<f64>,
+/// Quality frame by frame.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Scores {
+    /// PSNR of luma in dB.
+    pub psnr_y_db: Vec<f64>,
+    /// SSIM of luma; `None` for pictures smaller than its window.
+    pub ssim: Option<Vec<f64>>,
+    /// VMAF; `None` without an ffmpeg that has libvmaf.
+    pub vmaf: Option<Vec<f64>>,
+    /// VMAF of the model that does not reward sharpening.
+    pub vmaf_neg: Option<Vec<f64>>,
 }
 
 /// Compares pictures with the original of the same number.
@@ -28,8 +28,8 @@ pub struct Scorer<'a> {
     size: Size,
     expected: usize,
     vmaf: Option<Vmaf>,
-    psnr: f64,
-    ssim: Option<f64>,
+    psnr: Vec<f64>,
+    ssim: Option<Vec<f64>>,
     count: usize,
     keep: &'a [usize],
     kept: Vec<Picture>,
@@ -47,8 +47,8 @@ impl<'a> Scorer<'a> {
             size: original.size(),
             expected: original.len(),
             vmaf: vmaf.map(|ffmpeg| Vmaf::start(ffmpeg, original)).transpose()?,
-            psnr: 0.0,
-            ssim: Some(0.0),
+            psnr: Vec::with_capacity(original.len()),
+            ssim: Some(Vec::with_capacity(original.len())),
             count: 0,
             keep,
             kept: Vec::new(),
@@ -65,9 +65,11 @@ impl<'a> Scorer<'a> {
             self.size
         );
         let original = self.original.next().context("more pictures than the clip has frames")??;
-        self.psnr += metrics::psnr_db(&original.y, &picture.y);
-        self.ssim =
-            self.ssim.zip(metrics::ssim(&original.y, &picture.y)).map(|(sum, one)| sum + one);
+        self.psnr.push(metrics::psnr_db(&original.y, &picture.y));
+        match (&mut self.ssim, metrics::ssim(&original.y, &picture.y)) {
+            (Some(series), Some(one)) => series.push(one),
+            (series, _) => *series = None,
+        }
         if let Some(vmaf) = &mut self.vmaf {
             vmaf.push(picture)?;
         }
@@ -78,18 +80,12 @@ impl<'a> Scorer<'a> {
         Ok(())
     }
 
-    /// The means, and the pictures set aside.
-    pub fn finish(self) -> Result<(Quality, Vec<Picture>)> {
+    /// The scores, and the pictures set aside.
+    pub fn finish(self) -> Result<(Scores, Vec<Picture>)> {
         ensure!(self.count == self.expected, "{} of {} frames came out", self.count, self.expected);
-        let frames = self.count as f64;
         let vmaf = self.vmaf.map(Vmaf::finish).transpose()?;
-        let quality = Quality {
-            psnr_y_db: self.psnr / frames,
-            ssim: self.ssim.map(|sum| sum / frames),
-            vmaf: vmaf.map(|s| s.vmaf),
-            vmaf_neg: vmaf.map(|s| s.neg),
-        };
-        Ok((quality, self.kept))
+        let (vmaf, vmaf_neg) = vmaf.map(|scores| (scores.vmaf, scores.neg)).unzip();
+        Ok((Scores { psnr_y_db: self.psnr, ssim: self.ssim, vmaf, vmaf_neg }, self.kept))
     }
 }
 
@@ -109,10 +105,10 @@ mod tests {
         let original = store();
         let mut scorer = Scorer::new(&original, None, &[0, 2]).unwrap();
         (0..3).for_each(|_| scorer.push(&Picture::grey(32, 16)).unwrap());
-        let (quality, kept) = scorer.finish().unwrap();
-        assert!((quality.psnr_y_db - metrics::PSNR_CAP_DB).abs() < 1e-9);
-        assert!((quality.ssim.unwrap() - 1.0).abs() < 1e-4);
-        assert_eq!((quality.vmaf, kept.len()), (None, 2));
+        let (scores, kept) = scorer.finish().unwrap();
+        assert!(scores.psnr_y_db.iter().all(|db| (db - metrics::PSNR_CAP_DB).abs() < 1e-9));
+        assert!(scores.ssim.unwrap().iter().all(|one| (one - 1.0).abs() < 1e-4));
+        assert_eq!((scores.psnr_y_db.len(), scores.vmaf, kept.len()), (3, None, 2));
     }
 
     #[test]

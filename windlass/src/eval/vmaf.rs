@@ -14,13 +14,13 @@ use windlass_hybrid::picture::Picture;
 
 use super::frames::{FrameStore, write_i420};
 
-/// Mean scores of a clip, 0 to 100.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Scores of the frames of a clip, 0 to 100.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Scores {
     /// Model `vmaf_v0.6.1`.
-    pub vmaf: f64,
+    pub vmaf: Vec<f64>,
     /// Model `vmaf_v0.6.1neg`.
-    pub neg: f64,
+    pub neg: Vec<f64>,
 }
 
 /// A running comparison of pictures with a stored original.
@@ -29,6 +29,7 @@ pub struct Vmaf {
     child: Child,
     pipe: BufWriter<ChildStdin>,
     folder: TempDir,
+    frames: usize,
 }
 
 const LOG: &str = "vmaf.json";
@@ -59,7 +60,8 @@ impl Vmaf {
             .spawn()
             .with_context(|| format!("starting {}", ffmpeg.display()))?;
         let pipe = child.stdin.take().context("ffmpeg started without its pipe")?;
-        Ok(Vmaf { child, pipe: BufWriter::with_capacity(1 << 20, pipe), folder })
+        let pipe = BufWriter::with_capacity(1 << 20, pipe);
+        Ok(Vmaf { child, pipe, folder, frames: original.len() })
     }
 
     /// Adds the next picture.
@@ -79,26 +81,34 @@ impl Vmaf {
             said.lines().next_back().unwrap_or("it gave no reason")
         );
         let log = std::fs::read(self.folder.path().join(LOG)).context("reading the VMAF scores")?;
-        parse(&log)
+        let scores = parse(&log)?;
+        ensure!(
+            scores.vmaf.len() == self.frames,
+            "ffmpeg scored {} of {} frames",
+            scores.vmaf.len(),
+            self.frames
+        );
+        Ok(scores)
     }
 }
 
 fn parse(log: &[u8]) -> Result<Scores> {
     #[derive(Deserialize)]
     struct Log {
-        pooled_metrics: Pooled,
+        frames: Vec<Frame>,
     }
     #[derive(Deserialize)]
-    struct Pooled {
-        vmaf: Mean,
-        vmaf_neg: Mean,
+    struct Frame {
+        metrics: Metrics,
     }
     #[derive(Deserialize)]
-    struct Mean {
-        mean: f64,
+    struct Metrics {
+        vmaf: f64,
+        vmaf_neg: f64,
     }
     let log: Log = serde_json::from_slice(log).context("the VMAF log is not as expected")?;
-    Ok(Scores { vmaf: log.pooled_metrics.vmaf.mean, neg: log.pooled_metrics.vmaf_neg.mean })
+    let (vmaf, neg) = log.frames.iter().map(|f| (f.metrics.vmaf, f.metrics.vmaf_neg)).unzip();
+    Ok(Scores { vmaf, neg })
 }
 
 #[cfg(test)]
@@ -108,9 +118,13 @@ mod tests {
     use crate::eval::frames::FrameWriter;
 
     #[test]
-    fn both_means_are_read_from_the_log() {
-        let log = br#"{"pooled_metrics": {"vmaf": {"min": 1.0, "mean": 81.5}, "vmaf_neg": {"mean": 79.25}}}"#;
-        assert_eq!(parse(log).unwrap(), Scores { vmaf: 81.5, neg: 79.25 });
+    fn both_scores_of_every_frame_are_read_from_the_log() {
+        let log = br#"{"frames": [
+            {"frameNum": 0, "metrics": {"vmaf": 81.5, "vmaf_neg": 79.25}},
+            {"frameNum": 1, "metrics": {"vmaf": 80.0, "vmaf_neg": 78.0, "integer_motion": 1.0}}
+        ]}"#;
+        let expected = Scores { vmaf: vec![81.5, 80.0], neg: vec![79.25, 78.0] };
+        assert_eq!(parse(log).unwrap(), expected);
         assert!(parse(b"{}").is_err());
     }
 
@@ -138,6 +152,6 @@ mod tests {
             vmaf.finish().unwrap()
         };
         let (same, worse) = (score(&sharp), score(&blurred));
-        assert!(same.vmaf > worse.vmaf + 5.0, "{same:?} {worse:?}");
+        assert!(same.vmaf[3] > worse.vmaf[3] + 5.0, "{same:?} {worse:?}");
     }
 }

@@ -1,0 +1,170 @@
+//! The ways to an HR picture that `eval` compares, by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use anyhow::{Result, bail};
+use windlass_hybrid::HybridConfig;
+
+use super::scale::Scale;
+use super::variants::{self, VARIANTS, Variant};
+
+/// How the HR pictures are made.
+#[derive(Debug, Clone, Copy)]
+pub enum Method {
+    /// One full-size stream at the bits of low layer and anchors together.
+    Direct,
+    /// The low layer, bicubic.
+    Bicubic,
+    /// The low layer, Lanczos-3.
+    Lanczos,
+    /// Lanczos-3, then an unsharp mask of 0.3.
+    LanczosSharp,
+    /// Super-resolution of every frame, as if it cost neither time nor bits.
+    PerFrameSr,
+    /// The product's reconstruction with anchors on key frames and evenly spaced ones.
+    KeyUniform,
+    /// The product's reconstruction with anchors where their true gain is greatest.
+    Nemo,
+    /// The papers' reconstruction with the product's anchors, none of them late.
+    NemoStyle,
+    /// Reconstruction without any anchor.
+    NoAnchors,
+    /// The product's default: anchors and reconstruction.
+    Hybrid,
+    /// The same with other settings of the reconstruction.
+    Variant(&'static Variant),
+}
+
+impl Method {
+    /// All but the variants, in the order of the report.
+    pub const ALL: [Method; 10] = [
+        Method::Direct,
+        Method::Bicubic,
+        Method::Lanczos,
+        Method::LanczosSharp,
+        Method::PerFrameSr,
+        Method::KeyUniform,
+        Method::Nemo,
+        Method::NemoStyle,
+        Method::NoAnchors,
+        Method::Hybrid,
+    ];
+
+    /// What runs unless methods are named: all that take a time in proportion to the clip's length.
+    pub fn usual() -> Vec<Method> {
+        Method::ALL.into_iter().filter(|&method| method != Method::Nemo).collect()
+    }
+
+    /// What a sweep runs unless methods are named: those whose curves are worth their time.
+    pub fn swept() -> Vec<Method> {
+        let left_out = [Method::Nemo, Method::LanczosSharp, Method::PerFrameSr];
+        Method::ALL.into_iter().filter(|method| !left_out.contains(method)).collect()
+    }
+
+    /// Whether its pictures rest on anchors, so that it has an anchor fraction and a coding.
+    pub fn has_anchors(self) -> bool {
+        matches!(
+            self,
+            Method::KeyUniform
+                | Method::Nemo
+                | Method::NemoStyle
+                | Method::Hybrid
+                | Method::Variant(_)
+        )
+    }
+
+    /// The codec's settings, where it is the codec that rebuilds.
+    pub fn config(self, scale: Scale) -> Option<HybridConfig> {
+        let default = HybridConfig { scale: scale.factor(), ..HybridConfig::default() };
+        match self {
+            Method::KeyUniform | Method::Nemo | Method::NoAnchors | Method::Hybrid => Some(default),
+            Method::Variant(variant) => Some((variant.config)(default)),
+            _ => None,
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Method::Direct => "direct",
+            Method::Bicubic => "bicubic",
+            Method::Lanczos => "lanczos",
+            Method::LanczosSharp => "lanczos@0.3",
+            Method::PerFrameSr => "per-frame-sr",
+            Method::KeyUniform => "key-uniform",
+            Method::Nemo => "nemo",
+            Method::NemoStyle => "nemo-style",
+            Method::NoAnchors => "no-anchors",
+            Method::Hybrid => "hybrid",
+            Method::Variant(variant) => variant.name,
+        }
+    }
+}
+
+impl PartialEq for Method {
+    fn eq(&self, other: &Method) -> bool {
+        let variant = |method: &Method| matches!(method, Method::Variant(_));
+        variant(self) == variant(other) && self.label() == other.label()
+    }
+}
+
+impl Eq for Method {}
+
+/// Its name in reports and on the command line.
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Method::Variant(variant) => write!(f, "hybrid@{}", variant.name),
+            other => f.pad(other.label()),
+        }
+    }
+}
+
+impl FromStr for Method {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Method> {
+        if let Some(name) = text.strip_prefix("hybrid@") {
+            let Some(variant) = variants::by_name(name) else {
+                let told = |variant: &Variant| format!("{} ({})", variant.name, variant.about);
+                let names: Vec<String> = VARIANTS.iter().map(told).collect();
+                bail!("there is no reconstruction {name:?}; there are: {}", names.join(", "));
+            };
+            return Ok(Method::Variant(variant));
+        }
+        let found = Method::ALL.into_iter().find(|method| method.label() == text);
+        let Some(method) = found else {
+            let names = Method::ALL.map(Method::label).join(", ");
+            bail!("there is no method {text:?}; there are: {names}, hybrid@NAME");
+        };
+        Ok(method)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_names_are_those_of_the_report() {
+        let variants = VARIANTS.iter().map(Method::Variant);
+        for method in Method::ALL.into_iter().chain(variants) {
+            assert_eq!(method.to_string().parse::<Method>().unwrap(), method);
+        }
+        assert_eq!("hybrid@no-prior".parse::<Method>().unwrap().to_string(), "hybrid@no-prior");
+    }
+
+    #[test]
+    fn unknown_names_are_answered_with_those_there_are() {
+        let error = |text: &str| text.parse::<Method>().unwrap_err().to_string();
+        assert!(error("cubic").contains("bicubic"));
+        assert!(error("hybrid@x").contains("no-prior"));
+    }
+
+    #[test]
+    fn methods_with_anchors_are_those_that_use_some() {
+        let with: Vec<String> =
+            Method::ALL.iter().filter(|m| m.has_anchors()).map(Method::to_string).collect();
+        assert_eq!(with, ["key-uniform", "nemo", "nemo-style", "hybrid"]);
+    }
+}

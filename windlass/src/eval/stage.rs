@@ -1,0 +1,396 @@
+//! One clip at one uplink: every method on the same low layer, every way of making anchors.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use windlass_hybrid::picture::Picture;
+
+use super::anchors::{self, AnchorSettings, AnchorTrack};
+use super::clip::Clip;
+use super::coding::{Coding, Target};
+use super::decay::{Bucket, decay};
+use super::gains::{self, Gains};
+use super::low_layer::{self, Coded};
+use super::method::Method;
+use super::methods::{self, Cost};
+use super::metrics;
+use super::nemo_style;
+use super::rebuild::{self, Played};
+use super::row::{AnchorKey, Quality, Row, Times};
+use super::scale::Scale;
+use super::score::{Scorer, Scores};
+use super::select;
+use super::sr::Upscaler;
+
+/// What all rows of a run share.
+#[derive(Debug, Clone)]
+pub struct Plan<'a> {
+    /// HR over LR.
+    pub scale: Scale,
+    /// The methods, in the order of the report.
+    pub methods: Vec<Method>,
+    /// The ways of making anchors; at least one.
+    pub ways: Vec<AnchorSettings>,
+    /// NEMO looks at every so manyeth frame.
+    pub nemo_step: usize,
+    /// An ffmpeg with libvmaf.
+    pub vmaf: Option<&'a Path>,
+    /// Whether rows tell processor times.
+    pub times: bool,
+    /// Whether progress goes to standard error.
+    pub quiet: bool,
+}
+
+/// One clip at one uplink.
+pub struct Stage<'a> {
+    plan: &'a Plan<'a>,
+    name: String,
+    clip: &'a Clip,
+    uplink_kbps: u32,
+    screen: bool,
+    low: Coded,
+    bicubic_db: Vec<f64>,
+    lanczos_db: Vec<f64>,
+    /// True gains by the coding that they were measured with.
+    gains: Vec<(Coding, Gains)>,
+}
+
+/// A method with the pictures of it that were set aside.
+pub type Panel = (Method, Vec<Picture>);
+
+/// What a method gave.
+struct Outcome {
+    scores: Scores,
+    kept: Vec<Picture>,
+    cost: Cost,
+    /// What playing anchors found, where there are some.
+    played: Option<Played>,
+    /// The stream that was shown, where it is not the low layer.
+    video: Option<Coded>,
+}
+
+/// The anchors of one way of making them, for each selection that was asked for.
+struct Tracks {
+    scheduled: AnchorTrack,
+    other: Vec<(Method, AnchorTrack)>,
+}
+
+impl<'a> Stage<'a> {
+    /// Encodes the low layer.
+    pub fn new(
+        plan: &'a Plan<'a>,
+        name: &str,
+        clip: &'a Clip,
+        uplink_kbps: u32,
+        screen: bool,
+    ) -> Result<Stage<'a>> {
+        let low =
+            low_layer::encode(clip, uplink_kbps, screen, |picture| plan.scale.shrink(&picture))?;
+        let (mut bicubic_db, mut lanczos_db) = (Vec::new(), Vec::new());
+        for (original, picture) in clip.frames.frames()?.zip(low.pictures.frames()?) {
+            let (original, picture) = (original?, picture?);
+            let psnr = |high: Picture| metrics::psnr_db(&original.y, &high.y);
+            bicubic_db.push(psnr(plan.scale.bicubic(&picture)));
+            lanczos_db.push(psnr(plan.scale.lanczos(&picture)));
+        }
+        let name = name.to_owned();
+        let gains = Vec::new();
+        Ok(Stage { plan, name, clip, uplink_kbps, screen, low, bicubic_db, lanczos_db, gains })
+    }
+
+    /// All rows: methods without anchors once, the others for each way of making them. Of the first
+    /// way, the frames numbered `keep` of the methods in `shown` are set aside.
+    pub fn rows(
+        &mut self,
+        upscaler: &mut Upscaler,
+        shown: &[Method],
+        keep: &[usize],
+    ) -> Result<(Vec<Row>, Vec<Panel>)> {
+        let (mut rows, mut panels) = (Vec::new(), Vec::new());
+        let plan = self.plan;
+        for (number, way) in plan.ways.iter().enumerate() {
+            let wanted = |method: &&Method| number == 0 || method.has_anchors();
+            let methods: Vec<Method> = plan.methods.iter().filter(wanted).copied().collect();
+            if methods.is_empty() {
+                break;
+            }
+            let tracks = self.tracks(way, &methods, upscaler)?;
+            for method in methods {
+                self.say(&format!("{method}{}", self.way_name(method, way)));
+                let keep = if number == 0 && shown.contains(&method) { keep } else { &[] };
+                let outcome = self.play(method, &tracks, keep, upscaler)?;
+                rows.push(self.row(method, way, &tracks, &outcome));
+                if number == 0 {
+                    panels.push((method, outcome.kept));
+                }
+            }
+        }
+        Ok((rows, panels))
+    }
+
+    fn say(&self, what: &str) {
+        if !self.plan.quiet {
+            eprintln!("{} at {} kbit/s: {what}", self.name, self.uplink_kbps);
+        }
+    }
+
+    /// How anchors are made, where there are several ways.
+    fn way_name(&self, method: Method, way: &AnchorSettings) -> String {
+        if method.has_anchors() && self.plan.ways.len() > 1 {
+            format!(", fraction {}, {}", way.fraction, way.coding)
+        } else {
+            String::new()
+        }
+    }
+
+    /// Makes the anchors that the methods need.
+    fn tracks(
+        &mut self,
+        way: &AnchorSettings,
+        methods: &[Method],
+        upscaler: &mut Upscaler,
+    ) -> Result<Tracks> {
+        // `direct` has the bits of the anchors, if not the anchors.
+        let chosen = if methods.iter().any(|m| m.has_anchors() || *m == Method::Direct) {
+            select::scheduled(&self.low, self.clip.fps, way.fraction)
+        } else {
+            Vec::new()
+        };
+        let mut other = Vec::new();
+        for &method in methods {
+            let frames = match method {
+                Method::KeyUniform => {
+                    select::key_uniform(self.low.frames.iter().map(|f| f.tier), chosen.len())
+                }
+                Method::Nemo => select::nemo(self.gains(way, upscaler)?, chosen.len()),
+                _ => continue,
+            };
+            other.push((method, self.make(way, &frames, upscaler)?));
+        }
+        Ok(Tracks { scheduled: self.make(way, &chosen, upscaler)?, other })
+    }
+
+    fn make(
+        &self,
+        way: &AnchorSettings,
+        frames: &[usize],
+        upscaler: &mut Upscaler,
+    ) -> Result<AnchorTrack> {
+        anchors::make(self.clip, &self.low, self.plan.scale, way, frames, upscaler)
+    }
+
+    /// The true gains of all candidates under a coding.
+    fn gains(&mut self, way: &AnchorSettings, upscaler: &mut Upscaler) -> Result<&Gains> {
+        let found = self.gains.iter().position(|(coding, _)| *coding == way.coding);
+        let at = if let Some(at) = found {
+            at
+        } else {
+            let step = self.plan.nemo_step.max(1);
+            let every: Vec<usize> = (0..self.low.frames.len()).step_by(step).collect();
+            self.say(&format!("measuring the true gains of {} frames", every.len()));
+            let lossless = AnchorSettings { loss: 0.0, ..*way };
+            let all = self.make(&lossless, &every, upscaler)?;
+            let config = Method::Nemo.config(self.plan.scale).unwrap_or_default();
+            let gains = gains::measure(self.clip, &self.low, &all, config)?;
+            self.gains.push((way.coding, gains));
+            self.gains.len() - 1
+        };
+        Ok(&self.gains[at].1)
+    }
+
+    fn play(
+        &self,
+        method: Method,
+        tracks: &Tracks,
+        keep: &[usize],
+        upscaler: &mut Upscaler,
+    ) -> Result<Outcome> {
+        let scale = self.plan.scale;
+        let mut scorer = Scorer::new(&self.clip.frames, self.plan.vmaf, keep)?;
+        let (mut played, mut video) = (None, None);
+        let cost = match method {
+            Method::Direct => {
+                let kbps = self.low.kbps + tracks.scheduled.kbps;
+                let coded = low_layer::encode_at(self.clip, kbps, self.screen)?;
+                methods::plain(video.insert(coded), &mut scorer)?
+            }
+            Method::Bicubic => methods::upscaled(&self.low, &mut scorer, |low| scale.bicubic(low))?,
+            Method::Lanczos => methods::upscaled(&self.low, &mut scorer, |low| scale.lanczos(low))?,
+            Method::LanczosSharp => {
+                methods::upscaled(&self.low, &mut scorer, |low| methods::lanczos_sharp(scale, low))?
+            }
+            Method::PerFrameSr => methods::per_frame_sr(&self.low, &mut scorer, upscaler)?,
+            Method::NemoStyle => {
+                let anchors = &tracks.of(method).anchors;
+                let show = |_: usize, picture: &Picture| scorer.push(picture);
+                let found = nemo_style::play(&self.low, scale, anchors, show)?;
+                self.rebuilt(played.insert(found))
+            }
+            Method::KeyUniform
+            | Method::Nemo
+            | Method::NoAnchors
+            | Method::Hybrid
+            | Method::Variant(_) => {
+                let config = method.config(scale).context("the method has no settings")?;
+                let track = method.has_anchors().then(|| tracks.of(method));
+                let anchors = track.map_or(&[][..], |track| &track.anchors);
+                let show = |_: usize, picture: &Picture| scorer.push(picture);
+                let found = rebuild::play(&self.low, self.clip.fps, anchors, config, show)?;
+                self.rebuilt(played.insert(found))
+            }
+        };
+        let (scores, kept) = scorer.finish()?;
+        Ok(Outcome { scores, kept, cost, played, video })
+    }
+
+    /// What rebuilding cost beyond decoding.
+    fn rebuilt(&self, played: &Played) -> Cost {
+        let reconstruct_ms = (played.whole_ms - self.low.decode_ms).max(0.0);
+        Cost { reconstruct_ms, infer_ms: None }
+    }
+
+    fn row(&self, method: Method, way: &AnchorSettings, tracks: &Tracks, outcome: &Outcome) -> Row {
+        let Outcome { scores, cost, played, .. } = outcome;
+        let track = method.has_anchors().then(|| tracks.of(method));
+        let video = outcome.video.as_ref().unwrap_or(&self.low);
+        let anchor_kbps = track.map_or(0.0, |track| track.kbps);
+        let times = Times {
+            encode_ms: Some(video.encode_ms),
+            decode_ms: Some(video.decode_ms),
+            reconstruct_ms: Some(cost.reconstruct_ms),
+            infer_ms: track.map_or(cost.infer_ms, |track| track.infer_ms),
+            anchor_encode_ms: track.and_then(|track| track.encode_ms),
+        };
+        Row {
+            clip: self.name.clone(),
+            size: self.clip.frames.size().to_string(),
+            fps: self.clip.fps,
+            uplink_kbps: self.uplink_kbps,
+            method: method.to_string(),
+            key: track.map(|_| key(way)),
+            quality: Quality::of(scores, &self.bicubic_db, &self.lanczos_db),
+            video_kbps: video.kbps,
+            anchor_kbps,
+            total_kbps: video.kbps + anchor_kbps,
+            anchor_bytes: track.map_or(0, |track| track.bytes),
+            frames: self.clip.frames.len(),
+            anchors: played.as_ref().map_or(0, |played| played.anchors),
+            anchors_lost: track.map_or(0, |track| track.lost),
+            times: if self.plan.times { times } else { Times::default() },
+            decay: played.as_ref().map_or_else(Vec::new, |played| self.decay(played, scores)),
+        }
+    }
+
+    fn decay(&self, played: &Played, scores: &Scores) -> Vec<Bucket> {
+        decay(&played.distances, scores, &self.lanczos_db)
+    }
+}
+
+impl Tracks {
+    /// The anchors of a method that has some.
+    fn of(&self, method: Method) -> &AnchorTrack {
+        let own = self.other.iter().find(|(of, _)| *of == method);
+        own.map_or(&self.scheduled, |(_, track)| track)
+    }
+}
+
+fn key(way: &AnchorSettings) -> AnchorKey {
+    let (anchor_quality, anchor_budget_bytes) = match way.coding.target {
+        Target::Quality(quality) => (Some(quality), None),
+        Target::Budget(bytes) => (None, Some(bytes)),
+    };
+    AnchorKey {
+        anchor_fraction: way.fraction,
+        anchor_codec: way.coding.codec.name(),
+        anchor_quality,
+        anchor_budget_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::report::{Machine, Report, Settings};
+    use crate::eval::{row, sweep, synthetic};
+
+    fn plan(qualities: &[u8]) -> Plan<'static> {
+        let base = synthetic::anchor_settings(0.2, 66);
+        let way = |&quality: &u8| AnchorSettings {
+            coding: Coding { target: Target::Quality(quality), ..base.coding },
+            ..base
+        };
+        Plan {
+            scale: Scale::TWO,
+            methods: Method::ALL.to_vec(),
+            ways: qualities.iter().map(way).collect(),
+            nemo_step: 1,
+            vmaf: None,
+            times: false,
+            quiet: true,
+        }
+    }
+
+    fn rows(plan: &Plan<'_>) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (name, clip) in [("a", synthetic::panning(12)), ("b", synthetic::panning(9))] {
+            for uplink in [150, 400] {
+                let mut stage = Stage::new(plan, name, &clip, uplink, false).unwrap();
+                rows.extend(stage.rows(&mut Upscaler::new().unwrap(), &[], &[]).unwrap().0);
+            }
+        }
+        rows.extend(row::means(&rows));
+        rows
+    }
+
+    #[test]
+    fn two_runs_give_the_same_report_and_the_same_plots_byte_for_byte() {
+        let plan = plan(&[85, 40]);
+        let run = || {
+            let rows = rows(&plan);
+            let folder = tempfile::tempdir().unwrap();
+            let plots: Vec<Vec<u8>> = sweep::write_plots(&rows, folder.path())
+                .unwrap()
+                .iter()
+                .map(|name| std::fs::read(folder.path().join(name)).unwrap())
+                .collect();
+            let bd = sweep::differences(&rows, "lanczos");
+            let settings = Settings {
+                scale: 2,
+                anchor_source: "enhanced",
+                delay_ms: 66,
+                anchor_loss: 0.0,
+                seed: 1,
+                backend: "cpu".into(),
+            };
+            let report = Report { command: "eval", machine: Machine::here(), settings, rows, bd };
+            (report.json().unwrap(), report.table(), plots)
+        };
+        let (first, second) = (run(), run());
+        assert!(first.0 == second.0, "{}\n{}", first.0, second.0);
+        assert!(first.1 == second.1 && first.2 == second.2);
+        assert_eq!(first.2.len(), 3);
+        assert!(!first.0.contains("NaN"));
+    }
+
+    /// The rows of a method on clip `a`.
+    fn of<'a>(rows: &'a [Row], method: &'a str) -> impl Iterator<Item = &'a Row> {
+        rows.iter().filter(move |r| r.clip == "a" && r.method == method)
+    }
+
+    #[test]
+    fn methods_without_anchors_have_one_row_and_the_others_one_for_each_way() {
+        let plan = plan(&[85, 40]);
+        let rows = rows(&plan);
+        assert_eq!((of(&rows, "lanczos").count(), of(&rows, "direct").count()), (2, 2));
+        for method in ["hybrid", "nemo", "nemo-style", "key-uniform"] {
+            assert_eq!(of(&rows, method).count(), 4, "{method}");
+        }
+        let bytes: Vec<usize> = of(&rows, "hybrid").map(|row| row.anchor_bytes).collect();
+        assert!(bytes[0] > bytes[1], "quality 85 and then 40: {bytes:?}");
+        assert_eq!(rows.iter().filter(|r| r.clip == row::MEAN).count(), rows.len() / 3);
+        assert!(
+            of(&rows, "nemo-style").all(|r| r.decay.first().is_some_and(|b| b.from_frames == 0))
+        );
+        assert!(of(&rows, "lanczos").all(|r| r.quality.worst_vs_lanczos_db.abs() < 1e-12));
+    }
+}

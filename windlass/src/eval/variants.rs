@@ -1,0 +1,55 @@
+//! Settings of the reconstruction by name: the methods `hybrid@NAME`.
+//!
+//! One table. A variant is what `hybrid` would be with other settings; everything else (anchors,
+//! delay, low layer) is the same.
+
+use windlass_hybrid::HybridConfig;
+
+/// A reconstruction to compare with the product's.
+#[derive(Debug)]
+pub struct Variant {
+    /// What follows `hybrid@`.
+    pub name: &'static str,
+    /// What is different, in a few words.
+    pub about: &'static str,
+    /// The settings, made of the product's.
+    pub config: fn(HybridConfig) -> HybridConfig,
+}
+
+/// All variants.
+pub static VARIANTS: &[Variant] = &[
+    Variant {
+        name: "no-prior",
+        about: "no built-in filters: Lanczos until an anchor has taught some",
+        config: |default| HybridConfig { prior: false, ..default },
+    },
+    Variant {
+        name: "no-learning",
+        about: "the built-in filters stay as they are",
+        config: |default| HybridConfig { learning: false, ..default },
+    },
+    Variant {
+        name: "carried-only",
+        about: "no filters at all: what anchors say, carried by vectors",
+        config: |default| HybridConfig { prior: false, learning: false, ..default },
+    },
+];
+
+/// The variant of a name.
+pub fn by_name(name: &str) -> Option<&'static Variant> {
+    VARIANTS.iter().find(|variant| variant.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variant_has_a_name_of_its_own_and_differs_from_the_default() {
+        let default = HybridConfig::default();
+        for (i, variant) in VARIANTS.iter().enumerate() {
+            assert!(VARIANTS[..i].iter().all(|other| other.name != variant.name));
+            assert_ne!((variant.config)(default), default, "{}", variant.name);
+        }
+    }
+}
