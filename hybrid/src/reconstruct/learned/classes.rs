@@ -13,8 +13,8 @@ use crate::simd::{Isa, by_isa};
 pub(super) const REACH: usize = 2;
 /// Directions, of half a turn.
 pub(super) const DIRECTIONS: usize = 8;
-/// Gradient energies that divide weak from medium from strong; below the first there is no filter.
-pub(super) const STRENGTHS: [i32; 3] = [288, 2592, 18_432];
+/// Gradient energies that divide classes, weak to strong; below the first there is no filter.
+pub(super) const STRENGTHS: [i32; 5] = [72, 288, 1152, 4608, 18_432];
 /// Classes with a filter: strength, coherence, direction.
 pub(super) const CLASSES: usize = STRENGTHS.len() * 2 * DIRECTIONS;
 /// The class of a flat sample, and of one that is left out; its filter is zero.

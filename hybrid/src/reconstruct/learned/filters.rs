@@ -35,8 +35,13 @@ pub(super) struct Pair(pub [[i16; 8]; 2]);
 pub(super) const SIDE: usize = 2 * REACH + 1;
 
 /// The built-in table for a scale.
-pub(super) fn built_in(_scale: usize) -> Option<&'static [u8]> {
-    None
+pub(super) fn built_in(scale: usize) -> Option<&'static [u8]> {
+    match scale {
+        2 => Some(include_bytes!("prior-x2.bin")),
+        3 => Some(include_bytes!("prior-x3.bin")),
+        4 => Some(include_bytes!("prior-x4.bin")),
+        _ => None,
+    }
 }
 
 impl Filters {

@@ -16,11 +16,13 @@ const EXAMPLES: usize = 60_000;
 /// Energy added to every tap's own, so that a class with few examples stays near zero, or the prior.
 const DAMPING: f64 = 200.0;
 /// Examples that the prior counts for, each with the mean energy of its class.
-const PRIOR: f64 = 100.0;
+const PRIOR: f64 = 300.0;
 /// How much of the older examples stays at each anchor.
 const MEMORY: f64 = 0.75;
-/// From a weight to its fixed point, an eighth larger: the quantiser of anchors shrinks their detail.
-const GAIN: f64 = 9.0 / 8.0 * (1 << WEIGHT_BITS) as f64;
+/// From a weight to its fixed point.
+const ONE: f64 = (1 << WEIGHT_BITS) as f64;
+/// The same, an eighth larger: the quantiser of anchors shrinks their detail.
+const GAIN: f64 = 9.0 / 8.0 * ONE;
 /// The greatest detail of an example, in 1/16 grey level.
 const MOST_DETAIL: i16 = 2047;
 /// Examples of one class that are summed together.
@@ -35,6 +37,7 @@ pub(super) fn step(samples: usize) -> usize {
 #[derive(Debug, Default)]
 pub(super) struct Fit {
     scale: usize,
+    training: bool,
     /// By class, once there was an anchor.
     sums: Vec<Sums>,
     examples: Vec<Examples>,
@@ -74,6 +77,11 @@ const NO_EXAMPLES: Examples = Examples {
 };
 
 impl Fit {
+    /// For examples that do not fade, of detail that no quantiser has shrunk.
+    pub fn for_training() -> Self {
+        Self { training: true, ..Self::default() }
+    }
+
     /// Forgets all anchors.
     pub fn forget(&mut self) {
         self.sums.fill(NO_SUMS);
@@ -124,14 +132,15 @@ impl Fit {
                 examples.batch[examples.waiting..].fill([0; 48]);
                 examples.flush(isa, phases);
             }
-            sums.merge(examples, phases);
+            sums.merge(examples, phases, if self.training { 1.0 } else { MEMORY });
         }
     }
 
     /// The filters that fit all anchors.
     pub fn solve(&self, prior: Option<&Filters>, filters: &mut Filters) {
+        let gain = if self.training { ONE } else { GAIN };
         for (class, sums) in self.sums.iter().enumerate() {
-            sums.solve(class, self.scale * self.scale, prior, filters);
+            sums.solve(class, self.scale * self.scale, prior, gain, filters);
         }
     }
 }
@@ -163,23 +172,30 @@ fn accumulate(batch: &Batch, phases: usize, sums: &mut Products) {
 }
 
 impl Sums {
-    fn merge(&mut self, new: &Examples, phases: usize) {
-        self.count = self.count * MEMORY + f64::from(new.count);
+    fn merge(&mut self, new: &Examples, phases: usize, memory: f64) {
+        self.count = self.count * memory + f64::from(new.count);
         let (taps, detail) = new.sums.split_at(TAPS);
         for (i, (sums, new)) in self.taps.iter_mut().zip(taps).enumerate() {
             for (sum, &n) in sums.iter_mut().zip(new).take(i + 1) {
-                *sum = *sum * MEMORY + f64::from(n);
+                *sum = *sum * memory + f64::from(n);
             }
         }
         for (sums, new) in self.detail.iter_mut().zip(detail).take(phases) {
             for (sum, &n) in sums.iter_mut().zip(new) {
-                *sum = *sum * MEMORY + f64::from(n);
+                *sum = *sum * memory + f64::from(n);
             }
         }
     }
 
     /// Least squares by LDLᵀ.
-    fn solve(&self, class: usize, phases: usize, prior: Option<&Filters>, filters: &mut Filters) {
+    fn solve(
+        &self,
+        class: usize,
+        phases: usize,
+        prior: Option<&Filters>,
+        gain: f64,
+        filters: &mut Filters,
+    ) {
         let trace: f64 = (0..TAPS).map(|i| self.taps[i][i]).sum();
         let pull = if prior.is_some() && self.count > 0.0 {
             DAMPING + PRIOR * trace / (TAPS as f64 * self.count)
@@ -206,7 +222,7 @@ impl Sums {
             let mut v = self.detail[phase];
             if let Some(prior) = prior {
                 for (v, &w) in v.iter_mut().zip(prior.get(class, phase)) {
-                    *v += pull * (f64::from(w) / GAIN);
+                    *v += pull * (f64::from(w) / gain);
                 }
             }
             for i in 0..TAPS {
@@ -222,7 +238,7 @@ impl Sums {
                     v[i] -= l[k][i] * v[k];
                 }
             }
-            filters.set(class, phase, &v.map(|v| v * GAIN));
+            filters.set(class, phase, &v.map(|v| v * gain));
         }
     }
 }

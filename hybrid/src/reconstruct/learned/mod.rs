@@ -98,7 +98,17 @@ impl Learned {
         Some(Self { scale, prior: Some(prior), filters, fit: Fit::default() })
     }
 
-    /// The current filters: for each of 48 classes and each high sample, row by row, 24 weights of
+    /// No filters yet, to be taught a prior: examples do not fade, and their detail counts as it is, no
+    /// quantiser having shrunk it.
+    ///
+    /// # Panics
+    ///
+    /// Where the scale is not 2, 3 or 4.
+    pub fn for_training(scale: usize) -> Self {
+        Self { fit: Fit::for_training(), ..Self::new(scale) }
+    }
+
+    /// The current filters: for each of 80 classes and each high sample, row by row, 24 weights of
     /// 16 bits, little-endian, in 1/1024 of the detail's unit. `None` where there are none.
     pub fn export(&self) -> Option<Vec<u8>> {
         self.filters.as_ref().map(Filters::to_table)

@@ -96,9 +96,12 @@ unsafe fn class_of<V: Vector>(energy: V, a: V, b: V) -> V {
         let length = long.add32(short.add32(short).add32(short).shr_i32::<3>());
         let total = energy.add32(length);
         let reaches = |s: i32| total.gt_i32(V::splat32(s - 1));
-        let [weak, medium, strong] = STRENGTHS.map(reaches);
+        let [weak, stronger @ ..] = STRENGTHS.map(reaches);
         let bit = |mask: V, bit: i32| mask.and(V::splat32(bit));
-        let strength = bit(medium, 2).add32(bit(strong, 2));
+        let mut strength = V::zero();
+        for reached in stronger {
+            strength = strength.add32(bit(reached, 2));
+        }
         let coherent = bit(length.add32(length).gt_i32(energy), 1);
         let direction =
             bit(a.shr_i32::<31>(), 4).or(bit(b.shr_i32::<31>(), 2)).or(bit(up.gt_i32(across), 1));

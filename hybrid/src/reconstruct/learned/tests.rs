@@ -214,7 +214,7 @@ fn exported_filters_come_back_as_a_prior_that_few_examples_hardly_move() {
         assert_eq!(learned.export(), None);
         learned.learn(&low, &detail);
         let table = learned.export().expect("it has learned");
-        assert_eq!(table.len(), 48 * scale * scale * 24 * 2);
+        assert_eq!(table.len(), 80 * scale * scale * 24 * 2);
         let mut again = Learned::from_table(&table).expect("a legal length");
         assert_eq!((again.scale(), again.export().as_ref()), (scale, Some(&table)));
         assert_eq!(again.predict(&low), learned.predict(&low));
