@@ -24,6 +24,9 @@ pub(crate) trait Lifting {
 
     /// Undoes [`forward`](Self::forward).
     fn inverse(low: &mut [Self::Value], high: &mut [Self::Value], lanes: usize);
+
+    /// Whether all values are 0, of which the inverse makes 0 again.
+    fn are_zero(values: &[Self::Value]) -> bool;
 }
 
 /// The irreversible 9/7 transform.
@@ -55,6 +58,10 @@ impl Lifting for Irreversible {
         change_low(low, high, lanes, |x, a, b| x - BETA * (a + b));
         change_high(high, low, lanes, |x, a, b| x - ALPHA * (a + b));
     }
+
+    fn are_zero(values: &[f32]) -> bool {
+        values.iter().fold(0, |any, v| any | v.to_bits()) == 0
+    }
 }
 
 fn scale(values: &mut [f32], by: f32) {
@@ -81,6 +88,10 @@ impl Lifting for Reversible {
             x.wrapping_sub(a.wrapping_add(b).wrapping_add(2) >> 2)
         });
         change_high(high, low, lanes, |x, a, b| x.wrapping_add(a.wrapping_add(b) >> 1));
+    }
+
+    fn are_zero(values: &[i32]) -> bool {
+        values.iter().fold(0, |any, v| any | v) == 0
     }
 }
 
@@ -183,7 +194,7 @@ impl<L: Lifting> Scratch<L> {
                 L::forward(low, high, 1);
                 row[..low.len()].copy_from_slice(low);
                 row[low.len()..].copy_from_slice(high);
-            } else {
+            } else if !L::are_zero(row) {
                 low.copy_from_slice(&row[..low.len()]);
                 high.copy_from_slice(&row[low.len()..]);
                 L::inverse(low, high, 1);
@@ -225,6 +236,9 @@ impl<L: Lifting> Scratch<L> {
             } else {
                 load(low, plane, stride, x, lanes, low_to_low);
                 load(high, plane, stride, x, lanes, high_to_high);
+                if L::are_zero(low) && L::are_zero(high) {
+                    continue;
+                }
                 L::inverse(low, high, lanes);
                 store(low, plane, stride, x, lanes, even_to_low);
                 store(high, plane, stride, x, lanes, odd_to_high);

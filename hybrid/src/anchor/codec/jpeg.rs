@@ -56,9 +56,14 @@ impl AnchorCodec for ResidualJpeg {
     #[cfg(feature = "encode")]
     fn encode_within(&self, detail: &Detail, budget: usize) -> Result<Vec<u8>, AnchorCodecError> {
         let grey = Grey::new(detail)?;
-        super::rate::encode_within(detail, budget, (1.0, 255.0), |step| grey.encode(step))
+        super::rate::encode_within(detail, budget, MODEL, (1.0, 255.0), |step| grey.encode(step))
     }
 }
+
+/// An empty block costs two bits.
+#[cfg(feature = "encode")]
+const MODEL: super::rate::Model =
+    super::rate::Model { floor: (160.0, 1.0 / 256.0), offset: 0.0, power: 0.6 };
 
 /// Detail as a JPEG encoder takes it.
 #[cfg(feature = "encode")]

@@ -1,8 +1,8 @@
 //! Rate control: the quantiser step whose code fills a budget.
 //!
-//! The logarithm of a code's length falls almost linearly with that of its step, so that a first
-//! guess from the detail's strength and one or two secant steps suffice; a bracket keeps the search
-//! safe where it does not.
+//! Beyond a floor that any picture costs, the logarithm of a code's length falls almost linearly with
+//! that of its step, so that a first guess from the detail's strength and a few secant steps suffice; a
+//! bracket keeps the search safe where they do not.
 
 use super::AnchorCodecError;
 use crate::detail::{Detail, ONE};
@@ -13,6 +13,16 @@ const AIM: f64 = 0.98;
 /// Most codes that are tried: many more than the property tests ever need.
 const TRIES: usize = 24;
 
+/// How steps and lengths go together in a codec, fitted to the clips of `docs/anchor-codecs.md`:
+/// ln step = ln (mean detail) + `offset` − `power` · ln (bytes beyond the floor per sample).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Model {
+    /// Bytes of a code of nothing: for the picture and for each sample.
+    pub(super) floor: (f64, f64),
+    pub(super) offset: f64,
+    pub(super) power: f64,
+}
+
 /// A tried step and the length of its code, as logarithms.
 type Tried = (f64, f64);
 
@@ -21,19 +31,26 @@ type Tried = (f64, f64);
 pub(super) fn encode_within(
     detail: &Detail,
     budget: usize,
+    model: Model,
     steps: (f32, f32),
     mut code: impl FnMut(f32) -> Result<Vec<u8>, AnchorCodecError>,
 ) -> Result<Vec<u8>, AnchorCodecError> {
     let (finest, coarsest) = (f64::from(steps.0).ln(), f64::from(steps.1).ln());
-    let aim = (budget as f64 * AIM).max(1.0).ln();
+    let area = detail.samples().len() as f64;
+    let floor = model.floor.0 + model.floor.1 * area;
+    let beyond = |length: f64| (length - floor).max(1.0).ln();
+    let aim = beyond(budget as f64 * AIM);
     let mut best: Option<Vec<u8>> = None;
     // The nearest steps known to give too long and short enough codes.
     let (mut long, mut short): (Option<Tried>, Option<Tried>) = (None, None);
-    let mut at = guess(detail, aim).clamp(finest, coarsest);
+    let sum: u64 = detail.samples().iter().map(|d| u64::from(d.unsigned_abs())).sum();
+    let mean = (sum as f64 / area / f64::from(ONE)).max(0.01);
+    let mut at = mean.ln() + model.offset - model.power * (aim - area.ln());
+    at = at.clamp(finest, coarsest);
     for tries in 0..TRIES {
         let bytes = code(at.exp() as f32)?;
         let length = bytes.len();
-        let tried = (at, (length as f64).ln());
+        let tried = (at, beyond(length as f64));
         if length <= budget {
             let enough = length as f64 >= budget as f64 * ENOUGH || at <= finest;
             if best.as_ref().is_none_or(|b| b.len() < length) {
@@ -51,35 +68,25 @@ pub(super) fn encode_within(
         }
         at = match (long, short) {
             (Some(a), Some(b)) if b.0 - a.0 < 1e-4 => break,
-            // Now and then the middle, against a curve that bends.
-            (Some(a), Some(b)) if tries % 4 == 3 => f64::midpoint(a.0, b.0),
+            // Every third time the middle, against a curve that bends.
+            (Some(a), Some(b)) if tries % 3 == 2 => f64::midpoint(a.0, b.0),
             (Some(a), Some(b)) => {
                 let share = (a.1 - aim) / (a.1 - b.1).max(1e-9);
-                a.0 + (b.0 - a.0) * share.clamp(0.02, 0.98)
+                a.0 + (b.0 - a.0) * share.clamp(0.1, 0.9)
             }
-            // Away from what is known, by the usual slope and a little more each time.
-            _ => at + (tried.1 - aim) / SLOPE * (1.0 + tries as f64),
+            // Away from what is known, by the usual slope and more each time.
+            _ => at + (tried.1 - aim) * model.power * (1.0 + 0.5 * tries as f64),
         };
         at = at.clamp(finest, coarsest);
     }
     best.ok_or(AnchorCodecError::Budget { budget })
 }
 
-/// How fast the logarithm of a length falls with that of a step.
-const SLOPE: f64 = 1.3;
-
-/// The logarithm of the step that usually gives a length, by its logarithm.
-fn guess(detail: &Detail, aim: f64) -> f64 {
-    let sum: u64 = detail.samples().iter().map(|d| u64::from(d.unsigned_abs())).sum();
-    let area = detail.samples().len() as f64;
-    let strength = (sum as f64 / area / f64::from(ONE)).max(0.01);
-    // Fitted to the clips of `docs/anchor-codecs.md`.
-    strength.ln() - (aim - area.ln() + 2.0) / SLOPE
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const MODEL: Model = Model { floor: (100.0, 0.0), offset: 0.0, power: 0.8 };
 
     #[test]
     fn budgets_are_met_in_few_tries_on_a_usual_curve() {
@@ -87,7 +94,7 @@ mod tests {
         for slope in [0.6, 1.0, 1.6] {
             for budget in [300, 2000, 15_000, 90_000] {
                 let mut tries = 0;
-                let code = encode_within(&detail, budget, (0.01, 1e6), |step| {
+                let code = encode_within(&detail, budget, MODEL, (0.01, 1e6), |step| {
                     tries += 1;
                     Ok(vec![0; (200.0 + 60_000.0 * f64::from(step).powf(-slope)) as usize])
                 });
@@ -102,11 +109,11 @@ mod tests {
     fn a_curve_of_stairs_ends_with_the_best_that_fits() {
         let detail = Detail::zero(8, 8);
         let stairs = |step: f32| Ok(vec![0; if step > 3.0 { 100 } else { 1000 }]);
-        let code = encode_within(&detail, 500, (1.0, 255.0), stairs).map(|c| c.len());
+        let code = encode_within(&detail, 500, MODEL, (1.0, 255.0), stairs).map(|c| c.len());
         assert_eq!(code, Ok(100));
-        let none = encode_within(&detail, 50, (1.0, 255.0), stairs);
+        let none = encode_within(&detail, 50, MODEL, (1.0, 255.0), stairs);
         assert_eq!(none, Err(AnchorCodecError::Budget { budget: 50 }));
-        let finest = encode_within(&detail, 5000, (1.0, 255.0), stairs).map(|c| c.len());
+        let finest = encode_within(&detail, 5000, MODEL, (1.0, 255.0), stairs).map(|c| c.len());
         assert_eq!(finest, Ok(1000));
     }
 }
