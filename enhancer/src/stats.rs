@@ -61,6 +61,8 @@ counters! {
     late_decode,
     /// Decoded frames dropped because the scheduler's queue was full.
     dropped_schedule_queue,
+    /// Chosen frames in which no tile was worth sending again.
+    unchanged,
     /// Chosen frames dropped because the workers' queue was full.
     dropped_infer_queue,
     /// Chosen frames that came too late to be worth inference.

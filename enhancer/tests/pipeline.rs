@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
-use windlass_hybrid::anchor::codec;
+use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
 use windlass_media::{Anchor, EnhancerOutput, Epoch, StreamId, TapFrame, TapInput};
 
 const FRAME: Duration = Duration::from_nanos(33_333_333);
@@ -131,13 +131,33 @@ fn a_call_gets_anchors_in_time_with_the_timestamps_of_their_frames() {
         assert!(sent.contains(&anchor.rtp_timestamp));
         assert_eq!((anchor.stream, anchor.width, anchor.height), (StreamId(5), 640, 360));
         assert!(within(&config, anchor), "{:?}", anchor.times);
-        let detail = codec::decode(anchor.codec, &anchor.payload, anchor.width, anchor.height);
-        let detail = detail.expect("the browser can decode it");
+        let (detail, tiles) =
+            payload::decode(&received(anchor), 2).expect("the browser can decode it");
+        assert!(tiles.count() > 0);
         assert!(detail.samples().iter().any(|&d| d != 0), "there is detail in it");
     }
     let mut used: Vec<u32> = anchors.iter().map(|a| a.rtp_timestamp).collect();
     used.dedup();
     assert_eq!(used.len(), anchors.len(), "no frame has two anchors");
+}
+
+/// An anchor as a browser has it.
+fn received(anchor: &Anchor) -> ReassembledAnchor {
+    let header = AnchorHeader {
+        codec: anchor.codec,
+        source: AnchorOrigin::Enhanced,
+        tiled: anchor.tiled,
+        part: 0,
+        stream: anchor.stream.0,
+        epoch: anchor.epoch.0,
+        chunk_index: 0,
+        chunk_count: 1,
+        age_ms: 0,
+        rtp_timestamp: anchor.rtp_timestamp,
+        width: anchor.width,
+        height: anchor.height,
+    };
+    ReassembledAnchor { header, payload: anchor.payload.to_vec() }
 }
 
 #[test]

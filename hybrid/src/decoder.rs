@@ -14,8 +14,9 @@
 
 use std::collections::VecDeque;
 
-use crate::anchor::codec::{self, AnchorCodecError};
+use crate::anchor::codec::AnchorCodecError;
 use crate::anchor::message::ReassembledAnchor;
+use crate::anchor::payload;
 use crate::anchor::tiles::{TILE, TileMap};
 use crate::detail::Detail;
 use crate::history::History;
@@ -321,15 +322,15 @@ impl HybridDecoder {
         if (scale * width, scale * height) != (header.width.into(), header.height.into()) {
             return AnchorOutcome::WrongSize;
         }
-        let Some((tiles, image)) = split(anchor, width, height) else {
+        let Ok((tiles, _)) = payload::unpack(anchor, scale) else {
             return AnchorOutcome::Malformed;
         };
         let new = entry.given.as_ref().map_or_else(|| tiles.clone(), |given| tiles.without(given));
         if new.count() == 0 {
             return AnchorOutcome::Duplicate;
         }
-        match decode(header.codec, image, &tiles, scale, (width, height)) {
-            Ok(detail) => {
+        match payload::decode(anchor, scale) {
+            Ok((detail, _)) => {
                 self.epoch = Some(header.epoch);
                 self.apply(at, detail, &new);
                 AnchorOutcome::Applied { frames_late: self.history.shown_after(at) }
@@ -387,38 +388,6 @@ fn outside(tiles: &TileMap, width: usize, height: usize) -> Option<Vec<bool>> {
 /// The filters of a stream that has had no anchor.
 fn fresh(config: &HybridConfig) -> Learned {
     if config.prior { Learned::with_prior(config.scale) } else { Learned::new(config.scale) }
-}
-
-/// The tiles that an anchor gives of a low picture, and its image.
-fn split(anchor: &ReassembledAnchor, width: usize, height: usize) -> Option<(TileMap, &[u8])> {
-    if !anchor.header.tiled {
-        return Some((TileMap::full(width, height), &anchor.payload));
-    }
-    let (map, image) = anchor.payload.split_at_checked(TileMap::wire_bytes(width, height))?;
-    Some((TileMap::parse(width, height, map)?, image))
-}
-
-/// The detail of an anchor at full size; outside its tiles 0.
-fn decode(
-    codec: u8,
-    image: &[u8],
-    tiles: &TileMap,
-    scale: usize,
-    (width, height): (usize, usize),
-) -> Result<Detail, AnchorCodecError> {
-    let (width, height) = (scale * width, scale * height);
-    let (w, h) = if tiles.is_full() { (width, height) } else { tiles.mosaic(scale) };
-    let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
-    let image = codec::decode(codec, image, side(w), side(h))?;
-    if tiles.is_full() {
-        return Ok(image);
-    }
-    let mut detail = Detail::zero(width, height);
-    if tiles.scatter(&image, scale, &mut detail) {
-        Ok(detail)
-    } else {
-        Err(AnchorCodecError::WrongSize)
-    }
 }
 
 #[cfg(all(test, feature = "encode"))]

@@ -182,6 +182,11 @@ impl Engine for CpuEngine {
         2
     }
 
+    fn reach(&self) -> usize {
+        // One sample for each 3×3 layer.
+        KEPT + 1
+    }
+
     fn infer(&mut self, lr: Luma<'_>, out: &mut Residual) -> Result<(), InferError> {
         let (width, height) = (lr.width(), lr.height());
         let len = row_len(width);

@@ -18,12 +18,14 @@
 mod cpu;
 mod kernel;
 mod model;
+mod tiles;
 
 use thiserror::Error;
 use windlass_hybrid::detail::{Detail, ONE};
 
 pub use cpu::{CpuEngine, Simd};
 pub use model::{Model, ModelError, embedded_model};
+pub use tiles::infer_tiles;
 
 /// Greatest width or height of an LR picture.
 pub const MAX_SIDE: usize = 4_096;
@@ -126,6 +128,9 @@ pub trait Engine: Send {
 
     /// HR side / LR side.
     fn scale(&self) -> usize;
+
+    /// Low samples around one that its high samples depend on, in each direction.
+    fn reach(&self) -> usize;
 
     /// Super-resolves one picture; `out` is resized to fit.
     fn infer(&mut self, lr: Luma<'_>, out: &mut Residual) -> Result<(), InferError>;

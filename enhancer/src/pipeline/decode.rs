@@ -11,12 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
-use windlass_hybrid::Picture;
-use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameInfo, FrameKind, Reference};
+use parking_lot::Mutex;
+use windlass_hybrid::vp9::{
+    DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference,
+};
 use windlass_media::{EnhancerOutput, Epoch, StreamId, TapFrame};
 
 use super::Timing;
-use crate::schedule::Tier;
+use crate::schedule::{Tier, TileEnergy, TileLedger};
 use crate::stats::{Stats, count};
 
 /// While a stream waits for a key frame, one is asked for this often (the SFU throttles further).
@@ -44,7 +46,11 @@ pub(super) struct Decoded {
     pub ready_at: Instant,
     pub tier: Tier,
     pub bytes: u32,
-    pub picture: Arc<Picture>,
+    pub picture: Arc<FrameBuffer>,
+    /// The stream's residual up to and with this frame.
+    pub energy: TileEnergy,
+    /// What the stream's subscribers have.
+    pub ledger: Arc<Mutex<TileLedger>>,
 }
 
 /// One stream's decoder and where its results go.
@@ -66,12 +72,21 @@ struct State {
     /// Nothing can be decoded before the next key frame.
     waiting: bool,
     asked: Option<Instant>,
+    energy: TileEnergy,
+    ledger: Arc<Mutex<TileLedger>>,
 }
 
 impl StreamDecoder {
     /// Runs until the stream is stopped.
     pub fn run(self) {
-        let mut state = State { decode: (self.factory)(), epoch: None, waiting: true, asked: None };
+        let mut state = State {
+            decode: (self.factory)(),
+            epoch: None,
+            waiting: true,
+            asked: None,
+            energy: TileEnergy::default(),
+            ledger: Arc::default(),
+        };
         for packet in &self.packets {
             if self.stop.load(Ordering::Relaxed) {
                 return;
@@ -93,6 +108,9 @@ impl StreamDecoder {
         if state.epoch != Some(frame.epoch) {
             state.epoch = Some(frame.epoch);
             state.waiting = true;
+            // Another span: nobody has anything of it.
+            state.energy = TileEnergy::default();
+            state.ledger = Arc::default();
         }
         if state.waiting && !frame.key {
             count(&counters.dropped_waiting_key);
@@ -103,7 +121,10 @@ impl StreamDecoder {
                 count(&counters.decoded);
                 state.waiting = false;
                 state.asked = None;
-                self.hand_on(&frame, &decoded);
+                for frame in &decoded {
+                    state.energy.add(&frame.info);
+                }
+                self.hand_on(&frame, &decoded, state);
             }
             Err(error) => {
                 tracing::debug!(stream = self.stream.0, %error, "frame not decoded");
@@ -114,7 +135,7 @@ impl StreamDecoder {
     }
 
     /// Gives the shown picture of a chunk to the scheduler, if it can still become an anchor.
-    fn hand_on(&self, frame: &TapFrame, decoded: &[DecodedFrame]) {
+    fn hand_on(&self, frame: &TapFrame, decoded: &[DecodedFrame], state: &State) {
         let now = Instant::now();
         let age = now.saturating_duration_since(frame.arrival);
         self.stats.decode.record(age);
@@ -131,7 +152,9 @@ impl StreamDecoder {
             ready_at: now,
             tier,
             bytes: u32::try_from(frame.data.len()).unwrap_or(u32::MAX),
-            picture: Arc::new(shown.picture.to_picture()),
+            picture: shown.picture.clone(),
+            energy: state.energy.clone(),
+            ledger: state.ledger.clone(),
         });
         if sent.is_err() {
             count(&self.stats.counters.dropped_schedule_queue);

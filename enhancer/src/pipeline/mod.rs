@@ -27,11 +27,12 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded};
 use thiserror::Error;
-use windlass_hybrid::{Plane, vp9};
+use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_media::EnhancerOutput;
 
 use crate::engine::{CpuEngine, Engine, ModelError, Residual, embedded_model};
-use crate::schedule::SchedulerConfig;
+use crate::schedule::{SchedulerConfig, TileConfig};
 use crate::stats::{EnhancerStats, Stats};
 use decode::DecoderFactory;
 use input::{Intake, join};
@@ -67,6 +68,8 @@ pub struct EnhancerConfig {
     pub anchor_fraction: f64,
     /// Quality of the coded anchors, 1 to 100.
     pub anchor_quality: u8,
+    /// When a tile of a chosen frame is worth sending.
+    pub tiles: TileConfig,
     /// Most streams decoded at once, each on its own thread.
     pub max_streams: usize,
     /// Frames that may wait for a stream's decoder.
@@ -87,6 +90,7 @@ impl Default for EnhancerConfig {
             interval: Duration::from_millis(66),
             anchor_fraction: 0.033,
             anchor_quality: 85,
+            tiles: TileConfig::default(),
             max_streams: 64,
             decode_queue: 16,
             output_queue: 128,
@@ -108,6 +112,10 @@ impl EnhancerConfig {
             (!share(self.compute_cap), "the compute cap must lie between 0 and 1"),
             (!share(self.anchor_fraction), "the anchor fraction must lie between 0 and 1"),
             (self.interval.is_zero(), "the interval must be longer than zero"),
+            (
+                self.tiles.threshold.is_nan() || self.tiles.threshold < 0.0,
+                "the tile threshold must not be below zero",
+            ),
             (self.output_queue == 0, "the output queue must hold something"),
         ];
         match faults.into_iter().find(|(fault, _)| *fault) {
@@ -221,6 +229,7 @@ impl Enhancer {
         };
         let selector = Selector {
             config: config.scheduler(cost_per_pixel),
+            tiles: config.tiles,
             frames,
             finished,
             jobs: jobs_in,
@@ -311,14 +320,15 @@ impl Drop for Enhancer {
 
 /// Inference and coding time per LR pixel on this machine: a first guess for the scheduler.
 fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
-    let luma = Plane::filled(160, 90, 100);
+    let low = FrameBuffer::grey(160, 90);
+    let tiles = TileMap::full(160, 90);
     let mut residual = Residual::default();
     let mut best = Duration::MAX;
     for _ in 0..3 {
         let started = Instant::now();
-        let coded = worker::infer(&luma, engine, &mut residual)
+        let coded = worker::infer(&low, &tiles, engine, &mut residual)
             .ok()
-            .and_then(|()| worker::encode(&residual, quality));
+            .and_then(|detail| worker::encode(detail, &tiles, 2, quality));
         if coded.is_some() {
             best = best.min(started.elapsed());
         }

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 
+use windlass_hybrid::anchor::tiles::TileMap;
+
 use super::decode::Decoded;
-use crate::schedule::{Candidate, Chosen, Scheduler, SchedulerConfig};
+use crate::schedule::{Candidate, Chosen, Scheduler, SchedulerConfig, TileConfig};
 use crate::stats::{Stats, count};
 
 /// A chosen frame on its way to a worker.
@@ -19,6 +21,8 @@ pub(super) struct Job {
     pub frame: Decoded,
     pub chosen: Chosen,
     pub chosen_at: Instant,
+    /// The tiles to make.
+    pub tiles: TileMap,
 }
 
 /// What a worker did with a job; `took` is `None` when it was dropped before it ran.
@@ -31,6 +35,7 @@ pub(super) struct Finished {
 /// The scheduler with its queues.
 pub(super) struct Selector {
     pub config: SchedulerConfig,
+    pub tiles: TileConfig,
     pub frames: Receiver<Decoded>,
     pub finished: Receiver<Finished>,
     pub jobs: Sender<Job>,
@@ -89,9 +94,21 @@ impl Selector {
         for &chosen in &state.chosen {
             let frame = state.waiting.remove(&chosen.id);
             let frame = frame.filter(|_| self.enabled.load(Ordering::Relaxed));
-            let sent = frame
-                .map(|frame| self.jobs.try_send(Job { frame, chosen, chosen_at: now }).is_ok());
-            if sent != Some(true) {
+            let Some(frame) = frame else {
+                count(&self.stats.counters.dropped_infer_queue);
+                state.scheduler.finished(&chosen, None);
+                continue;
+            };
+            let tiles = frame.ledger.lock().choose(&frame.energy, since_origin, &self.tiles);
+            let Some(tiles) = tiles else {
+                count(&self.stats.counters.unchanged);
+                state.scheduler.finished(&chosen, None);
+                continue;
+            };
+            let job = Job { frame, chosen, chosen_at: now, tiles };
+            if let Err(refused) = self.jobs.try_send(job) {
+                let job = refused.into_inner();
+                job.frame.ledger.lock().forget(&job.tiles);
                 count(&self.stats.counters.dropped_infer_queue);
                 state.scheduler.finished(&chosen, None);
             }

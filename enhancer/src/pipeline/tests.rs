@@ -32,6 +32,7 @@ fn decoders(time: Duration) -> DecoderFactory {
             info.kind = kind;
             info.shown = true;
             info.encoded_bytes = chunk.len();
+            (info.width, info.height) = (160, 90);
             let picture = Arc::new(FrameBuffer::grey(160, 90));
             Ok(vec![DecodedFrame { picture, info: Arc::new(info) }])
         })
@@ -51,6 +52,10 @@ impl Engine for TestEngine {
 
     fn scale(&self) -> usize {
         2
+    }
+
+    fn reach(&self) -> usize {
+        0
     }
 
     fn infer(&mut self, lr: Luma<'_>, out: &mut Residual) -> Result<(), InferError> {
@@ -81,6 +86,8 @@ fn config() -> EnhancerConfig {
         threads: 1,
         interval: Duration::from_millis(20),
         anchor_fraction: 1.0,
+        // The test decoder codes no residual.
+        tiles: TileConfig { threshold: 0.0, ..TileConfig::default() },
         ..EnhancerConfig::default()
     }
 }

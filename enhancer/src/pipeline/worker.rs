@@ -10,12 +10,16 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
+use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
+use windlass_hybrid::anchor::payload;
+use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::vp9::FrameBuffer;
 use windlass_media::{Anchor, AnchorSource, EnhancerOutput, StageTimes};
 
 use super::select::{Finished, Job};
 use super::{EngineFactory, Timing};
-use crate::engine::{Engine, InferError, Luma, Residual};
+use crate::engine::{Engine, InferError, Residual, infer_tiles};
 use crate::stats::{Stats, count};
 
 /// Greatest payload of an anchor in bytes: what the messages to the browser can carry.
@@ -45,13 +49,17 @@ impl Worker {
                 && started.saturating_duration_since(job.frame.arrival) + chosen.cost
                     <= self.timing.deadline();
             if !live {
+                job.frame.ledger.lock().forget(&job.tiles);
                 count(&self.stats.counters.late_infer);
             } else if catch_unwind(AssertUnwindSafe(|| {
                 let engine = engine.get_or_insert_with(|| (self.factory)());
-                self.enhance(&job, engine.as_mut(), &mut residual);
+                if !self.enhance(&job, engine.as_mut(), &mut residual) {
+                    job.frame.ledger.lock().forget(&job.tiles);
+                }
             }))
             .is_err()
             {
+                job.frame.ledger.lock().forget(&job.tiles);
                 count(&self.stats.counters.panics);
                 engine = None;
             }
@@ -62,21 +70,29 @@ impl Worker {
         }
     }
 
-    fn enhance(&self, job: &Job, engine: &mut dyn Engine, residual: &mut Residual) {
+    /// Makes the anchor of a job; whether it went out.
+    fn enhance(&self, job: &Job, engine: &mut dyn Engine, residual: &mut Residual) -> bool {
         let counters = &self.stats.counters;
         let frame = &job.frame;
-        if let Err(error) = infer(&frame.picture.y, engine, residual) {
-            tracing::debug!(stream = frame.stream.0, %error, "picture refused");
-            return count(&counters.infer_errors);
-        }
+        let detail = match infer(&frame.picture, &job.tiles, engine, residual) {
+            Ok(detail) => detail,
+            Err(error) => {
+                tracing::debug!(stream = frame.stream.0, %error, "picture refused");
+                count(&counters.infer_errors);
+                return false;
+            }
+        };
         let inferred = Instant::now();
-        let Some(payload) = encode(residual, self.quality) else {
-            return count(&counters.encode_errors);
+        let (width, height) = (detail.width(), detail.height());
+        let Some(payload) = encode(detail, &job.tiles, engine.scale(), self.quality) else {
+            count(&counters.encode_errors);
+            return false;
         };
         let encoded = Instant::now();
         let age = encoded.saturating_duration_since(frame.arrival);
         if age > self.timing.deadline() || !self.enabled.load(Ordering::Relaxed) {
-            return count(&counters.late_encode);
+            count(&counters.late_encode);
+            return false;
         }
         let times = StageTimes {
             decode: frame.ready_at.saturating_duration_since(frame.arrival),
@@ -92,14 +108,15 @@ impl Worker {
             arrival: frame.arrival,
             source: AnchorSource::Enhanced,
             codec: ResidualJpeg.id(),
-            tiled: false,
-            width: u16::try_from(residual.width).unwrap_or(u16::MAX),
-            height: u16::try_from(residual.height).unwrap_or(u16::MAX),
+            tiled: !job.tiles.is_full(),
+            width: u16::try_from(width).unwrap_or(u16::MAX),
+            height: u16::try_from(height).unwrap_or(u16::MAX),
             payload,
             times,
         }));
         if sent.is_err() {
-            return count(&counters.dropped_output_queue);
+            count(&counters.dropped_output_queue);
+            return false;
         }
         self.stats.schedule.record(times.schedule);
         self.stats.infer.record(times.infer);
@@ -107,20 +124,23 @@ impl Worker {
         self.stats.total.record(age);
         count(&counters.anchors);
         counters.anchor_bytes.fetch_add(bytes, Ordering::Relaxed);
+        true
     }
 }
 
-/// Super-resolves a luma plane.
+/// Super-resolves tiles of a picture's luma.
 pub(super) fn infer(
-    luma: &windlass_hybrid::Plane,
+    low: &FrameBuffer,
+    tiles: &TileMap,
     engine: &mut dyn Engine,
     residual: &mut Residual,
-) -> Result<(), InferError> {
-    engine.infer(Luma::packed(luma.samples(), luma.width(), luma.height())?, residual)
+) -> Result<Detail, InferError> {
+    infer_tiles(engine, (&low.planes()[0]).into(), tiles, residual).map(|(detail, _)| detail)
 }
 
-/// Codes a residual; `None` if it cannot be coded or is too large to send.
-pub(super) fn encode(residual: &Residual, quality: u8) -> Option<Bytes> {
-    let payload = ResidualJpeg.encode(&residual.to_detail()?, quality).ok()?;
+/// Codes the detail of tiles; `None` if it cannot be coded or is too large to send.
+pub(super) fn encode(detail: Detail, tiles: &TileMap, scale: usize, quality: u8) -> Option<Bytes> {
+    let coded = ResidualJpeg.encode(&payload::image(detail, tiles, scale), quality).ok()?;
+    let (payload, _) = payload::pack(tiles, coded);
     (payload.len() <= MAX_PAYLOAD).then(|| Bytes::from(payload))
 }

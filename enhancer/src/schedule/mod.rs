@@ -32,6 +32,7 @@
 
 mod cost;
 mod gain;
+pub mod tiles;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,6 +41,7 @@ use windlass_media::StreamId;
 
 pub use cost::CostModel;
 pub use gain::GainEstimator;
+pub use tiles::{TileConfig, TileEnergy, TileLedger};
 
 /// How strongly other frames depend on a frame; the first tier is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

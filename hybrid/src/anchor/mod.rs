@@ -2,6 +2,7 @@
 
 pub mod codec;
 pub mod message;
+pub mod payload;
 pub mod tiles;
 
 pub use message::{AnchorHeader, AnchorMessageError, AnchorOrigin, ReassembledAnchor, Reassembler};

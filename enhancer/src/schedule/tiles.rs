@@ -1,0 +1,186 @@
+//! Which tiles of a chosen frame become the anchor.
+//!
+//! Source: seed 000 §4.1 chooses frames by accumulated residual; here each tile (a superblock of the low
+//! layer) has an account of its own, so that a still background is neither super-resolved nor sent again. What a
+//! subscriber holds of a tile stays right while the low layer codes no residual in it: motion alone is
+//! followed by the reconstruction. Pure: time is an argument.
+
+use std::time::Duration;
+
+use windlass_hybrid::anchor::tiles::{TILE, TileMap};
+use windlass_hybrid::vp9::{FrameInfo, FrameKind};
+
+/// Energy that an intra block counts for, by sample: what was there is lost.
+const INTRA: u64 = 64;
+
+/// The residual of a stream so far, by tile: sums that only grow.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TileEnergy {
+    width: usize,
+    height: usize,
+    totals: Vec<u64>,
+}
+
+impl TileEnergy {
+    /// Adds what a frame codes. One of another size begins anew.
+    pub fn add(&mut self, info: &FrameInfo) {
+        if matches!(info.kind, FrameKind::ShowExisting { .. }) {
+            return;
+        }
+        let size = (info.width as usize, info.height as usize);
+        let columns = size.0.div_ceil(TILE);
+        if (self.width, self.height) != size {
+            (self.width, self.height) = size;
+            self.totals.clear();
+            self.totals.resize(columns * size.1.div_ceil(TILE), 0);
+        }
+        for block in &info.blocks {
+            let tile = usize::from(block.y) / TILE * columns + usize::from(block.x) / TILE;
+            let Some(total) = self.totals.get_mut(tile) else { continue };
+            let area = u64::from(block.width) * u64::from(block.height);
+            let lost = if block.is_intra() { INTRA * area } else { 0 };
+            *total = total.saturating_add(u64::from(block.residual_energy).max(lost));
+        }
+    }
+}
+
+/// What subscribers have of each tile.
+#[derive(Debug, Clone, Default)]
+pub struct TileLedger {
+    size: (usize, usize),
+    /// By tile: the total and the time at its last anchor; `None` where subscribers have nothing.
+    sent: Vec<Option<(u64, Duration)>>,
+}
+
+/// When a tile is worth sending again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TileConfig {
+    /// Residual since it was last sent, in square grey levels by sample.
+    pub threshold: f64,
+    /// A tile is sent again after this time whatever happened, for whoever missed it.
+    pub refresh: Duration,
+}
+
+impl Default for TileConfig {
+    fn default() -> Self {
+        Self { threshold: 1.0, refresh: Duration::from_secs(10) }
+    }
+}
+
+impl TileLedger {
+    /// The tiles of a frame with these totals that are to be sent at `now`, which are then accounted for. With no
+    /// threshold (0) all of them. `None` where nothing is worth sending.
+    pub fn choose(
+        &mut self,
+        energy: &TileEnergy,
+        now: Duration,
+        config: &TileConfig,
+    ) -> Option<TileMap> {
+        let size = (energy.width, energy.height);
+        let restarted =
+            self.sent.iter().zip(&energy.totals).any(|(s, t)| s.is_some_and(|s| s.0 > *t));
+        if self.size != size || restarted {
+            self.size = size;
+            self.sent.clear();
+            self.sent.resize(energy.totals.len(), None);
+        }
+        let mut map = TileMap::empty(size.0, size.1);
+        let columns = map.columns().max(1);
+        for (i, (sent, &total)) in self.sent.iter_mut().zip(&energy.totals).enumerate() {
+            let (column, row) = (i % columns, i / columns);
+            let area = TILE.min(size.0 - column * TILE) * TILE.min(size.1 - row * TILE);
+            let due = sent.is_none_or(|(then, at)| {
+                (total - then) as f64 >= config.threshold * area as f64
+                    || now.saturating_sub(at) >= config.refresh
+            });
+            if due {
+                *sent = Some((total, now));
+                map.set(column, row);
+            }
+        }
+        (map.count() > 0).then_some(map)
+    }
+}
+
+impl TileLedger {
+    /// Takes back that tiles were sent: their anchor was dropped.
+    pub fn forget(&mut self, tiles: &TileMap) {
+        for (column, row) in tiles.iter() {
+            if let Some(sent) = self.sent.get_mut(row * tiles.columns() + column) {
+                *sent = None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_hybrid::vp9::Decoder;
+
+    use super::*;
+
+    const REALTIME: &[u8] = include_bytes!("../../../hybrid/tests/fixtures/realtime.ivf");
+
+    /// The energy after each frame of a small real stream.
+    fn energies() -> Vec<TileEnergy> {
+        let (mut decoder, mut energy) = (Decoder::new(), TileEnergy::default());
+        let (mut out, mut rest) = (Vec::new(), &REALTIME[32..]);
+        while let Some((head, tail)) = rest.split_first_chunk::<12>() {
+            let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+            for frame in decoder.decode(&tail[..size]).expect("a sound stream") {
+                energy.add(&frame.info);
+            }
+            out.push(energy.clone());
+            rest = &tail[size..];
+        }
+        out
+    }
+
+    #[test]
+    fn the_first_anchor_gives_all_tiles_and_the_next_only_what_changed() {
+        let energies = energies();
+        let mut ledger = TileLedger::default();
+        let config = TileConfig::default();
+        let first = ledger.choose(&energies[0], Duration::ZERO, &config);
+        assert_eq!(first, Some(TileMap::full(161, 91)));
+        assert_eq!(ledger.choose(&energies[0], Duration::from_secs(1), &config), None);
+        let never = TileConfig { threshold: 1e9, ..config };
+        assert_eq!(ledger.choose(&energies[9], Duration::from_secs(1), &never), None);
+        let all = TileConfig { threshold: 0.0, ..config };
+        let later = ledger.choose(&energies[9], Duration::from_secs(1), &all);
+        assert!(later.is_some_and(|m| m.is_full()));
+    }
+
+    #[test]
+    fn a_tile_that_nothing_happened_in_is_refreshed_in_time() {
+        let energies = energies();
+        let mut ledger = TileLedger::default();
+        let config = TileConfig { threshold: 1e9, refresh: Duration::from_secs(3) };
+        assert!(ledger.choose(&energies[0], Duration::ZERO, &config).is_some());
+        assert_eq!(ledger.choose(&energies[5], Duration::from_secs(2), &config), None);
+        assert!(ledger.choose(&energies[5], Duration::from_secs(3), &config).is_some());
+    }
+
+    #[test]
+    fn tiles_of_a_dropped_anchor_are_due_again() {
+        let energies = energies();
+        let mut ledger = TileLedger::default();
+        let config = TileConfig { threshold: 1e9, ..TileConfig::default() };
+        let all = ledger.choose(&energies[0], Duration::ZERO, &config).expect("the first");
+        let mut one = TileMap::empty(161, 91);
+        one.set(1, 1);
+        ledger.forget(&one);
+        assert!(all.is_full());
+        assert_eq!(ledger.choose(&energies[3], Duration::ZERO, &config), Some(one));
+    }
+
+    #[test]
+    fn a_stream_that_begins_anew_is_sent_whole() {
+        let energies = energies();
+        let mut ledger = TileLedger::default();
+        let config = TileConfig::default();
+        ledger.choose(&energies[9], Duration::ZERO, &config);
+        let again = ledger.choose(&energies[0], Duration::from_millis(100), &config);
+        assert_eq!(again, Some(TileMap::full(161, 91)));
+    }
+}

@@ -1,0 +1,60 @@
+//! What the payload of an anchor holds: which tiles it gives, and their image.
+//!
+//! A whole anchor is the image alone, of the detail at HR size. An anchor of [tiles](super::tiles) is their map and
+//! the image of their mosaic; the header says which it is.
+
+use super::codec::{self, AnchorCodecError};
+use super::message::ReassembledAnchor;
+use super::tiles::TileMap;
+use crate::detail::Detail;
+
+/// The detail as the codec is to see it: all of it, or the mosaic of the chosen tiles.
+pub fn image(detail: Detail, tiles: &TileMap, scale: usize) -> Detail {
+    if tiles.is_full() { detail } else { tiles.gather(&detail, scale) }
+}
+
+/// The payload of a coded [`image`], and whether the header must say that it is tiled.
+pub fn pack(tiles: &TileMap, coded: Vec<u8>) -> (Vec<u8>, bool) {
+    if tiles.is_full() { (coded, false) } else { ([tiles.to_bytes(), coded].concat(), true) }
+}
+
+/// The tiles that an anchor gives, and the code of its image.
+pub fn unpack(
+    anchor: &ReassembledAnchor,
+    scale: usize,
+) -> Result<(TileMap, &[u8]), AnchorCodecError> {
+    let side = |hr: u16| usize::from(hr) / scale;
+    let (width, height) = (side(anchor.header.width), side(anchor.header.height));
+    if (width * scale, height * scale) != (anchor.header.width.into(), anchor.header.height.into())
+    {
+        return Err(AnchorCodecError::WrongSize);
+    }
+    if !anchor.header.tiled {
+        return Ok((TileMap::full(width, height), &anchor.payload));
+    }
+    let map = anchor.payload.split_at_checked(TileMap::wire_bytes(width, height));
+    let (map, coded) = map.ok_or(AnchorCodecError::Malformed)?;
+    let tiles = TileMap::parse(width, height, map).ok_or(AnchorCodecError::Malformed)?;
+    Ok((tiles, coded))
+}
+
+/// The detail of an anchor at HR size, 0 outside its tiles, by a codec without state.
+pub fn decode(
+    anchor: &ReassembledAnchor,
+    scale: usize,
+) -> Result<(Detail, TileMap), AnchorCodecError> {
+    let (tiles, coded) = unpack(anchor, scale)?;
+    let header = &anchor.header;
+    if tiles.is_full() {
+        return Ok((codec::decode(header.codec, coded, header.width, header.height)?, tiles));
+    }
+    let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
+    let (width, height) = tiles.mosaic(scale);
+    let mosaic = codec::decode(header.codec, coded, side(width), side(height))?;
+    let mut detail = Detail::zero(header.width.into(), header.height.into());
+    if tiles.scatter(&mosaic, scale, &mut detail) {
+        Ok((detail, tiles))
+    } else {
+        Err(AnchorCodecError::WrongSize)
+    }
+}
