@@ -8,7 +8,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use windlass_enhancer::schedule::{TileConfig, TileLedger};
 use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
+use windlass_hybrid::anchor::payload;
+use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler};
 use windlass_hybrid::detail::{Detail, ONE};
 use windlass_hybrid::picture::Plane;
@@ -46,6 +49,8 @@ pub struct AnchorTrack {
     pub bytes: usize,
     /// Bit rate of their messages.
     pub kbps: f64,
+    /// Low samples that went through the network, as a share of all of the clip.
+    pub sr_share: f64,
     /// Mean processor time of one super-resolution in milliseconds.
     pub infer_ms: Option<f64>,
     /// Mean processor time to code one in milliseconds.
@@ -59,6 +64,8 @@ pub struct AnchorSettings {
     pub fraction: f64,
     /// How they are coded.
     pub coding: Coding,
+    /// Which tiles are sent; whole frames when `None`.
+    pub tiles: Option<TileConfig>,
     /// Whether the original gives the detail, or super-resolution.
     pub source: AnchorOrigin,
     /// From a frame's arrival to its anchor at the browser.
@@ -94,7 +101,8 @@ pub fn make(
     let mut clock = CpuClock::default();
     let mut network = Loss { share: settings.loss, state: settings.seed };
     let mut anchors = Vec::with_capacity(chosen.len());
-    let (mut bytes, mut lost) = (0, 0);
+    let (mut bytes, mut lost, mut work) = (0, 0, 0);
+    let mut ledger = TileLedger::default();
     upscaler.restart_clock();
     for (frame, (original, picture)) in
         clip.frames.frames()?.zip(low.pictures.frames()?).enumerate()
@@ -103,12 +111,25 @@ pub fn make(
         if chosen.binary_search(&frame).is_err() {
             continue;
         }
+        let energy = &low.frames[frame].energy;
+        let tiles = match &settings.tiles {
+            Some(config) => ledger.choose(energy, shown_at(frame, fps), config),
+            None => Some(TileMap::full(picture.width(), picture.height())),
+        };
+        let Some(tiles) = tiles else { continue };
         let detail = match settings.source {
-            AnchorOrigin::Enhanced => upscaler.detail(&picture.y)?,
+            AnchorOrigin::Enhanced => {
+                let (detail, samples) = upscaler.tiles(&picture.y, &tiles)?;
+                work += samples;
+                detail
+            }
             AnchorOrigin::Captured => beyond(&original.y, scale.base(&picture.y)),
         };
-        let payload = clock.measure(|| coder.code(&detail))?;
         let header = header(coder.id(), &detail, rtp_timestamp(frame, fps), settings);
+        let image = payload::image(detail, &tiles, scale.factor());
+        let coded = clock.measure(|| coder.code(&image))?;
+        let (payload, tiled) = payload::pack(&tiles, coded);
+        let header = AnchorHeader { tiled, ..header };
         let messages = encode_chunks(&header, &payload, MAX_CHUNK)?;
         bytes += messages.iter().map(Vec::len).sum::<usize>();
         let (mut whole, mut complete) = (None, true);
@@ -135,6 +156,7 @@ pub fn make(
         anchors,
         lost,
         bytes,
+        sr_share: work as f64 / (low.pictures.size().area() * low.frames.len().max(1)) as f64,
         kbps: vpx::kbps(bytes, low.frames.len(), fps),
         infer_ms: upscaler.infer_ms(),
         encode_ms: clock.mean_run_ms(),
@@ -203,7 +225,7 @@ mod tests {
         let mut upscaler = Upscaler::new().unwrap();
         let how = settings(AnchorOrigin::Captured, 0.0);
         let track = make(&clip, &low, Scale::TWO, &how, &[1], &mut upscaler).unwrap();
-        let detail = super::super::coding::decode(&track.anchors[0].anchor).unwrap();
+        let detail = super::super::coding::decode(&track.anchors[0].anchor, 2).unwrap();
         let original = clip.frames.frames().unwrap().nth(1).unwrap().unwrap();
         let picture = low.pictures.frames().unwrap().nth(1).unwrap().unwrap();
         let wanted = beyond(&original.y, Scale::TWO.base(&picture.y));

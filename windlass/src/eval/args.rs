@@ -7,6 +7,7 @@ use std::str::FromStr;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use windlass_enhancer::EnhancerConfig;
+use windlass_enhancer::schedule::TileConfig;
 
 use super::coding::{Codec, Target};
 use super::method::Method;
@@ -88,6 +89,10 @@ pub struct EvalArgs {
     /// the codec loses.
     #[arg(long, help_heading = "Anchors")]
     pub oracle: bool,
+
+    /// Residual (square grey levels by sample) from which on a tile of an anchor is sent again; 0 sends all.
+    #[arg(long, default_value_t = EnhancerConfig::default().tiles.threshold, value_name = "E", help_heading = "Anchors")]
+    pub tile_threshold: f64,
 
     /// How long after its frame an anchor can be used.
     #[arg(long, default_value_t = 130, value_name = "MS", help_heading = "Anchors")]
@@ -210,6 +215,11 @@ impl EvalArgs {
             );
         }
         Ok(())
+    }
+
+    /// Which tiles are sent.
+    pub fn tiles(&self) -> TileConfig {
+        TileConfig { threshold: self.tile_threshold, ..TileConfig::default() }
     }
 
     /// Bit rates of the low layer in kbit/s.

@@ -8,8 +8,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail, ensure};
-use windlass_hybrid::anchor::ReassembledAnchor;
 use windlass_hybrid::anchor::codec::{self, AnchorCodec, AnchorCodecError, ResidualJpeg};
+use windlass_hybrid::anchor::{ReassembledAnchor, payload};
 use windlass_hybrid::detail::Detail;
 
 /// A codec by its name.
@@ -114,11 +114,10 @@ impl Coder {
 }
 
 /// The detail that an anchor carries.
-pub fn decode(anchor: &ReassembledAnchor) -> Result<Detail> {
-    let header = &anchor.header;
-    ensure!(!header.tiled, "an anchor of tiles is not a whole picture");
-    codec::decode(header.codec, &anchor.payload, header.width, header.height)
-        .context("decoding an anchor of our own")
+pub fn decode(anchor: &ReassembledAnchor, scale: usize) -> Result<Detail> {
+    ensure!(!anchor.header.tiled, "an anchor of tiles is not a whole picture");
+    let (detail, _) = payload::decode(anchor, scale).context("decoding an anchor of our own")?;
+    Ok(detail)
 }
 
 #[cfg(test)]

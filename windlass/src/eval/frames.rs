@@ -19,6 +19,11 @@ pub struct Size {
 }
 
 impl Size {
+    /// Luma samples of a picture.
+    pub fn area(self) -> usize {
+        self.width * self.height
+    }
+
     /// The size of a picture.
     pub fn of(picture: &Picture) -> Size {
         Size { width: picture.width(), height: picture.height() }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use windlass_enhancer::pipeline::tier_of;
-use windlass_enhancer::schedule::Tier;
+use windlass_enhancer::schedule::{Tier, TileEnergy};
 use windlass_hybrid::picture::Picture;
 use windlass_hybrid::vp9;
 
@@ -18,6 +18,8 @@ pub struct CodedFrame {
     pub data: Vec<u8>,
     /// What anchor selection knows of it.
     pub tier: Tier,
+    /// The residual by tile, up to and with this frame.
+    pub energy: TileEnergy,
 }
 
 /// A coded video with its decoded pictures.
@@ -45,6 +47,7 @@ pub fn encode(
     let mut encoder = None;
     let mut decoder = vp9::Decoder::new();
     let mut writer: Option<FrameWriter> = None;
+    let mut energy = TileEnergy::default();
     let mut frames = Vec::with_capacity(clip.frames.len());
     let (mut encoding, mut decoding) = (CpuClock::default(), CpuClock::default());
     for picture in clip.frames.frames()? {
@@ -66,6 +69,9 @@ pub fn encode(
         let decoded = decoding
             .measure(|| decoder.decode(&data))
             .with_context(|| format!("decoding frame {n}"))?;
+        for frame in decoded {
+            energy.add(&frame.info);
+        }
         let shown = decoded.iter().rfind(|frame| frame.info.shown);
         let shown = shown.with_context(|| format!("frame {n} shows no picture"))?;
         let writer = match &mut writer {
@@ -73,7 +79,7 @@ pub fn encode(
             none => none.insert(FrameWriter::new(size)?),
         };
         writer.push(&shown.picture.to_picture())?;
-        frames.push(CodedFrame { tier: tier_of(&shown.info), data });
+        frames.push(CodedFrame { tier: tier_of(&shown.info), energy: energy.clone(), data });
     }
     let bytes = frames.iter().map(|frame| frame.data.len()).sum();
     Ok(Coded {

@@ -30,7 +30,9 @@ pub enum Method {
     NemoStyle,
     /// Reconstruction without any anchor.
     NoAnchors,
-    /// The product's default: anchors and reconstruction.
+    /// As `hybrid`, but every anchor is a whole frame.
+    WholeFrames,
+    /// The product's default: anchors of tiles, and reconstruction.
     Hybrid,
     /// The same with other settings of the reconstruction.
     Variant(&'static Variant),
@@ -38,7 +40,7 @@ pub enum Method {
 
 impl Method {
     /// All but the variants, in the order of the report.
-    pub const ALL: [Method; 10] = [
+    pub const ALL: [Method; 11] = [
         Method::Direct,
         Method::Bicubic,
         Method::Lanczos,
@@ -48,6 +50,7 @@ impl Method {
         Method::Nemo,
         Method::NemoStyle,
         Method::NoAnchors,
+        Method::WholeFrames,
         Method::Hybrid,
     ];
 
@@ -69,6 +72,7 @@ impl Method {
             Method::KeyUniform
                 | Method::Nemo
                 | Method::NemoStyle
+                | Method::WholeFrames
                 | Method::Hybrid
                 | Method::Variant(_)
         )
@@ -78,7 +82,11 @@ impl Method {
     pub fn config(self, scale: Scale) -> Option<HybridConfig> {
         let default = HybridConfig { scale: scale.factor(), ..HybridConfig::default() };
         match self {
-            Method::KeyUniform | Method::Nemo | Method::NoAnchors | Method::Hybrid => Some(default),
+            Method::KeyUniform
+            | Method::Nemo
+            | Method::NoAnchors
+            | Method::WholeFrames
+            | Method::Hybrid => Some(default),
             Method::Variant(variant) => Some((variant.config)(default)),
             _ => None,
         }
@@ -95,6 +103,7 @@ impl Method {
             Method::Nemo => "nemo",
             Method::NemoStyle => "nemo-style",
             Method::NoAnchors => "no-anchors",
+            Method::WholeFrames => "whole-frames",
             Method::Hybrid => "hybrid",
             Method::Variant(variant) => variant.name,
         }
@@ -165,6 +174,6 @@ mod tests {
     fn methods_with_anchors_are_those_that_use_some() {
         let with: Vec<String> =
             Method::ALL.iter().filter(|m| m.has_anchors()).map(Method::to_string).collect();
-        assert_eq!(with, ["key-uniform", "nemo", "nemo-style", "hybrid"]);
+        assert_eq!(with, ["key-uniform", "nemo", "nemo-style", "whole-frames", "hybrid"]);
     }
 }

@@ -136,6 +136,8 @@ pub struct Row {
     pub anchors: usize,
     /// Anchors lost on their way.
     pub anchors_lost: usize,
+    /// Low samples that went through the network, as a share of all.
+    pub sr_share: f64,
     /// What it cost.
     #[serde(flatten)]
     pub times: Times,
@@ -203,6 +205,7 @@ fn mean_of(rows: &[&Row]) -> Row {
         frames: sum(&|row| row.frames),
         anchors: sum(&|row| row.anchors),
         anchors_lost: sum(&|row| row.anchors_lost),
+        sr_share: all(&|row| row.sr_share),
         times: Times {
             encode_ms: some(&|row| row.times.encode_ms),
             decode_ms: some(&|row| row.times.decode_ms),
@@ -237,6 +240,7 @@ pub fn sample(clip: &str, method: &str, uplink_kbps: u32, psnr_y_db: f64) -> Row
         frames: 150,
         anchors: 5,
         anchors_lost: 0,
+        sr_share: 0.0,
         times: Times { decode_ms: Some(2.0), ..Times::default() },
         decay: Vec::new(),
     }

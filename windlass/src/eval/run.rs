@@ -76,6 +76,7 @@ fn plan<'a>(args: &EvalArgs, tools: &'a Ffmpeg) -> Plan<'a> {
         .into_iter()
         .flat_map(|fraction| args.targets().into_iter().map(move |target| (fraction, target)))
         .map(|(fraction, target)| AnchorSettings {
+            tiles: Some(args.tiles()),
             fraction,
             coding: Coding { codec: args.codec, target },
             source: if args.oracle { AnchorOrigin::Captured } else { AnchorOrigin::Enhanced },

@@ -1,7 +1,8 @@
 //! Super-resolution of single pictures with the enhancer's engine.
 
 use anyhow::{Context, Result};
-use windlass_enhancer::engine::{CpuEngine, Engine, Luma, Residual, embedded_model};
+use windlass_enhancer::engine::{CpuEngine, Engine, Luma, Residual, embedded_model, infer_tiles};
+use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::{bicubic2x, lanczos2x_q4, to_plane};
@@ -47,6 +48,12 @@ impl Upscaler {
         let (engine, residual) = (&mut self.engine, &mut self.residual);
         self.clock.measure(|| engine.infer(luma, residual))?;
         self.residual.to_detail().context("the network's picture has another size than it says")
+    }
+
+    /// The detail of some tiles of an LR picture, and how many samples went through the network for it.
+    pub fn tiles(&mut self, lr: &Plane, tiles: &TileMap) -> Result<(Detail, usize)> {
+        let (engine, residual) = (&mut self.engine, &mut self.residual);
+        Ok(self.clock.measure(|| infer_tiles(engine, lr.into(), tiles, residual))?)
     }
 
     /// The HR picture of an LR one.

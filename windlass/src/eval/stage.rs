@@ -72,6 +72,8 @@ struct Outcome {
 /// The anchors of one way of making them, for each selection that was asked for.
 struct Tracks {
     scheduled: AnchorTrack,
+    /// The same frames, whole.
+    whole: Option<AnchorTrack>,
     other: Vec<(Method, AnchorTrack)>,
 }
 
@@ -165,18 +167,23 @@ impl<'a> Stage<'a> {
                 Method::Nemo => select::nemo(self.gains(way, upscaler)?, chosen.len()),
                 _ => continue,
             };
-            other.push((method, self.make(way, &frames, upscaler)?));
+            other.push((method, self.make(way, &frames, false, upscaler)?));
         }
-        Ok(Tracks { scheduled: self.make(way, &chosen, upscaler)?, other })
+        let whole = |m: &Method| matches!(m, Method::WholeFrames | Method::NemoStyle);
+        let whole = methods.iter().any(whole).then(|| self.make(way, &chosen, false, upscaler));
+        let scheduled = self.make(way, &chosen, true, upscaler)?;
+        Ok(Tracks { scheduled, whole: whole.transpose()?, other })
     }
 
     fn make(
         &self,
         way: &AnchorSettings,
         frames: &[usize],
+        tiles: bool,
         upscaler: &mut Upscaler,
     ) -> Result<AnchorTrack> {
-        anchors::make(self.clip, &self.low, self.plan.scale, way, frames, upscaler)
+        let way = AnchorSettings { tiles: way.tiles.filter(|_| tiles), ..*way };
+        anchors::make(self.clip, &self.low, self.plan.scale, &way, frames, upscaler)
     }
 
     /// The true gains of all candidates under a coding.
@@ -189,7 +196,7 @@ impl<'a> Stage<'a> {
             let every: Vec<usize> = (0..self.low.frames.len()).step_by(step).collect();
             self.say(&format!("measuring the true gains of {} frames", every.len()));
             let lossless = AnchorSettings { loss: 0.0, ..*way };
-            let all = self.make(&lossless, &every, upscaler)?;
+            let all = self.make(&lossless, &every, false, upscaler)?;
             let config = Method::Nemo.config(self.plan.scale).unwrap_or_default();
             let gains = gains::measure(self.clip, &self.low, &all, config)?;
             self.gains.push((way.coding, gains));
@@ -229,6 +236,7 @@ impl<'a> Stage<'a> {
             Method::KeyUniform
             | Method::Nemo
             | Method::NoAnchors
+            | Method::WholeFrames
             | Method::Hybrid
             | Method::Variant(_) => {
                 let config = method.config(scale).context("the method has no settings")?;
@@ -276,6 +284,8 @@ impl<'a> Stage<'a> {
             frames: self.clip.frames.len(),
             anchors: played.as_ref().map_or(0, |played| played.anchors),
             anchors_lost: track.map_or(0, |track| track.lost),
+            sr_share: track
+                .map_or(if method == Method::PerFrameSr { 1.0 } else { 0.0 }, |t| t.sr_share),
             times: if self.plan.times { times } else { Times::default() },
             decay: played.as_ref().map_or_else(Vec::new, |played| self.decay(played, scores)),
         }
@@ -290,7 +300,13 @@ impl Tracks {
     /// The anchors of a method that has some.
     fn of(&self, method: Method) -> &AnchorTrack {
         let own = self.other.iter().find(|(of, _)| *of == method);
-        own.map_or(&self.scheduled, |(_, track)| track)
+        match (own, &self.whole) {
+            (Some((_, track)), _) => track,
+            (None, Some(whole)) if matches!(method, Method::WholeFrames | Method::NemoStyle) => {
+                whole
+            }
+            _ => &self.scheduled,
+        }
     }
 }
 

@@ -46,6 +46,7 @@ pub fn anchor_settings(fraction: f64, delay_ms: u64) -> AnchorSettings {
     AnchorSettings {
         fraction,
         coding: Coding { codec: Codec::default(), target: Target::Quality(90) },
+        tiles: None,
         source: AnchorOrigin::Enhanced,
         delay: Duration::from_millis(delay_ms),
         loss: 0.0,

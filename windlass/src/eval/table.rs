@@ -54,11 +54,12 @@ fn columns(out: &mut String, width: usize) {
     for line in [
         [
             "method", "PSNR-Y", "p5", "worst", "SSIM", "VMAF", "p5", "NEG", "p5", "video",
-            "anchors", "total", "number", "bytes", "encode", "decode", "rebuild", "infer", "code",
+            "anchors", "total", "number", "bytes", "SR", "encode", "decode", "rebuild", "infer",
+            "code",
         ],
         [
-            "", "dB", "dB", "dB", "", "", "", "", "", "kbit/s", "kbit/s", "kbit/s", "", "", "ms",
-            "ms", "ms", "ms", "ms",
+            "", "dB", "dB", "dB", "", "", "", "", "", "kbit/s", "kbit/s", "kbit/s", "", "", "%",
+            "ms", "ms", "ms", "ms", "ms",
         ],
     ] {
         let [name, psnr, psnr5, worst, ssim, vmaf, vmaf5, neg, neg5, rest @ ..] = line;
@@ -91,12 +92,13 @@ fn line(out: &mut String, width: usize, row: &Row, name: &str) {
     );
     let _ = writeln!(
         out,
-        " {:>7.0} {:>7.0} {:>7.0} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
+        " {:>7.0} {:>7.0} {:>7.0} {:>7} {:>7} {:>7.1} {:>7} {:>7} {:>7} {:>7} {:>7}",
         row.video_kbps,
         row.anchor_kbps,
         row.total_kbps,
         row.anchors,
         row.anchor_bytes,
+        100.0 * row.sr_share,
         or_dash(t.encode_ms, 1),
         or_dash(t.decode_ms, 1),
         or_dash(t.reconstruct_ms, 1),

@@ -45,7 +45,8 @@ pub fn play(
     for (n, frame) in low.frames.iter().enumerate() {
         let anchor = pending.next_if(|anchor| anchor.frame == n);
         let picture = clock.measure(|| {
-            let detail = anchor.map(|anchor| coding::decode(&anchor.anchor)).transpose()?;
+            let detail =
+                anchor.map(|anchor| coding::decode(&anchor.anchor, scale.factor())).transpose()?;
             decoder.push(&frame.data, detail.as_ref())
         });
         let picture = picture.with_context(|| format!("rebuilding frame {n} as the papers do"))?;
