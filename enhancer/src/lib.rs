@@ -1,7 +1,7 @@
 //! Decode, schedule, super-resolve and encode anchors for every tapped publisher.
 //!
 //! The server's half of enhancement (`docs/design.md`). Data flows one way:
-//! [`TapInput`](windlass_media::TapInput) → decode → [`schedule`] → infer ([`engine`]) → encode →
+//! [`TapInput`](windlass_media::TapInput) → decode → [`schedule`] → infer ([`engine`]) → [`encode`] →
 //! [`EnhancerOutput`](windlass_media::EnhancerOutput), on threads that [`pipeline::Enhancer`] runs.
 //! [`offline`] makes the same choices without threads and clocks.
 //!
@@ -18,6 +18,7 @@
 //! # Ok::<(), windlass_enhancer::StartError>(())
 //! ```
 
+pub mod encode;
 pub mod engine;
 pub mod offline;
 pub mod pipeline;

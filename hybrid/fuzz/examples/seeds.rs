@@ -81,7 +81,26 @@ fn main() -> Result<(), Box<dyn Error>> {
             )?;
         }
     }
+    let streams = folder("anchor_stream")?;
+    let anchors = anchor_stream();
+    for (name, chunks) in
+        [("whole", &anchors[..]), ("lossy", &anchors[2..]), ("key", &anchors[..1])]
+    {
+        fs::write(streams.join(name), join(0, chunks, MOST_BYTES))?;
+    }
     Ok(())
+}
+
+/// The anchors that the tests of the stream's decoder take.
+fn anchor_stream() -> Vec<Vec<u8>> {
+    let mut rest: &[u8] = include_bytes!("../../tests/fixtures/anchor_stream.bin");
+    let mut anchors = Vec::new();
+    while let Some((size, tail)) = rest.split_first_chunk::<2>() {
+        let (anchor, next) = tail.split_at(usize::from(u16::from_be_bytes(*size)));
+        anchors.push(anchor.to_vec());
+        rest = next;
+    }
+    anchors
 }
 
 fn image(

@@ -3,6 +3,7 @@
 pub mod codec;
 pub mod message;
 pub mod payload;
+pub mod stream;
 pub mod tiles;
 
 pub use message::{AnchorHeader, AnchorMessageError, AnchorOrigin, ReassembledAnchor, Reassembler};

@@ -1,0 +1,72 @@
+//! When an anchor stream gets a key anchor: on request, one for all who ask, not too often.
+//!
+//! Late joiners and subscribers who lost an anchor ask; whoever asks while a key anchor is due, or
+//! too soon after one, shares the next. Time is an argument, as a span since any fixed moment.
+
+use std::time::Duration;
+
+/// Collects requests for key anchors of one stream.
+#[derive(Debug, Clone)]
+pub struct KeyThrottle {
+    interval: Duration,
+    last: Option<Duration>,
+    wanted: bool,
+}
+
+impl KeyThrottle {
+    /// At most one key anchor in `interval`.
+    pub fn new(interval: Duration) -> Self {
+        Self { interval, last: None, wanted: false }
+    }
+
+    /// Somebody needs a key anchor.
+    pub fn request(&mut self) {
+        self.wanted = true;
+    }
+
+    /// Whether the anchor that is made now shall be a key anchor; if so, it answers all requests.
+    pub fn take(&mut self, now: Duration) -> bool {
+        let rested = self.last.is_none_or(|last| now.saturating_sub(last) >= self.interval);
+        let due = self.last.is_none() || self.wanted && rested;
+        if due {
+            self.last = Some(now);
+            self.wanted = false;
+        }
+        due
+    }
+}
+
+impl Default for KeyThrottle {
+    /// One key anchor in two seconds.
+    fn default() -> Self {
+        Self::new(Duration::from_secs(2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn the_first_anchor_is_a_key_anchor() {
+        let mut throttle = KeyThrottle::default();
+        assert!(throttle.take(at(70_000)));
+        assert!(!throttle.take(at(90_000)), "nobody asked");
+    }
+
+    #[test]
+    fn requests_share_one_key_anchor_and_wait_for_it() {
+        let mut throttle = KeyThrottle::new(at(2000));
+        assert!(throttle.take(at(0)));
+        for _ in 0..5 {
+            throttle.request();
+        }
+        assert!(!throttle.take(at(1999)));
+        assert!(throttle.take(at(2000)));
+        assert!(!throttle.take(at(9000)));
+    }
+}

@@ -1,0 +1,420 @@
+//! Codec 3: the anchors of one stream as a second VP9 sequence of luma detail, so that what did not
+//! change since the anchor before costs almost nothing.
+//!
+//! Source: issue 4, *Anchor codecs*; VP9 as in [`vp9`](crate::vp9). Each picture is as large as HR;
+//! its luma is `clamp(round(D · gain / 16) + 128)` with `D` in 1/16 grey level, its chroma flat. A
+//! payload is
+//!
+//! | bytes | holds |
+//! | --- | --- |
+//! | 0 | version 1 in the upper four bits; below it the [`Prediction`] |
+//! | 1 | binary logarithm of the gain, 0 to 3 |
+//! | 2, 3 | sequence number of this anchor, big endian |
+//! | 4, 5 | sequence number of the anchor that it is predicted from; its own for a key anchor |
+//! | 6… | one VP9 frame, error-resilient, so that it needs nothing but that anchor |
+//!
+//! [`StreamDecoder`] takes payloads as they come off the network, in any order:
+//!
+//! - a key anchor is always decoded, unless it is older than what was decoded last;
+//! - one predicted from the last decoded anchor, or from the last key anchor, is decoded;
+//! - one predicted from an anchor that is missing is [`StreamError::NeedsKey`], and changes nothing:
+//!   the anchor it misses may still come, and so may one that is predicted from the key anchor;
+//! - duplicates and anchors older than the last decoded one are [`StreamError::Outdated`];
+//! - damaged ones are refused; if the damage is found in the VP9 frame, a key anchor must come.
+//!
+//! Sequence numbers wrap. A sender that begins anew begins a new epoch, and with it a new decoder.
+//! Memory is that of a VP9 decoder whose pictures are at most as large as the one picture asked for.
+
+use crate::detail::{Detail, ONE};
+use crate::vp9::{Decoder, FrameKind, SizeLimit};
+
+use super::codec::AnchorCodecError;
+
+/// Codec id of the anchor stream in the message header.
+pub const VP9_STREAM: u8 = 3;
+/// Bytes before the VP9 frame.
+pub const HEADER_BYTES: usize = 6;
+
+const VERSION: u8 = 1;
+/// The luma sample of no detail.
+const ZERO: i32 = 128;
+
+/// What an anchor of a stream is predicted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Prediction {
+    /// Nothing: a late joiner can begin here.
+    Key,
+    /// The last key anchor: whatever was lost since does not matter.
+    FromKey,
+    /// The anchor before it.
+    FromLast,
+}
+
+/// How far detail is enlarged before it is rounded to 8 bits: finer steps, smaller range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Gain(u8);
+
+impl Gain {
+    /// Greatest gain: 8.
+    pub const MAX_SHIFT: u8 = 3;
+    /// Detail of ±128 grey levels, in steps of 1.
+    pub const ONE: Gain = Gain(0);
+    /// Detail of ±64 grey levels, in steps of 1/2.
+    pub const TWO: Gain = Gain(1);
+    /// Detail of ±32 grey levels, in steps of 1/4.
+    pub const FOUR: Gain = Gain(2);
+
+    /// The gain `1 << shift`; `None` where that is too much.
+    pub fn from_shift(shift: u8) -> Option<Self> {
+        (shift <= Self::MAX_SHIFT).then_some(Self(shift))
+    }
+
+    /// Binary logarithm.
+    pub fn shift(self) -> u8 {
+        self.0
+    }
+
+    /// The 8-bit sample of detail, before clamping, in 1/16.
+    pub fn sample_q4(self, detail: i16) -> i32 {
+        (i32::from(detail) << self.0) + (ZERO << 4)
+    }
+
+    /// The detail of an 8-bit sample.
+    pub fn detail(self, sample: u8) -> i16 {
+        (((i32::from(sample) - ZERO) * i32::from(ONE)) >> self.0) as i16
+    }
+}
+
+/// What precedes the VP9 frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamHeader {
+    /// What the anchor is predicted from.
+    pub prediction: Prediction,
+    /// How far its detail is enlarged.
+    pub gain: Gain,
+    /// Its number.
+    pub sequence: u16,
+    /// Number of the anchor it is predicted from.
+    pub refers_to: u16,
+}
+
+impl StreamHeader {
+    /// Splits a payload into its header and its VP9 frame.
+    pub fn parse(payload: &[u8]) -> Option<(Self, &[u8])> {
+        let (head, frame) = payload.split_first_chunk::<HEADER_BYTES>()?;
+        if head[0] >> 4 != VERSION || frame.is_empty() {
+            return None;
+        }
+        let prediction = match head[0] & 15 {
+            0 => Prediction::Key,
+            1 => Prediction::FromKey,
+            2 => Prediction::FromLast,
+            _ => return None,
+        };
+        let header = Self {
+            prediction,
+            gain: Gain::from_shift(head[1])?,
+            sequence: u16::from_be_bytes([head[2], head[3]]),
+            refers_to: u16::from_be_bytes([head[4], head[5]]),
+        };
+        let is_key = prediction == Prediction::Key;
+        (is_key == (header.sequence == header.refers_to)).then_some((header, frame))
+    }
+
+    /// The bytes of the header.
+    pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
+        let kind = match self.prediction {
+            Prediction::Key => 0,
+            Prediction::FromKey => 1,
+            Prediction::FromLast => 2,
+        };
+        let ([s0, s1], [r0, r1]) = (self.sequence.to_be_bytes(), self.refers_to.to_be_bytes());
+        [VERSION << 4 | kind, self.gain.shift(), s0, s1, r0, r1]
+    }
+}
+
+/// Why an anchor of a stream gives no detail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// The payload is not what the encoder writes.
+    #[error("the anchor's payload is malformed")]
+    Malformed,
+    /// The VP9 frame has another size than the stream.
+    #[error("the anchor's payload has another size than its stream")]
+    WrongSize,
+    /// The anchor that it is predicted from is missing: a key anchor must be asked for.
+    #[error("a key anchor must come first")]
+    NeedsKey,
+    /// It repeats an anchor, or is older than the last one decoded.
+    #[error("the anchor is older than the last one decoded")]
+    Outdated,
+}
+
+impl From<StreamError> for AnchorCodecError {
+    fn from(error: StreamError) -> Self {
+        match error {
+            StreamError::WrongSize => Self::WrongSize,
+            _ => Self::Malformed,
+        }
+    }
+}
+
+/// What a decoder holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Held {
+    key: u16,
+    last: u16,
+    gain: Gain,
+}
+
+/// Decodes the anchors of one stream and epoch: see the module's text.
+#[derive(Debug)]
+pub struct StreamDecoder {
+    decoder: Decoder,
+    held: Option<Held>,
+    detail: Detail,
+}
+
+impl StreamDecoder {
+    /// A decoder of HR pictures of this size that waits for a key anchor.
+    pub fn new(width: u16, height: u16) -> Self {
+        let (w, h) = (u32::from(width), u32::from(height));
+        let limit = SizeLimit { area: u64::from(w) * u64::from(h), side: w.max(h) };
+        Self {
+            decoder: Decoder::with_limit(limit),
+            held: None,
+            detail: Detail::zero(width.into(), height.into()),
+        }
+    }
+
+    /// Width and height of its pictures.
+    pub fn size(&self) -> (usize, usize) {
+        (self.detail.width(), self.detail.height())
+    }
+
+    /// Whether only a key anchor can be decoded.
+    pub fn needs_key(&self) -> bool {
+        self.held.is_none()
+    }
+
+    /// Forgets everything; a key anchor must come next.
+    pub fn reset(&mut self) {
+        self.decoder.reset();
+        self.held = None;
+    }
+
+    /// The detail of an anchor: of the whole picture, of which only the tiles that the anchor
+    /// gives are meant; the others hold what an earlier anchor left there.
+    pub fn decode(&mut self, payload: &[u8]) -> Result<&Detail, StreamError> {
+        let (header, frame) = StreamHeader::parse(payload).ok_or(StreamError::Malformed)?;
+        if self.held.is_some_and(|held| !is_newer(header.sequence, held.last)) {
+            return Err(StreamError::Outdated);
+        }
+        let held = match (header.prediction, self.held) {
+            (Prediction::Key, _) => {
+                Held { key: header.sequence, last: header.sequence, gain: header.gain }
+            }
+            (Prediction::FromKey, Some(held)) if held.key == header.refers_to => held,
+            (Prediction::FromLast, Some(held)) if held.last == header.refers_to => held,
+            _ => return Err(StreamError::NeedsKey),
+        };
+        if held.gain != header.gain {
+            return Err(StreamError::Malformed);
+        }
+        let result = self.take(header, frame);
+        if result.is_ok() {
+            self.held = Some(Held { last: header.sequence, ..held });
+        } else {
+            self.reset();
+        }
+        result.map(|()| &self.detail)
+    }
+
+    fn take(&mut self, header: StreamHeader, frame: &[u8]) -> Result<(), StreamError> {
+        let frames = self.decoder.decode(frame).map_err(|_| StreamError::Malformed)?;
+        let [frame] = frames else { return Err(StreamError::Malformed) };
+        let kind = match header.prediction {
+            Prediction::Key => FrameKind::Key,
+            Prediction::FromKey | Prediction::FromLast => FrameKind::Inter,
+        };
+        if frame.info.kind != kind || !frame.info.shown {
+            return Err(StreamError::Malformed);
+        }
+        let (width, height) = (self.detail.width(), self.detail.height());
+        if (frame.picture.width(), frame.picture.height()) != (width, height) {
+            return Err(StreamError::WrongSize);
+        }
+        let luma = &frame.picture.planes()[0];
+        for y in 0..height {
+            for (d, &v) in self.detail.row_mut(y).iter_mut().zip(luma.row(y)) {
+                *d = header.gain.detail(v);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether `sequence` comes after `last`, wrap-around included.
+fn is_newer(sequence: u16, last: u16) -> bool {
+    sequence.wrapping_sub(last).cast_signed() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Key and inter frames of 96x64, made by the server's encoder from moving waves.
+    const ANCHORS: &[u8] = include_bytes!("../../tests/fixtures/anchor_stream.bin");
+
+    /// The payloads of the fixture: each behind its length (u16, big endian).
+    fn anchors() -> Vec<Vec<u8>> {
+        let (mut rest, mut out) = (ANCHORS, Vec::new());
+        while let Some((size, tail)) = rest.split_first_chunk::<2>() {
+            let (payload, next) = tail.split_at(usize::from(u16::from_be_bytes(*size)));
+            out.push(payload.to_vec());
+            rest = next;
+        }
+        out
+    }
+
+    fn decoder() -> StreamDecoder {
+        StreamDecoder::new(96, 64)
+    }
+
+    #[test]
+    fn a_stream_is_decoded_in_order() {
+        let mut d = decoder();
+        for (n, payload) in anchors().iter().enumerate() {
+            let detail = d.decode(payload).unwrap_or_else(|e| panic!("anchor {n}: {e}"));
+            let energy: i64 = detail.samples().iter().map(|&v| i64::from(v).pow(2)).sum();
+            assert!(energy / 6144 > 100, "anchor {n} has no detail");
+        }
+    }
+
+    #[test]
+    fn it_begins_with_a_key_anchor_only() {
+        let anchors = anchors();
+        let mut d = decoder();
+        assert_eq!(d.decode(&anchors[1]), Err(StreamError::NeedsKey));
+        assert!(d.needs_key());
+        assert!(d.decode(&anchors[0]).is_ok() && !d.needs_key());
+    }
+
+    #[test]
+    fn a_loss_is_found_and_an_anchor_from_the_key_anchor_mends_it() {
+        // The fixture: 0 key, 1 and 2 from the last, 3 from the key anchor, 4 from the last.
+        let anchors = anchors();
+        let mut whole = decoder();
+        let expected: Vec<Detail> =
+            anchors.iter().map(|a| whole.decode(a).expect("nothing is lost").clone()).collect();
+        let mut d = decoder();
+        d.decode(&anchors[0]).expect("a key anchor");
+        assert_eq!(d.decode(&anchors[2]), Err(StreamError::NeedsKey));
+        assert_eq!(d.decode(&anchors[3]), Ok(&expected[3]));
+        assert_eq!(d.decode(&anchors[4]), Ok(&expected[4]));
+    }
+
+    #[test]
+    fn the_missing_anchor_may_come_late() {
+        let anchors = anchors();
+        let mut d = decoder();
+        d.decode(&anchors[0]).expect("a key anchor");
+        assert_eq!(d.decode(&anchors[2]), Err(StreamError::NeedsKey));
+        assert!(d.decode(&anchors[1]).is_ok());
+        assert!(d.decode(&anchors[2]).is_ok());
+    }
+
+    #[test]
+    fn duplicates_and_old_anchors_are_outdated_and_change_nothing() {
+        let anchors = anchors();
+        let mut d = decoder();
+        for a in &anchors[..2] {
+            assert!(d.decode(a).is_ok());
+            assert_eq!(d.decode(a), Err(StreamError::Outdated));
+        }
+        assert_eq!(d.decode(&anchors[0]), Err(StreamError::Outdated));
+        assert!(d.decode(&anchors[2]).is_ok());
+    }
+
+    #[test]
+    fn damage_inside_the_frame_asks_for_a_key_anchor() {
+        let anchors = anchors();
+        let mut d = decoder();
+        d.decode(&anchors[0]).expect("a key anchor");
+        let cut = &anchors[1][..=HEADER_BYTES];
+        assert_eq!(d.decode(cut), Err(StreamError::Malformed));
+        assert_eq!(d.decode(&anchors[1]), Err(StreamError::NeedsKey));
+        assert!(d.decode(&anchors[0]).is_ok());
+    }
+
+    #[test]
+    fn another_size_or_gain_is_refused() {
+        let anchors = anchors();
+        let mut small = StreamDecoder::new(96, 62);
+        assert!(small.decode(&anchors[0]).is_err() && small.needs_key());
+        let mut large = StreamDecoder::new(128, 64);
+        assert_eq!(large.decode(&anchors[0]), Err(StreamError::WrongSize));
+        let mut d = decoder();
+        d.decode(&anchors[0]).expect("a key anchor");
+        let mut other = anchors[1].clone();
+        other[1] ^= 1;
+        assert_eq!(d.decode(&other), Err(StreamError::Malformed));
+        assert!(d.decode(&anchors[1]).is_ok(), "a wrong header changes nothing");
+    }
+
+    #[test]
+    fn sequence_numbers_wrap() {
+        assert!(is_newer(0, u16::MAX) && is_newer(7, 6));
+        assert!(!is_newer(6, 6) && !is_newer(u16::MAX, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn headers_round_trip(kind in 0u8..3, shift in 0u8..4, sequence: u16, before in 1u16..) {
+            let prediction =
+                [Prediction::Key, Prediction::FromKey, Prediction::FromLast][usize::from(kind)];
+            let refers_to = if kind == 0 { sequence } else { sequence.wrapping_sub(before) };
+            let gain = Gain::from_shift(shift).expect("below the greatest");
+            let header = StreamHeader { prediction, gain, sequence, refers_to };
+            let payload = [&header.to_bytes()[..], &[9]].concat();
+            prop_assert_eq!(StreamHeader::parse(&payload), Some((header, &[9u8][..])));
+        }
+
+        #[test]
+        fn samples_keep_detail_to_half_a_step(detail in -500i16..500, shift in 0u8..3) {
+            let gain = Gain::from_shift(shift).expect("below the greatest");
+            let sample = ((gain.sample_q4(detail) + 8) >> 4).clamp(0, 255) as u8;
+            prop_assert!((gain.detail(sample) - detail).abs() <= 8 >> shift);
+        }
+
+        #[test]
+        fn any_bytes_are_refused_without_panic(
+            payloads in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 0..8),
+        ) {
+            let mut d = decoder();
+            for p in &payloads {
+                let _ = d.decode(p);
+            }
+        }
+
+        #[test]
+        fn damaged_streams_never_panic_and_end_with_a_key_anchor(
+            edits in proptest::collection::vec((0usize..5, any::<prop::sample::Index>(), any::<u8>()), 0..24),
+            order in proptest::collection::vec(0usize..5, 0..12),
+        ) {
+            let mut damaged = anchors();
+            for (n, at, value) in edits {
+                *at.get_mut(&mut damaged[n]) = value;
+            }
+            let mut d = decoder();
+            for n in order {
+                if let Ok(detail) = d.decode(&damaged[n]) {
+                    prop_assert_eq!((detail.width(), detail.height()), (96, 64));
+                }
+            }
+            d.reset();
+            prop_assert!(d.decode(&anchors()[0]).is_ok());
+        }
+    }
+}
