@@ -286,7 +286,10 @@ impl Job<'_> {
                 let span = column * self.side..width.min((column + 1) * self.side);
                 for (o, &d) in out[span.clone()].iter_mut().zip(&wanted[span]) {
                     let change = self.gain.sample_q4(d) - (i32::from(*o) << 4);
-                    let change = (change * share + (1 << 11)) >> 12;
+                    // Halves go to what was there: otherwise the least damping would flip them all, and
+                    // bytes would jump.
+                    let steps = (change.abs() * share + (1 << 11) - 1) >> 12;
+                    let change = change.signum() * steps;
                     *o = (i32::from(*o) + change).clamp(0, 255) as u8;
                 }
             }

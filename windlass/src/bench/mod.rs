@@ -3,6 +3,7 @@
 //! Source: `docs/design.md`, *Reports*. Each bench prints a table, or one JSON object with `--json`;
 //! progress goes to standard error.
 
+mod anchors;
 mod vp9;
 
 use anyhow::Result;
@@ -18,11 +19,13 @@ pub struct BenchArgs {
 #[derive(Debug, Clone, Subcommand)]
 enum Bench {
     Vp9(Box<vp9::Vp9Args>),
+    Anchors(Box<anchors::AnchorsArgs>),
 }
 
 /// Runs the bench and prints its report on standard output.
 pub fn run(args: &BenchArgs) -> Result<()> {
     match &args.bench {
         Bench::Vp9(args) => vp9::run(args),
+        Bench::Anchors(args) => anchors::run(args),
     }
 }
