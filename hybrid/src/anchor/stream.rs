@@ -154,7 +154,8 @@ impl From<StreamError> for AnchorCodecError {
     fn from(error: StreamError) -> Self {
         match error {
             StreamError::WrongSize => Self::WrongSize,
-            _ => Self::Malformed,
+            StreamError::NeedsKey => Self::NeedsKey,
+            StreamError::Malformed | StreamError::Outdated => Self::Malformed,
         }
     }
 }

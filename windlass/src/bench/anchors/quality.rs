@@ -17,11 +17,9 @@ pub const QUALITIES: [u8; 6] = [30, 50, 65, 75, 85, 92];
 /// Quantisers of the stream.
 const QUANTISERS: [u8; 7] = [18, 24, 30, 36, 42, 48, 54];
 
-/// Still codecs that this build has, by id.
+/// The still codecs by name.
 pub fn stills() -> impl Iterator<Item = (&'static str, &'static dyn AnchorCodec)> {
-    [(1, "jpeg"), (2, "htj2k")]
-        .into_iter()
-        .filter_map(|(id, name)| Some((name, codec::by_id(id).ok()?)))
+    codec::ALL.into_iter().map(|still| (still.name(), still))
 }
 
 /// How the stream's anchors are predicted.
