@@ -161,13 +161,17 @@ pub fn subtract(a: &Detail, b: &Detail) -> Detail {
 /// The clip's picture repeated, every other one mirrored, to another size: sharp as it is, and
 /// without seams.
 pub fn tile_plane(source: &Plane, width: usize, height: usize) -> Plane {
-    let fold = |i: usize, n: usize| if i / n % 2 == 0 { i % n } else { n - 1 - i % n };
     let mut samples = Vec::with_capacity(width * height);
     for y in 0..height {
         let row = source.row(fold(y, source.height()));
         samples.extend((0..width).map(|x| row[fold(x, source.width())]));
     }
     Plane::from_samples(width, height, samples).unwrap_or_default()
+}
+
+/// Place `i` of a row of `n` samples that is repeated, every other time mirrored.
+fn fold(i: usize, n: usize) -> usize {
+    if (i / n).is_multiple_of(2) { i % n } else { n - 1 - i % n }
 }
 
 /// As [`tile_plane`].
@@ -182,7 +186,6 @@ pub fn tile_picture(source: &Picture, width: usize, height: usize) -> Picture {
 
 /// As [`tile_plane`], of detail.
 pub fn tile_detail(source: &Detail, width: usize, height: usize) -> Detail {
-    let fold = |i: usize, n: usize| if i / n % 2 == 0 { i % n } else { n - 1 - i % n };
     let mut out = Detail::zero(width, height);
     for y in 0..height {
         let row = source.row(fold(y, source.height()));
