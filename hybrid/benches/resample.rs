@@ -36,7 +36,7 @@ fn resample(c: &mut Criterion) {
             group.bench_function("add", |b| {
                 b.iter(|| {
                     for _ in (0..360).step_by(STRIP) {
-                        add_saturating(*isa, &mut strip, &more);
+                        add_saturating(&mut strip, &more);
                     }
                 });
             });

@@ -36,7 +36,7 @@ use crate::picture::{Picture, Plane};
 use crate::simd::Isa;
 use kernel::{BICUBIC, LANCZOS3, Strip, upsample_q4, upsample_u8};
 
-pub use kernel::{Scratch, add_saturating, narrow};
+pub use kernel::{Scratch, narrow};
 pub use samples::Samples;
 pub use signed::{box_half_signed, lanczos2x_signed};
 
@@ -79,6 +79,18 @@ pub fn bicubic(
     scratch: &mut Scratch,
 ) {
     upsample_u8(isa, Strip { low, scale, rows, width, out }, &BICUBIC, scratch);
+}
+
+/// Adds to each sample, with saturation. Compilers make of this what a form of its own would be.
+///
+/// # Panics
+///
+/// Where the lengths differ.
+pub fn add_saturating(strip: &mut [i16], more: &[i16]) {
+    assert_eq!(strip.len(), more.len(), "as many samples as there are");
+    for (s, &m) in strip.iter_mut().zip(more) {
+        *s = s.saturating_add(m);
+    }
 }
 
 /// Means of `scale` × `scale` samples, rounded: the publisher's own way down (libyuv's box for 2:1

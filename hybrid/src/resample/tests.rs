@@ -192,19 +192,17 @@ fn strips_of_any_rows_join_to_the_whole_and_crop_as_asked() {
 }
 
 #[test]
-fn narrowing_and_adding_equal_their_scalar_forms_for_all_values() {
+fn narrowing_equals_its_scalar_form_for_all_values() {
     let all: Vec<i16> = (i16::MIN..=i16::MAX).chain([7; 11]).collect();
-    let more: Vec<i16> = all.iter().map(|v| v.wrapping_mul(77)).collect();
     let run = |isa: Isa| {
-        let (mut small, mut sum) = (vec![0; all.len()], all.clone());
+        let mut small = vec![0; all.len()];
         narrow(isa, &all, &mut small);
-        add_saturating(isa, &mut sum, &more);
-        (small, sum)
+        small
     };
     for isa in Isa::available() {
         assert_eq!(run(*isa), run(Isa::SCALAR));
     }
-    assert_eq!(run(Isa::SCALAR).0[32768 + 24], 2);
+    assert_eq!(run(Isa::SCALAR)[32_768 + 24], 2);
 }
 
 #[test]

@@ -202,7 +202,7 @@ impl Learned {
     }
 
     /// Leaves of an anchor's detail what its low picture does not let expect: the prediction is
-    /// subtracted, then every sample is brought `noise` nearer to zero. Nothing changes in skipped
+    /// subtracted, then every sample is brought `noise` (at least 0) nearer to zero. Nothing changes in skipped
     /// cells, nor while there are no filters.
     ///
     /// # Panics
@@ -218,6 +218,7 @@ impl Learned {
         scratch: &mut Scratch,
     ) {
         self.check(low, detail, skip);
+        assert!(noise >= 0, "noise {noise}");
         let Some(filters) = &self.filters else {
             return;
         };
@@ -279,6 +280,6 @@ fn bands(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 fn leave(detail: &mut [i16], predicted: &[i16], noise: i16) {
     for (d, &p) in detail.iter_mut().zip(predicted) {
         let rest = d.saturating_sub(p);
-        *d = rest.signum() * rest.saturating_abs().saturating_sub(noise).max(0);
+        *d = rest.saturating_sub(rest.clamp(-noise, noise));
     }
 }

@@ -12,6 +12,7 @@ use super::classes::{Band, DIRECTIONS, REACH, SLACK, STRENGTHS, grow};
 use super::filters::{Filters, MOST, SIDE, WEIGHT_BITS};
 use super::fit::{BATCH, Batch, Products};
 use super::{FLAT, TAPS};
+use crate::resample::add_saturating;
 use crate::simd::vector::Vector;
 
 /// The greatest energy of samples that are flat in any direction: with the length of the tensor,
@@ -175,9 +176,7 @@ unsafe fn add_scale<V: Vector, const S: usize>(
         }
         if S == 3 {
             for (row, more) in rows.chunks_exact_mut(wide).zip(high.chunks_exact(line)) {
-                for (v, &more) in row.iter_mut().zip(more) {
-                    *v = v.saturating_add(more);
-                }
+                add_saturating(row, &more[..wide]);
             }
         }
         for span in band.spans() {

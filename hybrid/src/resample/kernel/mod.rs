@@ -255,19 +255,3 @@ pub fn narrow(isa: Isa, strip: &[i16], out: &mut [u8]) {
     // SAFETY: the lengths are equal.
     by_isa!(isa, scalar::narrow(strip, out), narrow(strip: &[i16], out: &mut [u8]));
 }
-
-/// Adds to each sample, with saturation.
-///
-/// # Panics
-///
-/// Where the lengths differ.
-pub fn add_saturating(isa: Isa, strip: &mut [i16], more: &[i16]) {
-    use simd::add_saturating;
-    assert_eq!(strip.len(), more.len(), "as many samples as there are");
-    // SAFETY: the lengths are equal.
-    by_isa!(
-        isa,
-        scalar::add_saturating(strip, more),
-        add_saturating(strip: &mut [i16], more: &[i16])
-    );
-}

@@ -68,9 +68,3 @@ pub(super) fn narrow(strip: &[i16], out: &mut [u8]) {
         *o = (v.saturating_add(ONE / 2) >> 4).clamp(0, 255) as u8;
     }
 }
-
-pub(super) fn add_saturating(strip: &mut [i16], more: &[i16]) {
-    for (s, &m) in strip.iter_mut().zip(more) {
-        *s = s.saturating_add(m);
-    }
-}

@@ -266,19 +266,3 @@ pub(super) unsafe fn narrow<V: Vector, O: Vector>(strip: &[i16], out: &mut [u8])
     }
     super::scalar::narrow(&strip[whole..], &mut out[whole..]);
 }
-
-/// # Safety
-///
-/// The machine has `V`; the lengths are equal.
-#[inline(always)]
-pub(super) unsafe fn add_saturating<V: Vector, O: Vector>(strip: &mut [i16], more: &[i16]) {
-    let step = 8 * V::LANES;
-    let whole = strip.len() / step * step;
-    for x in (0..whole).step_by(step) {
-        unsafe {
-            let to = strip.as_mut_ptr().add(x).cast::<u8>();
-            V::load(to).adds_i16(V::load(more.as_ptr().add(x).cast())).store(to);
-        }
-    }
-    super::scalar::add_saturating(&mut strip[whole..], &more[whole..]);
-}
