@@ -49,6 +49,24 @@ pub fn front(points: &[Point]) -> Vec<Point> {
     front
 }
 
+/// The points of the front that no mixture of two others beats (the upper hull over the logarithm of
+/// the rate): what one gets who may choose among several ways. On the front of a few points each,
+/// one that costs much and gives little would drag a curve down that is better without it.
+pub fn hull(points: &[Point]) -> Vec<Point> {
+    let mut hull: Vec<Point> = Vec::new();
+    for point in front(points) {
+        while let [.., a, b] = hull[..] {
+            let slope = |p: Point, q: Point| (q.quality - p.quality) / (q.kbps / p.kbps).log10();
+            if slope(a, b) > slope(b, point) {
+                break;
+            }
+            hull.pop();
+        }
+        hull.push(point);
+    }
+    hull
+}
+
 /// Mean difference in bit rate of `test` to `reference` in percent; `None` where their qualities
 /// do not overlap. At least two points each that no other one beats; four or more are the custom.
 pub fn bd_rate(reference: &[Point], test: &[Point]) -> Option<f64> {
@@ -197,6 +215,18 @@ mod tests {
         assert_eq!(bd_rate(&low, &high), None);
         assert!(bd_quality(&low, &high).is_some());
         assert_eq!(bd_rate(&low, &low[..1]), None);
+    }
+
+    #[test]
+    fn a_point_below_the_line_between_two_others_is_not_on_the_hull() {
+        let all = points([100.0, 200.0, 400.0, 250.0], [30.0, 33.0, 36.0, 33.1]);
+        // The line from (100, 30) over (200, 33) to (400, 36) is straight in log rate.
+        let kept: Vec<_> = hull(&all).iter().map(|p| (p.kbps, p.quality)).collect();
+        assert_eq!(kept.first().zip(kept.last()), Some((&(100.0, 30.0), &(400.0, 36.0))));
+        assert!(!kept.contains(&(250.0, 33.1)));
+        let mut bent = all.clone();
+        bent[1].quality = 34.0;
+        assert_eq!(hull(&bent).len(), 3);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! A sweep's rows as curves: methods against a reference, and plots.
 //!
 //! A curve is what a method gives over the bit rates of the low layer with one way of making
-//! anchors; `best` is the front over all ways. Rates are of video and anchors together.
+//! anchors; `best` is the hull over all ways. Rates are of video and anchors together.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::bd::{self, Difference, Point, front};
+use super::bd::{self, Difference, Point, hull};
 use super::plot::{Curve, Plot};
 use super::row::{MEAN, Row};
 use super::stats::mean;
@@ -69,6 +69,7 @@ pub fn differences(rows: &[Row], reference: &str) -> Vec<Difference> {
                             || row.key.as_ref().is_some_and(|k| k.name() == way)
                     });
                     let test = points(chosen.copied(), key);
+                    let test = if way == BEST { hull(&test) } else { test };
                     let base =
                         points(of_clip.iter().filter(|r| r.method == reference).copied(), key);
                     if test.is_empty() || base.is_empty() {
@@ -144,7 +145,7 @@ pub fn write_plots(rows: &[Row], folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// A line along the front of every method, and a dot for each of its points.
+/// A line along the hull of every method, and a dot for each of its points.
 fn curves(rows: &[Row], clip: &str, key: &str) -> Vec<Curve> {
     // Colours belong to methods, so they are numbered over all clips.
     let methods = distinct(rows.iter().map(|row| row.method.as_str()));
@@ -153,7 +154,7 @@ fn curves(rows: &[Row], clip: &str, key: &str) -> Vec<Curve> {
         .map(|method| {
             let own = rows.iter().filter(|row| row.clip == clip && row.method == *method);
             let dots = points(own, key);
-            Curve { name: (*method).to_owned(), line: front(&dots), dots }
+            Curve { name: (*method).to_owned(), line: hull(&dots), dots }
         })
         .collect()
 }
@@ -205,6 +206,15 @@ mod tests {
             row.quality.psnr_y_db -= 1.0;
         }
         rows.extend(worse);
+        // Ways that cost more and give a little more than the next cheaper point of the best one.
+        let mut dearer: Vec<Row> =
+            rows.iter().filter(|r| r.method == "hybrid").take(8).cloned().collect();
+        for row in &mut dearer {
+            row.key.as_mut().unwrap().anchor_quality = Some(95);
+            row.quality.psnr_y_db += 0.01;
+            row.total_kbps *= 1.5;
+        }
+        rows.extend(dearer.into_iter().filter(|row| row.uplink_kbps < 800));
         let found = differences(&rows, "lanczos");
         let best = found.iter().find(|d| d.anchors == BEST).unwrap();
         assert!((best.bd_rate_percent.unwrap() + 20.0).abs() < 1e-9);
