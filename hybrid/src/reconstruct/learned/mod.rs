@@ -98,8 +98,7 @@ impl Learned {
         Some(Self { scale, prior: Some(prior), filters, fit: Fit::default() })
     }
 
-    /// No filters yet, to be taught a prior: examples do not fade, and their detail counts as it is, no
-    /// quantiser having shrunk it.
+    /// No filters yet, to be taught a prior: examples do not fade.
     ///
     /// # Panics
     ///
