@@ -8,28 +8,30 @@
 //! Without anchors pictures already have the detail that built-in filters expect: the first step of
 //! every enhanced track, which costs the server nothing.
 //!
-//! Bounds: [`HybridConfig::history`] frames are kept for late anchors, [`MAX_EARLY`] anchors wait for
-//! their frame, four anchors' detail is held. Nothing else grows, and without anchors nothing
-//! is allocated once all buffers have their size.
+//! Bounds: [`HybridConfig::history`] frames are kept for late anchors; [`MAX_EARLY`] anchors, or parts of them,
+//! of [`MAX_EARLY_BYTES`] wait for their frame; four frames' detail is held. Nothing else grows, and without
+//! anchors nothing is allocated once all buffers have their size.
 
 use std::collections::VecDeque;
 
-use crate::anchor::codec::AnchorCodecError;
-use crate::anchor::message::ReassembledAnchor;
+use crate::anchor::codec::{AnchorCodecError, MAX_AREA};
+use crate::anchor::message::{MAX_ANCHOR, ReassembledAnchor};
 use crate::anchor::payload;
 use crate::anchor::tiles::{TILE, TileMap};
 use crate::detail::Detail;
-use crate::history::History;
+use crate::history::{Entry, Given, History};
 use crate::picture::Picture;
 use crate::reconstruct::Rebuilder;
 use crate::reconstruct::field::CELL;
 use crate::reconstruct::learned::{self, Learned, NOISE};
 use crate::reconstruct::source::Sources;
 use crate::simd::Isa;
-use crate::vp9::{DecodeError, Decoder, FrameBuffer, FrameKind};
+use crate::vp9::{DecodeError, Decoder, FrameBuffer, FrameKind, SizeLimit};
 
-/// Most anchors that wait for a frame not decoded yet; the oldest is dropped for a fifth.
-pub const MAX_EARLY: usize = 4;
+/// Most anchors that wait for a frame not decoded yet, each part counted; the oldest is dropped for one more.
+pub const MAX_EARLY: usize = 16;
+/// Most payload bytes that they may have; the oldest are dropped for more.
+pub const MAX_EARLY_BYTES: usize = 2 * MAX_ANCHOR;
 /// Most frames that [`HybridConfig::history`] may ask for.
 pub const MAX_HISTORY: usize = 64;
 /// Linear sizes of HR over LR that there are.
@@ -81,7 +83,7 @@ pub enum AnchorOutcome {
         /// How many frames had been displayed after it.
         frames_late: u32,
     },
-    /// Its frame is no longer in the history.
+    /// Its frame is no longer in the history: it is too long ago, of a size that is no longer shown, or never was.
     TooOld,
     /// Its frame has not been decoded yet; it is kept for it.
     Early,
@@ -140,6 +142,8 @@ pub struct HybridDecoder {
     scratch: learned::Scratch,
     high: Picture,
     displayed: bool,
+    /// Width and height of the last low picture shown.
+    size: Option<(usize, usize)>,
     last_timestamp: Option<u32>,
     stats: HybridStats,
 }
@@ -147,14 +151,17 @@ pub struct HybridDecoder {
 impl HybridDecoder {
     /// A decoder that waits for a key frame. A scale or history out of range is taken for the nearest.
     pub fn new(config: HybridConfig) -> Self {
-        let config = HybridConfig {
-            scale: config.scale.clamp(*SCALES.start(), *SCALES.end()),
-            history: config.history.clamp(1, MAX_HISTORY),
-            ..config
-        };
+        let scale = config.scale.clamp(*SCALES.start(), *SCALES.end());
+        let history = config.history.clamp(1, MAX_HISTORY);
+        let config = HybridConfig { scale, history, ..config };
+        // No HR picture may be larger than the largest anchor.
+        let area = u64::from(MAX_AREA) / (scale * scale) as u64;
+        let limit = SizeLimit::default();
+        let limit = SizeLimit { area: limit.area.min(area), ..limit };
+        let lent = config.history + MAX_LENT;
         Self {
             config,
-            decoder: Decoder::with_isa(config.isa).lending(config.history + MAX_LENT),
+            decoder: Decoder::with_isa(config.isa).lending(lent).limited(limit),
             history: History::new(config.history),
             early: VecDeque::new(),
             sources: Sources::default(),
@@ -166,9 +173,25 @@ impl HybridDecoder {
             scratch: learned::Scratch::default(),
             high: Picture::default(),
             displayed: false,
+            size: None,
             last_timestamp: None,
             stats: HybridStats::default(),
         }
+    }
+
+    /// The same decoder, refusing low pictures beyond `limit`.
+    #[must_use]
+    pub fn limited(mut self, limit: SizeLimit) -> Self {
+        self.decoder = self.decoder.limited(limit);
+        self
+    }
+
+    /// The same decoder, making every picture anew where others leave alone what has not changed:
+    /// for comparisons, as the pictures are the same.
+    #[must_use]
+    pub fn making_all_anew(mut self) -> Self {
+        self.rebuilder.always = true;
+        self
     }
 
     /// Decodes one complete VP9 frame or superframe and rebuilds its HR picture.
@@ -182,7 +205,6 @@ impl HybridDecoder {
     ) -> Result<FrameOutcome, DecodeError> {
         let mut outcome =
             FrameOutcome { shown: false, key: false, lr_width: 0, lr_height: 0, enhanced: false };
-        let size = self.history.current().map(|e| (e.low.width(), e.low.height()));
         match self.decoder.decode(data) {
             Ok(frames) => {
                 for frame in frames {
@@ -201,14 +223,20 @@ impl HybridDecoder {
         }
         self.stats.frames += 1;
         self.last_timestamp = Some(rtp_timestamp);
-        if size.is_some_and(|s| s != (outcome.lr_width as usize, outcome.lr_height as usize)) {
+        let size = self.history.current().map(Entry::size);
+        if size.is_some() && self.size.is_some() && size != self.size {
             // Another size is another camera or another rung: its pictures look different.
             self.learned = fresh(&self.config);
             self.taught = false;
             self.sources.clear();
+            self.history.forget_other_sizes();
             self.generation += 1;
         }
+        self.size = size.or(self.size);
+        // The picture is made once, after all that waited for it.
+        let displayed = std::mem::take(&mut self.displayed);
         self.apply_early(rtp_timestamp);
+        self.displayed = displayed;
         if outcome.shown {
             outcome.enhanced = self.display();
             self.stats.enhanced += u64::from(outcome.enhanced);
@@ -287,14 +315,27 @@ impl HybridDecoder {
         let mut waiting = std::mem::take(&mut self.early);
         waiting.retain(|anchor| {
             let ahead = anchor.header.rtp_timestamp.wrapping_sub(timestamp);
-            if ahead == 0 {
+            let here = self.history.find(anchor.header.rtp_timestamp).is_some();
+            if here {
                 self.push_anchor(anchor);
             } else if ahead > MAX_LEAD {
                 self.stats.too_old += 1;
             }
-            (1..=MAX_LEAD).contains(&ahead)
+            // A frame in several chunks is not here before it is shown.
+            !here && ahead <= MAX_LEAD
         });
         self.early = waiting;
+    }
+
+    fn wait(&mut self, anchor: &ReassembledAnchor) {
+        let bytes = |early: &VecDeque<ReassembledAnchor>| -> usize {
+            early.iter().map(|a| a.payload.len()).sum()
+        };
+        self.early.push_back(anchor.clone());
+        while self.early.len() > MAX_EARLY || bytes(&self.early) > MAX_EARLY_BYTES {
+            self.early.pop_front();
+            self.stats.too_old += 1;
+        }
     }
 
     fn try_anchor(&mut self, anchor: &ReassembledAnchor) -> AnchorOutcome {
@@ -305,12 +346,8 @@ impl HybridDecoder {
         let Some(at) = self.history.find(header.rtp_timestamp) else {
             let ahead = self.last_timestamp.map(|last| header.rtp_timestamp.wrapping_sub(last));
             return match ahead {
-                Some(1..=MAX_LEAD) | None => {
-                    if self.early.len() >= MAX_EARLY {
-                        self.early.pop_front();
-                        self.stats.too_old += 1;
-                    }
-                    self.early.push_back(anchor.clone());
+                Some(0..=MAX_LEAD) | None => {
+                    self.wait(anchor);
                     AnchorOutcome::Early
                 }
                 Some(_) => AnchorOutcome::TooOld,
@@ -325,7 +362,10 @@ impl HybridDecoder {
         let Ok((tiles, _)) = payload::unpack(anchor, scale) else {
             return AnchorOutcome::Malformed;
         };
-        let new = entry.given.as_ref().map_or_else(|| tiles.clone(), |given| tiles.without(given));
+        let new = match &entry.given {
+            Some(given) => tiles.without(&given.tiles),
+            None => tiles,
+        };
         if new.count() == 0 {
             return AnchorOutcome::Duplicate;
         }
@@ -347,27 +387,25 @@ impl HybridDecoder {
         let (isa, luma) = (self.config.isa, (&low.planes()[0]).into());
         let skip = outside(tiles, low.width(), low.height());
         let (skip, scratch) = (skip.as_deref(), &mut self.scratch);
-        if self.config.learning
-            && self
-                .history
-                .current()
-                .is_none_or(|c| (c.low.width(), c.low.height()) == (low.width(), low.height()))
-        {
+        if self.config.learning {
             self.learned.learn_from(isa, luma, &detail, skip, scratch);
             self.taught = true;
         }
         self.learned.take_out(isa, luma, &mut detail, NOISE, skip, scratch);
-        let source =
-            self.sources.add(isa, low.clone(), detail, self.config.scale, tiles, &entry.field);
-        let given = entry.given.as_ref().map_or_else(|| tiles.clone(), |g| g.with(tiles));
-        self.history.rebase(at, source, given);
+        let scale = self.config.scale;
+        let more = entry
+            .given
+            .as_ref()
+            .filter(|given| self.sources.add_tiles(given.source, &detail, scale, tiles));
+        let given = if let Some(given) = more {
+            Given { tiles: given.tiles.with(tiles), source: given.source }
+        } else {
+            let source = self.sources.add(isa, low.clone(), detail, scale, tiles, &entry.field);
+            Given { tiles: tiles.clone(), source }
+        };
+        self.history.rebase(at, given, isa, scale, &mut self.sources);
         self.generation += 1;
-        if self.displayed
-            && self.history.current().is_some_and(|c| {
-                (self.config.scale * c.low.width(), self.config.scale * c.low.height())
-                    == (self.high.width(), self.high.height())
-            })
-        {
+        if self.displayed {
             self.display();
         }
     }
@@ -391,171 +429,4 @@ fn fresh(config: &HybridConfig) -> Learned {
 }
 
 #[cfg(all(test, feature = "encode"))]
-mod tests {
-    use super::*;
-    use crate::anchor::codec::{AnchorCodec, ResidualJpeg};
-    use crate::anchor::{AnchorHeader, AnchorOrigin};
-
-    const REALTIME: &[u8] = include_bytes!("../tests/fixtures/realtime.ivf");
-    const ALTREF: &[u8] = include_bytes!("../tests/fixtures/altref.ivf");
-
-    fn frames(ivf: &'static [u8]) -> Vec<&'static [u8]> {
-        let (mut out, mut rest) = (Vec::new(), &ivf[32..]);
-        while let Some((head, tail)) = rest.split_first_chunk::<12>() {
-            let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-            out.push(&tail[..size]);
-            rest = &tail[size..];
-        }
-        out
-    }
-
-    /// A timeline that wraps around at its sixth frame.
-    fn at(frame: usize) -> u32 {
-        (frame as u32).wrapping_mul(3000).wrapping_sub(15_000)
-    }
-
-    fn anchor(frame: usize, width: u16, height: u16) -> ReassembledAnchor {
-        let (w, h) = (usize::from(width), usize::from(height));
-        let samples = (0..w * h).map(|i| ((i % w * 7 + i / w * 3) % 41) as i16 * 12 - 240);
-        let detail = Detail::from_samples(w, h, samples.collect()).expect("the count is right");
-        ReassembledAnchor {
-            header: AnchorHeader {
-                codec: ResidualJpeg.id(),
-                source: AnchorOrigin::Enhanced,
-                tiled: false,
-                part: 0,
-                stream: 1,
-                epoch: 0,
-                chunk_index: 0,
-                chunk_count: 1,
-                age_ms: 0,
-                rtp_timestamp: at(frame),
-                width,
-                height,
-            },
-            payload: ResidualJpeg.encode(&detail, 70).expect("a legal size"),
-        }
-    }
-
-    #[test]
-    fn without_anchors_and_prior_the_picture_is_the_upsampled_low_layer() {
-        let config = HybridConfig { prior: false, ..HybridConfig::default() };
-        let mut d = HybridDecoder::new(config);
-        for (i, data) in frames(REALTIME).into_iter().enumerate() {
-            let outcome = d.push_frame(at(i), data).expect("a sound stream");
-            assert!(outcome.shown && !outcome.enhanced);
-            let low = d.lr().expect("shown");
-            assert_eq!((low.width(), low.height()), (161, 91));
-            assert_eq!(d.hr(), Some(&crate::resample::upsample(&low.to_picture())));
-        }
-    }
-
-    #[test]
-    fn a_late_anchor_ends_where_a_timely_one_would_have() {
-        for (stream, (w, h)) in [(REALTIME, (322, 182)), (ALTREF, (320, 192))] {
-            let all = frames(stream);
-            let mut timely = HybridDecoder::new(HybridConfig::default());
-            let mut late = HybridDecoder::new(HybridConfig::default());
-            for (i, data) in all.iter().enumerate().take(20) {
-                timely.push_frame(at(i), data).expect("sound");
-                late.push_frame(at(i), data).expect("sound");
-                if i == 4 || i == 9 {
-                    let outcome = timely.push_anchor(&anchor(i, w, h));
-                    assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 0 });
-                }
-                if i == 8 || i == 15 {
-                    let of = if i == 8 { 4 } else { 9 };
-                    let outcome = late.push_anchor(&anchor(of, w, h));
-                    assert!(matches!(outcome, AnchorOutcome::Applied { frames_late: 4.. }));
-                }
-                if i == 8 || i >= 15 {
-                    assert_eq!(timely.hr(), late.hr(), "at frame {i}");
-                }
-            }
-            assert_eq!(late.stats().late, 2);
-            assert!(timely.stats().enhanced > 10);
-        }
-    }
-
-    #[test]
-    fn an_early_anchor_waits_for_its_frame_across_the_wrap() {
-        let all = frames(REALTIME);
-        let mut early = HybridDecoder::new(HybridConfig::default());
-        let mut timely = HybridDecoder::new(HybridConfig::default());
-        for (i, data) in all.iter().enumerate().take(8) {
-            if i == 4 {
-                assert_eq!(early.push_anchor(&anchor(6, 322, 182)), AnchorOutcome::Early);
-            }
-            early.push_frame(at(i), data).expect("sound");
-            timely.push_frame(at(i), data).expect("sound");
-        }
-        timely.push_anchor(&anchor(6, 322, 182));
-        assert_eq!(early.hr(), timely.hr());
-        assert_eq!(early.stats().applied, 1);
-    }
-
-    #[test]
-    fn a_fifth_early_anchor_drops_the_first() {
-        let mut d = HybridDecoder::new(HybridConfig::default());
-        d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
-        for i in 1..=5 {
-            assert_eq!(d.push_anchor(&anchor(i, 322, 182)), AnchorOutcome::Early);
-        }
-        assert_eq!(d.early.len(), MAX_EARLY);
-        assert_eq!(d.stats().too_old, 1);
-    }
-
-    #[test]
-    fn anchors_beyond_the_history_are_too_old() {
-        let mut d = HybridDecoder::new(HybridConfig { history: 4, ..HybridConfig::default() });
-        for (i, data) in frames(REALTIME).into_iter().enumerate().take(9) {
-            d.push_frame(at(i), data).expect("sound");
-        }
-        assert_eq!(d.push_anchor(&anchor(4, 322, 182)), AnchorOutcome::TooOld);
-        let applied = d.push_anchor(&anchor(5, 322, 182));
-        assert_eq!(applied, AnchorOutcome::Applied { frames_late: 3 });
-    }
-
-    #[test]
-    fn wrong_and_malformed_anchors_change_nothing() {
-        let mut d = HybridDecoder::new(HybridConfig::default());
-        d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
-        let before = d.hr().cloned();
-        assert_eq!(d.push_anchor(&anchor(0, 320, 182)), AnchorOutcome::WrongSize);
-        let mut lying = anchor(0, 320, 182);
-        lying.header.width = 322;
-        assert_eq!(d.push_anchor(&lying), AnchorOutcome::WrongSize);
-        let mut broken = anchor(0, 322, 182);
-        broken.payload.truncate(40);
-        assert_eq!(d.push_anchor(&broken), AnchorOutcome::Malformed);
-        broken.header.codec = 77;
-        assert_eq!(d.push_anchor(&broken), AnchorOutcome::Malformed);
-        assert_eq!((d.hr().cloned(), d.stats().malformed), (before, 4));
-    }
-
-    #[test]
-    fn a_key_frame_of_another_size_begins_without_detail() {
-        let mut d = HybridDecoder::new(HybridConfig::default());
-        d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
-        d.push_anchor(&anchor(0, 322, 182));
-        let outcome = d.push_frame(at(1), frames(ALTREF)[0]).expect("a key frame");
-        assert!(outcome.key && !outcome.enhanced);
-        assert_eq!(d.hr().map(Picture::width), Some(320));
-        // The former frame's anchor still has its place, but must not touch the new picture.
-        let shown = d.hr().cloned();
-        d.push_anchor(&anchor(0, 322, 182));
-        assert_eq!(d.hr().cloned(), shown);
-    }
-
-    #[test]
-    fn after_a_reset_or_an_error_only_a_key_frame_goes_on() {
-        let all = frames(REALTIME);
-        let mut d = HybridDecoder::new(HybridConfig::default());
-        d.push_frame(at(0), all[0]).expect("sound");
-        d.reset();
-        assert_eq!(d.push_frame(at(1), all[1]), Err(DecodeError::NeedKeyFrame));
-        assert!(d.hr().is_some());
-        assert!(d.push_frame(at(2), all[0]).expect("a key frame").key);
-        assert_eq!(d.push_anchor(&anchor(0, 322, 182)), AnchorOutcome::TooOld);
-    }
-}
+mod tests;

@@ -4,21 +4,31 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::anchor::tiles::TileMap;
-use crate::reconstruct::field::{Field, Link, trace};
+use crate::reconstruct::field::{Cell, Field, Link, trace};
+use crate::reconstruct::source::Sources;
+use crate::simd::Isa;
 use crate::vp9::{FrameBuffer, FrameInfo, FrameKind};
 
 /// A decoded frame.
 pub(crate) struct Entry {
     id: u64,
-    pub timestamp: u32,
-    pub shown: bool,
+    /// When it was shown; a frame may be shown again. Hidden frames were not.
+    shown_at: [Option<u32>; 2],
     pub low: Arc<FrameBuffer>,
     info: Arc<FrameInfo>,
     /// The frames behind `Last`, `Golden`, `Altref`; 0 for none of the same size.
     references: [u64; 3],
     pub field: Field,
-    /// The tiles that anchors have given it.
-    pub given: Option<TileMap>,
+    /// What anchors have given it.
+    pub given: Option<Given>,
+}
+
+/// What anchors have given a frame.
+pub(crate) struct Given {
+    /// The tiles.
+    pub tiles: TileMap,
+    /// The source that holds their detail, and for the rest of the frame what it showed before.
+    pub source: u32,
 }
 
 /// A reference slot of the VP9 decoder: which frame it holds, and that frame's field.
@@ -61,21 +71,23 @@ impl History {
         self.current = 0;
     }
 
+    /// Forgets the frames of other sizes than that of the picture on display.
+    pub fn forget_other_sizes(&mut self) {
+        let Some(size) = self.current().map(Entry::size) else { return };
+        for i in (0..self.entries.len()).rev() {
+            if self.entries[i].size() != size {
+                self.spare.extend(self.entries.remove(i).map(|e| e.field));
+            }
+        }
+    }
+
     /// Takes a decoded frame and traces its field.
     pub fn push(&mut self, timestamp: u32, low: Arc<FrameBuffer>, info: Arc<FrameInfo>) {
         if let FrameKind::ShowExisting { slot } = info.kind {
-            // An anchor for what is shown now is one for the frame that the slot holds.
-            let id = self.slots[usize::from(slot & 7)].id;
-            if let Some(entry) = self.entries.iter_mut().find(|e| e.id == id) {
-                entry.timestamp = timestamp;
-                entry.shown = true;
-                self.current = id;
-            }
+            self.show(usize::from(slot & 7), timestamp, low, info);
             return;
         }
-        while self.entries.len() >= self.most {
-            self.spare.extend(self.entries.pop_front().map(|e| e.field));
-        }
+        self.make_room(info.shown);
         let size = (low.width(), low.height());
         let references = if info.is_intra() {
             [0; 3]
@@ -102,12 +114,52 @@ impl History {
                 slot.field.copy_from(&field);
             }
         }
-        let shown = info.shown;
-        if shown {
+        let shown_at = [None, info.shown.then_some(timestamp)];
+        if info.shown {
             self.current = id;
         }
         let given = None;
-        self.entries.push_back(Entry { id, timestamp, shown, low, info, references, field, given });
+        self.entries.push_back(Entry { id, shown_at, low, info, references, field, given });
+    }
+
+    /// Shows the frame that a slot holds. An anchor for what is shown now is one for that frame.
+    fn show(&mut self, slot: usize, timestamp: u32, low: Arc<FrameBuffer>, info: Arc<FrameInfo>) {
+        let id = self.slots[slot].id;
+        if let Some(entry) = self.entries.iter_mut().find(|e| e.id == id) {
+            entry.shown_at = [entry.shown_at[1], Some(timestamp)];
+            self.current = id;
+            return;
+        }
+        // It has left the memory, and comes back with its field; or it was never here, and has none.
+        self.make_room(true);
+        let mut field = self.spare.pop().unwrap_or_default();
+        let slot = &mut self.slots[slot];
+        if slot.id == 0 {
+            self.last_id += 1;
+            slot.id = self.last_id;
+            slot.field.reset(low.width(), low.height());
+        }
+        field.copy_from(&slot.field);
+        self.current = slot.id;
+        self.entries.push_back(Entry {
+            id: slot.id,
+            shown_at: [None, Some(timestamp)],
+            low,
+            info,
+            references: [0; 3],
+            field,
+            given: None,
+        });
+    }
+
+    /// Makes room for one more: the oldest goes, but never the one on display unless another is to
+    /// be `shown`.
+    fn make_room(&mut self, shown: bool) {
+        while self.entries.len() >= self.most {
+            let oldest = self.entries.iter().position(|e| shown || e.id != self.current);
+            let Some(oldest) = oldest.and_then(|i| self.entries.remove(i)) else { return };
+            self.spare.push(oldest.field);
+        }
     }
 
     /// The frame on display, while it is remembered.
@@ -117,7 +169,7 @@ impl History {
 
     /// Where the shown frame of a timestamp is.
     pub fn find(&self, timestamp: u32) -> Option<usize> {
-        self.entries.iter().rposition(|e| e.shown && e.timestamp == timestamp)
+        self.entries.iter().rposition(|e| e.shown_at.contains(&Some(timestamp)))
     }
 
     /// The frame at a place that [`find`](Self::find) gave.
@@ -127,43 +179,70 @@ impl History {
 
     /// Shown frames after a place.
     pub fn shown_after(&self, at: usize) -> u32 {
-        self.entries.iter().skip(at + 1).filter(|e| e.shown).count() as u32
+        self.entries.iter().skip(at + 1).filter(|e| e.shown()).count() as u32
     }
 
     /// Lets the frame at a place have all its detail from one source, and those that descend from it
     /// follow.
-    pub fn rebase(&mut self, at: usize, source: u32, given: TileMap) {
+    pub fn rebase(
+        &mut self,
+        at: usize,
+        given: Given,
+        isa: Isa,
+        scale: usize,
+        sources: &mut Sources,
+    ) {
         let Some(entry) = self.entries.get_mut(at) else { return };
-        for cell in entry.field.cells_mut() {
-            *cell = crate::reconstruct::field::Cell { source, ..Default::default() };
-        }
+        entry.field.cells_mut().fill(Cell { source: given.source, ..Cell::default() });
         entry.given = Some(given);
         self.changed.clear();
         self.changed.push(entry.id);
         for i in at + 1..self.entries.len() {
             let entry = &self.entries[i];
-            let follows = entry.references.iter().any(|r| self.changed.contains(r));
-            // A frame with an anchor of its own keeps it.
-            if !follows || entry.given.is_some() {
+            if !entry.references.iter().any(|r| self.changed.contains(r)) {
                 continue;
             }
-            let mut field = std::mem::take(&mut self.entries[i].field);
-            let links = self.entries[i].references.map(|id| match id {
-                0 => Link::Nothing,
-                id => self
-                    .entries
-                    .iter()
-                    .find(|e| e.id == id)
-                    .map_or(Link::Unchanged, |e| Link::Field(&e.field)),
-            });
-            trace(&self.entries[i].info, links, &mut field);
-            self.entries[i].field = field;
-            self.changed.push(self.entries[i].id);
+            // A frame with an anchor of its own keeps what that gave while it is there.
+            let own = entry.given.as_ref().filter(|given| sources.get(given.source).is_some());
+            if own.is_some_and(|given| given.tiles.is_full()) {
+                continue;
+            }
+            let mut field = self.spare.pop().unwrap_or_default();
+            field.copy_from(&entry.field);
+            trace(&entry.info, entry.references.map(|id| self.link(id)), &mut field);
+            self.changed.push(entry.id);
+            if let Some(given) = own {
+                sources.refill(isa, given.source, scale, &given.tiles, &field);
+            } else {
+                std::mem::swap(&mut self.entries[i].field, &mut field);
+            }
+            self.spare.push(field);
         }
         for slot in self.slots.iter_mut().filter(|s| self.changed.contains(&s.id)) {
             if let Some(entry) = self.entries.iter().find(|e| e.id == slot.id) {
                 slot.field.copy_from(&entry.field);
             }
         }
+    }
+
+    /// The field of a frame, wherever it is still known.
+    fn link(&self, id: u64) -> Link<'_> {
+        if id == 0 {
+            return Link::Nothing;
+        }
+        let entry = self.entries.iter().find(|e| e.id == id).map(|e| &e.field);
+        let slot = || self.slots.iter().find(|s| s.id == id).map(|s| &s.field);
+        entry.or_else(slot).map_or(Link::Unchanged, Link::Field)
+    }
+}
+
+impl Entry {
+    /// Width and height of its low picture.
+    pub fn size(&self) -> (usize, usize) {
+        (self.low.width(), self.low.height())
+    }
+
+    fn shown(&self) -> bool {
+        self.shown_at[1].is_some()
     }
 }

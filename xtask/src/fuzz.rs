@@ -5,7 +5,8 @@ use anyhow::{Result, bail};
 use crate::process::{Cmd, Missing, step, which};
 
 const FOLDER: &str = "hybrid/fuzz";
-const TARGETS: [&str; 5] = ["decode", "parse", "anchor_message", "anchor_image", "anchor_stream"];
+const TARGETS: [&str; 6] =
+    ["decode", "parse", "anchor_message", "anchor_image", "anchor_stream", "hybrid"];
 /// Streams that the seeds of the VP9 targets are cut from.
 const STREAMS: [&str; 2] = ["../tests/fixtures", "../../tests/fixtures/vp9"];
 

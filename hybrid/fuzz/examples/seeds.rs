@@ -9,8 +9,13 @@ use std::path::{Path, PathBuf};
 
 use windlass_hybrid::anchor::codec::{ALL, AnchorCodec, ResidualJpeg};
 use windlass_hybrid::anchor::message::{AnchorHeader, AnchorOrigin, encode_chunks};
+use windlass_hybrid::anchor::payload;
+use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::detail::Detail;
+use windlass_hybrid::vp9::Parser;
+use windlass_hybrid_fuzz::LIMIT;
 use windlass_hybrid_fuzz::container::join;
+use windlass_hybrid_fuzz::hybrid::scale;
 
 /// Longest seed in bytes.
 const MOST_BYTES: usize = 12 * 1024;
@@ -25,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::create_dir_all(&folder)?;
         Ok(folder)
     };
-    let (decode, parse) = (folder("decode")?, folder("parse")?);
+    let (decode, parse, hybrid) = (folder("decode")?, folder("parse")?, folder("hybrid")?);
     let mut count = 0;
     for path in files(std::env::args_os().skip(1).map(PathBuf::from))? {
         let bytes = fs::read(&path)?;
@@ -43,6 +48,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                 fs::write(decode.join(format!("{name}-{start}")), &seed)?;
                 fs::write(parse.join(format!("{name}-{start}")), &seed)?;
                 count += 1;
+            }
+            for options in 0..3 {
+                let Some(chunks) = with_anchors(&chunks, options + n as u8)? else { continue };
+                let seed = join(options | 6 << 2, &chunks, MOST_BYTES);
+                fs::write(hybrid.join(format!("{name}-{start}-{}", scale(options))), &seed)?;
             }
         }
     }
@@ -89,6 +99,51 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(streams.join(name), join(0, chunks, MOST_BYTES))?;
     }
     Ok(())
+}
+
+/// Frames, and behind each a few messages of anchors, whole and in tiles, in time and late; `None` where
+/// the pictures are larger than the target looks at.
+fn with_anchors(frames: &[&[u8]], options: u8) -> Result<Option<Vec<Vec<u8>>>, Box<dyn Error>> {
+    let mut parser = Parser::with_limit(LIMIT);
+    let mut chunks: Vec<Vec<u8>> = Vec::new();
+    let mut times = Vec::new();
+    let scale = scale(options);
+    for (n, frame) in frames.iter().enumerate() {
+        let Ok(infos) = parser.parse(frame) else { return Ok(None) };
+        let Some(info) = infos.last() else { continue };
+        let (width, height) = (info.width as usize, info.height as usize);
+        times.push((chunks.len() as u32 * 3000).wrapping_sub(6000));
+        chunks.push(frame.to_vec());
+        if n % 3 != usize::from(options) % 3 {
+            continue;
+        }
+        let late = n / 2 % 3;
+        let codec = ALL[n % ALL.len()];
+        let mut tiles = TileMap::empty(width, height);
+        tiles.set(n % tiles.columns(), n / 3 % tiles.rows());
+        let tiles = if n % 2 == 0 { tiles } else { TileMap::full(width, height) };
+        let (w, h) = (width * scale, height * scale);
+        let samples = (0..w * h).map(|i| ((i / 5 % w * 37 + i / w / 9 * 91) % 400) as i16 - 200);
+        let detail = Detail::from_samples(w, h, samples.collect()).ok_or("a wrong count")?;
+        let coded = codec.encode(&payload::image(detail, &tiles, scale), 1)?;
+        let (payload, tiled) = payload::pack(&tiles, coded);
+        let header = AnchorHeader {
+            codec: codec.id(),
+            source: AnchorOrigin::Enhanced,
+            tiled,
+            part: 0,
+            stream: 1,
+            epoch: u16::from(options),
+            chunk_index: 0,
+            chunk_count: 1,
+            age_ms: 10,
+            rtp_timestamp: times[times.len() - 1 - late.min(times.len() - 1)],
+            width: w as u16,
+            height: h as u16,
+        };
+        chunks.extend(encode_chunks(&header, &payload, 16_000)?);
+    }
+    Ok(Some(chunks))
 }
 
 /// The anchors that the tests of the stream's decoder take.

@@ -1,7 +1,9 @@
-//! What the fuzz targets share: the container of chunks, changes to it, checks of decoded frames.
+//! What the fuzz targets share: the container of chunks, what a chunk is, changes to it, checks of decoded
+//! frames.
 
 pub mod check;
 pub mod container;
+pub mod hybrid;
 pub mod mutate;
 
 use windlass_hybrid::vp9::SizeLimit;

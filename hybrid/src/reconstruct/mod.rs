@@ -45,6 +45,8 @@ pub(crate) struct Rebuilder {
     skip: Vec<bool>,
     last: Option<Last>,
     field: Field,
+    /// Whether every picture is made anew: for comparisons.
+    pub always: bool,
 }
 
 /// What the picture on display was made from.
@@ -67,6 +69,7 @@ impl Rebuilder {
             skip: Vec::new(),
             last: None,
             field: Field::default(),
+            always: false,
         }
     }
 
@@ -112,7 +115,9 @@ impl Rebuilder {
         self.changed.clear();
         let size = (low.width(), low.height());
         let last = self.last.as_ref().filter(|last| {
-            last.generation == generation && (last.low.width(), last.low.height()) == size
+            !self.always
+                && last.generation == generation
+                && (last.low.width(), last.low.height()) == size
         });
         let Some(last) = last else {
             self.changed.resize(columns * rows, true);

@@ -70,7 +70,7 @@ impl Sources {
         field: &Field,
     ) -> u32 {
         if !given.is_full() {
-            self.fill(isa, &low, &mut rest, scale, given, field);
+            self.fill(isa, &low, &mut rest, scale, given, field, None);
         }
         self.last = self.last.checked_add(1).unwrap_or(1);
         let energy = energies(&rest, low.width(), low.height(), scale);
@@ -81,7 +81,34 @@ impl Sources {
         self.last
     }
 
-    /// Puts into the cells outside the given tiles what the frame shows there.
+    /// Takes further tiles of a source's own frame. Whether the source is still there.
+    pub fn add_tiles(&mut self, id: u32, detail: &Detail, scale: usize, tiles: &TileMap) -> bool {
+        let Some(source) = self.kept.iter_mut().find(|s| s.id == id) else { return false };
+        let (width, side) = (detail.width(), TILE * scale);
+        for (column, row) in tiles.iter() {
+            let columns = column * side..((column + 1) * side).min(width);
+            for y in row * side..((row + 1) * side).min(detail.height()) {
+                source.rest.row_mut(y)[columns.clone()]
+                    .copy_from_slice(&detail.row(y)[columns.clone()]);
+            }
+        }
+        source.energy = energies(&source.rest, source.low.width(), source.low.height(), scale);
+        true
+    }
+
+    /// Makes a source anew outside the tiles that were given to it, where its frame's detail comes from
+    /// elsewhere now, as `field` says.
+    pub fn refill(&mut self, isa: Isa, id: u32, scale: usize, given: &TileMap, field: &Field) {
+        let Some(at) = self.kept.iter().position(|s| s.id == id) else { return };
+        let (low, mut rest) = (self.kept[at].low.clone(), std::mem::take(&mut self.kept[at].rest));
+        self.fill(isa, &low, &mut rest, scale, given, field, Some(id));
+        self.kept[at].energy = energies(&rest, low.width(), low.height(), scale);
+        self.kept[at].rest = rest;
+    }
+
+    /// Puts into the cells outside the given tiles what the frame shows there; cells that refer to
+    /// the source itself, `own`, stay.
+    #[allow(clippy::too_many_arguments)] // a picture, its detail, and where that comes from
     fn fill(
         &self,
         isa: Isa,
@@ -90,11 +117,13 @@ impl Sources {
         scale: usize,
         given: &TileMap,
         field: &Field,
+        own: Option<u32>,
     ) {
         let stride = rest.width();
         for (i, &cell) in field.cells().iter().enumerate() {
             let (column, row) = (i % field.columns(), i / field.columns());
-            if given.contains(column * CELL / TILE, row * CELL / TILE) {
+            let inside = given.contains(column * CELL / TILE, row * CELL / TILE);
+            if inside || own == Some(cell.source) {
                 continue;
             }
             let at = self.at(isa, low, column, row, cell);

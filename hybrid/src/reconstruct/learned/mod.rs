@@ -153,7 +153,9 @@ impl Learned {
         self.fit.begin(self.scale);
         for y in (0..low.height).step_by(fit::step(cells)) {
             let band = &mut scratch.band;
-            band.classify(isa, low, y..y + 1, skip);
+            if !band.classify(isa, low, y..y + 1, skip) {
+                continue;
+            }
             for x in 0..low.width {
                 let class = band.class(x, 0);
                 if class != FLAT {

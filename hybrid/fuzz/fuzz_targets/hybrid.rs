@@ -1,0 +1,60 @@
+//! Frames and anchors, interleaved, into a whole decoder: nothing panics, and the scalar kernels, which
+//! make every picture anew, give the pictures of the fastest ones, which leave alone what has not changed.
+
+#![no_main]
+#![allow(missing_docs)]
+
+use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use windlass_hybrid::anchor::message::{HEADER_BYTES, Reassembler};
+use windlass_hybrid::simd::Isa;
+use windlass_hybrid::{HybridConfig, HybridDecoder};
+use windlass_hybrid_fuzz::hybrid::{RESET, is_message, scale};
+use windlass_hybrid_fuzz::{LIMIT, container, mutate};
+
+/// Frames and messages of one input that are looked at.
+const MOST: usize = 40;
+/// Luma samples of all HR pictures after which the rest is left out.
+const MOST_SAMPLES: u64 = 24 * LIMIT.area;
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutate::mutate(data, size, max_size, seed, fuzzer_mutate)
+});
+
+fuzz_target!(|data: &[u8]| {
+    let options = data.first().copied().unwrap_or(0);
+    let config = HybridConfig {
+        scale: scale(options),
+        history: 1 + usize::from(options >> 2 & 7),
+        prior: options >> 5 & 1 == 0,
+        learning: options >> 6 & 1 == 0,
+        isa: Isa::SCALAR,
+    };
+    let mut scalar = HybridDecoder::new(config).limited(LIMIT).making_all_anew();
+    let simd = HybridConfig { isa: Isa::detect(), ..config };
+    let mut simd = HybridDecoder::new(simd).limited(LIMIT);
+    let mut reassembler = Reassembler::new();
+    let (mut samples, mut pushed) = (0, 0);
+    for (n, chunk) in container::split(data).1.into_iter().take(MOST).enumerate() {
+        if chunk == RESET {
+            scalar.reset();
+            simd.reset();
+        } else if is_message(chunk) && chunk.len() > HEADER_BYTES {
+            let Ok(Some(anchor)) = reassembler.push(chunk) else { continue };
+            assert_eq!(scalar.push_anchor(&anchor), simd.push_anchor(&anchor));
+            pushed += 1;
+        } else {
+            // Frames come every 3000 ticks, across the wrap of the timeline.
+            let timestamp = (n as u32 * 3000).wrapping_sub(6000);
+            assert_eq!(scalar.push_frame(timestamp, chunk), simd.push_frame(timestamp, chunk));
+        }
+        assert!(scalar.hr() == simd.hr(), "pictures differ");
+        let stats = simd.stats();
+        assert_eq!(scalar.stats(), stats);
+        let counted = stats.applied + stats.too_old + stats.duplicate + stats.former_epoch;
+        assert!(counted + stats.malformed <= pushed && stats.late <= stats.applied);
+        samples += simd.hr().map_or(0, |p| (p.width() * p.height()) as u64);
+        if samples > MOST_SAMPLES * (config.scale * config.scale) as u64 {
+            break;
+        }
+    }
+});

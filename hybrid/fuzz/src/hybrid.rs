@@ -1,0 +1,16 @@
+//! Inputs of the target `hybrid`: chunks are frames, messages of anchors, or [`RESET`].
+
+use windlass_hybrid::anchor::message::VERSION;
+
+/// The chunk that stands for a gap: the decoder is reset.
+pub const RESET: &[u8] = b"R";
+
+/// Whether a chunk is a message of an anchor: frames of VP9 begin with other bits.
+pub fn is_message(chunk: &[u8]) -> bool {
+    chunk.first() == Some(&VERSION)
+}
+
+/// The scale that the options of an input ask for.
+pub fn scale(options: u8) -> usize {
+    2 + usize::from(options & 3) % 3
+}

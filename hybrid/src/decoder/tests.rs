@@ -1,0 +1,641 @@
+//! Behaviour of whole decoders, on streams of the fixtures and anchors made here.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::anchor::codec::{AnchorCodec, ResidualJpeg};
+use crate::anchor::{AnchorHeader, AnchorOrigin};
+
+const REALTIME: &[u8] = include_bytes!("../../tests/fixtures/realtime.ivf");
+const ALTREF: &[u8] = include_bytes!("../../tests/fixtures/altref.ivf");
+
+fn frames(ivf: &'static [u8]) -> Vec<&'static [u8]> {
+    let (mut out, mut rest) = (Vec::new(), &ivf[32..]);
+    while let Some((head, tail)) = rest.split_first_chunk::<12>() {
+        let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        out.push(&tail[..size]);
+        rest = &tail[size..];
+    }
+    out
+}
+
+/// A timeline that wraps around at its sixth frame.
+fn at(frame: usize) -> u32 {
+    (frame as u32).wrapping_mul(3000).wrapping_sub(15_000)
+}
+
+fn detail(width: u16, height: u16) -> Detail {
+    let (w, h) = (usize::from(width), usize::from(height));
+    let samples = (0..w * h).map(|i| ((i % w * 7 + i / w * 3) % 41) as i16 * 12 - 240);
+    Detail::from_samples(w, h, samples.collect()).expect("the count is right")
+}
+
+fn anchor(frame: usize, width: u16, height: u16) -> ReassembledAnchor {
+    let payload = ResidualJpeg.encode(&detail(width, height), 70).expect("a legal size");
+    packed(frame, width, height, payload, false)
+}
+
+/// The anchor of only some tiles, given as (column, row).
+fn tiles(
+    frame: usize,
+    (width, height): (u16, u16),
+    scale: usize,
+    chosen: &[(usize, usize)],
+) -> ReassembledAnchor {
+    let mut map = TileMap::empty(usize::from(width) / scale, usize::from(height) / scale);
+    for &(column, row) in chosen {
+        map.set(column, row);
+    }
+    let image = payload::image(detail(width, height), &map, scale);
+    let coded = ResidualJpeg.encode(&image, 70).expect("a legal size");
+    let (payload, tiled) = payload::pack(&map, coded);
+    packed(frame, width, height, payload, tiled)
+}
+
+fn packed(
+    frame: usize,
+    width: u16,
+    height: u16,
+    payload: Vec<u8>,
+    tiled: bool,
+) -> ReassembledAnchor {
+    ReassembledAnchor {
+        header: AnchorHeader {
+            codec: ResidualJpeg.id(),
+            source: AnchorOrigin::Enhanced,
+            tiled,
+            part: 0,
+            stream: 1,
+            epoch: 0,
+            chunk_index: 0,
+            chunk_count: 1,
+            age_ms: 0,
+            rtp_timestamp: at(frame),
+            width,
+            height,
+        },
+        payload,
+    }
+}
+
+/// A chunk that shows what a slot holds.
+fn show_existing(slot: u8) -> [u8; 1] {
+    [0x88 | slot]
+}
+
+/// The frames of a superframe (specification annex B), or the one frame of a chunk.
+fn parts(chunk: &[u8]) -> Vec<&[u8]> {
+    let marker = chunk[chunk.len() - 1];
+    if marker & 0xe0 != 0xc0 {
+        return vec![chunk];
+    }
+    let (count, bytes) = (usize::from(marker & 7) + 1, usize::from(marker >> 3 & 3) + 1);
+    let (mut data, index) = chunk.split_at(chunk.len() - 2 - count * bytes);
+    index[1..]
+        .chunks_exact(bytes)
+        .take(count)
+        .map(|size| {
+            let size = size.iter().rev().fold(0, |v, &b| v << 8 | usize::from(b));
+            let (frame, rest) = data.split_at(size);
+            data = rest;
+            frame
+        })
+        .collect()
+}
+
+/// Frames joined to a superframe.
+fn joined(frames: &[&[u8]]) -> Vec<u8> {
+    let marker = 0xc8 | (frames.len() as u8 - 1);
+    let mut chunk = frames.concat();
+    chunk.push(marker);
+    for frame in frames {
+        chunk.extend((frame.len() as u16).to_le_bytes());
+    }
+    chunk.push(marker);
+    chunk
+}
+
+/// A decoder without what depends on the order in which anchors arrive.
+fn unlearning() -> HybridDecoder {
+    HybridDecoder::new(HybridConfig { learning: false, ..HybridConfig::default() })
+}
+
+/// The picture on display as one who sees it first would make it.
+fn made_anew(d: &HybridDecoder) -> Picture {
+    let current = d.history.current().expect("something is shown");
+    let mut picture = Picture::default();
+    Rebuilder::new(Isa::SCALAR, d.config.scale).rebuild(
+        &current.low,
+        &current.field,
+        &d.sources,
+        &d.learned,
+        0,
+        &mut picture,
+    );
+    picture
+}
+
+#[test]
+fn without_anchors_and_prior_the_picture_is_the_upsampled_low_layer() {
+    let config = HybridConfig { prior: false, ..HybridConfig::default() };
+    let mut d = HybridDecoder::new(config);
+    for (i, data) in frames(REALTIME).into_iter().enumerate() {
+        let outcome = d.push_frame(at(i), data).expect("a sound stream");
+        assert!(outcome.shown && !outcome.enhanced);
+        let low = d.lr().expect("shown");
+        assert_eq!((low.width(), low.height()), (161, 91));
+        assert_eq!(d.hr(), Some(&crate::resample::upsample(&low.to_picture())));
+    }
+}
+
+#[test]
+fn a_late_anchor_ends_where_a_timely_one_would_have() {
+    for (stream, (w, h)) in [(REALTIME, (322, 182)), (ALTREF, (320, 192))] {
+        let all = frames(stream);
+        let mut timely = HybridDecoder::new(HybridConfig::default());
+        let mut late = HybridDecoder::new(HybridConfig::default());
+        for (i, data) in all.iter().enumerate().take(20) {
+            timely.push_frame(at(i), data).expect("sound");
+            late.push_frame(at(i), data).expect("sound");
+            if i == 4 || i == 9 {
+                let outcome = timely.push_anchor(&anchor(i, w, h));
+                assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 0 });
+            }
+            if i == 8 || i == 15 {
+                let of = if i == 8 { 4 } else { 9 };
+                let outcome = late.push_anchor(&anchor(of, w, h));
+                assert!(matches!(outcome, AnchorOutcome::Applied { frames_late: 4.. }));
+            }
+            if i == 8 || i >= 15 {
+                assert_eq!(timely.hr(), late.hr(), "at frame {i}");
+            }
+        }
+        assert_eq!(late.stats().late, 2);
+        assert!(timely.stats().enhanced > 10);
+    }
+}
+
+#[test]
+fn an_early_anchor_waits_for_its_frame_across_the_wrap() {
+    let all = frames(REALTIME);
+    let mut early = HybridDecoder::new(HybridConfig::default());
+    let mut timely = HybridDecoder::new(HybridConfig::default());
+    for (i, data) in all.iter().enumerate().take(8) {
+        if i == 4 {
+            assert_eq!(early.push_anchor(&anchor(6, 322, 182)), AnchorOutcome::Early);
+        }
+        early.push_frame(at(i), data).expect("sound");
+        timely.push_frame(at(i), data).expect("sound");
+    }
+    timely.push_anchor(&anchor(6, 322, 182));
+    assert_eq!(early.hr(), timely.hr());
+    assert_eq!(early.stats().applied, 1);
+}
+
+#[test]
+fn one_early_anchor_too_many_drops_the_first() {
+    let mut d = HybridDecoder::new(HybridConfig::default());
+    d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
+    for i in 1..=MAX_EARLY + 1 {
+        assert_eq!(d.push_anchor(&anchor(i, 322, 182)), AnchorOutcome::Early);
+    }
+    assert_eq!(d.early.len(), MAX_EARLY);
+    assert_eq!(d.stats().too_old, 1);
+}
+
+#[test]
+fn anchors_beyond_the_history_are_too_old() {
+    let mut d = HybridDecoder::new(HybridConfig { history: 4, ..HybridConfig::default() });
+    for (i, data) in frames(REALTIME).into_iter().enumerate().take(9) {
+        d.push_frame(at(i), data).expect("sound");
+    }
+    assert_eq!(d.push_anchor(&anchor(4, 322, 182)), AnchorOutcome::TooOld);
+    let applied = d.push_anchor(&anchor(5, 322, 182));
+    assert_eq!(applied, AnchorOutcome::Applied { frames_late: 3 });
+}
+
+#[test]
+fn wrong_and_malformed_anchors_change_nothing() {
+    let mut d = HybridDecoder::new(HybridConfig::default());
+    d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
+    let before = d.hr().cloned();
+    assert_eq!(d.push_anchor(&anchor(0, 320, 182)), AnchorOutcome::WrongSize);
+    let mut lying = anchor(0, 320, 182);
+    lying.header.width = 322;
+    assert_eq!(d.push_anchor(&lying), AnchorOutcome::WrongSize);
+    let mut broken = anchor(0, 322, 182);
+    broken.payload.truncate(40);
+    assert_eq!(d.push_anchor(&broken), AnchorOutcome::Malformed);
+    broken.header.codec = 77;
+    assert_eq!(d.push_anchor(&broken), AnchorOutcome::Malformed);
+    assert_eq!((d.hr().cloned(), d.stats().malformed), (before, 4));
+}
+
+#[test]
+fn a_key_frame_of_another_size_begins_without_detail() {
+    let mut d = HybridDecoder::new(HybridConfig::default());
+    d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
+    d.push_anchor(&anchor(0, 322, 182));
+    let outcome = d.push_frame(at(1), frames(ALTREF)[0]).expect("a key frame");
+    assert!(outcome.key && !outcome.enhanced);
+    assert_eq!(d.hr().map(Picture::width), Some(320));
+    // The former frame's anchor still has its place, but must not touch the new picture.
+    let shown = d.hr().cloned();
+    d.push_anchor(&anchor(0, 322, 182));
+    assert_eq!(d.hr().cloned(), shown);
+}
+
+#[test]
+fn after_a_reset_or_an_error_only_a_key_frame_goes_on() {
+    let all = frames(REALTIME);
+    let mut d = HybridDecoder::new(HybridConfig::default());
+    d.push_frame(at(0), all[0]).expect("sound");
+    d.reset();
+    assert_eq!(d.push_frame(at(1), all[1]), Err(DecodeError::NeedKeyFrame));
+    assert!(d.hr().is_some());
+    assert!(d.push_frame(at(2), all[0]).expect("a key frame").key);
+    assert_eq!(d.push_anchor(&anchor(0, 322, 182)), AnchorOutcome::TooOld);
+}
+
+#[test]
+fn early_anchors_are_bounded_in_bytes() {
+    let mut d = HybridDecoder::new(HybridConfig::default());
+    d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
+    for i in 1..=4 {
+        let large = packed(i, 322, 182, vec![0; MAX_EARLY_BYTES / 3], false);
+        assert_eq!(d.push_anchor(&large), AnchorOutcome::Early);
+    }
+    assert_eq!((d.early.len(), d.stats().too_old), (3, 1));
+    d.push_anchor(&packed(5, 322, 182, vec![0; MAX_EARLY_BYTES + 1], false));
+    assert_eq!(d.early.len(), 0);
+}
+
+#[test]
+fn every_outcome_is_counted_once() {
+    let all = frames(REALTIME);
+    let mut d = HybridDecoder::new(HybridConfig { history: 3, ..HybridConfig::default() });
+    for (i, data) in all.iter().enumerate().take(6) {
+        d.push_frame(at(i), data).expect("sound");
+    }
+    let of_epoch = |epoch: u16, anchor: ReassembledAnchor| ReassembledAnchor {
+        header: AnchorHeader { epoch, ..anchor.header },
+        ..anchor
+    };
+    let whole = |frame| of_epoch(0, anchor(frame, 322, 182));
+    let mut astray = whole(0);
+    // Between two frames, and years ahead.
+    astray.header.rtp_timestamp = at(4).wrapping_add(1);
+    assert_eq!(d.push_anchor(&astray), AnchorOutcome::TooOld);
+    astray.header.rtp_timestamp = at(5).wrapping_add(MAX_LEAD + 1);
+    assert_eq!(d.push_anchor(&astray), AnchorOutcome::TooOld);
+    assert_eq!(d.push_anchor(&whole(2)), AnchorOutcome::TooOld);
+    assert_eq!(d.push_anchor(&whole(7)), AnchorOutcome::Early);
+    assert_eq!(d.push_anchor(&whole(5)), AnchorOutcome::Applied { frames_late: 0 });
+    assert_eq!(d.push_anchor(&whole(5)), AnchorOutcome::Duplicate);
+    // Older after newer.
+    assert_eq!(d.push_anchor(&whole(3)), AnchorOutcome::Applied { frames_late: 2 });
+    assert_eq!(
+        d.push_anchor(&of_epoch(u16::MAX, whole(4))),
+        AnchorOutcome::FormerEpoch,
+        "epochs wrap"
+    );
+    assert_eq!(d.push_anchor(&anchor(4, 320, 182)), AnchorOutcome::WrongSize);
+    let mut broken = whole(4);
+    broken.payload.truncate(30);
+    assert_eq!(d.push_anchor(&broken), AnchorOutcome::Malformed);
+    let mut unknown = whole(4);
+    unknown.header.codec = 200;
+    assert_eq!(d.push_anchor(&unknown), AnchorOutcome::Malformed);
+    assert_eq!(d.push_anchor(&of_epoch(1, whole(4))), AnchorOutcome::Applied { frames_late: 1 });
+    // The one that waits is of the former epoch now.
+    d.push_frame(at(6), all[6]).expect("sound");
+    d.push_frame(at(7), all[7]).expect("sound");
+    let stats = d.stats();
+    let counted = (stats.applied, stats.late, stats.last_frames_late, stats.too_old, stats.early);
+    assert_eq!(counted, (3, 2, 1, 3, 1));
+    assert_eq!((stats.duplicate, stats.former_epoch, stats.malformed), (1, 2, 3));
+    assert_eq!((stats.frames, stats.errors, stats.enhanced), (8, 0, 2));
+}
+
+#[test]
+fn a_frame_shown_again_is_shown_though_it_has_left_the_memory() {
+    let all = frames(REALTIME);
+    let config = HybridConfig { history: 4, prior: false, ..HybridConfig::default() };
+    let mut d = HybridDecoder::new(config);
+    d.push_frame(at(0), all[0]).expect("sound");
+    let first = d.hr().cloned();
+    for (i, data) in all.iter().enumerate().take(12).skip(1) {
+        d.push_frame(at(i), data).expect("sound");
+    }
+    assert_ne!(d.hr().cloned(), first);
+    // Real-time streams leave the last slot to the key frame.
+    assert!(d.push_frame(at(12), &show_existing(7)).expect("the slot is taken").shown);
+    assert_eq!(d.hr().cloned(), first);
+    assert_eq!(d.hr(), d.lr().map(|low| crate::resample::upsample(&low.to_picture())).as_ref());
+    // It can have anchors, and those after it are shown as ever.
+    assert_eq!(d.push_anchor(&anchor(12, 322, 182)), AnchorOutcome::Applied { frames_late: 0 });
+    assert_ne!(d.hr().cloned(), first);
+    d.push_frame(at(13), all[12]).expect("sound");
+    assert_eq!(d.hr(), Some(&made_anew(&d)));
+}
+
+#[test]
+fn a_frame_shown_again_after_errors_that_keep_the_references_is_shown() {
+    let all = frames(REALTIME);
+    let mut d = HybridDecoder::new(HybridConfig::default());
+    d.push_frame(at(0), all[0]).expect("sound");
+    let first = d.hr().cloned();
+    d.push_frame(at(1), all[1]).expect("sound");
+    // As after an error by which the VP9 decoder loses nothing.
+    d.forget();
+    assert!(d.push_frame(at(2), &show_existing(7)).expect("the slot is taken").shown);
+    assert_eq!(d.hr().cloned(), first);
+}
+
+#[test]
+fn anchors_find_a_frame_by_each_time_that_it_was_shown() {
+    let mut d = HybridDecoder::new(HybridConfig::default());
+    d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
+    d.push_frame(at(1), &show_existing(7)).expect("the slot is taken");
+    let applied = d.push_anchor(&tiles(0, (322, 182), 2, &[(0, 0)]));
+    assert_eq!(applied, AnchorOutcome::Applied { frames_late: 0 });
+    let applied = d.push_anchor(&anchor(1, 322, 182));
+    assert_eq!(applied, AnchorOutcome::Applied { frames_late: 0 });
+    assert_eq!(d.push_anchor(&anchor(0, 322, 182)), AnchorOutcome::Duplicate);
+}
+
+#[test]
+fn a_chunk_without_frames_changes_nothing() {
+    let all = frames(REALTIME);
+    let (mut d, mut plain) =
+        (HybridDecoder::new(HybridConfig::default()), HybridDecoder::new(HybridConfig::default()));
+    for (i, data) in all.iter().enumerate().take(6) {
+        d.push_frame(at(i), data).expect("sound");
+        plain.push_frame(at(i), data).expect("sound");
+        if i == 2 {
+            d.push_anchor(&anchor(i, 322, 182));
+            plain.push_anchor(&anchor(i, 322, 182));
+            // A superframe whose only frame is empty.
+            assert!(!d.push_frame(at(i), &[0xc0, 0, 0xc0]).expect("allowed").shown);
+        }
+        assert_eq!(d.hr(), plain.hr(), "at frame {i}");
+    }
+}
+
+#[test]
+fn a_hidden_frame_behind_the_shown_one_does_not_take_its_place() {
+    let all = frames(ALTREF);
+    let config = HybridConfig { history: 1, ..HybridConfig::default() };
+    let (mut one, mut other) = (HybridDecoder::new(config), HybridDecoder::new(config));
+    let mut found = 0;
+    let mut held: Option<&[u8]> = None;
+    for (i, chunk) in all.iter().enumerate() {
+        let split = parts(chunk);
+        for part in &split {
+            other.push_frame(at(i), part).expect("sound");
+        }
+        // The last shown frame goes with the hidden one after it.
+        let (hidden, shown) = split.split_at(split.len() - 1);
+        let first: Vec<&[u8]> = held.iter().copied().chain(hidden.iter().copied()).collect();
+        if hidden.is_empty() {
+            if let Some(held) = held {
+                one.push_frame(at(i - 1), held).expect("sound");
+            }
+        } else if held.is_some() {
+            let before = one.hr().cloned();
+            let outcome = one.push_frame(at(i - 1), &joined(&first)).expect("sound");
+            assert!(outcome.shown && one.lr().is_some());
+            assert_eq!(one.hr(), Some(&made_anew(&one)));
+            assert_ne!(one.hr().cloned(), before);
+            found += 1;
+        }
+        held = Some(shown[0]);
+    }
+    assert!(found > 0, "there are hidden frames");
+    one.push_frame(at(all.len()), held.expect("there are frames")).expect("sound");
+    assert_eq!(one.hr(), other.hr());
+}
+
+#[test]
+fn early_anchors_wait_until_their_frame_is_shown() {
+    let all = frames(ALTREF);
+    let config = HybridConfig::default();
+    let (mut early, mut timely) = (HybridDecoder::new(config), HybridDecoder::new(config));
+    let of = (1..all.len()).find(|&i| parts(all[i]).len() > 1).expect("there is a hidden frame");
+    for (i, chunk) in all.iter().enumerate().take(of + 1) {
+        if i == of {
+            // All parts of a picture, more than anchors of other pictures might be.
+            for tile in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
+                let part = tiles(of, (320, 192), 2, &[tile]);
+                assert_eq!(early.push_anchor(&part), AnchorOutcome::Early);
+            }
+        }
+        // Hidden frames may come in chunks of their own.
+        for part in parts(chunk) {
+            early.push_frame(at(i), part).expect("sound");
+        }
+        timely.push_frame(at(i), chunk).expect("sound");
+    }
+    for tile in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
+        timely.push_anchor(&tiles(of, (320, 192), 2, &[tile]));
+    }
+    assert_eq!(early.stats().applied, 6);
+    assert_eq!(early.hr(), timely.hr());
+}
+
+#[test]
+fn parts_share_one_source_and_a_lost_one_costs_its_tiles_alone() {
+    let all = frames(REALTIME);
+    let size = (322, 182);
+    let tile = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)];
+    let (mut whole, mut lossy) = (unlearning(), unlearning());
+    for d in [&mut whole, &mut lossy] {
+        for (i, data) in all.iter().enumerate().take(3) {
+            d.push_frame(at(i), data).expect("sound");
+        }
+    }
+    let before = lossy.hr().cloned().expect("shown");
+    for (n, &tile) in tile.iter().enumerate() {
+        let part = tiles(2, size, 2, &[tile]);
+        assert_eq!(whole.push_anchor(&part), AnchorOutcome::Applied { frames_late: 0 });
+        assert_eq!(whole.push_anchor(&part), AnchorOutcome::Duplicate);
+        if n != 4 {
+            lossy.push_anchor(&part);
+        }
+    }
+    let source = whole.history.entry(2).and_then(|e| e.given.as_ref()).map(|g| g.source);
+    assert_eq!(source, Some(1), "parts make one source");
+    let (lost, got) = (lossy.hr().expect("shown"), whole.hr().expect("shown"));
+    for y in 0..182 {
+        let columns = |p: &Picture| p.y.row(y)[128..256].to_vec();
+        let expected = if y >= 128 { &before } else { got };
+        assert_eq!(columns(lost), columns(expected), "row {y}");
+        assert_eq!(lost.y.row(y)[..128], got.y.row(y)[..128]);
+    }
+    // The lost part comes late after all, two frames on.
+    for d in [&mut whole, &mut lossy] {
+        d.push_frame(at(3), all[3]).expect("sound");
+        d.push_frame(at(4), all[4]).expect("sound");
+    }
+    let outcome = lossy.push_anchor(&tiles(2, size, 2, &[tile[4]]));
+    assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 2 });
+    assert_eq!(lossy.hr(), whole.hr());
+}
+
+#[test]
+fn an_older_anchor_reaches_past_newer_ones_of_some_tiles() {
+    for (stream, size) in [(REALTIME, (322, 182)), (ALTREF, (320, 192))] {
+        let all = frames(stream);
+        let (mut timely, mut late) = (unlearning(), unlearning());
+        for (i, data) in all.iter().enumerate().take(16) {
+            for d in [&mut timely, &mut late] {
+                d.push_frame(at(i), data).expect("sound");
+            }
+            let tiled = |of: usize| tiles(of, size, 2, &[(of % 3, 0)]);
+            if i == 3 {
+                timely.push_anchor(&anchor(3, size.0, size.1));
+            }
+            if i == 5 || i == 8 {
+                timely.push_anchor(&tiled(i));
+                late.push_anchor(&tiled(i));
+            }
+            if i == 10 {
+                let outcome = late.push_anchor(&anchor(3, size.0, size.1));
+                assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 7 });
+            }
+            if i >= 10 {
+                assert_eq!(timely.hr(), late.hr(), "at frame {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn anchors_of_a_former_size_take_no_place() {
+    let mut d = HybridDecoder::new(HybridConfig::default());
+    let (large, small) = (frames(REALTIME), frames(ALTREF));
+    for (i, data) in large.iter().enumerate().take(5) {
+        d.push_frame(at(i), data).expect("sound");
+    }
+    d.push_frame(at(5), small[0]).expect("a key frame");
+    d.push_anchor(&anchor(5, 320, 192));
+    let shown = d.hr().cloned();
+    for i in 0..5 {
+        assert_eq!(d.push_anchor(&anchor(i, 322, 182)), AnchorOutcome::TooOld);
+    }
+    assert_eq!(d.hr().cloned(), shown);
+    assert_eq!(d.hr(), Some(&made_anew(&d)));
+}
+
+#[test]
+fn a_late_anchor_costs_no_quality_from_then_on() {
+    for (stream, (w, h)) in [(REALTIME, (322, 182)), (ALTREF, (320, 192))] {
+        let all = frames(stream);
+        for k in 1..=8 {
+            let config = HybridConfig::default();
+            let (mut timely, mut late) = (HybridDecoder::new(config), HybridDecoder::new(config));
+            for (i, data) in all.iter().enumerate().take(24) {
+                timely.push_frame(at(i), data).expect("sound");
+                late.push_frame(at(i), data).expect("sound");
+                if i % 9 == 1 {
+                    timely.push_anchor(&anchor(i, w, h));
+                }
+                if i >= k && (i - k) % 9 == 1 {
+                    let outcome = late.push_anchor(&anchor(i - k, w, h));
+                    let frames_late = k as u32;
+                    assert_eq!(outcome, AnchorOutcome::Applied { frames_late });
+                }
+                // Between the arrivals of one and the same anchor they differ.
+                if i > k && (i - 1) % 9 >= k {
+                    assert_eq!(timely.hr(), late.hr(), "{k} late, at frame {i}");
+                }
+            }
+        }
+    }
+}
+
+/// Something that happens to a decoder.
+#[derive(Debug, Clone)]
+enum Event {
+    Frame,
+    Again(u8),
+    /// For a frame so many back, of some tiles or all.
+    Anchor(usize, Option<u8>),
+    Stray,
+    Reset,
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        12 => Just(Event::Frame),
+        1 => (0u8..8).prop_map(Event::Again),
+        4 => (0usize..12, proptest::option::of(1u8..64)).prop_map(|(n, t)| Event::Anchor(n, t)),
+        1 => Just(Event::Stray),
+    ];
+    let event = prop_oneof![60 => event, 1 => Just(Event::Reset)];
+    proptest::collection::vec(event, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 40 }))]
+    #[test]
+    fn leaving_alone_what_has_not_changed_gives_the_picture_made_anew(
+        events in events(), scale in 2usize..=4, history in 1usize..12, altref: bool,
+    ) {
+        let all = frames(if altref { ALTREF } else { REALTIME });
+        let low = if altref { (160, 96) } else { (161, 91) };
+        let size = (low.0 * scale as u16, low.1 * scale as u16);
+        let config = HybridConfig { scale, history, ..HybridConfig::default() };
+        let mut d = HybridDecoder::new(config);
+        let mut scalar =
+            HybridDecoder::new(HybridConfig { isa: Isa::SCALAR, ..config }).making_all_anew();
+        let (mut next, mut time) = (0, 0);
+        for event in events {
+            match event {
+                Event::Frame => {
+                    let chunk = all[next % all.len()];
+                    prop_assert_eq!(d.push_frame(at(time), chunk), scalar.push_frame(at(time), chunk));
+                    next += 1;
+                    time += 1;
+                }
+                Event::Again(slot) => {
+                    let chunk = show_existing(slot);
+                    let outcome = d.push_frame(at(time), &chunk);
+                    prop_assert_eq!(outcome, scalar.push_frame(at(time), &chunk));
+                    time += 1;
+                    if outcome.is_err() {
+                        next = 0;
+                    }
+                }
+                Event::Anchor(back, some) => {
+                    let of = (time + 1usize).saturating_sub(back);
+                    let anchor = match some {
+                        None => anchor(of, size.0, size.1),
+                        Some(bits) => {
+                            let chosen: Vec<_> = (0..6usize)
+                                .filter(|i| bits >> i & 1 == 1)
+                                .map(|i| (i % 3, i / 3))
+                                .collect();
+                            tiles(of, size, scale, &chosen)
+                        }
+                    };
+                    prop_assert_eq!(d.push_anchor(&anchor), scalar.push_anchor(&anchor));
+                }
+                Event::Stray => {
+                    let outcome = d.push_anchor(&packed(time.saturating_sub(1), size.0, size.1, vec![9; 60], true));
+                    let applied = matches!(outcome, AnchorOutcome::Applied { .. });
+                    prop_assert!(!applied);
+                }
+                Event::Reset => {
+                    d.reset();
+                    scalar.reset();
+                    next = 0;
+                }
+            }
+            if d.history.current().is_some() {
+                prop_assert_eq!(d.hr(), Some(&made_anew(&d)));
+                prop_assert_eq!(d.hr(), scalar.hr());
+            }
+        }
+    }
+}

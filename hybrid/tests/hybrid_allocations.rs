@@ -1,0 +1,136 @@
+//! What the hybrid decoder allocates: nothing per frame once pictures of the stream's size have been
+//! made, with and without anchors in them, and no more than its bounds whatever comes.
+
+mod common;
+#[path = "common/counting.rs"]
+mod counting;
+
+use common::{ALTREF, REALTIME, ivf};
+use counting::{allocations, peak};
+use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
+use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
+use windlass_hybrid::decoder::MAX_EARLY_BYTES;
+use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder};
+
+/// Frames after which every buffer has been used: each way in which key frames, references, the history
+/// and the anchors' frames hold pictures has come by.
+const WARM: usize = 250;
+/// Frames before Chromium changes the size.
+const ONE_SIZE: usize = 36;
+
+/// Streams, with that size.
+const STREAMS: [(&str, &[u8], (u16, u16)); 3] = [
+    ("realtime", REALTIME, (161, 91)),
+    ("altref", ALTREF, (160, 96)),
+    ("l1t3", include_bytes!("../../tests/fixtures/vp9/chromium-l1t3.ivf"), (320, 180)),
+];
+
+fn at(frame: usize) -> u32 {
+    (frame as u32).wrapping_mul(3000)
+}
+
+/// An anchor of a whole frame, or of its first tile alone.
+fn anchor(
+    frame: usize,
+    (width, height): (u16, u16),
+    scale: usize,
+    whole: bool,
+) -> ReassembledAnchor {
+    let low = (usize::from(width), usize::from(height));
+    let (w, h) = (low.0 * scale, low.1 * scale);
+    let samples = (0..w * h).map(|i| ((i % w * 7 + i / w * 3) % 41) as i16 * 12 - 240);
+    let detail = Detail::from_samples(w, h, samples.collect()).expect("the count is right");
+    let mut tiles = TileMap::empty(low.0, low.1);
+    tiles.set(0, 0);
+    let tiles = if whole { TileMap::full(low.0, low.1) } else { tiles };
+    let image = payload::image(detail, &tiles, scale);
+    let coded = ResidualJpeg.encode(&image, 70).expect("a legal size");
+    let (payload, tiled) = payload::pack(&tiles, coded);
+    ReassembledAnchor {
+        header: AnchorHeader {
+            codec: ResidualJpeg.id(),
+            source: AnchorOrigin::Enhanced,
+            tiled,
+            part: 0,
+            stream: 1,
+            epoch: 0,
+            chunk_index: 0,
+            chunk_count: 1,
+            age_ms: 0,
+            rtp_timestamp: at(frame),
+            width: w as u16,
+            height: h as u16,
+        },
+        payload,
+    }
+}
+
+/// Plays a stream again and again; anchors come as `anchors` says by frame: how many frames back.
+fn steady(scale: usize, anchors: impl Fn(usize) -> Option<usize>) {
+    for (name, stream, size) in STREAMS {
+        let mut chunks = ivf(stream);
+        chunks.truncate(ONE_SIZE);
+        let mut decoder = HybridDecoder::new(HybridConfig { scale, ..HybridConfig::default() });
+        let mut applied = 0;
+        for n in 0..WARM + 100 {
+            let chunk = chunks[n % chunks.len()];
+            let calls = allocations(|| {
+                decoder.push_frame(at(n), chunk).expect("a sound stream");
+            });
+            assert!(n < WARM || calls == 0, "{name} by {scale}: frame {n} allocates {calls} times");
+            if let Some(back) = anchors(n).filter(|&back| back <= n) {
+                let outcome = decoder.push_anchor(&anchor(n - back, size, scale, n % 2 == 0));
+                assert!(matches!(outcome, AnchorOutcome::Applied { .. }), "{name}: {outcome:?}");
+                applied += 1;
+            }
+        }
+        assert_eq!(decoder.stats().applied, applied);
+        assert_eq!(decoder.stats().enhanced > 0, applied > 0);
+    }
+}
+
+#[test]
+fn frames_without_anchors_allocate_nothing() {
+    for scale in 2..=4 {
+        steady(scale, |_| None);
+    }
+}
+
+#[test]
+fn frames_with_anchors_in_the_picture_allocate_nothing() {
+    steady(2, |n| (n == 3).then_some(0));
+    for scale in 2..=4 {
+        // Now in time, now eight frames late.
+        steady(scale, |n| (n % 10 == 0).then_some(n % 20 * 8 / 10));
+    }
+}
+
+#[test]
+fn memory_is_bounded_whatever_anchors_come() {
+    let chunks = ivf(REALTIME);
+    let mut early = anchor(0, (161, 91), 2, false);
+    early.payload.resize(100_000, 0);
+    let mut run = |anchors: bool| {
+        peak(|| {
+            let mut decoder = HybridDecoder::new(HybridConfig::default());
+            for n in 0..4 * chunks.len() {
+                decoder.push_frame(at(n), chunks[n % chunks.len()]).expect("a sound stream");
+                if !anchors {
+                    continue;
+                }
+                decoder.push_anchor(&anchor(n, (161, 91), 2, n % 3 == 0));
+                for ahead in 1..60 {
+                    early.header.rtp_timestamp = at(n + ahead);
+                    decoder.push_anchor(&early);
+                }
+            }
+        })
+    };
+    // Four sources, an anchor that is being decoded, the sums that filters are fitted by, and
+    // those that wait.
+    let detail = 322 * 182 * 2;
+    let bound = run(false) + 8 * detail + (3 << 20) + MAX_EARLY_BYTES as i64 + 400_000;
+    let bytes = run(true);
+    assert!(bytes <= bound, "{bytes} bytes, and at most {bound}");
+}
