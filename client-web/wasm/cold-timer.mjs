@@ -2,6 +2,8 @@
 
 import { framesOf } from "./vp9-timer.mjs";
 
+/** HR size over LR size, as in a call. */
+const SCALE = 2;
 const FRAMES = 30;
 const INTERVAL_MS = 1000 / 30;
 const sleep = (ms) => new Promise((r) => setTimeout(r, Math.max(0, ms)));
@@ -9,7 +11,7 @@ const sleep = (ms) => new Promise((r) => setTimeout(r, Math.max(0, ms)));
 /** Runs the module's warm-up in an instance of its own, as the SDK's worker does; ms of each step. */
 export async function warmUp(module) {
   const wasm = new WebAssembly.Instance(module, {}).exports;
-  const handle = wasm.decoder_new();
+  const handle = wasm.decoder_new(SCALE);
   const steps = [];
   for (let more = 1, step = 0; more === 1; step++) {
     const from = performance.now();
@@ -28,7 +30,7 @@ export async function warmUp(module) {
 export async function firstFrames(module, ivf, what) {
   const wasm = new WebAssembly.Instance(module, {}).exports;
   const [make, free] = what === "decode" ? [wasm.vp9_new, wasm.vp9_free] : [wasm.decoder_new, wasm.decoder_free];
-  const handle = make();
+  const handle = make(SCALE);
   const times = [];
   const start = performance.now();
   const [first, ...others] = framesOf(ivf).slice(0, FRAMES);

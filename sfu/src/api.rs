@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
-use windlass_media::{Rung, StreamId, TapInput};
+use windlass_media::{AnchorCodecs, Rung, StreamId, TapInput};
 
 /// A string that is no identity of the kind asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +64,9 @@ pub enum Kind {
 pub struct JoinOptions {
     /// The room holds this participant alone, who may subscribe to its own tracks.
     pub loopback: bool,
+    /// The codecs of anchors that the participant can decode. Without that of
+    /// [`SfuConfig::anchor_codec`](crate::SfuConfig::anchor_codec) it is given plain rungs only.
+    pub anchor_codecs: AnchorCodecs,
 }
 
 /// What a participant finds when it joins, and where it hears what happens then.

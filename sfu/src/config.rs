@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use windlass_media::AnchorCodecId;
+
 /// The SFU's settings.
 #[derive(Debug, Clone)]
 pub struct SfuConfig {
@@ -13,6 +15,8 @@ pub struct SfuConfig {
     pub advertise: Vec<SocketAddr>,
     /// From a frame's arrival at the SFU to its anchor's last use; anchors older than this are dropped.
     pub budget: Duration,
+    /// The codec of all anchors.
+    pub anchor_codec: AnchorCodecId,
     /// How much anybody may ask for.
     pub limits: Limits,
     /// Whether the bandwidth estimate limits what a subscriber gets. Off, it gets the best that it asks for and
@@ -30,6 +34,7 @@ impl Default for SfuConfig {
             udp: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7881),
             advertise: Vec::new(),
             budget: Duration::from_millis(200),
+            anchor_codec: AnchorCodecId::default(),
             limits: Limits::default(),
             congestion_control: true,
             initial_estimate_bps: 1_000_000,

@@ -40,6 +40,8 @@ counters! {
     offers_refused,
     /// Joins refused.
     joins_refused,
+    /// Participants let in who cannot decode the anchors' codec: they get plain rungs.
+    joins_without_codec,
     /// RTP packets received from publishers.
     rtp_in,
     /// RTP packets handed on to subscribers.

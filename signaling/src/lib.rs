@@ -86,6 +86,8 @@ struct Counters {
     anchors_used: AtomicU64,
     anchors_late: AtomicU64,
     anchors_lost: AtomicU64,
+    anchors_duplicate: AtomicU64,
+    anchors_former_epoch: AtomicU64,
 }
 
 struct Shared {

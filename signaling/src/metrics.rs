@@ -96,6 +96,8 @@ fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
         counter("client_anchors_used", &c.anchors_used),
         counter("client_anchors_late", &c.anchors_late),
         counter("client_anchors_lost", &c.anchors_lost),
+        counter("client_anchors_duplicate", &c.anchors_duplicate),
+        counter("client_anchors_former_epoch", &c.anchors_former_epoch),
     ]
 }
 

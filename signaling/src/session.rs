@@ -388,9 +388,11 @@ impl Session {
             let message = "this socket has joined a room already";
             return Err(ProtocolError::new(ErrorCode::AlreadyJoined, message));
         }
+        let anchor_codecs = join.decodes();
         let Join { room, name, loopback, .. } = join;
         self.phase = Phase::Entering { request, room: room.clone(), loopback };
-        self.actions.push_back(Action::Join { room, name, options: JoinOptions { loopback } });
+        let options = JoinOptions { loopback, anchor_codecs };
+        self.actions.push_back(Action::Join { room, name, options });
         Ok(())
     }
 

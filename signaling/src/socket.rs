@@ -237,6 +237,9 @@ impl Socket {
         counters.anchors_used.fetch_add(report.anchors_used.into(), Ordering::Relaxed);
         counters.anchors_late.fetch_add(report.anchors_late.into(), Ordering::Relaxed);
         counters.anchors_lost.fetch_add(report.anchors_lost.into(), Ordering::Relaxed);
+        counters.anchors_duplicate.fetch_add(report.anchors_duplicate.into(), Ordering::Relaxed);
+        let former = report.anchors_former_epoch.into();
+        counters.anchors_former_epoch.fetch_add(former, Ordering::Relaxed);
         tracing::debug!(?report, "report");
     }
 }

@@ -12,6 +12,8 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Deserialize;
 use windlass_enhancer::EnhancerConfig;
+use windlass_enhancer::schedule::TileConfig;
+use windlass_media::AnchorCodecId;
 use windlass_sfu::{Limits, SfuConfig};
 use windlass_signaling::SignalingConfig;
 
@@ -60,6 +62,21 @@ pub struct Settings {
     /// Quality of the coded anchors, 1 to 100 [default: 85]
     #[arg(long, value_name = "Q", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub anchor_quality: Option<u8>,
+
+    /// How anchors are coded: jpeg or htj2k. Participants whose browser cannot decode it get plain
+    /// rungs [default: jpeg]
+    #[arg(long, value_name = "CODEC")]
+    pub anchor_codec: Option<Codec>,
+
+    /// What must have changed in a tile (64x64 pixels of the low layer) since it was last sent for it
+    /// to be sent again: residual in square grey levels by pixel; 0 sends whole frames [default: 1]
+    #[arg(long, value_name = "ENERGY")]
+    pub tile_threshold: Option<f64>,
+
+    /// Seconds, 1 to 3600, after which a tile is sent again although nothing has changed in it, for
+    /// those who missed it [default: 10]
+    #[arg(long, value_name = "S")]
+    pub tile_refresh_s: Option<u64>,
 
     /// Publishers that are enhanced at a time [default: 64]
     #[arg(long, value_name = "N")]
@@ -122,6 +139,30 @@ impl TryFrom<String> for Advertise {
     }
 }
 
+/// A codec of anchors, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Codec(pub AnchorCodecId);
+
+impl FromStr for Codec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || AnchorCodecId::ALL.map(AnchorCodecId::name).join(", ");
+        AnchorCodecId::from_name(text)
+            .map(Codec)
+            .ok_or_else(|| format!("anchor-codec: `{text}` is none of {}", names()))
+    }
+}
+
+impl TryFrom<String> for Codec {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
 impl Settings {
     /// Reads a TOML file. A key that is no setting is an error, not a surprise later.
     pub fn read(path: &Path) -> Result<Settings> {
@@ -148,6 +189,9 @@ impl Settings {
             compute_cap: self.compute_cap.or(others.compute_cap),
             anchor_fraction: self.anchor_fraction.or(others.anchor_fraction),
             anchor_quality: self.anchor_quality.or(others.anchor_quality),
+            anchor_codec: self.anchor_codec.or(others.anchor_codec),
+            tile_threshold: self.tile_threshold.or(others.tile_threshold),
+            tile_refresh_s: self.tile_refresh_s.or(others.tile_refresh_s),
             max_enhanced: self.max_enhanced.or(others.max_enhanced),
             max_participants: self.max_participants.or(others.max_participants),
             max_total_participants: self.max_total_participants.or(others.max_total_participants),
@@ -207,6 +251,7 @@ impl Config {
             udp: said.udp.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7881))),
             advertise: said.advertise.unwrap_or_default().into_iter().map(|a| a.0).collect(),
             budget,
+            anchor_codec: said.anchor_codec.map_or_else(AnchorCodecId::default, |codec| codec.0),
             limits,
             congestion_control: !said.no_congestion_control.unwrap_or(false),
             ..SfuConfig::default()
@@ -233,13 +278,26 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
     ensure!((1..=256).contains(&threads), "enhancer-threads must be from 1 to 256, not {threads}");
     let quality = said.anchor_quality.unwrap_or(default.anchor_quality);
     ensure!((1..=100).contains(&quality), "anchor-quality must be from 1 to 100, not {quality}");
+    let threshold = said.tile_threshold.unwrap_or(default.tiles.threshold);
+    ensure!(
+        threshold.is_finite() && threshold >= 0.0,
+        "tile-threshold must be 0 or more, not {threshold}"
+    );
+    let refresh = said.tile_refresh_s.map_or(default.tiles.refresh, Duration::from_secs);
+    ensure!(
+        (1..=3600).contains(&refresh.as_secs()),
+        "tile-refresh-s must be from 1 to 3600, not {}",
+        refresh.as_secs()
+    );
     Ok(EnhancerConfig {
         budget,
         delivery_allowance: DELIVERY.min(budget * 3 / 10),
         threads,
         compute_cap: share("compute-cap", said.compute_cap, default.compute_cap)?,
         anchor_fraction: share("anchor-fraction", said.anchor_fraction, default.anchor_fraction)?,
+        anchor_codec: said.anchor_codec.map_or(default.anchor_codec, |codec| codec.0),
         anchor_quality: quality,
+        tiles: TileConfig { threshold, refresh },
         max_streams: said.max_enhanced.unwrap_or(default.max_streams),
         ..default
     })
@@ -261,6 +319,9 @@ mod tests {
             compute-cap = 0.5
             anchor-fraction = 0.1
             anchor-quality = 70
+            anchor-codec = "htj2k"
+            tile-threshold = 0.5
+            tile-refresh-s = 20
             max-enhanced = 8
             max-participants = 10
             max-total-participants = 100
@@ -294,6 +355,10 @@ mod tests {
             ("anchor-fraction = -0.1", "anchor-fraction"),
             ("anchor-fraction = nan", "anchor-fraction"),
             ("anchor-quality = 0", "anchor-quality"),
+            ("anchor-codec = \"png\"", "jpeg, htj2k"),
+            ("tile-threshold = -1.0", "tile-threshold"),
+            ("tile-threshold = inf", "tile-threshold"),
+            ("tile-refresh-s = 0", "tile-refresh-s"),
             ("enhancer-threads = 0", "enhancer-threads"),
             ("advertise = [\"0.0.0.0\"]", "0.0.0.0"),
             ("advertise = [\"example\"]", "example"),
@@ -303,6 +368,18 @@ mod tests {
                 Err(error) => format!("{error:#}"),
             };
             assert!(error.contains(name), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_codec_of_a_name_is_the_codecs_own() {
+        use windlass_hybrid::anchor::codec;
+        for said in AnchorCodecId::ALL {
+            assert_eq!(codec::by_name(said.name()).map(|c| c.id()), Some(said.id()));
+            let text = format!("anchor-codec = \"{}\"", said.name());
+            let config = Config::resolve(Settings::parse(&text).unwrap()).unwrap();
+            assert_eq!(config.sfu.anchor_codec, said);
+            assert_eq!(config.enhancer.unwrap().anchor_codec, said);
         }
     }
 

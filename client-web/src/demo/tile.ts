@@ -2,7 +2,7 @@
  * One participant's tile: the native picture, above it the enhanced one, a divider between them in split view, and
  * what is received in figures. The native video always plays beneath, so a fall back never shows black.
  */
-import type { EnhancedTrack, NativeReason, TrackStats } from "../sdk/index.js";
+import type { EnhancedTrack, NativeReason, PictureState, TrackStats } from "../sdk/index.js";
 import { icon, make } from "./dom.js";
 import type { View } from "./options.js";
 
@@ -13,13 +13,19 @@ const VIEWS: readonly { view: View; label: string }[] = [
 ];
 
 const REASONS: Record<NativeReason, string> = {
-  starting: "Plain picture for now: waiting for detail",
-  "no-anchors": "Plain picture: no detail is arriving",
+  starting: "Plain picture for now: the better one is starting",
+  "plain-rung": "Plain picture: the server enhances nothing here for now",
   "too-slow": "Plain picture: this machine is busy; trying again soon",
   fault: "Plain picture: enhancement is restarting",
   gap: "Plain picture: mending a loss",
   "too-large": "Plain picture: it arrives in full size",
   unsupported: "Plain picture: enhancement cannot run here",
+};
+
+const STATES: Record<PictureState, string> = {
+  native: "plain picture",
+  rebuilt: "rebuilt from the plain picture, without detail from the server",
+  enhanced: "enhanced with detail from the server",
 };
 
 const STEP = 5;
@@ -166,16 +172,17 @@ export class Tile {
     const rung = track?.rung;
     this.badge.textContent = rung?.rung ?? "";
     this.badge.classList.toggle("plus", rung?.rung.endsWith("+") ?? false);
-    this.badge.title = rung === null || rung === undefined ? "" : `Rung ${rung.rung}`;
+    this.badge.classList.toggle("rebuilt", state === "rebuilt");
+    this.badge.title = rung === null || rung === undefined ? "" : `Rung ${rung.rung}, ${STATES[state]}`;
   }
 
   private fill(stats: TrackStats): void {
     const size = (s: { width: number; height: number } | null) => (s === null ? "–" : `${s.width}×${s.height}`);
     const ms = (value: number | null) => (value === null ? "–" : value.toFixed(value < 10 ? 1 : 0));
-    const enhancing = stats.state === "enhanced";
+    const ours = stats.state !== "native";
     const rows: [string, string][] = [
       ["Rung", stats.rung ?? "–"],
-      ["Size", enhancing ? `${size(stats.lr)} → ${size(stats.hr)}` : size(stats.lr)],
+      ["Size", ours ? `${size(stats.lr)} → ${size(stats.hr)}` : size(stats.lr)],
       ["Shown / enhanced", `${stats.shownFps.toFixed(0)} / ${stats.enhancedFps.toFixed(0)} fps`],
       ["Video + anchors", `${stats.videoKbps.toFixed(0)} + ${stats.anchorKbps.toFixed(0)} kbit/s`],
       ["Anchors", `${stats.anchorsPerSecond.toFixed(1)} /s`],

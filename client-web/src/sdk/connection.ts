@@ -49,6 +49,7 @@ export class Connection {
     private readonly socket: SignalSocket,
     private readonly assets: Assets,
     private readonly output: OutputKind,
+    private readonly scale: number,
   ) {
     this.pc.createDataChannel("ctl"); // so that the offer has an m-line for the server's channel
     this.pc.ondatachannel = ({ channel }) => {
@@ -131,7 +132,7 @@ export class Connection {
   private freeSlot(kind: "audio" | "video"): Slot {
     const free = this.slots.find((slot) => slot.kind === kind && slot.track === null);
     if (free !== undefined) return free;
-    const receiver = kind === "video" ? new VideoReceiver(this.pc, this.assets, this.output) : null;
+    const receiver = kind === "video" ? new VideoReceiver(this.pc, this.assets, this.output, this.scale) : null;
     const transceiver = receiver?.transceiver ?? this.pc.addTransceiver("audio", { direction: "recvonly" });
     const slot: Slot = { kind, transceiver, receiver, track: null };
     this.slots.push(slot);

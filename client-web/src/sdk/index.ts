@@ -12,7 +12,7 @@
  * await room.publish(await navigator.mediaDevices.getUserMedia({ audio: true, video: true }));
  * ```
  */
-export type { NativeReason, WorkerStats } from "../worker/messages.js";
+export type { NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 export type { Assets } from "./assets.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
 export type { OutputKind } from "./output.js";
@@ -22,7 +22,6 @@ export { type JoinOptions, type PublishOptions, Room, type RoomEvents } from "./
 export {
   EnhancedTrack,
   type EnhancedTrackEvents,
-  type PictureState,
   type RemoteAudioTrack,
   type RemoteTrack,
   type RungInfo,

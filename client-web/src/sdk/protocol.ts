@@ -12,6 +12,9 @@ export const PROTOCOL_VERSION = 1;
 /** What a subscriber can be given: a layer, or a layer plus anchors. */
 export type Rung = "q" | "q+" | "h" | "h+" | "f";
 
+/** The anchor codecs that the WASM decoder knows, by the server's names for them. */
+export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k"];
+
 /** Every rung, worst first. */
 export const RUNGS: readonly Rung[] = ["q", "q+", "h", "h+", "f"];
 
@@ -56,6 +59,8 @@ export interface Report {
   anchors_used: number;
   anchors_late: number;
   anchors_lost: number;
+  anchors_duplicate: number;
+  anchors_former_epoch: number;
   latency_p50_ms: number;
   latency_p95_ms: number;
   decode_ms: number;
@@ -64,7 +69,7 @@ export interface Report {
 
 /** What the client may say. */
 export type ClientMessage =
-  | { type: "join"; version: number; room: string; name: string; loopback: boolean }
+  | { type: "join"; version: number; room: string; name: string; loopback: boolean; anchor_codecs: readonly string[] }
   | { type: "offer"; id: number; sdp: string; publish: PublishEntry[]; subscribe: SubscribeEntry[] }
   | { type: "set_rung"; track: string; max: Rung }
   | { type: "mute"; track: string; muted: boolean }

@@ -5,7 +5,8 @@
  * that session descriptions do not grow with people who come and go. The transform is set right after
  * `addTransceiver`; set later, Chromium silently lets the media pass by it.
  */
-import type { FromWorker, NativeReason, ToWorker, WorkerStats } from "../worker/messages.js";
+import type { FromWorker, NativeReason, PictureState, ToWorker, WorkerStats } from "../worker/messages.js";
+import { SCALES } from "../worker/wasm.js";
 import { type Assets, compileDecoder } from "./assets.js";
 import { type OutputKind, pictureOutput } from "./output.js";
 
@@ -27,7 +28,7 @@ export function vp9Preferences(codecs: readonly RTCRtpCodec[]): RTCRtpCodec[] {
 
 /** What a receiver tells the track that it carries. */
 export interface ReceiverListener {
-  state(state: "enhanced" | "native", reason: NativeReason | null): void;
+  state(state: PictureState, reason: NativeReason | null): void;
   stats(stats: WorkerStats): void;
 }
 
@@ -41,10 +42,12 @@ export class VideoReceiver {
   /** The decoder could not be loaded. */
   private undecodable = false;
 
-  constructor(pc: RTCPeerConnection, assets: Assets, output: OutputKind) {
+  /** `scale`: HR size over LR size of the enhanced rungs. */
+  constructor(pc: RTCPeerConnection, assets: Assets, output: OutputKind, scale: number) {
     this.transceiver = pc.addTransceiver("video", { direction: "recvonly" });
     const { receiver } = this.transceiver;
-    const picture = typeof RTCRtpScriptTransform === "undefined" ? null : pictureOutput(output);
+    const able = typeof RTCRtpScriptTransform !== "undefined" && SCALES.includes(scale);
+    const picture = able ? pictureOutput(output) : null;
     this.enhanced = picture?.track ?? null;
     this.worker = picture === null ? null : new Worker(assets.worker, { type: "module" });
     if (this.worker !== null && picture !== null) {
@@ -53,7 +56,7 @@ export class VideoReceiver {
         if (data.type === "frame") picture.draw(data.frame);
         else this.hear(data);
       };
-      this.post({ type: "init", sink: picture.sink, maxPixels: MAX_LR_PIXELS }, picture.transfer);
+      this.post({ type: "init", sink: picture.sink, maxPixels: MAX_LR_PIXELS, scale }, picture.transfer);
       compileDecoder(assets.wasm).then(
         (module) => this.post({ type: "module", module }),
         () => {
@@ -82,6 +85,11 @@ export class VideoReceiver {
     this.transceiver.direction = listener === null ? "inactive" : "recvonly";
     this.post({ type: "restart", enabled: listener !== null });
     if (this.undecodable) listener?.state("native", "unsupported");
+  }
+
+  /** Tells whether the server gives an enhanced rung. */
+  rung(enhanced: boolean): void {
+    this.post({ type: "rung", enhanced });
   }
 
   /** Takes one anchor message; its buffer is handed on. */

@@ -9,6 +9,7 @@ import { Emitter } from "./emitter.js";
 import { noCodec, unreachable, WindlassError } from "./errors.js";
 import type { OutputKind } from "./output.js";
 import {
+  ANCHOR_CODECS,
   type ParticipantInfo,
   PROTOCOL_VERSION,
   type Rung,
@@ -198,7 +199,8 @@ export class Room extends Emitter<RoomEvents> {
     this.socket = socket;
     const welcome = await this.enter(socket);
     this.welcome = welcome;
-    const connection = new Connection(socket, this.options.assets ?? besideThisScript(), this.options.output ?? "auto");
+    const { assets = besideThisScript(), output = "auto" } = this.options;
+    const connection = new Connection(socket, assets, output, welcome.scale);
     this.connection = connection;
     connection.onLost = (error) => this.lost(error);
     // A socket alone is no success: where the media path never comes about, attempts must end.
@@ -228,7 +230,8 @@ export class Room extends Emitter<RoomEvents> {
         resolve(message);
       };
       const { room, name, loopback = false } = this.options;
-      socket.send({ type: "join", version: PROTOCOL_VERSION, room, name, loopback });
+      const anchor_codecs = ANCHOR_CODECS;
+      socket.send({ type: "join", version: PROTOCOL_VERSION, room, name, loopback, anchor_codecs });
     });
   }
 

@@ -1,5 +1,5 @@
 /** The tracks of others as the page sees them. */
-import type { NativeReason, WorkerStats } from "../worker/messages.js";
+import type { NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 import { Emitter } from "./emitter.js";
 import type { Report, Rung, TrackInfo } from "./protocol.js";
 import type { VideoReceiver } from "./receiver.js";
@@ -13,9 +13,6 @@ export interface RemoteAudioTrack {
   readonly muted: boolean;
   readonly track: MediaStreamTrack;
 }
-
-/** Which of its two pictures a video track shows best at the moment. */
-export type PictureState = "enhanced" | "native";
 
 /** What a subscriber is given of a track. */
 export interface RungInfo {
@@ -41,6 +38,19 @@ const HOLD_SLACK_MS = 12;
 
 /** The native picture's colours are looked at once in so many frames. */
 const COLOUR_EVERY = 100;
+
+/** What became of anchors, counted since the start. */
+type AnchorCounts = Pick<
+  WorkerStats,
+  "anchorsUsed" | "anchorsLate" | "anchorsLost" | "anchorsDuplicate" | "anchorsFormerEpoch"
+>;
+const NO_ANCHORS: AnchorCounts = {
+  anchorsUsed: 0,
+  anchorsLate: 0,
+  anchorsLost: 0,
+  anchorsDuplicate: 0,
+  anchorsFormerEpoch: 0,
+};
 
 export interface EnhancedTrackEvents {
   state: { state: PictureState; reason: NativeReason | null };
@@ -70,7 +80,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   private holding = false;
   private nativeFrames: { at: number; count: number } | null = null;
   private nativeFps = 0;
-  private reported: Pick<WorkerStats, "anchorsUsed" | "anchorsLate" | "anchorsLost"> | null = null;
+  private reported: AnchorCounts | null = null;
 
   /** @internal */
   constructor(
@@ -92,7 +102,10 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     });
   }
 
-  /** Which picture is the better one. */
+  /**
+   * Which picture is shown best: `native`; `rebuilt`, by our decoder at HR size, before anchors have come or while they
+   * stay away; `enhanced`, the same once anchors have a part in it.
+   */
   get state(): PictureState {
     return this.currentState;
   }
@@ -104,7 +117,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
 
   /** The better picture. Changes with the event `state`. */
   get best(): MediaStreamTrack {
-    return this.currentState === "enhanced" && this.enhanced !== null ? this.enhanced : this.plain;
+    return this.currentState !== "native" && this.enhanced !== null ? this.enhanced : this.plain;
   }
 
   /** What the server gives of this track; null before it says so. */
@@ -175,6 +188,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   /** @internal */
   setRung(rung: RungInfo): void {
     this.currentRung = rung;
+    this.receiver.rung(rung.rung.endsWith("+"));
     this.emit("rung", rung);
   }
 
@@ -187,7 +201,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   report(halfTripMs: number): Report | null {
     const stats = this.currentStats;
     if (stats === null) return null;
-    const since = this.reported ?? { anchorsUsed: 0, anchorsLate: 0, anchorsLost: 0 };
+    const since = this.reported ?? NO_ANCHORS;
     this.reported = stats;
     const fromServer = (ms: number | null) => (ms === null ? 0 : ms + halfTripMs);
     return {
@@ -197,6 +211,8 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
       anchors_used: stats.anchorsUsed - since.anchorsUsed,
       anchors_late: stats.anchorsLate - since.anchorsLate,
       anchors_lost: stats.anchorsLost - since.anchorsLost,
+      anchors_duplicate: stats.anchorsDuplicate - since.anchorsDuplicate,
+      anchors_former_epoch: stats.anchorsFormerEpoch - since.anchorsFormerEpoch,
       latency_p50_ms: fromServer(stats.anchorP50Ms),
       latency_p95_ms: fromServer(stats.anchorP95Ms),
       decode_ms: stats.decodeMs ?? 0,
@@ -220,8 +236,8 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
       ...stats,
       rung: this.currentRung?.rung ?? null,
       state: this.currentState,
-      shownFps: this.currentState === "enhanced" ? stats.outputFps : this.nativeFps,
-      enhancedFps: this.currentState === "enhanced" ? stats.enhancedFps : 0,
+      shownFps: this.currentState === "native" ? this.nativeFps : stats.outputFps,
+      enhancedFps: this.currentState === "native" ? 0 : stats.enhancedFps,
       anchorsDropped: this.dropped,
     };
     const { lagMs } = stats;

@@ -5,7 +5,7 @@ export type PictureSink = { kind: "stream"; writable: WritableStream<VideoFrame>
 
 /** From the window. */
 export type ToWorker =
-  | { type: "init"; sink: PictureSink; maxPixels: number }
+  | { type: "init"; sink: PictureSink; maxPixels: number; scale: number }
   /** The compiled decoder; comes when it is there. */
   | { type: "module"; module: WebAssembly.Module }
   /** To a worker that has no track and is only to warm the decoder up. */
@@ -16,15 +16,23 @@ export type ToWorker =
   | { type: "nativeShown"; rtpTimestamp: number; at: number }
   /** The native player's pictures have these colours; they may be told beside the bit stream. */
   | { type: "colour"; colour: VideoColorSpaceInit }
+  /** Whether the server now gives a rung with enhancement: on a plain one the native picture is shown. */
+  | { type: "rung"; enhanced: boolean }
   /** The receiver carries another track from now on, or none. */
   | { type: "restart"; enabled: boolean };
 
-/** Why a track is shown by the native decoder. */
-export type NativeReason = "starting" | "no-anchors" | "too-slow" | "fault" | "gap" | "too-large" | "unsupported";
+/**
+ * What a track shows: the native decoder's picture; the one that our decoder rebuilds at HR size; or that one once
+ * anchors have a part in it.
+ */
+export type PictureState = "native" | "rebuilt" | "enhanced";
+
+/** Why a track is shown by the native decoder. Anchors that stay away are no reason: pictures are rebuilt without. */
+export type NativeReason = "starting" | "plain-rung" | "too-slow" | "fault" | "gap" | "too-large" | "unsupported";
 
 /** A track's figures, once a second. */
 export interface WorkerStats {
-  /** Rebuilt pictures written per second, and of these the ones with detail from anchors. */
+  /** Rebuilt pictures written per second, and of these the ones in which anchors have a part. */
   outputFps: number;
   enhancedFps: number;
   /** Encoded frames received per second, and their kbit/s. */
@@ -37,6 +45,9 @@ export interface WorkerStats {
   anchorsUsed: number;
   anchorsLate: number;
   anchorsLost: number;
+  /** Came, but gave nothing that their frame had not; came after an anchor of a newer epoch. */
+  anchorsDuplicate: number;
+  anchorsFormerEpoch: number;
   /** From a frame's arrival here to its anchor being usable; null without anchors. */
   anchorP50Ms: number | null;
   anchorP95Ms: number | null;
@@ -61,7 +72,7 @@ export interface WorkerStats {
 /** To the window. */
 export type FromWorker =
   | { type: "frame"; frame: VideoFrame }
-  | { type: "state"; state: "enhanced" }
+  | { type: "state"; state: "enhanced" | "rebuilt" }
   | { type: "state"; state: "native"; reason: NativeReason }
   | { type: "stats"; stats: WorkerStats }
   /** The decoder has been warmed up. */

@@ -1,17 +1,18 @@
 /**
  * One track's enhancement: encoded frames and anchor messages in, rebuilt pictures out, in time.
  *
- * Frames pass on to the native decoder before anything here touches their copies, so whatever goes wrong on this
- * side (trap, bad frame, slowness, no anchors) only means that the tile shows the native picture.
+ * The first picture that is decoded on an enhanced rung is shown rebuilt, before any anchor has come, and so are those
+ * after it when anchors stay away. Frames pass on to the native decoder before anything here touches their copies, so
+ * whatever goes wrong on this side (trap, bad frame, gap, slowness) only means that the tile shows the native picture.
  * Time comes from `clock`, milliseconds since the epoch; work is done in `pump` and `show`, driven by the worker.
  */
 import { ArrivalLog, parseAnchorHeader } from "./anchors.js";
 import { LoadGuard } from "./load.js";
-import type { FromWorker, NativeReason, WorkerStats } from "./messages.js";
+import type { FromWorker, NativeReason, PictureState, WorkerStats } from "./messages.js";
 import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";
 import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
 import { parseVp9Header, type Vp9Header } from "./vp9.js";
-import { DecodeFailure, HybridDecoder } from "./wasm.js";
+import { type AnchorOutcome, DecodeFailure, type FrameOutcome, HybridDecoder, type PictureView } from "./wasm.js";
 import { RateWindow, SampleWindow } from "./windows.js";
 
 /** What the pipeline needs from its surroundings. */
@@ -26,6 +27,14 @@ export interface TrackHost {
   requestKeyFrame(): void;
 }
 
+/** The decoder of one track: {@link HybridDecoder}, but for tests. */
+export interface TrackDecoder {
+  pushFrame(rtpTimestamp: number, data: Uint8Array): FrameOutcome;
+  pushMessage(data: Uint8Array): AnchorOutcome;
+  hr(): PictureView | null;
+  reset(): void;
+}
+
 /** An encoded frame as the transform sees it. */
 export interface IncomingFrame {
   rtpTimestamp: number;
@@ -33,11 +42,6 @@ export interface IncomingFrame {
   data: Uint8Array;
 }
 
-/**
- * Without an anchor for so long the tile goes back to native: what was learned from anchors outlives them, and the
- * server leaves them out for up to five seconds while a picture stands still.
- */
-const STALE_MS = 6500;
 /** Anchors remembered that came before their frame; the module keeps fewer. */
 const MAX_EARLY = 8;
 /** Key frames are asked for at most this often. */
@@ -51,8 +55,10 @@ interface Waiting {
 /** See the module's head. */
 export class TrackPipeline {
   private module: WebAssembly.Module | null = null;
-  private decoder: HybridDecoder | null = null;
+  private decoder: TrackDecoder | null = null;
   private enabled = true;
+  /** Whether the server gives an enhanced rung. */
+  private enhancedRung = false;
   private tooLarge = false;
   private colour: VideoColorSpaceInit = {};
   /** What the native player makes of the colours; goes before what the bit stream says. */
@@ -68,10 +74,9 @@ export class TrackPipeline {
   private current: { rtpTimestamp: number; mediaMs: number } | null = null;
   /** Timestamps of anchors that wait for their frame. */
   private readonly early = new Set<number>();
-  private lastAnchor = Number.NEGATIVE_INFINITY;
   private lastKeyRequest = Number.NEGATIVE_INFINITY;
   private starvedSince: number | null = null;
-  private state: "enhanced" | NativeReason = "starting";
+  private state: Exclude<PictureState, "native"> | NativeReason = "starting";
 
   private readonly rates = {
     received: new RateWindow(),
@@ -91,12 +96,17 @@ export class TrackPipeline {
   private anchorsUsed = 0;
   private anchorsLate = 0;
   private anchorsLost = 0;
+  private anchorsDuplicate = 0;
+  private anchorsFormerEpoch = 0;
   private lr: { width: number; height: number } | null = null;
   private hr: { width: number; height: number } | null = null;
 
   constructor(
     private readonly host: TrackHost,
     private readonly maxPixels: number,
+    private readonly scale: number,
+    private readonly make: (module: WebAssembly.Module, scale: number) => TrackDecoder = (module, scale) =>
+      new HybridDecoder(module, scale),
   ) {}
 
   /** The compiled decoder has come. */
@@ -107,12 +117,19 @@ export class TrackPipeline {
   /** Another track, or none, comes through the receiver from now on. */
   restart(enabled: boolean): void {
     this.enabled = enabled;
+    this.enhancedRung = false;
     this.lose();
     this.playout.reset();
     this.seenColour = null;
     this.lr = null;
     this.hr = null;
     this.setState("starting");
+  }
+
+  /** The server now gives a rung with enhancement, or a plain one. */
+  rung(enhanced: boolean): void {
+    this.enhancedRung = enhanced;
+    if (!enhanced && this.showsOurs()) this.setState("plain-rung");
   }
 
   /** Takes a copy of an encoded frame, in order of arrival. */
@@ -158,6 +175,12 @@ export class TrackPipeline {
         this.early.add(header.rtpTimestamp);
         if (this.early.size > MAX_EARLY) this.early.delete(this.early.values().next().value as number);
         break;
+      case "duplicate":
+        this.anchorsDuplicate++;
+        break;
+      case "former-epoch":
+        this.anchorsFormerEpoch++;
+        break;
       case "lost":
         this.anchorsLost++;
         break;
@@ -192,15 +215,16 @@ export class TrackPipeline {
   show(): void {
     const now = this.host.clock();
     const due = this.queue.take(now);
-    if (due !== null) {
-      this.rates.output.add(now);
-      if (due.detail && now - this.lastAnchor <= STALE_MS) {
-        this.rates.enhanced.add(now);
-        this.setState("enhanced");
-      }
-      this.host.show(due.picture);
+    if (due === null) return;
+    if (!this.enhancedRung) {
+      due.picture.close();
+      this.setState("plain-rung");
+      return;
     }
-    if (this.state === "enhanced" && now - this.lastAnchor > STALE_MS) this.setState("no-anchors");
+    this.rates.output.add(now);
+    if (due.detail) this.rates.enhanced.add(now);
+    this.setState(due.detail ? "enhanced" : "rebuilt");
+    this.host.show(due.picture);
   }
 
   /** Milliseconds until `show` or `pump` must run again; null when only a new frame can bring work. */
@@ -225,6 +249,8 @@ export class TrackPipeline {
       anchorsUsed: this.anchorsUsed,
       anchorsLate: this.anchorsLate,
       anchorsLost: this.anchorsLost,
+      anchorsDuplicate: this.anchorsDuplicate,
+      anchorsFormerEpoch: this.anchorsFormerEpoch,
       anchorP50Ms: this.times.anchor.percentile(now, 0.5),
       anchorP95Ms: this.times.anchor.percentile(now, 0.95),
       decodeMs: this.times.frame.mean(now),
@@ -301,13 +327,12 @@ export class TrackPipeline {
 
   private usable(rtpTimestamp: number, now: number): void {
     this.anchorsUsed++;
-    this.lastAnchor = now;
     this.rates.anchors.add(now);
     this.times.anchor.add(now, this.arrivals.since(rtpTimestamp, now) ?? 0);
   }
 
   /** Calls into the module; what it throws costs the decoder's state, never more. */
-  private guarded<T>(call: (decoder: HybridDecoder) => T): T | undefined {
+  private guarded<T>(call: (decoder: TrackDecoder) => T): T | undefined {
     if (this.decoder === null) return undefined;
     try {
       return call(this.decoder);
@@ -321,9 +346,9 @@ export class TrackPipeline {
     }
   }
 
-  private create(module: WebAssembly.Module): HybridDecoder | null {
+  private create(module: WebAssembly.Module): TrackDecoder | null {
     try {
-      return new HybridDecoder(module);
+      return this.make(module, this.scale);
     } catch {
       this.faults++;
       this.guard.pause(this.host.clock());
@@ -338,7 +363,7 @@ export class TrackPipeline {
     if (!this.reorder.waitingForKey || this.rates.received.perSecond(now) === 0) return;
     this.starvedSince ??= now;
     if (now - this.starvedSince < 300) return;
-    if (this.state === "enhanced") this.setState("gap");
+    if (this.showsOurs()) this.setState("gap");
     this.needKeyFrame(now);
   }
 
@@ -355,7 +380,6 @@ export class TrackPipeline {
     this.early.clear();
     this.current = null;
     this.starvedSince = null;
-    this.lastAnchor = Number.NEGATIVE_INFINITY;
     try {
       this.decoder?.reset();
     } catch {
@@ -363,10 +387,16 @@ export class TrackPipeline {
     }
   }
 
-  private setState(state: "enhanced" | NativeReason): void {
+  /** Whether the pictures shown are our decoder's. */
+  private showsOurs(): boolean {
+    return this.state === "enhanced" || this.state === "rebuilt";
+  }
+
+  private setState(state: Exclude<PictureState, "native"> | NativeReason): void {
     if (state === this.state) return;
     this.state = state;
-    this.host.tell(state === "enhanced" ? { type: "state", state } : { type: "state", state: "native", reason: state });
+    const ours = state === "enhanced" || state === "rebuilt";
+    this.host.tell(ours ? { type: "state", state } : { type: "state", state: "native", reason: state });
   }
 }
 

@@ -10,7 +10,7 @@ export interface HybridExports {
   memory: WebAssembly.Memory;
   alloc(length: number): number;
   dealloc(pointer: number, length: number): void;
-  decoder_new(): number;
+  decoder_new(scale: number): number;
   decoder_free(handle: number): void;
   push_frame(handle: number, rtpTimestamp: number, pointer: number, length: number): number;
   push_message(handle: number, pointer: number, length: number): number;
@@ -30,12 +30,15 @@ export interface HybridExports {
 export interface FrameOutcome {
   /** A picture came of it that is to be shown. */
   shown: boolean;
-  /** The picture holds detail from anchors. */
+  /** Anchors have had a part in the picture. */
   detail: boolean;
 }
 
-/** What became of an anchor message: not complete yet, applied (to its frame on time, or to a later one), kept for its frame, or of no use. */
-export type AnchorOutcome = "incomplete" | "applied" | "applied-late" | "early" | "lost";
+/**
+ * What became of an anchor message: not complete yet, applied (to its frame on time, or to a later one), kept for its
+ * frame, with nothing that its frame has not, of a former epoch, or of no use (too old, malformed, of another size).
+ */
+export type AnchorOutcome = "incomplete" | "applied" | "applied-late" | "early" | "duplicate" | "former-epoch" | "lost";
 
 /** Planes of a picture in the module's memory; valid until the next call into it. */
 export interface PictureView {
@@ -51,8 +54,13 @@ const FLAG_DETAIL = 4;
 const OUTCOME_INCOMPLETE = 0;
 const OUTCOME_APPLIED = 1;
 const OUTCOME_EARLY = 2;
+const OUTCOME_DUPLICATE = 4;
+const OUTCOME_FORMER_EPOCH = 5;
 const STAT_FRAMES_LATE = 8;
 const HR = 0;
+
+/** HR sizes over LR sizes that the module can make. */
+export const SCALES: readonly number[] = [2, 3, 4];
 
 /** The bit stream could not be decoded; a key frame mends it. */
 export class DecodeFailure extends Error {}
@@ -64,9 +72,11 @@ export class HybridDecoder {
   private input = 0;
   private inputLength = 0;
 
-  constructor(module: WebAssembly.Module) {
+  /** `scale`: HR size over LR size, one of {@link SCALES}. */
+  constructor(module: WebAssembly.Module, scale: number) {
     this.wasm = new WebAssembly.Instance(module, {}).exports as unknown as HybridExports;
-    this.handle = this.wasm.decoder_new();
+    this.handle = this.wasm.decoder_new(scale);
+    if (this.handle === 0) throw new Error(`the decoder knows no scale ${scale}`);
   }
 
   /** Decodes one frame. Throws {@link DecodeFailure} on a bad one; anything else thrown is a trap. */
@@ -86,6 +96,10 @@ export class HybridDecoder {
         return this.wasm.stat(this.handle, STAT_FRAMES_LATE) > 0 ? "applied-late" : "applied";
       case OUTCOME_EARLY:
         return "early";
+      case OUTCOME_DUPLICATE:
+        return "duplicate";
+      case OUTCOME_FORMER_EPOCH:
+        return "former-epoch";
       default:
         return "lost";
     }

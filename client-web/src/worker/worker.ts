@@ -14,6 +14,9 @@ declare const self: DedicatedWorkerGlobalScope & {
   onrtctransform: ((event: RTCTransformEvent) => void) | null;
 };
 
+/** Size of the anchors in the module's own stream over that of its frames. */
+const WARM_UP_SCALE = 2;
+
 const now = (): number => performance.timeOrigin + performance.now();
 const tell = (message: FromWorker, transfer: Transferable[] = []): void => self.postMessage(message, transfer);
 
@@ -63,18 +66,18 @@ function pictureSink(sink: PictureSink): (picture: VideoFrame) => void {
   };
 }
 
-function init(sink: PictureSink, maxPixels: number): void {
+function init(sink: PictureSink, maxPixels: number, scale: number): void {
   const host = {
     clock: now,
     show: pictureSink(sink),
     tell,
     requestKeyFrame: () => void transformer?.sendKeyFrameRequest().catch(() => undefined),
   };
-  pipeline = new TrackPipeline(host, maxPixels);
+  pipeline = new TrackPipeline(host, maxPixels, scale);
   setInterval(() => {
     if (pipeline !== null) tell({ type: "stats", stats: pipeline.stats() });
   }, 1000);
-  // Notices staleness and gaps also when no frame comes any more.
+  // Notices gaps also when no frame comes any more.
   setInterval(schedule, 100);
 }
 
@@ -82,14 +85,14 @@ self.onmessage = (event: MessageEvent<ToWorker>) => {
   const message = event.data;
   switch (message.type) {
     case "init":
-      init(message.sink, message.maxPixels);
+      init(message.sink, message.maxPixels, message.scale);
       break;
     case "module":
       pipeline?.start(message.module);
       schedule();
       break;
     case "warmUp":
-      warmUp(() => new HybridDecoder(message.module));
+      warmUp(() => new HybridDecoder(message.module, WARM_UP_SCALE));
       tell({ type: "warm" });
       break;
     case "anchor":
@@ -101,6 +104,9 @@ self.onmessage = (event: MessageEvent<ToWorker>) => {
       break;
     case "colour":
       pipeline?.nativeColour(message.colour);
+      break;
+    case "rung":
+      pipeline?.rung(message.enhanced);
       break;
     case "restart":
       pipeline?.restart(message.enabled);

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | `alloc(len) -> ptr` | memory for the caller to fill; 0 when `len` is 0 or beyond 4 MiB |
 //! | `dealloc(ptr, len)` | gives it back; `len` as it was asked for |
-//! | `decoder_new() -> handle` | a decoder that waits for a key frame |
+//! | `decoder_new(scale) -> handle` | a decoder that waits for a key frame; HR is `scale` (2, 3 or 4) times as large as the low layer, 0 for another scale |
 //! | `decoder_free(handle)` | frees it |
 //! | `push_frame(handle, rtp_ts, ptr, len) -> i32` | decodes one complete VP9 frame: bits 1 shown, 2 key, 4 detail present, 8 size of the picture changed; below zero an [error](#errors) |
 //! | `push_message(handle, ptr, len) -> i32` | takes one raw message of the data channel: an [outcome](#outcomes) |
@@ -48,6 +48,7 @@
 pub mod warm_up;
 
 use windlass_hybrid::anchor::Reassembler;
+use windlass_hybrid::decoder::SCALES;
 use windlass_hybrid::vp9::{DecodeError, Decoder, FrameBuffer};
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder, Picture};
 
@@ -86,11 +87,15 @@ pub unsafe extern "C" fn dealloc(ptr: *mut u8, len: usize) {
     }
 }
 
-/// Makes a decoder.
+/// Makes a decoder whose pictures are `scale` times as large as the low layer; null where there is none.
 #[unsafe(no_mangle)]
-pub extern "C" fn decoder_new() -> *mut Track {
+pub extern "C" fn decoder_new(scale: u32) -> *mut Track {
+    let scale = scale as usize;
+    if !SCALES.contains(&scale) {
+        return std::ptr::null_mut();
+    }
     Box::into_raw(Box::new(Track {
-        decoder: HybridDecoder::new(HybridConfig::default()),
+        decoder: HybridDecoder::new(HybridConfig { scale, ..HybridConfig::default() }),
         reassembler: Reassembler::new(),
         size: (0, 0),
         repainted: false,
@@ -415,7 +420,8 @@ mod tests {
             assert_eq!(push_frame(std::ptr::null_mut(), 0, [1].as_ptr(), 1), -1);
             assert_eq!(push_message(std::ptr::null_mut(), [1].as_ptr(), 1), -1);
             assert!(stat(std::ptr::null(), 0).is_nan());
-            let handle = decoder_new();
+            assert!(decoder_new(0).is_null() && decoder_new(5).is_null());
+            let handle = decoder_new(4);
             assert_eq!(push_frame(handle, 0, std::ptr::null(), 0), -1);
             assert_eq!(push_message(handle, [9u8; 30].as_ptr(), 30), -2);
             assert!(hr_ptr(handle, 0).is_null());

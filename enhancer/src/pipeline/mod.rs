@@ -27,9 +27,10 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded};
 use thiserror::Error;
+use windlass_hybrid::anchor::codec::{self, AnchorCodec};
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::{self, FrameBuffer};
-use windlass_media::EnhancerOutput;
+use windlass_media::{AnchorCodecId, EnhancerOutput};
 
 use crate::engine::{CpuEngine, Engine, ModelError, Residual, embedded_model};
 use crate::schedule::{SchedulerConfig, TileConfig};
@@ -66,6 +67,8 @@ pub struct EnhancerConfig {
     pub interval: Duration,
     /// Most anchors per frame of a stream, 0 to 1.
     pub anchor_fraction: f64,
+    /// How anchors are coded.
+    pub anchor_codec: AnchorCodecId,
     /// Quality of the coded anchors, 1 to 100.
     pub anchor_quality: u8,
     /// When a tile of a chosen frame is worth sending.
@@ -89,6 +92,7 @@ impl Default for EnhancerConfig {
             compute_cap: 1.0,
             interval: Duration::from_millis(66),
             anchor_fraction: 0.033,
+            anchor_codec: AnchorCodecId::default(),
             anchor_quality: 85,
             tiles: TileConfig::default(),
             max_streams: 64,
@@ -116,6 +120,7 @@ impl EnhancerConfig {
                 self.tiles.threshold.is_nan() || self.tiles.threshold < 0.0,
                 "the tile threshold must not be below zero",
             ),
+            (self.tiles.refresh.is_zero(), "the tiles' refresh must be longer than zero"),
             (self.output_queue == 0, "the output queue must hold something"),
         ];
         match faults.into_iter().find(|(fault, _)| *fault) {
@@ -199,9 +204,11 @@ impl Enhancer {
         decoders: DecoderFactory,
     ) -> Result<Self, StartError> {
         config.validate()?;
+        let codec = codec::by_name(config.anchor_codec.name())
+            .ok_or(StartError::Config("the anchor codec is not there"))?;
         let config = Arc::new(config);
         let mut engine = engines();
-        let cost_per_pixel = measure(engine.as_mut(), config.anchor_quality);
+        let cost_per_pixel = measure(engine.as_mut(), codec, config.anchor_quality);
         let backend = engine.backend();
         drop(engine);
 
@@ -244,6 +251,7 @@ impl Enhancer {
                 output: output_in.clone(),
                 enabled: enabled.clone(),
                 timing: config.timing(),
+                codec,
                 quality: config.anchor_quality,
                 stats: stats.clone(),
                 factory: engines.clone(),
@@ -252,6 +260,7 @@ impl Enhancer {
         }
         tracing::info!(
             backend,
+            codec = codec.name(),
             threads = config.threads,
             ns_per_pixel = cost_per_pixel.as_nanos() as u64,
             "enhancer started"
@@ -319,7 +328,7 @@ impl Drop for Enhancer {
 }
 
 /// Inference and coding time per LR pixel on this machine: a first guess for the scheduler.
-fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
+fn measure(engine: &mut dyn Engine, codec: &dyn AnchorCodec, quality: u8) -> Duration {
     let low = FrameBuffer::grey(160, 90);
     let tiles = TileMap::full(160, 90);
     let mut residual = Residual::default();
@@ -328,7 +337,7 @@ fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
         let started = Instant::now();
         let coded = worker::infer(&low, &tiles, engine, &mut residual)
             .ok()
-            .and_then(|detail| worker::encode(detail, &tiles, 2, quality));
+            .and_then(|detail| worker::encode(codec, detail, &tiles, engine.scale(), quality));
         if coded.is_some() {
             best = best.min(started.elapsed());
         }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use windlass_hybrid::Detail;
-use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
+use windlass_hybrid::anchor::codec::AnchorCodec;
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::FrameBuffer;
@@ -32,6 +32,7 @@ pub(super) struct Worker {
     pub output: Sender<EnhancerOutput>,
     pub enabled: Arc<AtomicBool>,
     pub timing: Timing,
+    pub codec: &'static dyn AnchorCodec,
     pub quality: u8,
     pub stats: Arc<Stats>,
     pub factory: EngineFactory,
@@ -84,7 +85,8 @@ impl Worker {
         };
         let inferred = Instant::now();
         let (width, height) = (detail.width(), detail.height());
-        let Some(payload) = encode(detail, &job.tiles, engine.scale(), self.quality) else {
+        let coded = encode(self.codec, detail, &job.tiles, engine.scale(), self.quality);
+        let Some(payload) = coded else {
             count(&counters.encode_errors);
             return false;
         };
@@ -107,7 +109,7 @@ impl Worker {
             rtp_timestamp: frame.rtp_timestamp,
             arrival: frame.arrival,
             source: AnchorSource::Enhanced,
-            codec: ResidualJpeg.id(),
+            codec: self.codec.id(),
             tiled: !job.tiles.is_full(),
             width: u16::try_from(width).unwrap_or(u16::MAX),
             height: u16::try_from(height).unwrap_or(u16::MAX),
@@ -139,8 +141,14 @@ pub(super) fn infer(
 }
 
 /// Codes the detail of tiles; `None` if it cannot be coded or is too large to send.
-pub(super) fn encode(detail: Detail, tiles: &TileMap, scale: usize, quality: u8) -> Option<Bytes> {
-    let coded = ResidualJpeg.encode(&payload::image(detail, tiles, scale), quality).ok()?;
+pub(super) fn encode(
+    codec: &dyn AnchorCodec,
+    detail: Detail,
+    tiles: &TileMap,
+    scale: usize,
+    quality: u8,
+) -> Option<Bytes> {
+    let coded = codec.encode(&payload::image(detail, tiles, scale), quality).ok()?;
     let (payload, _) = payload::pack(tiles, coded);
     (payload.len() <= MAX_PAYLOAD).then(|| Bytes::from(payload))
 }

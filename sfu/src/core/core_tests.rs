@@ -8,7 +8,7 @@ use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Rid, Simulcast, Si
 use str0m::rtp::{RtpPacket, RtpWrite};
 use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
 use windlass_hybrid::anchor::AnchorHeader;
-use windlass_media::{Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes};
+use windlass_media::{Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes};
 
 use super::*;
 use crate::api::{Answer, Offer, OfferError, Publish, Subscribe};
@@ -495,7 +495,7 @@ fn limits_are_kept() {
     let mut world = World::new(SfuConfig { limits, ..config() });
     let now = world.now;
     let mut join = |room: &str, id, loopback| {
-        world.core.join(now, room, ParticipantId(id), JoinOptions { loopback }).err()
+        world.core.join(now, room, ParticipantId(id), JoinOptions { loopback, ..JoinOptions::default() }).err()
     };
     assert_eq!(join("a", 1, false), None);
     assert_eq!(join("a", 1, false), Some(JoinError::AlreadyJoined));
@@ -505,7 +505,7 @@ fn limits_are_kept() {
     assert_eq!(join("b", 4, false), Some(JoinError::ServerFull));
     world.core.leave(now, ParticipantId(2));
     let mut join = |room: &str, id, loopback| {
-        world.core.join(now, room, ParticipantId(id), JoinOptions { loopback }).err()
+        world.core.join(now, room, ParticipantId(id), JoinOptions { loopback, ..JoinOptions::default() }).err()
     };
     assert_eq!(join("b", 4, false), Some(JoinError::RoomFull), "a loopback room is for one");
     assert_eq!(join("c", 4, false), Some(JoinError::ServerFull));
@@ -647,7 +647,7 @@ fn a_loopback_room_gives_back_ones_own_track() {
     let mut world = World::new(config());
     world
         .core
-        .join(world.now, "mirror", PUBLISHER, JoinOptions { loopback: true })
+        .join(world.now, "mirror", PUBLISHER, JoinOptions { loopback: true, ..JoinOptions::default() })
         .expect("joined");
     let track = world.publish();
     world.run(Duration::from_secs(1));
@@ -685,6 +685,29 @@ fn the_payload_of_other_subscribers_is_not_touched_by_rewriting() {
     for at in [at, late] {
         assert!(ids(at).windows(2).all(|w| w[1] == w[0] + 1), "{:?}", ids(at));
     }
+}
+
+#[test]
+fn a_subscriber_that_cannot_decode_the_anchors_gets_plain_rungs_and_is_counted() {
+    let mut world = World::new(SfuConfig { anchor_codec: AnchorCodecId::Htj2k, ..config() });
+    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    let track = world.publish();
+    world.run(Duration::from_millis(500));
+    let third = ParticipantId(3);
+    let both = JoinOptions {
+        anchor_codecs: AnchorCodecId::ALL.into_iter().collect(),
+        ..JoinOptions::default()
+    };
+    world.core.join(world.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
+    world.core.join(world.now, "room", third, both).expect("joined");
+    for id in [SUBSCRIBER, third] {
+        world.subscribe(id, track);
+        world.core.set_max_rung(world.now, id, track, Rung::HPlus);
+    }
+    world.run(Duration::from_secs(2));
+    assert_eq!(world.rungs(SUBSCRIBER).last().expect("told").0, Rung::H);
+    assert_eq!(world.rungs(third).last().expect("told").0, Rung::HPlus);
+    assert_eq!(world.core.counters.joins_without_codec, 2, "publisher and first subscriber");
 }
 
 #[test]

@@ -147,7 +147,9 @@ impl Core {
             entry.or_insert_with(|| Room { members: Vec::new(), loopback: options.loopback });
         let members = entry.members.clone();
         entry.members.push(id);
-        self.peers.insert(id, Peer::new(id, room, now));
+        let decodes = options.anchor_codecs.contains(self.config.anchor_codec);
+        self.counters.joins_without_codec += u64::from(!decodes);
+        self.peers.insert(id, Peer::new(id, room, decodes, now));
         let tracks = self.tracks.values().filter(|t| members.contains(&t.info.participant));
         let tracks = tracks.map(|t| t.info.clone()).collect();
         for &member in &members {

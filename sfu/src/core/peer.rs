@@ -182,6 +182,8 @@ pub struct Peer {
     pub anchor_rate_bps: u64,
     /// Where its datagrams come from.
     pub addresses: VecDeque<SocketAddr>,
+    /// Whether it knows the codec of the anchors.
+    decodes_anchors: bool,
     has_data: bool,
     channel: Option<ChannelId>,
     channel_open: bool,
@@ -190,7 +192,7 @@ pub struct Peer {
 
 impl Peer {
     /// A participant without a connection.
-    pub fn new(id: ParticipantId, room: &str, now: Instant) -> Peer {
+    pub fn new(id: ParticipantId, room: &str, decodes_anchors: bool, now: Instant) -> Peer {
         Peer {
             id,
             room: room.to_owned(),
@@ -206,6 +208,7 @@ impl Peer {
             pace: Pace::new(now),
             anchor_rate_bps: 0,
             addresses: VecDeque::new(),
+            decodes_anchors,
             has_data: false,
             channel: None,
             channel_open: false,
@@ -265,14 +268,14 @@ impl Peer {
         self.has_data |= has;
     }
 
-    /// Whether anchors can reach the participant.
+    /// Whether anchors can reach the participant, and it can decode them.
     pub fn can_take_anchors(&self) -> bool {
-        self.channel_open
+        self.channel_open && self.decodes_anchors
     }
 
     /// Opens the anchor channel as soon as there can be one.
     pub fn open_channel(&mut self, budget: Duration) {
-        if !self.connected || !self.has_data || self.channel.is_some() {
+        if !self.connected || !self.has_data || !self.decodes_anchors || self.channel.is_some() {
             return;
         }
         let Some(rtc) = &mut self.rtc else { return };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_media::Rung;
+use windlass_media::{AnchorCodecId, AnchorCodecs, Rung};
 
 use crate::error::{ErrorCode, ProtocolError};
 use crate::limits;
@@ -58,6 +58,18 @@ pub struct Join {
     /// A room of one's own, in which one receives one's own tracks as others would.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub loopback: bool,
+    /// Names of the anchor codecs that the client can decode; unknown ones are ignored. Absent: JPEG.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor_codecs: Option<Vec<String>>,
+}
+
+impl Join {
+    /// The anchor codecs that the client can decode and the server knows.
+    pub fn decodes(&self) -> AnchorCodecs {
+        self.anchor_codecs.as_ref().map_or_else(AnchorCodecs::default, |names| {
+            names.iter().filter_map(|name| AnchorCodecId::from_name(name)).collect()
+        })
+    }
 }
 
 /// A WebRTC offer with what its sections mean.
@@ -128,6 +140,10 @@ pub struct Report {
     pub anchors_late: u32,
     /// Anchors that began to arrive but could not be used.
     pub anchors_lost: u32,
+    /// Anchors that gave nothing that their frame had not.
+    pub anchors_duplicate: u32,
+    /// Anchors that came after one of a newer epoch.
+    pub anchors_former_epoch: u32,
     /// Median time from a frame's arrival at the server to its anchor's use, in ms.
     pub latency_p50_ms: f64,
     /// 95th percentile of the same, in ms.
@@ -205,7 +221,8 @@ impl ClientMessage {
         match self {
             ClientMessage::Join(join) => {
                 limits::check_room(&join.room)?;
-                limits::check_name(&join.name)
+                limits::check_name(&join.name)?;
+                join.anchor_codecs.as_deref().map_or(Ok(()), limits::check_codecs)
             }
             ClientMessage::Offer(offer) => offer.check(),
             ClientMessage::SetRung(SetRung { track, .. })

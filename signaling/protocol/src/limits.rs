@@ -16,6 +16,10 @@ pub const NAME_BYTES: usize = 128;
 pub const TRACK_CHARS: usize = 64;
 /// Longest media id (`a=mid`) in characters.
 pub const MID_CHARS: usize = 16;
+/// Most anchor codecs that a client may name.
+pub const ANCHOR_CODECS: usize = 16;
+/// Longest name of an anchor codec in characters.
+pub const CODEC_CHARS: usize = 16;
 /// Most tracks that one offer may publish.
 pub const PUBLISHED_TRACKS: usize = 16;
 /// Most tracks that one offer may subscribe to.
@@ -34,6 +38,12 @@ pub(crate) fn check_track(track: &str) -> Result<(), ProtocolError> {
 /// A media id is a token of 1 to [`MID_CHARS`] characters.
 pub(crate) fn check_mid(mid: &str) -> Result<(), ProtocolError> {
     check_token("mid", mid, MID_CHARS)
+}
+
+/// At most [`ANCHOR_CODECS`] names of codecs, each a token of 1 to [`CODEC_CHARS`] characters.
+pub(crate) fn check_codecs(names: &[String]) -> Result<(), ProtocolError> {
+    check_count("anchor_codecs", names.len(), ANCHOR_CODECS)?;
+    names.iter().try_for_each(|name| check_token("anchor_codecs", name, CODEC_CHARS))
 }
 
 /// A display name has 1 to [`NAME_CHARS`] characters in at most [`NAME_BYTES`] bytes, one of them visible and none a control.

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use windlass_media::AnchorCodecId;
 use windlass_protocol::{
     ClientMessage, ErrorCode, Join, Offer, OwnTrack, Participant, ProtocolError, Publish, Report,
     Request, Rung, ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Welcome,
@@ -31,6 +32,19 @@ fn client_messages_have_the_documented_shapes() {
                 room: "tea-room".into(),
                 name: "Ana".into(),
                 loopback: false,
+                anchor_codecs: None,
+            }),
+        ),
+        (
+            json!({"type": "join", "version": 1, "room": "tea-room", "name": "Bo",
+                "anchor_codecs": ["jpeg", "htj2k"]}),
+            None,
+            ClientMessage::Join(Join {
+                version: 1,
+                room: "tea-room".into(),
+                name: "Bo".into(),
+                loopback: false,
+                anchor_codecs: Some(vec!["jpeg".into(), "htj2k".into()]),
             }),
         ),
         (
@@ -61,6 +75,7 @@ fn client_messages_have_the_documented_shapes() {
         (
             json!({"type": "report", "track": "t1", "shown_fps": 30.0, "enhanced_fps": 28.5,
                 "anchors_used": 5, "anchors_late": 1, "anchors_lost": 0,
+                "anchors_duplicate": 2, "anchors_former_epoch": 3,
                 "latency_p50_ms": 120.0, "latency_p95_ms": 180.0, "decode_ms": 2.5,
                 "reconstruct_ms": 4.5}),
             None,
@@ -71,6 +86,8 @@ fn client_messages_have_the_documented_shapes() {
                 anchors_used: 5,
                 anchors_late: 1,
                 anchors_lost: 0,
+                anchors_duplicate: 2,
+                anchors_former_epoch: 3,
                 latency_p50_ms: 120.0,
                 latency_p95_ms: 180.0,
                 decode_ms: 2.5,
@@ -85,6 +102,24 @@ fn client_messages_have_the_documented_shapes() {
         assert_eq!(parse(&wire).as_ref(), Ok(&request), "{wire}");
         let written: Value = serde_json::from_str(&request.to_json()).unwrap();
         assert_eq!(written, wire);
+    }
+}
+
+#[test]
+fn a_client_that_names_no_codecs_decodes_jpeg_and_unknown_names_are_ignored() {
+    let join = |codecs: Value| {
+        let mut wire = json!({"type": "join", "version": 1, "room": "a", "name": "b"});
+        wire["anchor_codecs"] = codecs;
+        parse(&wire).map(|request| match request.message {
+            ClientMessage::Join(join) => AnchorCodecId::ALL.map(|c| join.decodes().contains(c)),
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!(join(Value::Null), Ok([true, false]));
+    assert_eq!(join(json!(["htj2k", "av9000"])), Ok([false, true]));
+    assert_eq!(join(json!([])), Ok([false, false]));
+    for wrong in [json!("jpeg"), json!([1]), json!([""]), json!(vec!["x"; 17]), json!(["a b"])] {
+        assert!(join(wrong.clone()).is_err(), "{wrong}");
     }
 }
 
@@ -285,7 +320,7 @@ fn rung() -> impl Strategy<Value = Rung> {
 fn message() -> impl Strategy<Value = ClientMessage> {
     prop_oneof![
         (token(), "[a-zA-Zäß ]{0,30}[a-z]", any::<bool>()).prop_map(|(room, name, loopback)| {
-            ClientMessage::Join(Join { version: 1, room, name, loopback })
+            ClientMessage::Join(Join { version: 1, room, name, loopback, anchor_codecs: None })
         }),
         (any::<String>(), token(), token()).prop_map(|(sdp, a, b)| {
             ClientMessage::Offer(Offer {

@@ -53,7 +53,7 @@ fn a_join_asks_the_sfu_and_is_answered_by_welcome() {
     let asked = Action::Join {
         room: "tea".into(),
         name: "Ana".into(),
-        options: JoinOptions { loopback: false },
+        options: JoinOptions::default(),
     };
     assert_eq!(drain(&mut session), [asked]);
     session.joined(Ok(Entered {

@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { FromWorker } from "./messages.js";
+import { type TrackDecoder, TrackPipeline } from "./track.js";
+import type { AnchorOutcome } from "./wasm.js";
+
+const KEY = new Uint8Array([0x82, 0x49, 0x83, 0x42, 0, 0x13, 0xf0, 0x0b, 0x30, 0, 0, 0]); // 320×180
+const INTER = new Uint8Array([0x86, 0, 0]);
+const INTERVAL_MS = 40;
+
+/** A pipeline over a decoder that does as it is told, 25 frames a second. */
+class Bench {
+  now = 1_000_000;
+  /** Whether anchors have a part in the decoder's pictures. */
+  detail = false;
+  broken = false;
+  outcome: AnchorOutcome = "applied";
+  shown = 0;
+  keyRequests = 0;
+  scales: number[] = [];
+  private frames = 0;
+  private readonly told: FromWorker[] = [];
+  readonly pipeline: TrackPipeline;
+
+  constructor() {
+    const decoder: TrackDecoder = {
+      pushFrame: () => {
+        if (this.broken) throw new Error("trap");
+        return { shown: true, detail: this.detail };
+      },
+      pushMessage: () => this.outcome,
+      hr: () => ({
+        width: 2,
+        height: 2,
+        bytes: new Uint8Array(6),
+        layout: [
+          { offset: 0, stride: 2 },
+          { offset: 4, stride: 1 },
+          { offset: 5, stride: 1 },
+        ],
+      }),
+      reset: () => undefined,
+    };
+    const host = {
+      clock: () => this.now,
+      show: () => void this.shown++,
+      tell: (message: FromWorker) => void this.told.push(message),
+      requestKeyFrame: () => void this.keyRequests++,
+    };
+    this.pipeline = new TrackPipeline(host, 600_000, 3, (_, scale) => {
+      this.scales.push(scale);
+      return decoder;
+    });
+    this.pipeline.start({} as WebAssembly.Module);
+  }
+
+  /** Receives frames; the first is a key frame, and those given as lost do not come. */
+  run(count: number, { lost = [] as number[] } = {}): void {
+    for (let i = 0; i < count; i++) {
+      this.now += INTERVAL_MS;
+      const id = this.frames++;
+      if (!lost.includes(i)) {
+        this.pipeline.frame({ rtpTimestamp: id * 3600, frameId: id, data: id === 0 ? KEY : INTER });
+      }
+      while (this.pipeline.pump());
+      this.pipeline.show();
+    }
+  }
+
+  anchor(outcome: AnchorOutcome): void {
+    this.outcome = outcome;
+    const message = new DataView(new ArrayBuffer(30));
+    message.setUint8(0, 1);
+    message.setUint16(12, 1);
+    this.pipeline.message(message.buffer);
+  }
+
+  /** What the window was told of the state since the last call. */
+  states(): string[] {
+    return this.told
+      .splice(0)
+      .flatMap((m) => (m.type === "state" ? [m.state === "native" ? `native: ${m.reason}` : m.state] : []));
+  }
+}
+
+Object.assign(globalThis, {
+  VideoFrame: class {
+    close(): void {}
+  },
+});
+
+test("the rebuilt picture is shown from the first frame on, before any anchor", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true);
+  bench.run(3);
+  assert.deepEqual(bench.states(), ["rebuilt"]);
+  assert.equal(bench.shown, 3);
+  assert.deepEqual(bench.scales, [3]);
+  assert.equal(bench.pipeline.stats().enhancedFps, 0);
+});
+
+test("the state is enhanced as soon as anchors have a part in the picture", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true);
+  bench.run(3);
+  bench.detail = true;
+  bench.run(3);
+  assert.deepEqual(bench.states(), ["rebuilt", "enhanced"]);
+  assert.ok(bench.pipeline.stats().enhancedFps > 0);
+});
+
+test("anchors that stay away are no reason for the native picture", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true);
+  bench.run(1000);
+  assert.deepEqual(bench.states(), ["rebuilt"]);
+  assert.equal(bench.shown, 1000);
+});
+
+test("a plain rung shows the native picture, and the enhanced one after it goes on without a key frame", () => {
+  const bench = new Bench();
+  bench.run(3);
+  assert.deepEqual(bench.states(), ["native: plain-rung"]);
+  bench.pipeline.rung(true);
+  bench.run(3);
+  bench.pipeline.rung(false);
+  bench.run(3);
+  assert.deepEqual(bench.states(), ["rebuilt", "native: plain-rung"]);
+  assert.equal(bench.shown, 3);
+  assert.equal(bench.keyRequests, 0);
+});
+
+test("a gap falls back to the native picture and asks for a key frame", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true);
+  bench.run(3);
+  bench.run(30, { lost: [2] });
+  assert.deepEqual(bench.states(), ["rebuilt", "native: gap"]);
+  assert.ok(bench.keyRequests > 0);
+});
+
+test("a trap falls back to the native picture", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true);
+  bench.run(3);
+  bench.broken = true;
+  bench.run(1);
+  assert.deepEqual(bench.states(), ["rebuilt", "native: fault"]);
+});
+
+test("what becomes of anchors is counted by kind", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true);
+  bench.run(3);
+  const outcomes: AnchorOutcome[] = ["applied", "applied-late", "duplicate", "former-epoch", "former-epoch", "lost"];
+  for (const outcome of outcomes) bench.anchor(outcome);
+  const stats = bench.pipeline.stats();
+  assert.deepEqual(
+    [stats.anchorsUsed, stats.anchorsLate, stats.anchorsDuplicate, stats.anchorsFormerEpoch, stats.anchorsLost],
+    [2, 1, 1, 2, 1],
+  );
+});
