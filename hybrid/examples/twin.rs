@@ -1,82 +1,274 @@
 //! Prints, as JSON, what the hybrid decoder makes of an IVF file with anchors in it.
 //!
-//! `cargo run -p windlass-hybrid --example twin FILE.ivf` decodes the file and gives every seventh
-//! frame a synthetic anchor, early, on time or late in turn. Each entry holds the messages pushed
-//! after its frame (hex) and the MD5 of the low and the high picture then. `client-web/wasm/check.mjs`
-//! replays it in WebAssembly and compares.
+//! `cargo run -p windlass-hybrid --example twin FILE.ivf` decodes the file at scales 2 and 3, with anchors
+//! of each codec: early, on time, late, in parts of tiles, repeated, and of a former epoch. Every
+//! instruction set that the machine has must give the same pictures; this ends with an error at the first
+//! that differ. A case holds, by frame, the messages pushed after it (hex), what became of each (as
+//! `client-web/wasm` numbers outcomes), and the MD5 of the low and the high picture then.
+//! `client-web/wasm/twin-check.mjs` replays it in WebAssembly and compares.
+//!
+//! `twin FILE.ivf --call SCALE CODEC` prints a single case for measurements: an anchor once in 30 frames, as in a
+//! call with the default settings, four frames late; no checksums.
 
-use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
+use windlass_hybrid::anchor::codec::{self, AnchorCodec};
 use windlass_hybrid::anchor::message::encode_chunks;
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, Reassembler};
+use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, Reassembler, payload};
+use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::FrameBuffer;
-use windlass_hybrid::{Detail, HybridConfig, HybridDecoder, Picture};
+use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Picture};
+
+/// Between two anchors of a call, and how much later than its frame one comes, in frames.
+const CALL: (u32, u32) = (30, 4);
+/// Bytes of an anchor in a message.
+const CHUNK: usize = 1100;
 
 fn main() {
-    let path = std::env::args().nth(1).expect("usage: twin FILE.ivf");
-    let bytes = std::fs::read(&path).expect("a readable file");
-    let (width, height) = (
-        u16::from_le_bytes([bytes[12], bytes[13]]) * 2,
-        u16::from_le_bytes([bytes[14], bytes[15]]) * 2,
-    );
-    let mut decoder = HybridDecoder::new(HybridConfig::default());
-    let mut reassembler = Reassembler::new();
-    let mut lines = Vec::new();
-    let (mut rest, mut frame) = (&bytes[32..], 0u32);
-    while let Some((head, tail)) = rest.split_first_chunk::<12>() {
-        let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        let (chunk, next) = tail.split_at(size);
-        // The timeline wraps around in the middle.
-        let timestamp = |frame: u32| frame.wrapping_mul(3000).wrapping_sub(60_000);
-        let flags = decoder.push_frame(timestamp(frame), chunk).expect("a sound stream");
-        let mut messages = Vec::new();
-        if frame % 7 == 3 {
-            let of = frame.wrapping_add(2).wrapping_sub(frame / 7 % 3 * 3);
-            messages = anchor(width, height, timestamp(of), frame);
-        }
-        for message in &messages {
-            if let Some(anchor) = reassembler.push(message).expect("our own message") {
-                decoder.push_anchor(&anchor);
-            }
-        }
-        let hex: Vec<String> = messages.iter().map(|m| format!("\"{}\"", hex(m))).collect();
-        lines.push(format!(
-            "{{\"timestamp\":{},\"size\":{size},\"shown\":{},\"messages\":[{}],\"lr\":\"{}\",\"hr\":\"{}\"}}",
-            timestamp(frame),
-            flags.shown,
-            hex.join(","),
-            md5(decoder.lr().map(FrameBuffer::to_picture).as_ref()),
-            md5(decoder.hr()),
-        ));
-        rest = next;
-        frame += 1;
-    }
-    println!("[{}]", lines.join(",\n"));
-    eprintln!("{:?}", decoder.stats());
+    let usage = "usage: twin FILE.ivf [--call SCALE CODEC]";
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let path = args.first().expect(usage);
+    let ivf = Ivf::new(std::fs::read(path).expect("a readable file"));
+    let cases: Vec<String> = if args.len() > 1 {
+        let [_, option, scale, name] = args.as_slice() else { panic!("{usage}") };
+        assert_eq!(option, "--call", "{usage}");
+        let codec = codec::by_name(name).expect("a codec's name");
+        vec![call(&ivf, scale.parse().expect("a scale"), codec)]
+    } else {
+        [2, 3].into_iter().flat_map(|s| codec::ALL.map(|c| check(&ivf, s, c))).collect()
+    };
+    println!("[{}]", cases.join(",\n"));
 }
 
-/// The messages of an anchor with a texture that differs from anchor to anchor.
-fn anchor(width: u16, height: u16, rtp_timestamp: u32, seed: u32) -> Vec<Vec<u8>> {
-    let (w, h) = (usize::from(width), usize::from(height));
-    let samples = (0..w * h)
-        .map(|i| ((i % w * 5 + i / w * 3 + seed as usize * 11) % 61) as i16 * 8 - 240)
+/// A file's frames; every size is its low pictures'.
+struct Ivf {
+    bytes: Vec<u8>,
+    width: usize,
+    height: usize,
+}
+
+impl Ivf {
+    fn new(bytes: Vec<u8>) -> Self {
+        let side = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+        Self { width: side(12), height: side(14), bytes }
+    }
+
+    fn frames(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.bytes[32..];
+        std::iter::from_fn(move || {
+            let (head, tail) = rest.split_first_chunk::<12>()?;
+            let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+            let (chunk, next) = tail.split_at(size);
+            rest = next;
+            Some(chunk)
+        })
+    }
+}
+
+/// The timeline wraps around in the middle.
+fn timestamp(frame: u32) -> u32 {
+    frame.wrapping_mul(3000).wrapping_sub(60_000)
+}
+
+/// How the anchors of one case are made.
+struct Maker<'a> {
+    ivf: &'a Ivf,
+    scale: usize,
+    codec: &'static dyn AnchorCodec,
+}
+
+/// Which anchor.
+#[derive(Clone, Copy)]
+struct Of {
+    frame: u32,
+    seed: u32,
+    epoch: u16,
+    source: AnchorOrigin,
+    part: u8,
+}
+
+impl Maker<'_> {
+    /// The messages of an anchor of `tiles`, with a texture that differs from seed to seed.
+    fn messages(&self, of: Of, tiles: &TileMap, quality: u8) -> Vec<Vec<u8>> {
+        let (w, h) = (self.ivf.width * self.scale, self.ivf.height * self.scale);
+        let samples = (0..w * h).map(|i| texture(i % w, i / w, of.seed)).collect();
+        let detail = Detail::from_samples(w, h, samples).expect("the count is right");
+        let image = payload::image(detail, tiles, self.scale);
+        let coded = self.codec.encode(&image, quality).expect("a legal size");
+        let (payload, tiled) = payload::pack(tiles, coded);
+        let header = AnchorHeader {
+            codec: self.codec.id(),
+            source: of.source,
+            tiled,
+            part: of.part,
+            stream: 1,
+            epoch: of.epoch,
+            chunk_index: 0,
+            chunk_count: 1,
+            age_ms: 0,
+            rtp_timestamp: timestamp(of.frame),
+            width: w as u16,
+            height: h as u16,
+        };
+        encode_chunks(&header, &payload, CHUNK).expect("a small payload")
+    }
+
+    fn full(&self) -> TileMap {
+        TileMap::full(self.ivf.width, self.ivf.height)
+    }
+
+    /// Every second tile, those of even or of odd places.
+    fn every_second(&self, odd: bool) -> TileMap {
+        let mut tiles = TileMap::empty(self.ivf.width, self.ivf.height);
+        for (column, row) in self.full().iter() {
+            if ((column + row) % 2 == 1) == odd {
+                tiles.set(column, row);
+            }
+        }
+        tiles
+    }
+
+    /// What comes after each frame, in the way that a network would disturb it.
+    fn disturbed(&self, frame: u32) -> Vec<Vec<u8>> {
+        let (round, place) = (frame / 7, frame % 7);
+        let of = Of {
+            // Two frames early, one late, four late in turn.
+            frame: (round * 7 + 5).wrapping_sub(round % 3 * 3),
+            seed: round,
+            epoch: 5 + (round / 2) as u16,
+            source: AnchorOrigin::Enhanced,
+            part: 0,
+        };
+        let whole = round.is_multiple_of(2);
+        match (whole, place) {
+            (true, 3) => self.messages(of, &self.full(), 60),
+            // The first message once more, and the same tiles from elsewhere.
+            (true, 4) => {
+                let mut again = self.messages(of, &self.full(), 60);
+                again.truncate(1);
+                let captured = Of { source: AnchorOrigin::Captured, ..of };
+                again.extend(self.messages(captured, &self.every_second(true), 60));
+                again
+            }
+            (true, 6) => self.messages(Of { epoch: 4, frame, ..of }, &self.every_second(false), 60),
+            // In two parts, the second before the first, and the first later still.
+            (false, 3) => self.messages(Of { part: 1, ..of }, &self.every_second(true), 60),
+            (false, 5) => {
+                // The last chunk first.
+                let mut first = self.messages(of, &self.every_second(false), 60);
+                first.reverse();
+                first
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Edges, and noise in patches, on nothing much: about what super-resolution adds, in 1/16 grey levels.
+fn texture(x: usize, y: usize, seed: u32) -> i16 {
+    let patch = (x / 48 * 7 + y / 40 * 13 + seed as usize * 5) % 6;
+    let noise = (x * 7919 + y * 104_729 + x * y * 31 + seed as usize * 131) % 113;
+    let edge = (x * 5 + y * 3 + seed as usize * 11) % 61;
+    match patch {
+        0 => noise as i16 * 4 - 224,
+        1 | 2 => {
+            if edge < 8 {
+                160 - edge as i16 * 40
+            } else {
+                0
+            }
+        }
+        _ => (edge / 16) as i16 * 4,
+    }
+}
+
+/// Decodes with every instruction set, and tells what came of it.
+fn check(ivf: &Ivf, scale: usize, codec: &'static dyn AnchorCodec) -> String {
+    let maker = Maker { ivf, scale, codec };
+    let mut decoders: Vec<_> = Isa::available()
+        .iter()
+        .map(|&isa| HybridDecoder::new(HybridConfig { scale, isa, ..HybridConfig::default() }))
         .collect();
-    let detail = Detail::from_samples(w, h, samples).expect("the count is right");
-    let payload = ResidualJpeg.encode(&detail, 60).expect("a legal size");
-    let header = AnchorHeader {
-        codec: ResidualJpeg.id(),
-        source: AnchorOrigin::Enhanced,
-        tiled: false,
-        part: 0,
-        stream: 1,
-        epoch: 0,
-        chunk_index: 0,
-        chunk_count: 1,
-        age_ms: 0,
-        rtp_timestamp,
-        width,
-        height,
-    };
-    encode_chunks(&header, &payload, 1100).expect("a small payload")
+    let mut reassembler = Reassembler::new();
+    let mut lines = Vec::new();
+    for (data, frame) in ivf.frames().zip(0u32..) {
+        let mut shown = false;
+        for decoder in &mut decoders {
+            shown = decoder.push_frame(timestamp(frame), data).expect("a sound stream").shown;
+        }
+        let messages = maker.disturbed(frame);
+        let mut outcomes = Vec::new();
+        for message in &messages {
+            let anchor = reassembler.push(message).expect("our own message");
+            let became: Vec<_> = decoders
+                .iter_mut()
+                .map(|d| anchor.as_ref().map_or(0, |a| number(d.push_anchor(a))))
+                .collect();
+            assert!(became.iter().all(|b| *b == became[0]), "outcomes differ at frame {frame}");
+            outcomes.push(became[0].to_string());
+        }
+        let low: Vec<_> =
+            decoders.iter().map(|d| md5(d.lr().map(FrameBuffer::to_picture).as_ref())).collect();
+        let high: Vec<_> = decoders.iter().map(|d| md5(d.hr())).collect();
+        for (name, sums) in [("low", &low), ("high", &high)] {
+            assert!(
+                sums.iter().all(|sum| *sum == sums[0]),
+                "instruction sets give different {name} pictures at frame {frame}, scale {scale}, {}",
+                codec.name(),
+            );
+        }
+        lines.push(format!(
+            "{{\"timestamp\":{},\"size\":{},\"shown\":{shown},\"messages\":[{}],\"outcomes\":[{}],\"lr\":\"{}\",\"hr\":\"{}\"}}",
+            timestamp(frame),
+            data.len(),
+            hex_list(&messages),
+            outcomes.join(","),
+            low[0],
+            high[0],
+        ));
+    }
+    let stats = decoders[0].stats();
+    eprintln!("scale {scale}, {}, {} instruction sets: {stats:?}", codec.name(), decoders.len());
+    let used = [stats.late, stats.early, stats.duplicate, stats.former_epoch];
+    assert!(used.iter().all(|&count| count > 0), "a kind of anchor has not come: {stats:?}");
+    case(scale, codec, &lines)
+}
+
+/// A call's messages.
+fn call(ivf: &Ivf, scale: usize, codec: &'static dyn AnchorCodec) -> String {
+    let maker = Maker { ivf, scale, codec };
+    let (every, late) = CALL;
+    let lines = ivf.frames().zip(0u32..).map(|(data, frame)| {
+        let of = frame.wrapping_sub(late);
+        let messages = if of.is_multiple_of(every) {
+            let source = AnchorOrigin::Enhanced;
+            let of = Of { frame: of, seed: frame / every, epoch: 0, source, part: 0 };
+            maker.messages(of, &maker.full(), 85)
+        } else {
+            Vec::new()
+        };
+        let (timestamp, size) = (timestamp(frame), data.len());
+        let messages = hex_list(&messages);
+        format!("{{\"timestamp\":{timestamp},\"size\":{size},\"messages\":[{messages}]}}")
+    });
+    case(scale, codec, &lines.collect::<Vec<_>>())
+}
+
+fn case(scale: usize, codec: &dyn AnchorCodec, frames: &[String]) -> String {
+    let (name, frames) = (codec.name(), frames.join(",\n"));
+    format!("{{\"scale\":{scale},\"codec\":\"{name}\",\"frames\":[{frames}]}}")
+}
+
+/// An outcome as the WebAssembly module numbers it.
+fn number(outcome: AnchorOutcome) -> i32 {
+    match outcome {
+        AnchorOutcome::Applied { .. } => 1,
+        AnchorOutcome::Early => 2,
+        AnchorOutcome::TooOld => 3,
+        AnchorOutcome::Duplicate => 4,
+        AnchorOutcome::FormerEpoch => 5,
+        AnchorOutcome::Malformed => -3,
+        AnchorOutcome::WrongSize => -4,
+    }
 }
 
 fn md5(picture: Option<&Picture>) -> String {
@@ -84,10 +276,13 @@ fn md5(picture: Option<&Picture>) -> String {
     format!("{:x}", md5::compute(planes.unwrap_or_default()))
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn hex_list(messages: &[Vec<u8>]) -> String {
     use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut out, b| {
-        let _ = write!(out, "{b:02x}");
-        out
-    })
+    let hex = |bytes: &Vec<u8>| {
+        bytes.iter().fold(String::new(), |mut out, b| {
+            let _ = write!(out, "{b:02x}");
+            out
+        })
+    };
+    messages.iter().map(|m| format!("\"{}\"", hex(m))).collect::<Vec<_>>().join(",")
 }

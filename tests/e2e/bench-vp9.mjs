@@ -5,11 +5,11 @@
 // 40 ms (`cold.mjs` tells what the module's warm-up makes of it). Browsers tell wall-clock time only: on a busy machine
 // take more rounds, or the median. The module is client-web/dist/windlass.wasm unless named (`cargo xtask wasm` builds
 // it); `windlass bench vp9` makes streams and keeps them (`--keep DIR`).
-import { existsSync, readFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { existsSync } from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { openPage } from "./support/browser.mjs";
+import { serveFiles } from "./support/files.mjs";
 
 const STALL_MS = 40;
 const { values: options, positionals: files } = parseArgs({
@@ -29,7 +29,6 @@ if (files.length === 0) fail("Name one or more IVF files of VP9; `windlass bench
 for (const file of files) if (!existsSync(file)) fail(`${file} is not there.`);
 if (!existsSync(options.module)) fail(`${options.module} is not there: build it with \`cargo xtask wasm\`.`);
 
-const TYPES = { ".html": "text/html", ".mjs": "text/javascript", ".wasm": "application/wasm" };
 const here = (file) => path.join(import.meta.dirname, file);
 const served = {
   "/": here("bench/page.html"),
@@ -39,26 +38,11 @@ const served = {
   ...Object.fromEntries(files.map((file, i) => [`/stream/${i}`, file])),
 };
 
-async function serve() {
-  const server = createServer((request, response) => {
-    const file = served[request.url];
-    if (!file) return response.writeHead(404).end();
-    response.setHeader("content-type", TYPES[path.extname(file)] ?? "application/octet-stream");
-    response.setHeader("cache-control", "no-store");
-    // An isolated page has a clock of 5 µs instead of 100.
-    response.setHeader("cross-origin-opener-policy", "same-origin");
-    response.setHeader("cross-origin-embedder-policy", "require-corp");
-    return response.end(readFileSync(file));
-  });
-  await new Promise((r) => server.listen(0, "127.0.0.1", r));
-  return server;
-}
-
 const least = (best, times) => times.map((ms, i) => Math.min(best?.[i] ?? Infinity, ms));
 const mean = (list) => list.reduce((a, b) => a + b, 0) / list.length;
 const quantile = (list, q) => [...list].sort((a, b) => a - b)[Math.floor(list.length * q)];
 
-const server = await serve();
+const server = await serveFiles(served);
 const found = files.map(() => ({}));
 try {
   for (let round = 0; round < Number(options.rounds); round++) {
@@ -66,7 +50,7 @@ try {
       console.error(`round ${round + 1}: ${files[i]}`);
       const browser = await openPage();
       try {
-        await browser.page.goto(`http://localhost:${server.address().port}/`);
+        await browser.page.goto(server.url);
         const passes = Number(options.passes);
         const { cold, steady } = await browser.page.evaluate(([url, n]) => window.timeStream(url, n), [`/stream/${i}`, passes]);
         times.cold = least(times.cold, cold);

@@ -2,12 +2,12 @@
 //   node cold.mjs [--module FILE] [--rounds N] [--decode] [--json] FILE.ivf…
 // With `--decode` VP9 alone, else as in a call, with rebuilding. Every round is a browser of its own; cold and warm take turns. `client-web/wasm/cold.mjs` does the same in Node.
 // The module is client-web/dist/windlass.wasm unless named (`cargo xtask wasm` builds it).
-import { existsSync, readFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { existsSync } from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { report } from "../../client-web/wasm/cold-report.mjs";
 import { openPage } from "./support/browser.mjs";
+import { serveFiles } from "./support/files.mjs";
 
 const here = (file) => path.join(import.meta.dirname, file);
 const { values: options, positionals: files } = parseArgs({
@@ -26,7 +26,6 @@ if (files.length === 0 || missing) {
   process.exit(2);
 }
 
-const TYPES = { ".html": "text/html", ".mjs": "text/javascript", ".wasm": "application/wasm" };
 const served = {
   "/": here("cold/page.html"),
   "/worker.mjs": here("cold/worker.mjs"),
@@ -35,21 +34,12 @@ const served = {
   "/windlass.wasm": options.module,
   ...Object.fromEntries(files.map((file, i) => [`/stream/${i}`, file])),
 };
-const server = createServer((request, response) => {
-  const file = served[request.url];
-  if (!file) return response.writeHead(404).end();
-  response.setHeader("content-type", TYPES[path.extname(file)] ?? "application/octet-stream");
-  // An isolated page has a clock of 5 µs instead of 100.
-  response.setHeader("cross-origin-opener-policy", "same-origin");
-  response.setHeader("cross-origin-embedder-policy", "require-corp");
-  return response.end(readFileSync(file));
-});
-await new Promise((r) => server.listen(0, "127.0.0.1", r));
+const server = await serveFiles(served);
 
 async function time(stream, how) {
   const tab = await openPage();
   try {
-    await tab.page.goto(`http://localhost:${server.address().port}/`);
+    await tab.page.goto(server.url);
     const args = [`/stream/${stream}`, how === "warm", what];
     return await tab.page.evaluate((args) => window.timeFirst(...args), args);
   } finally {

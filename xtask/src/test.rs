@@ -68,6 +68,8 @@ pub fn run(parts: &[Part]) -> Result<()> {
     if wants(Part::E2e) {
         e2e(
             &[
+                "twin.test.mjs",
+                "rebuilt.test.mjs",
                 "call.test.mjs",
                 "hd.test.mjs",
                 "page.test.mjs",
@@ -125,6 +127,7 @@ pub fn e2e(files: &[&str], env: &[(&str, String)]) -> Result<()> {
     page::npm_ci("tests/e2e")?;
     step("Building the server for the browser tests");
     Cmd::cargo(["build", "--quiet", "--package", "windlass"]).run()?;
+    Cmd::cargo(["build", "--quiet", "--package", "windlass-hybrid", "--example", "twin"]).run()?;
     step("Running calls between real browsers");
     let mut cmd = with_clips(
         Cmd::new("node").args(["--test", "--test-concurrency=1"]).args(files).dir("tests/e2e"),

@@ -8,7 +8,9 @@ use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Rid, Simulcast, Si
 use str0m::rtp::{RtpPacket, RtpWrite};
 use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
 use windlass_hybrid::anchor::AnchorHeader;
-use windlass_media::{Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes};
+use windlass_media::{
+    Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes,
+};
 
 use super::*;
 use crate::api::{Answer, Offer, OfferError, Publish, Subscribe};
@@ -495,7 +497,10 @@ fn limits_are_kept() {
     let mut world = World::new(SfuConfig { limits, ..config() });
     let now = world.now;
     let mut join = |room: &str, id, loopback| {
-        world.core.join(now, room, ParticipantId(id), JoinOptions { loopback, ..JoinOptions::default() }).err()
+        world
+            .core
+            .join(now, room, ParticipantId(id), JoinOptions { loopback, ..JoinOptions::default() })
+            .err()
     };
     assert_eq!(join("a", 1, false), None);
     assert_eq!(join("a", 1, false), Some(JoinError::AlreadyJoined));
@@ -505,7 +510,10 @@ fn limits_are_kept() {
     assert_eq!(join("b", 4, false), Some(JoinError::ServerFull));
     world.core.leave(now, ParticipantId(2));
     let mut join = |room: &str, id, loopback| {
-        world.core.join(now, room, ParticipantId(id), JoinOptions { loopback, ..JoinOptions::default() }).err()
+        world
+            .core
+            .join(now, room, ParticipantId(id), JoinOptions { loopback, ..JoinOptions::default() })
+            .err()
     };
     assert_eq!(join("b", 4, false), Some(JoinError::RoomFull), "a loopback room is for one");
     assert_eq!(join("c", 4, false), Some(JoinError::ServerFull));
@@ -647,7 +655,12 @@ fn a_loopback_room_gives_back_ones_own_track() {
     let mut world = World::new(config());
     world
         .core
-        .join(world.now, "mirror", PUBLISHER, JoinOptions { loopback: true, ..JoinOptions::default() })
+        .join(
+            world.now,
+            "mirror",
+            PUBLISHER,
+            JoinOptions { loopback: true, ..JoinOptions::default() },
+        )
         .expect("joined");
     let track = world.publish();
     world.run(Duration::from_secs(1));

@@ -50,11 +50,8 @@ fn inside() -> (Session, Instant) {
 fn a_join_asks_the_sfu_and_is_answered_by_welcome() {
     let (mut session, now) = outside();
     session.text(now, JOIN);
-    let asked = Action::Join {
-        room: "tea".into(),
-        name: "Ana".into(),
-        options: JoinOptions::default(),
-    };
+    let asked =
+        Action::Join { room: "tea".into(), name: "Ana".into(), options: JoinOptions::default() };
     assert_eq!(drain(&mut session), [asked]);
     session.joined(Ok(Entered {
         id: ParticipantId(2),

@@ -1,0 +1,81 @@
+// Replays a case of the `twin` example in the WebAssembly module and compares every picture with the native decoder's,
+// bit for bit; the same in Node and in a browser's worker. What differs is thrown as a plain sentence.
+import { md5 } from "./md5.mjs";
+import { framesOf } from "./vp9-timer.mjs";
+
+const EXPORTS = ["alloc", "dealloc", "decoder_new", "decoder_free", "push_frame", "push_message", "hr_ptr", "lr_ptr",
+  "hr_width", "hr_height", "lr_width", "lr_height", "stride", "stat", "reset", "warm_up"];
+
+const fail = (sentence) => {
+  throw new Error(sentence);
+};
+
+/** The bytes that hex digits stand for. */
+export const fromHex = (hex) => Uint8Array.from({ length: hex.length / 2 }, (_, i) => parseInt(hex.slice(2 * i, 2 * i + 2), 16));
+
+function withBytes(wasm, bytes, use) {
+  const at = wasm.alloc(bytes.length);
+  new Uint8Array(wasm.memory.buffer, at, bytes.length).set(bytes);
+  const result = use(at, bytes.length);
+  wasm.dealloc(at, bytes.length);
+  return result;
+}
+
+function pictureMd5(wasm, handle, which) {
+  const [pointer, w, h] =
+    which === 0
+      ? [wasm.hr_ptr, wasm.hr_width(handle), wasm.hr_height(handle)]
+      : [wasm.lr_ptr, wasm.lr_width(handle), wasm.lr_height(handle)];
+  const rows = [];
+  for (let plane = 0; plane < 3; plane++) {
+    const [pw, ph] = plane ? [(w + 1) >> 1, (h + 1) >> 1] : [w, h];
+    const [stride, from] = [wasm.stride(handle, which, plane), pointer(handle, plane)];
+    for (let y = 0; y < ph; y++) rows.push(new Uint8Array(wasm.memory.buffer, from + y * stride, pw));
+  }
+  return md5(rows);
+}
+
+/** The module's interface, its warm-up, and how it takes rubbish. */
+export function checkModule(module) {
+  const imports = WebAssembly.Module.imports(module);
+  if (imports.length) fail(`the module imports ${JSON.stringify(imports)}, but must import nothing`);
+  const wasm = new WebAssembly.Instance(module, {}).exports;
+  for (const name of EXPORTS) if (typeof wasm[name] !== "function") fail(`the module does not export ${name}`);
+  if (wasm.decoder_new(1) !== 0 || wasm.decoder_new(5) !== 0) fail("a decoder of an unknown scale was made");
+  const handle = wasm.decoder_new(4);
+  if (withBytes(wasm, new Uint8Array([1, 2, 3]), (at, n) => wasm.push_frame(handle, 0, at, n)) >= 0) {
+    fail("three stray bytes were taken for a frame");
+  }
+  if (withBytes(wasm, new Uint8Array(30), (at, n) => wasm.push_message(handle, at, n)) !== -2) {
+    fail("thirty zeros were taken for an anchor message");
+  }
+  wasm.decoder_free(handle);
+  const warmedUp = wasm.decoder_new(2);
+  let steps = 0;
+  while (wasm.warm_up(warmedUp, steps++) === 1) if (steps > 1000) fail("the warm-up has no end");
+  if (wasm.stat(warmedUp, 1) > 0 || !(wasm.stat(warmedUp, 2) > 0)) fail("the warm-up stream is not decoded as it should be");
+  wasm.decoder_free(warmedUp);
+}
+
+/** One case over the bytes of its IVF file; how many pictures were equal, and what came of the anchors. */
+export function checkCase(module, ivf, { scale, codec, frames }) {
+  const wasm = new WebAssembly.Instance(module, {}).exports;
+  const handle = wasm.decoder_new(scale);
+  const chunks = framesOf(ivf);
+  if (chunks.length !== frames.length) fail(`the stream has ${chunks.length} frames, the case ${frames.length}`);
+  frames.forEach((expected, i) => {
+    const where = `scale ${scale}, ${codec}, frame ${i}`;
+    const flags = withBytes(wasm, chunks[i], (at, n) => wasm.push_frame(handle, expected.timestamp, at, n));
+    if (flags < 0) fail(`${where}: error ${flags}`);
+    if (Boolean(flags & 1) !== expected.shown) fail(`${where}: shown differs`);
+    expected.messages.forEach((hex, k) => {
+      const outcome = withBytes(wasm, fromHex(hex), (at, n) => wasm.push_message(handle, at, n));
+      if (outcome !== expected.outcomes[k]) fail(`${where}: message ${k} came to ${outcome}, not ${expected.outcomes[k]}`);
+    });
+    if (pictureMd5(wasm, handle, 1) !== expected.lr) fail(`${where}: the low picture differs`);
+    if (pictureMd5(wasm, handle, 0) !== expected.hr) fail(`${where}: the high picture differs`);
+  });
+  const [applied, late, early, duplicate, former] = [3, 4, 6, 13, 14].map((index) => wasm.stat(handle, index));
+  wasm.decoder_free(handle);
+  return { scale, codec, frames: frames.length, applied, late, early, duplicate, former };
+}
