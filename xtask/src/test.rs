@@ -70,6 +70,7 @@ pub fn run(parts: &[Part]) -> Result<()> {
             &[
                 "twin.test.mjs",
                 "rebuilt.test.mjs",
+                "codec.test.mjs",
                 "call.test.mjs",
                 "hd.test.mjs",
                 "page.test.mjs",

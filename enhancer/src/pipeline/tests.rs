@@ -140,6 +140,18 @@ fn a_key_frame_comes_out_as_an_anchor_with_its_own_names() {
 }
 
 #[test]
+fn anchors_are_coded_by_the_codec_of_the_configuration() {
+    for codec in AnchorCodecId::ALL {
+        let enhancer = start(EnhancerConfig { anchor_codec: codec, ..config() });
+        enhancer.input().push(frame(1, 0, KEY));
+        let anchor = anchor(&enhancer).expect("an anchor");
+        assert_eq!(anchor.codec, codec.id());
+        let detail = codec::decode(anchor.codec, &anchor.payload, anchor.width, anchor.height);
+        assert_eq!(detail.map(|d| (d.width(), d.height())), Ok((320, 180)));
+    }
+}
+
+#[test]
 fn a_stream_that_begins_without_a_key_frame_asks_for_one() {
     let enhancer = start(config());
     enhancer.input().push(frame(3, 1, DELTA));
