@@ -14,7 +14,9 @@ use windlass_hybrid_fuzz::{LIMIT, container, mutate};
 /// Frames and messages of one input that are looked at.
 const MOST: usize = 40;
 /// Luma samples of all HR pictures after which the rest is left out.
-const MOST_SAMPLES: u64 = 24 * LIMIT.area;
+const MOST_SAMPLES: u64 = 48 * LIMIT.area;
+/// What an anchor counts for: filters are fitted to it.
+const ANCHOR: u64 = 4 * LIMIT.area;
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     mutate::mutate(data, size, max_size, seed, fuzzer_mutate)
@@ -42,6 +44,7 @@ fuzz_target!(|data: &[u8]| {
             let Ok(Some(anchor)) = reassembler.push(chunk) else { continue };
             assert_eq!(scalar.push_anchor(&anchor), simd.push_anchor(&anchor));
             pushed += 1;
+            samples += ANCHOR;
         } else {
             // Frames come every 3000 ticks, across the wrap of the timeline.
             let timestamp = (n as u32 * 3000).wrapping_sub(6000);
@@ -53,7 +56,7 @@ fuzz_target!(|data: &[u8]| {
         let counted = stats.applied + stats.too_old + stats.duplicate + stats.former_epoch;
         assert!(counted + stats.malformed <= pushed && stats.late <= stats.applied);
         samples += simd.hr().map_or(0, |p| (p.width() * p.height()) as u64);
-        if samples > MOST_SAMPLES * (config.scale * config.scale) as u64 {
+        if samples > MOST_SAMPLES {
             break;
         }
     }
