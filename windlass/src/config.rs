@@ -373,9 +373,9 @@ mod tests {
 
     #[test]
     fn the_codec_of_a_name_is_the_codecs_own() {
-        use windlass_hybrid::anchor::codec;
+        use windlass_hybrid::anchor::codec::{self, AnchorCodec};
         for said in AnchorCodecId::ALL {
-            assert_eq!(codec::by_name(said.name()).map(|c| c.id()), Some(said.id()));
+            assert_eq!(codec::by_name(said.name()).map(AnchorCodec::id), Some(said.id()));
             let text = format!("anchor-codec = \"{}\"", said.name());
             let config = Config::resolve(Settings::parse(&text).unwrap()).unwrap();
             assert_eq!(config.sfu.anchor_codec, said);
