@@ -266,6 +266,7 @@ fn number(outcome: AnchorOutcome) -> i32 {
         AnchorOutcome::TooOld => 3,
         AnchorOutcome::Duplicate => 4,
         AnchorOutcome::FormerEpoch => 5,
+        AnchorOutcome::NeedsKey => 6,
         AnchorOutcome::Malformed => -3,
         AnchorOutcome::WrongSize => -4,
     }

@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use crate::anchor::codec::{AnchorCodecError, MAX_AREA};
 use crate::anchor::message::{MAX_ANCHOR, ReassembledAnchor};
 use crate::anchor::payload;
+use crate::anchor::stream::{StreamDecoder, StreamError, VP9_STREAM};
 use crate::anchor::tiles::{TILE, TileMap};
 use crate::detail::Detail;
 use crate::history::{Entry, Given, History};
@@ -91,6 +92,8 @@ pub enum AnchorOutcome {
     Duplicate,
     /// It belongs to an epoch before that of the last anchor.
     FormerEpoch,
+    /// It is predicted from an anchor that is missing: a key anchor must be asked for.
+    NeedsKey,
     /// Its payload is not an anchor.
     Malformed,
     /// It is for a picture of another size.
@@ -118,6 +121,8 @@ pub struct HybridStats {
     pub duplicate: u64,
     /// Anchors of a former epoch.
     pub former_epoch: u64,
+    /// Anchors that were of no use without one that is missing.
+    pub needs_key: u64,
     /// Anchors whose payload or size was wrong.
     pub malformed: u64,
     /// `frames_late` of the last anchor applied.
@@ -130,6 +135,8 @@ pub struct HybridDecoder {
     decoder: Decoder,
     history: History,
     early: VecDeque<ReassembledAnchor>,
+    /// The anchor stream, where anchors come as one, with its epoch.
+    stream: Option<(u16, StreamDecoder)>,
     sources: Sources,
     /// What is known of the detail that follows from low pictures.
     learned: Learned,
@@ -164,6 +171,7 @@ impl HybridDecoder {
             decoder: Decoder::with_isa(config.isa).lending(lent).limited(limit),
             history: History::new(config.history),
             early: VecDeque::new(),
+            stream: None,
             sources: Sources::default(),
             learned: fresh(&config),
             taught: false,
@@ -258,6 +266,7 @@ impl HybridDecoder {
             AnchorOutcome::Early => self.stats.early += 1,
             AnchorOutcome::Duplicate => self.stats.duplicate += 1,
             AnchorOutcome::FormerEpoch => self.stats.former_epoch += 1,
+            AnchorOutcome::NeedsKey => self.stats.needs_key += 1,
             AnchorOutcome::Malformed | AnchorOutcome::WrongSize => self.stats.malformed += 1,
         }
         outcome
@@ -343,16 +352,22 @@ impl HybridDecoder {
         if self.epoch.is_some_and(|last| (header.epoch.wrapping_sub(last) as i16) < 0) {
             return AnchorOutcome::FormerEpoch;
         }
-        let Some(at) = self.history.find(header.rtp_timestamp) else {
-            let ahead = self.last_timestamp.map(|last| header.rtp_timestamp.wrapping_sub(last));
-            return match ahead {
-                Some(0..=MAX_LEAD) | None => {
-                    self.wait(anchor);
-                    AnchorOutcome::Early
-                }
-                Some(_) => AnchorOutcome::TooOld,
-            };
+        let found = self.history.find(header.rtp_timestamp);
+        let ahead = self.last_timestamp.map(|last| header.rtp_timestamp.wrapping_sub(last));
+        if found.is_none() && ahead.is_none_or(|ahead| ahead <= MAX_LEAD) {
+            self.wait(anchor);
+            return AnchorOutcome::Early;
+        }
+        // What is predicted from it needs it, whether or not its frame is still there.
+        let streamed = if header.codec == VP9_STREAM {
+            match self.decode_streamed(anchor) {
+                Ok(detail) => Some(detail),
+                Err(outcome) => return outcome,
+            }
+        } else {
+            None
         };
+        let Some(at) = found else { return AnchorOutcome::TooOld };
         let Some(entry) = self.history.entry(at) else { return AnchorOutcome::TooOld };
         let (width, height) = (entry.low.width(), entry.low.height());
         let scale = self.config.scale;
@@ -369,8 +384,12 @@ impl HybridDecoder {
         if new.count() == 0 {
             return AnchorOutcome::Duplicate;
         }
-        match payload::decode(anchor, scale) {
-            Ok((detail, _)) => {
+        let detail = match streamed {
+            Some(detail) => Ok(detail),
+            None => payload::decode(anchor, scale).map(|(detail, _)| detail),
+        };
+        match detail {
+            Ok(detail) => {
                 self.epoch = Some(header.epoch);
                 self.apply(at, detail, &new);
                 AnchorOutcome::Applied { frames_late: self.history.shown_after(at) }
@@ -378,6 +397,35 @@ impl HybridDecoder {
             Err(AnchorCodecError::WrongSize) => AnchorOutcome::WrongSize,
             Err(_) => AnchorOutcome::Malformed,
         }
+    }
+
+    /// Decodes an anchor of a stream; a stream of another epoch or size begins anew.
+    fn decode_streamed(&mut self, anchor: &ReassembledAnchor) -> Result<Detail, AnchorOutcome> {
+        let header = &anchor.header;
+        let scale = self.config.scale;
+        let size = self.history.current().map(Entry::size);
+        if size.map(|(w, h)| (scale * w, scale * h))
+            != Some((header.width.into(), header.height.into()))
+        {
+            return Err(AnchorOutcome::WrongSize);
+        }
+        let Ok((_, coded)) = payload::unpack(anchor, scale) else {
+            return Err(AnchorOutcome::Malformed);
+        };
+        let size = (usize::from(header.width), usize::from(header.height));
+        let fits = |(epoch, stream): &(u16, StreamDecoder)| {
+            *epoch == header.epoch && stream.size() == size
+        };
+        if !self.stream.as_ref().is_some_and(fits) {
+            self.stream = Some((header.epoch, StreamDecoder::new(header.width, header.height)));
+        }
+        let Some((_, stream)) = &mut self.stream else { return Err(AnchorOutcome::NeedsKey) };
+        stream.decode(coded).cloned().map_err(|error| match error {
+            StreamError::Malformed => AnchorOutcome::Malformed,
+            StreamError::WrongSize => AnchorOutcome::WrongSize,
+            StreamError::NeedsKey => AnchorOutcome::NeedsKey,
+            StreamError::Outdated => AnchorOutcome::Duplicate,
+        })
     }
 
     /// Gives the frame at `at` new detail in some tiles and lets those after it follow.

@@ -34,7 +34,7 @@
 //!
 //! ## Outcomes
 //!
-//! 0 kept, the anchor is not complete yet · 1 applied · 2 early, waits for its frame · 3 too old · 4 gives nothing new · 5 of a former epoch ·
+//! 0 kept, the anchor is not complete yet · 1 applied · 2 early, waits for its frame · 3 too old · 4 gives nothing new · 5 of a former epoch · 6 needs a key anchor first ·
 //! -1 no such decoder · -2 malformed message · -3 malformed payload · -4 wrong size.
 //! After 1 with `stat(9) > 0` the picture on display has changed too.
 //!
@@ -43,7 +43,7 @@
 //! 0 frames, 1 frame errors, 2 enhanced pictures, 3 anchors applied, 4 of them late, 5 too old,
 //! 6 early, 7 malformed or of wrong size, 8 `frames_late` of the last anchor applied,
 //! 9 pictures on display changed by the last `push_message` (0 or 1), 10 messages malformed,
-//! 11 anchors dropped unfinished, 12 repeated messages, 13 anchors that gave nothing new, 14 anchors of a former epoch.
+//! 11 anchors dropped unfinished, 12 repeated messages, 13 anchors that gave nothing new, 14 anchors of a former epoch, 15 anchors that need a key anchor first.
 
 pub mod warm_up;
 
@@ -167,6 +167,7 @@ pub unsafe extern "C" fn push_message(handle: *mut Track, ptr: *const u8, len: u
         AnchorOutcome::TooOld => 3,
         AnchorOutcome::Duplicate => 4,
         AnchorOutcome::FormerEpoch => 5,
+        AnchorOutcome::NeedsKey => 6,
         AnchorOutcome::Malformed => -3,
         AnchorOutcome::WrongSize => -4,
     }
@@ -281,6 +282,7 @@ pub unsafe extern "C" fn stat(handle: *const Track, index: u32) -> f64 {
         12 => messages.duplicates,
         13 => stats.duplicate,
         14 => stats.former_epoch,
+        15 => stats.needs_key,
         _ => return f64::NAN,
     };
     value as f64

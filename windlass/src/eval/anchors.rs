@@ -10,7 +10,6 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use windlass_enhancer::schedule::{TileConfig, TileLedger};
 use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
-use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler};
 use windlass_hybrid::detail::{Detail, ONE};
@@ -97,7 +96,7 @@ pub fn make(
 ) -> Result<AnchorTrack> {
     let fps = clip.fps;
     let mut reassembler = Reassembler::new();
-    let mut coder = Coder::new(settings.coding);
+    let mut coder = Coder::new(settings.coding, scale.factor());
     let mut clock = CpuClock::default();
     let mut network = Loss { share: settings.loss, state: settings.seed };
     let mut anchors = Vec::with_capacity(chosen.len());
@@ -126,9 +125,7 @@ pub fn make(
             AnchorOrigin::Captured => beyond(&original.y, scale.base(&picture.y)),
         };
         let header = header(coder.id(), &detail, rtp_timestamp(frame, fps), settings);
-        let image = payload::image(detail, &tiles, scale.factor());
-        let coded = clock.measure(|| coder.code(&image))?;
-        let (payload, tiled) = payload::pack(&tiles, coded);
+        let (payload, tiled) = clock.measure(|| coder.code(detail, &tiles))?;
         let header = AnchorHeader { tiled, ..header };
         let messages = encode_chunks(&header, &payload, MAX_CHUNK)?;
         bytes += messages.iter().map(Vec::len).sum::<usize>();

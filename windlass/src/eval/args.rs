@@ -203,6 +203,10 @@ impl EvalArgs {
             "--bd-reference {} is not among the methods that run",
             self.bd_reference
         );
+        ensure!(
+            self.codec != Codec::Stream || !self.methods().contains(&Method::NemoStyle),
+            "nemo-style decodes every anchor on its own: it does not go with --codec vp9; name other methods"
+        );
         // The network doubles; what needs none takes any scale.
         for method in self.methods() {
             let anchors = method.has_anchors() || method == Method::Direct;

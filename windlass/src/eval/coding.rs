@@ -8,31 +8,54 @@ use std::fmt;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail, ensure};
-use windlass_hybrid::anchor::codec::{self, AnchorCodec, AnchorCodecError, ResidualJpeg};
+use windlass_enhancer::EnhancerConfig;
+use windlass_enhancer::encode::{StreamConfig, StreamEncodeError, StreamEncoder};
+use windlass_hybrid::anchor::codec::{self, AnchorCodec, AnchorCodecError};
+use windlass_hybrid::anchor::stream::{Prediction, VP9_STREAM};
+use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{ReassembledAnchor, payload};
 use windlass_hybrid::detail::Detail;
 
+/// Name of the anchor stream.
+const STREAM: &str = "vp9";
+
 /// A codec by its name.
 #[derive(Clone, Copy)]
-pub struct Codec(&'static dyn AnchorCodec);
+pub enum Codec {
+    /// Each anchor is an image of its own.
+    Still(&'static dyn AnchorCodec),
+    /// Anchors are a VP9 stream.
+    Stream,
+}
 
 impl Codec {
     /// Its name on the command line and in reports.
     pub fn name(self) -> &'static str {
-        self.0.name()
+        match self {
+            Codec::Still(codec) => codec.name(),
+            Codec::Stream => STREAM,
+        }
+    }
+
+    fn id(self) -> u8 {
+        match self {
+            Codec::Still(codec) => codec.id(),
+            Codec::Stream => VP9_STREAM,
+        }
     }
 }
 
 /// As `serve` has it.
 impl Default for Codec {
     fn default() -> Codec {
-        Codec(&ResidualJpeg)
+        let id = EnhancerConfig::default().anchor_codec.id();
+        codec::by_id(id).map_or(Codec::Stream, Codec::Still)
     }
 }
 
 impl PartialEq for Codec {
     fn eq(&self, other: &Codec) -> bool {
-        self.0.id() == other.0.id()
+        self.id() == other.id()
     }
 }
 
@@ -48,11 +71,14 @@ impl FromStr for Codec {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Codec> {
+        if text == STREAM {
+            return Ok(Codec::Stream);
+        }
         let Some(found) = codec::by_name(text) else {
             let names = codec::ALL.map(AnchorCodec::name).join(", ");
-            bail!("there is no anchor codec {text:?}; there are: {names}");
+            bail!("there is no anchor codec {text:?}; there are: {names}, {STREAM}");
         };
-        Ok(Codec(found))
+        Ok(Codec::Still(found))
     }
 }
 
@@ -85,14 +111,16 @@ impl fmt::Display for Coding {
 
 /// Codes the anchors of one stream.
 pub struct Coder {
-    codec: &'static dyn AnchorCodec,
+    codec: Codec,
     target: Target,
+    scale: usize,
+    stream: Option<StreamEncoder>,
 }
 
 impl Coder {
-    /// A coder that has seen nothing yet.
-    pub fn new(coding: Coding) -> Coder {
-        Coder { codec: coding.codec.0, target: coding.target }
+    /// A coder that has seen nothing yet, for pictures `scale` times as large as the low layer.
+    pub fn new(coding: Coding, scale: usize) -> Coder {
+        Coder { codec: coding.codec, target: coding.target, scale, stream: None }
     }
 
     /// The codec's id in message headers.
@@ -100,16 +128,50 @@ impl Coder {
         self.codec.id()
     }
 
-    /// Codes the next anchor; with a budget that nothing fits, as coarsely as can be.
-    pub fn code(&mut self, detail: &Detail) -> Result<Vec<u8>> {
-        let coded = match self.target {
-            Target::Quality(quality) => self.codec.encode(detail, quality),
-            Target::Budget(bytes) => match self.codec.encode_within(detail, bytes) {
-                Err(AnchorCodecError::Budget { .. }) => self.codec.encode(detail, 1),
-                coded => coded,
-            },
+    /// The payload of the next anchor, and whether it is tiled; with a budget that nothing fits, it is
+    /// coded as coarsely as can be.
+    pub fn code(&mut self, detail: Detail, tiles: &TileMap) -> Result<(Vec<u8>, bool)> {
+        let coded = match self.codec {
+            Codec::Still(codec) => self.still(codec, &payload::image(detail, tiles, self.scale)),
+            Codec::Stream => self.streamed(&detail, tiles),
         };
-        coded.with_context(|| format!("coding an anchor by {}", self.codec.name()))
+        let coded = coded.with_context(|| format!("coding an anchor by {}", self.codec.name()))?;
+        Ok(payload::pack(tiles, coded))
+    }
+
+    fn still(&self, codec: &dyn AnchorCodec, image: &Detail) -> Result<Vec<u8>> {
+        Ok(match self.target {
+            Target::Quality(quality) => codec.encode(image, quality)?,
+            Target::Budget(bytes) => match codec.encode_within(image, bytes) {
+                Err(AnchorCodecError::Budget { .. }) => codec.encode(image, 1)?,
+                coded => coded?,
+            },
+        })
+    }
+
+    /// Predicted from the anchor before; qualities are spread over libvpx's quantisers.
+    fn streamed(&mut self, detail: &Detail, tiles: &TileMap) -> Result<Vec<u8>> {
+        let stream = if let Some(stream) = &mut self.stream {
+            stream
+        } else {
+            let mut config = StreamConfig::new(detail.width(), detail.height());
+            if let Target::Quality(quality) = self.target {
+                config.quantiser = ((100 - quality.min(100)) * 63 / 100).max(1);
+            }
+            self.stream.insert(StreamEncoder::new(config)?)
+        };
+        let budget = match self.target {
+            Target::Quality(_) => None,
+            Target::Budget(bytes) => Some(bytes),
+        };
+        let from = Prediction::FromLast;
+        let coded = match stream.encode(detail, tiles, self.scale, budget, from) {
+            Err(StreamEncodeError::Budget(_)) => {
+                stream.encode(detail, tiles, self.scale, None, from)
+            }
+            coded => coded,
+        };
+        Ok(coded?.payload)
     }
 }
 
@@ -131,7 +193,8 @@ mod tests {
 
     fn code(codec: &str, target: Target) -> Vec<u8> {
         let coding = Coding { codec: codec.parse().unwrap(), target };
-        Coder::new(coding).code(&textured()).unwrap()
+        let tiles = TileMap::full(32, 24);
+        Coder::new(coding, 2).code(textured(), &tiles).unwrap().0
     }
 
     #[test]
