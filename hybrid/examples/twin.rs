@@ -7,8 +7,8 @@
 //! `client-web/wasm` numbers outcomes), and the MD5 of the low and the high picture then.
 //! `client-web/wasm/twin-check.mjs` replays it in WebAssembly and compares.
 //!
-//! `twin FILE.ivf --call SCALE CODEC` prints a single case for measurements: an anchor once in 30 frames, as in a
-//! call with the default settings, four frames late; no checksums.
+//! `twin FILE.ivf --call SCALE CODEC` prints a single case for measurements: an anchor of the whole frame once in 30, as
+//! in a call with the default settings, four frames late and of about a call's size; no checksums.
 
 use windlass_hybrid::anchor::codec::{self, AnchorCodec};
 use windlass_hybrid::anchor::message::encode_chunks;
@@ -20,6 +20,10 @@ use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Pictur
 
 /// Between two anchors of a call, and how much later than its frame one comes, in frames.
 const CALL: (u32, u32) = (30, 4);
+/// Samples of the HR picture for each byte of a call's anchor: 16 kB at 1280×720.
+const SAMPLES_PER_BYTE: usize = 58;
+/// How the anchors of a check are coded.
+const COARSE: Size = Size::Quality(60);
 /// Bytes of an anchor in a message.
 const CHUNK: usize = 1100;
 
@@ -86,14 +90,25 @@ struct Of {
     part: u8,
 }
 
+/// How finely an anchor is coded.
+#[derive(Clone, Copy)]
+enum Size {
+    Quality(u8),
+    Budget(usize),
+}
+
 impl Maker<'_> {
     /// The messages of an anchor of `tiles`, with a texture that differs from seed to seed.
-    fn messages(&self, of: Of, tiles: &TileMap, quality: u8) -> Vec<Vec<u8>> {
+    fn messages(&self, of: Of, tiles: &TileMap, size: Size) -> Vec<Vec<u8>> {
         let (w, h) = (self.ivf.width * self.scale, self.ivf.height * self.scale);
         let samples = (0..w * h).map(|i| texture(i % w, i / w, of.seed)).collect();
         let detail = Detail::from_samples(w, h, samples).expect("the count is right");
         let image = payload::image(detail, tiles, self.scale);
-        let coded = self.codec.encode(&image, quality).expect("a legal size");
+        let coded = match size {
+            Size::Quality(quality) => self.codec.encode(&image, quality),
+            Size::Budget(bytes) => self.codec.encode_within(&image, bytes),
+        };
+        let coded = coded.expect("a legal size");
         let (payload, tiled) = payload::pack(tiles, coded);
         let header = AnchorHeader {
             codec: self.codec.id(),
@@ -140,21 +155,23 @@ impl Maker<'_> {
         };
         let whole = round.is_multiple_of(2);
         match (whole, place) {
-            (true, 3) => self.messages(of, &self.full(), 60),
+            (true, 3) => self.messages(of, &self.full(), COARSE),
             // The first message once more, and the same tiles from elsewhere.
             (true, 4) => {
-                let mut again = self.messages(of, &self.full(), 60);
+                let mut again = self.messages(of, &self.full(), COARSE);
                 again.truncate(1);
                 let captured = Of { source: AnchorOrigin::Captured, ..of };
-                again.extend(self.messages(captured, &self.every_second(true), 60));
+                again.extend(self.messages(captured, &self.every_second(true), COARSE));
                 again
             }
-            (true, 6) => self.messages(Of { epoch: 4, frame, ..of }, &self.every_second(false), 60),
+            (true, 6) => {
+                self.messages(Of { epoch: 4, frame, ..of }, &self.every_second(false), COARSE)
+            }
             // In two parts, the second before the first, and the first later still.
-            (false, 3) => self.messages(Of { part: 1, ..of }, &self.every_second(true), 60),
+            (false, 3) => self.messages(Of { part: 1, ..of }, &self.every_second(true), COARSE),
             (false, 5) => {
                 // The last chunk first.
-                let mut first = self.messages(of, &self.every_second(false), 60);
+                let mut first = self.messages(of, &self.every_second(false), COARSE);
                 first.reverse();
                 first
             }
@@ -242,7 +259,8 @@ fn call(ivf: &Ivf, scale: usize, codec: &'static dyn AnchorCodec) -> String {
         let messages = if of.is_multiple_of(every) {
             let source = AnchorOrigin::Enhanced;
             let of = Of { frame: of, seed: frame / every, epoch: 0, source, part: 0 };
-            maker.messages(of, &maker.full(), 85)
+            let samples = ivf.width * scale * ivf.height * scale;
+            maker.messages(of, &maker.full(), Size::Budget(samples / SAMPLES_PER_BYTE))
         } else {
             Vec::new()
         };
