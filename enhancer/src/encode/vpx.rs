@@ -186,7 +186,8 @@ impl Encoder {
     /// Opens an encoder whose frames the caller controls one by one ([`Encoder::encode_as`]).
     pub fn sequence(config: SequenceConfig) -> Result<Encoder, VpxError> {
         let mut s = defaults(config.width, config.height)?;
-        s.rc_end_usage = ffi::vpx_rc_mode::VPX_CBR;
+        // Not CBR, whose scene detection would take a second try for a still picture.
+        s.rc_end_usage = ffi::vpx_rc_mode::VPX_Q;
         s.rc_target_bitrate = 1000;
         s.g_error_resilient = u32::from(config.error_resilient);
         s.kf_mode = ffi::vpx_kf_mode::VPX_KF_DISABLED;

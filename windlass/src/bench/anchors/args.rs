@@ -45,7 +45,7 @@ pub struct AnchorsArgs {
     pub detail: Vec<Source>,
 
     /// libvpx's speed for the anchor stream, 0 to 9.
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=9))]
+    #[arg(long, default_value_t = 7, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=9))]
     pub speed: u8,
 
     /// Binary logarithm of the stream's gain, 0 to 3; chosen by content unless given.

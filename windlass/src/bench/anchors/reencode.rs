@@ -96,7 +96,7 @@ pub fn measure(name: &str, clip: &Clip, args: &AnchorsArgs) -> Result<Vec<Row>> 
             rows.push(finish(point, &encode, &decode));
         }
     }
-    for (speed, budgeted) in [(args.speed, false), (7, false), (9, false), (args.speed, true)] {
+    for (speed, budgeted) in [(args.speed, false), (5, false), (9, false), (args.speed, true)] {
         let (encode, decode, point) = by_stream(&details, speed, budgeted)?;
         rows.push(finish(point, &encode, &decode));
     }
