@@ -4,6 +4,7 @@
 //! progress goes to standard error.
 
 mod anchors;
+mod hybrid;
 mod vp9;
 
 use anyhow::Result;
@@ -20,6 +21,7 @@ pub struct BenchArgs {
 enum Bench {
     Vp9(Box<vp9::Vp9Args>),
     Anchors(Box<anchors::AnchorsArgs>),
+    Hybrid(Box<hybrid::HybridArgs>),
 }
 
 /// Runs the bench and prints its report on standard output.
@@ -27,5 +29,6 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     match &args.bench {
         Bench::Vp9(args) => vp9::run(args),
         Bench::Anchors(args) => anchors::run(args),
+        Bench::Hybrid(args) => hybrid::run(args),
     }
 }

@@ -11,7 +11,7 @@
 mod args;
 mod closed;
 mod loss;
-mod material;
+pub mod material;
 mod quality;
 mod reencode;
 mod report;

@@ -80,6 +80,12 @@ pub enum Preset {
     /// 1920x1080 at 3 Mbit/s.
     #[value(name = "1080p")]
     P1080,
+    /// 3840x2160 at 12 Mbit/s: nine 720p pictures, mirrored, as there is no larger clip.
+    #[value(name = "2160p")]
+    P2160,
+    /// A third of that, 1280x720 at 1.5 Mbit/s.
+    #[value(name = "2160p-third")]
+    P2160Third,
 }
 
 impl Preset {
@@ -92,6 +98,27 @@ impl Preset {
             Preset::P360 => (640, 360, 500),
             Preset::P720 => (1280, 720, 1500),
             Preset::P1080 => (1920, 1080, 3000),
+            Preset::P2160 => (3840, 2160, 12_000),
+            Preset::P2160Third => (1280, 720, 1500),
+        }
+    }
+
+    /// For pictures of several mirrored ones side by side: size of those, and how much smaller the whole is
+    /// made then.
+    pub fn mirrored(self) -> Option<((usize, usize), usize)> {
+        match self {
+            Preset::P2160 => Some(((1280, 720), 1)),
+            Preset::P2160Third => Some(((1280, 720), 3)),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> String {
+        let (_, height, kbps) = self.shape();
+        match self {
+            Preset::P2160Third => format!("2160p-third{kbps}k"),
+            _ => format!("{height}p{kbps}k"),
         }
     }
 }

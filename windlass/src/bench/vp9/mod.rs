@@ -8,13 +8,13 @@
 //! ([`best`]), and that is processor time where the system tells it, so that what else runs matters
 //! little.
 
-mod args;
-mod best;
+pub mod args;
+pub mod best;
 mod ivf;
-mod libvpx;
-mod native;
+pub mod libvpx;
+pub mod native;
 mod report;
-mod streams;
+pub mod streams;
 mod wasm;
 
 pub use args::Vp9Args;

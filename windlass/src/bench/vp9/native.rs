@@ -176,7 +176,7 @@ pub fn measure(stream: &Stream, passes: NonZeroU32) -> Result<Times> {
 }
 
 /// Processor time of the process.
-fn now_ms() -> f64 {
+pub fn now_ms() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
 }

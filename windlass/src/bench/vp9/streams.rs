@@ -10,9 +10,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use windlass_hybrid::picture::Picture;
+use windlass_hybrid::resample::box_down;
 
 use super::args::{Preset, Vp9Args};
 use super::ivf;
+use crate::bench::anchors::material::tile_picture;
 use crate::eval::ffmpeg;
 use crate::eval::frames::Size;
 use crate::eval::vpx::{self, Encoder, EncoderConfig};
@@ -85,12 +87,13 @@ impl Source<'_> {
     /// The stream as it was kept, else a new one.
     fn stream(&self, preset: Preset) -> Result<Stream> {
         let (width, height, kbps) = preset.shape();
-        let name = format!("{height}p{kbps}k");
+        let name = preset.name();
         let path = self.folder.join(self.file_name(&name)?);
         if !path.is_file() {
             eprintln!("{name}: encoding {} s of {}", self.args.seconds, self.clip.display());
             let size = Size { width, height };
-            let chunks = self.encode(size, kbps).with_context(|| format!("making {name}"))?;
+            let chunks =
+                self.encode(preset, size, kbps).with_context(|| format!("making {name}"))?;
             // Another run must never find half a file.
             let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
             std::io::Write::write_all(&mut file, &ivf::write(&chunks, width, height, FPS))?;
@@ -109,7 +112,9 @@ impl Source<'_> {
         Ok(format!("{clip}-{bytes}{crop}-{name}-{}s-speed{SPEED}.ivf", self.args.seconds))
     }
 
-    fn encode(&self, size: Size, kbps: u32) -> Result<Vec<Vec<u8>>> {
+    fn encode(&self, preset: Preset, size: Size, kbps: u32) -> Result<Vec<Vec<u8>>> {
+        let mirrored = preset.mirrored();
+        let read = mirrored.map_or(size, |((width, height), _)| Size { width, height });
         let reader = ffmpeg::find(self.args.ffmpeg.as_deref())?.reader;
         let crop = self.args.crop.map_or_else(String::new, |crop| {
             format!("crop={}:{}:{}:{}:exact=1,", crop.width, crop.height, crop.x, crop.y)
@@ -120,7 +125,7 @@ impl Source<'_> {
             .args(["-r", &FPS.to_string(), "-i"])
             .arg(&self.clip)
             .args(["-map", "0:v:0", "-frames:v", &frames.to_string(), "-vf"])
-            .arg(format!("{crop}scale={}:{}:flags=lanczos+accurate_rnd", size.width, size.height))
+            .arg(format!("{crop}scale={}:{}:flags=lanczos+accurate_rnd", read.width, read.height))
             .args(["-fps_mode", "passthrough", "-pix_fmt", "yuv420p", "-f", "rawvideo", "-"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -135,11 +140,19 @@ impl Source<'_> {
             screen: false,
             cpu_used: Some(SPEED),
         })?;
-        let mut bytes = vec![0; size.bytes()];
+        let mut bytes = vec![0; read.bytes()];
         let mut chunks = Vec::with_capacity(frames as usize);
         while chunks.len() < frames as usize && pipe.read_exact(&mut bytes).is_ok() {
-            let picture = Picture::from_i420(size.width, size.height, &bytes);
-            chunks.push(encoder.encode(&picture.context("ffmpeg's video is damaged")?)?);
+            let picture = Picture::from_i420(read.width, read.height, &bytes);
+            let mut picture = picture.context("ffmpeg's video is damaged")?;
+            if let Some((_, factor)) = mirrored {
+                picture = tile_picture(&picture, factor * size.width, factor * size.height);
+                if factor > 1 {
+                    let [y, u, v] = picture.planes().map(|plane| box_down(plane, factor));
+                    picture = Picture { y, u, v };
+                }
+            }
+            chunks.push(encoder.encode(&picture)?);
         }
         drop(pipe);
         let status = child.wait().context("waiting for ffmpeg")?;
