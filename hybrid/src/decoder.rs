@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 
 use crate::anchor::codec::{AnchorCodecError, MAX_AREA};
-use crate::anchor::message::{MAX_ANCHOR, ReassembledAnchor};
+use crate::anchor::message::{AnchorOrigin, MAX_ANCHOR, ReassembledAnchor};
 use crate::anchor::payload;
 use crate::anchor::stream::{StreamDecoder, StreamError, VP9_STREAM};
 use crate::anchor::tiles::{TILE, TileMap};
@@ -49,7 +49,7 @@ pub struct HybridConfig {
     pub history: usize,
     /// Whether the built-in filters are used before anchors have taught any.
     pub prior: bool,
-    /// Whether filters learn from anchors.
+    /// Whether filters learn from captured anchors.
     pub learning: bool,
     /// The instructions to use.
     pub isa: Isa,
@@ -391,7 +391,7 @@ impl HybridDecoder {
         match detail {
             Ok(detail) => {
                 self.epoch = Some(header.epoch);
-                self.apply(at, detail, &new);
+                self.apply(at, detail, &new, header.source);
                 AnchorOutcome::Applied { frames_late: self.history.shown_after(at) }
             }
             Err(AnchorCodecError::WrongSize) => AnchorOutcome::WrongSize,
@@ -429,13 +429,14 @@ impl HybridDecoder {
     }
 
     /// Gives the frame at `at` new detail in some tiles and lets those after it follow.
-    fn apply(&mut self, at: usize, mut detail: Detail, tiles: &TileMap) {
+    fn apply(&mut self, at: usize, mut detail: Detail, tiles: &TileMap, source: AnchorOrigin) {
         let Some(entry) = self.history.entry(at) else { return };
         let low = entry.low.clone();
         let (isa, luma) = (self.config.isa, (&low.planes()[0]).into());
         let skip = outside(tiles, low.width(), low.height());
         let (skip, scratch) = (skip.as_deref(), &mut self.scratch);
-        if self.config.learning {
+        // What a network made of the low picture teaches less than the filters know.
+        if self.config.learning && source == AnchorOrigin::Captured {
             self.learned.learn_from(isa, luma, &detail, skip, scratch);
             self.taught = true;
         }

@@ -64,7 +64,7 @@ pub struct Settings {
     pub anchor_quality: Option<u8>,
 
     /// How anchors are coded: jpeg or htj2k. Participants whose browser cannot decode it get plain
-    /// rungs [default: jpeg]
+    /// rungs [default: htj2k]
     #[arg(long, value_name = "CODEC")]
     pub anchor_codec: Option<Codec>,
 
@@ -251,7 +251,9 @@ impl Config {
             udp: said.udp.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7881))),
             advertise: said.advertise.unwrap_or_default().into_iter().map(|a| a.0).collect(),
             budget,
-            anchor_codec: said.anchor_codec.map_or_else(AnchorCodecId::default, |codec| codec.0),
+            anchor_codec: said
+                .anchor_codec
+                .map_or(EnhancerConfig::default().anchor_codec, |codec| codec.0),
             limits,
             congestion_control: !said.no_congestion_control.unwrap_or(false),
             ..SfuConfig::default()

@@ -92,7 +92,7 @@ impl Default for EnhancerConfig {
             compute_cap: 1.0,
             interval: Duration::from_millis(66),
             anchor_fraction: 0.033,
-            anchor_codec: AnchorCodecId::default(),
+            anchor_codec: AnchorCodecId::Htj2k,
             anchor_quality: 85,
             tiles: TileConfig::default(),
             max_streams: 64,

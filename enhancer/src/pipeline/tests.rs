@@ -132,7 +132,7 @@ fn a_key_frame_comes_out_as_an_anchor_with_its_own_names() {
     enhancer.input().push(frame(7, 90_000, KEY));
     let anchor = anchor(&enhancer).unwrap();
     assert_eq!((anchor.stream, anchor.rtp_timestamp), (StreamId(7), 90_000));
-    assert_eq!((anchor.width, anchor.height, anchor.codec), (320, 180, 1));
+    assert_eq!((anchor.width, anchor.height, anchor.codec), (320, 180, 2));
     assert!(!anchor.payload.is_empty());
     eventually("its latency recorded", || enhancer.stats().latency.total.count == 1);
     let stats = enhancer.stats();

@@ -469,7 +469,7 @@ mod tests {
     #[test]
     fn help_tells_defaults_and_examples() {
         let help = Cli::command().render_long_help().to_string();
-        for part in ["--sweep", "0.015,0.033,0.1", "Examples:", "nemo-style", "[default: jpeg]"] {
+        for part in ["--sweep", "0.015,0.033,0.1", "Examples:", "nemo-style", "[default: htj2k]"] {
             assert!(help.contains(part), "{part} is missing in {help}");
         }
     }

@@ -96,10 +96,9 @@ impl Preset {
         match self {
             Preset::P180 => (320, 180, 150),
             Preset::P360 => (640, 360, 500),
-            Preset::P720 => (1280, 720, 1500),
+            Preset::P720 | Preset::P2160Third => (1280, 720, 1500),
             Preset::P1080 => (1920, 1080, 3000),
             Preset::P2160 => (3840, 2160, 12_000),
-            Preset::P2160Third => (1280, 720, 1500),
         }
     }
 
