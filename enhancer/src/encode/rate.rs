@@ -96,6 +96,8 @@ impl Search {
     pub const MOST: u32 = 8;
     /// Encodes after which anything that fits is taken.
     const MOST_OF_ALL: u32 = 14;
+    /// Encodes after which the coarsest step decides, whatever the sizes did.
+    const PATIENCE: u32 = 20;
     /// Share of the budget that is far off.
     const FAR_OFF: f64 = 0.85;
 
@@ -144,6 +146,9 @@ impl Search {
             return Verdict::Take;
         }
         self.next = Step(self.after(at, bytes).clamp(Step::FINEST.0, Step::COARSEST.0));
+        if self.encodes >= Self::PATIENCE {
+            self.next = Step::COARSEST;
+        }
         if self.next.0.to_bits() == at.to_bits() {
             self.next = Step((at + 0.5).min(Step::COARSEST.0));
         }
@@ -242,7 +247,7 @@ mod tests {
                     break;
                 }
             }
-            prop_assert!(encodes <= 60);
+            prop_assert!(encodes <= Search::PATIENCE + 1);
         }
     }
 }
