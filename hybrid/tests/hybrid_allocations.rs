@@ -52,7 +52,7 @@ fn anchor(
     ReassembledAnchor {
         header: AnchorHeader {
             codec: ResidualJpeg.id(),
-            source: AnchorOrigin::Enhanced,
+            source: AnchorOrigin::Captured,
             tiled,
             part: 0,
             stream: 1,
