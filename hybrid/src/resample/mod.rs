@@ -24,7 +24,6 @@
 
 mod kernel;
 mod samples;
-mod signed;
 
 #[cfg(test)]
 mod tests;
@@ -38,7 +37,6 @@ use kernel::{BICUBIC, LANCZOS3, Strip, upsample_q4, upsample_u8};
 
 pub use kernel::{Scratch, narrow};
 pub use samples::Samples;
-pub use signed::{box_half_signed, lanczos2x_signed};
 
 /// Lanczos-3 of LR `rows` in 1/16 grey level, unclamped: `out` is their
 /// `scale * rows.len()` HR rows of `scale * low.width` samples.

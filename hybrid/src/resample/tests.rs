@@ -66,12 +66,6 @@ fn extreme_pictures_neither_overflow_nor_wrap() {
     let checks = (0..16 * 16).map(|i| if (i % 16 + i / 16) % 2 == 0 { 255 } else { 0 });
     let plane = Plane::from_samples(16, 16, checks.collect()).expect("256 samples");
     let _ = upsample(&Picture { y: plane.clone(), u: plane.clone(), v: plane });
-    let mut signed = Detail::zero(8, 8);
-    for (i, v) in signed.samples_mut().iter_mut().enumerate() {
-        *v = if (i % 8 + i / 8) % 2 == 0 { 4080 } else { -4080 };
-    }
-    let up = lanczos2x_signed(&signed);
-    assert_eq!((up.width(), up.height()), (16, 16));
 }
 
 #[test]
