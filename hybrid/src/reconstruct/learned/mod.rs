@@ -147,11 +147,12 @@ impl Learned {
         scratch: &mut Scratch,
     ) {
         self.check(low, detail, skip);
-        let cells = skip.map_or(low.width * low.height, |skip| {
-            skip.iter().filter(|&&s| !s).count() * CELL * CELL
-        });
+        let given = skip.map(|skip| skip.iter().filter(|&&s| !s).count());
+        let samples = given.map_or(low.width * low.height, |cells| cells * CELL * CELL);
+        let share =
+            given.zip(skip).map_or(1.0, |(cells, skip)| cells as f64 / skip.len().max(1) as f64);
         self.fit.begin(self.scale);
-        for y in (0..low.height).step_by(fit::step(cells)) {
+        for y in (0..low.height).step_by(fit::step(samples)) {
             let band = &mut scratch.band;
             if !band.classify(isa, low, y..y + 1, skip) {
                 continue;
@@ -163,7 +164,7 @@ impl Learned {
                 }
             }
         }
-        self.fit.end(isa);
+        self.fit.end(isa, share);
         let filters = self.filters.get_or_insert_with(|| Filters::none(self.scale));
         self.fit.solve(self.prior.as_ref(), filters);
     }

@@ -47,6 +47,28 @@ fn what_follows_from_the_low_picture_is_predicted_in_pictures_not_seen_before() 
 }
 
 #[test]
+fn an_anchor_of_a_few_cells_fades_what_older_ones_taught_by_its_share_only() {
+    let (low, detail) = example(160, 90, 0.0);
+    let rest_after = |parts: usize| {
+        let mut learned = Learned::default();
+        learned.learn(&low, &detail);
+        // One flat cell teaches nothing.
+        let mut skip = vec![true; 20 * 12];
+        skip[7] = false;
+        let (flat, none) = (Plane::filled(160, 90, 50), Detail::zero(320, 180));
+        for _ in 0..parts {
+            let mut scratch = Scratch::default();
+            learned.learn_from(Isa::SCALAR, (&flat).into(), &none, Some(&skip), &mut scratch);
+        }
+        let mut rest = detail.clone();
+        learned.take_out(Isa::SCALAR, (&low).into(), &mut rest, 0, None, &mut Scratch::default());
+        energy(&rest)
+    };
+    let (fresh, faded) = (rest_after(0), rest_after(60));
+    assert!(10 * faded < 11 * fresh, "{fresh} {faded}");
+}
+
+#[test]
 fn flat_and_tiny_planes_have_no_prediction_but_zero() {
     let mut learned = Learned::default();
     let (low, detail) = example(40, 30, 0.0);
