@@ -75,8 +75,12 @@ counters! {
     late_encode,
     /// Outputs dropped because nobody took them.
     dropped_output_queue,
+    /// Requests for anchors that rest on no other; one anchor answers many.
+    whole_anchor_requests,
     /// Anchors handed to the SFU.
     anchors,
+    /// Of these, the ones that give all tiles and rest on no other.
+    whole_anchors,
     /// Bytes of those anchors.
     anchor_bytes,
     /// Panics caught, of any thread.

@@ -129,6 +129,12 @@ pub enum TapInput {
         /// Whose frames are missing.
         stream: StreamId,
     },
+    /// Somebody has none of the anchors so far: the next one is to give all tiles and rest on no other. One for
+    /// all who ask, and not too often.
+    WholeAnchor {
+        /// The stream that it is wanted of.
+        stream: StreamId,
+    },
     /// Nobody holds an enhanced rung of this stream any more; forget it.
     Stop {
         /// The stream to forget.
@@ -156,17 +162,21 @@ pub enum AnchorCodecId {
     Jpeg,
     /// High-throughput JPEG 2000.
     Htj2k,
+    /// A VP9 stream: each anchor is predicted from the one before.
+    Vp9,
 }
 
 impl AnchorCodecId {
     /// All codecs, the oldest first.
-    pub const ALL: [AnchorCodecId; 2] = [AnchorCodecId::Jpeg, AnchorCodecId::Htj2k];
+    pub const ALL: [AnchorCodecId; 3] =
+        [AnchorCodecId::Jpeg, AnchorCodecId::Htj2k, AnchorCodecId::Vp9];
 
     /// The id in anchor messages.
     pub fn id(self) -> u8 {
         match self {
             AnchorCodecId::Jpeg => 1,
             AnchorCodecId::Htj2k => 2,
+            AnchorCodecId::Vp9 => 3,
         }
     }
 
@@ -175,6 +185,7 @@ impl AnchorCodecId {
         match self {
             AnchorCodecId::Jpeg => "jpeg",
             AnchorCodecId::Htj2k => "htj2k",
+            AnchorCodecId::Vp9 => "vp9",
         }
     }
 

@@ -56,6 +56,8 @@ counters! {
     layer_switches,
     /// Key frame requests received from subscribers.
     keyframe_requests_in,
+    /// Requests of subscribers for anchors that rest on no other.
+    whole_anchor_requests_in,
     /// Key frame requests sent to publishers.
     keyframe_requests_out,
     /// Frames handed to the enhancer.

@@ -88,6 +88,7 @@ struct Counters {
     anchors_lost: AtomicU64,
     anchors_duplicate: AtomicU64,
     anchors_former_epoch: AtomicU64,
+    anchors_needing_whole: AtomicU64,
 }
 
 struct Shared {

@@ -98,6 +98,7 @@ fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
         counter("client_anchors_lost", &c.anchors_lost),
         counter("client_anchors_duplicate", &c.anchors_duplicate),
         counter("client_anchors_former_epoch", &c.anchors_former_epoch),
+        counter("client_anchors_needing_whole", &c.anchors_needing_whole),
     ]
 }
 

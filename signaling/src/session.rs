@@ -107,6 +107,8 @@ pub enum Action {
     },
     /// Cap a subscription.
     SetMaxRung(TrackId, Rung),
+    /// Ask for an anchor of a track that rests on no other.
+    WholeAnchor(TrackId),
     /// Mute a track of the client's own, or end that.
     SetMuted(TrackId, bool),
     /// Leave the room.
@@ -366,6 +368,13 @@ impl Session {
                 let (tracks, _) = self.inside()?;
                 let id = convert::track_id(&track, tracks)?;
                 self.actions.push_back(Action::SetMaxRung(id, max));
+            }
+            ClientMessage::WholeAnchor { track } => {
+                let (tracks, _) = self.inside()?;
+                // A wish about a track that has just gone is no error: the two crossed.
+                if let Ok(id) = convert::track_id(&track, tracks) {
+                    self.actions.push_back(Action::WholeAnchor(id));
+                }
             }
             ClientMessage::Mute { track, muted } => {
                 let (_, own) = self.inside()?;

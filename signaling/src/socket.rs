@@ -159,6 +159,12 @@ impl Socket {
                         let _ = sfu.set_max_rung(participant, track, max).await;
                     }
                 }
+                Action::WholeAnchor(track) => {
+                    if let Some((participant, _)) = self.inside {
+                        let sfu = &self.shared.services.sfu;
+                        let _ = sfu.want_whole_anchor(participant, track).await;
+                    }
+                }
                 Action::SetMuted(track, muted) => {
                     if let Some((participant, _)) = self.inside {
                         let sfu = &self.shared.services.sfu;
@@ -240,6 +246,8 @@ impl Socket {
         counters.anchors_duplicate.fetch_add(report.anchors_duplicate.into(), Ordering::Relaxed);
         let former = report.anchors_former_epoch.into();
         counters.anchors_former_epoch.fetch_add(former, Ordering::Relaxed);
+        let needing = report.anchors_needing_whole.into();
+        counters.anchors_needing_whole.fetch_add(needing, Ordering::Relaxed);
         tracing::debug!(?report, "report");
     }
 }

@@ -1,4 +1,4 @@
-// A server that codes anchors as HTJ2K: clients that can decode them are enhanced, others get the plain rung.
+// A server that codes anchors as HTJ2K, or as a VP9 stream: clients that can decode them are enhanced, others get the plain rung.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { enhanced, nativeFrames, publish, remote, subscribe, until } from "./support/call.mjs";
@@ -13,6 +13,17 @@ function sayNothingOfCodecs() {
     delete message.anchor_codecs;
     return send.call(this, JSON.stringify(message));
   };
+}
+
+/** To be run in a page before its scripts: while `window.loseAnchors` is set, messages of data channels do not arrive. */
+function loseAnchorsOnDemand() {
+  const { set, get } = Object.getOwnPropertyDescriptor(RTCDataChannel.prototype, "onmessage");
+  Object.defineProperty(RTCDataChannel.prototype, "onmessage", {
+    get,
+    set(listener) {
+      set.call(this, (event) => (window.loseAnchors ? undefined : listener.call(this, event)));
+    },
+  });
 }
 
 describe("a call with anchors in HTJ2K", { timeout: 240_000 }, () => {
@@ -48,6 +59,62 @@ describe("a call with anchors in HTJ2K", { timeout: 240_000 }, () => {
     assert.deepEqual([rung, state], ["h", "native"]);
     assert.equal((await server.metrics()).windlass_sfu_joins_without_codec_total, 1);
     await old.closePage();
+  });
+
+  test("nothing is written to the console as an error", () => {
+    assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+  });
+});
+
+describe("a call with anchors as a VP9 stream", { timeout: 240_000 }, () => {
+  let server;
+  let publisher;
+  let viewer;
+  const metric = async (name) => (await server.metrics())[name];
+  const used = async (tab) => (await remote(tab.page)).stats?.anchorsUsed ?? 0;
+
+  before(async () => {
+    server = await startServer({ args: ["--no-congestion-control", "--anchor-codec", "vp9"] });
+    publisher = await publish(server, makeScene({ clip: "d13", out: "output" }));
+    viewer = await subscribe(server, { init: loseAnchorsOnDemand });
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  test("each anchor is predicted from the one before, and all are used", async () => {
+    await enhanced(viewer.page, 40_000);
+    await until(async () => (await used(viewer)) > 3, "anchors are used");
+    const { stats } = await remote(viewer.page);
+    assert.deepEqual([stats.anchorsLost, stats.anchorsNeedingWhole], [0, 0]);
+    const whole = await metric("windlass_enhancer_whole_anchors_total");
+    assert.ok(whole < (await metric("windlass_enhancer_anchors_total")), `all ${whole} anchors are whole`);
+  });
+
+  test("one who comes late gets an anchor that rests on no other", async () => {
+    const before = await metric("windlass_enhancer_whole_anchors_total");
+    const late = await subscribe(server, { name: "Late", browser: viewer });
+    await enhanced(late.page, 20_000);
+    await until(async () => (await used(late)) > 1, "anchors are used by the one who came late");
+    assert.ok((await metric("windlass_enhancer_whole_anchors_total")) > before);
+    await late.closePage();
+  });
+
+  test("one who lost an anchor asks for such a one, and goes on", async () => {
+    const before = await metric("windlass_sfu_whole_anchor_requests_in_total");
+    const sent = await metric("windlass_sfu_anchors_out_total");
+    await viewer.page.evaluate(() => void (window.loseAnchors = true));
+    await until(async () => (await metric("windlass_sfu_anchors_out_total")) > sent, "an anchor is lost");
+    await viewer.page.evaluate(() => void (window.loseAnchors = false));
+    const lost = async () => (await remote(viewer.page)).stats.anchorsNeedingWhole;
+    await until(async () => (await lost()) > 0, "an anchor is of no use");
+    await until(async () => (await metric("windlass_sfu_whole_anchor_requests_in_total")) > before, "one is asked for");
+    const [uses, useless] = [await used(viewer), await lost()];
+    await until(async () => (await used(viewer)) > uses + 3, "anchors are used again");
+    assert.ok((await lost()) <= useless + 2, "the stream is mended");
   });
 
   test("nothing is written to the console as an error", () => {

@@ -13,7 +13,7 @@ export const PROTOCOL_VERSION = 1;
 export type Rung = "q" | "q+" | "h" | "h+" | "f";
 
 /** The anchor codecs that the WASM decoder knows, by the server's names for them. */
-export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k"];
+export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k", "vp9"];
 
 /** Every rung, worst first. */
 export const RUNGS: readonly Rung[] = ["q", "q+", "h", "h+", "f"];
@@ -61,6 +61,7 @@ export interface Report {
   anchors_lost: number;
   anchors_duplicate: number;
   anchors_former_epoch: number;
+  anchors_needing_whole: number;
   latency_p50_ms: number;
   latency_p95_ms: number;
   decode_ms: number;
@@ -72,6 +73,7 @@ export type ClientMessage =
   | { type: "join"; version: number; room: string; name: string; loopback: boolean; anchor_codecs: readonly string[] }
   | { type: "offer"; id: number; sdp: string; publish: PublishEntry[]; subscribe: SubscribeEntry[] }
   | { type: "set_rung"; track: string; max: Rung }
+  | { type: "whole_anchor"; track: string }
   | { type: "mute"; track: string; muted: boolean }
   | ({ type: "report" } & Report)
   | { type: "leave" }

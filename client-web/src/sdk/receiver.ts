@@ -30,6 +30,8 @@ export function vp9Preferences(codecs: readonly RTCRtpCodec[]): RTCRtpCodec[] {
 export interface ReceiverListener {
   state(state: PictureState, reason: NativeReason | null): void;
   stats(stats: WorkerStats): void;
+  /** An anchor that rests on no other is needed. */
+  wholeAnchor(): void;
 }
 
 /** See the module's head. */
@@ -137,6 +139,7 @@ export class VideoReceiver {
 
   private hear(message: FromWorker): void {
     if (message.type === "stats") this.listener?.stats(message.stats);
+    else if (message.type === "wholeAnchor") this.listener?.wholeAnchor();
     else if (message.type === "state")
       this.listener?.state(message.state, message.state === "native" ? message.reason : null);
   }

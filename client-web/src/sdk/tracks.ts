@@ -42,7 +42,7 @@ const COLOUR_EVERY = 100;
 /** What became of anchors, counted since the start. */
 type AnchorCounts = Pick<
   WorkerStats,
-  "anchorsUsed" | "anchorsLate" | "anchorsLost" | "anchorsDuplicate" | "anchorsFormerEpoch"
+  "anchorsUsed" | "anchorsLate" | "anchorsLost" | "anchorsDuplicate" | "anchorsFormerEpoch" | "anchorsNeedingWhole"
 >;
 const NO_ANCHORS: AnchorCounts = {
   anchorsUsed: 0,
@@ -50,6 +50,7 @@ const NO_ANCHORS: AnchorCounts = {
   anchorsLost: 0,
   anchorsDuplicate: 0,
   anchorsFormerEpoch: 0,
+  anchorsNeedingWhole: 0,
 };
 
 export interface EnhancedTrackEvents {
@@ -71,6 +72,8 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   readonly plain: MediaStreamTrack;
   /** The rebuilt picture, silent while there is none; null where the browser cannot make it. */
   readonly enhanced: MediaStreamTrack | null;
+  /** Called when an anchor that rests on no other must be asked for. @internal */
+  onWholeAnchor: (() => void) | null = null;
   private currentState: PictureState = "native";
   private currentReason: NativeReason | null;
   private currentRung: RungInfo | null = null;
@@ -99,6 +102,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     receiver.carry({
       state: (state, reason) => this.setState(state, reason),
       stats: (stats) => void this.addStats(stats),
+      wholeAnchor: () => this.onWholeAnchor?.(),
     });
   }
 
@@ -213,6 +217,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
       anchors_lost: stats.anchorsLost - since.anchorsLost,
       anchors_duplicate: stats.anchorsDuplicate - since.anchorsDuplicate,
       anchors_former_epoch: stats.anchorsFormerEpoch - since.anchorsFormerEpoch,
+      anchors_needing_whole: stats.anchorsNeedingWhole - since.anchorsNeedingWhole,
       latency_p50_ms: fromServer(stats.anchorP50Ms),
       latency_p95_ms: fromServer(stats.anchorP95Ms),
       decode_ms: stats.decodeMs ?? 0,

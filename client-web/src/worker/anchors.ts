@@ -16,11 +16,14 @@ export interface AnchorHeader {
   ageMs: number;
   /** RTP timestamp of its frame in this subscriber's timeline. */
   rtpTimestamp: number;
+  /** Whether it gives tiles of the picture and not all of it. */
+  tiled: boolean;
 }
 
 const VERSION = 1;
 const HEADER_BYTES = 24;
 const MAX_CHUNKS = 256;
+const FLAG_TILED = 1;
 
 /** Parses the header of a data channel message; null when it is not one of this version. */
 export function parseAnchorHeader(message: ArrayBuffer): AnchorHeader | null {
@@ -35,6 +38,7 @@ export function parseAnchorHeader(message: ArrayBuffer): AnchorHeader | null {
     chunks,
     ageMs: view.getUint16(14),
     rtpTimestamp: view.getUint32(16),
+    tiled: (view.getUint8(3) & FLAG_TILED) !== 0,
   };
 }
 

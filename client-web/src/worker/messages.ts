@@ -48,6 +48,8 @@ export interface WorkerStats {
   /** Came, but gave nothing that their frame had not; came after an anchor of a newer epoch. */
   anchorsDuplicate: number;
   anchorsFormerEpoch: number;
+  /** Came, but are of no use without an earlier one that is missing. */
+  anchorsNeedingWhole: number;
   /** From a frame's arrival here to its anchor being usable; null without anchors. */
   anchorP50Ms: number | null;
   anchorP95Ms: number | null;
@@ -75,5 +77,7 @@ export type FromWorker =
   | { type: "state"; state: "enhanced" | "rebuilt" }
   | { type: "state"; state: "native"; reason: NativeReason }
   | { type: "stats"; stats: WorkerStats }
+  /** The track's anchors are added to some that are not here: one that rests on no other is needed. */
+  | { type: "wholeAnchor" }
   /** The decoder has been warmed up. */
   | { type: "warm" };

@@ -72,7 +72,9 @@ test("an anchor message tells its stream, chunk, age and timestamp", () => {
     chunks: 3,
     ageMs: 42,
     rtpTimestamp: 0xdead_beef,
+    tiled: false,
   });
+  assert.equal(parseAnchorHeader(anchor((v) => v.setUint8(3, 1)))?.tiled, true);
 });
 
 test("malformed anchor messages are refused", () => {

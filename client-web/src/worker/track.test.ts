@@ -67,12 +67,21 @@ class Bench {
     }
   }
 
-  anchor(outcome: AnchorOutcome): void {
+  anchor(outcome: AnchorOutcome, { tiled = false, rtpTimestamp = 0 } = {}): void {
     this.outcome = outcome;
     const message = new DataView(new ArrayBuffer(30));
     message.setUint8(0, 1);
+    message.setUint8(3, tiled ? 1 : 0);
     message.setUint16(12, 1);
+    message.setUint32(16, rtpTimestamp);
     this.pipeline.message(message.buffer);
+  }
+
+  /** How often a whole anchor has been asked for since the last call. */
+  wholeRequests(): number {
+    const asked = this.told.filter((m) => m.type === "wholeAnchor");
+    this.told.splice(0);
+    return asked.length;
   }
 
   /** What the window was told of the state since the last call. */
@@ -146,6 +155,45 @@ test("a trap falls back to the native picture", () => {
   bench.broken = true;
   bench.run(1);
   assert.deepEqual(bench.states(), ["rebuilt", "native: fault"]);
+});
+
+test("without an anchor of the whole picture, tiles ask for one, once a second", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true);
+  bench.run(3);
+  bench.anchor("applied", { tiled: true });
+  bench.anchor("applied", { tiled: true });
+  assert.equal(bench.wholeRequests(), 1);
+  bench.run(30);
+  bench.anchor("applied-late", { tiled: true });
+  assert.equal(bench.wholeRequests(), 1);
+  bench.anchor("applied");
+  bench.run(30);
+  bench.anchor("applied", { tiled: true });
+  assert.equal(bench.wholeRequests(), 0);
+});
+
+test("a whole anchor that came before its frame counts, and a decoder that begins anew needs another", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true);
+  bench.run(1);
+  bench.anchor("early", { rtpTimestamp: 3600 });
+  bench.run(1);
+  bench.anchor("applied", { tiled: true });
+  assert.equal(bench.wholeRequests(), 0);
+  bench.pipeline.restart(true);
+  bench.anchor("applied", { tiled: true });
+  assert.equal(bench.wholeRequests(), 1);
+});
+
+test("an anchor that is of no use without one that is missing asks for a whole one", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true);
+  bench.run(1);
+  bench.anchor("applied");
+  bench.anchor("needs-whole");
+  assert.equal(bench.wholeRequests(), 1);
+  assert.equal(bench.pipeline.stats().anchorsNeedingWhole, 1);
 });
 
 test("what becomes of anchors is counted by kind", () => {

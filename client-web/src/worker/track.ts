@@ -46,6 +46,8 @@ export interface IncomingFrame {
 const MAX_EARLY = 8;
 /** Key frames are asked for at most this often. */
 const KEY_REQUEST_MS = 1000;
+/** Anchors that rest on no other are asked for at most this often. */
+const WHOLE_REQUEST_MS = 1000;
 
 interface Waiting {
   picture: VideoFrame;
@@ -72,9 +74,12 @@ export class TrackPipeline {
   private readonly queue = new PlayoutQueue<Waiting>(this.playout, (w) => w.picture.close());
 
   private current: { rtpTimestamp: number; mediaMs: number } | null = null;
-  /** Timestamps of anchors that wait for their frame. */
-  private readonly early = new Set<number>();
+  /** Anchors that wait for their frame: its timestamp, and whether they give all of the picture. */
+  private readonly early = new Map<number, boolean>();
   private lastKeyRequest = Number.NEGATIVE_INFINITY;
+  /** Whether the decoder has had an anchor of the whole picture that those of tiles can be added to. */
+  private hasWhole = false;
+  private lastWholeRequest = Number.NEGATIVE_INFINITY;
   private starvedSince: number | null = null;
   private state: Exclude<PictureState, "native"> | NativeReason = "starting";
 
@@ -98,6 +103,7 @@ export class TrackPipeline {
   private anchorsLost = 0;
   private anchorsDuplicate = 0;
   private anchorsFormerEpoch = 0;
+  private anchorsNeedingWhole = 0;
   private lr: { width: number; height: number } | null = null;
   private hr: { width: number; height: number } | null = null;
 
@@ -168,18 +174,22 @@ export class TrackPipeline {
       case "applied-late":
         if (outcome === "applied-late") this.anchorsLate++;
         this.betterPicture();
-        this.usable(header.rtpTimestamp, done);
+        this.usable(header.rtpTimestamp, !header.tiled, done);
         this.times.catchUp.add(done, done - now);
         break;
       case "early":
-        this.early.add(header.rtpTimestamp);
-        if (this.early.size > MAX_EARLY) this.early.delete(this.early.values().next().value as number);
+        this.early.set(header.rtpTimestamp, !header.tiled);
+        if (this.early.size > MAX_EARLY) this.early.delete(this.early.keys().next().value as number);
         break;
       case "duplicate":
         this.anchorsDuplicate++;
         break;
       case "former-epoch":
         this.anchorsFormerEpoch++;
+        break;
+      case "needs-whole":
+        this.anchorsNeedingWhole++;
+        this.needWholeAnchor(done);
         break;
       case "lost":
         this.anchorsLost++;
@@ -251,6 +261,7 @@ export class TrackPipeline {
       anchorsLost: this.anchorsLost,
       anchorsDuplicate: this.anchorsDuplicate,
       anchorsFormerEpoch: this.anchorsFormerEpoch,
+      anchorsNeedingWhole: this.anchorsNeedingWhole,
       anchorP50Ms: this.times.anchor.percentile(now, 0.5),
       anchorP95Ms: this.times.anchor.percentile(now, 0.95),
       decodeMs: this.times.frame.mean(now),
@@ -283,7 +294,11 @@ export class TrackPipeline {
     if (outcome === undefined) return;
     const now = this.host.clock();
     this.times.frame.add(now, now - before);
-    if (this.early.delete(frame.rtpTimestamp)) this.usable(frame.rtpTimestamp, now);
+    const early = this.early.get(frame.rtpTimestamp);
+    if (early !== undefined) {
+      this.early.delete(frame.rtpTimestamp);
+      this.usable(frame.rtpTimestamp, early, now);
+    }
     const mediaMs = this.timeline.toMs(frame.rtpTimestamp);
     const interval = this.current === null ? 0 : Math.min(1000, Math.max(0, mediaMs - this.current.mediaMs));
     this.current = { rtpTimestamp: frame.rtpTimestamp, mediaMs };
@@ -325,8 +340,11 @@ export class TrackPipeline {
     if (picture !== null && !this.queue.replace(this.current.mediaMs, { picture, detail: true })) picture.close();
   }
 
-  private usable(rtpTimestamp: number, now: number): void {
+  /** An anchor has been applied. Tiles are added to what anchors have given before, so something must have been given. */
+  private usable(rtpTimestamp: number, whole: boolean, now: number): void {
     this.anchorsUsed++;
+    this.hasWhole ||= whole;
+    if (!this.hasWhole) this.needWholeAnchor(now);
     this.rates.anchors.add(now);
     this.times.anchor.add(now, this.arrivals.since(rtpTimestamp, now) ?? 0);
   }
@@ -373,11 +391,18 @@ export class TrackPipeline {
     this.host.requestKeyFrame();
   }
 
+  private needWholeAnchor(now: number): void {
+    if (now - this.lastWholeRequest < WHOLE_REQUEST_MS) return;
+    this.lastWholeRequest = now;
+    this.host.tell({ type: "wholeAnchor" });
+  }
+
   /** The decoder's pictures are worthless from here to the next key frame. */
   private lose(): void {
     this.reorder.requireKey();
     this.queue.clear();
     this.early.clear();
+    this.hasWhole = false;
     this.current = null;
     this.starvedSince = null;
     try {

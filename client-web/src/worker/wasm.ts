@@ -36,9 +36,18 @@ export interface FrameOutcome {
 
 /**
  * What became of an anchor message: not complete yet, applied (to its frame on time, or to a later one), kept for its
- * frame, with nothing that its frame has not, of a former epoch, or of no use (too old, malformed, of another size).
+ * frame, with nothing that its frame has not, of a former epoch, of no use without one that is missing, or of no use at
+ * all (too old, malformed, of another size).
  */
-export type AnchorOutcome = "incomplete" | "applied" | "applied-late" | "early" | "duplicate" | "former-epoch" | "lost";
+export type AnchorOutcome =
+  | "incomplete"
+  | "applied"
+  | "applied-late"
+  | "early"
+  | "duplicate"
+  | "former-epoch"
+  | "needs-whole"
+  | "lost";
 
 /** Planes of a picture in the module's memory; valid until the next call into it. */
 export interface PictureView {
@@ -56,6 +65,7 @@ const OUTCOME_APPLIED = 1;
 const OUTCOME_EARLY = 2;
 const OUTCOME_DUPLICATE = 4;
 const OUTCOME_FORMER_EPOCH = 5;
+const OUTCOME_NEEDS_KEY = 6;
 const STAT_FRAMES_LATE = 8;
 const HR = 0;
 
@@ -100,6 +110,8 @@ export class HybridDecoder {
         return "duplicate";
       case OUTCOME_FORMER_EPOCH:
         return "former-epoch";
+      case OUTCOME_NEEDS_KEY:
+        return "needs-whole";
       default:
         return "lost";
     }

@@ -34,6 +34,11 @@ impl KeyThrottle {
         }
         due
     }
+
+    /// The key anchor that [`take`](Self::take) allowed was not sent: the next one is due at once.
+    pub fn failed(&mut self) {
+        self.last = None;
+    }
 }
 
 impl Default for KeyThrottle {
@@ -56,6 +61,14 @@ mod tests {
         let mut throttle = KeyThrottle::default();
         assert!(throttle.take(at(70_000)));
         assert!(!throttle.take(at(90_000)), "nobody asked");
+    }
+
+    #[test]
+    fn one_that_was_not_sent_is_due_again_at_once() {
+        let mut throttle = KeyThrottle::default();
+        assert!(throttle.take(at(0)));
+        throttle.failed();
+        assert!(throttle.take(at(1)) && !throttle.take(at(2)));
     }
 
     #[test]

@@ -40,6 +40,12 @@ impl StreamConfig {
     pub fn new(width: usize, height: usize) -> Self {
         Self { width, height, speed: 7, screen: false, quantiser: 40, gain: None }
     }
+
+    /// The same with the quantiser of a quality, 1 to 100: libvpx's quantisers spread over them.
+    #[must_use]
+    pub fn with_quality(self, quality: u8) -> Self {
+        Self { quantiser: ((100 - quality.min(100)) * 63 / 100).max(1), ..self }
+    }
 }
 
 /// Why an anchor was not coded.

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
-use parking_lot::Mutex;
 use windlass_hybrid::vp9::{
     DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference,
 };
 use windlass_media::{EnhancerOutput, Epoch, StreamId, TapFrame};
 
 use super::Timing;
-use crate::schedule::{Tier, TileEnergy, TileLedger};
+use super::anchors::Anchors;
+use crate::schedule::{Tier, TileEnergy};
 use crate::stats::{Stats, count};
 
 /// While a stream waits for a key frame, one is asked for this often (the SFU throttles further).
@@ -34,6 +34,8 @@ pub(super) type DecoderFactory = Arc<dyn Fn() -> DecodeFn + Send + Sync>;
 pub(super) enum Packet {
     Frame(TapFrame),
     Gap,
+    /// Somebody has none of the anchors so far.
+    WholeAnchor,
 }
 
 /// A decoded frame on its way to the scheduler.
@@ -50,7 +52,7 @@ pub(super) struct Decoded {
     /// The stream's residual up to and with this frame.
     pub energy: TileEnergy,
     /// What the stream's subscribers have.
-    pub ledger: Arc<Mutex<TileLedger>>,
+    pub anchors: Arc<Anchors>,
 }
 
 /// One stream's decoder and where its results go.
@@ -73,7 +75,7 @@ struct State {
     waiting: bool,
     asked: Option<Instant>,
     energy: TileEnergy,
-    ledger: Arc<Mutex<TileLedger>>,
+    anchors: Arc<Anchors>,
 }
 
 impl StreamDecoder {
@@ -85,7 +87,7 @@ impl StreamDecoder {
             waiting: true,
             asked: None,
             energy: TileEnergy::default(),
-            ledger: Arc::default(),
+            anchors: Arc::default(),
         };
         for packet in &self.packets {
             if self.stop.load(Ordering::Relaxed) {
@@ -102,15 +104,17 @@ impl StreamDecoder {
 
     fn step(&self, state: &mut State, packet: Packet) {
         let counters = &self.stats.counters;
-        let Packet::Frame(frame) = packet else {
-            return self.wait_for_key(state);
+        let frame = match packet {
+            Packet::Frame(frame) => frame,
+            Packet::Gap => return self.wait_for_key(state),
+            Packet::WholeAnchor => return state.anchors.want_whole(),
         };
         if state.epoch != Some(frame.epoch) {
             state.epoch = Some(frame.epoch);
             state.waiting = true;
             // Another span: nobody has anything of it.
             state.energy = TileEnergy::default();
-            state.ledger = Arc::default();
+            state.anchors = Arc::default();
         }
         if state.waiting && !frame.key {
             count(&counters.dropped_waiting_key);
@@ -154,7 +158,7 @@ impl StreamDecoder {
             bytes: u32::try_from(frame.data.len()).unwrap_or(u32::MAX),
             picture: shown.picture.clone(),
             energy: state.energy.clone(),
-            ledger: state.ledger.clone(),
+            anchors: state.anchors.clone(),
         });
         if sent.is_err() {
             count(&self.stats.counters.dropped_schedule_queue);

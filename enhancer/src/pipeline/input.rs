@@ -119,6 +119,14 @@ impl Intake {
                     stream.mend();
                 }
             }
+            TapInput::WholeAnchor { stream } => {
+                count(&counters.whole_anchor_requests);
+                // A stream without a decoder begins with a whole anchor anyway; of a full queue the asker hears nothing,
+                // and asks again.
+                if let Some(stream) = registry.streams.get(&stream) {
+                    let _ = stream.packets.try_send(Packet::WholeAnchor);
+                }
+            }
             TapInput::Frame(frame) => {
                 count(&counters.frames_in);
                 if !self.enabled.load(Ordering::Relaxed) {

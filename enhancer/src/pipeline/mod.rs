@@ -12,6 +12,7 @@
 //! An anchor that cannot leave within [`EnhancerConfig::budget`] less
 //! [`EnhancerConfig::delivery_allowance`] of its frame's arrival is dropped as early as that is known.
 
+mod anchors;
 mod decode;
 mod input;
 mod priority;
@@ -27,7 +28,6 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded};
 use thiserror::Error;
-use windlass_hybrid::anchor::codec::{self, AnchorCodec};
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_media::{AnchorCodecId, EnhancerOutput};
@@ -35,6 +35,7 @@ use windlass_media::{AnchorCodecId, EnhancerOutput};
 use crate::engine::{CpuEngine, Engine, ModelError, Residual, embedded_model};
 use crate::schedule::{SchedulerConfig, TileConfig};
 use crate::stats::{EnhancerStats, Stats};
+use anchors::{Anchors, Choice, Coding};
 use decode::DecoderFactory;
 use input::{Intake, join};
 use select::Selector;
@@ -204,11 +205,10 @@ impl Enhancer {
         decoders: DecoderFactory,
     ) -> Result<Self, StartError> {
         config.validate()?;
-        let codec = codec::by_name(config.anchor_codec.name())
-            .ok_or(StartError::Config("the anchor codec is not there"))?;
+        let coding = Coding { codec: config.anchor_codec, quality: config.anchor_quality };
         let config = Arc::new(config);
         let mut engine = engines();
-        let cost_per_pixel = measure(engine.as_mut(), codec, config.anchor_quality);
+        let cost_per_pixel = measure(engine.as_mut(), coding);
         let backend = engine.backend();
         drop(engine);
 
@@ -251,8 +251,7 @@ impl Enhancer {
                 output: output_in.clone(),
                 enabled: enabled.clone(),
                 timing: config.timing(),
-                codec,
-                quality: config.anchor_quality,
+                coding,
                 stats: stats.clone(),
                 factory: engines.clone(),
             };
@@ -260,7 +259,7 @@ impl Enhancer {
         }
         tracing::info!(
             backend,
-            codec = codec.name(),
+            codec = coding.codec.name(),
             threads = config.threads,
             ns_per_pixel = cost_per_pixel.as_nanos() as u64,
             "enhancer started"
@@ -328,16 +327,18 @@ impl Drop for Enhancer {
 }
 
 /// Inference and coding time per LR pixel on this machine: a first guess for the scheduler.
-fn measure(engine: &mut dyn Engine, codec: &dyn AnchorCodec, quality: u8) -> Duration {
+fn measure(engine: &mut dyn Engine, coding: Coding) -> Duration {
     let low = FrameBuffer::grey(160, 90);
-    let tiles = TileMap::full(160, 90);
+    let choice = Choice { tiles: TileMap::full(160, 90), whole: true };
+    let anchors = Anchors::default();
     let mut residual = Residual::default();
     let mut best = Duration::MAX;
     for _ in 0..3 {
         let started = Instant::now();
-        let coded = worker::infer(&low, &tiles, engine, &mut residual)
-            .ok()
-            .and_then(|detail| worker::encode(codec, detail, &tiles, engine.scale(), quality));
+        let detail = worker::infer(&low, &choice.tiles, engine, &mut residual);
+        let coded = detail.ok().and_then(|detail| {
+            anchors.code(coding, detail, &choice, engine.scale(), |_, _| true).ok()
+        });
         if coded.is_some() {
             best = best.min(started.elapsed());
         }

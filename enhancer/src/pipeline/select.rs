@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 
-use windlass_hybrid::anchor::tiles::TileMap;
-
+use super::anchors::Choice;
 use super::decode::Decoded;
 use crate::schedule::{Candidate, Chosen, Scheduler, SchedulerConfig, TileConfig};
 use crate::stats::{Stats, count};
@@ -21,8 +20,7 @@ pub(super) struct Job {
     pub frame: Decoded,
     pub chosen: Chosen,
     pub chosen_at: Instant,
-    /// The tiles to make.
-    pub tiles: TileMap,
+    pub choice: Choice,
 }
 
 /// What a worker did with a job; `took` is `None` when it was dropped before it ran.
@@ -99,16 +97,16 @@ impl Selector {
                 state.scheduler.finished(&chosen, None);
                 continue;
             };
-            let tiles = frame.ledger.lock().choose(&frame.energy, since_origin, &self.tiles);
-            let Some(tiles) = tiles else {
+            let choice = frame.anchors.choose(&frame.energy, since_origin, &self.tiles);
+            let Some(choice) = choice else {
                 count(&self.stats.counters.unchanged);
                 state.scheduler.finished(&chosen, None);
                 continue;
             };
-            let job = Job { frame, chosen, chosen_at: now, tiles };
+            let job = Job { frame, chosen, chosen_at: now, choice };
             if let Err(refused) = self.jobs.try_send(job) {
                 let job = refused.into_inner();
-                job.frame.ledger.lock().forget(&job.tiles);
+                job.frame.anchors.forget(&job.choice);
                 count(&self.stats.counters.dropped_infer_queue);
                 state.scheduler.finished(&chosen, None);
             }

@@ -3,6 +3,8 @@
 use std::sync::atomic::AtomicU32;
 
 use bytes::Bytes;
+use windlass_hybrid::anchor::codec::{self, AnchorCodecError};
+use windlass_hybrid::anchor::stream::{Prediction, StreamDecoder, StreamHeader};
 use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind};
 use windlass_media::{Anchor, Epoch, StreamId, TapFrame, TapInput};
 
@@ -146,9 +148,36 @@ fn anchors_are_coded_by_the_codec_of_the_configuration() {
         enhancer.input().push(frame(1, 0, KEY));
         let anchor = anchor(&enhancer).expect("an anchor");
         assert_eq!(anchor.codec, codec.id());
-        let detail = codec::decode(anchor.codec, &anchor.payload, anchor.width, anchor.height);
+        let (width, height) = (anchor.width, anchor.height);
+        let detail = match codec {
+            AnchorCodecId::Vp9 => {
+                let mut stream = StreamDecoder::new(width, height);
+                stream.decode(&anchor.payload).cloned().map_err(AnchorCodecError::from)
+            }
+            _ => codec::decode(anchor.codec, &anchor.payload, width, height),
+        };
         assert_eq!(detail.map(|d| (d.width(), d.height())), Ok((320, 180)));
     }
+}
+
+#[test]
+fn an_anchor_that_rests_on_no_other_comes_when_it_is_asked_for() {
+    let enhancer = start(EnhancerConfig { anchor_codec: AnchorCodecId::Vp9, ..config() });
+    let prediction = |timestamp: u32, kind: u8| {
+        enhancer.input().push(frame(1, timestamp, kind));
+        let anchor = anchor(&enhancer).expect("an anchor");
+        StreamHeader::parse(&anchor.payload).expect("our own").0.prediction
+    };
+    assert_eq!(prediction(0, KEY), Prediction::Key);
+    assert_eq!(prediction(1, DELTA), Prediction::FromLast);
+    enhancer.input().push(TapInput::WholeAnchor { stream: StreamId(1) });
+    let deadline = Instant::now() + 10 * SECOND;
+    let mut timestamps = 2..;
+    while prediction(timestamps.next().expect("no end"), DELTA) != Prediction::Key {
+        assert!(Instant::now() < deadline, "none came");
+    }
+    eventually("two whole anchors counted", || enhancer.stats().counters.whole_anchors == 2);
+    assert_eq!(enhancer.stats().counters.whole_anchor_requests, 1);
 }
 
 #[test]

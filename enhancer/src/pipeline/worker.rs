@@ -11,12 +11,11 @@ use std::time::Instant;
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use windlass_hybrid::Detail;
-use windlass_hybrid::anchor::codec::AnchorCodec;
-use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::FrameBuffer;
 use windlass_media::{Anchor, AnchorSource, EnhancerOutput, StageTimes};
 
+use super::anchors::Coding;
 use super::select::{Finished, Job};
 use super::{EngineFactory, Timing};
 use crate::engine::{Engine, InferError, Residual, infer_tiles};
@@ -32,8 +31,7 @@ pub(super) struct Worker {
     pub output: Sender<EnhancerOutput>,
     pub enabled: Arc<AtomicBool>,
     pub timing: Timing,
-    pub codec: &'static dyn AnchorCodec,
-    pub quality: u8,
+    pub coding: Coding,
     pub stats: Arc<Stats>,
     pub factory: EngineFactory,
 }
@@ -50,17 +48,17 @@ impl Worker {
                 && started.saturating_duration_since(job.frame.arrival) + chosen.cost
                     <= self.timing.deadline();
             if !live {
-                job.frame.ledger.lock().forget(&job.tiles);
+                job.frame.anchors.forget(&job.choice);
                 count(&self.stats.counters.late_infer);
             } else if catch_unwind(AssertUnwindSafe(|| {
                 let engine = engine.get_or_insert_with(|| (self.factory)());
                 if !self.enhance(&job, engine.as_mut(), &mut residual) {
-                    job.frame.ledger.lock().forget(&job.tiles);
+                    job.frame.anchors.forget(&job.choice);
                 }
             }))
             .is_err()
             {
-                job.frame.ledger.lock().forget(&job.tiles);
+                job.frame.anchors.forget(&job.choice);
                 count(&self.stats.counters.panics);
                 engine = None;
             }
@@ -75,7 +73,7 @@ impl Worker {
     fn enhance(&self, job: &Job, engine: &mut dyn Engine, residual: &mut Residual) -> bool {
         let counters = &self.stats.counters;
         let frame = &job.frame;
-        let detail = match infer(&frame.picture, &job.tiles, engine, residual) {
+        let detail = match infer(&frame.picture, &job.choice.tiles, engine, residual) {
             Ok(detail) => detail,
             Err(error) => {
                 tracing::debug!(stream = frame.stream.0, %error, "picture refused");
@@ -85,48 +83,57 @@ impl Worker {
         };
         let inferred = Instant::now();
         let (width, height) = (detail.width(), detail.height());
-        let coded = encode(self.codec, detail, &job.tiles, engine.scale(), self.quality);
-        let Some(payload) = coded else {
+        let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
+        let send = |payload: Vec<u8>, tiled: bool| {
+            let encoded = Instant::now();
+            let age = encoded.saturating_duration_since(frame.arrival);
+            if age > self.timing.deadline() || !self.enabled.load(Ordering::Relaxed) {
+                count(&counters.late_encode);
+                return false;
+            }
+            if payload.len() > MAX_PAYLOAD {
+                count(&counters.encode_errors);
+                return false;
+            }
+            let times = StageTimes {
+                decode: frame.ready_at.saturating_duration_since(frame.arrival),
+                schedule: job.chosen_at.saturating_duration_since(frame.ready_at),
+                infer: inferred.saturating_duration_since(job.chosen_at),
+                encode: encoded.saturating_duration_since(inferred),
+            };
+            let bytes = payload.len() as u64;
+            let sent = self.output.try_send(EnhancerOutput::Anchor(Anchor {
+                stream: frame.stream,
+                epoch: frame.epoch,
+                rtp_timestamp: frame.rtp_timestamp,
+                arrival: frame.arrival,
+                source: AnchorSource::Enhanced,
+                codec: self.coding.codec.id(),
+                tiled,
+                width: side(width),
+                height: side(height),
+                payload: Bytes::from(payload),
+                times,
+            }));
+            if sent.is_err() {
+                count(&counters.dropped_output_queue);
+                return false;
+            }
+            self.stats.schedule.record(times.schedule);
+            self.stats.infer.record(times.infer);
+            self.stats.encode.record(times.encode);
+            self.stats.total.record(age);
+            count(&counters.anchors);
+            counters.whole_anchors.fetch_add(u64::from(job.choice.whole), Ordering::Relaxed);
+            counters.anchor_bytes.fetch_add(bytes, Ordering::Relaxed);
+            true
+        };
+        let sent = frame.anchors.code(self.coding, detail, &job.choice, engine.scale(), send);
+        sent.unwrap_or_else(|error| {
+            tracing::debug!(stream = frame.stream.0, %error, "anchor not coded");
             count(&counters.encode_errors);
-            return false;
-        };
-        let encoded = Instant::now();
-        let age = encoded.saturating_duration_since(frame.arrival);
-        if age > self.timing.deadline() || !self.enabled.load(Ordering::Relaxed) {
-            count(&counters.late_encode);
-            return false;
-        }
-        let times = StageTimes {
-            decode: frame.ready_at.saturating_duration_since(frame.arrival),
-            schedule: job.chosen_at.saturating_duration_since(frame.ready_at),
-            infer: inferred.saturating_duration_since(job.chosen_at),
-            encode: encoded.saturating_duration_since(inferred),
-        };
-        let bytes = payload.len() as u64;
-        let sent = self.output.try_send(EnhancerOutput::Anchor(Anchor {
-            stream: frame.stream,
-            epoch: frame.epoch,
-            rtp_timestamp: frame.rtp_timestamp,
-            arrival: frame.arrival,
-            source: AnchorSource::Enhanced,
-            codec: self.codec.id(),
-            tiled: !job.tiles.is_full(),
-            width: u16::try_from(width).unwrap_or(u16::MAX),
-            height: u16::try_from(height).unwrap_or(u16::MAX),
-            payload,
-            times,
-        }));
-        if sent.is_err() {
-            count(&counters.dropped_output_queue);
-            return false;
-        }
-        self.stats.schedule.record(times.schedule);
-        self.stats.infer.record(times.infer);
-        self.stats.encode.record(times.encode);
-        self.stats.total.record(age);
-        count(&counters.anchors);
-        counters.anchor_bytes.fetch_add(bytes, Ordering::Relaxed);
-        true
+            false
+        })
     }
 }
 
@@ -138,17 +145,4 @@ pub(super) fn infer(
     residual: &mut Residual,
 ) -> Result<Detail, InferError> {
     infer_tiles(engine, (&low.planes()[0]).into(), tiles, residual).map(|(detail, _)| detail)
-}
-
-/// Codes the detail of tiles; `None` if it cannot be coded or is too large to send.
-pub(super) fn encode(
-    codec: &dyn AnchorCodec,
-    detail: Detail,
-    tiles: &TileMap,
-    scale: usize,
-    quality: u8,
-) -> Option<Bytes> {
-    let coded = codec.encode(&payload::image(detail, tiles, scale), quality).ok()?;
-    let (payload, _) = payload::pack(tiles, coded);
-    (payload.len() <= MAX_PAYLOAD).then(|| Bytes::from(payload))
 }

@@ -724,6 +724,26 @@ fn a_subscriber_that_cannot_decode_the_anchors_gets_plain_rungs_and_is_counted()
 }
 
 #[test]
+fn whoever_begins_to_get_anchors_or_has_lost_one_is_to_get_a_whole_one() {
+    let (mut world, track, _) = call();
+    let wanted = |world: &World| {
+        let whole = |t: &&TapInput| matches!(t, TapInput::WholeAnchor { .. });
+        world.taps.iter().filter(whole).count()
+    };
+    world.core.whole_anchor_wanted(SUBSCRIBER, track);
+    world.run(Duration::from_millis(100));
+    assert_eq!(wanted(&world), 0, "a plain rung has no anchors");
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
+    world.run(Duration::from_secs(1));
+    assert_eq!(wanted(&world), 1, "it begins to get anchors");
+    world.core.whole_anchor_wanted(SUBSCRIBER, track);
+    world.core.whole_anchor_wanted(PUBLISHER, track);
+    world.run(Duration::from_millis(100));
+    assert_eq!(wanted(&world), 2, "it lost one, and the publisher gets none");
+    assert_eq!(world.core.stats().counters.whole_anchor_requests_in, 3);
+}
+
+#[test]
 fn while_enhancement_is_off_nobody_holds_an_enhanced_rung() {
     let (mut world, track, _) = call();
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);

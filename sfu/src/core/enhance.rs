@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
-use windlass_media::{Anchor, EnhancerOutput};
+use windlass_media::{Anchor, EnhancerOutput, TapInput};
 
-use super::Core;
 use super::anchors::{Verdict, messages};
+use super::peer::Slot;
 use super::rewriter::Source;
+use super::{Core, Output};
+use crate::api::{ParticipantId, TrackId};
 
 impl Core {
     /// Takes what the enhancer made.
@@ -20,6 +22,20 @@ impl Core {
                     self.due = now;
                 }
             }
+        }
+    }
+
+    /// A subscriber has none of the anchors that those of a track are added to.
+    pub fn whole_anchor_wanted(&mut self, id: ParticipantId, track: TrackId) {
+        self.counters.whole_anchor_requests_in += 1;
+        let tap = self.tracks.get(&track).and_then(|t| t.tap.as_ref());
+        let Some((tap, peer)) = tap.zip(self.peers.get(&id)) else { return };
+        let holds = |slot: &Slot| {
+            let rung = slot.enhanced(Some(tap.layer()), peer.can_take_anchors());
+            rung.is_some_and(|(held, rung)| held == track && rung.enhanced())
+        };
+        if peer.slots.iter().any(holds) {
+            self.outputs.push_back(Output::Tap(TapInput::WholeAnchor { stream: tap.stream() }));
         }
     }
 

@@ -8,7 +8,6 @@ use windlass_media::{Layer, StreamId, TapInput};
 
 use super::peer::Encoding;
 use super::rewriter::{PacketIn, Source};
-use super::tap::Tap;
 use super::vp9::{Descriptor, key_frame_size};
 use super::{Core, Output, Track};
 use crate::api::{Kind, ParticipantId, TrackId};
@@ -88,7 +87,6 @@ impl Core {
             }
         }
         packet.stale = track.recent.push(layer, packet, &rtp.payload);
-        let tapped = track.tap.as_ref().map(Tap::layer);
         let source = Source { track: track_id, layer };
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber).filter(|p| p.connected) else {
@@ -107,7 +105,7 @@ impl Core {
                     }
                 }
                 if sent.new_epoch {
-                    peer.announce(slot, tapped, &mut self.outputs);
+                    peer.announce(slot, track.tap.as_ref(), &mut self.outputs);
                 }
             }
         }

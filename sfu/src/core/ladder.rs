@@ -58,8 +58,8 @@ impl Core {
         for peer in self.peers.values_mut() {
             for slot in 0..peer.slots.len() {
                 let track = peer.slots[slot].track.and_then(|t| self.tracks.get(&t));
-                let tapped = track.and_then(|t| t.tap.as_ref()).map(Tap::layer);
-                peer.announce(slot, tapped, &mut self.outputs);
+                let tap = track.and_then(|t| t.tap.as_ref());
+                peer.announce(slot, tap, &mut self.outputs);
             }
         }
     }
@@ -119,16 +119,16 @@ impl Peer {
         self.look_for(if next_bps > audio_bps { next_bps } else { 0 }, best_bps);
     }
 
-    /// Tells the client what it now gets on a slot, if that has changed.
+    /// Tells the client what it now gets on a slot, if that has changed; whoever begins to get anchors has none yet.
     pub(super) fn announce(
         &mut self,
         slot: usize,
-        tapped: Option<Layer>,
+        tap: Option<&Tap>,
         outputs: &mut VecDeque<Output>,
     ) {
         let anchors = self.can_take_anchors();
         let Some(slot) = self.slots.get_mut(slot) else { return };
-        let Some((track, rung)) = slot.enhanced(tapped, anchors) else { return };
+        let Some((track, rung)) = slot.enhanced(tap.map(Tap::layer), anchors) else { return };
         let (epoch, Some(size)) = slot.video.epoch() else { return };
         let news = Some((rung, epoch, size));
         if slot.told != news {
@@ -138,6 +138,9 @@ impl Peer {
                 self.id,
                 SfuEvent::RungChanged { track, rung, epoch, width, height },
             ));
+            if let Some(tap) = tap.filter(|_| rung.enhanced()) {
+                outputs.push_back(Output::Tap(TapInput::WholeAnchor { stream: tap.stream() }));
+            }
         }
     }
 }

@@ -94,6 +94,11 @@ impl Tap {
         }
     }
 
+    /// Whose layer it is.
+    pub fn stream(&self) -> StreamId {
+        self.stream
+    }
+
     /// The layer that is copied.
     pub fn layer(&self) -> Layer {
         self.layer

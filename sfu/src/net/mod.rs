@@ -31,6 +31,7 @@ enum Command {
     Join(String, ParticipantId, JoinOptions, oneshot::Sender<Result<Joined, JoinError>>),
     Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answer, OfferError>>),
     SetMaxRung(ParticipantId, TrackId, Rung),
+    WholeAnchor(ParticipantId, TrackId),
     SetMuted(ParticipantId, TrackId, bool),
     Leave(ParticipantId),
     Stats(oneshot::Sender<SfuStats>),
@@ -145,6 +146,16 @@ impl SfuHandle {
         max: Rung,
     ) -> Result<(), SfuClosed> {
         self.commands.send(Command::SetMaxRung(id, track, max)).await.map_err(|_| SfuClosed)
+    }
+
+    /// The participant has none of the anchors that those of a track are added to: asks for one that rests on no other.
+    /// One for all who ask, and not too often.
+    pub async fn want_whole_anchor(
+        &self,
+        id: ParticipantId,
+        track: TrackId,
+    ) -> Result<(), SfuClosed> {
+        self.commands.send(Command::WholeAnchor(id, track)).await.map_err(|_| SfuClosed)
     }
 
     /// Tells the room that the participant muted or unmuted its own track; nothing of a muted track is forwarded.

@@ -62,8 +62,14 @@ impl Taps {
     fn hand(&mut self, input: TapInput) -> Result<(), StreamId> {
         let (TapInput::Frame(TapFrame { stream, .. })
         | TapInput::Gap { stream }
+        | TapInput::WholeAnchor { stream }
         | TapInput::Stop { stream }) = input;
         let stops = matches!(input, TapInput::Stop { .. });
+        if let TapInput::WholeAnchor { .. } = input {
+            // No frame is lost with it: whoever needs one asks again.
+            (self.sink)(input);
+            return Ok(());
+        }
         if (self.sink)(input) {
             // A stream that goes on has nothing to stop any more: what follows begins with a key frame.
             self.stops.remove(&stream);
@@ -173,6 +179,7 @@ impl Shell {
                 let _ = answer.send(self.core.answer(now, id, *offer));
             }
             Command::SetMaxRung(id, track, max) => self.core.set_max_rung(now, id, track, max),
+            Command::WholeAnchor(id, track) => self.core.whole_anchor_wanted(id, track),
             Command::SetMuted(id, track, muted) => self.core.set_muted(now, id, track, muted),
             Command::Leave(id) => self.core.leave(now, id),
             Command::Stats(answer) => {

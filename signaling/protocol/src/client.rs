@@ -28,6 +28,11 @@ pub enum ClientMessage {
     Offer(Offer),
     /// Cap what this participant is given of a track.
     SetRung(SetRung),
+    /// Ask for an anchor that rests on no other: the client has none of those that this track's are added to.
+    WholeAnchor {
+        /// The subscribed track.
+        track: String,
+    },
     /// Tell that one's own track is muted, or no longer.
     Mute {
         /// The participant's own track.
@@ -144,6 +149,8 @@ pub struct Report {
     pub anchors_duplicate: u32,
     /// Anchors that came after one of a newer epoch.
     pub anchors_former_epoch: u32,
+    /// Anchors of no use without an earlier one that is missing.
+    pub anchors_needing_whole: u32,
     /// Median time from a frame's arrival at the server to its anchor's use, in ms.
     pub latency_p50_ms: f64,
     /// 95th percentile of the same, in ms.
@@ -155,7 +162,8 @@ pub struct Report {
 }
 
 /// Every `type` that a client may send.
-const TYPES: [&str; 7] = ["join", "offer", "set_rung", "mute", "report", "leave", "ping"];
+const TYPES: [&str; 8] =
+    ["join", "offer", "set_rung", "whole_anchor", "mute", "report", "leave", "ping"];
 
 impl Request {
     /// Reads one message. Never panics; what is wrong comes back with its code and, where one
@@ -226,6 +234,7 @@ impl ClientMessage {
             }
             ClientMessage::Offer(offer) => offer.check(),
             ClientMessage::SetRung(SetRung { track, .. })
+            | ClientMessage::WholeAnchor { track }
             | ClientMessage::Mute { track, .. }
             | ClientMessage::Report(Report { track, .. }) => limits::check_track(track),
             ClientMessage::Leave {} | ClientMessage::Ping { .. } => Ok(()),

@@ -68,6 +68,11 @@ fn client_messages_have_the_documented_shapes() {
             ClientMessage::SetRung(SetRung { track: "t1".into(), max: Rung::HPlus }),
         ),
         (
+            json!({"type": "whole_anchor", "track": "t1"}),
+            None,
+            ClientMessage::WholeAnchor { track: "t1".into() },
+        ),
+        (
             json!({"type": "mute", "track": "t1", "muted": true}),
             None,
             ClientMessage::Mute { track: "t1".into(), muted: true },
@@ -75,7 +80,7 @@ fn client_messages_have_the_documented_shapes() {
         (
             json!({"type": "report", "track": "t1", "shown_fps": 30.0, "enhanced_fps": 28.5,
                 "anchors_used": 5, "anchors_late": 1, "anchors_lost": 0,
-                "anchors_duplicate": 2, "anchors_former_epoch": 3,
+                "anchors_duplicate": 2, "anchors_former_epoch": 3, "anchors_needing_whole": 4,
                 "latency_p50_ms": 120.0, "latency_p95_ms": 180.0, "decode_ms": 2.5,
                 "reconstruct_ms": 4.5}),
             None,
@@ -88,6 +93,7 @@ fn client_messages_have_the_documented_shapes() {
                 anchors_lost: 0,
                 anchors_duplicate: 2,
                 anchors_former_epoch: 3,
+                anchors_needing_whole: 4,
                 latency_p50_ms: 120.0,
                 latency_p95_ms: 180.0,
                 decode_ms: 2.5,
@@ -115,9 +121,9 @@ fn a_client_that_names_no_codecs_decodes_jpeg_and_unknown_names_are_ignored() {
             other => panic!("{other:?}"),
         })
     };
-    assert_eq!(join(Value::Null), Ok([true, false]));
-    assert_eq!(join(json!(["htj2k", "av9000"])), Ok([false, true]));
-    assert_eq!(join(json!([])), Ok([false, false]));
+    assert_eq!(join(Value::Null), Ok([true, false, false]));
+    assert_eq!(join(json!(["htj2k", "vp9", "av9000"])), Ok([false, true, true]));
+    assert_eq!(join(json!([])), Ok([false, false, false]));
     for wrong in [json!("jpeg"), json!([1]), json!([""]), json!(vec!["x"; 17]), json!(["a b"])] {
         assert!(join(wrong.clone()).is_err(), "{wrong}");
     }

@@ -73,6 +73,7 @@ fn everything_but_join_and_ping_needs_a_room() {
     for text in [
         r#"{"type":"offer","id":1,"sdp":"v=0"}"#,
         r#"{"type":"set_rung","id":1,"track":"t9","max":"f"}"#,
+        r#"{"type":"whole_anchor","id":1,"track":"t9"}"#,
         r#"{"type":"mute","id":1,"track":"t9","muted":true}"#,
         r#"{"type":"report","id":1,"track":"t9"}"#,
         r#"{"type":"leave","id":1}"#,
@@ -91,6 +92,14 @@ fn a_second_join_is_refused_and_the_first_one_stands() {
     assert_eq!(errors(&drain(&mut session)), [(ErrorCode::AlreadyJoined, None)]);
     session.text(now, r#"{"type":"set_rung","track":"t9","max":"h+"}"#);
     assert_eq!(drain(&mut session), [Action::SetMaxRung(TrackId(9), Rung::HPlus)]);
+}
+
+#[test]
+fn a_whole_anchor_is_asked_for_unless_its_track_has_gone() {
+    let (mut session, now) = inside();
+    session.text(now, r#"{"type":"whole_anchor","track":"t9"}"#);
+    session.text(now, r#"{"type":"whole_anchor","track":"t77"}"#);
+    assert_eq!(drain(&mut session), [Action::WholeAnchor(TrackId(9))]);
 }
 
 #[test]

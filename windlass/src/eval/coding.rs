@@ -156,7 +156,7 @@ impl Coder {
         } else {
             let mut config = StreamConfig::new(detail.width(), detail.height());
             if let Target::Quality(quality) = self.target {
-                config.quantiser = ((100 - quality.min(100)) * 63 / 100).max(1);
+                config = config.with_quality(quality);
             }
             self.stream.insert(StreamEncoder::new(config)?)
         };

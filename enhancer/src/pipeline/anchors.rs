@@ -1,0 +1,251 @@
+//! What a stream's subscribers have of its anchors, and the state of their coding.
+//!
+//! Shared by the stream's decoder, the scheduler and the workers; another epoch begins with another. A *whole* anchor
+//! gives all tiles and rests on no other: the first one, and one for all who have said that they have nothing
+//! ([`KeyThrottle`]).
+//!
+//! An anchor of the VP9 stream that was coded but did not leave must not be predicted from: the one after it is predicted
+//! from the last whole anchor, or is whole if that is the one that did not leave.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use windlass_hybrid::Detail;
+use windlass_hybrid::anchor::codec;
+use windlass_hybrid::anchor::payload;
+use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_media::AnchorCodecId;
+
+use crate::encode::{KeyThrottle, Prediction, StreamConfig, StreamEncoder};
+use crate::schedule::{TileConfig, TileEnergy, TileLedger};
+
+/// The anchors of one stream and epoch.
+#[derive(Debug, Default)]
+pub(super) struct Anchors {
+    sent: Mutex<Sent>,
+    stream: Mutex<Stream>,
+}
+
+#[derive(Debug, Default)]
+struct Sent {
+    ledger: TileLedger,
+    whole: KeyThrottle,
+}
+
+/// The VP9 stream, if anchors are coded as one.
+#[derive(Debug, Default)]
+struct Stream {
+    encoder: Option<StreamEncoder>,
+    /// The last anchor coded is not known to any subscriber.
+    broken: bool,
+}
+
+/// How anchors are coded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Coding {
+    pub codec: AnchorCodecId,
+    /// 1 to 100.
+    pub quality: u8,
+}
+
+/// The detail could not be coded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the anchor cannot be coded")]
+pub(super) struct CodeError;
+
+/// What an anchor is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    /// The tiles to make.
+    pub tiles: TileMap,
+    /// Whether it must rest on no other.
+    pub whole: bool,
+}
+
+impl Anchors {
+    /// Somebody has nothing.
+    pub fn want_whole(&self) {
+        self.sent.lock().whole.request();
+    }
+
+    /// What is to be made of a frame at `now`, which is then accounted for; `None` where nothing is worth it.
+    pub fn choose(
+        &self,
+        energy: &TileEnergy,
+        now: Duration,
+        config: &TileConfig,
+    ) -> Option<Choice> {
+        let mut sent = self.sent.lock();
+        let whole = sent.whole.take(now);
+        if whole {
+            sent.ledger = TileLedger::default();
+        }
+        let tiles = sent.ledger.choose(energy, now, config)?;
+        Some(Choice { tiles, whole })
+    }
+
+    /// Takes back that an anchor was made.
+    pub fn forget(&self, choice: &Choice) {
+        let mut sent = self.sent.lock();
+        sent.ledger.forget(&choice.tiles);
+        if choice.whole {
+            sent.whole.failed();
+        }
+    }
+
+    /// Codes the detail of what was chosen and hands the payload, and whether it is tiled, to `send`; what `send` says:
+    /// whether it left.
+    ///
+    /// Anchors of the VP9 stream leave in the order in which they are coded, as each may be predicted from the one before.
+    pub fn code(
+        &self,
+        how: Coding,
+        detail: Detail,
+        choice: &Choice,
+        scale: usize,
+        send: impl FnOnce(Vec<u8>, bool) -> bool,
+    ) -> Result<bool, CodeError> {
+        if how.codec != AnchorCodecId::Vp9 {
+            let codec = codec::by_name(how.codec.name()).ok_or(CodeError)?;
+            let image = payload::image(detail, &choice.tiles, scale);
+            let coded = codec.encode(&image, how.quality).map_err(|_| CodeError)?;
+            let (payload, tiled) = payload::pack(&choice.tiles, coded);
+            return Ok(send(payload, tiled));
+        }
+        let mut stream = self.stream.lock();
+        let prediction = match (choice.whole, stream.broken) {
+            (true, _) => Prediction::Key,
+            (false, true) => Prediction::FromKey,
+            (false, false) => Prediction::FromLast,
+        };
+        // Whatever ends this call early leaves the stream broken, a panic too.
+        stream.broken = true;
+        let encoder = match &mut stream.encoder {
+            Some(encoder) => encoder,
+            none => {
+                let config = StreamConfig::new(detail.width(), detail.height());
+                let config = config.with_quality(how.quality);
+                none.insert(StreamEncoder::new(config).map_err(|_| CodeError)?)
+            }
+        };
+        let coded = encoder.encode(&detail, &choice.tiles, scale, None, prediction);
+        let coded = coded.map_err(|_| CodeError)?;
+        let (payload, tiled) = payload::pack(&choice.tiles, coded.payload);
+        let sent = send(payload, tiled);
+        stream.broken = !sent;
+        if !sent && coded.prediction == Prediction::Key {
+            // Nobody has what later ones would be predicted from.
+            stream.encoder = None;
+            self.sent.lock().whole.failed();
+        }
+        Ok(sent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_hybrid::anchor::stream::{StreamDecoder, StreamError, StreamHeader};
+    use windlass_hybrid::vp9::FrameInfo;
+
+    use super::*;
+
+    const VP9: Coding = Coding { codec: AnchorCodecId::Vp9, quality: 75 };
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// A texture that moves with `n`, of pictures of 192 × 128.
+    fn detail(n: usize) -> Detail {
+        let samples = (0..192 * 128).map(|i| {
+            (((i % 192 + 3 * n) as f64 * 0.7).sin() * ((i / 192) as f64).cos() * 130.0) as i16
+        });
+        Detail::from_samples(192, 128, samples.collect()).expect("the count is right")
+    }
+
+    /// The account of a stream of 96 × 64.
+    fn energy() -> TileEnergy {
+        let (mut energy, mut info) = (TileEnergy::default(), FrameInfo::default());
+        (info.width, info.height) = (96, 64);
+        energy.add(&info);
+        energy
+    }
+
+    fn choice(whole: bool) -> Choice {
+        Choice { tiles: TileMap::full(96, 64), whole }
+    }
+
+    /// Codes picture `n`; its payload, had it left.
+    fn code(anchors: &Anchors, n: usize, choice: &Choice, leaves: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        let sent = anchors.code(VP9, detail(n), choice, 2, |payload, tiled| {
+            assert!(!tiled);
+            out = payload;
+            leaves
+        });
+        assert_eq!(sent, Ok(leaves));
+        out
+    }
+
+    #[test]
+    fn the_first_anchor_is_whole_and_so_is_one_for_those_who_have_nothing() {
+        let anchors = Anchors::default();
+        let (energy, config) = (energy(), TileConfig::default());
+        let whole = |seconds| anchors.choose(&energy, at(seconds), &config).map(|c| c.whole);
+        assert_eq!(whole(0), Some(true));
+        assert_eq!(whole(1), None, "nothing has changed");
+        anchors.want_whole();
+        anchors.want_whole();
+        assert_eq!(whole(1), None, "too soon after the first");
+        assert_eq!(whole(3), Some(true));
+        assert_eq!(whole(6), None);
+    }
+
+    #[test]
+    fn a_whole_anchor_that_was_dropped_is_due_at_once() {
+        let anchors = Anchors::default();
+        let (energy, config) = (energy(), TileConfig::default());
+        let first = anchors.choose(&energy, at(5), &config).expect("the first");
+        anchors.forget(&first);
+        assert_eq!(anchors.choose(&energy, at(5), &config), Some(first));
+    }
+
+    #[test]
+    fn a_stream_goes_on_from_its_last_whole_anchor_when_one_did_not_leave() {
+        let (anchors, mut decoder) = (Anchors::default(), StreamDecoder::new(192, 128));
+        assert!(decoder.decode(&code(&anchors, 0, &choice(true), true)).is_ok());
+        assert!(decoder.decode(&code(&anchors, 1, &choice(false), true)).is_ok());
+        code(&anchors, 2, &choice(false), false);
+        let next = code(&anchors, 3, &choice(false), true);
+        let header = StreamHeader::parse(&next).expect("our own").0;
+        assert_eq!(header.prediction, Prediction::FromKey);
+        assert!(decoder.decode(&next).is_ok());
+        assert!(decoder.decode(&code(&anchors, 4, &choice(false), true)).is_ok());
+    }
+
+    #[test]
+    fn a_stream_whose_whole_anchor_did_not_leave_begins_anew() {
+        let (anchors, mut decoder) = (Anchors::default(), StreamDecoder::new(192, 128));
+        code(&anchors, 0, &choice(true), false);
+        let next = code(&anchors, 1, &choice(false), true);
+        assert!(decoder.decode(&next).is_ok(), "it rests on nothing that is missing");
+        let mut late = StreamDecoder::new(192, 128);
+        let third = code(&anchors, 2, &choice(false), true);
+        assert_eq!(late.decode(&third), Err(StreamError::NeedsKey));
+        assert!(decoder.decode(&third).is_ok());
+    }
+
+    #[test]
+    fn stills_are_coded_as_they_come() {
+        let anchors = Anchors::default();
+        let how = Coding { codec: AnchorCodecId::Htj2k, quality: 75 };
+        let mut tiles = TileMap::empty(96, 64);
+        tiles.set(1, 0);
+        let choice = Choice { tiles, whole: false };
+        let sent = anchors.code(how, detail(0), &choice, 2, |payload, tiled| {
+            assert!(tiled && !payload.is_empty());
+            true
+        });
+        assert_eq!(sent, Ok(true));
+    }
+}
