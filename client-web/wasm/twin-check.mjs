@@ -3,7 +3,7 @@
 import { md5 } from "./md5.mjs";
 import { framesOf } from "./vp9-timer.mjs";
 
-const EXPORTS = ["alloc", "dealloc", "decoder_new", "decoder_free", "push_frame", "push_message", "hr_ptr", "lr_ptr",
+const EXPORTS = ["alloc", "dealloc", "decoder_new", "decoder_free", "push_frame", "push_message", "refresh", "hr_ptr", "lr_ptr",
   "hr_width", "hr_height", "lr_width", "lr_height", "stride", "stat", "reset", "warm_up"];
 
 const fail = (sentence) => {
@@ -72,6 +72,9 @@ export function checkCase(module, ivf, { scale, codec, frames }) {
       const outcome = withBytes(wasm, fromHex(hex), (at, n) => wasm.push_message(handle, at, n));
       if (outcome !== expected.outcomes[k]) fail(`${where}: message ${k} came to ${outcome}, not ${expected.outcomes[k]}`);
     });
+    // What anchors have changed is shown with the next frame, or when asked for.
+    const stale = wasm.stat(handle, 9);
+    if (wasm.refresh(handle) !== stale || wasm.stat(handle, 9) !== 0) fail(`${where}: the picture is not refreshed`);
     if (pictureMd5(wasm, handle, 1) !== expected.lr) fail(`${where}: the low picture differs`);
     if (pictureMd5(wasm, handle, 0) !== expected.hr) fail(`${where}: the high picture differs`);
   });

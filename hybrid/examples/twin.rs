@@ -223,6 +223,10 @@ fn check(ivf: &Ivf, scale: usize, codec: &'static dyn AnchorCodec) -> String {
             assert!(became.iter().all(|b| *b == became[0]), "outcomes differ at frame {frame}");
             outcomes.push(became[0].to_string());
         }
+        // What anchors have changed is shown with the next frame, or when asked for.
+        for decoder in &mut decoders {
+            decoder.refresh();
+        }
         let low: Vec<_> =
             decoders.iter().map(|d| md5(d.lr().map(FrameBuffer::to_picture).as_ref())).collect();
         let high: Vec<_> = decoders.iter().map(|d| md5(d.hr())).collect();

@@ -3,7 +3,8 @@
 //! Source: seed 000 §4 and §6 (hybrid decoding), design.md *Reconstruction*. Frames come in
 //! decoding order and anchors whenever they arrive: before their frame, with it, or late. An anchor
 //! gives its frame detail, all of it or by tiles; the fields of the frames since are traced anew
-//! (catch-up), so that every reference that descends from its frame gains by it.
+//! (catch-up), so that every reference that descends from its frame gains by it. The picture on display is
+//! left to the next frame, or to [`HybridDecoder::refresh`] where none comes soon.
 //!
 //! Without anchors pictures already have the detail that built-in filters expect: the first step of
 //! every enhanced track, which costs the server nothing.
@@ -79,7 +80,7 @@ pub struct FrameOutcome {
 /// What became of an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnchorOutcome {
-    /// Its frame has its detail now, and so have those after it.
+    /// Its frame has its detail now, and so have those after it; pictures show it from the next one on.
     Applied {
         /// How many frames had been displayed after it.
         frames_late: u32,
@@ -144,6 +145,8 @@ pub struct HybridDecoder {
     taught: bool,
     /// Counts changes of `sources` and `learned`.
     generation: u64,
+    /// That of the picture on display.
+    painted: u64,
     epoch: Option<u16>,
     rebuilder: Rebuilder,
     scratch: learned::Scratch,
@@ -176,6 +179,7 @@ impl HybridDecoder {
             learned: fresh(&config),
             taught: false,
             generation: 0,
+            painted: 0,
             epoch: None,
             rebuilder: Rebuilder::new(config.isa, config.scale),
             scratch: learned::Scratch::default(),
@@ -241,10 +245,7 @@ impl HybridDecoder {
             self.generation += 1;
         }
         self.size = size.or(self.size);
-        // The picture is made once, after all that waited for it.
-        let displayed = std::mem::take(&mut self.displayed);
         self.apply_early(rtp_timestamp);
-        self.displayed = displayed;
         if outcome.shown {
             outcome.enhanced = self.display();
             self.stats.enhanced += u64::from(outcome.enhanced);
@@ -253,7 +254,7 @@ impl HybridDecoder {
     }
 
     /// Takes a complete anchor: applies it to its frame and, when it is late, carries it forward
-    /// to the picture on display.
+    /// to the last one. The picture on display stays until the next frame or [`refresh`](Self::refresh).
     pub fn push_anchor(&mut self, anchor: &ReassembledAnchor) -> AnchorOutcome {
         let outcome = self.try_anchor(anchor);
         match outcome {
@@ -270,6 +271,21 @@ impl HybridDecoder {
             AnchorOutcome::Malformed | AnchorOutcome::WrongSize => self.stats.malformed += 1,
         }
         outcome
+    }
+
+    /// Makes the picture on display anew where anchors have come since it was made; whether it did. A frame
+    /// that follows does so by itself: this is for when none is to be expected soon.
+    pub fn refresh(&mut self) -> bool {
+        let stale = self.is_stale();
+        if stale {
+            self.display();
+        }
+        stale
+    }
+
+    /// Whether [`refresh`](Self::refresh) would make the picture on display anew.
+    pub fn is_stale(&self) -> bool {
+        self.displayed && self.painted != self.generation && self.history.current().is_some()
     }
 
     /// The HR picture on display, if any frame was shown yet.
@@ -314,6 +330,7 @@ impl HybridDecoder {
             &mut self.high,
         );
         self.displayed = true;
+        self.painted = self.generation;
         self.taught || entry.field.any()
     }
 
@@ -374,19 +391,19 @@ impl HybridDecoder {
         if (scale * width, scale * height) != (header.width.into(), header.height.into()) {
             return AnchorOutcome::WrongSize;
         }
-        let Ok((tiles, _)) = payload::unpack(anchor, scale) else {
+        let Ok((tiles, coded)) = payload::unpack(anchor, scale) else {
             return AnchorOutcome::Malformed;
         };
         let new = match &entry.given {
             Some(given) => tiles.without(&given.tiles),
-            None => tiles,
+            None => tiles.clone(),
         };
         if new.count() == 0 {
             return AnchorOutcome::Duplicate;
         }
         let detail = match streamed {
             Some(detail) => Ok(detail),
-            None => payload::decode(anchor, scale).map(|(detail, _)| detail),
+            None => payload::decode_image(header, &tiles, coded, scale),
         };
         match detail {
             Ok(detail) => {
@@ -454,9 +471,6 @@ impl HybridDecoder {
         };
         self.history.rebase(at, given, isa, scale, &mut self.sources);
         self.generation += 1;
-        if self.displayed {
-            self.display();
-        }
     }
 }
 

@@ -84,6 +84,10 @@ fn steady(scale: usize, warm: usize, anchors: impl Fn(usize) -> Option<usize>) {
             if let Some(back) = anchors(n).filter(|&back| back <= n) {
                 let outcome = decoder.push_anchor(&anchor(n - back, size, scale, n % 2 == 0));
                 assert!(matches!(outcome, AnchorOutcome::Applied { .. }), "{name}: {outcome:?}");
+                // Now and then it is to be seen before the next frame.
+                if n % 4 == 0 {
+                    decoder.refresh();
+                }
                 applied += 1;
             }
         }

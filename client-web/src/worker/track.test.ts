@@ -16,6 +16,9 @@ class Bench {
   broken = false;
   outcome: AnchorOutcome = "applied";
   shown = 0;
+  /** Whether the picture can be bettered, and how often it was. */
+  stale = false;
+  refreshed = 0;
   keyRequests = 0;
   scales: number[] = [];
   private frames = 0;
@@ -26,9 +29,19 @@ class Bench {
     const decoder: TrackDecoder = {
       pushFrame: () => {
         if (this.broken) throw new Error("trap");
+        this.stale = false;
         return { shown: true, detail: this.detail };
       },
-      pushMessage: () => this.outcome,
+      pushMessage: () => {
+        if (this.outcome === "applied") this.stale = true;
+        return this.outcome;
+      },
+      refresh: () => {
+        const stale = this.stale;
+        this.stale = false;
+        if (stale) this.refreshed++;
+        return stale;
+      },
       hr: () => ({
         width: 2,
         height: 2,
@@ -62,6 +75,15 @@ class Bench {
       if (!lost.includes(i)) {
         this.pipeline.frame({ rtpTimestamp: id * 3600, frameId: id, data: id === 0 ? KEY : INTER });
       }
+      while (this.pipeline.pump());
+      this.pipeline.show();
+    }
+  }
+
+  /** Waits without frames. */
+  idle(ms: number): void {
+    for (const end = this.now + ms; this.now < end; this.now++) {
+      if (this.pipeline.waitMs() !== 0) continue;
       while (this.pipeline.pump());
       this.pipeline.show();
     }
@@ -207,4 +229,39 @@ test("what becomes of anchors is counted by kind", () => {
     [stats.anchorsUsed, stats.anchorsLate, stats.anchorsDuplicate, stats.anchorsFormerEpoch, stats.anchorsLost],
     [2, 1, 1, 2, 1],
   );
+});
+
+test("an anchor is left to the next frame, which makes the picture anew anyway", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true);
+  bench.run(5);
+  for (let i = 0; i < 5; i++) {
+    bench.anchor("applied");
+    assert.ok((bench.pipeline.waitMs() as number) <= 50);
+    bench.run(1);
+  }
+  assert.deepEqual([bench.refreshed, bench.shown, bench.pipeline.waitMs()], [0, 10, null]);
+});
+
+test("where no frame comes the picture on the screen is bettered after 50 ms", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true);
+  bench.run(5);
+  bench.anchor("applied");
+  bench.idle(49);
+  assert.deepEqual([bench.refreshed, bench.shown], [0, 5]);
+  bench.idle(30);
+  assert.deepEqual([bench.refreshed, bench.shown], [1, 6]);
+  assert.deepEqual(bench.states(), ["rebuilt", "enhanced"]);
+  bench.idle(500);
+  assert.equal(bench.refreshed, 1);
+});
+
+test("an anchor that nothing can be done with leaves the picture alone", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true);
+  bench.run(5);
+  bench.anchor("lost");
+  bench.idle(200);
+  assert.deepEqual([bench.refreshed, bench.shown], [0, 5]);
 });

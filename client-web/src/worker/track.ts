@@ -31,6 +31,7 @@ export interface TrackHost {
 export interface TrackDecoder {
   pushFrame(rtpTimestamp: number, data: Uint8Array): FrameOutcome;
   pushMessage(data: Uint8Array): AnchorOutcome;
+  refresh(): boolean;
   hr(): PictureView | null;
   reset(): void;
 }
@@ -48,6 +49,8 @@ const MAX_EARLY = 8;
 const KEY_REQUEST_MS = 1000;
 /** Anchors that rest on no other are asked for at most this often. */
 const WHOLE_REQUEST_MS = 1000;
+/** An anchor is seen with the next frame; where none comes for so long, the last picture is made anew. */
+const REFRESH_MS = 50;
 
 interface Waiting {
   picture: VideoFrame;
@@ -73,6 +76,8 @@ export class TrackPipeline {
   private readonly playout = new PlayoutClock();
   private readonly queue = new PlayoutQueue<Waiting>(this.playout, (w) => w.picture.close());
 
+  /** When the picture is to be made anew if no frame comes. */
+  private refreshAt: number | null = null;
   private current: { rtpTimestamp: number; mediaMs: number } | null = null;
   /** Anchors that wait for their frame: its timestamp, and whether they give all of the picture. */
   private readonly early = new Map<number, boolean>();
@@ -173,7 +178,7 @@ export class TrackPipeline {
       case "applied":
       case "applied-late":
         if (outcome === "applied-late") this.anchorsLate++;
-        this.betterPicture();
+        if (this.current !== null) this.refreshAt = done + REFRESH_MS;
         this.usable(header.rtpTimestamp, !header.tiled, done);
         this.times.catchUp.add(done, done - now);
         break;
@@ -213,6 +218,7 @@ export class TrackPipeline {
     if (!this.working(now)) return false;
     const frame = this.reorder.pop(now);
     if (frame === null) {
+      if (this.refreshAt !== null && now >= this.refreshAt) this.betterPicture();
       this.starve(now);
       return false;
     }
@@ -241,7 +247,9 @@ export class TrackPipeline {
   waitMs(): number | null {
     const now = this.host.clock();
     const gap = this.working(now) ? this.reorder.deadline() : null;
-    const waits = [this.queue.waitMs(now), gap === null ? null : Math.max(0, gap - now)].filter((w) => w !== null);
+    const refresh = this.working(now) ? this.refreshAt : null;
+    const until = (at: number | null): number | null => (at === null ? null : Math.max(0, at - now));
+    const waits = [this.queue.waitMs(now), until(gap), until(refresh)].filter((w) => w !== null);
     return waits.length === 0 ? null : Math.min(...waits);
   }
 
@@ -289,6 +297,7 @@ export class TrackPipeline {
       if (header?.colour !== undefined) this.colour = colourSpace(header.colour);
       if (this.decoder === null && this.module !== null) this.decoder = this.create(this.module);
     }
+    this.refreshAt = null;
     const before = this.host.clock();
     const outcome = this.guarded((decoder) => decoder.pushFrame(frame.rtpTimestamp, frame.data));
     if (outcome === undefined) return;
@@ -318,8 +327,8 @@ export class TrackPipeline {
     }
   }
 
-  /** The decoder's current picture as a frame for the page. */
-  private picture(): VideoFrame | null {
+  /** The decoder's current picture as a frame for the page, so many microseconds after its time. */
+  private picture(after = 0): VideoFrame | null {
     const view = this.guarded((decoder) => decoder.hr());
     if (view === undefined || view === null || this.current === null) return null;
     this.hr = { width: view.width, height: view.height };
@@ -327,17 +336,22 @@ export class TrackPipeline {
       format: "I420",
       codedWidth: view.width,
       codedHeight: view.height,
-      timestamp: Math.round(this.current.mediaMs * 1000),
+      timestamp: Math.round(this.current.mediaMs * 1000) + after,
       layout: view.layout,
       colorSpace: this.seenColour ?? this.colour,
     });
   }
 
-  /** A late anchor has bettered the current picture: show that one, unless the former is on the screen already. */
+  /** Anchors have bettered the current picture, and no frame has come since: shows it again, in place of the former or after it. */
   private betterPicture(): void {
-    if (this.current === null) return;
-    const picture = this.picture();
-    if (picture !== null && !this.queue.replace(this.current.mediaMs, { picture, detail: true })) picture.close();
+    this.refreshAt = null;
+    const before = this.host.clock();
+    const better = this.guarded((decoder) => decoder.refresh());
+    const picture = better === true && this.current !== null ? this.picture(1) : null;
+    this.anchorWorkMs += this.host.clock() - before;
+    if (picture === null || this.current === null) return;
+    const waiting = { picture, detail: true };
+    if (!this.queue.replace(this.current.mediaMs, waiting)) this.queue.push(this.current.mediaMs, waiting);
   }
 
   /** An anchor has been applied. Tiles are added to what anchors have given before, so something must have been given. */
@@ -404,6 +418,7 @@ export class TrackPipeline {
     this.early.clear();
     this.hasWhole = false;
     this.current = null;
+    this.refreshAt = null;
     this.starvedSince = null;
     try {
       this.decoder?.reset();

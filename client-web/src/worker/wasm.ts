@@ -14,6 +14,7 @@ export interface HybridExports {
   decoder_free(handle: number): void;
   push_frame(handle: number, rtpTimestamp: number, pointer: number, length: number): number;
   push_message(handle: number, pointer: number, length: number): number;
+  refresh(handle: number): number;
   hr_ptr(handle: number, plane: number): number;
   lr_ptr(handle: number, plane: number): number;
   hr_width(handle: number): number;
@@ -115,6 +116,11 @@ export class HybridDecoder {
       default:
         return "lost";
     }
+  }
+
+  /** Makes the current HR picture anew where anchors have come since it was made; whether it did. */
+  refresh(): boolean {
+    return this.wasm.refresh(this.handle) === 1;
   }
 
   /** The current HR picture; null before the first. */

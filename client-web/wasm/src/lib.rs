@@ -12,6 +12,7 @@
 //! | `decoder_free(handle)` | frees it |
 //! | `push_frame(handle, rtp_ts, ptr, len) -> i32` | decodes one complete VP9 frame: bits 1 shown, 2 key, 4 detail present, 8 size of the picture changed; below zero an [error](#errors) |
 //! | `push_message(handle, ptr, len) -> i32` | takes one raw message of the data channel: an [outcome](#outcomes) |
+//! | `refresh(handle) -> i32` | makes the picture on display anew where anchors have come since it was made: 1 it did, 0 there is nothing newer, -1 no such decoder. The next frame does so by itself |
 //! | `hr_ptr(handle, plane) -> ptr`, `lr_ptr(handle, plane) -> ptr` | samples of plane 0 Y, 1 U, 2 V of the picture on display; 0 before the first |
 //! | `hr_width`, `hr_height`, `lr_width`, `lr_height (handle) -> u32` | luma sizes, 0 before the first picture |
 //! | `stride(handle, which, plane) -> u32` | bytes from row to row; `which` 0 HR, 1 LR |
@@ -20,7 +21,7 @@
 //! | `warm_up(handle, step) -> i32` | decodes piece `step` (0, 1, …) of an [embedded stream](warm_up) in a decoder made for this alone, so that the engine compiles the code: 1 more steps follow, 0 that was the last (or there is no such decoder) |
 //! | `vp9_new() -> handle`, `vp9_push(handle, ptr, len) -> i32`, `vp9_free(handle)` | the VP9 decoder alone, for measurements: pictures in the chunk or an [error](#errors) |
 //!
-//! Picture pointers hold until the next `push_*`, `reset` or `decoder_free`; any call may grow the
+//! Picture pointers hold until the next `push_*`, `refresh`, `reset` or `decoder_free`; any call may grow the
 //! memory, which detaches older JavaScript views of it. A zero handle is refused (-1) or ignored.
 //!
 //! ## Errors
@@ -36,13 +37,13 @@
 //!
 //! 0 kept, the anchor is not complete yet · 1 applied · 2 early, waits for its frame · 3 too old · 4 gives nothing new · 5 of a former epoch · 6 needs a key anchor first ·
 //! -1 no such decoder · -2 malformed message · -3 malformed payload · -4 wrong size.
-//! After 1 with `stat(9) > 0` the picture on display has changed too.
+//! After 1 with `stat(9) > 0` the picture on display can be bettered by `refresh`.
 //!
 //! ## Counters
 //!
 //! 0 frames, 1 frame errors, 2 enhanced pictures, 3 anchors applied, 4 of them late, 5 too old,
 //! 6 early, 7 malformed or of wrong size, 8 `frames_late` of the last anchor applied,
-//! 9 pictures on display changed by the last `push_message` (0 or 1), 10 messages malformed,
+//! 9 whether `refresh` would make another picture (0 or 1), 10 messages malformed,
 //! 11 anchors dropped unfinished, 12 repeated messages, 13 anchors that gave nothing new, 14 anchors of a former epoch, 15 anchors that need a key anchor first.
 
 pub mod warm_up;
@@ -62,7 +63,6 @@ pub struct Track {
     decoder: HybridDecoder,
     reassembler: Reassembler,
     size: (usize, usize),
-    repainted: bool,
 }
 
 /// Memory for the caller to fill.
@@ -98,7 +98,6 @@ pub extern "C" fn decoder_new(scale: u32) -> *mut Track {
         decoder: HybridDecoder::new(HybridConfig { scale, ..HybridConfig::default() }),
         reassembler: Reassembler::new(),
         size: (0, 0),
-        repainted: false,
     }))
 }
 
@@ -152,17 +151,13 @@ pub unsafe extern "C" fn push_message(handle: *mut Track, ptr: *const u8, len: u
     let (Some(track), Some(message)) = (unsafe { (track_mut(handle), bytes(ptr, len)) }) else {
         return -1;
     };
-    track.repainted = false;
     let anchor = match track.reassembler.push(message) {
         Ok(Some(anchor)) => anchor,
         Ok(None) => return 0,
         Err(_) => return -2,
     };
     match track.decoder.push_anchor(&anchor) {
-        AnchorOutcome::Applied { .. } => {
-            track.repainted = true;
-            1
-        }
+        AnchorOutcome::Applied { .. } => 1,
         AnchorOutcome::Early => 2,
         AnchorOutcome::TooOld => 3,
         AnchorOutcome::Duplicate => 4,
@@ -171,6 +166,16 @@ pub unsafe extern "C" fn push_message(handle: *mut Track, ptr: *const u8, len: u
         AnchorOutcome::Malformed => -3,
         AnchorOutcome::WrongSize => -4,
     }
+}
+
+/// Makes the picture on display anew where anchors have come since it was made.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn refresh(handle: *mut Track) -> i32 {
+    // SAFETY: as promised by the caller.
+    unsafe { track_mut(handle) }.map_or(-1, |track| i32::from(track.decoder.refresh()))
 }
 
 /// Samples of a plane of the HR picture on display.
@@ -276,7 +281,7 @@ pub unsafe extern "C" fn stat(handle: *const Track, index: u32) -> f64 {
         6 => stats.early,
         7 => stats.malformed,
         8 => u64::from(stats.last_frames_late),
-        9 => u64::from(track.repainted),
+        9 => u64::from(track.decoder.is_stale()),
         10 => messages.malformed,
         11 => messages.dropped,
         12 => messages.duplicates,
@@ -427,6 +432,7 @@ mod tests {
             assert_eq!(push_frame(handle, 0, std::ptr::null(), 0), -1);
             assert_eq!(push_message(handle, [9u8; 30].as_ptr(), 30), -2);
             assert!(hr_ptr(handle, 0).is_null());
+            assert_eq!((refresh(handle), refresh(std::ptr::null_mut())), (0, -1));
             assert_eq!((hr_width(handle), stride(handle, 1, 7)), (0, 0));
             assert!(stat(handle, 99).is_nan());
             assert_eq!(warm_up(std::ptr::null_mut(), 0), 0);

@@ -43,6 +43,9 @@ fuzz_target!(|data: &[u8]| {
         } else if is_message(chunk) && chunk.len() > HEADER_BYTES {
             let Ok(Some(anchor)) = reassembler.push(chunk) else { continue };
             assert_eq!(scalar.push_anchor(&anchor), simd.push_anchor(&anchor));
+            if n % 2 == 0 {
+                assert_eq!(scalar.refresh(), simd.refresh());
+            }
             pushed += 1;
             samples += ANCHOR;
         } else {

@@ -4,7 +4,7 @@
 //! the image of their mosaic; the header says which it is.
 
 use super::codec::{self, AnchorCodecError};
-use super::message::ReassembledAnchor;
+use super::message::{AnchorHeader, ReassembledAnchor};
 use super::tiles::TileMap;
 use crate::detail::Detail;
 
@@ -44,16 +44,25 @@ pub fn decode(
     scale: usize,
 ) -> Result<(Detail, TileMap), AnchorCodecError> {
     let (tiles, coded) = unpack(anchor, scale)?;
-    let header = &anchor.header;
+    Ok((decode_image(&anchor.header, &tiles, coded, scale)?, tiles))
+}
+
+/// The detail that a code and its tiles, as [unpacked](unpack), stand for.
+pub fn decode_image(
+    header: &AnchorHeader,
+    tiles: &TileMap,
+    coded: &[u8],
+    scale: usize,
+) -> Result<Detail, AnchorCodecError> {
     if tiles.is_full() {
-        return Ok((codec::decode(header.codec, coded, header.width, header.height)?, tiles));
+        return codec::decode(header.codec, coded, header.width, header.height);
     }
     let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
     let (width, height) = tiles.mosaic(scale);
     let mosaic = codec::decode(header.codec, coded, side(width), side(height))?;
     let mut detail = Detail::zero(header.width.into(), header.height.into());
     if tiles.scatter(&mosaic, scale, &mut detail) {
-        Ok((detail, tiles))
+        Ok(detail)
     } else {
         Err(AnchorCodecError::WrongSize)
     }

@@ -115,6 +115,15 @@ fn joined(frames: &[&[u8]]) -> Vec<u8> {
     chunk
 }
 
+/// Gives an anchor and looks at once.
+fn give(d: &mut HybridDecoder, anchor: &ReassembledAnchor) -> AnchorOutcome {
+    let outcome = d.push_anchor(anchor);
+    let applied = matches!(outcome, AnchorOutcome::Applied { .. });
+    assert_eq!(d.refresh(), applied && d.displayed, "{outcome:?}");
+    assert!(!d.refresh(), "there is nothing new");
+    outcome
+}
+
 /// A decoder without what depends on the order in which anchors arrive.
 fn unlearning() -> HybridDecoder {
     HybridDecoder::new(HybridConfig { learning: false, ..HybridConfig::default() })
@@ -158,12 +167,12 @@ fn a_late_anchor_ends_where_a_timely_one_would_have() {
             timely.push_frame(at(i), data).expect("sound");
             late.push_frame(at(i), data).expect("sound");
             if i == 4 || i == 9 {
-                let outcome = timely.push_anchor(&anchor(i, w, h));
+                let outcome = give(&mut timely, &anchor(i, w, h));
                 assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 0 });
             }
             if i == 8 || i == 15 {
                 let of = if i == 8 { 4 } else { 9 };
-                let outcome = late.push_anchor(&anchor(of, w, h));
+                let outcome = give(&mut late, &anchor(of, w, h));
                 assert!(matches!(outcome, AnchorOutcome::Applied { frames_late: 4.. }));
             }
             if i == 8 || i >= 15 {
@@ -182,12 +191,12 @@ fn an_early_anchor_waits_for_its_frame_across_the_wrap() {
     let mut timely = HybridDecoder::new(HybridConfig::default());
     for (i, data) in all.iter().enumerate().take(8) {
         if i == 4 {
-            assert_eq!(early.push_anchor(&anchor(6, 322, 182)), AnchorOutcome::Early);
+            assert_eq!(give(&mut early, &anchor(6, 322, 182)), AnchorOutcome::Early);
         }
         early.push_frame(at(i), data).expect("sound");
         timely.push_frame(at(i), data).expect("sound");
     }
-    timely.push_anchor(&anchor(6, 322, 182));
+    give(&mut timely, &anchor(6, 322, 182));
     assert_eq!(early.hr(), timely.hr());
     assert_eq!(early.stats().applied, 1);
 }
@@ -197,7 +206,7 @@ fn one_early_anchor_too_many_drops_the_first() {
     let mut d = HybridDecoder::new(HybridConfig::default());
     d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
     for i in 1..=MAX_EARLY + 1 {
-        assert_eq!(d.push_anchor(&anchor(i, 322, 182)), AnchorOutcome::Early);
+        assert_eq!(give(&mut d, &anchor(i, 322, 182)), AnchorOutcome::Early);
     }
     assert_eq!(d.early.len(), MAX_EARLY);
     assert_eq!(d.stats().too_old, 1);
@@ -209,8 +218,8 @@ fn anchors_beyond_the_history_are_too_old() {
     for (i, data) in frames(REALTIME).into_iter().enumerate().take(9) {
         d.push_frame(at(i), data).expect("sound");
     }
-    assert_eq!(d.push_anchor(&anchor(4, 322, 182)), AnchorOutcome::TooOld);
-    let applied = d.push_anchor(&anchor(5, 322, 182));
+    assert_eq!(give(&mut d, &anchor(4, 322, 182)), AnchorOutcome::TooOld);
+    let applied = give(&mut d, &anchor(5, 322, 182));
     assert_eq!(applied, AnchorOutcome::Applied { frames_late: 3 });
 }
 
@@ -219,15 +228,15 @@ fn wrong_and_malformed_anchors_change_nothing() {
     let mut d = HybridDecoder::new(HybridConfig::default());
     d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
     let before = d.hr().cloned();
-    assert_eq!(d.push_anchor(&anchor(0, 320, 182)), AnchorOutcome::WrongSize);
+    assert_eq!(give(&mut d, &anchor(0, 320, 182)), AnchorOutcome::WrongSize);
     let mut lying = anchor(0, 320, 182);
     lying.header.width = 322;
-    assert_eq!(d.push_anchor(&lying), AnchorOutcome::WrongSize);
+    assert_eq!(give(&mut d, &lying), AnchorOutcome::WrongSize);
     let mut broken = anchor(0, 322, 182);
     broken.payload.truncate(40);
-    assert_eq!(d.push_anchor(&broken), AnchorOutcome::Malformed);
+    assert_eq!(give(&mut d, &broken), AnchorOutcome::Malformed);
     broken.header.codec = 77;
-    assert_eq!(d.push_anchor(&broken), AnchorOutcome::Malformed);
+    assert_eq!(give(&mut d, &broken), AnchorOutcome::Malformed);
     assert_eq!((d.hr().cloned(), d.stats().malformed), (before, 4));
 }
 
@@ -235,13 +244,13 @@ fn wrong_and_malformed_anchors_change_nothing() {
 fn a_key_frame_of_another_size_begins_without_detail() {
     let mut d = HybridDecoder::new(HybridConfig::default());
     d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
-    d.push_anchor(&anchor(0, 322, 182));
+    give(&mut d, &anchor(0, 322, 182));
     let outcome = d.push_frame(at(1), frames(ALTREF)[0]).expect("a key frame");
     assert!(outcome.key && !outcome.enhanced);
     assert_eq!(d.hr().map(Picture::width), Some(320));
     // The former frame's anchor still has its place, but must not touch the new picture.
     let shown = d.hr().cloned();
-    d.push_anchor(&anchor(0, 322, 182));
+    give(&mut d, &anchor(0, 322, 182));
     assert_eq!(d.hr().cloned(), shown);
 }
 
@@ -254,7 +263,7 @@ fn after_a_reset_or_an_error_only_a_key_frame_goes_on() {
     assert_eq!(d.push_frame(at(1), all[1]), Err(DecodeError::NeedKeyFrame));
     assert!(d.hr().is_some());
     assert!(d.push_frame(at(2), all[0]).expect("a key frame").key);
-    assert_eq!(d.push_anchor(&anchor(0, 322, 182)), AnchorOutcome::TooOld);
+    assert_eq!(give(&mut d, &anchor(0, 322, 182)), AnchorOutcome::TooOld);
 }
 
 #[test]
@@ -263,10 +272,10 @@ fn early_anchors_are_bounded_in_bytes() {
     d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
     for i in 1..=4 {
         let large = packed(i, 322, 182, vec![0; MAX_EARLY_BYTES / 3], false);
-        assert_eq!(d.push_anchor(&large), AnchorOutcome::Early);
+        assert_eq!(give(&mut d, &large), AnchorOutcome::Early);
     }
     assert_eq!((d.early.len(), d.stats().too_old), (3, 1));
-    d.push_anchor(&packed(5, 322, 182, vec![0; MAX_EARLY_BYTES + 1], false));
+    give(&mut d, &packed(5, 322, 182, vec![0; MAX_EARLY_BYTES + 1], false));
     assert_eq!(d.early.len(), 0);
 }
 
@@ -285,28 +294,28 @@ fn every_outcome_is_counted_once() {
     let mut astray = whole(0);
     // Between two frames, and years ahead.
     astray.header.rtp_timestamp = at(4).wrapping_add(1);
-    assert_eq!(d.push_anchor(&astray), AnchorOutcome::TooOld);
+    assert_eq!(give(&mut d, &astray), AnchorOutcome::TooOld);
     astray.header.rtp_timestamp = at(5).wrapping_add(MAX_LEAD + 1);
-    assert_eq!(d.push_anchor(&astray), AnchorOutcome::TooOld);
-    assert_eq!(d.push_anchor(&whole(2)), AnchorOutcome::TooOld);
-    assert_eq!(d.push_anchor(&whole(7)), AnchorOutcome::Early);
-    assert_eq!(d.push_anchor(&whole(5)), AnchorOutcome::Applied { frames_late: 0 });
-    assert_eq!(d.push_anchor(&whole(5)), AnchorOutcome::Duplicate);
+    assert_eq!(give(&mut d, &astray), AnchorOutcome::TooOld);
+    assert_eq!(give(&mut d, &whole(2)), AnchorOutcome::TooOld);
+    assert_eq!(give(&mut d, &whole(7)), AnchorOutcome::Early);
+    assert_eq!(give(&mut d, &whole(5)), AnchorOutcome::Applied { frames_late: 0 });
+    assert_eq!(give(&mut d, &whole(5)), AnchorOutcome::Duplicate);
     // Older after newer.
-    assert_eq!(d.push_anchor(&whole(3)), AnchorOutcome::Applied { frames_late: 2 });
+    assert_eq!(give(&mut d, &whole(3)), AnchorOutcome::Applied { frames_late: 2 });
     assert_eq!(
-        d.push_anchor(&of_epoch(u16::MAX, whole(4))),
+        give(&mut d, &of_epoch(u16::MAX, whole(4))),
         AnchorOutcome::FormerEpoch,
         "epochs wrap"
     );
-    assert_eq!(d.push_anchor(&anchor(4, 320, 182)), AnchorOutcome::WrongSize);
+    assert_eq!(give(&mut d, &anchor(4, 320, 182)), AnchorOutcome::WrongSize);
     let mut broken = whole(4);
     broken.payload.truncate(30);
-    assert_eq!(d.push_anchor(&broken), AnchorOutcome::Malformed);
+    assert_eq!(give(&mut d, &broken), AnchorOutcome::Malformed);
     let mut unknown = whole(4);
     unknown.header.codec = 200;
-    assert_eq!(d.push_anchor(&unknown), AnchorOutcome::Malformed);
-    assert_eq!(d.push_anchor(&of_epoch(1, whole(4))), AnchorOutcome::Applied { frames_late: 1 });
+    assert_eq!(give(&mut d, &unknown), AnchorOutcome::Malformed);
+    assert_eq!(give(&mut d, &of_epoch(1, whole(4))), AnchorOutcome::Applied { frames_late: 1 });
     // The one that waits is of the former epoch now.
     d.push_frame(at(6), all[6]).expect("sound");
     d.push_frame(at(7), all[7]).expect("sound");
@@ -333,7 +342,7 @@ fn a_frame_shown_again_is_shown_though_it_has_left_the_memory() {
     assert_eq!(d.hr().cloned(), first);
     assert_eq!(d.hr(), d.lr().map(|low| crate::resample::upsample(&low.to_picture())).as_ref());
     // It can have anchors, and those after it are shown as ever.
-    assert_eq!(d.push_anchor(&anchor(12, 322, 182)), AnchorOutcome::Applied { frames_late: 0 });
+    assert_eq!(give(&mut d, &anchor(12, 322, 182)), AnchorOutcome::Applied { frames_late: 0 });
     assert_ne!(d.hr().cloned(), first);
     d.push_frame(at(13), all[12]).expect("sound");
     assert_eq!(d.hr(), Some(&made_anew(&d)));
@@ -357,11 +366,11 @@ fn anchors_find_a_frame_by_each_time_that_it_was_shown() {
     let mut d = HybridDecoder::new(HybridConfig::default());
     d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
     d.push_frame(at(1), &show_existing(7)).expect("the slot is taken");
-    let applied = d.push_anchor(&tiles(0, (322, 182), 2, &[(0, 0)]));
+    let applied = give(&mut d, &tiles(0, (322, 182), 2, &[(0, 0)]));
     assert_eq!(applied, AnchorOutcome::Applied { frames_late: 0 });
-    let applied = d.push_anchor(&anchor(1, 322, 182));
+    let applied = give(&mut d, &anchor(1, 322, 182));
     assert_eq!(applied, AnchorOutcome::Applied { frames_late: 0 });
-    assert_eq!(d.push_anchor(&anchor(0, 322, 182)), AnchorOutcome::Duplicate);
+    assert_eq!(give(&mut d, &anchor(0, 322, 182)), AnchorOutcome::Duplicate);
 }
 
 #[test]
@@ -373,8 +382,8 @@ fn a_chunk_without_frames_changes_nothing() {
         d.push_frame(at(i), data).expect("sound");
         plain.push_frame(at(i), data).expect("sound");
         if i == 2 {
-            d.push_anchor(&anchor(i, 322, 182));
-            plain.push_anchor(&anchor(i, 322, 182));
+            give(&mut d, &anchor(i, 322, 182));
+            give(&mut plain, &anchor(i, 322, 182));
             // A superframe whose only frame is empty.
             assert!(!d.push_frame(at(i), &[0xc0, 0, 0xc0]).expect("allowed").shown);
         }
@@ -427,7 +436,7 @@ fn early_anchors_wait_until_their_frame_is_shown() {
             // All parts of a picture, more than anchors of other pictures might be.
             for tile in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
                 let part = tiles(of, (320, 192), 2, &[tile]);
-                assert_eq!(early.push_anchor(&part), AnchorOutcome::Early);
+                assert_eq!(give(&mut early, &part), AnchorOutcome::Early);
             }
         }
         // Hidden frames may come in chunks of their own.
@@ -437,7 +446,7 @@ fn early_anchors_wait_until_their_frame_is_shown() {
         timely.push_frame(at(i), chunk).expect("sound");
     }
     for tile in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
-        timely.push_anchor(&tiles(of, (320, 192), 2, &[tile]));
+        give(&mut timely, &tiles(of, (320, 192), 2, &[tile]));
     }
     assert_eq!(early.stats().applied, 6);
     assert_eq!(early.hr(), timely.hr());
@@ -457,10 +466,10 @@ fn parts_share_one_source_and_a_lost_one_costs_its_tiles_alone() {
     let before = lossy.hr().cloned().expect("shown");
     for (n, &tile) in tile.iter().enumerate() {
         let part = tiles(2, size, 2, &[tile]);
-        assert_eq!(whole.push_anchor(&part), AnchorOutcome::Applied { frames_late: 0 });
-        assert_eq!(whole.push_anchor(&part), AnchorOutcome::Duplicate);
+        assert_eq!(give(&mut whole, &part), AnchorOutcome::Applied { frames_late: 0 });
+        assert_eq!(give(&mut whole, &part), AnchorOutcome::Duplicate);
         if n != 4 {
-            lossy.push_anchor(&part);
+            give(&mut lossy, &part);
         }
     }
     let source = whole.history.entry(2).and_then(|e| e.given.as_ref()).map(|g| g.source);
@@ -477,7 +486,7 @@ fn parts_share_one_source_and_a_lost_one_costs_its_tiles_alone() {
         d.push_frame(at(3), all[3]).expect("sound");
         d.push_frame(at(4), all[4]).expect("sound");
     }
-    let outcome = lossy.push_anchor(&tiles(2, size, 2, &[tile[4]]));
+    let outcome = give(&mut lossy, &tiles(2, size, 2, &[tile[4]]));
     assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 2 });
     assert_eq!(lossy.hr(), whole.hr());
 }
@@ -493,14 +502,14 @@ fn an_older_anchor_reaches_past_newer_ones_of_some_tiles() {
             }
             let tiled = |of: usize| tiles(of, size, 2, &[(of % 3, 0)]);
             if i == 3 {
-                timely.push_anchor(&anchor(3, size.0, size.1));
+                give(&mut timely, &anchor(3, size.0, size.1));
             }
             if i == 5 || i == 8 {
-                timely.push_anchor(&tiled(i));
-                late.push_anchor(&tiled(i));
+                give(&mut timely, &tiled(i));
+                give(&mut late, &tiled(i));
             }
             if i == 10 {
-                let outcome = late.push_anchor(&anchor(3, size.0, size.1));
+                let outcome = give(&mut late, &anchor(3, size.0, size.1));
                 assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 7 });
             }
             if i >= 10 {
@@ -518,10 +527,10 @@ fn anchors_of_a_former_size_take_no_place() {
         d.push_frame(at(i), data).expect("sound");
     }
     d.push_frame(at(5), small[0]).expect("a key frame");
-    d.push_anchor(&anchor(5, 320, 192));
+    give(&mut d, &anchor(5, 320, 192));
     let shown = d.hr().cloned();
     for i in 0..5 {
-        assert_eq!(d.push_anchor(&anchor(i, 322, 182)), AnchorOutcome::TooOld);
+        assert_eq!(give(&mut d, &anchor(i, 322, 182)), AnchorOutcome::TooOld);
     }
     assert_eq!(d.hr().cloned(), shown);
     assert_eq!(d.hr(), Some(&made_anew(&d)));
@@ -538,10 +547,10 @@ fn a_late_anchor_costs_no_quality_from_then_on() {
                 timely.push_frame(at(i), data).expect("sound");
                 late.push_frame(at(i), data).expect("sound");
                 if i % 9 == 1 {
-                    timely.push_anchor(&anchor(i, w, h));
+                    give(&mut timely, &anchor(i, w, h));
                 }
                 if i >= k && (i - k) % 9 == 1 {
-                    let outcome = late.push_anchor(&anchor(i - k, w, h));
+                    let outcome = give(&mut late, &anchor(i - k, w, h));
                     let frames_late = k as u32;
                     assert_eq!(outcome, AnchorOutcome::Applied { frames_late });
                 }
@@ -554,13 +563,54 @@ fn a_late_anchor_costs_no_quality_from_then_on() {
     }
 }
 
+#[test]
+fn an_anchor_is_seen_with_the_next_frame_or_when_asked_for() {
+    for (stream, (w, h)) in [(REALTIME, (322, 182)), (ALTREF, (320, 192))] {
+        let all = frames(stream);
+        let config = HybridConfig::default();
+        let (mut timely, mut late) = (HybridDecoder::new(config), HybridDecoder::new(config));
+        for (i, data) in all.iter().enumerate().take(24) {
+            timely.push_frame(at(i), data).expect("sound");
+            late.push_frame(at(i), data).expect("sound");
+            assert!(!late.refresh(), "a frame leaves nothing to be done");
+            if i % 6 == 0 {
+                give(&mut timely, &anchor(i, w, h));
+            }
+            if i % 6 == 3 {
+                assert_ne!(timely.hr(), late.hr(), "at frame {i}");
+                let shown = late.hr().cloned();
+                late.push_anchor(&anchor(i - 3, w, h));
+                assert!(late.is_stale() && late.hr().cloned() == shown);
+                // Every second time, by itself.
+                if i % 12 == 3 {
+                    assert!(late.refresh() && !late.is_stale());
+                    assert_eq!(timely.hr(), late.hr(), "at frame {i}");
+                }
+            } else if i % 6 > 3 {
+                assert_eq!(timely.hr(), late.hr(), "at frame {i}");
+            }
+        }
+        assert_eq!(late.stats().late, 4);
+    }
+}
+
+#[test]
+fn nothing_is_refreshed_before_the_first_picture_or_after_a_reset() {
+    let mut d = HybridDecoder::new(HybridConfig::default());
+    assert!(!d.refresh());
+    d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
+    d.push_anchor(&anchor(0, 322, 182));
+    d.reset();
+    assert!(!d.refresh() && d.hr().is_some());
+}
+
 /// Something that happens to a decoder.
 #[derive(Debug, Clone)]
 enum Event {
     Frame,
     Again(u8),
-    /// For a frame so many back, of some tiles or all.
-    Anchor(usize, Option<u8>),
+    /// For a frame so many back, of some tiles or all; whether to look at once.
+    Anchor(usize, Option<u8>, bool),
     Stray,
     Reset,
 }
@@ -569,7 +619,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         12 => Just(Event::Frame),
         1 => (0u8..8).prop_map(Event::Again),
-        4 => (0usize..12, proptest::option::of(1u8..64)).prop_map(|(n, t)| Event::Anchor(n, t)),
+        4 => (0usize..12, proptest::option::of(1u8..64), any::<bool>())
+            .prop_map(|(n, tiles, look)| Event::Anchor(n, tiles, look)),
         1 => Just(Event::Stray),
     ];
     let event = prop_oneof![60 => event, 1 => Just(Event::Reset)];
@@ -607,7 +658,7 @@ proptest! {
                         next = 0;
                     }
                 }
-                Event::Anchor(back, some) => {
+                Event::Anchor(back, some, look) => {
                     let of = (time + 1usize).saturating_sub(back);
                     let anchor = match some {
                         None => anchor(of, size.0, size.1),
@@ -620,6 +671,9 @@ proptest! {
                         }
                     };
                     prop_assert_eq!(d.push_anchor(&anchor), scalar.push_anchor(&anchor));
+                    if look {
+                        prop_assert_eq!(d.refresh(), scalar.refresh());
+                    }
                 }
                 Event::Stray => {
                     let outcome = d.push_anchor(&packed(time.saturating_sub(1), size.0, size.1, vec![9; 60], true));
@@ -633,7 +687,7 @@ proptest! {
                 }
             }
             if d.history.current().is_some() {
-                prop_assert_eq!(d.hr(), Some(&made_anew(&d)));
+                prop_assert!(d.is_stale() || d.hr() == Some(&made_anew(&d)));
                 prop_assert_eq!(d.hr(), scalar.hr());
             }
         }

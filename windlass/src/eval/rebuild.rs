@@ -54,6 +54,7 @@ pub fn play(
                 last = last.max(Some(prompt.frame));
             }
         }
+        clock.measure(|| decoder.refresh());
         played.distances.push(last.map(|anchor| n - anchor));
         show(n, decoder.hr().with_context(|| format!("frame {n} shows no picture"))?)?;
     }

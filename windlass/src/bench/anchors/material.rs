@@ -112,6 +112,7 @@ impl Subscriber {
         bytes.push(0);
         let (header, _) = AnchorHeader::parse(&bytes)?;
         self.decoder.push_anchor(&ReassembledAnchor { header, payload });
+        self.decoder.refresh();
         Ok(())
     }
 }
