@@ -75,11 +75,12 @@ enum Task {
     },
 }
 
-/// The project's root folder.
+/// The project's root folder: of the checkout that cargo runs this for, which need not be the one that it was built
+/// in where several share a build folder.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+    let package = std::env::var_os("CARGO_MANIFEST_DIR");
+    let package = package.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    package.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
 /// Where cargo builds; honours `CARGO_TARGET_DIR`.

@@ -33,12 +33,14 @@ pub struct StreamConfig {
     pub quantiser: u8,
     /// How far detail is enlarged; `None` chooses at every key anchor, by what would be clipped.
     pub gain: Option<Gain>,
+    /// An arbitrary number by which decoders tell this encoder from one before it.
+    pub run: u16,
 }
 
 impl StreamConfig {
     /// The defaults for pictures of a size, as measured in `hybrid/docs/anchor-codecs.md`.
     pub fn new(width: usize, height: usize) -> Self {
-        Self { width, height, speed: 7, screen: false, quantiser: 40, gain: None }
+        Self { width, height, speed: 7, screen: false, quantiser: 40, gain: None, run: 0 }
     }
 
     /// The same with the quantiser of a quality, 1 to 100: libvpx's quantisers spread over them.
@@ -173,6 +175,7 @@ impl StreamEncoder {
             gain,
             sequence,
             refers_to: reference.as_ref().map_or(sequence, |r| r.sequence),
+            run: self.config.run,
         };
         let now = Arc::new(Reference { sequence, gain, luma });
         if prediction == Prediction::Key {

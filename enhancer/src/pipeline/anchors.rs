@@ -7,6 +7,7 @@
 //! An anchor of the VP9 stream that was coded but did not leave must not be predicted from: the one after it is predicted
 //! from the last whole anchor, or is whole if that is the one that did not leave.
 
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -124,7 +125,9 @@ impl Anchors {
             Some(encoder) => encoder,
             none => {
                 let config = StreamConfig::new(detail.width(), detail.height());
-                let config = config.with_quality(how.quality);
+                // Subscribers may hold anchors of an encoder before, of the same epoch.
+                let run = RandomState::new().hash_one(()) as u16;
+                let config = StreamConfig { run, ..config.with_quality(how.quality) };
                 none.insert(StreamEncoder::new(config).map_err(|_| CodeError)?)
             }
         };
@@ -226,6 +229,9 @@ mod tests {
     #[test]
     fn a_stream_whose_whole_anchor_did_not_leave_begins_anew() {
         let (anchors, mut decoder) = (Anchors::default(), StreamDecoder::new(192, 128));
+        for n in 0..3 {
+            assert!(decoder.decode(&code(&anchors, n, &choice(n == 0), true)).is_ok());
+        }
         code(&anchors, 0, &choice(true), false);
         let next = code(&anchors, 1, &choice(false), true);
         assert!(decoder.decode(&next).is_ok(), "it rests on nothing that is missing");

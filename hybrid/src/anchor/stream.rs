@@ -11,18 +11,19 @@
 //! | 1 | binary logarithm of the gain, 0 to 3 |
 //! | 2, 3 | sequence number of this anchor, big endian |
 //! | 4, 5 | sequence number of the anchor that it is predicted from; its own for a key anchor |
-//! | 6… | one VP9 frame, error-resilient, so that it needs nothing but that anchor |
+//! | 6, 7 | run: an arbitrary number of the encoder, by which one that begins anew is told from the one before |
+//! | 8… | one VP9 frame, error-resilient, so that it needs nothing but that anchor |
 //!
 //! [`StreamDecoder`] takes payloads as they come off the network, in any order:
 //!
-//! - a key anchor is always decoded, unless it is older than what was decoded last;
+//! - a key anchor is always decoded, unless it is older than what was decoded last of the same run;
 //! - one predicted from the last decoded anchor, or from the last key anchor, is decoded;
-//! - one predicted from an anchor that is missing is [`StreamError::NeedsKey`], and changes nothing:
+//! - one predicted from an anchor that is missing, or of another run, is [`StreamError::NeedsKey`], and changes nothing:
 //!   the anchor it misses may still come, and so may one that is predicted from the key anchor;
 //! - duplicates and anchors older than the last decoded one are [`StreamError::Outdated`];
 //! - damaged ones are refused; if the damage is found in the VP9 frame, a key anchor must come.
 //!
-//! Sequence numbers wrap. A sender that begins anew begins a new epoch, and with it a new decoder.
+//! Sequence numbers wrap. A sender may begin anew within an epoch, as when its decoding was interrupted.
 //! Memory is that of a VP9 decoder whose pictures are at most as large as the one picture asked for.
 
 use crate::detail::{Detail, ONE};
@@ -33,7 +34,7 @@ use super::codec::AnchorCodecError;
 /// Codec id of the anchor stream in the message header.
 pub const VP9_STREAM: u8 = 3;
 /// Bytes before the VP9 frame.
-pub const HEADER_BYTES: usize = 6;
+pub const HEADER_BYTES: usize = 8;
 
 const VERSION: u8 = 1;
 /// The luma sample of no detail.
@@ -96,6 +97,8 @@ pub struct StreamHeader {
     pub sequence: u16,
     /// Number of the anchor it is predicted from.
     pub refers_to: u16,
+    /// The encoder's run.
+    pub run: u16,
 }
 
 impl StreamHeader {
@@ -116,6 +119,7 @@ impl StreamHeader {
             gain: Gain::from_shift(head[1])?,
             sequence: u16::from_be_bytes([head[2], head[3]]),
             refers_to: u16::from_be_bytes([head[4], head[5]]),
+            run: u16::from_be_bytes([head[6], head[7]]),
         };
         let is_key = prediction == Prediction::Key;
         (is_key == (header.sequence == header.refers_to)).then_some((header, frame))
@@ -129,7 +133,8 @@ impl StreamHeader {
             Prediction::FromLast => 2,
         };
         let ([s0, s1], [r0, r1]) = (self.sequence.to_be_bytes(), self.refers_to.to_be_bytes());
-        [VERSION << 4 | kind, self.gain.shift(), s0, s1, r0, r1]
+        let [n0, n1] = self.run.to_be_bytes();
+        [VERSION << 4 | kind, self.gain.shift(), s0, s1, r0, r1, n0, n1]
     }
 }
 
@@ -163,6 +168,7 @@ impl From<StreamError> for AnchorCodecError {
 /// What a decoder holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Held {
+    run: u16,
     key: u16,
     last: u16,
     gain: Gain,
@@ -208,13 +214,17 @@ impl StreamDecoder {
     /// gives are meant; the others hold what an earlier anchor left there.
     pub fn decode(&mut self, payload: &[u8]) -> Result<&Detail, StreamError> {
         let (header, frame) = StreamHeader::parse(payload).ok_or(StreamError::Malformed)?;
-        if self.held.is_some_and(|held| !is_newer(header.sequence, held.last)) {
+        let of_run = self.held.filter(|held| held.run == header.run);
+        if of_run.is_some_and(|held| !is_newer(header.sequence, held.last)) {
             return Err(StreamError::Outdated);
         }
-        let held = match (header.prediction, self.held) {
-            (Prediction::Key, _) => {
-                Held { key: header.sequence, last: header.sequence, gain: header.gain }
-            }
+        let held = match (header.prediction, of_run) {
+            (Prediction::Key, _) => Held {
+                run: header.run,
+                key: header.sequence,
+                last: header.sequence,
+                gain: header.gain,
+            },
             (Prediction::FromKey, Some(held)) if held.key == header.refers_to => held,
             (Prediction::FromLast, Some(held)) if held.last == header.refers_to => held,
             _ => return Err(StreamError::NeedsKey),
@@ -365,6 +375,24 @@ mod tests {
     }
 
     #[test]
+    fn an_encoder_that_begins_anew_is_followed_from_its_key_anchor_on() {
+        let anchors = anchors();
+        let of_another_run = |payload: &[u8]| {
+            let mut payload = payload.to_vec();
+            payload[6] ^= 1;
+            payload
+        };
+        let mut d = decoder();
+        for a in &anchors {
+            d.decode(a).expect("nothing is lost");
+        }
+        assert_eq!(d.decode(&of_another_run(&anchors[4])), Err(StreamError::NeedsKey));
+        assert!(d.decode(&of_another_run(&anchors[0])).is_ok());
+        assert!(d.decode(&of_another_run(&anchors[1])).is_ok());
+        assert_eq!(d.decode(&anchors[4]), Err(StreamError::NeedsKey), "the former run is over");
+    }
+
+    #[test]
     fn sequence_numbers_wrap() {
         assert!(is_newer(0, u16::MAX) && is_newer(7, 6));
         assert!(!is_newer(6, 6) && !is_newer(u16::MAX, 0));
@@ -372,12 +400,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn headers_round_trip(kind in 0u8..3, shift in 0u8..4, sequence: u16, before in 1u16..) {
+        fn headers_round_trip(kind in 0u8..3, shift in 0u8..4, sequence: u16, run: u16, before in 1u16..) {
             let prediction =
                 [Prediction::Key, Prediction::FromKey, Prediction::FromLast][usize::from(kind)];
             let refers_to = if kind == 0 { sequence } else { sequence.wrapping_sub(before) };
             let gain = Gain::from_shift(shift).expect("below the greatest");
-            let header = StreamHeader { prediction, gain, sequence, refers_to };
+            let header = StreamHeader { prediction, gain, sequence, refers_to, run };
             let payload = [&header.to_bytes()[..], &[9]].concat();
             prop_assert_eq!(StreamHeader::parse(&payload), Some((header, &[9u8][..])));
         }
