@@ -20,8 +20,26 @@ export const CLIPS = {
   d13: { file: "LivePortrait__d13.mp4", crop: "720:405:0:300" },
   s18: { file: "LivePortrait__s18.mp4", crop: "1280:720:0:0" },
   d6: { file: "LivePortrait__d6.mp4", crop: "480:270:0:80" },
+  demo1: { file: "LatentSync__assets_demo1_video.mp4", crop: "1080:608:0:480" },
   demo2: { file: "LatentSync__assets_demo2_video.mp4", crop: "1080:608:0:100" },
+  notebook: { file: "gh-scoped-creds__screencast.mp4", crop: "1616:908:0:300" },
 };
+
+/** The folder of the clips; null where there is none. */
+export function clipsFolder() {
+  const folder = process.env.WINDLASS_CLIPS ?? path.resolve("../../../shared/clips");
+  return existsSync(folder) ? folder : null;
+}
+
+/** Writes the first seconds of a clip as a low layer: IVF of real-time VP9 at 320×180. */
+export function lowLayer(clip, seconds, to) {
+  const { file, crop } = CLIPS[clip];
+  const args = ["-v", "error", "-i", path.join(clipsFolder(), file), "-t", `${seconds}`, "-an"];
+  args.push("-vf", `crop=${crop},scale=320:180:flags=area`, "-c:v", "libvpx-vp9", "-deadline", "realtime");
+  args.push("-cpu-used", "7", "-b:v", "200k", "-pix_fmt", "yuv420p", "-f", "ivf", "-y", to);
+  const run = spawnSync("ffmpeg", args, { encoding: "utf8" });
+  if (run.status !== 0) throw new Error(`ffmpeg could not encode ${file}: ${run.stderr}`);
+}
 
 function checksum(number) {
   return ((number ^ (number >> 4) ^ (number >> 8)) & 15) ^ 0b0110;
@@ -103,9 +121,9 @@ function syntheticFrames(width, height, frames) {
  *   frames: number, luma: (n: number) => Buffer}}
  */
 export function makeScene({ clip = "d13", width = 640, height = 360, fps = 30, frames = 300, out }) {
-  const clips = process.env.WINDLASS_CLIPS ?? path.resolve("../../../shared/clips");
-  const real = existsSync(path.join(clips, CLIPS[clip].file));
-  if (!real) console.log(`no clip ${CLIPS[clip].file} in ${clips}: using a drawn scene`);
+  const clips = clipsFolder();
+  const real = clips !== null && existsSync(path.join(clips, CLIPS[clip].file));
+  if (!real) console.log(`no clip ${CLIPS[clip].file}, set WINDLASS_CLIPS: using a drawn scene`);
   const raw = real ? clipFrames(clips, clip, width, height, fps, frames) : syntheticFrames(width, height, frames);
   const size = (width * height * 3) / 2;
   const count = Math.floor(raw.length / size);
