@@ -1,9 +1,9 @@
 //! Where the bands of a transformed plane lie, and how precincts and blocks divide them
 //! (ITU-T T.800, B.5 to B.7, with the picture's origin at 0).
 
-use crate::wavelet::low_length;
+use crate::wavelet::{Rows, low_length};
 
-/// A rectangle of coefficients.
+/// A rectangle of coefficients: columns of the plane, rows of a band.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Area {
     pub(crate) x: usize,
@@ -17,8 +17,10 @@ pub(crate) struct Area {
 pub(crate) struct Band {
     /// Its place among all bands, as quantisers are listed.
     pub(crate) index: usize,
-    /// Where it lies in the plane.
+    /// Its columns in the plane, and how many rows it has.
     pub(crate) area: Area,
+    /// Where these lie in the plane.
+    pub(crate) rows: Rows,
     /// Its level, from 1; the low band shares the last, or has 0 without a transform.
     pub(crate) level: u8,
     /// In how many directions it is a high band; bits of its nominal gain.
@@ -37,7 +39,8 @@ pub(crate) fn bands(
         if resolution == 0 {
             let (width, height) = (low_length(width, levels), low_length(height, levels));
             let area = Area { x: 0, y: 0, width, height };
-            return Band { index: 0, area, level: levels, highs: 0 };
+            let rows = Rows::new(levels, false);
+            return Band { index: 0, area, rows, level: levels, highs: 0 };
         }
         let level = levels - resolution + 1;
         let (low_w, low_h) = (low_length(width, level), low_length(height, level));
@@ -45,10 +48,11 @@ pub(crate) fn bands(
         let high_h = low_length(height, level - 1) - low_h;
         let (area, highs) = match i {
             0 => (Area { x: low_w, y: 0, width: high_w, height: low_h }, 1),
-            1 => (Area { x: 0, y: low_h, width: low_w, height: high_h }, 1),
-            _ => (Area { x: low_w, y: low_h, width: high_w, height: high_h }, 2),
+            1 => (Area { x: 0, y: 0, width: low_w, height: high_h }, 1),
+            _ => (Area { x: low_w, y: 0, width: high_w, height: high_h }, 2),
         };
-        Band { index: 3 * usize::from(resolution - 1) + 1 + i, area, level, highs }
+        let rows = Rows::new(level, i > 0);
+        Band { index: 3 * usize::from(resolution - 1) + 1 + i, area, rows, level, highs }
     })
 }
 
@@ -77,7 +81,7 @@ mod tests {
             for band in (0..=levels).flat_map(|r| bands(width, height, levels, r)) {
                 for y in band.area.y..band.area.y + band.area.height {
                     for x in band.area.x..band.area.x + band.area.width {
-                        seen[y * width + x] += 1;
+                        seen[band.rows.at(y) * width + x] += 1;
                     }
                 }
             }

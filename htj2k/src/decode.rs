@@ -5,7 +5,7 @@ use crate::bits::BitReader;
 use crate::block::decode::BlockDecoder;
 use crate::headers::{Header, Transform};
 use crate::tag_tree::TagTree;
-use crate::wavelet::{self, Irreversible, Reversible, low_length};
+use crate::wavelet::{self, Irreversible, Reversible, Rows, low_length};
 use crate::{Error, Limits, Picture};
 
 /// Longest cleanup pass.
@@ -31,7 +31,7 @@ fn decode_irreversible(header: &Header, packets: &[u8]) -> Result<Vec<i16>, Erro
         let step = header.quantiser.steps[band.index].size(range);
         // Halves of a step; a block whose last bits were left out has larger ones.
         let scale = 0.5 * step * (1u32 << block.coarser) as f32;
-        place(&mut plane, stride, block.area, halves, |h| h as f32 * scale);
+        place(&mut plane, stride, (band.rows, block.area), halves, |h| h as f32 * scale);
     })?;
     wavelet::inverse::<Irreversible>(&mut plane, stride, header.levels);
     let (least, most) = format.range();
@@ -46,8 +46,8 @@ fn decode_reversible(header: &Header, packets: &[u8]) -> Result<Vec<i16>, Error>
     let format = header.format;
     let stride = format.width as usize;
     let mut plane = vec![0i32; format.area()];
-    decode_blocks(header, packets, |_, block, halves| {
-        place(&mut plane, stride, block.area, halves, |h| {
+    decode_blocks(header, packets, |band, block, halves| {
+        place(&mut plane, stride, (band.rows, block.area), halves, |h| {
             let magnitude = (h.unsigned_abs() << block.coarser >> 1) as i32;
             if h < 0 { -magnitude } else { magnitude }
         });
@@ -204,17 +204,20 @@ fn read_pass(bits: &mut BitReader) -> Result<(u32, u32), Error> {
 }
 
 /// Puts a block's samples, in quad order, where they belong.
-fn place<T>(plane: &mut [T], stride: usize, area: Area, samples: &[i32], value: impl Fn(i32) -> T) {
+fn place<T>(
+    plane: &mut [T],
+    stride: usize,
+    (rows, area): (Rows, Area),
+    samples: &[i32],
+    value: impl Fn(i32) -> T,
+) {
     let across = area.width.div_ceil(2);
     for (i, line) in samples.chunks_exact(4 * across).enumerate() {
         let pairs = line.as_chunks::<2>().0;
-        let rows = &mut plane[(area.y + 2 * i) * stride..];
-        for (to, from) in rows[area.x..][..area.width].iter_mut().zip(pairs) {
-            *to = value(from[0]);
-        }
-        if 2 * i + 1 < area.height {
-            for (to, from) in rows[stride + area.x..][..area.width].iter_mut().zip(pairs) {
-                *to = value(from[1]);
+        for lower in 0..(area.height - 2 * i).min(2) {
+            let row = &mut plane[rows.at(area.y + 2 * i + lower) * stride + area.x..][..area.width];
+            for (to, from) in row.iter_mut().zip(pairs) {
+                *to = value(from[lower]);
             }
         }
     }

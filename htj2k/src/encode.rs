@@ -7,7 +7,8 @@ use crate::bits::BitWriter;
 use crate::block::encode::BlockEncoder;
 use crate::headers::{Header, Quantiser, Step, Transform};
 use crate::tag_tree::TagTree;
-use crate::wavelet::{self, Irreversible, NORMS, Reversible};
+use crate::wavelet::{self, Irreversible, NORMS, Reversible, Rows};
+use crate::wide::wide;
 use crate::{Error, Format};
 
 /// Logarithm of the side of a block.
@@ -56,13 +57,9 @@ impl Encoder {
             Transform::Irreversible,
             quantise,
             |band, step, area, out| {
-                let inverse = 1.0 / step.size(range(band));
-                let most = (1 << magnitude_bits(step)) - 1;
+                let quantiser = (1.0 / step.size(range(band)), (1 << magnitude_bits(step)) - 1);
                 let stride = self.format.width as usize;
-                quad_order(&self.plane, stride, area, out, |v| {
-                    let q = (v * inverse) as i32;
-                    q.unsigned_abs().min(most) << 1 | q as u32 >> 31
-                })
+                quantised(&self.plane, stride, band.rows, area, out, quantiser)
             },
         )
     }
@@ -76,8 +73,8 @@ pub fn encode_lossless(samples: &[i16], format: Format, levels: u8) -> Result<Ve
     let stride = format.width as usize;
     wavelet::forward::<Reversible>(&mut plane, stride, levels);
     let exact = |band: &Band| Step { exponent: format.bits + band.highs, mantissa: 0 };
-    Ok(write(format, levels, Transform::Reversible, exact, |_, _, area, out| {
-        quad_order(&plane, stride, area, out, |q| q.unsigned_abs() << 1 | q as u32 >> 31)
+    Ok(write(format, levels, Transform::Reversible, exact, |band, _, area, out| {
+        quad_order(&plane, stride, band.rows, area, out, |q| q.unsigned_abs() << 1 | q as u32 >> 31)
     }))
 }
 
@@ -95,11 +92,35 @@ fn magnitude_bits(step: Step) -> u32 {
     u32::from(GUARD_BITS + step.exponent) - 1
 }
 
+wide! {
+    /// A block's coefficients, quantised by a factor and a greatest magnitude, in [`quad_order`].
+    fn quantised(
+        plane: &[f32], stride: usize, rows: Rows, area: Area, out: &mut [u32], quantiser: (f32, u32),
+    ) -> bool = quantised_by
+}
+
+#[inline(always)]
+fn quantised_by(
+    plane: &[f32],
+    stride: usize,
+    rows: Rows,
+    area: Area,
+    out: &mut [u32],
+    (inverse, most): (f32, u32),
+) -> bool {
+    quad_order(plane, stride, rows, area, out, |v| {
+        let q = (v * inverse) as i32;
+        q.unsigned_abs().min(most) << 1 | q as u32 >> 31
+    })
+}
+
 /// Puts a block's coefficients into quad order, each as `code` makes it; pads it to whole quads.
 /// Returns whether any is not 0.
+#[inline(always)]
 fn quad_order<T: Copy>(
     plane: &[T],
     stride: usize,
+    rows: Rows,
     area: Area,
     out: &mut [u32],
     code: impl Fn(T) -> u32,
@@ -107,10 +128,10 @@ fn quad_order<T: Copy>(
     let across = area.width.div_ceil(2);
     let mut any = 0;
     for (i, line) in out.chunks_exact_mut(4 * across).take(area.height.div_ceil(2)).enumerate() {
-        let upper = &plane[(area.y + 2 * i) * stride + area.x..][..area.width];
+        let upper = &plane[rows.at(area.y + 2 * i) * stride + area.x..][..area.width];
         let pairs = line.as_chunks_mut::<2>().0;
         if 2 * i + 1 < area.height {
-            let lower = &plane[(area.y + 2 * i + 1) * stride + area.x..][..area.width];
+            let lower = &plane[rows.at(area.y + 2 * i + 1) * stride + area.x..][..area.width];
             for ((pair, &a), &b) in pairs.iter_mut().zip(upper).zip(lower) {
                 *pair = [code(a), code(b)];
                 any |= pair[0] | pair[1];

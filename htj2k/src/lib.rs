@@ -1,4 +1,5 @@
-//! JPEG 2000 Part 15 (HTJ2K) for one component, in safe Rust and without platform code.
+//! JPEG 2000 Part 15 (HTJ2K) for one component, in safe Rust (but for the choice of wider registers) that gives the
+//! same samples everywhere.
 //!
 //! Sources: ITU-T T.800 (transforms, tag trees, packets, markers) and T.814 (the block coder); the
 //! streams are those of OpenJPEG and OpenJPH, which `tests/conformance.rs` holds both ends against.
@@ -27,7 +28,7 @@
 //! # Ok::<(), windlass_htj2k::Error>(())
 //! ```
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bands;
 mod bits;
@@ -37,6 +38,7 @@ mod encode;
 mod headers;
 mod tag_tree;
 mod wavelet;
+mod wide;
 
 pub use decode::decode;
 pub use encode::{Encoder, encode_lossless};
