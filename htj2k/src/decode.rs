@@ -1,12 +1,15 @@
 //! The decoder: headers, packets, blocks, transform.
 
+#![allow(clippy::inline_always)] // functions take on the target features of their callers
+
 use crate::bands::{Area, Band, bands, cell_of};
 use crate::bits::BitReader;
 use crate::block::decode::BlockDecoder;
 use crate::headers::{Header, Transform};
 use crate::tag_tree::TagTree;
 use crate::wavelet::{self, Irreversible, Reversible, Rows, low_length};
-use crate::{Error, Limits, Picture};
+use crate::wide::wide;
+use crate::{Error, Format, Limits, Picture};
 
 /// Longest cleanup pass.
 const MAX_PASS: u32 = 65_534;
@@ -34,12 +37,26 @@ fn decode_irreversible(header: &Header, packets: &[u8]) -> Result<Vec<i16>, Erro
         place(&mut plane, stride, (band.rows, block.area), halves, |h| h as f32 * scale);
     })?;
     wavelet::inverse::<Irreversible>(&mut plane, stride, header.levels);
+    let mut samples = vec![0; plane.len()];
+    round(&plane, format, &mut samples);
+    Ok(samples)
+}
+
+wide! {
+    /// The nearest samples, ties to even.
+    fn round(plane: &[f32], format: Format, samples: &mut [i16]) = round_by
+}
+
+#[inline(always)]
+fn round_by(plane: &[f32], format: Format, samples: &mut [i16]) {
     let (least, most) = format.range();
     let (least, most) = (least as f32, most as f32);
     let level = format.level() as f32;
-    // Adding 1.5·2²³ leaves no bits for a fraction: this rounds to the nearest, ties to even.
-    let round = |v: f32| (v.clamp(least, most) + 12_582_912.0).to_bits() as i32 - 0x4b40_0000;
-    Ok(plane.iter().map(|&v| round(v + level) as i16).collect())
+    for (to, &v) in samples.iter_mut().zip(plane) {
+        // Adding 1.5·2²³ leaves no bits for a fraction.
+        let nearest = (v + level).clamp(least, most) + 12_582_912.0;
+        *to = (nearest.to_bits() as i32 - 0x4b40_0000) as i16;
+    }
 }
 
 fn decode_reversible(header: &Header, packets: &[u8]) -> Result<Vec<i16>, Error> {

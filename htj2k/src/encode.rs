@@ -1,5 +1,7 @@
 //! The encoder: transform once, then quantise and code at any step.
 
+#![allow(clippy::inline_always)] // functions take on the target features of their callers
+
 use std::ops::Range;
 
 use crate::bands::{Area, Band, bands, cell_of};
@@ -32,7 +34,9 @@ impl Encoder {
     /// beyond the format's range are clamped.
     pub fn new(samples: &[i16], format: Format, levels: u8) -> Result<Self, Error> {
         let levels = levels.min(MAX_LEVELS);
-        let mut plane: Vec<f32> = centred(samples, format)?.map(|v| v as f32).collect();
+        check(samples, format)?;
+        let mut plane = vec![0.0; samples.len()];
+        centre(samples, format, &mut plane);
         wavelet::forward::<Irreversible>(&mut plane, format.width as usize, levels);
         Ok(Self { format, levels, plane })
     }
@@ -69,7 +73,10 @@ impl Encoder {
 /// the format's range are clamped.
 pub fn encode_lossless(samples: &[i16], format: Format, levels: u8) -> Result<Vec<u8>, Error> {
     let levels = levels.min(MAX_LEVELS);
-    let mut plane: Vec<i32> = centred(samples, format)?.collect();
+    check(samples, format)?;
+    let ((least, most), level) = (format.range(), format.level());
+    let centred = |&s: &i16| i32::from(s).clamp(least, most) - level;
+    let mut plane: Vec<i32> = samples.iter().map(centred).collect();
     let stride = format.width as usize;
     wavelet::forward::<Reversible>(&mut plane, stride, levels);
     let exact = |band: &Band| Step { exponent: format.bits + band.highs, mantissa: 0 };
@@ -78,13 +85,21 @@ pub fn encode_lossless(samples: &[i16], format: Format, levels: u8) -> Result<Ve
     }))
 }
 
-/// The samples around 0.
-fn centred(samples: &[i16], format: Format) -> Result<impl Iterator<Item = i32> + '_, Error> {
-    if !format.is_legal() || samples.len() != format.area() {
-        return Err(Error::Format);
-    }
+fn check(samples: &[i16], format: Format) -> Result<(), Error> {
+    if format.is_legal() && samples.len() == format.area() { Ok(()) } else { Err(Error::Format) }
+}
+
+wide! {
+    /// The samples around 0.
+    fn centre(samples: &[i16], format: Format, out: &mut [f32]) = centre_by
+}
+
+#[inline(always)]
+fn centre_by(samples: &[i16], format: Format, out: &mut [f32]) {
     let ((least, most), level) = (format.range(), format.level());
-    Ok(samples.iter().map(move |&s| i32::from(s).clamp(least, most) - level))
+    for (to, &s) in out.iter_mut().zip(samples) {
+        *to = (i32::from(s).clamp(least, most) - level) as f32;
+    }
 }
 
 /// The magnitude bits of a band.
@@ -108,6 +123,11 @@ fn quantised_by(
     out: &mut [u32],
     (inverse, most): (f32, u32),
 ) -> bool {
+    let is_small = |row: &[f32]| row.iter().fold(true, |all, v| all & (v.abs() * inverse < 1.0));
+    let row = |y: usize| &plane[rows.at(area.y + y) * stride + area.x..][..area.width];
+    if (0..area.height).all(|y| is_small(row(y))) {
+        return false;
+    }
     quad_order(plane, stride, rows, area, out, |v| {
         let q = (v * inverse) as i32;
         q.unsigned_abs().min(most) << 1 | q as u32 >> 31

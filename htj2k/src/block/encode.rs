@@ -56,6 +56,11 @@ impl Quad {
     }
 }
 
+/// Whether no value is above the given one, which has no bits but the lowest.
+fn is_zero(values: &[u32], most: u32) -> bool {
+    values.iter().fold(0, |any, v| any | v) <= most
+}
+
 impl BlockEncoder {
     /// Appends the cleanup pass of a block to `out`. A sample is its magnitude times two, plus one
     /// when negative; in quad order, with `across` quads in a row.
@@ -82,6 +87,12 @@ impl BlockEncoder {
         // makes of it.
         let mut left = 0;
         for (pair, both) in quads.chunks(2).enumerate() {
+            let around = &self.above[4 * pair..4 * pair + 6];
+            if left == 0 && is_zero(around, 0) && is_zero(both.as_flattened(), 1) {
+                self.below[4 * pair + 1..4 * pair + 5].fill(0);
+                both.iter().for_each(|_| self.mel.event(false));
+                continue;
+            }
             let mut bits = Bits::default();
             let mut offsets = [0; 2];
             for (i, &samples) in both.iter().enumerate() {
