@@ -19,7 +19,11 @@ fn main() {
     for step in [8.0, 16.0, 32.0, 64.0, 128.0] {
         let encoder = Encoder::new(&samples, format, 5).expect("a legal picture");
         let coded = encoder.encode(step);
-        let transform = best(|| drop(Encoder::new(&samples, format, 5)));
+        let mut memory = Vec::new();
+        let transform = best(|| {
+            let again = Encoder::with_memory(std::mem::take(&mut memory), &samples, format, 5);
+            memory = again.expect("a legal picture").into_memory();
+        });
         let code = best(|| drop(encoder.encode(step)));
         let back = best(|| drop(decode(&coded, limits)));
         println!("{step:>6} {:>8} {transform:>9.2} {code:>9.2} {back:>9.2}", coded.len());

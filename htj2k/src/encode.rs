@@ -33,12 +33,28 @@ impl Encoder {
     /// Transforms a picture over a number of levels (5 is usual; more than 8 are as 8). Samples
     /// beyond the format's range are clamped.
     pub fn new(samples: &[i16], format: Format, levels: u8) -> Result<Self, Error> {
-        let levels = levels.min(MAX_LEVELS);
+        Self::with_memory(Vec::new(), samples, format, levels)
+    }
+
+    /// The same in memory that [`into_memory`](Self::into_memory) gave back, so that the system need not find and clear it
+    /// anew: for large pictures that takes as long as the transform.
+    pub fn with_memory(
+        mut plane: Vec<f32>,
+        samples: &[i16],
+        format: Format,
+        levels: u8,
+    ) -> Result<Self, Error> {
         check(samples, format)?;
-        let mut plane = vec![0.0; samples.len()];
+        let levels = levels.min(MAX_LEVELS);
+        plane.resize(samples.len(), 0.0);
         centre(samples, format, &mut plane);
         wavelet::forward::<Irreversible>(&mut plane, format.width as usize, levels);
         Ok(Self { format, levels, plane })
+    }
+
+    /// The memory for another picture.
+    pub fn into_memory(self) -> Vec<f32> {
+        self.plane
     }
 
     /// The codestream at a quantiser step in sample units; steps out of what can be written become

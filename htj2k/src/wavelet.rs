@@ -269,7 +269,9 @@ wide! {
 #[inline(always)]
 fn split_by<L: Lifting>(row: &mut [L::Value], halves: &mut [L::Value], scaled: Option<bool>) {
     if let Some(high) = scaled {
-        row.iter_mut().for_each(|x| *x = L::scale(*x, high));
+        for x in row.iter_mut() {
+            *x = L::scale(*x, high);
+        }
     }
     if row.len() < 2 {
         return;
@@ -327,7 +329,9 @@ fn join_by<L: Lifting>(row: &mut [L::Value], halves: &mut [L::Value], scaled: Op
         }
     }
     if let Some(high) = scaled {
-        row.iter_mut().for_each(|x| *x = L::undo_scale(*x, high));
+        for x in row.iter_mut() {
+            *x = L::undo_scale(*x, high);
+        }
     }
 }
 
@@ -396,6 +400,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn wide_registers_change_no_bit(
+            row in proptest::collection::vec(-5000f32..5000.0, 1..200), scaled: Option<bool>,
+        ) {
+            let mut halves = vec![0.0; row.len()];
+            let (mut narrow, mut wide) = (row.clone(), row);
+            split_by::<Irreversible>(&mut narrow, &mut halves, scaled);
+            split::<Irreversible>(&mut wide, &mut halves, scaled);
+            prop_assert_eq!(&narrow, &wide);
+            join_by::<Irreversible>(&mut narrow, &mut halves, scaled);
+            join::<Irreversible>(&mut wide, &mut halves, scaled);
+            prop_assert_eq!(narrow, wide);
+        }
+
         #[test]
         fn both_transforms_come_back(
             width in 1usize..80, height in 1usize..80, levels in 0u8..7, seed: u32,

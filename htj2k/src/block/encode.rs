@@ -90,7 +90,9 @@ impl BlockEncoder {
             let around = &self.above[4 * pair..4 * pair + 6];
             if left == 0 && is_zero(around, 0) && is_zero(both.as_flattened(), 1) {
                 self.below[4 * pair + 1..4 * pair + 5].fill(0);
-                both.iter().for_each(|_| self.mel.event(false));
+                for _ in both {
+                    self.mel.event(false);
+                }
                 continue;
             }
             let mut bits = Bits::default();

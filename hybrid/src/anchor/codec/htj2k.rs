@@ -54,21 +54,37 @@ impl AnchorCodec for Htj2k {
 
     #[cfg(feature = "encode")]
     fn encode(&self, detail: &Detail, quality: u8) -> Result<Vec<u8>, AnchorCodecError> {
-        Ok(encoder(detail)?.encode(super::step_of(quality) * f32::from(crate::detail::ONE)))
+        let step = super::step_of(quality) * f32::from(crate::detail::ONE);
+        with_encoder(detail, |encoder| Ok(encoder.encode(step)))
     }
 
     #[cfg(feature = "encode")]
     fn encode_within(&self, detail: &Detail, budget: usize) -> Result<Vec<u8>, AnchorCodecError> {
-        let encoder = encoder(detail)?;
-        super::rate::encode_within(detail, budget, MODEL, (1.0 / 16.0, 1024.0), |step| {
-            Ok(encoder.encode(step * f32::from(crate::detail::ONE)))
+        with_encoder(detail, |encoder| {
+            super::rate::encode_within(detail, budget, MODEL, (1.0 / 16.0, 1024.0), |step| {
+                Ok(encoder.encode(step * f32::from(crate::detail::ONE)))
+            })
         })
     }
 }
 
 #[cfg(feature = "encode")]
-fn encoder(detail: &Detail) -> Result<windlass_htj2k::Encoder, AnchorCodecError> {
+thread_local! {
+    /// What the last picture was transformed in.
+    static MEMORY: std::cell::Cell<Vec<f32>> = const { std::cell::Cell::new(Vec::new()) };
+}
+
+/// Transforms a picture and has it coded.
+#[cfg(feature = "encode")]
+fn with_encoder<T>(
+    detail: &Detail,
+    code: impl FnOnce(&windlass_htj2k::Encoder) -> Result<T, AnchorCodecError>,
+) -> Result<T, AnchorCodecError> {
     let (width, height) = super::size_of(detail)?;
-    windlass_htj2k::Encoder::new(detail.samples(), format(width, height), LEVELS)
-        .map_err(|_| AnchorCodecError::Encode)
+    let (samples, format) = (detail.samples(), format(width, height));
+    let encoder = windlass_htj2k::Encoder::with_memory(MEMORY.take(), samples, format, LEVELS)
+        .map_err(|_| AnchorCodecError::Encode)?;
+    let coded = code(&encoder);
+    MEMORY.set(encoder.into_memory());
+    coded
 }
