@@ -14,6 +14,7 @@
 //! anchors nothing is allocated once all buffers have their size.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::anchor::codec::{AnchorCodecError, MAX_AREA};
 use crate::anchor::message::{AnchorOrigin, MAX_ANCHOR, ReassembledAnchor};
@@ -28,7 +29,7 @@ use crate::reconstruct::field::CELL;
 use crate::reconstruct::learned::{self, Learned, NOISE};
 use crate::reconstruct::source::Sources;
 use crate::simd::Isa;
-use crate::vp9::{DecodeError, Decoder, FrameBuffer, FrameKind, SizeLimit};
+use crate::vp9::{DecodeError, Decoder, FrameBuffer, FrameKind, Join, SizeLimit};
 
 /// Most anchors that wait for a frame not decoded yet, each part counted; the oldest is dropped for one more.
 pub const MAX_EARLY: usize = 16;
@@ -195,6 +196,14 @@ impl HybridDecoder {
     #[must_use]
     pub fn limited(mut self, limit: SizeLimit) -> Self {
         self.decoder = self.decoder.limited(limit);
+        self
+    }
+
+    /// The same decoder, making HR pictures in so many parts, which `threads` of the caller's may run at the same
+    /// time; the pictures are the same.
+    #[must_use]
+    pub fn with_threads(mut self, threads: Arc<dyn Join>, parts: usize) -> Self {
+        self.rebuilder.with_threads(threads, parts);
         self
     }
 

@@ -10,19 +10,21 @@
 //!
 //! Pictures are made in strips of low rows that stay in the cache, and only where something has changed
 //! since the last one: a cell is left alone when its low samples, those around it, and its
-//! place in its anchor are the same. The result is that of making everything anew.
+//! place in its anchor are the same. The result is that of making everything anew. A caller with threads may
+//! have parts of a picture made at the same time.
 
 pub(crate) mod carry;
 pub(crate) mod field;
 pub mod learned;
 pub(crate) mod source;
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::picture::{Picture, Plane};
+use crate::picture::Picture;
 use crate::resample::{self, Samples, bicubic, lanczos};
 use crate::simd::Isa;
-use crate::vp9::{FrameBuffer, PlaneBuffer};
+use crate::vp9::{FrameBuffer, Join, OneThread, PlaneBuffer};
 use carry::fetch_add;
 use field::{CELL, Field};
 use learned::Learned;
@@ -35,9 +37,9 @@ const STRIP: usize = 2 * CELL;
 pub(crate) struct Rebuilder {
     isa: Isa,
     scale: usize,
-    strip: Vec<i16>,
-    resample: resample::Scratch,
-    learned: learned::Scratch,
+    threads: Arc<dyn Join>,
+    /// One for each part of a picture that may be made at the same time.
+    workers: Vec<Worker>,
     /// By cell: whether its low samples or its place in an anchor changed; then also those beside.
     own: Vec<bool>,
     changed: Vec<bool>,
@@ -47,6 +49,14 @@ pub(crate) struct Rebuilder {
     field: Field,
     /// Whether every picture is made anew: for comparisons.
     pub always: bool,
+}
+
+/// Working memory of one part.
+#[derive(Default)]
+struct Worker {
+    strip: Vec<i16>,
+    resample: resample::Scratch,
+    learned: learned::Scratch,
 }
 
 /// What the picture on display was made from.
@@ -61,9 +71,8 @@ impl Rebuilder {
         Self {
             isa,
             scale,
-            strip: Vec::new(),
-            resample: resample::Scratch::default(),
-            learned: learned::Scratch::default(),
+            threads: Arc::new(OneThread),
+            workers: vec![Worker::default()],
             own: Vec::new(),
             changed: Vec::new(),
             skip: Vec::new(),
@@ -71,6 +80,12 @@ impl Rebuilder {
             field: Field::default(),
             always: false,
         }
+    }
+
+    /// Makes pictures in so many parts, which `threads` may run at the same time.
+    pub fn with_threads(&mut self, threads: Arc<dyn Join>, parts: usize) {
+        self.threads = threads;
+        self.workers.resize_with(parts.max(1), Worker::default);
     }
 
     /// Turns `high` into the HR picture of a low one. `high` must be the picture of the last call;
@@ -93,17 +108,18 @@ impl Rebuilder {
         self.find_changes(low, field, generation);
         self.skip.clear();
         self.skip.extend(self.changed.iter().map(|c| !c));
-        let columns = width.div_ceil(CELL);
-        for top in (0..height).step_by(STRIP) {
-            let bottom = (top + STRIP).min(height);
-            let cells = top / CELL * columns..bottom.div_ceil(CELL) * columns;
-            if self.changed[cells].contains(&true) {
-                self.luma(low, field, sources, learned, top..bottom, &mut high.y);
-                let [_, u, v] = low.planes();
-                self.chroma(u, top, bottom == height, &mut high.u);
-                self.chroma(v, top, bottom == height, &mut high.v);
-            }
-        }
+        let job = Job {
+            isa: self.isa,
+            scale: self.scale,
+            low,
+            field,
+            sources,
+            learned,
+            skip: &self.skip,
+            threads: &*self.threads,
+        };
+        let planes = [high.y.samples_mut(), high.u.samples_mut(), high.v.samples_mut()];
+        job.rows(&mut self.workers, 0..height, planes);
         self.field.copy_from(field);
         self.last = Some(Last { low: low.clone(), generation });
     }
@@ -138,48 +154,114 @@ impl Rebuilder {
             })
         }));
     }
+}
 
-    /// Makes the luma of a strip, where it has changed.
-    fn luma(
-        &mut self,
-        low: &FrameBuffer,
-        field: &Field,
-        sources: &Sources,
-        learned: &Learned,
-        rows: std::ops::Range<usize>,
-        high: &mut Plane,
-    ) {
-        let scale = self.scale;
+/// A picture to be made.
+struct Job<'a> {
+    isa: Isa,
+    scale: usize,
+    low: &'a FrameBuffer,
+    field: &'a Field,
+    sources: &'a Sources,
+    learned: &'a Learned,
+    /// By cell: whether it is left alone.
+    skip: &'a [bool],
+    threads: &'a dyn Join,
+}
+
+impl Job<'_> {
+    /// Makes the low `rows`, which begin with a strip; `planes` begin with their first high rows.
+    fn rows(&self, workers: &mut [Worker], rows: Range<usize>, planes: [&mut [u8]; 3]) {
+        match workers {
+            [] => {}
+            [worker] => self.strips(worker, rows, planes),
+            _ => {
+                let (few, more) = workers.split_at_mut(workers.len() / 2);
+                let middle = self.divide(&rows, few.len(), few.len() + more.len());
+                let (first, cut) = (self.planes_to(rows.start), self.planes_to(middle));
+                let [y, u, v] = planes;
+                let at = |i: usize, len: usize| (cut[i] - first[i]).min(len);
+                let (y, u, v) = (
+                    y.split_at_mut(at(0, y.len())),
+                    u.split_at_mut(at(1, u.len())),
+                    v.split_at_mut(at(2, v.len())),
+                );
+                let (mut above, mut below) = ([y.0, u.0, v.0], [y.1, u.1, v.1]);
+                self.threads.join(
+                    &mut || self.rows(few, rows.start..middle, above.each_mut().map(|p| &mut **p)),
+                    &mut || self.rows(more, middle..rows.end, below.each_mut().map(|p| &mut **p)),
+                );
+            }
+        }
+    }
+
+    /// Where a strip begins before which `share` of `all` changed strips lie.
+    fn divide(&self, rows: &Range<usize>, share: usize, all: usize) -> usize {
+        let changed = || rows.clone().step_by(STRIP).filter(|&top| self.has_changed(top));
+        let before = changed().count() * share / all;
+        changed().nth(before).unwrap_or(rows.end)
+    }
+
+    fn has_changed(&self, top: usize) -> bool {
+        self.skip[self.cells(top, (top + STRIP).min(self.low.height()))].contains(&false)
+    }
+
+    /// The cells of some low rows.
+    fn cells(&self, top: usize, bottom: usize) -> Range<usize> {
+        let columns = self.low.width().div_ceil(CELL);
+        top / CELL * columns..bottom.div_ceil(CELL) * columns
+    }
+
+    /// High samples of each plane before the strip at a low row.
+    fn planes_to(&self, top: usize) -> [usize; 3] {
+        let width = self.scale * self.low.width();
+        let chroma = self.scale * (top / 2) * width.div_ceil(2);
+        [self.scale * top * width, chroma, chroma]
+    }
+
+    /// The same as [`rows`](Self::rows), one strip after the other.
+    fn strips(&self, worker: &mut Worker, rows: Range<usize>, planes: [&mut [u8]; 3]) {
+        let height = self.low.height();
+        let first = self.planes_to(rows.start);
+        let [y, u, v] = planes;
+        for top in rows.clone().step_by(STRIP).filter(|&top| self.has_changed(top)) {
+            let bottom = (top + STRIP).min(height);
+            let to = self.planes_to(top);
+            self.luma(worker, top..bottom, &mut y[to[0] - first[0]..]);
+            let [_, low_u, low_v] = self.low.planes();
+            // The last rows of an odd number have no chroma of their own.
+            let at = (to[1] - first[1]).min(u.len());
+            self.chroma(worker, low_u, top, &mut u[at..]);
+            self.chroma(worker, low_v, top, &mut v[at..]);
+        }
+    }
+
+    /// Makes the luma of a strip, where it has changed; `high` begins with it.
+    fn luma(&self, worker: &mut Worker, rows: Range<usize>, high: &mut [u8]) {
+        let Self { isa, scale, low, field, sources, learned, skip, .. } = *self;
         let samples = Samples::from(&low.planes()[0]);
         let stride = scale * samples.width;
         let columns = samples.width.div_ceil(CELL);
-        let cells = rows.start / CELL * columns..rows.end.div_ceil(CELL) * columns;
-        self.strip.resize(stride * scale * rows.len(), 0);
-        let strip = &mut self.strip[..];
-        lanczos(self.isa, samples, scale, rows.clone(), strip, &mut self.resample);
-        learned.predict_add(
-            self.isa,
-            samples,
-            rows.clone(),
-            strip,
-            Some(&self.skip),
-            &mut self.learned,
-        );
-        for i in cells.clone().filter(|&i| self.changed[i]) {
+        let cells = self.cells(rows.start, rows.end);
+        worker.strip.resize(stride * scale * rows.len(), 0);
+        let strip = &mut worker.strip[..];
+        lanczos(isa, samples, scale, rows.clone(), strip, &mut worker.resample);
+        learned.predict_add(isa, samples, rows.clone(), strip, Some(skip), &mut worker.learned);
+        for i in cells.clone().filter(|&i| !skip[i]) {
             let cell = field.cells()[i];
             if cell.source == 0 {
                 continue;
             }
-            let place = sources.at(self.isa, low, i % columns, i / columns, cell);
+            let place = sources.at(isa, low, i % columns, i / columns, cell);
             if let Some((source, weight)) = place.from {
                 let area = place.area.scaled(scale);
                 let out = &mut strip[(area.y - scale * rows.start) * stride + area.x..];
-                fetch_add(self.isa, &source.rest, area, cell.vector, scale, weight, out, stride);
+                fetch_add(isa, &source.rest, area, cell.vector, scale, weight, out, stride);
             }
         }
         // Runs of changed cells go to the picture.
         let side = CELL * scale;
-        for (row, skip) in self.skip[cells].chunks(columns).enumerate() {
+        for (row, skip) in skip[cells].chunks(columns).enumerate() {
             let mut column = 0;
             for run in skip.chunk_by(|a, b| a == b) {
                 let span = column * side..((column + run.len()) * side).min(stride);
@@ -188,29 +270,27 @@ impl Rebuilder {
                     continue;
                 }
                 for y in row * side..((row + 1) * side).min(strip.len() / stride) {
-                    let out = (scale * rows.start + y) * stride;
-                    resample::narrow(
-                        self.isa,
-                        &strip[y * stride..][span.clone()],
-                        &mut high.samples_mut()[out..][span.clone()],
-                    );
+                    let made = &strip[y * stride..][span.clone()];
+                    resample::narrow(isa, made, &mut high[y * stride..][span.clone()]);
                 }
             }
         }
     }
 
-    /// Makes the rows of a chroma plane that belong to the strip beginning at low luma row `top`.
-    fn chroma(&mut self, low: &PlaneBuffer, top: usize, last: bool, high: &mut Plane) {
+    /// Makes the rows of a chroma plane that belong to the strip beginning at low luma row `top`; `high`
+    /// begins with them.
+    fn chroma(&self, worker: &mut Worker, low: &PlaneBuffer, top: usize, high: &mut [u8]) {
         let first = top / 2;
+        let last = top + STRIP >= self.low.height();
         let end = if last { low.height() } else { first + STRIP / 2 };
-        if first >= end || high.width() == 0 {
+        let width = (self.scale * self.low.width()).div_ceil(2);
+        if first >= end || width == 0 {
             return;
         }
-        let width = high.width();
-        let rows = (self.scale * end).min(high.height()) - (self.scale * first).min(high.height());
-        let out = &mut high.samples_mut()[self.scale * first * width..][..rows * width];
+        let rows = (self.scale * (end - first)).min(high.len() / width);
+        let out = &mut high[..rows * width];
         let low = Samples::from(low);
-        bicubic(self.isa, low, self.scale, first..end, width, out, &mut self.resample);
+        bicubic(self.isa, low, self.scale, first..end, width, out, &mut worker.resample);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::carry::{Area, fetch_add, misfit, weight};
+use super::carry::{Area, WHOLE, fetch_add, misfit, weight};
 use super::field::{CELL, Cell, Field};
 use crate::anchor::tiles::{TILE, TileMap};
 use crate::detail::Detail;
@@ -12,6 +12,9 @@ use crate::vp9::FrameBuffer;
 
 /// Sources that are kept: fields of long-lived references may still point to older ones.
 pub(crate) const MOST: usize = 4;
+
+/// Detail that betters a cell by less, in 1/256 square grey level, is left out.
+const FLOOR: u64 = 8;
 
 /// The detail of one frame beyond what its low picture lets expect.
 #[derive(Debug)]
@@ -160,8 +163,12 @@ impl Sources {
             let now = Samples::from(&low.planes()[0]);
             let then = Samples::from(&source.low.planes()[0]);
             let energy = source.energy_at(column, row, cell);
-            let kept = weight(energy, misfit(isa, now, then, area, cell.vector));
-            (kept > 0).then_some((source, kept))
+            // Detail can better the picture by no more than its energy, and does by the kept part of that.
+            let gain = |kept: i16| u64::from(energy) * kept as u64 / WHOLE as u64;
+            (gain(WHOLE) >= FLOOR)
+                .then(|| weight(energy, misfit(isa, now, then, area, cell.vector)))
+                .filter(|&kept| gain(kept) >= FLOOR)
+                .map(|kept| (source, kept))
         });
         Place { area, from }
     }
