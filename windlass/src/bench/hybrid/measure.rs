@@ -2,12 +2,14 @@
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
 use windlass_hybrid::detail::{Detail, ONE};
-use windlass_hybrid::vp9::{Decoder, FrameBuffer};
+use windlass_hybrid::vp9::{Decoder, FrameBuffer, Join};
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
 
 use crate::bench::vp9::best::Best;
@@ -127,6 +129,23 @@ impl Bench<'_> {
         Ok(())
     }
 
+    /// Times whole streams by the clock, HR pictures made by so many threads.
+    pub fn threaded(&self, threads: NonZeroU32, passes: NonZeroU32) -> Result<Best> {
+        let mut times = Best::default();
+        for _ in 0..passes.get() {
+            let mut decoder = HybridDecoder::new(self.config())
+                .with_threads(Arc::new(Scoped), threads.get() as usize);
+            for (n, chunk) in self.low.chunks.iter().enumerate() {
+                let due = self.anchors.iter().find(|(frame, _)| frame + LATE == n);
+                let start = Instant::now();
+                black_box(decoder.push_frame(timestamp(n), chunk)?);
+                due.map(|(_, anchor)| decoder.push_anchor(anchor));
+                times.record(n, start.elapsed().as_secs_f64() * 1e3);
+            }
+        }
+        Ok(times)
+    }
+
     /// Times anchors that are `k` frames late.
     pub fn late(&self, k: usize, passes: NonZeroU32) -> Result<Late> {
         let mut late = Late::default();
@@ -150,6 +169,18 @@ impl Bench<'_> {
             }
         }
         Ok(late)
+    }
+}
+
+/// A thread for every second piece of work.
+struct Scoped;
+
+impl Join for Scoped {
+    fn join(&self, first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) {
+        std::thread::scope(|scope| {
+            scope.spawn(second);
+            first();
+        });
     }
 }
 
