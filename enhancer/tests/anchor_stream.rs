@@ -39,6 +39,7 @@ fn anchor(
         codec: VP9_STREAM,
         source: AnchorOrigin::Enhanced,
         tiled,
+        beyond_prior: false,
         part: 0,
         stream: 1,
         epoch: 3,

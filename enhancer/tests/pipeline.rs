@@ -147,6 +147,7 @@ fn received(anchor: &Anchor) -> ReassembledAnchor {
         codec: anchor.codec,
         source: AnchorOrigin::Enhanced,
         tiled: anchor.tiled,
+        beyond_prior: true,
         part: 0,
         stream: anchor.stream.0,
         epoch: anchor.epoch.0,

@@ -114,6 +114,7 @@ impl Maker<'_> {
             codec: self.codec.id(),
             source: of.source,
             tiled,
+            beyond_prior: false,
             part: of.part,
             stream: 1,
             epoch: of.epoch,

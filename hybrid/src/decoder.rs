@@ -17,8 +17,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::anchor::codec::{AnchorCodecError, MAX_AREA};
-use crate::anchor::message::{AnchorOrigin, MAX_ANCHOR, ReassembledAnchor};
+use crate::anchor::message::{AnchorHeader, AnchorOrigin, MAX_ANCHOR, ReassembledAnchor};
 use crate::anchor::payload;
+use crate::anchor::prior::Prior;
 use crate::anchor::stream::{StreamDecoder, StreamError, VP9_STREAM};
 use crate::anchor::tiles::{TILE, TileMap};
 use crate::detail::Detail;
@@ -27,7 +28,8 @@ use crate::picture::Picture;
 use crate::reconstruct::Rebuilder;
 use crate::reconstruct::field::CELL;
 use crate::reconstruct::learned::{self, Learned, NOISE};
-use crate::reconstruct::source::Sources;
+use crate::reconstruct::source::{Sources, Tiled};
+use crate::resample::Samples;
 use crate::simd::Isa;
 use crate::vp9::{DecodeError, Decoder, FrameBuffer, FrameKind, Join, SizeLimit};
 
@@ -142,6 +144,8 @@ pub struct HybridDecoder {
     sources: Sources,
     /// What is known of the detail that follows from low pictures.
     learned: Learned,
+    /// What anchors do not say, once there was one that did not.
+    prior: Option<Prior>,
     /// Whether anchors have taught it.
     taught: bool,
     /// Counts changes of `sources` and `learned`.
@@ -178,6 +182,7 @@ impl HybridDecoder {
             stream: None,
             sources: Sources::default(),
             learned: fresh(&config),
+            prior: None,
             taught: false,
             generation: 0,
             painted: 0,
@@ -417,7 +422,7 @@ impl HybridDecoder {
         match detail {
             Ok(detail) => {
                 self.epoch = Some(header.epoch);
-                self.apply(at, detail, &new, header.source);
+                self.apply(at, detail, &new, header);
                 AnchorOutcome::Applied { frames_late: self.history.shown_after(at) }
             }
             Err(AnchorCodecError::WrongSize) => AnchorOutcome::WrongSize,
@@ -455,27 +460,43 @@ impl HybridDecoder {
     }
 
     /// Gives the frame at `at` new detail in some tiles and lets those after it follow.
-    fn apply(&mut self, at: usize, mut detail: Detail, tiles: &TileMap, source: AnchorOrigin) {
+    fn apply(&mut self, at: usize, mut detail: Detail, tiles: &TileMap, header: &AnchorHeader) {
         let Some(entry) = self.history.entry(at) else { return };
         let low = entry.low.clone();
-        let (isa, luma) = (self.config.isa, (&low.planes()[0]).into());
+        let (isa, scale) = (self.config.isa, self.config.scale);
+        let luma = Samples::from(&low.planes()[0]);
         let skip = outside(tiles, low.width(), low.height());
-        let (skip, scratch) = (skip.as_deref(), &mut self.scratch);
+        let skip = skip.as_deref();
+        if header.beyond_prior {
+            let prior = self.prior.get_or_insert_with(|| Prior::new(isa, scale));
+            prior.put_back(luma, &mut detail, skip);
+        }
         // What a network made of the low picture teaches less than the filters know.
-        if self.config.learning && source == AnchorOrigin::Captured {
+        let mut change = None;
+        if self.config.learning && header.source == AnchorOrigin::Captured {
+            // What the anchor does not give stays as it is shown, though the filters change.
+            let inside: Option<Vec<bool>> = skip.map(|skip| skip.iter().map(|s| !s).collect());
+            let (scratch, rows) = (&mut self.scratch, 0..low.height());
+            let mut shown = inside.as_ref().map(|_| Detail::zero(detail.width(), detail.height()));
+            if let Some(shown) = &mut shown {
+                let shown = shown.samples_mut();
+                self.learned.predict_add(isa, luma, rows, shown, inside.as_deref(), scratch);
+            }
             self.learned.learn_from(isa, luma, &detail, skip, scratch);
+            if let Some(shown) = &mut shown {
+                self.learned.take_out(isa, luma, shown, 0, inside.as_deref(), scratch);
+            }
+            change = shown;
             self.taught = true;
         }
-        self.learned.take_out(isa, luma, &mut detail, NOISE, skip, scratch);
-        let scale = self.config.scale;
-        let more = entry
-            .given
-            .as_ref()
-            .filter(|given| self.sources.add_tiles(given.source, &detail, scale, tiles));
+        self.learned.take_out(isa, luma, &mut detail, NOISE, skip, &mut self.scratch);
+        let give = Tiled { tiles, field: &entry.field, change: change.as_ref() };
+        let more = entry.given.as_ref();
+        let more = more.filter(|m| self.sources.add_tiles(m.source, &detail, scale, &give));
         let given = if let Some(given) = more {
             Given { tiles: given.tiles.with(tiles), source: given.source }
         } else {
-            let source = self.sources.add(isa, low.clone(), detail, scale, tiles, &entry.field);
+            let source = self.sources.add(isa, low.clone(), detail, scale, &give);
             Given { tiles: tiles.clone(), source }
         };
         self.history.rebase(at, given, isa, scale, &mut self.sources);

@@ -54,6 +54,7 @@ fn anchor(
             codec: ResidualJpeg.id(),
             source: AnchorOrigin::Captured,
             tiled,
+            beyond_prior: false,
             part: 0,
             stream: 1,
             epoch: 0,

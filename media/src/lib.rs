@@ -255,7 +255,7 @@ pub struct Anchor {
     pub width: u16,
     /// Height of the HR picture in pixels.
     pub height: u16,
-    /// The coded picture.
+    /// The code of its detail beyond what the hybrid decoder's built-in filters expect.
     pub payload: Bytes,
     /// How long each stage took.
     pub times: StageTimes,

@@ -43,6 +43,7 @@ fn anchor(width: u16, height: u16, rtp_timestamp: u32) -> Vec<u8> {
         codec: ResidualJpeg.id(),
         source: AnchorOrigin::Enhanced,
         tiled: false,
+        beyond_prior: false,
         part: 0,
         stream: 0,
         epoch: 0,

@@ -11,7 +11,9 @@ use std::time::Instant;
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use windlass_hybrid::Detail;
+use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::FrameBuffer;
 use windlass_media::{Anchor, AnchorSource, EnhancerOutput, StageTimes};
 
@@ -40,7 +42,7 @@ impl Worker {
     /// Runs until the scheduler is gone.
     pub fn run(self) {
         let mut engine: Option<Box<dyn Engine>> = None;
-        let mut residual = Residual::default();
+        let (mut residual, mut prior) = (Residual::default(), None);
         for job in &self.jobs {
             let chosen = job.chosen;
             let started = Instant::now();
@@ -52,7 +54,9 @@ impl Worker {
                 count(&self.stats.counters.late_infer);
             } else if catch_unwind(AssertUnwindSafe(|| {
                 let engine = engine.get_or_insert_with(|| (self.factory)());
-                if !self.enhance(&job, engine.as_mut(), &mut residual) {
+                let scale = engine.scale();
+                let prior = prior.get_or_insert_with(|| Prior::new(Isa::detect(), scale));
+                if !self.enhance(&job, engine.as_mut(), prior, &mut residual) {
                     job.frame.anchors.forget(&job.choice);
                 }
             }))
@@ -70,10 +74,16 @@ impl Worker {
     }
 
     /// Makes the anchor of a job; whether it went out.
-    fn enhance(&self, job: &Job, engine: &mut dyn Engine, residual: &mut Residual) -> bool {
+    fn enhance(
+        &self,
+        job: &Job,
+        engine: &mut dyn Engine,
+        prior: &mut Prior,
+        residual: &mut Residual,
+    ) -> bool {
         let counters = &self.stats.counters;
         let frame = &job.frame;
-        let detail = match infer(&frame.picture, &job.choice.tiles, engine, residual) {
+        let mut detail = match infer(&frame.picture, &job.choice.tiles, engine, residual) {
             Ok(detail) => detail,
             Err(error) => {
                 tracing::debug!(stream = frame.stream.0, %error, "picture refused");
@@ -82,6 +92,7 @@ impl Worker {
             }
         };
         let inferred = Instant::now();
+        prior.take_out((&frame.picture.planes()[0]).into(), &mut detail);
         let (width, height) = (detail.width(), detail.height());
         let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
         let send = |payload: Vec<u8>, tiled: bool| {

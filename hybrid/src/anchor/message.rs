@@ -7,7 +7,7 @@
 //! | 0 | version | u8, 1 |
 //! | 1 | codec | u8, see [`codec`](super::codec) |
 //! | 2 | source | u8, 0 enhanced, 1 captured |
-//! | 3 | flags | u8, bit 0: a [tile map](super::tiles) comes before the image in the payload; bits 4 to 7: part, 0 without tiles; other bits 0 |
+//! | 3 | flags | u8, bit 0: a [tile map](super::tiles) comes before the image in the payload; bit 1: the image is of detail beyond the [built-in filters](super::prior); bits 4 to 7: part, 0 without tiles; other bits 0 |
 //! | 4 | stream | u32 |
 //! | 8 | epoch | u16 |
 //! | 10 | chunk index | u16 |
@@ -32,6 +32,8 @@ pub const VERSION: u8 = 1;
 pub const HEADER_BYTES: usize = 24;
 /// Flag: the payload begins with a tile map.
 const TILED: u8 = 1;
+/// Flag: the image is of what the built-in filters do not expect.
+const BEYOND_PRIOR: u8 = 2;
 /// Most chunks of one anchor.
 pub const MAX_CHUNKS: u16 = 256;
 /// Most payload bytes in one message.
@@ -61,6 +63,8 @@ pub struct AnchorHeader {
     pub source: AnchorOrigin,
     /// Whether the payload begins with a map of the tiles that it gives.
     pub tiled: bool,
+    /// Whether the image is of detail beyond what the [built-in filters](super::prior) expect.
+    pub beyond_prior: bool,
     /// Which part of the frame's tiles this is, 0 to 15; 0 where it is not tiled.
     pub part: u8,
     /// Whose frame it is: the SFU's stream id, as signalling tells it.
@@ -128,7 +132,7 @@ impl AnchorHeader {
             return Err(AnchorMessageError::Version(head[0]));
         }
         let (tiled, part) = (head[3] & TILED != 0, head[3] >> 4);
-        if head[3] & 0x0e != 0 || (part != 0 && !tiled) {
+        if head[3] & 0x0c != 0 || (part != 0 && !tiled) {
             return Err(AnchorMessageError::Flags(head[3]));
         }
         let header = Self {
@@ -139,6 +143,7 @@ impl AnchorHeader {
                 other => return Err(AnchorMessageError::Source(other)),
             },
             tiled,
+            beyond_prior: head[3] & BEYOND_PRIOR != 0,
             part,
             stream: u32_at(4),
             epoch: u16_at(8),
@@ -171,7 +176,8 @@ impl AnchorHeader {
             AnchorOrigin::Enhanced => 0,
             AnchorOrigin::Captured => 1,
         };
-        out[3] = if self.tiled { TILED | self.part << 4 } else { 0 };
+        let beyond = if self.beyond_prior { BEYOND_PRIOR } else { 0 };
+        out[3] = beyond | if self.tiled { TILED | self.part << 4 } else { 0 };
         out[4..8].copy_from_slice(&self.stream.to_be_bytes());
         out[8..10].copy_from_slice(&self.epoch.to_be_bytes());
         out[10..12].copy_from_slice(&self.chunk_index.to_be_bytes());
@@ -191,8 +197,9 @@ impl AnchorHeader {
 
     /// Whether they also agree about what it is.
     fn agrees(&self, other: &Self) -> bool {
-        (self.codec, self.tiled, self.chunk_count, self.width, self.height)
-            == (other.codec, other.tiled, other.chunk_count, other.width, other.height)
+        (self.codec, self.tiled, self.beyond_prior, self.chunk_count)
+            == (other.codec, other.tiled, other.beyond_prior, other.chunk_count)
+            && (self.width, self.height) == (other.width, other.height)
     }
 }
 
@@ -374,6 +381,7 @@ mod tests {
             codec: 1,
             source: AnchorOrigin::Enhanced,
             tiled: false,
+            beyond_prior: false,
             part: 0,
             stream: 7,
             epoch: 3,
@@ -394,12 +402,13 @@ mod tests {
     fn the_header_has_the_bytes_of_the_description() {
         let h = AnchorHeader {
             source: AnchorOrigin::Captured,
+            beyond_prior: true,
             chunk_index: 1,
             chunk_count: 2,
             ..header(0x0102_0304)
         };
         let expected =
-            [1, 1, 1, 0, 0, 0, 0, 7, 0, 3, 0, 1, 0, 2, 0, 42, 1, 2, 3, 4, 2, 128, 1, 104];
+            [1, 1, 1, 2, 0, 0, 0, 7, 0, 3, 0, 1, 0, 2, 0, 42, 1, 2, 3, 4, 2, 128, 1, 104];
         assert_eq!(h.to_bytes(), expected);
     }
 
@@ -479,14 +488,14 @@ mod tests {
     proptest! {
         #[test]
         fn headers_round_trip(
-            codec: u8, captured: bool, part in proptest::option::of(0u8..16), stream: u32, epoch: u16, count in 1..=MAX_CHUNKS,
+            codec: u8, captured: bool, beyond_prior: bool, part in proptest::option::of(0u8..16), stream: u32, epoch: u16, count in 1..=MAX_CHUNKS,
             index: u16, age_ms: u16, rtp_timestamp: u32, width in 1..u16::MAX, height in 1..u16::MAX,
             payload in proptest::collection::vec(any::<u8>(), 1..100),
         ) {
             let h = AnchorHeader {
                 codec,
                 source: if captured { AnchorOrigin::Captured } else { AnchorOrigin::Enhanced },
-                tiled: part.is_some(), part: part.unwrap_or_default(),
+                tiled: part.is_some(), beyond_prior, part: part.unwrap_or_default(),
                 stream, epoch, chunk_index: index % count, chunk_count: count, age_ms,
                 rtp_timestamp, width, height,
             };

@@ -3,6 +3,7 @@
 pub mod codec;
 pub mod message;
 pub mod payload;
+pub mod prior;
 pub mod stream;
 pub mod tiles;
 

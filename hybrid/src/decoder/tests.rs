@@ -64,6 +64,7 @@ fn packed(
             codec: ResidualJpeg.id(),
             source: AnchorOrigin::Enhanced,
             tiled,
+            beyond_prior: false,
             part: 0,
             stream: 1,
             epoch: 0,
@@ -489,6 +490,61 @@ fn parts_share_one_source_and_a_lost_one_costs_its_tiles_alone() {
     let outcome = give(&mut lossy, &tiles(2, size, 2, &[tile[4]]));
     assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 2 });
     assert_eq!(lossy.hr(), whole.hr());
+}
+
+/// An anchor of the publisher's own pixels.
+fn captured(anchor: ReassembledAnchor) -> ReassembledAnchor {
+    let header = AnchorHeader { source: AnchorOrigin::Captured, ..anchor.header };
+    ReassembledAnchor { header, ..anchor }
+}
+
+/// Mean difference of luma in the first tile of two pictures, in grey levels.
+fn apart(a: &Picture, b: &Picture) -> f64 {
+    let rows =
+        (0..2 * TILE).flat_map(|y| a.y.row(y)[..2 * TILE].iter().zip(&b.y.row(y)[..2 * TILE]));
+    rows.map(|(&a, &b)| f64::from(a.abs_diff(b))).sum::<f64>() / (4 * TILE * TILE) as f64
+}
+
+#[test]
+fn what_an_anchor_teaches_does_not_change_the_tiles_that_it_does_not_give() {
+    let size = (322, 182);
+    let mut d = HybridDecoder::new(HybridConfig::default());
+    d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
+    give(&mut d, &captured(tiles(0, size, 2, &[(0, 0)])));
+    let before = d.hr().expect("shown").clone();
+    // A part of the same frame, and then an anchor of the next one, which shows the same.
+    give(&mut d, &captured(tiles(0, size, 2, &[(1, 0)])));
+    assert!(apart(&before, d.hr().expect("shown")) < 0.5);
+    for n in 1..3 {
+        d.push_frame(at(n), &show_existing(0)).expect("there");
+    }
+    assert!(apart(&before, d.hr().expect("shown")) < 0.5);
+}
+
+#[test]
+fn detail_beyond_the_prior_shows_what_all_of_it_would() {
+    let (width, height) = (322, 182);
+    let all = anchor(0, width, height);
+    let shown = |beyond: bool| {
+        let mut d = unlearning();
+        d.push_frame(at(0), frames(REALTIME)[0]).expect("sound");
+        let mut anchor = all.clone();
+        if beyond {
+            let mut rest = detail(width, height);
+            let low = d.lr().expect("shown");
+            let luma = Samples::from(&low.planes()[0]);
+            Prior::new(Isa::detect(), 2).take_out(luma, &mut rest);
+            anchor.header.beyond_prior = true;
+            anchor.payload = ResidualJpeg.encode(&rest, 100).expect("a legal size");
+        } else {
+            anchor.payload =
+                ResidualJpeg.encode(&detail(width, height), 100).expect("a legal size");
+        }
+        give(&mut d, &anchor);
+        d.hr().expect("shown").clone()
+    };
+    let apart = apart(&shown(true), &shown(false));
+    assert!(apart < 0.6, "{apart}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::carry::{Area, WHOLE, fetch_add, misfit, weight};
+use super::carry::{Area, WHOLE, fetch_add, misfit, weigh, weight};
 use super::field::{CELL, Cell, Field};
 use crate::anchor::tiles::{TILE, TileMap};
 use crate::detail::Detail;
@@ -61,19 +61,18 @@ impl Sources {
         self.kept.clear();
     }
 
-    /// Makes a source of an anchor's detail, of which only the `given` tiles count: elsewhere the frame's own
-    /// `field` says what is there already. Returns its number.
+    /// Makes a source of an anchor's detail, of which only the given tiles count: elsewhere the frame's own
+    /// field says what is there already. Returns its number.
     pub fn add(
         &mut self,
         isa: Isa,
         low: Arc<FrameBuffer>,
         mut rest: Detail,
         scale: usize,
-        given: &TileMap,
-        field: &Field,
+        given: &Tiled<'_>,
     ) -> u32 {
-        if !given.is_full() {
-            self.fill(isa, &low, &mut rest, scale, given, field, None);
+        if !given.tiles.is_full() {
+            self.fill(isa, &low, &mut rest, scale, given, None);
         }
         self.last = self.last.checked_add(1).unwrap_or(1);
         let energy = energies(&rest, low.width(), low.height(), scale);
@@ -85,10 +84,15 @@ impl Sources {
     }
 
     /// Takes further tiles of a source's own frame. Whether the source is still there.
-    pub fn add_tiles(&mut self, id: u32, detail: &Detail, scale: usize, tiles: &TileMap) -> bool {
+    pub fn add_tiles(&mut self, id: u32, detail: &Detail, scale: usize, given: &Tiled<'_>) -> bool {
         let Some(source) = self.kept.iter_mut().find(|s| s.id == id) else { return false };
+        if let Some(change) = given.change {
+            for (d, &c) in source.rest.samples_mut().iter_mut().zip(change.samples()) {
+                *d = d.saturating_add(c);
+            }
+        }
         let (width, side) = (detail.width(), TILE * scale);
-        for (column, row) in tiles.iter() {
+        for (column, row) in given.tiles.iter() {
             let columns = column * side..((column + 1) * side).min(width);
             for y in row * side..((row + 1) * side).min(detail.height()) {
                 source.rest.row_mut(y)[columns.clone()]
@@ -104,36 +108,42 @@ impl Sources {
     pub fn refill(&mut self, isa: Isa, id: u32, scale: usize, given: &TileMap, field: &Field) {
         let Some(at) = self.kept.iter().position(|s| s.id == id) else { return };
         let (low, mut rest) = (self.kept[at].low.clone(), std::mem::take(&mut self.kept[at].rest));
-        self.fill(isa, &low, &mut rest, scale, given, field, Some(id));
+        let given = Tiled { tiles: given, field, change: None };
+        self.fill(isa, &low, &mut rest, scale, &given, Some(id));
         self.kept[at].energy = energies(&rest, low.width(), low.height(), scale);
         self.kept[at].rest = rest;
     }
 
     /// Puts into the cells outside the given tiles what the frame shows there; cells that refer to
     /// the source itself, `own`, stay.
-    #[allow(clippy::too_many_arguments)] // a picture, its detail, and where that comes from
     fn fill(
         &self,
         isa: Isa,
         low: &FrameBuffer,
         rest: &mut Detail,
         scale: usize,
-        given: &TileMap,
-        field: &Field,
+        given: &Tiled<'_>,
         own: Option<u32>,
     ) {
-        let stride = rest.width();
+        let (stride, field) = (rest.width(), given.field);
         for (i, &cell) in field.cells().iter().enumerate() {
             let (column, row) = (i % field.columns(), i / field.columns());
-            let inside = given.contains(column * CELL / TILE, row * CELL / TILE);
+            let inside = given.tiles.contains(column * CELL / TILE, row * CELL / TILE);
             if inside || own == Some(cell.source) {
                 continue;
             }
             let at = self.at(isa, low, column, row, cell);
             let area = at.area.scaled(scale);
             let first = area.y * stride + area.x;
-            for line in rest.samples_mut()[first..].chunks_mut(stride).take(area.height) {
-                line[..area.width].fill(0);
+            let lines = rest.samples_mut()[first..].chunks_mut(stride).take(area.height);
+            for (y, line) in lines.enumerate() {
+                match (&at.from, given.change) {
+                    (Some((_, weight)), Some(change)) => {
+                        let change = &change.row(area.y + y)[area.x..];
+                        weigh(&mut line[..area.width], change, *weight);
+                    }
+                    _ => line[..area.width].fill(0),
+                }
             }
             if let Some((source, weight)) = at.from {
                 let out = &mut rest.samples_mut()[first..];
@@ -172,6 +182,16 @@ impl Sources {
         });
         Place { area, from }
     }
+}
+
+/// What an anchor of tiles gives, and what its frame shows elsewhere.
+pub(crate) struct Tiled<'a> {
+    pub tiles: &'a TileMap,
+    /// Where the frame's detail came from before.
+    pub field: &'a Field,
+    /// By how much less the filters expect since the anchor has taught them: what they no longer
+    /// add has to come from the source.
+    pub change: Option<&'a Detail>,
 }
 
 /// See [`Sources::at`].

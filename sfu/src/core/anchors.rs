@@ -86,6 +86,7 @@ pub fn messages(
             AnchorSource::Captured => AnchorOrigin::Captured,
         },
         tiled: anchor.tiled,
+        beyond_prior: true,
         part: 0,
         stream: anchor.stream.0,
         epoch,

@@ -10,10 +10,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use windlass_enhancer::schedule::{TileConfig, TileLedger};
 use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
+use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler};
 use windlass_hybrid::detail::{Detail, ONE};
 use windlass_hybrid::picture::Plane;
+use windlass_hybrid::simd::Isa;
 
 use super::clip::Clip;
 use super::coding::{Coder, Coding};
@@ -65,6 +67,8 @@ pub struct AnchorSettings {
     pub coding: Coding,
     /// Which tiles are sent; whole frames when `None`.
     pub tiles: Option<TileConfig>,
+    /// Whether only what the decoder's built-in filters do not expect is coded; the papers code all.
+    pub beyond_prior: bool,
     /// Whether the original gives the detail, or super-resolution.
     pub source: AnchorOrigin,
     /// From a frame's arrival to its anchor at the browser.
@@ -102,6 +106,7 @@ pub fn make(
     let mut anchors = Vec::with_capacity(chosen.len());
     let (mut bytes, mut lost, mut work) = (0, 0, 0);
     let mut ledger = TileLedger::default();
+    let mut prior = Prior::new(Isa::detect(), scale.factor());
     upscaler.restart_clock();
     for (frame, (original, picture)) in
         clip.frames.frames()?.zip(low.pictures.frames()?).enumerate()
@@ -116,7 +121,7 @@ pub fn make(
             None => Some(TileMap::full(picture.width(), picture.height())),
         };
         let Some(tiles) = tiles else { continue };
-        let detail = match settings.source {
+        let mut detail = match settings.source {
             AnchorOrigin::Enhanced => {
                 let (detail, samples) = upscaler.tiles(&picture.y, &tiles)?;
                 work += samples;
@@ -124,6 +129,9 @@ pub fn make(
             }
             AnchorOrigin::Captured => beyond(&original.y, scale.base(&picture.y)),
         };
+        if settings.beyond_prior {
+            prior.take_out((&picture.y).into(), &mut detail);
+        }
         let header = header(coder.id(), &detail, rtp_timestamp(frame, fps), settings);
         let (payload, tiled) = clock.measure(|| coder.code(detail, &tiles))?;
         let header = AnchorHeader { tiled, ..header };
@@ -178,6 +186,7 @@ fn header(
         codec,
         source: settings.source,
         tiled: false,
+        beyond_prior: settings.beyond_prior,
         part: 0,
         stream: STREAM,
         epoch: 0,
@@ -212,7 +221,7 @@ mod tests {
     use crate::eval::synthetic;
 
     fn settings(source: AnchorOrigin, loss: f64) -> AnchorSettings {
-        AnchorSettings { source, loss, ..synthetic::anchor_settings(0.2, 0) }
+        AnchorSettings { source, loss, beyond_prior: false, ..synthetic::anchor_settings(0.2, 0) }
     }
 
     #[test]

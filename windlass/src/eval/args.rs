@@ -90,6 +90,11 @@ pub struct EvalArgs {
     #[arg(long, help_heading = "Anchors")]
     pub oracle: bool,
 
+    /// Code all detail over the upsampled picture, as the papers do, instead of what the decoder's built-in filters do
+    /// not expect; nemo-style always does.
+    #[arg(long, help_heading = "Anchors")]
+    pub whole_detail: bool,
+
     /// Residual (square grey levels by sample) from which on a tile of an anchor is sent again; 0 sends all.
     #[arg(long, default_value_t = EnhancerConfig::default().tiles.threshold, value_name = "E", help_heading = "Anchors")]
     pub tile_threshold: f64,

@@ -77,6 +77,7 @@ fn plan<'a>(args: &EvalArgs, tools: &'a Ffmpeg) -> Plan<'a> {
         .flat_map(|fraction| args.targets().into_iter().map(move |target| (fraction, target)))
         .map(|(fraction, target)| AnchorSettings {
             tiles: Some(args.tiles()),
+            beyond_prior: !args.whole_detail,
             fraction,
             coding: Coding { codec: args.codec, target },
             source: if args.oracle { AnchorOrigin::Captured } else { AnchorOrigin::Enhanced },

@@ -74,6 +74,8 @@ struct Tracks {
     scheduled: AnchorTrack,
     /// The same frames, whole.
     whole: Option<AnchorTrack>,
+    /// The same with all of their detail coded.
+    papers: Option<AnchorTrack>,
     other: Vec<(Method, AnchorTrack)>,
 }
 
@@ -169,10 +171,13 @@ impl<'a> Stage<'a> {
             };
             other.push((method, self.make(way, &frames, false, upscaler)?));
         }
-        let whole = |m: &Method| matches!(m, Method::WholeFrames | Method::NemoStyle);
-        let whole = methods.iter().any(whole).then(|| self.make(way, &chosen, false, upscaler));
+        let whole = methods.contains(&Method::WholeFrames);
+        let whole = whole.then(|| self.make(way, &chosen, false, upscaler)).transpose()?;
+        let papers = AnchorSettings { beyond_prior: false, ..*way };
+        let wanted = methods.contains(&Method::NemoStyle);
+        let papers = wanted.then(|| self.make(&papers, &chosen, false, upscaler)).transpose()?;
         let scheduled = self.make(way, &chosen, true, upscaler)?;
-        Ok(Tracks { scheduled, whole: whole.transpose()?, other })
+        Ok(Tracks { scheduled, whole, papers, other })
     }
 
     fn make(
@@ -300,13 +305,12 @@ impl Tracks {
     /// The anchors of a method that has some.
     fn of(&self, method: Method) -> &AnchorTrack {
         let own = self.other.iter().find(|(of, _)| *of == method);
-        match (own, &self.whole) {
-            (Some((_, track)), _) => track,
-            (None, Some(whole)) if matches!(method, Method::WholeFrames | Method::NemoStyle) => {
-                whole
-            }
-            _ => &self.scheduled,
-        }
+        let whole = match method {
+            Method::WholeFrames => &self.whole,
+            Method::NemoStyle => &self.papers,
+            _ => &None,
+        };
+        own.map(|(_, track)| track).or(whole.as_ref()).unwrap_or(&self.scheduled)
     }
 }
 

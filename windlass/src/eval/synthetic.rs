@@ -47,6 +47,7 @@ pub fn anchor_settings(fraction: f64, delay_ms: u64) -> AnchorSettings {
         fraction,
         coding: Coding { codec: Codec::default(), target: Target::Quality(90) },
         tiles: None,
+        beyond_prior: true,
         source: AnchorOrigin::Enhanced,
         delay: Duration::from_millis(delay_ms),
         loss: 0.0,

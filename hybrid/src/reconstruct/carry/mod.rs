@@ -225,6 +225,13 @@ fn filter(samples: [i16; 4], taps: [i16; 4]) -> i16 {
     ((sum + 64) >> 7).clamp(i16::MIN.into(), i16::MAX.into()) as i16
 }
 
+/// Samples by a weight in 1/[`WHOLE`].
+pub(crate) fn weigh(out: &mut [i16], samples: &[i16], weight: i16) {
+    for (o, &s) in out.iter_mut().zip(samples) {
+        *o = weighed(s, weight);
+    }
+}
+
 /// A sample by a weight, rounded.
 fn weighed(sample: i16, weight: i16) -> i16 {
     ((i32::from(sample) * i32::from(weight) + 0x4000) >> 15) as i16

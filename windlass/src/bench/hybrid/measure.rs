@@ -206,6 +206,7 @@ fn anchor(
         codec: ResidualJpeg.id(),
         source: AnchorOrigin::Enhanced,
         tiled: false,
+        beyond_prior: false,
         part: 0,
         stream: 1,
         epoch: 0,

@@ -1,0 +1,97 @@
+//! What an anchor need not say: the detail that the built-in filters expect of its low picture.
+//!
+//! Both ends have those filters and, bit for bit, the low picture, so only what is beyond them is coded. What the quantiser then
+//! takes away leaves the picture much as it would be without an anchor, not smoother; and no anchor depends on
+//! another for it. Filters enlarge by a quarter what least squares expect (`learned::fit`), which is taken back here.
+//! Measured in `docs/anchor-codecs.md`.
+
+use crate::detail::Detail;
+use crate::reconstruct::learned::{Learned, Scratch};
+use crate::resample::Samples;
+use crate::simd::Isa;
+
+/// The built-in filters for one scale, with working memory.
+#[derive(Debug)]
+pub struct Prior {
+    isa: Isa,
+    learned: Learned,
+    expected: Vec<i16>,
+    scratch: Scratch,
+}
+
+impl Prior {
+    /// Those for pictures `scale` times as large.
+    ///
+    /// # Panics
+    ///
+    /// Where the scale is not 2, 3 or 4.
+    pub fn new(isa: Isa, scale: usize) -> Self {
+        Self {
+            isa,
+            learned: Learned::with_prior(scale),
+            expected: Vec::new(),
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Leaves of a picture's detail what is to be coded.
+    ///
+    /// # Panics
+    ///
+    /// Where the detail has not `scale` times the size of the low picture.
+    pub fn take_out(&mut self, low: Samples<'_>, detail: &mut Detail) {
+        self.expect(low, None);
+        self.combine(detail, i16::saturating_sub);
+    }
+
+    /// Adds to decoded detail what was not coded; nothing in the cells to `skip`, for each of which, row by row, there
+    /// is a flag.
+    ///
+    /// # Panics
+    ///
+    /// Where the detail has not `scale` times the size of the low picture.
+    pub fn put_back(&mut self, low: Samples<'_>, detail: &mut Detail, skip: Option<&[bool]>) {
+        self.expect(low, skip);
+        self.combine(detail, i16::saturating_add);
+    }
+
+    fn expect(&mut self, low: Samples<'_>, skip: Option<&[bool]>) {
+        let scale = self.learned.scale();
+        self.expected.clear();
+        self.expected.resize(scale * low.width * scale * low.height, 0);
+        let rows = 0..low.height;
+        self.learned.predict_add(self.isa, low, rows, &mut self.expected, skip, &mut self.scratch);
+    }
+
+    fn combine(&self, detail: &mut Detail, with: impl Fn(i16, i16) -> i16) {
+        assert_eq!(detail.samples().len(), self.expected.len(), "the detail has another size");
+        for (d, &e) in detail.samples_mut().iter_mut().zip(&self.expected) {
+            *d = with(*d, (i32::from(e) * 4 / 5) as i16);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture::Plane;
+
+    #[test]
+    fn what_was_taken_out_comes_back_and_is_what_follows_from_the_low_picture() {
+        let low = (0..60 * 40).map(|i| if (i % 60 + i / 60) / 7 % 2 == 0 { 60 } else { 190 });
+        let low = Plane::from_samples(60, 40, low.collect()).expect("the count is right");
+        for scale in 2..=4 {
+            let mut prior = Prior::new(Isa::detect(), scale);
+            let samples = (0..scale * scale * 2400).map(|i| (i * 37 % 801) as i16 - 400);
+            let detail = Detail::from_samples(60 * scale, 40 * scale, samples.collect());
+            let detail = detail.expect("the count is right");
+            let mut rest = detail.clone();
+            prior.take_out((&low).into(), &mut rest);
+            assert_ne!(rest, detail);
+            prior.put_back((&low).into(), &mut rest, None);
+            assert_eq!(rest, detail);
+            prior.put_back((&low).into(), &mut rest, Some(&[true; 40]));
+            assert_eq!(rest, detail, "all cells are skipped");
+        }
+    }
+}
