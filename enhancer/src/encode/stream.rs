@@ -10,10 +10,12 @@
 
 use std::sync::Arc;
 
+use windlass_hybrid::anchor::codec;
 use windlass_hybrid::anchor::stream::{Gain, HEADER_BYTES, Prediction, StreamHeader};
 use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::picture::{Picture, Plane};
+use windlass_hybrid::vp9::ac_step;
 
 use super::rate::{Model, Search, Step, Verdict};
 use super::vpx::{Encoder, FrameUse, SequenceConfig, VpxError};
@@ -29,7 +31,7 @@ pub struct StreamConfig {
     pub speed: u8,
     /// A shared screen.
     pub screen: bool,
-    /// libvpx's quantiser (0 to 63) of anchors without a budget.
+    /// libvpx's quantiser (0 to 63) of anchors without a budget, at a gain of 4; at others the one that is as fine.
     pub quantiser: u8,
     /// How far detail is enlarged; `None` chooses at every key anchor, by what would be clipped.
     pub gain: Option<Gain>,
@@ -43,11 +45,32 @@ impl StreamConfig {
         Self { width, height, speed: 7, screen: false, quantiser: 40, gain: None, run: 0 }
     }
 
-    /// The same with the quantiser of a quality, 1 to 100: libvpx's quantisers spread over them.
+    /// The same with the quantiser that is as fine as the still codecs' step of a quality, 1 to 100.
     #[must_use]
     pub fn with_quality(self, quality: u8) -> Self {
-        Self { quantiser: ((100 - quality.min(100)) * 63 / 100).max(1), ..self }
+        let step = codec::step_of(quality) * EIGHTHS * FINE;
+        Self { quantiser: quantiser_of(step).max(1), ..self }
     }
+}
+
+/// Parts of a grey level in which VP9 gives its steps.
+const EIGHTHS: f32 = 8.0;
+/// The gain at which quantisers are told.
+const FINE: f32 = 4.0;
+
+/// The step of one of libvpx's quantisers, which stand for every fourth index but the last two.
+fn step_at(quantiser: u8) -> f32 {
+    let index = match quantiser {
+        0..=61 => 4 * quantiser,
+        62 => 249,
+        _ => 255,
+    };
+    f32::from(ac_step(index))
+}
+
+/// The coarsest of libvpx's quantisers whose step is at most this one; the finest where none is.
+fn quantiser_of(step: f32) -> u8 {
+    (0..=63).rev().find(|&quantiser| step_at(quantiser) <= step).unwrap_or_default()
 }
 
 /// Why an anchor was not coded.
@@ -192,7 +215,9 @@ impl StreamEncoder {
         job: &Job<'_>,
         budget: Option<usize>,
     ) -> Result<(Vec<u8>, Step, u32), StreamEncodeError> {
-        let usual = Step(self.config.quantiser.into());
+        let gain = f32::from(1u8 << job.gain.shift());
+        let usual = quantiser_of(step_at(self.config.quantiser) * gain / FINE);
+        let usual = Step(usual.into());
         let Some(budget) = budget else {
             let frame = self.once(job, usual)?;
             return Ok((frame, usual, 1));
@@ -351,6 +376,17 @@ mod tests {
         let pairs = a.samples().iter().zip(b.samples());
         let sum: f64 = pairs.map(|(&a, &b)| f64::from(i32::from(a) - i32::from(b)).powi(2)).sum();
         sum / a.samples().len() as f64 / 256.0
+    }
+
+    #[test]
+    fn qualities_are_as_fine_as_those_of_the_still_codecs() {
+        for quality in 1..=98 {
+            let step = codec::step_of(quality) * EIGHTHS * FINE;
+            let quantiser = StreamConfig::new(8, 8).with_quality(quality).quantiser;
+            let coarser = step_at((quantiser + 1).min(63));
+            assert!(step_at(quantiser) <= step && (step < coarser || quantiser == 63), "{quality}");
+        }
+        assert_eq!(StreamConfig::new(8, 8).with_quality(85).quantiser, 30);
     }
 
     #[test]

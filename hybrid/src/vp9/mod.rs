@@ -69,6 +69,7 @@ mod visitor;
 pub use decoder::{Decoder, Parser, SizeLimit};
 pub use frame_buffer::{FrameBuffer, PictureRows, PlaneBuffer, PlaneRows};
 pub use info::{Block, FrameInfo, FrameKind, MotionVector, Part, PredictionMode, Reference};
+pub use residual::quantiser::ac_step;
 pub use threads::{Join, OneThread};
 pub use visitor::Visitor;
 

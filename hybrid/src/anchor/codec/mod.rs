@@ -150,7 +150,7 @@ fn size_of(detail: &Detail) -> Result<(u16, u16), AnchorCodecError> {
 /// scaled as libjpeg scales its tables. It is the same for all frequencies, because the low layer
 /// already carries what the eye and the usual tables weigh most.
 #[cfg(feature = "encode")]
-fn step_of(quality: u8) -> f32 {
+pub fn step_of(quality: u8) -> f32 {
     let quality = f32::from(quality.clamp(1, 100));
     let scale = if quality < 50.0 { 5000.0 / quality } else { 200.0 - 2.0 * quality };
     16.0 * scale.max(1.0) / 100.0

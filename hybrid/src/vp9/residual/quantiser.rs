@@ -49,6 +49,12 @@ pub(crate) fn index(params: QuantiserParams, absolute: bool, segment: &SegmentFe
     }
 }
 
+/// The step of luma's AC coefficients at a quantiser index without deltas, in eighths of a grey level: by how much a
+/// coefficient of an orthonormal transform may differ.
+pub fn ac_step(index: u8) -> i16 {
+    AC[usize::from(index)]
+}
+
 /// The factors that belong to a quantiser index.
 pub(crate) fn dequantiser(params: QuantiserParams, index: u8) -> Dequantiser {
     let step = |table: &[i16; 256], delta: i8| {
