@@ -34,8 +34,6 @@ pub(super) type DecoderFactory = Arc<dyn Fn() -> DecodeFn + Send + Sync>;
 pub(super) enum Packet {
     Frame(TapFrame),
     Gap,
-    /// Somebody has none of the anchors so far.
-    WholeAnchor,
 }
 
 /// A decoded frame on its way to the scheduler.
@@ -60,6 +58,8 @@ pub(super) struct StreamDecoder {
     pub stream: StreamId,
     pub packets: Receiver<Packet>,
     pub stop: Arc<AtomicBool>,
+    /// Somebody has none of the anchors so far.
+    pub whole_wanted: Arc<AtomicBool>,
     pub frames: Sender<Decoded>,
     pub output: Sender<EnhancerOutput>,
     pub timing: Timing,
@@ -104,10 +104,8 @@ impl StreamDecoder {
 
     fn step(&self, state: &mut State, packet: Packet) {
         let counters = &self.stats.counters;
-        let frame = match packet {
-            Packet::Frame(frame) => frame,
-            Packet::Gap => return self.wait_for_key(state),
-            Packet::WholeAnchor => return state.anchors.want_whole(),
+        let Packet::Frame(frame) = packet else {
+            return self.wait_for_key(state);
         };
         if state.epoch != Some(frame.epoch) {
             state.epoch = Some(frame.epoch);
@@ -115,6 +113,9 @@ impl StreamDecoder {
             // Another span: nobody has anything of it.
             state.energy = TileEnergy::default();
             state.anchors = Arc::default();
+        }
+        if self.whole_wanted.swap(false, Ordering::Relaxed) {
+            state.anchors.want_whole();
         }
         if state.waiting && !frame.key {
             count(&counters.dropped_waiting_key);

@@ -20,6 +20,8 @@ use crate::stats::{Stats, count};
 struct Stream {
     packets: Sender<Packet>,
     stop: Arc<AtomicBool>,
+    /// Read by the decoder at its next frame.
+    whole_wanted: Arc<AtomicBool>,
     /// A frame was lost on the way in; the decoder must hear of it before anything else.
     broken: bool,
     thread: JoinHandle<()>,
@@ -121,10 +123,9 @@ impl Intake {
             }
             TapInput::WholeAnchor { stream } => {
                 count(&counters.whole_anchor_requests);
-                // A stream without a decoder begins with a whole anchor anyway; of a full queue the asker hears nothing,
-                // and asks again.
+                // A stream without a decoder begins with a whole anchor anyway. However many ask, no frame has to give way.
                 if let Some(stream) = registry.streams.get(&stream) {
-                    let _ = stream.packets.try_send(Packet::WholeAnchor);
+                    stream.whole_wanted.store(true, Ordering::Relaxed);
                 }
             }
             TapInput::Frame(frame) => {
@@ -161,10 +162,12 @@ impl Intake {
         }
         let (packets, queue) = bounded(self.config.decode_queue.max(2));
         let stop = Arc::new(AtomicBool::new(false));
+        let whole_wanted = Arc::new(AtomicBool::new(false));
         let decoder = StreamDecoder {
             stream: id,
             packets: queue,
             stop: Arc::clone(&stop),
+            whole_wanted: Arc::clone(&whole_wanted),
             frames: registry.frames.clone(),
             output: registry.output.clone(),
             timing: self.timing,
@@ -178,7 +181,9 @@ impl Intake {
         });
         match spawned {
             Ok(thread) => {
-                registry.streams.insert(id, Stream { packets, stop, broken: false, thread });
+                registry
+                    .streams
+                    .insert(id, Stream { packets, stop, whole_wanted, broken: false, thread });
                 true
             }
             Err(error) => {

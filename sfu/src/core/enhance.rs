@@ -26,15 +26,16 @@ impl Core {
     }
 
     /// A subscriber has none of the anchors that those of a track are added to.
-    pub fn whole_anchor_wanted(&mut self, id: ParticipantId, track: TrackId) {
+    pub fn whole_anchor_wanted(&mut self, now: Instant, id: ParticipantId, track: TrackId) {
         self.counters.whole_anchor_requests_in += 1;
-        let tap = self.tracks.get(&track).and_then(|t| t.tap.as_ref());
+        let tap = self.tracks.get_mut(&track).and_then(|t| t.tap.as_mut());
         let Some((tap, peer)) = tap.zip(self.peers.get(&id)) else { return };
+        let layer = tap.layer();
         let holds = |slot: &Slot| {
-            let rung = slot.enhanced(Some(tap.layer()), peer.can_take_anchors());
+            let rung = slot.enhanced(Some(layer), peer.can_take_anchors());
             rung.is_some_and(|(held, rung)| held == track && rung.enhanced())
         };
-        if peer.slots.iter().any(holds) {
+        if peer.slots.iter().any(holds) && tap.passes_whole(now) {
             self.outputs.push_back(Output::Tap(TapInput::WholeAnchor { stream: tap.stream() }));
         }
     }

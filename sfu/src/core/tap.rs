@@ -24,6 +24,8 @@ pub const WINDOW: usize = 64;
 const EPOCHS: usize = 8;
 /// Frames without an interruption for this long make former requests for key frames forgotten.
 const STEADY: Duration = Duration::from_secs(2);
+/// Requests for whole anchors that come within this time are one.
+const WHOLE_INTERVAL: Duration = Duration::from_millis(200);
 /// How often the time between two requests doubles at most.
 const DOUBLINGS: u32 = 5;
 
@@ -68,6 +70,8 @@ pub struct Tap {
     ask_at: Option<Instant>,
     /// When the key frame came that all frames since follow.
     steady_since: Option<Instant>,
+    /// When a request for a whole anchor was passed on.
+    whole: Option<Instant>,
     /// Gaps so far.
     pub gaps: u64,
 }
@@ -90,8 +94,20 @@ impl Tap {
             asked: 0,
             ask_at: None,
             steady_since: None,
+            whole: None,
             gaps: 0,
         }
+    }
+
+    /// Whether a subscriber's request for a whole anchor is to be passed on now: those that follow one closely mean the
+    /// same anchor, and however many they are, they must not crowd out frames.
+    pub fn passes_whole(&mut self, now: Instant) -> bool {
+        let rested =
+            self.whole.is_none_or(|then| now.saturating_duration_since(then) >= WHOLE_INTERVAL);
+        if rested {
+            self.whole = Some(now);
+        }
+        rested
     }
 
     /// Whose layer it is.
