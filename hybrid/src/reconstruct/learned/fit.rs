@@ -16,7 +16,7 @@ const EXAMPLES: usize = 60_000;
 /// Energy added to every tap's own, so that a class with few examples stays near zero, or the prior.
 const DAMPING: f64 = 200.0;
 /// Examples that the prior counts for, each with the mean energy of its class.
-const PRIOR: f64 = 300.0;
+const PRIOR: f64 = 1000.0;
 /// How much of the older examples an anchor of the whole picture takes away; one of tiles takes its share of that.
 const FADING: f64 = 0.25;
 /// From a weight to its fixed point, a quarter larger: least squares, and the quantiser of anchors, shrink detail.
