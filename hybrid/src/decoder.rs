@@ -13,25 +13,29 @@
 //! of [`MAX_EARLY_BYTES`] wait for their frame; four frames' detail is held. Nothing else grows, and without
 //! anchors nothing is allocated once all buffers have their size.
 
+mod streams;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::anchor::codec::{AnchorCodecError, MAX_AREA};
 use crate::anchor::message::{AnchorHeader, AnchorOrigin, MAX_ANCHOR, ReassembledAnchor};
 use crate::anchor::payload;
+use crate::anchor::pictures::VP9_PICTURES;
 use crate::anchor::prior::Prior;
-use crate::anchor::stream::{StreamDecoder, StreamError, VP9_STREAM};
 use crate::anchor::tiles::{TILE, TileMap};
 use crate::detail::Detail;
 use crate::history::{Entry, Given, History};
 use crate::picture::Picture;
 use crate::reconstruct::Rebuilder;
+use crate::reconstruct::captured::Weigher;
 use crate::reconstruct::field::CELL;
 use crate::reconstruct::learned::{self, Learned, NOISE};
 use crate::reconstruct::source::{Sources, Tiled};
 use crate::resample::Samples;
 use crate::simd::Isa;
 use crate::vp9::{DecodeError, Decoder, FrameBuffer, FrameKind, Join, SizeLimit};
+use streams::Streams;
 
 /// Most anchors that wait for a frame not decoded yet, each part counted; the oldest is dropped for one more.
 pub const MAX_EARLY: usize = 16;
@@ -139,8 +143,7 @@ pub struct HybridDecoder {
     decoder: Decoder,
     history: History,
     early: VecDeque<ReassembledAnchor>,
-    /// The anchor stream, where anchors come as one, with its epoch.
-    stream: Option<(u16, StreamDecoder)>,
+    streams: Streams,
     sources: Sources,
     /// What is known of the detail that follows from low pictures.
     learned: Learned,
@@ -155,6 +158,8 @@ pub struct HybridDecoder {
     epoch: Option<u16>,
     rebuilder: Rebuilder,
     scratch: learned::Scratch,
+    /// What is known of the last coded picture.
+    weigher: Weigher,
     high: Picture,
     displayed: bool,
     /// Width and height of the last low picture shown.
@@ -179,7 +184,7 @@ impl HybridDecoder {
             decoder: Decoder::with_isa(config.isa).lending(lent).limited(limit),
             history: History::new(config.history),
             early: VecDeque::new(),
-            stream: None,
+            streams: Streams::default(),
             sources: Sources::default(),
             learned: fresh(&config),
             prior: None,
@@ -189,6 +194,7 @@ impl HybridDecoder {
             epoch: None,
             rebuilder: Rebuilder::new(config.isa, config.scale),
             scratch: learned::Scratch::default(),
+            weigher: Weigher::default(),
             high: Picture::default(),
             displayed: false,
             size: None,
@@ -390,13 +396,10 @@ impl HybridDecoder {
             return AnchorOutcome::Early;
         }
         // What is predicted from it needs it, whether or not its frame is still there.
-        let streamed = if header.codec == VP9_STREAM {
-            match self.decode_streamed(anchor) {
-                Ok(detail) => Some(detail),
-                Err(outcome) => return outcome,
-            }
-        } else {
-            None
+        let current = self.history.current().map(Entry::size);
+        let streamed = match self.streams.advance(anchor, current, self.config.scale) {
+            Ok(detail) => detail,
+            Err(outcome) => return outcome,
         };
         let Some(at) = found else { return AnchorOutcome::TooOld };
         let Some(entry) = self.history.entry(at) else { return AnchorOutcome::TooOld };
@@ -417,6 +420,11 @@ impl HybridDecoder {
         }
         let detail = match streamed {
             Some(detail) => Ok(detail),
+            None if header.codec == VP9_PICTURES => {
+                let (isa, low) = (self.config.isa, Samples::from(&entry.low.planes()[0]));
+                let picture = self.streams.picture(header, &tiles, coded, scale);
+                picture.map(|picture| self.weigher.detail(isa, low, picture, &tiles, scale))
+            }
             None => payload::decode_image(header, &tiles, coded, scale),
         };
         match detail {
@@ -428,35 +436,6 @@ impl HybridDecoder {
             Err(AnchorCodecError::WrongSize) => AnchorOutcome::WrongSize,
             Err(_) => AnchorOutcome::Malformed,
         }
-    }
-
-    /// Decodes an anchor of a stream; a stream of another epoch or size begins anew.
-    fn decode_streamed(&mut self, anchor: &ReassembledAnchor) -> Result<Detail, AnchorOutcome> {
-        let header = &anchor.header;
-        let scale = self.config.scale;
-        let size = self.history.current().map(Entry::size);
-        if size.map(|(w, h)| (scale * w, scale * h))
-            != Some((header.width.into(), header.height.into()))
-        {
-            return Err(AnchorOutcome::WrongSize);
-        }
-        let Ok((_, coded)) = payload::unpack(anchor, scale) else {
-            return Err(AnchorOutcome::Malformed);
-        };
-        let size = (usize::from(header.width), usize::from(header.height));
-        let fits = |(epoch, stream): &(u16, StreamDecoder)| {
-            *epoch == header.epoch && stream.size() == size
-        };
-        if !self.stream.as_ref().is_some_and(fits) {
-            self.stream = Some((header.epoch, StreamDecoder::new(header.width, header.height)));
-        }
-        let Some((_, stream)) = &mut self.stream else { return Err(AnchorOutcome::NeedsKey) };
-        stream.decode(coded).cloned().map_err(|error| match error {
-            StreamError::Malformed => AnchorOutcome::Malformed,
-            StreamError::WrongSize => AnchorOutcome::WrongSize,
-            StreamError::NeedsKey => AnchorOutcome::NeedsKey,
-            StreamError::Outdated => AnchorOutcome::Duplicate,
-        })
     }
 
     /// Gives the frame at `at` new detail in some tiles and lets those after it follow.
@@ -482,14 +461,26 @@ impl HybridDecoder {
                 let shown = shown.samples_mut();
                 self.learned.predict_add(isa, luma, rows, shown, inside.as_deref(), scratch);
             }
-            self.learned.learn_from(isa, luma, &detail, skip, scratch);
+            let noisy =
+                (header.codec == VP9_PICTURES).then(|| self.weigher.too_noisy(&detail, scale));
+            let noisy: Option<Vec<bool>> = noisy.map(|noisy| match skip {
+                Some(skip) => noisy.zip(skip).map(|(noisy, &skip)| noisy || skip).collect(),
+                None => noisy.collect(),
+            });
+            let teaches = noisy.as_ref().is_none_or(|noisy| noisy.contains(&false));
+            if teaches {
+                self.learned.learn_from(isa, luma, &detail, noisy.as_deref().or(skip), scratch);
+            }
             if let Some(shown) = &mut shown {
                 self.learned.take_out(isa, luma, shown, 0, inside.as_deref(), scratch);
             }
             change = shown;
-            self.taught = true;
+            self.taught |= teaches;
         }
         self.learned.take_out(isa, luma, &mut detail, NOISE, skip, &mut self.scratch);
+        if header.codec == VP9_PICTURES {
+            self.weigher.weigh(&mut detail, skip, scale);
+        }
         let give = Tiled { tiles, field: &entry.field, change: change.as_ref() };
         let more = entry.given.as_ref();
         let more = more.filter(|m| self.sources.add_tiles(m.source, &detail, scale, &give));
@@ -521,5 +512,7 @@ fn fresh(config: &HybridConfig) -> Learned {
     if config.prior { Learned::with_prior(config.scale) } else { Learned::new(config.scale) }
 }
 
+#[cfg(test)]
+mod picture_tests;
 #[cfg(all(test, feature = "encode"))]
 mod tests;

@@ -164,11 +164,19 @@ pub enum AnchorCodecId {
     Htj2k,
     /// A VP9 stream: each anchor is predicted from the one before.
     Vp9,
+    /// Pictures as the publisher's browser coded them: of its detail stream, or of requested regions. Passed on as they
+    /// are, so never what an enhancer codes its own anchors by.
+    #[serde(rename = "vp9-pictures")]
+    Vp9Pictures,
 }
 
 impl AnchorCodecId {
     /// All codecs, the oldest first.
-    pub const ALL: [AnchorCodecId; 3] =
+    pub const ALL: [AnchorCodecId; 4] =
+        [AnchorCodecId::Jpeg, AnchorCodecId::Htj2k, AnchorCodecId::Vp9, AnchorCodecId::Vp9Pictures];
+
+    /// Those that an enhancer can code its anchors by.
+    pub const ENCODED: [AnchorCodecId; 3] =
         [AnchorCodecId::Jpeg, AnchorCodecId::Htj2k, AnchorCodecId::Vp9];
 
     /// The id in anchor messages.
@@ -177,6 +185,7 @@ impl AnchorCodecId {
             AnchorCodecId::Jpeg => 1,
             AnchorCodecId::Htj2k => 2,
             AnchorCodecId::Vp9 => 3,
+            AnchorCodecId::Vp9Pictures => 4,
         }
     }
 
@@ -186,6 +195,7 @@ impl AnchorCodecId {
             AnchorCodecId::Jpeg => "jpeg",
             AnchorCodecId::Htj2k => "htj2k",
             AnchorCodecId::Vp9 => "vp9",
+            AnchorCodecId::Vp9Pictures => "vp9-pictures",
         }
     }
 

@@ -148,10 +148,15 @@ impl FromStr for Codec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let names = || AnchorCodecId::ALL.map(AnchorCodecId::name).join(", ");
-        AnchorCodecId::from_name(text)
-            .map(Codec)
-            .ok_or_else(|| format!("anchor-codec: `{text}` is none of {}", names()))
+        let names = || AnchorCodecId::ENCODED.map(AnchorCodecId::name).join(", ");
+        match AnchorCodecId::from_name(text) {
+            Some(codec) if AnchorCodecId::ENCODED.contains(&codec) => Ok(Codec(codec)),
+            Some(_) => Err(format!(
+                "anchor-codec: `{text}` is what publishers' own pictures come in, not what anchors are coded by; use one of {}",
+                names()
+            )),
+            None => Err(format!("anchor-codec: `{text}` is none of {}", names())),
+        }
     }
 }
 
@@ -376,8 +381,10 @@ mod tests {
     #[test]
     fn the_codec_of_a_name_is_the_codecs_own() {
         use windlass_hybrid::anchor::codec::{self, AnchorCodec};
+        use windlass_hybrid::anchor::pictures::VP9_PICTURES;
         use windlass_hybrid::anchor::stream::VP9_STREAM;
-        for said in AnchorCodecId::ALL {
+        assert_eq!(AnchorCodecId::Vp9Pictures.id(), VP9_PICTURES);
+        for said in AnchorCodecId::ENCODED {
             let own = match said {
                 AnchorCodecId::Vp9 => Some(VP9_STREAM),
                 still => codec::by_name(still.name()).map(AnchorCodec::id),
@@ -388,6 +395,12 @@ mod tests {
             assert_eq!(config.sfu.anchor_codec, said);
             assert_eq!(config.enhancer.unwrap().anchor_codec, said);
         }
+    }
+
+    #[test]
+    fn anchors_cannot_be_coded_as_the_publishers_pictures() {
+        let error = Codec::from_str("vp9-pictures").unwrap_err();
+        assert!(error.contains("publishers' own") && error.contains("jpeg, htj2k, vp9"), "{error}");
     }
 
     #[test]

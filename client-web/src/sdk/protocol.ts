@@ -13,7 +13,7 @@ export const PROTOCOL_VERSION = 1;
 export type Rung = "q" | "q+" | "h" | "h+" | "f";
 
 /** The anchor codecs that the WASM decoder knows, by the server's names for them. */
-export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k", "vp9"];
+export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k", "vp9", "vp9-pictures"];
 
 /** Every rung, worst first. */
 export const RUNGS: readonly Rung[] = ["q", "q+", "h", "h+", "f"];

@@ -14,22 +14,13 @@
 //! | 6, 7 | run: an arbitrary number of the encoder, by which one that begins anew is told from the one before |
 //! | 8… | one VP9 frame, error-resilient, so that it needs nothing but that anchor |
 //!
-//! [`StreamDecoder`] takes payloads as they come off the network, in any order:
-//!
-//! - a key anchor is always decoded, unless it is older than what was decoded last of the same run;
-//! - one predicted from the last decoded anchor, or from the last key anchor, is decoded;
-//! - one predicted from an anchor that is missing, or of another run, is [`StreamError::NeedsKey`], and changes nothing:
-//!   the anchor it misses may still come, and so may one that is predicted from the key anchor;
-//! - duplicates and anchors older than the last decoded one are [`StreamError::Outdated`];
-//! - damaged ones are refused; if the damage is found in the VP9 frame, a key anchor must come.
-//!
-//! Sequence numbers wrap. A sender may begin anew within an epoch, as when its decoding was interrupted.
-//! Memory is that of a VP9 decoder whose pictures are at most as large as the one picture asked for.
+//! [`StreamDecoder`] takes payloads as they come off the network, in any order; what it decodes of them is said in
+//! [`chain`](super::chain).
 
 use crate::detail::{Detail, ONE};
-use crate::vp9::{Decoder, FrameKind, SizeLimit};
 
-use super::codec::AnchorCodecError;
+use super::chain::Chain;
+pub use super::chain::StreamError;
 
 /// Codec id of the anchor stream in the message header.
 pub const VP9_STREAM: u8 = 3;
@@ -138,136 +129,48 @@ impl StreamHeader {
     }
 }
 
-/// Why an anchor of a stream gives no detail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum StreamError {
-    /// The payload is not what the encoder writes.
-    #[error("the anchor's payload is malformed")]
-    Malformed,
-    /// The VP9 frame has another size than the stream.
-    #[error("the anchor's payload has another size than its stream")]
-    WrongSize,
-    /// The anchor that it is predicted from is missing: a key anchor must be asked for.
-    #[error("a key anchor must come first")]
-    NeedsKey,
-    /// It repeats an anchor, or is older than the last one decoded.
-    #[error("the anchor is older than the last one decoded")]
-    Outdated,
-}
-
-impl From<StreamError> for AnchorCodecError {
-    fn from(error: StreamError) -> Self {
-        match error {
-            StreamError::WrongSize => Self::WrongSize,
-            StreamError::NeedsKey => Self::NeedsKey,
-            StreamError::Malformed | StreamError::Outdated => Self::Malformed,
-        }
-    }
-}
-
-/// What a decoder holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Held {
-    run: u16,
-    key: u16,
-    last: u16,
-    gain: Gain,
-}
-
 /// Decodes the anchors of one stream and epoch: see the module's text.
 #[derive(Debug)]
 pub struct StreamDecoder {
-    decoder: Decoder,
-    held: Option<Held>,
+    chain: Chain,
     detail: Detail,
 }
 
 impl StreamDecoder {
     /// A decoder of HR pictures of this size that waits for a key anchor.
     pub fn new(width: u16, height: u16) -> Self {
-        let (w, h) = (u32::from(width), u32::from(height));
-        let limit = SizeLimit { area: u64::from(w) * u64::from(h), side: w.max(h) };
-        Self {
-            decoder: Decoder::with_limit(limit),
-            held: None,
-            detail: Detail::zero(width.into(), height.into()),
-        }
+        let detail = Detail::zero(width.into(), height.into());
+        Self { chain: Chain::new(width, height), detail }
     }
 
     /// Width and height of its pictures.
     pub fn size(&self) -> (usize, usize) {
-        (self.detail.width(), self.detail.height())
+        self.chain.size()
     }
 
     /// Whether only a key anchor can be decoded.
     pub fn needs_key(&self) -> bool {
-        self.held.is_none()
+        self.chain.needs_key()
     }
 
     /// Forgets everything; a key anchor must come next.
     pub fn reset(&mut self) {
-        self.decoder.reset();
-        self.held = None;
+        self.chain.reset();
     }
 
     /// The detail of an anchor: of the whole picture, of which only the tiles that the anchor
     /// gives are meant; the others hold what an earlier anchor left there.
     pub fn decode(&mut self, payload: &[u8]) -> Result<&Detail, StreamError> {
         let (header, frame) = StreamHeader::parse(payload).ok_or(StreamError::Malformed)?;
-        let of_run = self.held.filter(|held| held.run == header.run);
-        if of_run.is_some_and(|held| !is_newer(header.sequence, held.last)) {
-            return Err(StreamError::Outdated);
-        }
-        let held = match (header.prediction, of_run) {
-            (Prediction::Key, _) => Held {
-                run: header.run,
-                key: header.sequence,
-                last: header.sequence,
-                gain: header.gain,
-            },
-            (Prediction::FromKey, Some(held)) if held.key == header.refers_to => held,
-            (Prediction::FromLast, Some(held)) if held.last == header.refers_to => held,
-            _ => return Err(StreamError::NeedsKey),
-        };
-        if held.gain != header.gain {
-            return Err(StreamError::Malformed);
-        }
-        let result = self.take(header, frame);
-        if result.is_ok() {
-            self.held = Some(Held { last: header.sequence, ..held });
-        } else {
-            self.reset();
-        }
-        result.map(|()| &self.detail)
-    }
-
-    fn take(&mut self, header: StreamHeader, frame: &[u8]) -> Result<(), StreamError> {
-        let frames = self.decoder.decode(frame).map_err(|_| StreamError::Malformed)?;
-        let [frame] = frames else { return Err(StreamError::Malformed) };
-        let kind = match header.prediction {
-            Prediction::Key => FrameKind::Key,
-            Prediction::FromKey | Prediction::FromLast => FrameKind::Inter,
-        };
-        if frame.info.kind != kind || !frame.info.shown {
-            return Err(StreamError::Malformed);
-        }
-        let (width, height) = (self.detail.width(), self.detail.height());
-        if (frame.picture.width(), frame.picture.height()) != (width, height) {
-            return Err(StreamError::WrongSize);
-        }
-        let luma = &frame.picture.planes()[0];
-        for y in 0..height {
+        let decoded = self.chain.decode(header, frame)?;
+        let luma = &decoded.picture.planes()[0];
+        for y in 0..luma.height() {
             for (d, &v) in self.detail.row_mut(y).iter_mut().zip(luma.row(y)) {
                 *d = header.gain.detail(v);
             }
         }
-        Ok(())
+        Ok(&self.detail)
     }
-}
-
-/// Whether `sequence` comes after `last`, wrap-around included.
-fn is_newer(sequence: u16, last: u16) -> bool {
-    sequence.wrapping_sub(last).cast_signed() > 0
 }
 
 #[cfg(test)]
@@ -394,6 +297,7 @@ mod tests {
 
     #[test]
     fn sequence_numbers_wrap() {
+        use crate::anchor::chain::is_newer;
         assert!(is_newer(0, u16::MAX) && is_newer(7, 6));
         assert!(!is_newer(6, 6) && !is_newer(u16::MAX, 0));
     }

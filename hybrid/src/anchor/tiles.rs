@@ -153,6 +153,16 @@ impl TileMap {
         true
     }
 
+    /// The chosen tiles with their upper left corners in the coded picture, in HR samples: in the mosaic, or where they
+    /// are if all are chosen.
+    pub(crate) fn places(
+        &self,
+        scale: usize,
+    ) -> impl Iterator<Item = ((usize, usize), (usize, usize))> + '_ {
+        let (side, across) = (TILE * scale, self.count().min(self.columns).max(1));
+        self.iter().enumerate().map(move |(i, tile)| (tile, (i % across * side, i / across * side)))
+    }
+
     /// Every row of every chosen tile: where it starts in the mosaic, where in the picture, and how
     /// many samples of it lie inside.
     fn spans(

@@ -13,6 +13,7 @@
 //! place in its anchor are the same. The result is that of making everything anew. A caller with threads may
 //! have parts of a picture made at the same time.
 
+pub(crate) mod captured;
 pub(crate) mod carry;
 pub(crate) mod field;
 pub mod learned;

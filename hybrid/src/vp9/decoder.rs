@@ -72,6 +72,11 @@ impl Decoder {
         self
     }
 
+    /// Refuses pictures beyond `limit` from now on.
+    pub fn limit(&mut self, limit: SizeLimit) {
+        self.0.limit = limit;
+    }
+
     /// The same decoder, for a caller who holds up to `more` pictures and infos beside the references:
     /// so many more are used again instead of being allocated.
     #[must_use]

@@ -121,9 +121,12 @@ fn a_client_that_names_no_codecs_decodes_jpeg_and_unknown_names_are_ignored() {
             other => panic!("{other:?}"),
         })
     };
-    assert_eq!(join(Value::Null), Ok([true, false, false]));
-    assert_eq!(join(json!(["htj2k", "vp9", "av9000"])), Ok([false, true, true]));
-    assert_eq!(join(json!([])), Ok([false, false, false]));
+    assert_eq!(join(Value::Null), Ok([true, false, false, false]));
+    assert_eq!(
+        join(json!(["htj2k", "vp9", "vp9-pictures", "av9000"])),
+        Ok([false, true, true, true])
+    );
+    assert_eq!(join(json!([])), Ok([false; 4]));
     for wrong in [json!("jpeg"), json!([1]), json!([""]), json!(vec!["x"; 17]), json!(["a b"])] {
         assert!(join(wrong.clone()).is_err(), "{wrong}");
     }
