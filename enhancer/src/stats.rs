@@ -77,8 +77,20 @@ counters! {
     dropped_output_queue,
     /// Requests for anchors that rest on no other; one anchor answers many.
     whole_anchor_requests,
+    /// Frames at HR size that the tap handed over, for captured anchors.
+    captured_in,
+    /// Gaps among them.
+    captured_gaps,
+    /// Frames at HR size dropped because their decoder's queue was full.
+    dropped_capture_queue,
+    /// Frames at HR size decoded.
+    captured_decoded,
+    /// Frames at HR size that could not be decoded.
+    captured_decode_errors,
     /// Anchors handed to the SFU.
     anchors,
+    /// Of these, the ones made of the publisher's own pixels.
+    captured_anchors,
     /// Of these, the ones that give all tiles and rest on no other.
     whole_anchors,
     /// Bytes of those anchors.

@@ -33,6 +33,15 @@ impl Layer {
     /// All layers, smallest first.
     pub const ALL: [Layer; 3] = [Layer::Q, Layer::H, Layer::F];
 
+    /// The layer of twice the size, whose pictures are this one's at HR size; `None` of the full one.
+    pub fn above(self) -> Option<Layer> {
+        match self {
+            Layer::Q => Some(Layer::H),
+            Layer::H => Some(Layer::F),
+            Layer::F => None,
+        }
+    }
+
     /// The RTP stream id (`a=rid`) that a publisher gives the layer.
     pub fn rid(self) -> &'static str {
         match self {
@@ -119,11 +128,39 @@ pub struct TapFrame {
     pub data: Bytes,
 }
 
+/// One complete VP9 frame of the publisher's own pictures at HR size: of the layer above the tapped one.
+#[derive(Debug, Clone)]
+pub struct CapturedFrame {
+    /// Whose frame it is.
+    pub stream: StreamId,
+    /// The tapped layer's RTP timestamp of the same camera frame (the publisher's timeline, 90 kHz); `None` where
+    /// that layer has no such frame, or it is not known which it is.
+    pub low_timestamp: Option<u32>,
+    /// When its last packet reached the SFU.
+    pub arrival: Instant,
+    /// Whether it is a key frame.
+    pub key: bool,
+    /// The VP9 frame (or superframe), as the encoder made it.
+    pub data: Bytes,
+}
+
 /// What a tap hands to the enhancer, in decoding order.
 #[derive(Debug, Clone)]
 pub enum TapInput {
     /// A complete frame.
     Frame(TapFrame),
+    /// The same camera's picture at HR size, to make captured anchors of.
+    Captured(CapturedFrame),
+    /// Frames at HR size are missing: none can be decoded before the next key frame.
+    CapturedGap {
+        /// Whose frames are missing.
+        stream: StreamId,
+    },
+    /// There are no pictures at HR size any more.
+    CaptureStop {
+        /// The stream that goes on without.
+        stream: StreamId,
+    },
     /// Frames are missing: nothing can be decoded before the next key frame.
     Gap {
         /// Whose frames are missing.
@@ -140,6 +177,21 @@ pub enum TapInput {
         /// The stream to forget.
         stream: StreamId,
     },
+}
+
+impl TapInput {
+    /// The stream that it is about.
+    pub fn stream(&self) -> StreamId {
+        match *self {
+            TapInput::Frame(TapFrame { stream, .. })
+            | TapInput::Captured(CapturedFrame { stream, .. })
+            | TapInput::CapturedGap { stream }
+            | TapInput::CaptureStop { stream }
+            | TapInput::Gap { stream }
+            | TapInput::WholeAnchor { stream }
+            | TapInput::Stop { stream } => stream,
+        }
+    }
 }
 
 /// Where an anchor's detail comes from.
@@ -281,6 +333,11 @@ pub enum EnhancerOutput {
         /// The stream that waits.
         stream: StreamId,
     },
+    /// The same of its pictures at HR size.
+    NeedCapturedKeyFrame {
+        /// The stream that waits.
+        stream: StreamId,
+    },
 }
 
 #[cfg(test)]
@@ -303,6 +360,12 @@ mod tests {
         assert_eq!(AnchorCodecId::from_name("png"), None);
         assert!(AnchorCodecs::default().contains(AnchorCodecId::Jpeg));
         assert!(!AnchorCodecs::default().contains(AnchorCodecId::Htj2k));
+    }
+
+    #[test]
+    fn above_a_layer_is_the_next_larger_one() {
+        assert!(Layer::ALL.windows(2).all(|w| w[0].above() == Some(w[1])));
+        assert_eq!(Layer::F.above(), None);
     }
 
     #[test]

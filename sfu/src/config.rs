@@ -17,6 +17,8 @@ pub struct SfuConfig {
     pub budget: Duration,
     /// The codec of all anchors.
     pub anchor_codec: AnchorCodecId,
+    /// Whether the layer above a tapped one is copied too, for captured anchors.
+    pub captured: bool,
     /// How much anybody may ask for.
     pub limits: Limits,
     /// Whether the bandwidth estimate limits what a subscriber gets. Off, it gets the best that it asks for and
@@ -35,6 +37,7 @@ impl Default for SfuConfig {
             advertise: Vec::new(),
             budget: Duration::from_millis(200),
             anchor_codec: AnchorCodecId::default(),
+            captured: true,
             limits: Limits::default(),
             congestion_control: true,
             initial_estimate_bps: 1_000_000,

@@ -66,6 +66,12 @@ counters! {
     tap_gaps,
     /// Frames that the enhancer's queue did not take.
     tap_overflows,
+    /// Frames at HR size handed to the enhancer, for captured anchors.
+    captured_frames,
+    /// Of these, the ones of which it is not known which frame of the tapped layer shows the same.
+    captured_unaligned,
+    /// Gaps among them.
+    captured_gaps,
     /// Anchors received from the enhancer.
     anchors_in,
     /// Anchors that the SFU's queue did not take.

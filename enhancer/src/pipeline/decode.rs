@@ -18,11 +18,12 @@ use windlass_media::{EnhancerOutput, Epoch, StreamId, TapFrame};
 
 use super::Timing;
 use super::anchors::Anchors;
+use super::capture::Captures;
 use crate::schedule::{Tier, TileEnergy};
 use crate::stats::{Stats, count};
 
 /// While a stream waits for a key frame, one is asked for this often (the SFU throttles further).
-const ASK_EVERY: Duration = Duration::from_millis(500);
+pub(super) const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// Decodes one chunk. Behind a function, so that tests can do without VP9.
 pub(super) type DecodeFn = Box<dyn FnMut(&[u8]) -> Result<Vec<DecodedFrame>, DecodeError> + Send>;
@@ -51,6 +52,8 @@ pub(super) struct Decoded {
     pub energy: TileEnergy,
     /// What the stream's subscribers have.
     pub anchors: Arc<Anchors>,
+    /// The publisher's own pictures of the stream.
+    pub captures: Arc<Captures>,
 }
 
 /// One stream's decoder and where its results go.
@@ -60,6 +63,7 @@ pub(super) struct StreamDecoder {
     pub stop: Arc<AtomicBool>,
     /// Somebody has none of the anchors so far.
     pub whole_wanted: Arc<AtomicBool>,
+    pub captures: Arc<Captures>,
     pub frames: Sender<Decoded>,
     pub output: Sender<EnhancerOutput>,
     pub timing: Timing,
@@ -160,6 +164,7 @@ impl StreamDecoder {
             picture: shown.picture.clone(),
             energy: state.energy.clone(),
             anchors: state.anchors.clone(),
+            captures: self.captures.clone(),
         });
         if sent.is_err() {
             count(&self.stats.counters.dropped_schedule_queue);

@@ -12,19 +12,28 @@ use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 use windlass_media::{EnhancerOutput, StreamId, TapInput};
 
+use super::capture::{CaptureDecoder, CapturePacket, Captures};
 use super::decode::{Decoded, DecoderFactory, Packet, StreamDecoder};
 use super::{EnhancerConfig, Timing, priority};
 use crate::stats::{Stats, count};
 
-/// One stream's decoding thread, seen from outside.
-struct Stream {
-    packets: Sender<Packet>,
+/// A decoding thread, seen from outside; `P` is what its queue holds.
+struct Feed<P> {
+    packets: Sender<P>,
     stop: Arc<AtomicBool>,
-    /// Read by the decoder at its next frame.
-    whole_wanted: Arc<AtomicBool>,
     /// A frame was lost on the way in; the decoder must hear of it before anything else.
     broken: bool,
     thread: JoinHandle<()>,
+}
+
+/// A stream's decoding threads.
+struct Stream {
+    low: Feed<Packet>,
+    /// Read by the decoder at its next frame.
+    whole_wanted: Arc<AtomicBool>,
+    captures: Arc<Captures>,
+    /// The decoder of pictures at HR size, while there are any.
+    high: Option<Feed<CapturePacket>>,
 }
 
 /// The streams, and what new ones need. Gone after the shutdown.
@@ -117,8 +126,33 @@ impl Intake {
             TapInput::Gap { stream } => {
                 count(&counters.gaps);
                 if let Some(stream) = registry.streams.get_mut(&stream) {
-                    stream.broken = true;
-                    stream.mend();
+                    stream.low.break_off();
+                }
+            }
+            TapInput::CapturedGap { stream } => {
+                count(&counters.captured_gaps);
+                let stream = registry.streams.get_mut(&stream);
+                if let Some(high) = stream.and_then(|s| s.high.as_mut()) {
+                    high.break_off();
+                }
+            }
+            TapInput::CaptureStop { stream } => registry.end_capture(stream),
+            TapInput::Captured(frame) => {
+                count(&counters.captured_in);
+                // Without a low layer's decoder there is nothing to make anchors for.
+                if !self.enabled.load(Ordering::Relaxed) {
+                    return count(&counters.dropped_disabled);
+                }
+                let id = frame.stream;
+                if !self.open_capture(registry, id) {
+                    return count(&counters.dropped_stream_limit);
+                }
+                let stream = registry.streams.get_mut(&id);
+                let Some(high) = stream.and_then(|s| s.high.as_mut()) else { return };
+                match high.send(CapturePacket::Frame(frame)) {
+                    Sent::Taken => {}
+                    Sent::Full => count(&counters.dropped_capture_queue),
+                    Sent::Gone => registry.end_capture(id),
                 }
             }
             TapInput::WholeAnchor { stream } => {
@@ -138,7 +172,7 @@ impl Intake {
                     return count(&counters.dropped_stream_limit);
                 }
                 let Some(stream) = registry.streams.get_mut(&id) else { return };
-                match stream.send(Packet::Frame(frame)) {
+                match stream.low.send(Packet::Frame(frame)) {
                     Sent::Taken => {}
                     Sent::Full => count(&counters.dropped_decode_queue),
                     // Its thread is gone, which nothing but a fault explains: begin anew with the
@@ -151,54 +185,98 @@ impl Intake {
 
     /// Starts a decoding thread; false when there are too many or the system has no more.
     fn open_stream(&self, registry: &mut Registry, id: StreamId) -> bool {
-        let (done, running): (Vec<_>, Vec<_>) =
-            registry.retired.drain(..).partition(JoinHandle::is_finished);
-        registry.retired = running;
-        for thread in done {
-            join(thread, &self.stats);
-        }
-        if registry.streams.len() + registry.retired.len() >= self.config.max_streams {
+        if registry.streams.len() + self.reap(registry) >= self.config.max_streams {
             return false;
         }
         let (packets, queue) = bounded(self.config.decode_queue.max(2));
         let stop = Arc::new(AtomicBool::new(false));
         let whole_wanted = Arc::new(AtomicBool::new(false));
+        let captures = Arc::<Captures>::default();
         let decoder = StreamDecoder {
             stream: id,
             packets: queue,
             stop: Arc::clone(&stop),
             whole_wanted: Arc::clone(&whole_wanted),
+            captures: Arc::clone(&captures),
             frames: registry.frames.clone(),
             output: registry.output.clone(),
             timing: self.timing,
             stats: Arc::clone(&self.stats),
             factory: Arc::clone(&self.decoders),
         };
-        let nice = self.config.nice;
-        let spawned = Builder::new().name(format!("decode-{}", id.0)).spawn(move || {
-            priority::lower(nice);
-            decoder.run();
-        });
-        match spawned {
-            Ok(thread) => {
-                registry
-                    .streams
-                    .insert(id, Stream { packets, stop, whole_wanted, broken: false, thread });
-                true
-            }
-            Err(error) => {
-                tracing::warn!(%error, "no thread for another stream");
-                false
-            }
+        let thread = self.spawn(format!("decode-{}", id.0), move || decoder.run());
+        let low = thread.map(|thread| Feed { packets, stop, broken: false, thread });
+        if let Some(low) = low {
+            let stream = Stream { low, whole_wanted, captures, high: None };
+            registry.streams.insert(id, stream);
+            return true;
         }
+        false
+    }
+
+    /// Starts the decoder of a stream's pictures at HR size, if it has none; false when there are too many threads.
+    fn open_capture(&self, registry: &mut Registry, id: StreamId) -> bool {
+        let Some(stream) = registry.streams.get(&id) else { return true };
+        if stream.high.is_some() {
+            return true;
+        }
+        let captures = Arc::clone(&stream.captures);
+        let high = registry.streams.values().filter(|s| s.high.is_some()).count();
+        if high + self.reap(registry) >= self.config.max_streams {
+            return false;
+        }
+        let (packets, queue) = bounded(self.config.decode_queue.max(2));
+        let stop = Arc::new(AtomicBool::new(false));
+        let decoder = CaptureDecoder {
+            stream: id,
+            packets: queue,
+            stop: Arc::clone(&stop),
+            captures,
+            output: registry.output.clone(),
+            stats: Arc::clone(&self.stats),
+            factory: Arc::clone(&self.decoders),
+        };
+        let thread = self.spawn(format!("capture-{}", id.0), move || decoder.run());
+        let high = thread.map(|thread| Feed { packets, stop, broken: false, thread });
+        let opened = high.is_some();
+        if let Some(stream) = registry.streams.get_mut(&id) {
+            stream.high = high;
+        }
+        opened
+    }
+
+    /// Lets go of threads that have ended; how many are still ending.
+    fn reap(&self, registry: &mut Registry) -> usize {
+        let (done, running): (Vec<_>, Vec<_>) =
+            registry.retired.drain(..).partition(JoinHandle::is_finished);
+        registry.retired = running;
+        for thread in done {
+            join(thread, &self.stats);
+        }
+        registry.retired.len()
+    }
+
+    fn spawn(&self, name: String, run: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+        let nice = self.config.nice;
+        let spawned = Builder::new().name(name).spawn(move || {
+            priority::lower(nice);
+            run();
+        });
+        spawned.inspect_err(|error| tracing::warn!(%error, "no thread for another stream")).ok()
     }
 }
 
 impl Registry {
     fn retire(&mut self, id: StreamId) {
+        self.end_capture(id);
         if let Some(stream) = self.streams.remove(&id) {
-            stream.stop.store(true, Ordering::Relaxed);
-            self.retired.push(stream.thread);
+            self.retired.push(stream.low.end());
+        }
+    }
+
+    fn end_capture(&mut self, id: StreamId) {
+        if let Some(high) = self.streams.get_mut(&id).and_then(|s| s.high.take()) {
+            self.retired.push(high.end());
         }
     }
 }
@@ -209,15 +287,34 @@ enum Sent {
     Gone,
 }
 
-impl Stream {
+/// What a decoder's queue can say of a loss.
+trait Lossy {
+    const GAP: Self;
+}
+
+impl Lossy for Packet {
+    const GAP: Packet = Packet::Gap;
+}
+
+impl Lossy for CapturePacket {
+    const GAP: CapturePacket = CapturePacket::Gap;
+}
+
+impl<P: Lossy> Feed<P> {
+    /// Frames are missing.
+    fn break_off(&mut self) {
+        self.broken = true;
+        self.mend();
+    }
+
     /// Tells the decoder of a loss as soon as its queue has room.
     fn mend(&mut self) {
-        if self.broken && self.packets.try_send(Packet::Gap).is_ok() {
+        if self.broken && self.packets.try_send(P::GAP).is_ok() {
             self.broken = false;
         }
     }
 
-    fn send(&mut self, packet: Packet) -> Sent {
+    fn send(&mut self, packet: P) -> Sent {
         self.mend();
         if self.broken {
             return if self.thread.is_finished() { Sent::Gone } else { Sent::Full };
@@ -230,6 +327,11 @@ impl Stream {
             }
             Err(TrySendError::Disconnected(_)) => Sent::Gone,
         }
+    }
+
+    fn end(self) -> JoinHandle<()> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread
     }
 }
 

@@ -13,6 +13,7 @@
 //! [`EnhancerConfig::delivery_allowance`] of its frame's arrival is dropped as early as that is known.
 
 mod anchors;
+mod capture;
 mod decode;
 mod input;
 mod priority;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use windlass_hybrid::vp9::FrameBuffer;
 
 use super::anchors::Choice;
 use super::decode::Decoded;
@@ -21,6 +22,8 @@ pub(super) struct Job {
     pub chosen: Chosen,
     pub chosen_at: Instant,
     pub choice: Choice,
+    /// The publisher's own picture of the frame: then there is nothing to infer.
+    pub captured: Option<Arc<FrameBuffer>>,
 }
 
 /// What a worker did with a job; `took` is `None` when it was dropped before it ran.
@@ -97,13 +100,14 @@ impl Selector {
                 state.scheduler.finished(&chosen, None);
                 continue;
             };
+            let (frame, captured) = captured(frame, &mut state.waiting);
             let choice = frame.anchors.choose(&frame.energy, since_origin, &self.tiles);
             let Some(choice) = choice else {
                 count(&self.stats.counters.unchanged);
                 state.scheduler.finished(&chosen, None);
                 continue;
             };
-            let job = Job { frame, chosen, chosen_at: now, choice };
+            let job = Job { frame, chosen, chosen_at: now, choice, captured };
             if let Err(refused) = self.jobs.try_send(job) {
                 let job = refused.into_inner();
                 job.frame.anchors.forget(&job.choice);
@@ -115,6 +119,27 @@ impl Selector {
         state.waiting.clear();
         *self.stats.scheduler.lock() = state.scheduler.counters();
     }
+}
+
+/// The chosen frame with the publisher's own picture of it, or, where that is not here, the newest frame of its stream
+/// and interval that has one; the picture is what counts, not which of two neighbours it is of.
+fn captured(
+    chosen: Decoded,
+    waiting: &mut HashMap<u64, Decoded>,
+) -> (Decoded, Option<Arc<FrameBuffer>>) {
+    if let Some(picture) = chosen.captures.get(chosen.rtp_timestamp) {
+        return (chosen, Some(picture));
+    }
+    let of_stream = |frame: &Decoded| (frame.stream, frame.epoch) == (chosen.stream, chosen.epoch);
+    let has = |frame: &Decoded| frame.captures.get(frame.rtp_timestamp).is_some();
+    let newest = waiting
+        .iter()
+        .filter(|(_, frame)| of_stream(frame) && has(frame))
+        .max_by_key(|(_, frame)| frame.arrival)
+        .map(|(&id, _)| id);
+    let Some(other) = newest.and_then(|id| waiting.remove(&id)) else { return (chosen, None) };
+    let picture = other.captures.get(other.rtp_timestamp);
+    (other, picture)
 }
 
 fn accept(state: &mut State, frame: Decoded) {

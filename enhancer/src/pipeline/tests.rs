@@ -6,7 +6,7 @@ use bytes::Bytes;
 use windlass_hybrid::anchor::codec::{self, AnchorCodecError};
 use windlass_hybrid::anchor::stream::{Prediction, StreamDecoder, StreamHeader};
 use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind};
-use windlass_media::{Anchor, Epoch, StreamId, TapFrame, TapInput};
+use windlass_media::{Anchor, AnchorSource, CapturedFrame, Epoch, StreamId, TapFrame, TapInput};
 
 use super::*;
 use crate::engine::{InferError, Luma};
@@ -19,13 +19,15 @@ const KEY: u8 = b'K';
 const DELTA: u8 = b'D';
 const BROKEN: u8 = b'B';
 const PANIC: u8 = b'P';
+/// A key frame of twice the size.
+const HIGH: u8 = b'H';
 
 fn decoders(time: Duration) -> DecoderFactory {
     Arc::new(move || {
         Box::new(move |chunk: &[u8]| {
             std::thread::sleep(time);
             let kind = match chunk.first() {
-                Some(&KEY) => FrameKind::Key,
+                Some(&KEY | &HIGH) => FrameKind::Key,
                 Some(&DELTA) => FrameKind::Inter,
                 Some(&PANIC) => panic!("a decoder that panics, as the test asks"),
                 _ => return Err(DecodeError::Header),
@@ -34,8 +36,10 @@ fn decoders(time: Duration) -> DecoderFactory {
             info.kind = kind;
             info.shown = true;
             info.encoded_bytes = chunk.len();
-            (info.width, info.height) = (160, 90);
-            let picture = Arc::new(FrameBuffer::grey(160, 90));
+            let scale = if chunk[0] == HIGH { 2 } else { 1 };
+            (info.width, info.height) = (scale * 160, scale * 90);
+            let (width, height) = (info.width as usize, info.height as usize);
+            let picture = Arc::new(FrameBuffer::grey(width, height));
             Ok(vec![DecodedFrame { picture, info: Arc::new(info) }])
         })
     })
@@ -109,12 +113,23 @@ fn frame(stream: u32, timestamp: u32, kind: u8) -> TapInput {
     })
 }
 
+/// A picture at HR size of the low frame of `timestamp`.
+fn captured(stream: u32, timestamp: Option<u32>, kind: u8) -> TapInput {
+    TapInput::Captured(CapturedFrame {
+        stream: StreamId(stream),
+        low_timestamp: timestamp,
+        arrival: Instant::now(),
+        key: kind != DELTA,
+        data: Bytes::from(vec![kind; 500]),
+    })
+}
+
 fn anchor(enhancer: &Enhancer) -> Option<Anchor> {
     let deadline = Instant::now() + 5 * SECOND;
     loop {
         match enhancer.output.recv_deadline(deadline).ok()? {
             EnhancerOutput::Anchor(anchor) => return Some(anchor),
-            EnhancerOutput::NeedKeyFrame { .. } => {}
+            EnhancerOutput::NeedKeyFrame { .. } | EnhancerOutput::NeedCapturedKeyFrame { .. } => {}
         }
     }
 }
@@ -367,6 +382,70 @@ fn the_kill_switch_stops_anchors_and_lets_them_begin_again() {
     assert!(matches!(output, EnhancerOutput::NeedKeyFrame { .. }));
     input.push(frame(1, 7, KEY));
     assert_eq!(anchor(&enhancer).unwrap().rtp_timestamp, 7);
+}
+
+#[test]
+fn a_frame_whose_picture_is_here_becomes_a_captured_anchor() {
+    let enhancer = start(EnhancerConfig { interval: Duration::from_millis(200), ..config() });
+    let input = enhancer.input();
+    input.push(frame(1, 1, KEY));
+    assert_eq!(anchor(&enhancer).unwrap().source, AnchorSource::Enhanced);
+    // The chosen one is the key frame; the other one is what the publisher's picture is of.
+    input.push(frame(1, 2, DELTA));
+    input.push(frame(1, 3, KEY));
+    input.push(captured(1, Some(2), HIGH));
+    let next = anchor(&enhancer).unwrap();
+    assert_eq!((next.source, next.rtp_timestamp), (AnchorSource::Captured, 2));
+    assert_eq!((next.width, next.height), (320, 180));
+    assert_eq!(enhancer.stats().counters.captured_anchors, 1);
+}
+
+#[test]
+fn pictures_without_a_low_frame_or_of_another_size_leave_enhanced_anchors() {
+    let enhancer = start(EnhancerConfig { interval: Duration::from_millis(200), ..config() });
+    let input = enhancer.input();
+    input.push(frame(1, 1, KEY));
+    input.push(captured(1, None, HIGH));
+    assert_eq!(anchor(&enhancer).unwrap().source, AnchorSource::Enhanced);
+    input.push(frame(1, 2, KEY));
+    input.push(captured(1, Some(2), KEY));
+    assert_eq!(anchor(&enhancer).unwrap().source, AnchorSource::Enhanced);
+    assert_eq!(enhancer.stats().counters.captured_decoded, 2);
+}
+
+#[test]
+fn a_capture_that_is_broken_asks_for_its_own_key_frame_and_leaves_the_stream_alone() {
+    let enhancer = start(config());
+    let input = enhancer.input();
+    input.push(frame(1, 1, KEY));
+    anchor(&enhancer).unwrap();
+    for broken in [captured(1, Some(1), DELTA), captured(1, Some(1), BROKEN), captured(1, None, PANIC)] {
+        input.push(broken);
+    }
+    let output = enhancer.output().recv_timeout(5 * SECOND).unwrap();
+    assert!(matches!(output, EnhancerOutput::NeedCapturedKeyFrame { stream: StreamId(1) }));
+    eventually("the panic", || enhancer.stats().counters.panics == 1);
+    input.push(TapInput::CapturedGap { stream: StreamId(1) });
+    input.push(frame(1, 2, DELTA));
+    assert_eq!(anchor(&enhancer).unwrap().rtp_timestamp, 2);
+    let counters = enhancer.stats().counters;
+    assert_eq!((counters.captured_decode_errors, counters.captured_gaps), (1, 1));
+}
+
+#[test]
+fn captures_stop_by_themselves_or_with_their_stream() {
+    let enhancer = start(config());
+    let input = enhancer.input();
+    input.push(captured(1, Some(1), HIGH));
+    assert_eq!(enhancer.stats().counters.captured_decoded, 0, "there is no such stream");
+    input.push(frame(1, 1, KEY));
+    input.push(captured(1, Some(1), HIGH));
+    eventually("a picture decoded", || enhancer.stats().counters.captured_decoded == 1);
+    input.push(TapInput::CaptureStop { stream: StreamId(1) });
+    input.push(captured(1, Some(2), HIGH));
+    eventually("it began anew", || enhancer.stats().counters.captured_decoded == 2);
+    input.push(TapInput::Stop { stream: StreamId(1) });
+    assert_eq!(enhancer.stats().streams, 0);
 }
 
 #[test]

@@ -13,11 +13,13 @@ use crossbeam_channel::{Receiver, Sender};
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::resample::Samples;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::FrameBuffer;
 use windlass_media::{Anchor, AnchorSource, EnhancerOutput, StageTimes};
 
 use super::anchors::Coding;
+use super::capture;
 use super::select::{Finished, Job};
 use super::{EngineFactory, Timing};
 use crate::engine::{Engine, InferError, Residual, infer_tiles};
@@ -83,7 +85,18 @@ impl Worker {
     ) -> bool {
         let counters = &self.stats.counters;
         let frame = &job.frame;
-        let mut detail = match infer(&frame.picture, &job.choice.tiles, engine, residual) {
+        let scale = engine.scale();
+        let low = Samples::from(&frame.picture.planes()[0]);
+        let captured = job.captured.as_ref().map(|high| Samples::from(&high.planes()[0]));
+        // A picture of another size is of another time: the publisher is changing its layers.
+        let captured = captured.and_then(|high| capture::detail(low, high, scale));
+        let source =
+            if captured.is_some() { AnchorSource::Captured } else { AnchorSource::Enhanced };
+        let detail = match captured {
+            Some(detail) => Ok(detail),
+            None => infer(&frame.picture, &job.choice.tiles, engine, residual),
+        };
+        let mut detail = match detail {
             Ok(detail) => detail,
             Err(error) => {
                 tracing::debug!(stream = frame.stream.0, %error, "picture refused");
@@ -92,7 +105,7 @@ impl Worker {
             }
         };
         let inferred = Instant::now();
-        prior.take_out((&frame.picture.planes()[0]).into(), &mut detail);
+        prior.take_out(low, &mut detail);
         let (width, height) = (detail.width(), detail.height());
         let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
         let send = |payload: Vec<u8>, tiled: bool| {
@@ -118,7 +131,7 @@ impl Worker {
                 epoch: frame.epoch,
                 rtp_timestamp: frame.rtp_timestamp,
                 arrival: frame.arrival,
-                source: AnchorSource::Enhanced,
+                source,
                 codec: self.coding.codec.id(),
                 tiled,
                 width: side(width),
@@ -135,11 +148,13 @@ impl Worker {
             self.stats.encode.record(times.encode);
             self.stats.total.record(age);
             count(&counters.anchors);
+            let captured = u64::from(source == AnchorSource::Captured);
+            counters.captured_anchors.fetch_add(captured, Ordering::Relaxed);
             counters.whole_anchors.fetch_add(u64::from(job.choice.whole), Ordering::Relaxed);
             counters.anchor_bytes.fetch_add(bytes, Ordering::Relaxed);
             true
         };
-        let sent = frame.anchors.code(self.coding, detail, &job.choice, engine.scale(), send);
+        let sent = frame.anchors.code(self.coding, detail, &job.choice, scale, send);
         sent.unwrap_or_else(|error| {
             tracing::debug!(stream = frame.stream.0, %error, "anchor not coded");
             count(&counters.encode_errors);

@@ -745,6 +745,50 @@ fn whoever_begins_to_get_anchors_or_has_lost_one_is_to_get_a_whole_one() {
     assert_eq!(world.core.stats().counters.whole_anchor_requests_in, 102);
 }
 
+/// The pictures at HR size that were handed on: their low timestamps.
+fn captured(world: &World) -> Vec<Option<u32>> {
+    let captured = world.taps.iter().filter_map(|t| match t {
+        TapInput::Captured(frame) => Some(frame.low_timestamp),
+        _ => None,
+    });
+    captured.collect()
+}
+
+#[test]
+fn the_layer_above_a_tapped_one_is_copied_and_meets_it_to_the_tick() {
+    let (mut world, track, _) = call();
+    assert_eq!(captured(&world), []);
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
+    world.run(Duration::from_secs(4));
+    let low: Vec<u32> = world
+        .taps
+        .iter()
+        .filter_map(|t| if let TapInput::Frame(f) = t { Some(f.rtp_timestamp) } else { None })
+        .collect();
+    let met = captured(&world);
+    assert!(met.len() > 80 && met[..8].iter().any(Option::is_some), "{met:?}");
+    let known: Vec<u32> = met.into_iter().skip(8).map(|at| at.expect("aligned")).collect();
+    assert!(known.iter().all(|at| low.contains(at)), "{known:?}");
+    assert!(known.windows(2).all(|w| w[1] == w[0].wrapping_add(3150)), "each frame its own");
+    // Whoever can carry the layer itself has no use for it.
+    world.taps.clear();
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::F);
+    world.run(Duration::from_secs(1));
+    assert!(matches!(world.taps.last(), Some(TapInput::Stop { .. })));
+}
+
+#[test]
+fn a_layer_above_that_is_no_longer_sent_ends_its_copy_alone() {
+    let (mut world, track, _) = call();
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
+    world.run(Duration::from_secs(2));
+    world.camera.layers = vec![Layer::Q, Layer::H];
+    world.run(Duration::from_secs(2));
+    let stops = world.taps.iter().filter(|t| matches!(t, TapInput::CaptureStop { .. })).count();
+    assert_eq!((stops, world.core.stats().taps), (1, 1));
+    assert!(matches!(world.taps.last(), Some(TapInput::Frame(_))));
+}
+
 #[test]
 fn while_enhancement_is_off_nobody_holds_an_enhanced_rung() {
     let (mut world, track, _) = call();

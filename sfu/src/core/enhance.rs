@@ -22,6 +22,13 @@ impl Core {
                     self.due = now;
                 }
             }
+            EnhancerOutput::NeedCapturedKeyFrame { stream } => {
+                let track = self.streams.get(&stream).and_then(|t| self.tracks.get_mut(t));
+                if let Some(capture) = track.and_then(|t| t.capture.as_mut()) {
+                    capture.need_key();
+                    self.due = now;
+                }
+            }
         }
     }
 

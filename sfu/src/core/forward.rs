@@ -6,6 +6,7 @@ use str0m::media::Mid;
 use str0m::rtp::RtpPacket;
 use windlass_media::{Layer, StreamId, TapInput};
 
+use super::alignment::Timeline;
 use super::peer::Encoding;
 use super::rewriter::{PacketIn, Source};
 use super::vp9::{Descriptor, key_frame_size};
@@ -86,6 +87,8 @@ impl Core {
                 track.keyframes.arrived(layer);
             }
         }
+        let report = rtp.last_sender_info.map(|r| (r.ntp_time, r.rtp_time.numer() as u32));
+        track.alignment.saw(Timeline::Of(layer), packet.timestamp, report);
         packet.stale = track.recent.push(layer, packet, &rtp.payload);
         let source = Source { track: track_id, layer };
         for subscriber in &track.subscribers {
@@ -112,15 +115,31 @@ impl Core {
         if let Some(tap) = track.tap.as_mut().filter(|tap| tap.layer() == layer) {
             tap.push(packet, &rtp.payload);
             self.collect_tap(track_id);
+        } else if let Some(capture) = track.capture.as_mut().filter(|c| c.layer() == layer) {
+            capture.push(packet, &rtp.payload);
+            self.collect_tap(track_id);
         }
     }
 
     /// Hands on what a tap has made.
     fn collect_tap(&mut self, track: TrackId) {
-        let Some(tap) = self.tracks.get_mut(&track).and_then(|t| t.tap.as_mut()) else { return };
+        let Some(track) = self.tracks.get_mut(&track) else { return };
+        let Some(tap) = track.tap.as_mut() else { return };
         self.counters.tap_gaps += std::mem::take(&mut tap.gaps);
         while let Some(input) = tap.poll() {
             self.counters.tap_frames += u64::from(matches!(input, TapInput::Frame(_)));
+            self.outputs.push_back(Output::Tap(input));
+        }
+        let Some(capture) = track.capture.as_mut() else { return };
+        while let Some(input) = capture.poll(&mut track.alignment, tap.layer()) {
+            let counters = &mut self.counters;
+            match &input {
+                TapInput::Captured(frame) => {
+                    counters.captured_frames += 1;
+                    counters.captured_unaligned += u64::from(frame.low_timestamp.is_none());
+                }
+                _ => counters.captured_gaps += 1,
+            }
             self.outputs.push_back(Output::Tap(input));
         }
     }
@@ -134,14 +153,18 @@ impl Core {
         }
     }
 
-    /// The enhancer's queue did not take something of this stream.
-    pub fn tap_refused(&mut self, now: Instant, stream: StreamId) {
+    /// The enhancer's queue did not take something of this stream, of its pictures at HR size if `captured`.
+    pub fn tap_refused(&mut self, now: Instant, stream: StreamId, captured: bool) {
         self.counters.tap_overflows += 1;
-        let track = self.streams.get(&stream).and_then(|t| self.tracks.get_mut(t));
-        if let Some(tap) = track.and_then(|t| t.tap.as_mut()) {
-            tap.refused();
-            self.due = now;
+        let Some(track) = self.streams.get(&stream).and_then(|t| self.tracks.get_mut(t)) else {
+            return;
+        };
+        match (&mut track.tap, &mut track.capture) {
+            (_, Some(capture)) if captured => capture.refused(),
+            (Some(tap), _) if !captured => tap.refused(),
+            _ => return,
         }
+        self.due = now;
     }
 
     /// A subscriber's decoder needs a key frame on one of its m-lines.
@@ -176,6 +199,12 @@ impl Core {
                 && tap.asks_for_key(now)
             {
                 track.keyframes.want(tap.layer());
+            }
+            if let Some(capture) = &mut track.capture
+                && track.layers.rate(capture.layer(), now).is_some()
+                && capture.asks_for_key(now)
+            {
+                track.keyframes.want(capture.layer());
             }
             if let Some(layer) = track.keyframes.poll(now)
                 && publisher.request_key_frame(track.mid, layer)

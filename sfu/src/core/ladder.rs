@@ -6,6 +6,7 @@ use std::time::Instant;
 use windlass_media::{Layer, Rung, TapInput};
 
 use super::allocator::Demand;
+use super::capture::Capture;
 use super::peer::Peer;
 use super::rewriter::Source;
 use super::tap::Tap;
@@ -54,6 +55,8 @@ impl Core {
                 }
                 (None, None) => {}
             }
+            let capture = self.config.captured;
+            track.keep_capture(now, capture, self.config.limits.tap_frame_bytes, &mut self.outputs);
         }
         for peer in self.peers.values_mut() {
             for slot in 0..peer.slots.len() {
@@ -62,6 +65,29 @@ impl Core {
                 peer.announce(slot, tap, &mut self.outputs);
             }
         }
+    }
+}
+
+impl Track {
+    /// Copies the layer above the tapped one while that is of use and being sent.
+    fn keep_capture(
+        &mut self,
+        now: Instant,
+        wanted: bool,
+        frame_bytes: usize,
+        outputs: &mut VecDeque<Output>,
+    ) {
+        let Some(stream) = self.info.stream else { return };
+        let above = self.tap.as_ref().and_then(|tap| tap.layer().above()).filter(|_| wanted);
+        let above = above.filter(|&layer| self.layers.rate(layer, now).is_some());
+        if self.capture.as_ref().map(Capture::layer) == above {
+            return;
+        }
+        // With the tap its stream has stopped as a whole.
+        if self.capture.take().is_some() && self.tap.is_some() {
+            outputs.push_back(Output::Tap(TapInput::CaptureStop { stream }));
+        }
+        self.capture = above.map(|layer| Capture::new(stream, layer, frame_bytes));
     }
 }
 

@@ -4,9 +4,11 @@
 //! `forward` (packets to subscribers and taps), `ladder` (rungs, taps, what clients are told), `enhance` (anchors),
 //! `negotiate` (offers). Time is an argument everywhere.
 
+mod alignment;
 mod allocator;
 mod anchors;
 mod audio;
+mod capture;
 mod dd;
 mod enhance;
 mod forward;
@@ -30,6 +32,8 @@ use str0m::media::Mid;
 use str0m::net::{DatagramRecv, Protocol, Receive};
 use windlass_media::{Layer, Rung, StreamId, TapInput};
 
+use self::alignment::Alignment;
+use self::capture::Capture;
 use self::keyframes::KeyFrames;
 use self::layers::Layers;
 pub use self::negotiate::ReadOffer;
@@ -77,6 +81,10 @@ struct Track {
     recent: Recent,
     keyframes: KeyFrames,
     tap: Option<Tap>,
+    /// Whose frames belong together.
+    alignment: Alignment,
+    /// The layer above the tapped one, while both are there.
+    capture: Option<Capture>,
     /// The first epoch that no former tap has used.
     next_epoch: u16,
     anchor_bps: u64,
@@ -244,6 +252,9 @@ impl Core {
         if let Some(tap) = &mut t.tap {
             tap.need_key();
         }
+        if let Some(capture) = &mut t.capture {
+            capture.need_key();
+        }
         for subscriber in t.subscribers.clone() {
             let Some(peer) = self.peers.get_mut(&subscriber) else { continue };
             for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
@@ -305,6 +316,9 @@ impl Core {
         for track in self.tracks.values_mut() {
             let Some(tap) = &mut track.tap else { continue };
             tap.advance(now);
+            if let Some(capture) = &mut track.capture {
+                capture.advance(now);
+            }
         }
         self.collect_taps();
         if now >= self.next_allocation {
@@ -336,7 +350,10 @@ impl Core {
             .map(|p| if p.dirty { now } else { p.due });
         let tracks = self.tracks.values();
         let tracks = tracks
-            .flat_map(|t| [t.keyframes.timeout(now), t.tap.as_ref().and_then(Tap::timeout)])
+            .flat_map(|t| {
+                let capture = t.capture.as_ref().and_then(Capture::timeout);
+                [t.keyframes.timeout(now), t.tap.as_ref().and_then(Tap::timeout), capture]
+            })
             .flatten();
         peers.chain(tracks).fold(self.next_allocation.min(self.next_stats), Instant::min)
     }
@@ -439,6 +456,8 @@ impl Core {
                 recent: Recent::default(),
                 keyframes: KeyFrames::default(),
                 tap: None,
+                alignment: Alignment::default(),
+                capture: None,
                 next_epoch: 0,
                 anchor_bps: allocator::ANCHORS_ASSUMED_BPS,
                 anchor_bytes: 0,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tokio::sync::mpsc;
-use windlass_media::{EnhancerOutput, StreamId, TapFrame, TapInput};
+use windlass_media::{EnhancerOutput, StreamId, TapInput};
 
 use super::socket::{AsyncSocket, Socket};
 use super::{Command, Shared};
@@ -58,15 +58,13 @@ struct Taps {
 }
 
 impl Taps {
-    /// Hands over what a tap made, or says which stream lost something.
-    fn hand(&mut self, input: TapInput) -> Result<(), StreamId> {
-        let (TapInput::Frame(TapFrame { stream, .. })
-        | TapInput::Gap { stream }
-        | TapInput::WholeAnchor { stream }
-        | TapInput::Stop { stream }) = input;
+    /// Hands over what a tap made, or says which stream lost something, and whether of its pictures at HR size.
+    fn hand(&mut self, input: TapInput) -> Result<(), (StreamId, bool)> {
+        let stream = input.stream();
         let stops = matches!(input, TapInput::Stop { .. });
-        if let TapInput::WholeAnchor { .. } = input {
-            // No frame is lost with it: whoever needs one asks again.
+        let captured = matches!(input, TapInput::Captured(_) | TapInput::CapturedGap { .. });
+        if let TapInput::WholeAnchor { .. } | TapInput::CaptureStop { .. } = input {
+            // No frame is lost with it: whoever needs a whole anchor asks again, and a decoder without frames rests.
             (self.sink)(input);
             return Ok(());
         }
@@ -78,7 +76,7 @@ impl Taps {
         if stops {
             self.stops.insert(stream);
         }
-        Err(stream)
+        Err((stream, captured))
     }
 
     fn repeat_stops(&mut self) {
@@ -206,8 +204,8 @@ impl Shell {
                 },
                 Output::Event(id, event) => self.event(now, id, event),
                 Output::Tap(input) => {
-                    if let Err(stream) = self.taps.hand(input) {
-                        self.core.tap_refused(now, stream);
+                    if let Err((stream, captured)) = self.taps.hand(input) {
+                        self.core.tap_refused(now, stream, captured);
                     }
                 }
             }
@@ -257,7 +255,7 @@ mod tests {
         let mut taps = Taps { sink: Box::new(sink), stops: HashSet::new() };
         let (one, other) = (StreamId(1), StreamId(2));
         assert_eq!(taps.hand(TapInput::Gap { stream: one }), Ok(()));
-        assert_eq!(taps.hand(TapInput::Stop { stream: other }), Err(other));
+        assert_eq!(taps.hand(TapInput::Stop { stream: other }), Err((other, false)));
         taps.repeat_stops();
         queue.lock().expect("queue").clear();
         taps.repeat_stops();

@@ -1,0 +1,171 @@
+//! The publisher's own pictures at HR size: decoded on a thread of their own, kept until their low frame is chosen.
+//!
+//! A chosen frame whose picture is here becomes a captured anchor, which needs no super-resolution. A stream
+//! that has none of them, or lost one, goes on with enhanced anchors: nothing waits for a picture.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, Sender};
+use parking_lot::Mutex;
+use windlass_hybrid::Detail;
+use windlass_hybrid::detail::ONE;
+use windlass_hybrid::resample::{Samples, Scratch, lanczos};
+use windlass_hybrid::simd::Isa;
+use windlass_hybrid::vp9::FrameBuffer;
+use windlass_media::{CapturedFrame, EnhancerOutput, StreamId};
+
+use super::decode::{ASK_EVERY, DecodeFn, DecoderFactory};
+use crate::stats::{Stats, count};
+
+/// Pictures kept of a stream: those of two intervals at 60 per second.
+const KEPT: usize = 8;
+
+/// The pictures of one stream, by the RTP timestamp of the low frame that shows the same.
+#[derive(Debug, Default)]
+pub(super) struct Captures(Mutex<VecDeque<(u32, Arc<FrameBuffer>)>>);
+
+impl Captures {
+    /// Keeps a picture; the oldest goes for it.
+    pub fn put(&self, low_timestamp: u32, picture: Arc<FrameBuffer>) {
+        let mut pictures = self.0.lock();
+        if pictures.len() == KEPT {
+            pictures.pop_front();
+        }
+        pictures.push_back((low_timestamp, picture));
+    }
+
+    /// The picture of a low frame, if it is here.
+    pub fn get(&self, low_timestamp: u32) -> Option<Arc<FrameBuffer>> {
+        let pictures = self.0.lock();
+        pictures.iter().find(|(at, _)| *at == low_timestamp).map(|(_, picture)| picture.clone())
+    }
+
+    fn clear(&self) {
+        self.0.lock().clear();
+    }
+}
+
+/// What the publisher's own picture has beyond the upsampled low one; `None` where its size is not `scale` times that.
+pub(super) fn detail(low: Samples<'_>, high: Samples<'_>, scale: usize) -> Option<Detail> {
+    if (high.width, high.height) != (scale * low.width, scale * low.height) {
+        return None;
+    }
+    let mut detail = Detail::zero(high.width, high.height);
+    let rows = 0..low.height;
+    lanczos(Isa::detect(), low, scale, rows, detail.samples_mut(), &mut Scratch::default());
+    for y in 0..high.height {
+        for (d, &h) in detail.row_mut(y).iter_mut().zip(high.row(y)) {
+            *d = i16::from(h) * ONE - *d;
+        }
+    }
+    Some(detail)
+}
+
+/// What a capture's queue holds.
+#[derive(Debug)]
+pub(super) enum CapturePacket {
+    Frame(CapturedFrame),
+    Gap,
+}
+
+/// Decodes a stream's pictures at HR size.
+pub(super) struct CaptureDecoder {
+    pub stream: StreamId,
+    pub packets: Receiver<CapturePacket>,
+    pub stop: Arc<AtomicBool>,
+    pub captures: Arc<Captures>,
+    pub output: Sender<EnhancerOutput>,
+    pub stats: Arc<Stats>,
+    pub factory: DecoderFactory,
+}
+
+struct State {
+    decode: DecodeFn,
+    /// Nothing can be decoded before the next key frame.
+    waiting: bool,
+    asked: Option<Instant>,
+}
+
+impl CaptureDecoder {
+    /// Runs until it is stopped.
+    pub fn run(self) {
+        let mut state = State { decode: (self.factory)(), waiting: true, asked: None };
+        for packet in &self.packets {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            if catch_unwind(AssertUnwindSafe(|| self.step(&mut state, packet))).is_err() {
+                count(&self.stats.counters.panics);
+                state.decode = (self.factory)();
+                self.wait_for_key(&mut state);
+            }
+        }
+        self.captures.clear();
+    }
+
+    fn step(&self, state: &mut State, packet: CapturePacket) {
+        let counters = &self.stats.counters;
+        let CapturePacket::Frame(frame) = packet else { return self.wait_for_key(state) };
+        if state.waiting && !frame.key {
+            return self.wait_for_key(state);
+        }
+        match (state.decode)(&frame.data) {
+            Ok(decoded) => {
+                count(&counters.captured_decoded);
+                (state.waiting, state.asked) = (false, None);
+                let shown = decoded.iter().rev().find(|d| d.info.shown);
+                if let Some((shown, at)) = shown.zip(frame.low_timestamp) {
+                    self.captures.put(at, shown.picture.clone());
+                }
+            }
+            Err(error) => {
+                tracing::debug!(stream = self.stream.0, %error, "captured frame not decoded");
+                count(&counters.captured_decode_errors);
+                self.wait_for_key(state);
+            }
+        }
+    }
+
+    fn wait_for_key(&self, state: &mut State) {
+        state.waiting = true;
+        let now = Instant::now();
+        if state.asked.is_some_and(|asked| now.saturating_duration_since(asked) < ASK_EVERY) {
+            return;
+        }
+        state.asked = Some(now);
+        let wanted = EnhancerOutput::NeedCapturedKeyFrame { stream: self.stream };
+        match self.output.try_send(wanted) {
+            Ok(()) => count(&self.stats.counters.key_requests),
+            Err(_) => count(&self.stats.counters.dropped_output_queue),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detail_is_the_difference_to_the_upsampled_picture_of_the_right_size() {
+        let (low, high) = (FrameBuffer::grey(40, 30), FrameBuffer::grey(80, 60));
+        let samples = |buffer| Samples::from(&FrameBuffer::planes(buffer)[0]);
+        let same = detail(samples(&low), samples(&high), 2).expect("twice the size");
+        assert!(same.samples().iter().all(|&d| d == 0));
+        assert!(detail(samples(&low), samples(&high), 3).is_none());
+    }
+
+    #[test]
+    fn a_picture_is_found_by_its_low_frame_while_it_is_kept() {
+        let captures = Captures::default();
+        let picture = Arc::new(FrameBuffer::grey(64, 64));
+        for at in 0..=KEPT as u32 {
+            captures.put(at, picture.clone());
+        }
+        assert!(captures.get(0).is_none(), "the oldest went");
+        assert!(captures.get(1).is_some() && captures.get(KEPT as u32).is_some());
+    }
+}

@@ -1,0 +1,247 @@
+//! Which frame of one encoding shows what a frame of another one shows: they are of the same camera.
+//!
+//! Every encoding has RTP timestamps of its own. In each, a frame has the camera's capture time at 90 kHz plus a
+//! constant, so two encodings differ by one constant, their *shift*. Sender reports say at which wall-clock time
+//! which timestamp was due, rounded to milliseconds; that tells the shift well enough to know which frames belong
+//! together, and these tell it to the tick. A shift counts once two pairs of frames have agreed about it.
+//! When frames no longer meet by it, or sender reports contradict it (the camera was exchanged, an encoder began anew),
+//! it is found again.
+
+use std::collections::VecDeque;
+use std::time::SystemTime;
+
+use windlass_media::Layer;
+
+/// An encoding that has RTP timestamps of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timeline {
+    /// A layer of the track.
+    Of(Layer),
+    /// Its detail stream.
+    Detail,
+}
+
+impl Timeline {
+    fn index(self) -> usize {
+        match self {
+            Timeline::Of(layer) => layer as usize,
+            Timeline::Detail => Layer::ALL.len(),
+        }
+    }
+}
+
+/// What a sender report says: a wall-clock time of the sender, and the RTP timestamp that was due then.
+pub type Report = (SystemTime, u32);
+
+/// Frames whose timestamps are remembered: 2 s at 30 per second.
+const REMEMBERED: usize = 64;
+/// How far what sender reports tell may be off, in ticks of 90 kHz: 8 ms, half the distance of frames at 60 per second.
+const TOLERANCE: u32 = 720;
+/// After so many frames without a counterpart a shift is looked for anew.
+const MISSES: u32 = 8;
+const CLOCK: f64 = 90_000.0;
+
+#[derive(Debug, Default)]
+struct Lane {
+    report: Option<Report>,
+    frames: VecDeque<u32>,
+}
+
+/// What to add to a timestamp of one timeline for that of another.
+#[derive(Debug, Clone, Copy)]
+struct Shift {
+    ticks: u32,
+    /// Another pair of frames has agreed.
+    certain: bool,
+    /// The frame that it was first seen by.
+    seen_by: u32,
+    misses: u32,
+}
+
+/// The timelines of one track: see the module.
+#[derive(Debug, Default)]
+pub struct Alignment {
+    lanes: [Lane; 4],
+    shifts: [[Option<Shift>; 3]; 4],
+}
+
+impl Alignment {
+    /// A packet of a frame came; `report` is what its sender last said.
+    pub fn saw(&mut self, of: Timeline, timestamp: u32, report: Option<Report>) {
+        let lane = &mut self.lanes[of.index()];
+        if report.is_some() {
+            lane.report = report;
+        }
+        if lane.frames.contains(&timestamp) {
+            return;
+        }
+        if lane.frames.len() == REMEMBERED {
+            lane.frames.pop_front();
+        }
+        lane.frames.push_back(timestamp);
+    }
+
+    /// The timestamp that the camera frame of `timestamp` has in the layer `to`; `None` while that is not known to
+    /// the tick. The layer may lack the frame all the same.
+    pub fn map(&mut self, from: Timeline, timestamp: u32, to: Layer) -> Option<u32> {
+        let told = self.told(from, to);
+        let lane = &self.lanes[to as usize];
+        let shift = &mut self.shifts[from.index()][to as usize];
+        if let Some(known) = shift {
+            let place = timestamp.wrapping_add(known.ticks);
+            let met = lane.frames.contains(&place);
+            known.misses = if met { 0 } else { known.misses + 1 };
+            if met && known.seen_by != timestamp {
+                known.certain = true;
+            }
+            let contradicted =
+                told.is_some_and(|told| distance(told, known.ticks) > 2 * TOLERANCE);
+            if known.misses < MISSES && !contradicted && (known.certain || met) {
+                return known.certain.then_some(place);
+            }
+            *shift = None;
+        }
+        let about = timestamp.wrapping_add(told?);
+        let nearest = *lane.frames.iter().min_by_key(|&&frame| distance(frame, about))?;
+        if distance(nearest, about) <= TOLERANCE {
+            let ticks = nearest.wrapping_sub(timestamp);
+            *shift = Some(Shift { ticks, certain: false, seen_by: timestamp, misses: 0 });
+        }
+        None
+    }
+
+    /// The shift by sender reports alone.
+    fn told(&self, from: Timeline, to: Layer) -> Option<u32> {
+        let (from_time, from_rtp) = self.lanes[from.index()].report?;
+        let (to_time, to_rtp) = self.lanes[to as usize].report?;
+        let later = match from_time.duration_since(to_time) {
+            Ok(later) => later.as_secs_f64(),
+            Err(earlier) => -earlier.duration().as_secs_f64(),
+        };
+        // Wraps as timestamps do; reports that are hours apart tell nothing but a number.
+        let ticks = (later * CLOCK).round() as i64 as u32;
+        Some(to_rtp.wrapping_add(ticks).wrapping_sub(from_rtp))
+    }
+}
+
+/// Ticks between two timestamps, whichever comes first.
+fn distance(a: u32, b: u32) -> u32 {
+    (a.wrapping_sub(b) as i32).unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LOW: Timeline = Timeline::Of(Layer::Q);
+    const HIGH: Timeline = Timeline::Of(Layer::H);
+
+    /// A camera whose two encodings begin their timestamps anywhere.
+    struct Sender {
+        low: u32,
+        high: u32,
+        /// Errors of the reports, in ticks.
+        error: (i32, i32),
+    }
+
+    impl Sender {
+        /// The timestamps of the frame captured at a tick.
+        fn frame(&self, tick: u32) -> (u32, u32) {
+            (self.low.wrapping_add(tick), self.high.wrapping_add(tick))
+        }
+
+        fn reports(&self, tick: u32) -> (Report, Report) {
+            let at = |ms: u32, error: i32, begin: u32| {
+                let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000 + u64::from(ms));
+                (time, begin.wrapping_add(ms * 90).wrapping_add_signed(error))
+            };
+            let ms = tick / 90;
+            (at(ms, self.error.0, self.low), at(ms + 300, self.error.1, self.high))
+        }
+
+        /// Lets both encodings' frame be seen and maps the higher one's.
+        fn pass(&self, alignment: &mut Alignment, tick: u32) -> Option<u32> {
+            let ((low, high), reports) = (self.frame(tick), self.reports(tick));
+            alignment.saw(LOW, low, Some(reports.0));
+            alignment.saw(HIGH, high, Some(reports.1));
+            alignment.map(HIGH, high, Layer::Q)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn frames_meet_to_the_tick_whatever_reports_round(
+            low: u32, high: u32, error in (-180i32..=180, -180i32..=180), gap in 1500u32..9000,
+        ) {
+            let (sender, mut alignment) = (Sender { low, high, error }, Alignment::default());
+            for n in 0..200 {
+                let mapped = sender.pass(&mut alignment, n * gap);
+                prop_assert_eq!(mapped, (n > 0).then_some(sender.frame(n * gap).0));
+            }
+        }
+
+        #[test]
+        fn no_input_panics(
+            calls in proptest::collection::vec((0usize..4, any::<u32>(), any::<Option<(u32, u32)>>(), 0usize..3), 0..60),
+        ) {
+            let mut alignment = Alignment::default();
+            let timelines =
+                [Timeline::Of(Layer::Q), Timeline::Of(Layer::H), Timeline::Of(Layer::F), Timeline::Detail];
+            for (of, timestamp, report, to) in calls {
+                let report = report
+                    .map(|(s, rtp)| (SystemTime::UNIX_EPOCH + Duration::from_secs(s.into()), rtp));
+                alignment.saw(timelines[of], timestamp, report);
+                alignment.map(timelines[of], timestamp, Layer::ALL[to]);
+            }
+        }
+    }
+
+    const SENDER: Sender = Sender { low: 7, high: u32::MAX - 40_000, error: (90, -90) };
+
+    #[test]
+    fn without_sender_reports_nothing_is_known() {
+        let mut alignment = Alignment::default();
+        for n in 0..20 {
+            let (low, high) = SENDER.frame(n * 3000);
+            alignment.saw(LOW, low, None);
+            alignment.saw(HIGH, high, None);
+            assert_eq!(alignment.map(HIGH, high, Layer::Q), None);
+        }
+    }
+
+    #[test]
+    fn a_frame_that_the_layer_lacks_still_has_its_place() {
+        let mut alignment = Alignment::default();
+        for n in 0..3 {
+            SENDER.pass(&mut alignment, n * 3000);
+        }
+        let (low, high) = SENDER.frame(9000);
+        alignment.saw(HIGH, high, None);
+        assert_eq!(alignment.map(HIGH, high, Layer::Q), Some(low));
+    }
+
+    #[test]
+    fn a_timeline_that_begins_anew_is_followed() {
+        let mut alignment = Alignment::default();
+        for n in 0..3 {
+            SENDER.pass(&mut alignment, n * 3000);
+        }
+        let other = Sender { low: SENDER.low, high: 5_000_000, error: (0, 0) };
+        let later: Vec<_> =
+            (3..20).map(|n| other.pass(&mut alignment, n * 3000) == Some(other.frame(n * 3000).0)).collect();
+        assert!(later[2..].iter().all(|&right| right), "{later:?}");
+    }
+
+    #[test]
+    fn a_shift_seen_once_is_not_believed() {
+        let mut alignment = Alignment::default();
+        assert_eq!(SENDER.pass(&mut alignment, 0), None);
+        // The same frame again proves nothing.
+        assert_eq!(SENDER.pass(&mut alignment, 0), None);
+        assert!(SENDER.pass(&mut alignment, 3000).is_some());
+    }
+}
