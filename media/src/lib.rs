@@ -195,9 +195,11 @@ impl TapInput {
 }
 
 /// Where an anchor's detail comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum AnchorSource {
     /// Super-resolution made it.
+    #[default]
     Enhanced,
     /// The publisher's own pixels.
     Captured,
@@ -317,7 +319,9 @@ pub struct Anchor {
     pub width: u16,
     /// Height of the HR picture in pixels.
     pub height: u16,
-    /// The code of its detail beyond what the hybrid decoder's built-in filters expect.
+    /// Whether the payload holds only what the hybrid decoder's built-in filters do not expect.
+    pub beyond_prior: bool,
+    /// The code of its detail, or of its picture.
     pub payload: Bytes,
     /// How long each stage took.
     pub times: StageTimes,

@@ -117,6 +117,17 @@ pub struct Publish {
     pub kind: Kind,
     /// The client's name for it.
     pub name: String,
+    /// The mid of another video entry whose detail stream this is: no track of its own then.
+    pub detail_of: Option<String>,
+}
+
+/// What a publisher is asked to send as its detail stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DetailKnobs {
+    /// Bit rate in kbit/s.
+    pub kbps: u32,
+    /// Frames per second.
+    pub fps: u32,
 }
 
 impl Publish {
@@ -254,6 +265,13 @@ pub enum SfuEvent {
         width: u16,
         /// Height of the layer in pixels.
         height: u16,
+    },
+    /// What the participant is asked to send of its own track.
+    Knobs {
+        /// Its track.
+        track: TrackId,
+        /// Its detail stream; `None` to pause it.
+        detail: Option<DetailKnobs>,
     },
     /// Once a second: what the participant's subscriptions received.
     TrackStats(Vec<TrackStats>),

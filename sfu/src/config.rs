@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use windlass_media::AnchorCodecId;
 
+use crate::api::DetailKnobs;
+
 /// The SFU's settings.
 #[derive(Debug, Clone)]
 pub struct SfuConfig {
@@ -19,6 +21,8 @@ pub struct SfuConfig {
     pub anchor_codec: AnchorCodecId,
     /// Whether the layer above a tapped one is copied too, for captured anchors.
     pub captured: bool,
+    /// What publishers are asked to send as detail stream, where they can and somebody has a use for it; `None`: nothing.
+    pub detail: Option<DetailKnobs>,
     /// How much anybody may ask for.
     pub limits: Limits,
     /// Whether the bandwidth estimate limits what a subscriber gets. Off, it gets the best that it asks for and
@@ -38,6 +42,7 @@ impl Default for SfuConfig {
             budget: Duration::from_millis(200),
             anchor_codec: AnchorCodecId::default(),
             captured: true,
+            detail: Some(DetailKnobs { kbps: 50, fps: 1 }),
             limits: Limits::default(),
             congestion_control: true,
             initial_estimate_bps: 1_000_000,

@@ -15,7 +15,7 @@ mod net;
 mod stats;
 
 pub use api::{
-    Answer, JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError, ParticipantId,
+    Answer, DetailKnobs, JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError, ParticipantId,
     Publish, SfuClosed, SfuEvent, StartError, Subscribe, TapSink, TrackId, TrackInfo, TrackStats,
 };
 pub use config::{Limits, SfuConfig};

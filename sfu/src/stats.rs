@@ -72,6 +72,12 @@ counters! {
     captured_unaligned,
     /// Gaps among them.
     captured_gaps,
+    /// Frames of detail streams, each an anchor.
+    detail_frames,
+    /// Of these, the ones of which it is not known which frame of the tapped layer shows the same.
+    detail_unaligned,
+    /// Gaps in detail streams.
+    detail_gaps,
     /// Anchors received from the enhancer.
     anchors_in,
     /// Anchors that the SFU's queue did not take.

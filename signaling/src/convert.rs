@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use windlass_protocol::{
-    ErrorCode, Offer, ProtocolError, ServerMessage, Track, TrackKind, TrackStats,
+    DetailKnobs, ErrorCode, Offer, ProtocolError, ServerMessage, Track, TrackKind, TrackStats,
 };
 use windlass_sfu::{Kind, Publish, Subscribe, TrackId, TrackInfo};
 
@@ -17,8 +17,13 @@ pub(crate) fn track_id(track: &str, tracks: &HashSet<TrackId>) -> Result<TrackId
 /// there are; a text that no track can have is unknown here already.
 pub(crate) fn offer(offer: Offer) -> Result<(String, Vec<Publish>, Vec<Subscribe>), ProtocolError> {
     let publish = offer.publish.into_iter();
-    let publish =
-        publish.map(|p| Publish { mid: p.mid, kind: kind_to_sfu(p.kind), name: p.name }).collect();
+    let publish = publish.map(|p| Publish {
+        mid: p.mid,
+        kind: kind_to_sfu(p.kind),
+        name: p.name,
+        detail_of: p.detail_of,
+    });
+    let publish = publish.collect();
     let subscribe = offer.subscribe.into_iter();
     let subscribe = subscribe
         .map(|s| Ok(Subscribe { mid: s.mid, track: parse_track(&s.track)? }))
@@ -60,6 +65,11 @@ pub(crate) fn stats(tracks: &[windlass_sfu::TrackStats]) -> ServerMessage {
         })
         .collect();
     ServerMessage::Stats { tracks }
+}
+
+pub(crate) fn knobs(track: TrackId, detail: Option<windlass_sfu::DetailKnobs>) -> ServerMessage {
+    let detail = detail.map(|d| DetailKnobs { kbps: d.kbps, fps: d.fps });
+    ServerMessage::Knobs { track: track.to_string(), detail }
 }
 
 pub(crate) fn join_error(error: windlass_sfu::JoinError) -> ProtocolError {

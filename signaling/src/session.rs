@@ -8,7 +8,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use windlass_media::Rung;
+use windlass_media::{AnchorSource, Rung};
 use windlass_protocol::{
     ClientMessage, Error, ErrorCode, Join, OwnTrack, Participant, ProtocolError, Report, Request,
     ServerMessage, SetRung, VERSION, Welcome,
@@ -107,8 +107,8 @@ pub enum Action {
     },
     /// Cap a subscription.
     SetMaxRung(TrackId, Rung),
-    /// Ask for an anchor of a track that rests on no other.
-    WholeAnchor(TrackId),
+    /// Ask for an anchor of a track, of one source, that rests on no other.
+    WholeAnchor(TrackId, AnchorSource),
     /// Mute a track of the client's own, or end that.
     SetMuted(TrackId, bool),
     /// Leave the room.
@@ -300,6 +300,7 @@ impl Session {
             SfuEvent::RungChanged { track, rung, epoch, width, height } => {
                 ServerMessage::Rung { track: track.to_string(), rung, epoch, width, height }
             }
+            SfuEvent::Knobs { track, detail } => convert::knobs(track, detail),
             SfuEvent::TrackStats(stats) => convert::stats(&stats),
             SfuEvent::Disconnected => return self.media_lost(),
         };
@@ -369,11 +370,11 @@ impl Session {
                 let id = convert::track_id(&track, tracks)?;
                 self.actions.push_back(Action::SetMaxRung(id, max));
             }
-            ClientMessage::WholeAnchor { track } => {
+            ClientMessage::WholeAnchor { track, source } => {
                 let (tracks, _) = self.inside()?;
                 // A wish about a track that has just gone is no error: the two crossed.
                 if let Ok(id) = convert::track_id(&track, tracks) {
-                    self.actions.push_back(Action::WholeAnchor(id));
+                    self.actions.push_back(Action::WholeAnchor(id, source));
                 }
             }
             ClientMessage::Mute { track, muted } => {

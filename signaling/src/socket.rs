@@ -159,10 +159,10 @@ impl Socket {
                         let _ = sfu.set_max_rung(participant, track, max).await;
                     }
                 }
-                Action::WholeAnchor(track) => {
+                Action::WholeAnchor(track, source) => {
                     if let Some((participant, _)) = self.inside {
                         let sfu = &self.shared.services.sfu;
-                        let _ = sfu.want_whole_anchor(participant, track).await;
+                        let _ = sfu.want_whole_anchor(participant, track, source).await;
                     }
                 }
                 Action::SetMuted(track, muted) => {

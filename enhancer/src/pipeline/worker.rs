@@ -136,6 +136,7 @@ impl Worker {
                 tiled,
                 width: side(width),
                 height: side(height),
+                beyond_prior: true,
                 payload: Bytes::from(payload),
                 times,
             }));

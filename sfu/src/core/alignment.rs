@@ -3,7 +3,7 @@
 //! Every encoding has RTP timestamps of its own. In each, a frame has the camera's capture time at 90 kHz plus a
 //! constant, so two encodings differ by one constant, their *shift*. Sender reports say at which wall-clock time
 //! which timestamp was due, rounded to milliseconds; that tells the shift well enough to know which frames belong
-//! together, and these tell it to the tick. A shift counts once two pairs of frames have agreed about it.
+//! together, and these tell it to the tick (measured in Chromium: `client-web/docs/detail-stream.md`). A shift counts once two pairs of frames have agreed about it.
 //! When frames no longer meet by it, or sender reports contradict it (the camera was exchanged, an encoder began anew),
 //! it is found again.
 
@@ -37,6 +37,9 @@ pub type Report = (SystemTime, u32);
 const REMEMBERED: usize = 64;
 /// How far what sender reports tell may be off, in ticks of 90 kHz: 8 ms, half the distance of frames at 60 per second.
 const TOLERANCE: u32 = 720;
+/// How far apart the two timestamps of one frame may lie by their shift: a camera's do not differ by a tick, but the encoders of
+/// other sources (a canvas) round their own clocks to milliseconds.
+const JITTER: u32 = 270;
 /// After so many frames without a counterpart a shift is looked for anew.
 const MISSES: u32 = 8;
 const CLOCK: f64 = 90_000.0;
@@ -45,6 +48,14 @@ const CLOCK: f64 = 90_000.0;
 struct Lane {
     report: Option<Report>,
     frames: VecDeque<u32>,
+}
+
+impl Lane {
+    /// The frame nearest to a timestamp, within so many ticks.
+    fn nearest(&self, timestamp: u32, within: u32) -> Option<u32> {
+        let nearest = self.frames.iter().copied().min_by_key(|&f| distance(f, timestamp))?;
+        (distance(nearest, timestamp) <= within).then_some(nearest)
+    }
 }
 
 /// What to add to a timestamp of one timeline for that of another.
@@ -89,21 +100,19 @@ impl Alignment {
         let shift = &mut self.shifts[from.index()][to as usize];
         if let Some(known) = shift {
             let place = timestamp.wrapping_add(known.ticks);
-            let met = lane.frames.contains(&place);
-            known.misses = if met { 0 } else { known.misses + 1 };
-            if met && known.seen_by != timestamp {
+            let met = lane.nearest(place, JITTER);
+            known.misses = if met.is_some() { 0 } else { known.misses + 1 };
+            if met.is_some() && known.seen_by != timestamp {
                 known.certain = true;
             }
             let contradicted =
                 told.is_some_and(|told| distance(told, known.ticks) > 2 * TOLERANCE);
-            if known.misses < MISSES && !contradicted && (known.certain || met) {
-                return known.certain.then_some(place);
+            if known.misses < MISSES && !contradicted && (known.certain || met.is_some()) {
+                return known.certain.then_some(met.unwrap_or(place));
             }
             *shift = None;
         }
-        let about = timestamp.wrapping_add(told?);
-        let nearest = *lane.frames.iter().min_by_key(|&&frame| distance(frame, about))?;
-        if distance(nearest, about) <= TOLERANCE {
+        if let Some(nearest) = lane.nearest(timestamp.wrapping_add(told?), TOLERANCE) {
             let ticks = nearest.wrapping_sub(timestamp);
             *shift = Some(Shift { ticks, certain: false, seen_by: timestamp, misses: 0 });
         }
@@ -234,6 +243,18 @@ mod tests {
         let later: Vec<_> =
             (3..20).map(|n| other.pass(&mut alignment, n * 3000) == Some(other.frame(n * 3000).0)).collect();
         assert!(later[2..].iter().all(|&right| right), "{later:?}");
+    }
+
+    #[test]
+    fn a_millisecond_of_jitter_is_no_other_frame() {
+        let mut alignment = Alignment::default();
+        for n in 0..40u32 {
+            let ((low, high), reports) = (SENDER.frame(n * 3000), SENDER.reports(n * 3000));
+            let high = high.wrapping_add_signed([0, 90, -90, 90][n as usize % 4]);
+            alignment.saw(LOW, low, Some(reports.0));
+            alignment.saw(HIGH, high, Some(reports.1));
+            assert_eq!(alignment.map(HIGH, high, Layer::Q), (n > 0).then_some(low), "frame {n}");
+        }
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub fn messages(
             AnchorSource::Captured => AnchorOrigin::Captured,
         },
         tiled: anchor.tiled,
-        beyond_prior: true,
+        beyond_prior: anchor.beyond_prior,
         part: 0,
         stream: anchor.stream.0,
         epoch,

@@ -7,17 +7,18 @@ use str0m::channel::ChannelData;
 use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Rid, Simulcast, SimulcastLayer};
 use str0m::rtp::{RtpPacket, RtpWrite};
 use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
-use windlass_hybrid::anchor::AnchorHeader;
+use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
 use windlass_media::{
     Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes,
 };
 
 use super::*;
-use crate::api::{Answer, Offer, OfferError, Publish, Subscribe};
+use crate::api::{Answer, DetailKnobs, Offer, OfferError, Publish, Subscribe};
 
 const STEP: Duration = Duration::from_millis(5);
 const PUBLISHER: ParticipantId = ParticipantId(1);
 const SUBSCRIBER: ParticipantId = ParticipantId(2);
+const ENHANCED: AnchorSource = AnchorSource::Enhanced;
 
 struct Client {
     rtc: Rtc,
@@ -45,6 +46,11 @@ struct World {
 #[derive(Default)]
 struct Camera {
     mid: Option<Mid>,
+    /// A frame of 1280 × 720 for every tenth of the layers', while the publisher is asked for it.
+    detail: Option<Mid>,
+    detail_seq: u64,
+    detail_keys: usize,
+    detail_key_wanted: bool,
     layers: Vec<Layer>,
     seq: [u64; 3],
     number: u32,
@@ -103,7 +109,7 @@ impl World {
         let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, Some(simulcast));
         let (sdp, pending) = api.apply().expect("offer");
         let publish =
-            vec![Publish { mid: mid.to_string(), kind: Kind::Video, name: "camera".into() }];
+            vec![Publish { mid: mid.to_string(), kind: Kind::Video, name: "camera".into(), detail_of: None }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
         let answer = self.core.offer(self.now, PUBLISHER, &offer).expect("answer");
         self.accept(at, pending, &answer);
@@ -150,6 +156,63 @@ impl World {
             self.core.advance(self.now);
             self.deliver();
         }
+    }
+
+    /// Publishes a detail stream beside the camera's layers.
+    fn publish_detail(&mut self) {
+        let camera = self.camera.mid.expect("published");
+        let mut api = self.clients[0].rtc.sdp_api();
+        let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, None);
+        let (sdp, pending) = api.apply().expect("offer");
+        let publish = |mid: Mid, detail_of| Publish {
+            mid: mid.to_string(),
+            kind: Kind::Video,
+            name: "camera".into(),
+            detail_of,
+        };
+        let publish = vec![publish(camera, None), publish(mid, Some(camera.to_string()))];
+        let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
+        let answer = self.core.offer(self.now, PUBLISHER, &offer).expect("answer");
+        assert_eq!(answer.tracks.len(), 1, "it is no track");
+        self.accept(0, pending, &answer);
+        self.camera.detail = Some(mid);
+        self.camera.detail_key_wanted = true;
+    }
+
+    /// What the publisher was told about its detail stream.
+    fn knobs(&self) -> Vec<Option<DetailKnobs>> {
+        let events = self.events.get(&PUBLISHER).into_iter().flatten();
+        let told = events.filter_map(|e| match e {
+            SfuEvent::Knobs { detail, .. } => Some(*detail),
+            _ => None,
+        });
+        told.collect()
+    }
+
+    /// The detail stream's frame of the camera's frame that has just been shot, in one packet.
+    fn shoot_detail(&mut self) {
+        let asked = self.knobs().last().copied().flatten().is_some();
+        let Some(mid) = self.camera.detail.filter(|_| asked) else { return };
+        let key = std::mem::take(&mut self.camera.detail_key_wanted);
+        self.camera.detail_keys += usize::from(key);
+        let mut payload = vec![0x8c | if key { 0 } else { 0x40 }];
+        payload.extend([0x80, self.camera.number as u8]);
+        if key {
+            payload.extend([0x82, 0x49, 0x83, 0x42]);
+            let size = 1279u64 << 16 | 719;
+            payload.extend((size << 28 | 0x2000_0000_0000_0000).to_be_bytes());
+        }
+        payload.extend(self.camera.number.to_be_bytes());
+        self.camera.detail_seq += 1;
+        let timestamp = 123_456u32.wrapping_add(self.camera.number * 3150);
+        let rtc = &mut self.clients[0].rtc;
+        let pt = rtc.codec_config().find(|p| p.spec().format.profile_id == Some(0)).expect("VP9").pt();
+        let mut api = rtc.direct_api();
+        let stream = api.stream_tx_by_mid(mid, None).expect("stream");
+        let write = RtpWrite::new(pt, self.camera.detail_seq.into(), timestamp, self.now, payload);
+        stream.write_rtp(write.marker(true).nackable(true));
+        let _ = rtc.handle_input(Input::Timeout(self.now));
+        self.drain(0);
     }
 
     /// The camera's next frame, every 35 ms, two packets a layer.
@@ -205,6 +268,9 @@ impl World {
                 self.drain(0);
             }
         }
+        if self.camera.number.is_multiple_of(10) {
+            self.shoot_detail();
+        }
     }
 
     fn drain(&mut self, at: usize) {
@@ -217,9 +283,13 @@ impl World {
                 RtcOutput::Event(Event::ChannelData(ChannelData { data, .. })) => {
                     client.messages.push(data);
                 }
-                RtcOutput::Event(Event::KeyframeRequest(_)) => {
-                    client.key_frame_requests += 1;
-                    self.camera.key_wanted = true;
+                RtcOutput::Event(Event::KeyframeRequest(request)) => {
+                    if Some(request.mid) == self.camera.detail {
+                        self.camera.detail_key_wanted = true;
+                    } else {
+                        client.key_frame_requests += 1;
+                        self.camera.key_wanted = true;
+                    }
                 }
                 RtcOutput::Event(_) => {}
             }
@@ -371,6 +441,7 @@ fn anchor_of(frame: &windlass_media::TapFrame, now: Instant) -> EnhancerOutput {
         tiled: false,
         width: 1280,
         height: 720,
+        beyond_prior: true,
         payload: vec![9; 20_000].into(),
         times: StageTimes::default(),
     })
@@ -671,7 +742,7 @@ fn a_loopback_room_gives_back_ones_own_track() {
     let mut api = world.clients[0].rtc.sdp_api();
     let receiving = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
     let (sdp, pending) = api.apply().expect("offer");
-    let publish = vec![Publish { mid, kind: Kind::Video, name: "camera".into() }];
+    let publish = vec![Publish { mid, kind: Kind::Video, name: "camera".into(), detail_of: None }];
     let subscribe = vec![Subscribe { mid: receiving.to_string(), track }];
     let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe };
     let answer = world.core.offer(world.now, PUBLISHER, &offer).expect("answer");
@@ -730,15 +801,15 @@ fn whoever_begins_to_get_anchors_or_has_lost_one_is_to_get_a_whole_one() {
         let whole = |t: &&TapInput| matches!(t, TapInput::WholeAnchor { .. });
         world.taps.iter().filter(whole).count()
     };
-    world.core.whole_anchor_wanted(world.now, SUBSCRIBER, track);
+    world.core.whole_anchor_wanted(world.now, SUBSCRIBER, track, ENHANCED);
     world.run(Duration::from_millis(100));
     assert_eq!(wanted(&world), 0, "a plain rung has no anchors");
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
     world.run(Duration::from_secs(1));
     assert_eq!(wanted(&world), 1, "it begins to get anchors");
-    world.core.whole_anchor_wanted(world.now, PUBLISHER, track);
+    world.core.whole_anchor_wanted(world.now, PUBLISHER, track, ENHANCED);
     for _ in 0..100 {
-        world.core.whole_anchor_wanted(world.now, SUBSCRIBER, track);
+        world.core.whole_anchor_wanted(world.now, SUBSCRIBER, track, ENHANCED);
     }
     world.run(Duration::from_millis(100));
     assert_eq!(wanted(&world), 2, "it lost one, and says so often; the publisher gets none");
@@ -789,6 +860,117 @@ fn a_layer_above_that_is_no_longer_sent_ends_its_copy_alone() {
     assert!(matches!(world.taps.last(), Some(TapInput::Frame(_))));
 }
 
+/// A call whose publisher sends `q` and `h` and can send a detail stream; the subscriber can decode it.
+fn detailed_call() -> (World, TrackId, usize) {
+    let mut world = World::new(config());
+    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    let track = world.publish();
+    world.camera.layers = vec![Layer::Q, Layer::H];
+    world.publish_detail();
+    world.run(Duration::from_secs(2));
+    let anchor_codecs = AnchorCodecId::ALL.into_iter().collect();
+    let options = JoinOptions { anchor_codecs, ..JoinOptions::default() };
+    world.core.join(world.now, "room", SUBSCRIBER, options).expect("joined");
+    let at = world.subscribe(SUBSCRIBER, track);
+    (world, track, at)
+}
+
+/// The anchors of a detail stream that a client was sent, and the numbers of the camera frames that they show.
+fn detail_anchors(world: &World, at: usize) -> Vec<(AnchorHeader, u32)> {
+    let parsed = world.clients[at].messages.iter().map(|m| AnchorHeader::parse(m).expect("anchor"));
+    let pictures = parsed.filter(|(header, _)| header.codec == AnchorCodecId::Vp9Pictures.id());
+    let number = |payload: &[u8]| {
+        u32::from_be_bytes(payload[payload.len() - 4..].try_into().expect("four bytes"))
+    };
+    pictures.map(|(header, payload)| (header, number(payload))).collect()
+}
+
+#[test]
+fn frames_of_a_detail_stream_meet_their_camera_frame_at_the_subscriber() {
+    let (mut world, _, at) = detailed_call();
+    assert_eq!(world.knobs(), [], "nobody has a use for it yet");
+    world.run(Duration::from_secs(10));
+    assert_eq!(world.knobs().len(), 1);
+    let shown: HashMap<u32, u32> = world.clients[at]
+        .received
+        .iter()
+        .filter(|p| p.payload.len() > 5)
+        .map(|p| {
+            let end = p.payload.len() - 1;
+            let number = p.payload[end - 4..end].try_into().expect("four bytes");
+            (p.header.timestamp, u32::from_be_bytes(number))
+        })
+        .collect();
+    let anchors = detail_anchors(&world, at);
+    let met: Vec<_> =
+        anchors.iter().filter_map(|(h, n)| Some((*shown.get(&h.rtp_timestamp)?, *n))).collect();
+    assert!(met.len() >= 15, "{} of {}", met.len(), anchors.len());
+    assert!(met.iter().all(|(low, detail)| low == detail), "{met:?}");
+    assert!(anchors.iter().all(|(h, _)| (h.width, h.height) == (1280, 720) && !h.beyond_prior));
+    assert!(anchors.iter().all(|(h, _)| h.source == AnchorOrigin::Captured));
+}
+
+#[test]
+fn a_detail_stream_is_asked_for_while_it_is_of_use() {
+    let (mut world, track, _) = detailed_call();
+    let knobs = world.core.config.detail;
+    world.run(Duration::from_secs(3));
+    assert_eq!(world.knobs(), [knobs]);
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::H);
+    world.run(Duration::from_secs(5));
+    assert_eq!(world.knobs(), [knobs, None], "nobody holds an enhanced rung");
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.knobs(), [knobs, None, knobs]);
+    world.camera.layers = Layer::ALL.into();
+    world.run(Duration::from_secs(5));
+    assert_eq!(world.knobs(), [knobs, None, knobs, None], "the layer itself is sent");
+}
+
+#[test]
+fn whoever_joins_gets_the_detail_stream_without_a_key_frame_while_it_is_short() {
+    let (mut world, track, _) = detailed_call();
+    world.run(Duration::from_secs(5));
+    let keys = world.camera.detail_keys;
+    let third = ParticipantId(3);
+    let anchor_codecs = AnchorCodecId::ALL.into_iter().collect();
+    let options = JoinOptions { anchor_codecs, ..JoinOptions::default() };
+    world.core.join(world.now, "room", third, options).expect("joined");
+    let late = world.subscribe(third, track);
+    world.run(Duration::from_secs(2));
+    let anchors = detail_anchors(&world, late);
+    assert_eq!(world.camera.detail_keys, keys);
+    assert!(anchors.len() >= 15, "those since the key frame, and the new ones: {}", anchors.len());
+    // One that misses a frame that others rest on is given a key frame, and that only so often.
+    for _ in 0..100 {
+        world.core.whole_anchor_wanted(world.now, third, track, AnchorSource::Captured);
+        world.run(Duration::from_millis(20));
+    }
+    assert_eq!(world.camera.detail_keys, keys + 1);
+}
+
+#[test]
+fn detail_streams_of_nothing_or_of_themselves_are_refused() {
+    let (mut world, _, _) = detailed_call();
+    let camera = world.camera.mid.expect("mid").to_string();
+    let detail = world.camera.detail.expect("mid").to_string();
+    for (camera_of, detail_of) in [(None, "x".to_owned()), (None, detail.clone()), (Some(detail.clone()), camera.clone())] {
+        let mut api = world.clients[0].rtc.sdp_api();
+        api.add_channel("again".into());
+        let (sdp, _) = api.apply().expect("offer");
+        let entry = |mid: &str, detail_of| Publish {
+            mid: mid.into(),
+            kind: Kind::Video,
+            name: "camera".into(),
+            detail_of,
+        };
+        let publish = vec![entry(&camera, camera_of), entry(&detail, Some(detail_of))];
+        let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
+        let refused = world.core.offer(world.now, PUBLISHER, &offer);
+        assert!(matches!(refused, Err(OfferError::BadMid { .. })), "{refused:?}");
+    }
+}
+
 #[test]
 fn while_enhancement_is_off_nobody_holds_an_enhanced_rung() {
     let (mut world, track, _) = call();
@@ -803,7 +985,7 @@ fn while_enhancement_is_off_nobody_holds_an_enhanced_rung() {
     world.core.set_enhancement(world.now, true);
     world.run(Duration::from_secs(1));
     assert_eq!((last(&world), world.core.stats().taps), (Some(Rung::HPlus), 1));
-    assert!(matches!(world.taps.last(), Some(TapInput::Frame(_))));
+    assert!(matches!(world.taps.last(), Some(TapInput::Frame(_) | TapInput::Captured(_))));
 }
 
 #[test]

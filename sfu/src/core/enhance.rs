@@ -1,14 +1,34 @@
-//! What comes back from the enhancer, to every subscriber of an enhanced rung.
+//! Anchors to every subscriber of an enhanced rung: those that the enhancer makes, and a publisher's detail stream.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use windlass_media::{Anchor, EnhancerOutput, TapInput};
+use str0m::rtp::RtpPacket;
+use windlass_media::{
+    Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes, StreamId, TapInput,
+};
 
+use super::alignment::Timeline;
 use super::anchors::{Verdict, messages};
-use super::peer::Slot;
+use super::detail::{self, DetailFrame};
+use super::forward::{packet_in, report};
+use super::peer::{Peer, Slot};
 use super::rewriter::Source;
 use super::{Core, Output};
 use crate::api::{ParticipantId, TrackId};
+use crate::stats::Counters;
+
+/// An anchor on its way to subscribers.
+struct Parcel<'a> {
+    anchor: &'a Anchor,
+    /// What its frame is of.
+    source: Source,
+    /// The layer that anchors are made for now.
+    tapped: Layer,
+    /// The frame's timestamp in that layer; `None` where none is known to be its.
+    at: Option<u32>,
+    /// Whether others rest on it, so that it must be decoded even where its frame is not shown.
+    chained: bool,
+}
 
 impl Core {
     /// Takes what the enhancer made.
@@ -32,26 +52,103 @@ impl Core {
         }
     }
 
-    /// A subscriber has none of the anchors that those of a track are added to.
-    pub fn whole_anchor_wanted(&mut self, now: Instant, id: ParticipantId, track: TrackId) {
+    /// A subscriber has none of the anchors of a source that those of a track are added to.
+    pub fn whole_anchor_wanted(
+        &mut self,
+        now: Instant,
+        id: ParticipantId,
+        track: TrackId,
+        source: AnchorSource,
+    ) {
         self.counters.whole_anchor_requests_in += 1;
-        let tap = self.tracks.get_mut(&track).and_then(|t| t.tap.as_mut());
-        let Some((tap, peer)) = tap.zip(self.peers.get(&id)) else { return };
+        let Some(t) = self.tracks.get_mut(&track) else { return };
+        let Some((tap, peer)) = t.tap.as_mut().zip(self.peers.get(&id)) else { return };
         let layer = tap.layer();
         let holds = |slot: &Slot| {
             let rung = slot.enhanced(Some(layer), peer.can_take_anchors());
             rung.is_some_and(|(held, rung)| held == track && rung.enhanced())
         };
-        if peer.slots.iter().any(holds) && tap.passes_whole(now) {
-            self.outputs.push_back(Output::Tap(TapInput::WholeAnchor { stream: tap.stream() }));
+        if !peer.slots.iter().any(holds) {
+            return;
+        }
+        match (source, &mut t.detail) {
+            (AnchorSource::Captured, Some(detail)) => detail.want_key(),
+            _ if tap.passes_whole(now) => {
+                self.outputs.push_back(Output::Tap(TapInput::WholeAnchor { stream: tap.stream() }));
+            }
+            _ => {}
+        }
+        self.due = now;
+    }
+
+    /// Takes a packet of a track's detail stream.
+    pub(super) fn take_detail(&mut self, id: TrackId, rtp: &RtpPacket) {
+        let Some(track) = self.tracks.get_mut(&id).filter(|t| !t.info.muted) else { return };
+        let packet = packet_in(rtp);
+        track.alignment.saw(Timeline::Detail, packet.timestamp, report(rtp));
+        if let Some(detail) = &mut track.detail {
+            detail.push(packet, &rtp.payload);
+        }
+        self.collect_detail(packet.arrival, id);
+    }
+
+    /// Hands on what all detail streams have put together.
+    pub(super) fn collect_details(&mut self, now: Instant) {
+        let with: Vec<_> =
+            self.tracks.iter().filter(|(_, t)| t.detail.is_some()).map(|(&id, _)| id).collect();
+        for track in with {
+            self.collect_detail(now, track);
+        }
+    }
+
+    fn collect_detail(&mut self, now: Instant, id: TrackId) {
+        loop {
+            let Some(track) = self.tracks.get_mut(&id) else { return };
+            let Some(detail) = &mut track.detail else { return };
+            self.counters.detail_gaps += detail.take_gaps();
+            let Some(frame) = detail.poll() else { return };
+            self.counters.detail_frames += 1;
+            let (Some(tap), Some(stream)) = (&track.tap, track.info.stream) else { continue };
+            let layer = tap.layer();
+            let at = track.alignment.map(Timeline::Detail, frame.timestamp, layer);
+            self.counters.detail_unaligned += u64::from(at.is_none());
+            track.anchor_bytes += frame.payload.len() as u64;
+            let anchor = of_detail(&frame, stream);
+            let source = Source { track: id, layer };
+            let parcel = Parcel { anchor: &anchor, source, tapped: layer, at, chained: true };
+            for subscriber in &track.subscribers {
+                let Some(peer) = self.peers.get_mut(subscriber) else { continue };
+                for slot in 0..peer.slots.len() {
+                    give(now, peer, slot, &parcel, self.config.budget, &mut self.counters);
+                }
+            }
+            self.due = now;
+        }
+    }
+
+    /// Somebody begins to get anchors of a track: gives what there is of its detail stream, or has a key frame asked for.
+    pub(super) fn greet(&mut self, now: Instant, id: ParticipantId, slot: usize) {
+        let Some(peer) = self.peers.get_mut(&id).filter(|p| p.decodes_pictures) else { return };
+        let Some(source) = peer.slots.get(slot).and_then(|s| s.video.current()) else { return };
+        let Some(track) = self.tracks.get_mut(&source.track) else { return };
+        let Some((detail, stream)) = track.detail.as_mut().zip(track.info.stream) else { return };
+        if detail.kept().is_empty() {
+            detail.want_key();
+        }
+        for frame in detail.kept() {
+            let at = track.alignment.map(Timeline::Detail, frame.timestamp, source.layer);
+            // Its age counts from now: that it is old is what it is for.
+            let anchor = Anchor { arrival: now, ..of_detail(frame, stream) };
+            let tapped = source.layer;
+            let parcel = Parcel { anchor: &anchor, source, tapped, at, chained: true };
+            give(now, peer, slot, &parcel, self.config.budget, &mut self.counters);
         }
     }
 
     fn anchor(&mut self, now: Instant, anchor: &Anchor) {
         self.counters.anchors_in += 1;
         let age = now.saturating_duration_since(anchor.arrival);
-        let budget = self.config.budget;
-        self.counters.anchors_dropped_late += u64::from(age > budget);
+        self.counters.anchors_dropped_late += u64::from(age > self.config.budget);
         let track = self.streams.get(&anchor.stream).and_then(|t| self.tracks.get_mut(t));
         let made_of = track.and_then(|t| {
             let tap = t.tap.as_ref()?;
@@ -63,36 +160,81 @@ impl Core {
         };
         track.anchor_bytes += anchor.payload.len() as u64;
         let source = Source { track: track.info.track, layer };
+        let at = Some(anchor.rtp_timestamp);
+        let parcel = Parcel { anchor, source, tapped, at, chained: false };
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber) else { continue };
             for slot in 0..peer.slots.len() {
-                let holds = peer.slots[slot].enhanced(Some(tapped), peer.can_take_anchors());
-                if !holds.is_some_and(|(id, rung)| id == source.track && rung.enhanced()) {
-                    continue;
-                }
-                let place = peer.slots[slot].video.locate(source, anchor.rtp_timestamp);
-                let Some((timestamp, epoch)) = place else {
-                    self.counters.anchors_dropped_unmapped += 1;
-                    peer.slots[slot].sent.anchors_dropped += 1;
-                    continue;
-                };
-                let Some(messages) = messages(anchor, timestamp, epoch, age) else {
-                    self.counters.anchors_dropped_malformed += 1;
-                    continue;
-                };
-                let bytes = messages.iter().map(Vec::len).sum();
-                let buffered = peer.channel_buffered();
-                let verdict =
-                    peer.pace.admit(now, peer.anchor_rate_bps, buffered, bytes, age, budget);
-                if verdict == Verdict::Send && peer.send_messages(&messages) {
-                    self.counters.anchors_out += 1;
-                    peer.slots[slot].anchor_sent(bytes);
-                } else {
-                    self.counters.anchors_dropped_full += u64::from(verdict != Verdict::Late);
-                    peer.slots[slot].sent.anchors_dropped += 1;
-                }
+                give(now, peer, slot, &parcel, self.config.budget, &mut self.counters);
             }
         }
         self.due = now;
+    }
+}
+
+/// The anchor that a frame of a detail stream is.
+fn of_detail(frame: &DetailFrame, stream: StreamId) -> Anchor {
+    Anchor {
+        stream,
+        epoch: Epoch(0),
+        rtp_timestamp: frame.timestamp,
+        arrival: frame.arrival,
+        source: AnchorSource::Captured,
+        codec: detail::codec(),
+        tiled: false,
+        width: frame.size.0,
+        height: frame.size.1,
+        beyond_prior: false,
+        payload: frame.payload.clone(),
+        times: StageTimes::default(),
+    }
+}
+
+/// Sends an anchor on a slot, if that is for it.
+fn give(
+    now: Instant,
+    peer: &mut Peer,
+    slot: usize,
+    parcel: &Parcel<'_>,
+    budget: Duration,
+    counters: &mut Counters,
+) {
+    let Parcel { anchor, source, tapped, at, chained } = *parcel;
+    let holds = peer.slots[slot].enhanced(Some(tapped), peer.can_take_anchors());
+    if !holds.is_some_and(|(id, rung)| id == source.track && rung.enhanced()) {
+        return;
+    }
+    let video = &peer.slots[slot].video;
+    let located = at.and_then(|at| video.locate(source, at));
+    let place = if chained {
+        let (width, height) = video.epoch().1.unwrap_or_default();
+        let fits = (detail::SCALE.saturating_mul(width), detail::SCALE.saturating_mul(height))
+            == (anchor.width, anchor.height);
+        if !fits || !peer.decodes_pictures {
+            return;
+        }
+        located.or_else(|| at.and_then(|at| video.place(source, at))).or_else(|| video.past())
+    } else {
+        located
+    };
+    let Some((timestamp, epoch)) = place else {
+        counters.anchors_dropped_unmapped += 1;
+        peer.slots[slot].sent.anchors_dropped += 1;
+        return;
+    };
+    let age = now.saturating_duration_since(anchor.arrival);
+    let Some(messages) = messages(anchor, timestamp, epoch, age) else {
+        counters.anchors_dropped_malformed += 1;
+        return;
+    };
+    let bytes = messages.iter().map(Vec::len).sum();
+    let buffered = peer.channel_buffered();
+    let verdict = peer.pace.admit(now, peer.anchor_rate_bps, buffered, bytes, age, budget);
+    if verdict == Verdict::Send && peer.send_messages(&messages) {
+        counters.anchors_out += 1;
+        peer.slots[slot].anchor_sent(bytes);
+    } else {
+        counters.anchors_dropped_full += u64::from(verdict != Verdict::Late);
+        peer.slots[slot].sent.anchors_dropped += 1;
     }
 }

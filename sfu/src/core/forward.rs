@@ -6,7 +6,7 @@ use str0m::media::Mid;
 use str0m::rtp::RtpPacket;
 use windlass_media::{Layer, StreamId, TapInput};
 
-use super::alignment::Timeline;
+use super::alignment::{Report, Timeline};
 use super::peer::Encoding;
 use super::rewriter::{PacketIn, Source};
 use super::vp9::{Descriptor, key_frame_size};
@@ -28,6 +28,10 @@ impl Core {
         rtp: &RtpPacket,
     ) {
         self.counters.rtp_in += 1;
+        let detail = self.peers.get(&from).and_then(|p| p.details.get(&mid)).copied();
+        if let Some(track) = detail {
+            return self.take_detail(track, rtp);
+        }
         let track = self.peers.get(&from).and_then(|p| p.published.get(&mid)).copied();
         let Some((track_id, track)) = track.and_then(|t| Some((t, self.tracks.get_mut(&t)?)))
         else {
@@ -37,13 +41,7 @@ impl Core {
         if track.info.muted {
             return;
         }
-        let packet = PacketIn {
-            seq: *rtp.seq_no,
-            timestamp: rtp.header.timestamp,
-            arrival: rtp.timestamp,
-            marker: rtp.header.marker,
-            stale: false,
-        };
+        let packet = packet_in(rtp);
         match track.info.kind {
             Kind::Audio => self.forward_audio(track_id, packet, rtp),
             Kind::Video => match track.layer_of(encoding, &rtp.payload) {
@@ -87,10 +85,10 @@ impl Core {
                 track.keyframes.arrived(layer);
             }
         }
-        let report = rtp.last_sender_info.map(|r| (r.ntp_time, r.rtp_time.numer() as u32));
-        track.alignment.saw(Timeline::Of(layer), packet.timestamp, report);
+        track.alignment.saw(Timeline::Of(layer), packet.timestamp, report(rtp));
         packet.stale = track.recent.push(layer, packet, &rtp.payload);
         let source = Source { track: track_id, layer };
+        let mut newcomers = Vec::new();
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber).filter(|p| p.connected) else {
                 continue;
@@ -107,8 +105,8 @@ impl Core {
                         peer.send_video(slot, source, *packet, payload, &mut self.counters);
                     }
                 }
-                if sent.new_epoch {
-                    peer.announce(slot, track.tap.as_ref(), &mut self.outputs);
+                if sent.new_epoch && peer.announce(slot, track.tap.as_ref(), &mut self.outputs) {
+                    newcomers.push((peer.id, slot));
                 }
             }
         }
@@ -118,6 +116,9 @@ impl Core {
         } else if let Some(capture) = track.capture.as_mut().filter(|c| c.layer() == layer) {
             capture.push(packet, &rtp.payload);
             self.collect_tap(track_id);
+        }
+        for (id, slot) in newcomers {
+            self.greet(packet.arrival, id, slot);
         }
     }
 
@@ -206,6 +207,12 @@ impl Core {
             {
                 track.keyframes.want(capture.layer());
             }
+            if let Some(detail) = &mut track.detail
+                && detail.asks_for_key(now)
+                && publisher.request_single_key_frame(detail.mid)
+            {
+                self.counters.keyframe_requests_out += 1;
+            }
             if let Some(layer) = track.keyframes.poll(now)
                 && publisher.request_key_frame(track.mid, layer)
             {
@@ -213,6 +220,22 @@ impl Core {
             }
         }
     }
+}
+
+/// What forwarding looks at of a packet.
+pub(super) fn packet_in(rtp: &RtpPacket) -> PacketIn {
+    PacketIn {
+        seq: *rtp.seq_no,
+        timestamp: rtp.header.timestamp,
+        arrival: rtp.timestamp,
+        marker: rtp.header.marker,
+        stale: false,
+    }
+}
+
+/// What the packet's sender last said about its clock.
+pub(super) fn report(rtp: &RtpPacket) -> Option<Report> {
+    rtp.last_sender_info.map(|r| (r.ntp_time, r.rtp_time.numer() as u32))
 }
 
 impl Track {

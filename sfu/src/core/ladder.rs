@@ -58,11 +58,40 @@ impl Core {
             let capture = self.config.captured;
             track.keep_capture(now, capture, self.config.limits.tap_frame_bytes, &mut self.outputs);
         }
+        let mut newcomers = Vec::new();
         for peer in self.peers.values_mut() {
             for slot in 0..peer.slots.len() {
                 let track = peer.slots[slot].track.and_then(|t| self.tracks.get(&t));
                 let tap = track.and_then(|t| t.tap.as_ref());
-                peer.announce(slot, tap, &mut self.outputs);
+                if peer.announce(slot, tap, &mut self.outputs) {
+                    newcomers.push((peer.id, slot));
+                }
+            }
+        }
+        for (id, slot) in newcomers {
+            self.greet(now, id, slot);
+        }
+        self.tune(now);
+    }
+
+    /// Tells publishers what to send as detail stream: it is of use where anchors are, and no larger layer is sent.
+    fn tune(&mut self, now: Instant) {
+        for track in self.tracks.values_mut() {
+            let Some(detail) = &mut track.detail else { continue };
+            let size = |peer: &Peer| {
+                peer.decodes_pictures
+                    && peer.slots.iter().any(|s| {
+                        s.track == Some(track.info.track) && s.rung.is_some_and(Rung::enhanced)
+                    })
+            };
+            let watched = || {
+                track.subscribers.iter().filter_map(|id| self.peers.get(id)).any(size)
+            };
+            let useful = track.tap.is_some() && track.capture.is_none() && watched();
+            let knobs = self.config.detail.filter(|_| useful);
+            if let Some(detail) = detail.tune(now, knobs) {
+                let knobs = SfuEvent::Knobs { track: track.info.track, detail };
+                self.outputs.push_back(Output::Event(track.info.participant, knobs));
             }
         }
     }
@@ -145,17 +174,20 @@ impl Peer {
         self.look_for(if next_bps > audio_bps { next_bps } else { 0 }, best_bps);
     }
 
-    /// Tells the client what it now gets on a slot, if that has changed; whoever begins to get anchors has none yet.
+    /// Tells the client what it now gets on a slot, if that has changed; whether it begins to get anchors, of which it
+    /// has none yet.
     pub(super) fn announce(
         &mut self,
         slot: usize,
         tap: Option<&Tap>,
         outputs: &mut VecDeque<Output>,
-    ) {
+    ) -> bool {
         let anchors = self.can_take_anchors();
-        let Some(slot) = self.slots.get_mut(slot) else { return };
-        let Some((track, rung)) = slot.enhanced(tap.map(Tap::layer), anchors) else { return };
-        let (epoch, Some(size)) = slot.video.epoch() else { return };
+        let Some(slot) = self.slots.get_mut(slot) else { return false };
+        let Some((track, rung)) = slot.enhanced(tap.map(Tap::layer), anchors) else {
+            return false;
+        };
+        let (epoch, Some(size)) = slot.video.epoch() else { return false };
         let news = Some((rung, epoch, size));
         if slot.told != news {
             slot.told = news;
@@ -166,8 +198,10 @@ impl Peer {
             ));
             if let Some(tap) = tap.filter(|_| rung.enhanced()) {
                 outputs.push_back(Output::Tap(TapInput::WholeAnchor { stream: tap.stream() }));
+                return true;
             }
         }
+        false
     }
 }
 

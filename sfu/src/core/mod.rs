@@ -10,6 +10,7 @@ mod anchors;
 mod audio;
 mod capture;
 mod dd;
+mod detail;
 mod enhance;
 mod forward;
 mod keyframes;
@@ -30,10 +31,11 @@ use std::time::{Duration, Instant};
 use str0m::Input;
 use str0m::media::Mid;
 use str0m::net::{DatagramRecv, Protocol, Receive};
-use windlass_media::{Layer, Rung, StreamId, TapInput};
+use windlass_media::{AnchorCodecId, Layer, Rung, StreamId, TapInput};
 
 use self::alignment::Alignment;
 use self::capture::Capture;
+use self::detail::DetailStream;
 use self::keyframes::KeyFrames;
 use self::layers::Layers;
 pub use self::negotiate::ReadOffer;
@@ -85,6 +87,8 @@ struct Track {
     alignment: Alignment,
     /// The layer above the tapped one, while both are there.
     capture: Option<Capture>,
+    /// Full-size frames that the publisher sends beside it.
+    detail: Option<DetailStream>,
     /// The first epoch that no former tap has used.
     next_epoch: u16,
     anchor_bps: u64,
@@ -106,6 +110,8 @@ pub struct Core {
     outputs: VecDeque<Output>,
     enhancement: bool,
     next_track: u64,
+    /// Tells detail streams apart.
+    next_run: u16,
     next_allocation: Instant,
     next_stats: Instant,
     last_stats: Instant,
@@ -130,6 +136,7 @@ impl Core {
             outputs: VecDeque::new(),
             enhancement: true,
             next_track: 1,
+            next_run: 0,
             next_allocation: now,
             next_stats: now + STATS,
             last_stats: now,
@@ -157,7 +164,9 @@ impl Core {
         entry.members.push(id);
         let decodes = options.anchor_codecs.contains(self.config.anchor_codec);
         self.counters.joins_without_codec += u64::from(!decodes);
-        self.peers.insert(id, Peer::new(id, room, decodes, now));
+        let mut peer = Peer::new(id, room, decodes, now);
+        peer.decodes_pictures = options.anchor_codecs.contains(AnchorCodecId::Vp9Pictures);
+        self.peers.insert(id, peer);
         let tracks = self.tracks.values().filter(|t| members.contains(&t.info.participant));
         let tracks = tracks.map(|t| t.info.clone()).collect();
         for &member in &members {
@@ -319,8 +328,12 @@ impl Core {
             if let Some(capture) = &mut track.capture {
                 capture.advance(now);
             }
+            if let Some(detail) = &mut track.detail {
+                detail.advance(now);
+            }
         }
         self.collect_taps();
+        self.collect_details(now);
         if now >= self.next_allocation {
             self.next_allocation = now + ALLOCATION;
             self.allocate(now);
@@ -352,7 +365,8 @@ impl Core {
         let tracks = tracks
             .flat_map(|t| {
                 let capture = t.capture.as_ref().and_then(Capture::timeout);
-                [t.keyframes.timeout(now), t.tap.as_ref().and_then(Tap::timeout), capture]
+                let detail = t.detail.as_ref().and_then(DetailStream::timeout);
+                [t.keyframes.timeout(now), t.tap.as_ref().and_then(Tap::timeout), capture, detail]
             })
             .flatten();
         peers.chain(tracks).fold(self.next_allocation.min(self.next_stats), Instant::min)
@@ -458,6 +472,7 @@ impl Core {
                 tap: None,
                 alignment: Alignment::default(),
                 capture: None,
+                detail: None,
                 next_epoch: 0,
                 anchor_bps: allocator::ANCHORS_ASSUMED_BPS,
                 anchor_bytes: 0,

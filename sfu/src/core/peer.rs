@@ -170,6 +170,10 @@ pub struct Peer {
     pub heard: Option<Instant>,
     /// What it publishes.
     pub published: HashMap<Mid, TrackId>,
+    /// The detail streams that it sends, each with its track.
+    pub details: HashMap<Mid, TrackId>,
+    /// Whether it can decode their frames.
+    pub decodes_pictures: bool,
     /// On what it receives.
     pub slots: Vec<Slot>,
     /// What its network is believed to carry.
@@ -202,6 +206,8 @@ impl Peer {
             connected: false,
             heard: None,
             published: HashMap::new(),
+            details: HashMap::new(),
+            decodes_pictures: false,
             slots: Vec::new(),
             estimate_bps: None,
             allocator: Allocator::default(),
@@ -312,6 +318,16 @@ impl Peer {
             self.looks_for = (next_bps, best_bps);
             rtc.bwe().set_bitrate(Bitrate::bps(next_bps), Bitrate::bps(best_bps));
         }
+    }
+
+    /// Asks the publisher for a key frame of an m-line that has a single encoding.
+    pub fn request_single_key_frame(&mut self, mid: Mid) -> bool {
+        let Some(rtc) = &mut self.rtc else { return false };
+        let mut api = rtc.direct_api();
+        let Some(stream) = api.stream_rx_by_mid(mid, None) else { return false };
+        stream.request_keyframe(KeyframeRequestKind::Pli);
+        self.dirty = true;
+        true
     }
 
     /// Asks the publisher for a key frame of one layer.

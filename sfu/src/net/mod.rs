@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
-use windlass_media::{EnhancerOutput, Rung};
+use windlass_media::{AnchorSource, EnhancerOutput, Rung};
 
 use crate::api::{
     Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId, SfuClosed,
@@ -31,7 +31,7 @@ enum Command {
     Join(String, ParticipantId, JoinOptions, oneshot::Sender<Result<Joined, JoinError>>),
     Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answer, OfferError>>),
     SetMaxRung(ParticipantId, TrackId, Rung),
-    WholeAnchor(ParticipantId, TrackId),
+    WholeAnchor(ParticipantId, TrackId, AnchorSource),
     SetMuted(ParticipantId, TrackId, bool),
     Leave(ParticipantId),
     Stats(oneshot::Sender<SfuStats>),
@@ -148,14 +148,15 @@ impl SfuHandle {
         self.commands.send(Command::SetMaxRung(id, track, max)).await.map_err(|_| SfuClosed)
     }
 
-    /// The participant has none of the anchors that those of a track are added to: asks for one that rests on no other.
+    /// The participant has none of the anchors of a source that those of a track are added to: asks for one that rests on no other.
     /// One for all who ask, and not too often.
     pub async fn want_whole_anchor(
         &self,
         id: ParticipantId,
         track: TrackId,
+        source: AnchorSource,
     ) -> Result<(), SfuClosed> {
-        self.commands.send(Command::WholeAnchor(id, track)).await.map_err(|_| SfuClosed)
+        self.commands.send(Command::WholeAnchor(id, track, source)).await.map_err(|_| SfuClosed)
     }
 
     /// Tells the room that the participant muted or unmuted its own track; nothing of a muted track is forwarded.

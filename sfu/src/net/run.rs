@@ -177,7 +177,9 @@ impl Shell {
                 let _ = answer.send(self.core.answer(now, id, *offer));
             }
             Command::SetMaxRung(id, track, max) => self.core.set_max_rung(now, id, track, max),
-            Command::WholeAnchor(id, track) => self.core.whole_anchor_wanted(now, id, track),
+            Command::WholeAnchor(id, track, source) => {
+                self.core.whole_anchor_wanted(now, id, track, source);
+            }
             Command::SetMuted(id, track, muted) => self.core.set_muted(now, id, track, muted),
             Command::Leave(id) => self.core.leave(now, id),
             Command::Stats(answer) => {

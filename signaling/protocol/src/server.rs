@@ -64,6 +64,13 @@ pub enum ServerMessage {
         /// Height of the layer in pixels; zero while unknown.
         height: u16,
     },
+    /// What the client is asked to send of its own track from now on.
+    Knobs {
+        /// The client's own track.
+        track: String,
+        /// Its detail stream; null to pause it, as it is at first.
+        detail: Option<DetailKnobs>,
+    },
     /// What was sent to the client in the last second.
     Stats {
         /// One entry for each subscribed video track.
@@ -97,6 +104,15 @@ pub struct Welcome {
     pub participants: Vec<Participant>,
     /// What can be subscribed to.
     pub tracks: Vec<Track>,
+}
+
+/// What a detail stream is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DetailKnobs {
+    /// Bit rate in kbit/s.
+    pub kbps: u32,
+    /// Full-size frames per second.
+    pub fps: u32,
 }
 
 /// A track that the client publishes.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use windlass_media::AnchorCodecId;
+use windlass_media::{AnchorCodecId, AnchorSource};
 use windlass_protocol::{
     ClientMessage, ErrorCode, Join, Offer, OwnTrack, Participant, ProtocolError, Publish, Report,
     Request, Rung, ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Welcome,
@@ -58,6 +58,7 @@ fn client_messages_have_the_documented_shapes() {
                     mid: "0".into(),
                     kind: TrackKind::Video,
                     name: "camera".into(),
+                    detail_of: None,
                 }],
                 subscribe: vec![Subscribe { mid: "1".into(), track: "t1".into() }],
             }),
@@ -70,7 +71,27 @@ fn client_messages_have_the_documented_shapes() {
         (
             json!({"type": "whole_anchor", "track": "t1"}),
             None,
-            ClientMessage::WholeAnchor { track: "t1".into() },
+            ClientMessage::WholeAnchor { track: "t1".into(), source: AnchorSource::Enhanced },
+        ),
+        (
+            json!({"type": "whole_anchor", "track": "t1", "source": "captured"}),
+            None,
+            ClientMessage::WholeAnchor { track: "t1".into(), source: AnchorSource::Captured },
+        ),
+        (
+            json!({"type": "offer", "id": 4, "sdp": "", "subscribe": [],
+                "publish": [{"mid": "1", "kind": "video", "name": "camera", "detail_of": "0"}]}),
+            Some(4),
+            ClientMessage::Offer(Offer {
+                sdp: String::new(),
+                publish: vec![Publish {
+                    mid: "1".into(),
+                    kind: TrackKind::Video,
+                    name: "camera".into(),
+                    detail_of: Some("0".into()),
+                }],
+                subscribe: Vec::new(),
+            }),
         ),
         (
             json!({"type": "mute", "track": "t1", "muted": true}),
@@ -334,7 +355,7 @@ fn message() -> impl Strategy<Value = ClientMessage> {
         (any::<String>(), token(), token()).prop_map(|(sdp, a, b)| {
             ClientMessage::Offer(Offer {
                 sdp,
-                publish: vec![Publish { mid: "p".into(), kind: TrackKind::Audio, name: a }],
+                publish: vec![Publish { mid: "p".into(), kind: TrackKind::Audio, name: a, detail_of: None }],
                 subscribe: vec![Subscribe { mid: "s".into(), track: b }],
             })
         }),

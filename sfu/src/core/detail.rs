@@ -1,0 +1,261 @@
+//! The detail stream of a track: a few full-size frames a second of the same camera, handed on as anchors as they are.
+//!
+//! Source: seed 001 (DDS: a second stream where the first one is not enough). The publisher's browser codes them as one
+//! VP9 sequence; each becomes an anchor of codec [`Vp9Pictures`](AnchorCodecId::Vp9Pictures) at the place of
+//! its camera frame in the low layer. Nothing is decoded here.
+//!
+//! Frames rest on those before, so a subscriber that misses one needs a key frame. What has come since the last key frame is
+//! kept while it is small, and given to whoever joins; otherwise the publisher is asked for a key frame, one for all and seldom:
+//! at the bit rate of a detail stream it takes seconds.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use str0m::media::Mid;
+use windlass_hybrid::anchor::stream::{Gain, Prediction, StreamHeader};
+use windlass_media::{AnchorCodecId, Layer, StreamId, TapFrame, TapInput};
+
+use super::rewriter::PacketIn;
+use super::tap::Tap;
+use super::vp9::key_frame_size;
+use crate::api::DetailKnobs;
+
+/// Size of its pictures over that of the low layer they fit.
+pub const SCALE: u16 = 2;
+/// Most bytes since the last key frame that are kept for those who join.
+const KEPT_BYTES: usize = 32 * 1024;
+/// The least time between two requests for key frames on behalf of subscribers.
+const KEY_INTERVAL: Duration = Duration::from_secs(4);
+/// The stream goes on for so long after the last subscriber that has a use for it.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// A frame of the stream as anchors carry it.
+#[derive(Debug, Clone)]
+pub struct DetailFrame {
+    /// The stream's own RTP timestamp.
+    pub timestamp: u32,
+    /// When its last packet came.
+    pub arrival: Instant,
+    /// Width and height of its picture.
+    pub size: (u16, u16),
+    /// The anchor's payload.
+    pub payload: Bytes,
+}
+
+/// See the module.
+pub struct DetailStream {
+    /// The m-line that it comes on.
+    pub mid: Mid,
+    /// What the publisher was told last.
+    pub told: Option<DetailKnobs>,
+    tap: Tap,
+    run: u16,
+    sequence: u16,
+    size: Option<(u16, u16)>,
+    /// All frames since the last key frame; empty once they are too many bytes.
+    kept: Vec<DetailFrame>,
+    key_wanted: bool,
+    key_asked: Option<Instant>,
+    useful: Option<Instant>,
+}
+
+impl DetailStream {
+    /// A stream that has not begun. `run` tells it from others of the track before.
+    pub fn new(stream: StreamId, mid: Mid, run: u16, frame_bytes: usize) -> DetailStream {
+        DetailStream {
+            mid,
+            told: None,
+            tap: Tap::new(stream, Layer::F, 0, frame_bytes),
+            run,
+            sequence: 0,
+            size: None,
+            kept: Vec::new(),
+            key_wanted: false,
+            key_asked: None,
+            useful: None,
+        }
+    }
+
+    /// Takes a packet.
+    pub fn push(&mut self, packet: PacketIn, payload: &Arc<[u8]>) {
+        self.tap.push(packet, payload);
+    }
+
+    /// When [`DetailStream::advance`] is due, while a packet is missing.
+    pub fn timeout(&self) -> Option<Instant> {
+        self.tap.timeout()
+    }
+
+    /// Gives up on what has been missing for too long.
+    pub fn advance(&mut self, now: Instant) {
+        self.tap.advance(now);
+    }
+
+    /// Gaps since this was last asked.
+    pub fn take_gaps(&mut self) -> u64 {
+        std::mem::take(&mut self.tap.gaps)
+    }
+
+    /// The next frame that has been put together.
+    pub fn poll(&mut self) -> Option<DetailFrame> {
+        loop {
+            if let TapInput::Frame(frame) = self.tap.poll()? {
+                if let Some(frame) = self.wrap(frame) {
+                    return Some(frame);
+                }
+            }
+        }
+    }
+
+    fn wrap(&mut self, frame: TapFrame) -> Option<DetailFrame> {
+        let before = self.sequence;
+        self.sequence = before.wrapping_add(1);
+        if frame.key {
+            self.size = key_frame_size(&frame.data);
+            self.key_wanted = false;
+            self.kept.clear();
+        }
+        let (prediction, refers_to) = if frame.key {
+            (Prediction::Key, self.sequence)
+        } else {
+            (Prediction::FromLast, before)
+        };
+        let (sequence, run) = (self.sequence, self.run);
+        let header = StreamHeader { prediction, gain: Gain::ONE, sequence, refers_to, run };
+        let payload = [&header.to_bytes()[..], &frame.data].concat();
+        let wrapped = DetailFrame {
+            timestamp: frame.rtp_timestamp,
+            arrival: frame.arrival,
+            size: self.size?,
+            payload: payload.into(),
+        };
+        let bytes: usize = self.kept.iter().map(|f| f.payload.len()).sum();
+        if (frame.key || !self.kept.is_empty()) && bytes + wrapped.payload.len() <= KEPT_BYTES {
+            self.kept.push(wrapped.clone());
+        } else {
+            self.kept.clear();
+        }
+        Some(wrapped)
+    }
+
+    /// All frames since the last key frame, for somebody who has none; empty where that would be too much.
+    pub fn kept(&self) -> &[DetailFrame] {
+        &self.kept
+    }
+
+    /// Somebody misses a frame that others rest on.
+    pub fn want_key(&mut self) {
+        self.key_wanted = true;
+    }
+
+    /// Whether to ask the publisher for a key frame now.
+    pub fn asks_for_key(&mut self, now: Instant) -> bool {
+        if self.told.is_none() {
+            return false;
+        }
+        let rested =
+            self.key_asked.is_none_or(|at| now.saturating_duration_since(at) >= KEY_INTERVAL);
+        let asks = rested && (self.key_wanted || self.tap.asks_for_key(now));
+        if asks {
+            self.key_asked = Some(now);
+        }
+        asks
+    }
+
+    /// What the publisher is to send, if that is another than it was told: `knobs` while somebody has a use for it,
+    /// nothing a while after.
+    pub fn tune(&mut self, now: Instant, useful: Option<DetailKnobs>) -> Option<Option<DetailKnobs>> {
+        if useful.is_some() {
+            self.useful = Some(now);
+        }
+        let lingers = self.useful.is_some_and(|at| now.saturating_duration_since(at) < LINGER);
+        let knobs = useful.or(self.told.filter(|_| lingers));
+        (knobs != self.told).then(|| {
+            self.told = knobs;
+            knobs
+        })
+    }
+}
+
+/// The codec of its anchors.
+pub fn codec() -> u8 {
+    AnchorCodecId::Vp9Pictures.id()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOBS: DetailKnobs = DetailKnobs { kbps: 50, fps: 1 };
+
+    fn stream() -> DetailStream {
+        DetailStream::new(StreamId(1), Mid::from("1"), 7, 1 << 20)
+    }
+
+    /// A frame of `bytes` bytes; a key frame begins with the header of a picture of 640 × 360.
+    fn frame(key: bool, bytes: usize) -> TapFrame {
+        let mut data = vec![0x82, 0x49, 0x83, 0x42];
+        data.extend(((639u64 << 16 | 359) << 28 | 0x2000_0000_0000_0000).to_be_bytes());
+        data.resize(bytes.max(data.len()), 0);
+        TapFrame {
+            stream: StreamId(1),
+            epoch: windlass_media::Epoch(0),
+            rtp_timestamp: 90_000,
+            arrival: Instant::now(),
+            key,
+            data: data.into(),
+        }
+    }
+
+    fn header(frame: &DetailFrame) -> StreamHeader {
+        StreamHeader::parse(&frame.payload).expect("our own").0
+    }
+
+    #[test]
+    fn each_frame_rests_on_the_one_before_and_a_key_frame_on_none() {
+        let mut stream = stream();
+        let frames: Vec<_> =
+            [true, false, false, true].map(|key| stream.wrap(frame(key, 500))).into_iter().flatten().collect();
+        let rests: Vec<_> =
+            frames.iter().map(header).map(|h| h.sequence.wrapping_sub(h.refers_to)).collect();
+        assert_eq!(rests, [0, 1, 1, 0]);
+        assert!(frames.iter().all(|f| f.size == (640, 360) && header(f).run == 7));
+    }
+
+    #[test]
+    fn what_came_since_the_key_frame_is_kept_while_it_is_small() {
+        let mut stream = stream();
+        stream.wrap(frame(true, 10_000));
+        stream.wrap(frame(false, 10_000));
+        assert_eq!(stream.kept().len(), 2);
+        stream.wrap(frame(false, 20_000));
+        assert!(stream.kept().is_empty(), "too much");
+        stream.wrap(frame(false, 100));
+        assert!(stream.kept().is_empty(), "a part of it is of no use");
+        stream.wrap(frame(true, 100));
+        assert_eq!(stream.kept().len(), 1);
+    }
+
+    #[test]
+    fn key_frames_are_asked_for_while_the_stream_runs_and_seldom() {
+        let (mut stream, now) = (stream(), Instant::now());
+        stream.want_key();
+        assert!(!stream.asks_for_key(now), "it is paused");
+        stream.told = Some(KNOBS);
+        assert!(stream.asks_for_key(now));
+        stream.want_key();
+        assert!(!stream.asks_for_key(now + KEY_INTERVAL / 2));
+        assert!(stream.asks_for_key(now + KEY_INTERVAL));
+    }
+
+    #[test]
+    fn it_goes_on_for_a_while_after_its_last_use() {
+        let (mut stream, now) = (stream(), Instant::now());
+        assert_eq!(stream.tune(now, None), None);
+        assert_eq!(stream.tune(now, Some(KNOBS)), Some(Some(KNOBS)));
+        assert_eq!(stream.tune(now, Some(KNOBS)), None);
+        assert_eq!(stream.tune(now + LINGER / 2, None), None);
+        assert_eq!(stream.tune(now + LINGER, None), Some(None));
+    }
+}
