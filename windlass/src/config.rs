@@ -14,7 +14,7 @@ use serde::Deserialize;
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::schedule::TileConfig;
 use windlass_media::AnchorCodecId;
-use windlass_sfu::{Limits, SfuConfig};
+use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
 use windlass_signaling::SignalingConfig;
 
 /// Part of the budget that is kept for pacing, network and browser, unless the budget is short.
@@ -77,6 +77,21 @@ pub struct Settings {
     /// those who missed it [default: 10]
     #[arg(long, value_name = "S")]
     pub tile_refresh_s: Option<u64>,
+
+    /// Never make anchors of a publisher's own larger pictures, be they of its next larger layer or of
+    /// a detail stream; by super-resolution alone
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub no_captured: Option<bool>,
+
+    /// Bit rate in kbit/s, 10 to 1000, of the detail stream that a publisher is asked for where it sends no
+    /// larger layer and its user has agreed; 0 asks for none [default: 50]
+    #[arg(long, value_name = "KBPS")]
+    pub detail_kbps: Option<u32>,
+
+    /// Full-size frames per second of a detail stream, 1 to 5 [default: 1]
+    #[arg(long, value_name = "N")]
+    pub detail_fps: Option<u32>,
 
     /// Publishers that are enhanced at a time [default: 64]
     #[arg(long, value_name = "N")]
@@ -197,6 +212,9 @@ impl Settings {
             anchor_codec: self.anchor_codec.or(others.anchor_codec),
             tile_threshold: self.tile_threshold.or(others.tile_threshold),
             tile_refresh_s: self.tile_refresh_s.or(others.tile_refresh_s),
+            no_captured: self.no_captured.or(others.no_captured),
+            detail_kbps: self.detail_kbps.or(others.detail_kbps),
+            detail_fps: self.detail_fps.or(others.detail_fps),
             max_enhanced: self.max_enhanced.or(others.max_enhanced),
             max_participants: self.max_participants.or(others.max_participants),
             max_total_participants: self.max_total_participants.or(others.max_total_participants),
@@ -252,7 +270,10 @@ impl Config {
         let mut signaling = SignalingConfig::default();
         signaling.session.budget = budget;
         signaling.sockets = limits.participants.saturating_mul(2);
+        let captured = !said.no_captured.unwrap_or(false);
         let sfu = SfuConfig {
+            captured,
+            detail: if captured { detail(&said)? } else { None },
             udp: said.udp.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7881))),
             advertise: said.advertise.unwrap_or_default().into_iter().map(|a| a.0).collect(),
             budget,
@@ -272,6 +293,18 @@ impl Config {
             log_json: said.log_json.unwrap_or(false),
         })
     }
+}
+
+/// What publishers are asked to send as detail stream.
+fn detail(said: &Settings) -> Result<Option<DetailKnobs>> {
+    let kbps = said.detail_kbps.unwrap_or(50);
+    ensure!(
+        kbps == 0 || (10..=1000).contains(&kbps),
+        "detail-kbps must be 0 or from 10 to 1000, not {kbps}"
+    );
+    let fps = said.detail_fps.unwrap_or(1);
+    ensure!((1..=5).contains(&fps), "detail-fps must be from 1 to 5, not {fps}");
+    Ok((kbps > 0).then_some(DetailKnobs { kbps, fps }))
 }
 
 fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
@@ -329,6 +362,9 @@ mod tests {
             anchor-codec = "htj2k"
             tile-threshold = 0.5
             tile-refresh-s = 20
+            no-captured = false
+            detail-kbps = 40
+            detail-fps = 2
             max-enhanced = 8
             max-participants = 10
             max-total-participants = 100

@@ -4,6 +4,7 @@
  * Fields that this client does not know are ignored; a message whose known fields are not what they should be is
  * refused as a whole (null).
  */
+import type { AnchorSource } from "../worker/messages.js";
 import type { ServerErrorCode } from "./errors.js";
 
 /** The protocol version that this client speaks. */
@@ -73,7 +74,7 @@ export type ClientMessage =
   | { type: "join"; version: number; room: string; name: string; loopback: boolean; anchor_codecs: readonly string[] }
   | { type: "offer"; id: number; sdp: string; publish: PublishEntry[]; subscribe: SubscribeEntry[] }
   | { type: "set_rung"; track: string; max: Rung }
-  | { type: "whole_anchor"; track: string }
+  | { type: "whole_anchor"; track: string; source: AnchorSource }
   | { type: "mute"; track: string; muted: boolean }
   | ({ type: "report" } & Report)
   | { type: "leave" }

@@ -5,7 +5,14 @@
  * that session descriptions do not grow with people who come and go. The transform is set right after
  * `addTransceiver`; set later, Chromium silently lets the media pass by it.
  */
-import type { FromWorker, NativeReason, PictureState, ToWorker, WorkerStats } from "../worker/messages.js";
+import type {
+  AnchorSource,
+  FromWorker,
+  NativeReason,
+  PictureState,
+  ToWorker,
+  WorkerStats,
+} from "../worker/messages.js";
 import { SCALES } from "../worker/wasm.js";
 import { type Assets, compileDecoder } from "./assets.js";
 import { type OutputKind, pictureOutput } from "./output.js";
@@ -31,7 +38,7 @@ export interface ReceiverListener {
   state(state: PictureState, reason: NativeReason | null): void;
   stats(stats: WorkerStats): void;
   /** An anchor that rests on no other is needed. */
-  wholeAnchor(): void;
+  wholeAnchor(source: AnchorSource): void;
 }
 
 /** See the module's head. */
@@ -139,7 +146,7 @@ export class VideoReceiver {
 
   private hear(message: FromWorker): void {
     if (message.type === "stats") this.listener?.stats(message.stats);
-    else if (message.type === "wholeAnchor") this.listener?.wholeAnchor();
+    else if (message.type === "wholeAnchor") this.listener?.wholeAnchor(message.source);
     else if (message.type === "state")
       this.listener?.state(message.state, message.state === "native" ? message.reason : null);
   }

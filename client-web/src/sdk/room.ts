@@ -301,7 +301,7 @@ export class Room extends Emitter<RoomEvents> {
     const maxRung = this.maxRungs.get(info.id);
     if (track instanceof EnhancedTrack) {
       track.on("stats", (stats) => this.emit("stats", { track, stats }));
-      track.onWholeAnchor = () => this.socket?.send({ type: "whole_anchor", track: info.id });
+      track.onWholeAnchor = (source) => this.socket?.send({ type: "whole_anchor", track: info.id, source });
       if (maxRung !== undefined) this.setMaxRung(track, maxRung);
     }
     this.emit("trackAdded", track);

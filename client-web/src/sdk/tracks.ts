@@ -1,5 +1,5 @@
 /** The tracks of others as the page sees them. */
-import type { NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
+import type { AnchorSource, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 import { Emitter } from "./emitter.js";
 import type { Report, Rung, TrackInfo } from "./protocol.js";
 import type { VideoReceiver } from "./receiver.js";
@@ -73,7 +73,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   /** The rebuilt picture, silent while there is none; null where the browser cannot make it. */
   readonly enhanced: MediaStreamTrack | null;
   /** Called when an anchor that rests on no other must be asked for. @internal */
-  onWholeAnchor: (() => void) | null = null;
+  onWholeAnchor: ((source: AnchorSource) => void) | null = null;
   private currentState: PictureState = "native";
   private currentReason: NativeReason | null;
   private currentRung: RungInfo | null = null;
@@ -102,7 +102,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     receiver.carry({
       state: (state, reason) => this.setState(state, reason),
       stats: (stats) => void this.addStats(stats),
-      wholeAnchor: () => this.onWholeAnchor?.(),
+      wholeAnchor: (source) => this.onWholeAnchor?.(source),
     });
   }
 

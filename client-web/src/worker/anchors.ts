@@ -18,12 +18,16 @@ export interface AnchorHeader {
   rtpTimestamp: number;
   /** Whether it gives tiles of the picture and not all of it. */
   tiled: boolean;
+  /** Whether it is a frame of the publisher's detail stream. */
+  pictures: boolean;
 }
 
 const VERSION = 1;
 const HEADER_BYTES = 24;
 const MAX_CHUNKS = 256;
 const FLAG_TILED = 1;
+/** The codec of detail streams. */
+const VP9_PICTURES = 4;
 
 /** Parses the header of a data channel message; null when it is not one of this version. */
 export function parseAnchorHeader(message: ArrayBuffer): AnchorHeader | null {
@@ -39,6 +43,7 @@ export function parseAnchorHeader(message: ArrayBuffer): AnchorHeader | null {
     ageMs: view.getUint16(14),
     rtpTimestamp: view.getUint32(16),
     tiled: (view.getUint8(3) & FLAG_TILED) !== 0,
+    pictures: view.getUint8(1) === VP9_PICTURES,
   };
 }
 

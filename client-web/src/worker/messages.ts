@@ -71,6 +71,9 @@ export interface WorkerStats {
   hr: { width: number; height: number } | null;
 }
 
+/** Where anchors come from: super-resolution, or the publisher's own pixels. */
+export type AnchorSource = "enhanced" | "captured";
+
 /** To the window. */
 export type FromWorker =
   | { type: "frame"; frame: VideoFrame }
@@ -78,6 +81,6 @@ export type FromWorker =
   | { type: "state"; state: "native"; reason: NativeReason }
   | { type: "stats"; stats: WorkerStats }
   /** The track's anchors are added to some that are not here: one that rests on no other is needed. */
-  | { type: "wholeAnchor" }
+  | { type: "wholeAnchor"; source: AnchorSource }
   /** The decoder has been warmed up. */
   | { type: "warm" };

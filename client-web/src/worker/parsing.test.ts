@@ -73,8 +73,10 @@ test("an anchor message tells its stream, chunk, age and timestamp", () => {
     ageMs: 42,
     rtpTimestamp: 0xdead_beef,
     tiled: false,
+    pictures: false,
   });
   assert.equal(parseAnchorHeader(anchor((v) => v.setUint8(3, 1)))?.tiled, true);
+  assert.equal(parseAnchorHeader(anchor((v) => v.setUint8(1, 4)))?.pictures, true);
 });
 
 test("malformed anchor messages are refused", () => {

@@ -8,7 +8,7 @@
  */
 import { ArrivalLog, parseAnchorHeader } from "./anchors.js";
 import { LoadGuard } from "./load.js";
-import type { FromWorker, NativeReason, PictureState, WorkerStats } from "./messages.js";
+import type { AnchorSource, FromWorker, NativeReason, PictureState, WorkerStats } from "./messages.js";
 import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";
 import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
 import { parseVp9Header, type Vp9Header } from "./vp9.js";
@@ -84,7 +84,7 @@ export class TrackPipeline {
   private lastKeyRequest = Number.NEGATIVE_INFINITY;
   /** Whether the decoder has had an anchor of the whole picture that those of tiles can be added to. */
   private hasWhole = false;
-  private lastWholeRequest = Number.NEGATIVE_INFINITY;
+  private readonly lastWholeRequest = { enhanced: Number.NEGATIVE_INFINITY, captured: Number.NEGATIVE_INFINITY };
   private starvedSince: number | null = null;
   private state: Exclude<PictureState, "native"> | NativeReason = "starting";
 
@@ -194,7 +194,7 @@ export class TrackPipeline {
         break;
       case "needs-whole":
         this.anchorsNeedingWhole++;
-        this.needWholeAnchor(done);
+        this.needWholeAnchor(done, header.pictures ? "captured" : "enhanced");
         break;
       case "lost":
         this.anchorsLost++;
@@ -358,7 +358,7 @@ export class TrackPipeline {
   private usable(rtpTimestamp: number, whole: boolean, now: number): void {
     this.anchorsUsed++;
     this.hasWhole ||= whole;
-    if (!this.hasWhole) this.needWholeAnchor(now);
+    if (!this.hasWhole) this.needWholeAnchor(now, "enhanced");
     this.rates.anchors.add(now);
     this.times.anchor.add(now, this.arrivals.since(rtpTimestamp, now) ?? 0);
   }
@@ -405,10 +405,10 @@ export class TrackPipeline {
     this.host.requestKeyFrame();
   }
 
-  private needWholeAnchor(now: number): void {
-    if (now - this.lastWholeRequest < WHOLE_REQUEST_MS) return;
-    this.lastWholeRequest = now;
-    this.host.tell({ type: "wholeAnchor" });
+  private needWholeAnchor(now: number, source: AnchorSource): void {
+    if (now - this.lastWholeRequest[source] < WHOLE_REQUEST_MS) return;
+    this.lastWholeRequest[source] = now;
+    this.host.tell({ type: "wholeAnchor", source });
   }
 
   /** The decoder's pictures are worthless from here to the next key frame. */

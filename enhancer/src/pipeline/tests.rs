@@ -419,7 +419,9 @@ fn a_capture_that_is_broken_asks_for_its_own_key_frame_and_leaves_the_stream_alo
     let input = enhancer.input();
     input.push(frame(1, 1, KEY));
     anchor(&enhancer).unwrap();
-    for broken in [captured(1, Some(1), DELTA), captured(1, Some(1), BROKEN), captured(1, None, PANIC)] {
+    for broken in
+        [captured(1, Some(1), DELTA), captured(1, Some(1), BROKEN), captured(1, None, PANIC)]
+    {
         input.push(broken);
     }
     let output = enhancer.output().recv_timeout(5 * SECOND).unwrap();

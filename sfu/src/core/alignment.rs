@@ -105,8 +105,7 @@ impl Alignment {
             if met.is_some() && known.seen_by != timestamp {
                 known.certain = true;
             }
-            let contradicted =
-                told.is_some_and(|told| distance(told, known.ticks) > 2 * TOLERANCE);
+            let contradicted = told.is_some_and(|told| distance(told, known.ticks) > 2 * TOLERANCE);
             if known.misses < MISSES && !contradicted && (known.certain || met.is_some()) {
                 return known.certain.then_some(met.unwrap_or(place));
             }
@@ -165,7 +164,8 @@ mod tests {
 
         fn reports(&self, tick: u32) -> (Report, Report) {
             let at = |ms: u32, error: i32, begin: u32| {
-                let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000 + u64::from(ms));
+                let time =
+                    SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000 + u64::from(ms));
                 (time, begin.wrapping_add(ms * 90).wrapping_add_signed(error))
             };
             let ms = tick / 90;
@@ -240,8 +240,9 @@ mod tests {
             SENDER.pass(&mut alignment, n * 3000);
         }
         let other = Sender { low: SENDER.low, high: 5_000_000, error: (0, 0) };
-        let later: Vec<_> =
-            (3..20).map(|n| other.pass(&mut alignment, n * 3000) == Some(other.frame(n * 3000).0)).collect();
+        let later: Vec<_> = (3..20)
+            .map(|n| other.pass(&mut alignment, n * 3000) == Some(other.frame(n * 3000).0))
+            .collect();
         assert!(later[2..].iter().all(|&right| right), "{later:?}");
     }
 

@@ -108,8 +108,12 @@ impl World {
         let mut api = self.clients[at].rtc.sdp_api();
         let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, Some(simulcast));
         let (sdp, pending) = api.apply().expect("offer");
-        let publish =
-            vec![Publish { mid: mid.to_string(), kind: Kind::Video, name: "camera".into(), detail_of: None }];
+        let publish = vec![Publish {
+            mid: mid.to_string(),
+            kind: Kind::Video,
+            name: "camera".into(),
+            detail_of: None,
+        }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
         let answer = self.core.offer(self.now, PUBLISHER, &offer).expect("answer");
         self.accept(at, pending, &answer);
@@ -199,14 +203,15 @@ impl World {
         payload.extend([0x80, self.camera.number as u8]);
         if key {
             payload.extend([0x82, 0x49, 0x83, 0x42]);
-            let size = 1279u64 << 16 | 719;
+            let size = 0x04ff_u64 << 16 | 0x02cf;
             payload.extend((size << 28 | 0x2000_0000_0000_0000).to_be_bytes());
         }
         payload.extend(self.camera.number.to_be_bytes());
         self.camera.detail_seq += 1;
         let timestamp = 123_456u32.wrapping_add(self.camera.number * 3150);
         let rtc = &mut self.clients[0].rtc;
-        let pt = rtc.codec_config().find(|p| p.spec().format.profile_id == Some(0)).expect("VP9").pt();
+        let pt =
+            rtc.codec_config().find(|p| p.spec().format.profile_id == Some(0)).expect("VP9").pt();
         let mut api = rtc.direct_api();
         let stream = api.stream_tx_by_mid(mid, None).expect("stream");
         let write = RtpWrite::new(pt, self.camera.detail_seq.into(), timestamp, self.now, payload);
@@ -954,7 +959,9 @@ fn detail_streams_of_nothing_or_of_themselves_are_refused() {
     let (mut world, _, _) = detailed_call();
     let camera = world.camera.mid.expect("mid").to_string();
     let detail = world.camera.detail.expect("mid").to_string();
-    for (camera_of, detail_of) in [(None, "x".to_owned()), (None, detail.clone()), (Some(detail.clone()), camera.clone())] {
+    for (camera_of, detail_of) in
+        [(None, "x".to_owned()), (None, detail.clone()), (Some(detail.clone()), camera.clone())]
+    {
         let mut api = world.clients[0].rtc.sdp_api();
         api.add_channel("again".into());
         let (sdp, _) = api.apply().expect("offer");

@@ -100,15 +100,15 @@ impl DetailStream {
     /// The next frame that has been put together.
     pub fn poll(&mut self) -> Option<DetailFrame> {
         loop {
-            if let TapInput::Frame(frame) = self.tap.poll()? {
-                if let Some(frame) = self.wrap(frame) {
-                    return Some(frame);
-                }
+            if let TapInput::Frame(frame) = self.tap.poll()?
+                && let Some(frame) = self.wrap(&frame)
+            {
+                return Some(frame);
             }
         }
     }
 
-    fn wrap(&mut self, frame: TapFrame) -> Option<DetailFrame> {
+    fn wrap(&mut self, frame: &TapFrame) -> Option<DetailFrame> {
         let before = self.sequence;
         self.sequence = before.wrapping_add(1);
         if frame.key {
@@ -163,18 +163,16 @@ impl DetailStream {
         asks
     }
 
-    /// What the publisher is to send, if that is another than it was told: `knobs` while somebody has a use for it,
-    /// nothing a while after.
-    pub fn tune(&mut self, now: Instant, useful: Option<DetailKnobs>) -> Option<Option<DetailKnobs>> {
-        if useful.is_some() {
+    /// Lets the publisher be told to send by `knobs` while somebody has a use for it, and nothing a while after; whether
+    /// [`told`](Self::told) has changed.
+    pub fn tune(&mut self, now: Instant, knobs: Option<DetailKnobs>) -> bool {
+        if knobs.is_some() {
             self.useful = Some(now);
         }
         let lingers = self.useful.is_some_and(|at| now.saturating_duration_since(at) < LINGER);
-        let knobs = useful.or(self.told.filter(|_| lingers));
-        (knobs != self.told).then(|| {
-            self.told = knobs;
-            knobs
-        })
+        let before = self.told;
+        self.told = knobs.or(self.told.filter(|_| lingers));
+        self.told != before
     }
 }
 
@@ -196,7 +194,7 @@ mod tests {
     /// A frame of `bytes` bytes; a key frame begins with the header of a picture of 640 × 360.
     fn frame(key: bool, bytes: usize) -> TapFrame {
         let mut data = vec![0x82, 0x49, 0x83, 0x42];
-        data.extend(((639u64 << 16 | 359) << 28 | 0x2000_0000_0000_0000).to_be_bytes());
+        data.extend(((0x027f_u64 << 16 | 0x0167) << 28 | 0x2000_0000_0000_0000).to_be_bytes());
         data.resize(bytes.max(data.len()), 0);
         TapFrame {
             stream: StreamId(1),
@@ -215,8 +213,11 @@ mod tests {
     #[test]
     fn each_frame_rests_on_the_one_before_and_a_key_frame_on_none() {
         let mut stream = stream();
-        let frames: Vec<_> =
-            [true, false, false, true].map(|key| stream.wrap(frame(key, 500))).into_iter().flatten().collect();
+        let frames: Vec<_> = [true, false, false, true]
+            .map(|key| stream.wrap(&frame(key, 500)))
+            .into_iter()
+            .flatten()
+            .collect();
         let rests: Vec<_> =
             frames.iter().map(header).map(|h| h.sequence.wrapping_sub(h.refers_to)).collect();
         assert_eq!(rests, [0, 1, 1, 0]);
@@ -226,14 +227,14 @@ mod tests {
     #[test]
     fn what_came_since_the_key_frame_is_kept_while_it_is_small() {
         let mut stream = stream();
-        stream.wrap(frame(true, 10_000));
-        stream.wrap(frame(false, 10_000));
+        stream.wrap(&frame(true, 10_000));
+        stream.wrap(&frame(false, 10_000));
         assert_eq!(stream.kept().len(), 2);
-        stream.wrap(frame(false, 20_000));
+        stream.wrap(&frame(false, 20_000));
         assert!(stream.kept().is_empty(), "too much");
-        stream.wrap(frame(false, 100));
+        stream.wrap(&frame(false, 100));
         assert!(stream.kept().is_empty(), "a part of it is of no use");
-        stream.wrap(frame(true, 100));
+        stream.wrap(&frame(true, 100));
         assert_eq!(stream.kept().len(), 1);
     }
 
@@ -252,10 +253,10 @@ mod tests {
     #[test]
     fn it_goes_on_for_a_while_after_its_last_use() {
         let (mut stream, now) = (stream(), Instant::now());
-        assert_eq!(stream.tune(now, None), None);
-        assert_eq!(stream.tune(now, Some(KNOBS)), Some(Some(KNOBS)));
-        assert_eq!(stream.tune(now, Some(KNOBS)), None);
-        assert_eq!(stream.tune(now + LINGER / 2, None), None);
-        assert_eq!(stream.tune(now + LINGER, None), Some(None));
+        assert!(!stream.tune(now, None));
+        assert!(stream.tune(now, Some(KNOBS)) && stream.told == Some(KNOBS));
+        assert!(!stream.tune(now, Some(KNOBS)));
+        assert!(!stream.tune(now + LINGER / 2, None));
+        assert!(stream.tune(now + LINGER, None) && stream.told.is_none());
     }
 }

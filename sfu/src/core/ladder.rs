@@ -78,19 +78,14 @@ impl Core {
     fn tune(&mut self, now: Instant) {
         for track in self.tracks.values_mut() {
             let Some(detail) = &mut track.detail else { continue };
-            let size = |peer: &Peer| {
-                peer.decodes_pictures
-                    && peer.slots.iter().any(|s| {
-                        s.track == Some(track.info.track) && s.rung.is_some_and(Rung::enhanced)
-                    })
+            let holds = |peer: &Peer| {
+                let mut slots = peer.slots.iter().filter(|s| s.track == Some(track.info.track));
+                peer.decodes_pictures && slots.any(|s| s.rung.is_some_and(Rung::enhanced))
             };
-            let watched = || {
-                track.subscribers.iter().filter_map(|id| self.peers.get(id)).any(size)
-            };
-            let useful = track.tap.is_some() && track.capture.is_none() && watched();
-            let knobs = self.config.detail.filter(|_| useful);
-            if let Some(detail) = detail.tune(now, knobs) {
-                let knobs = SfuEvent::Knobs { track: track.info.track, detail };
+            let mut watching = track.subscribers.iter().filter_map(|id| self.peers.get(id));
+            let useful = track.tap.is_some() && track.capture.is_none() && watching.any(holds);
+            if detail.tune(now, self.config.detail.filter(|_| useful)) {
+                let knobs = SfuEvent::Knobs { track: track.info.track, detail: detail.told };
                 self.outputs.push_back(Output::Event(track.info.participant, knobs));
             }
         }

@@ -142,9 +142,9 @@ impl Core {
         for entry in publish {
             let (line, bad) = line_of(&entry.mid, entry.kind)?;
             let is_camera = |mid: &String| {
-                publish.iter().any(|p| {
-                    p.mid == *mid && p.kind == Kind::Video && p.detail_of.is_none()
-                })
+                publish
+                    .iter()
+                    .any(|p| p.mid == *mid && p.kind == Kind::Video && p.detail_of.is_none())
             };
             let alone = |mid: &String| {
                 publish.iter().filter(|p| p.detail_of.as_ref() == Some(mid)).count() == 1

@@ -250,6 +250,7 @@ impl ClientMessage {
 }
 
 /// Whether a source need not be said.
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde gives references
 fn is_enhanced(source: &AnchorSource) -> bool {
     *source == AnchorSource::default()
 }

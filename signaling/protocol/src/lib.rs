@@ -31,7 +31,9 @@ pub use client::{
     ClientMessage, Join, Offer, Publish, Report, Request, SetRung, Subscribe, TrackKind,
 };
 pub use error::{ErrorCode, ProtocolError};
-pub use server::{DetailKnobs, Error, OwnTrack, Participant, ServerMessage, Track, TrackStats, Welcome};
+pub use server::{
+    DetailKnobs, Error, OwnTrack, Participant, ServerMessage, Track, TrackStats, Welcome,
+};
 pub use windlass_media::Rung;
 
 /// The protocol version that this crate speaks.

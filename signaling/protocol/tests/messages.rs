@@ -355,7 +355,12 @@ fn message() -> impl Strategy<Value = ClientMessage> {
         (any::<String>(), token(), token()).prop_map(|(sdp, a, b)| {
             ClientMessage::Offer(Offer {
                 sdp,
-                publish: vec![Publish { mid: "p".into(), kind: TrackKind::Audio, name: a, detail_of: None }],
+                publish: vec![Publish {
+                    mid: "p".into(),
+                    kind: TrackKind::Audio,
+                    name: a,
+                    detail_of: None,
+                }],
                 subscribe: vec![Subscribe { mid: "s".into(), track: b }],
             })
         }),
