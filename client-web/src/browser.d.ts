@@ -6,6 +6,12 @@ declare class MediaStreamTrackGenerator extends MediaStreamTrack {
   readonly writable: WritableStream<VideoFrame>;
 }
 
+/** A video track as a stream of frames (Chromium). */
+declare class MediaStreamTrackProcessor {
+  constructor(init: { track: MediaStreamTrack; maxBufferSize?: number });
+  readonly readable: ReadableStream<VideoFrame>;
+}
+
 interface RTCRtpHeaderExtensionToNegotiate {
   uri: string;
   direction: RTCRtpTransceiverDirection | "stopped";
@@ -22,6 +28,10 @@ interface RTCRtpReceiver {
 
 interface RTCRtpEncodingParameters {
   scalabilityMode?: string;
+}
+
+interface RTCRtpSendParameters {
+  degradationPreference?: "maintain-framerate" | "maintain-resolution" | "balanced";
 }
 
 interface HTMLMediaElement {

@@ -21,6 +21,8 @@ const AWAY_MS = 5000;
 const CONNECT_MS = 15_000;
 /** An offer that the server refuses is tried again at most so often, as its tracks may have gone meanwhile. */
 const MAX_REFUSALS = 3;
+/** How often one's own cameras are looked after. */
+const LOOK_MS = 1000;
 
 /** An m-line that carries, or can carry, someone's track. */
 interface Slot {
@@ -44,6 +46,7 @@ export class Connection {
   private refusals = 0;
   private closed = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly looks: ReturnType<typeof setInterval>;
 
   constructor(
     private readonly socket: SignalSocket,
@@ -58,12 +61,15 @@ export class Connection {
       channel.onmessage = ({ data }) => this.route(data);
     };
     this.pc.onconnectionstatechange = () => this.watch();
+    this.looks = setInterval(() => {
+      for (const publication of this.publications) void publication.look(this.pc).catch(() => undefined);
+    }, LOOK_MS);
   }
 
   /** Begins to send a track. */
   publish(publication: Publication): Promise<void> {
     this.publications.add(publication);
-    publication.attach(this.pc);
+    publication.attach({ pc: this.pc, workerUrl: this.assets.worker, scale: this.scale });
     return this.negotiate();
   }
 
@@ -119,6 +125,7 @@ export class Connection {
     this.closed = true;
     this.onLost = null;
     clearTimeout(this.timer);
+    clearInterval(this.looks);
     for (const slot of this.slots) slot.receiver?.close();
     for (const publication of this.publications) publication.detach();
     this.pc.close();
@@ -182,7 +189,7 @@ export class Connection {
     const wanted = this.slots.map(({ transceiver, track }) => ({ transceiver, track }));
     await this.pc.setLocalDescription();
     const sdp = this.pc.localDescription?.sdp ?? "";
-    const publish = [...this.publications].flatMap((publication) => publication.entry() ?? []);
+    const publish = [...this.publications].flatMap((publication) => publication.entries());
     const subscribe = wanted.flatMap(({ transceiver: { mid }, track }): SubscribeEntry[] =>
       track === null || mid === null ? [] : [{ mid, track: track.id }],
     );
@@ -191,7 +198,7 @@ export class Connection {
       if (this.closed) return;
       await this.pc.setRemoteDescription({ type: "answer", sdp: answer.sdp });
       for (const publication of this.publications) {
-        const mid = publication.entry()?.mid;
+        const mid = publication.entries()[0]?.mid;
         publication.id = answer.tracks.find((t) => t.mid === mid)?.track ?? publication.id;
       }
     } catch (error) {

@@ -17,8 +17,10 @@ export type { Assets } from "./assets.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
 export type { OutputKind } from "./output.js";
 export { type ParticipantInfo, PROTOCOL_VERSION, RUNGS, type Rung } from "./protocol.js";
-export type { Layers, Publication } from "./publication.js";
+export type { DetailChoice, Layers, Publication } from "./publication.js";
+export type { RegionCounts } from "./regions.js";
 export { type JoinOptions, type PublishOptions, Room, type RoomEvents } from "./room.js";
+export type { StillsState } from "./stills.js";
 export {
   EnhancedTrack,
   type EnhancedTrackEvents,

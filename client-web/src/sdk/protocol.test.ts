@@ -80,3 +80,23 @@ test("only failures that may pass are tried again", () => {
   assert.ok(new WindlassError("connection_lost", "", "").temporary);
   assert.ok(!new WindlassError("room_full", "", "").temporary);
 });
+
+test("knobs name layers, and start, pause or leave the detail stream", () => {
+  const knobs = (fields: object) => parseServerMessage(JSON.stringify({ type: "knobs", track: "t1", ...fields }));
+  assert.deepEqual(knobs({ detail: { kbps: 50, fps: 1 }, layers: { q: { kbps: 80, active: true } } }), {
+    type: "knobs",
+    track: "t1",
+    detail: { kbps: 50, fps: 1, down: undefined },
+    layers: { q: { kbps: 80, fps: undefined, active: true } },
+  });
+  assert.deepEqual(knobs({ detail: null }), { type: "knobs", track: "t1", detail: null, layers: {} });
+  assert.deepEqual(knobs({}), { type: "knobs", track: "t1", detail: undefined, layers: {} });
+  assert.equal(knobs({ detail: { kbps: "many", fps: 1 } }), null);
+  assert.equal(knobs({ layers: [] }), null);
+});
+
+test("a request for regions is read whole or not at all", () => {
+  const request = { type: "regions", track: "t1", id: 7, width: 320, height: 180, tiles: "AQA=", bytes: 2000 };
+  assert.deepEqual(parseServerMessage(JSON.stringify(request)), request);
+  assert.equal(parseServerMessage(JSON.stringify({ ...request, tiles: 3 })), null);
+});

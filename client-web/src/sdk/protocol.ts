@@ -46,6 +46,48 @@ export interface PublishEntry {
   mid: string;
   kind: "audio" | "video";
   name: string;
+  /** The m-line carries the detail stream of that one, and is no track of its own. */
+  detail_of?: string;
+}
+
+/** What the server wishes of one layer. */
+export interface LayerWish {
+  kbps: number | undefined;
+  fps: number | undefined;
+  active: boolean | undefined;
+}
+
+/** What the server wishes of a detail stream. */
+export interface DetailWish {
+  kbps: number;
+  fps: number;
+  /** Camera size over picture size; undefined: the client's choice. */
+  down: number | undefined;
+}
+
+/** What the server asks to be sent of a track. */
+export interface Knobs {
+  type: "knobs";
+  track: string;
+  /** Null: none. Undefined: as it is. */
+  detail: DetailWish | null | undefined;
+  /** By RID; layers that are not named stay as they are. */
+  layers: Record<string, LayerWish>;
+}
+
+/** Tiles that the server wants of the next camera frame. */
+export interface RegionRequest {
+  type: "regions";
+  track: string;
+  /** Comes back as the epoch of the anchor messages. */
+  id: number;
+  /** Size of the low layer. */
+  width: number;
+  height: number;
+  /** The tile map's bits, base64. */
+  tiles: string;
+  /** Most bytes of the answer. */
+  bytes: number;
 }
 
 export interface SubscribeEntry {
@@ -111,6 +153,8 @@ export type ServerMessage =
   | { type: "track_muted"; track: string; muted: boolean }
   | { type: "rung"; track: string; rung: Rung; epoch: number; width: number; height: number }
   | { type: "stats"; tracks: ServerTrackStats[] }
+  | Knobs
+  | RegionRequest
   | { type: "pong"; time: number }
   | ServerError;
 
@@ -166,6 +210,14 @@ const entry = (value: unknown): SubscribeEntry => {
   const o = object(value);
   return { mid: text(o["mid"]), track: text(o["track"]) };
 };
+const detailWish = (value: unknown): DetailWish => {
+  const o = object(value);
+  return { kbps: number(o["kbps"]), fps: number(o["fps"]), down: optional(o["down"], number) };
+};
+const layerWish = (value: unknown): LayerWish => {
+  const o = object(value);
+  return { kbps: optional(o["kbps"], number), fps: optional(o["fps"], number), active: optional(o["active"], flag) };
+};
 const trackStats = (value: unknown): ServerTrackStats => {
   const o = object(value);
   return {
@@ -212,6 +264,23 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     height: number(o["height"]),
   }),
   stats: (o) => ({ type: "stats", tracks: list(o["tracks"], trackStats) }),
+  knobs: (o) => ({
+    type: "knobs",
+    track: text(o["track"]),
+    detail: o["detail"] === null ? null : optional(o["detail"], detailWish),
+    layers: Object.fromEntries(
+      Object.entries(optional(o["layers"], object) ?? {}).map(([rid, wish]) => [rid, layerWish(wish)]),
+    ),
+  }),
+  regions: (o) => ({
+    type: "regions",
+    track: text(o["track"]),
+    id: number(o["id"]),
+    width: number(o["width"]),
+    height: number(o["height"]),
+    tiles: text(o["tiles"]),
+    bytes: number(o["bytes"]),
+  }),
   pong: (o) => ({ type: "pong", time: number(o["time"]) }),
   error: (o) => ({
     type: "error",

@@ -1,21 +1,23 @@
 /** One's own tracks on their way to the server. */
-import type { PublishEntry } from "./protocol.js";
+import type { Knobs, LayerWish, PublishEntry, RegionRequest } from "./protocol.js";
 import { vp9Preferences } from "./receiver.js";
+import { Stills, type StillsState } from "./stills.js";
+import { LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
 
-/** Which layers a camera sends: all, those for a weak uplink, or the smallest alone. */
-export type Layers = "q" | "qh" | "qhf";
+export type { Layers } from "./uplink/layers.js";
 
-interface LayerSettings {
-  rid: string;
-  scaleResolutionDownBy: number;
-  maxBitrate: number;
+/**
+ * Whether full-size stills of a camera are sent beside it: never, or as the server asks. The latter needs the
+ * person's consent, which is the page's to get.
+ */
+export type DetailChoice = "off" | "ask";
+
+/** What a publication needs of the connection that it is attached to. @internal */
+export interface Uplink {
+  pc: RTCPeerConnection;
+  workerUrl: string;
+  scale: number;
 }
-
-const LAYERS: readonly LayerSettings[] = [
-  { rid: "q", scaleResolutionDownBy: 4, maxBitrate: 150_000 },
-  { rid: "h", scaleResolutionDownBy: 2, maxBitrate: 500_000 },
-  { rid: "f", scaleResolutionDownBy: 1, maxBitrate: 1_500_000 },
-];
 
 /**
  * The encodings of a camera. All three are always declared, so that `q` stays a quarter of the camera and layers can
@@ -31,15 +33,24 @@ export class Publication {
   /** The server's id of it; null until the server has told. */
   id: string | null = null;
   private transceiver: RTCRtpTransceiver | null = null;
+  private full: Stills | null = null;
+  private readonly wishes = new Map<string, LayerWish>();
+  private settling: Promise<void> = Promise.resolve();
   private isMuted = false;
 
   /** @internal */
   constructor(
-    readonly track: MediaStreamTrack,
+    private source: MediaStreamTrack,
     readonly name: string,
     private layers: Layers,
+    readonly detail: DetailChoice = "off",
   ) {
-    this.kind = track.kind === "audio" ? "audio" : "video";
+    this.kind = source.kind === "audio" ? "audio" : "video";
+  }
+
+  /** What is sent. */
+  get track(): MediaStreamTrack {
+    return this.source;
   }
 
   /** Whether nothing but silence or black is sent. */
@@ -52,21 +63,36 @@ export class Publication {
     return this.transceiver?.sender ?? null;
   }
 
+  /** The sender of the detail stream, for figures; null without one. */
+  get detailSender(): RTCRtpSender | null {
+    return this.full?.detail.transceiver.sender ?? null;
+  }
+
+  /** The full-size pixels that leave the page; null where that was not agreed to, or without a connection. */
+  get stills(): StillsState | null {
+    return this.full?.state ?? null;
+  }
+
   /** @internal */
-  attach(pc: RTCPeerConnection): void {
+  attach({ pc, workerUrl, scale }: Uplink): void {
     if (this.kind === "audio") {
-      this.transceiver = pc.addTransceiver(this.track, { direction: "sendonly" });
+      this.transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
       return;
     }
-    this.transceiver = pc.addTransceiver(this.track, {
-      direction: "sendonly",
-      sendEncodings: videoEncodings(this.layers),
-    });
+    const sendEncodings = videoEncodings(this.layers);
+    this.transceiver = pc.addTransceiver(this.source, { direction: "sendonly", sendEncodings });
+    if (this.detail === "ask") {
+      const host = { camera: () => this.camera(), settings: () => layerSettings(this.layers, this.wishes) };
+      this.full = new Stills(pc, this.transceiver.sender, workerUrl, scale, host);
+    }
     this.transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
   }
 
   /** @internal */
   detach(): void {
+    this.full?.close();
+    this.full = null;
+    this.wishes.clear();
     if (this.transceiver !== null) {
       this.transceiver.direction = "inactive";
       void this.transceiver.sender.replaceTrack(null);
@@ -75,25 +101,87 @@ export class Publication {
     this.id = null;
   }
 
-  /** Its line in an offer; null before it has an m-line. @internal */
-  entry(): PublishEntry | null {
+  /** Its lines in an offer; none before it has an m-line. @internal */
+  entries(): PublishEntry[] {
+    const { kind, name } = this;
     const mid = this.transceiver?.mid ?? null;
-    return mid === null ? null : { mid, kind: this.kind, name: this.name };
+    if (mid === null) return [];
+    const detail = this.full?.detail.transceiver.mid ?? null;
+    const own: PublishEntry = { mid, kind, name };
+    return detail === null ? [own] : [own, { mid: detail, kind, name, detail_of: mid }];
+  }
+
+  /** Sends another track of the same kind, such as another camera; the detail stream follows. */
+  async replaceTrack(track: MediaStreamTrack): Promise<void> {
+    await this.transceiver?.sender.replaceTrack(track);
+    this.source = track;
+    track.enabled = !this.isMuted;
+    this.full?.refresh();
   }
 
   /** @internal */
   setMuted(muted: boolean): void {
     this.isMuted = muted;
-    this.track.enabled = !muted;
+    this.source.enabled = !muted;
+    this.full?.refresh();
   }
 
   /** Sends other layers from now on. Video only. */
   async setLayers(layers: Layers): Promise<void> {
     this.layers = layers;
-    const sender = this.transceiver?.sender;
-    if (this.kind !== "video" || sender === undefined) return;
-    const parameters = sender.getParameters();
-    for (const encoding of parameters.encodings) encoding.active = layers.includes(encoding.rid ?? "");
-    await sender.setParameters(parameters);
+    await this.settle();
   }
+
+  /** Takes the server's wishes, within what the page allows. @internal */
+  turn(knobs: Knobs): void {
+    if (this.kind !== "video") return;
+    for (const [rid, wish] of Object.entries(knobs.layers)) {
+      if (!LAYERS.some((layer) => layer.rid === rid)) continue;
+      const known = this.wishes.get(rid);
+      const { kbps = known?.kbps, fps = known?.fps, active = known?.active } = wish;
+      this.wishes.set(rid, { kbps, fps, active });
+    }
+    if (Object.keys(knobs.layers).length > 0) void this.settle().catch(() => undefined);
+    if (knobs.detail !== undefined) this.full?.wish(knobs.detail);
+  }
+
+  /** Answers the server's request for regions, if the person agreed. @internal */
+  request(request: RegionRequest): void {
+    this.full?.request(request);
+  }
+
+  /** Looks after the detail stream; once a second. @internal */
+  async look(pc: RTCPeerConnection): Promise<void> {
+    await this.full?.look(pc);
+  }
+
+  /** The camera while it has pictures to give. A page may have given the sender another one itself. */
+  private camera(): MediaStreamTrack | null {
+    const track = this.transceiver?.sender.track ?? null;
+    return track === null || this.isMuted || !track.enabled || track.readyState === "ended" ? null : track;
+  }
+
+  /** Sets the sender to what page and server want; one change at a time. */
+  private settle(): Promise<void> {
+    const change = async () => {
+      const sender = this.transceiver?.sender;
+      if (this.kind !== "video" || sender === undefined) return;
+      const settings = layerSettings(this.layers, this.wishes);
+      const parameters = sender.getParameters();
+      for (const encoding of parameters.encodings) apply(encoding, settings);
+      await sender.setParameters(parameters);
+      this.full?.refresh();
+    };
+    this.settling = this.settling.catch(() => undefined).then(change);
+    return this.settling;
+  }
+}
+
+function apply(encoding: RTCRtpEncodingParameters, settings: readonly LayerSetting[]): void {
+  const setting = settings.find((layer) => layer.rid === encoding.rid);
+  if (setting === undefined) return;
+  encoding.active = setting.active;
+  encoding.maxBitrate = setting.maxBitrate;
+  if (setting.maxFramerate === undefined) delete encoding.maxFramerate;
+  else encoding.maxFramerate = setting.maxFramerate;
 }

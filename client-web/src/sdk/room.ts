@@ -17,7 +17,7 @@ import {
   type TrackInfo,
   type Welcome,
 } from "./protocol.js";
-import { type Layers, Publication } from "./publication.js";
+import { type DetailChoice, type Layers, Publication } from "./publication.js";
 import { vp9Preferences } from "./receiver.js";
 import { SignalSocket } from "./socket.js";
 import { EnhancedTrack, type RemoteTrack, type RungInfo, type TrackStats } from "./tracks.js";
@@ -59,6 +59,11 @@ export interface RoomEvents {
 export interface PublishOptions {
   /** Layers of video; `qhf` by default. */
   layers?: Layers;
+  /**
+   * `ask`: full-size stills of a camera, and regions of its pictures, are sent as the server asks for them. Set it only
+   * when the person has agreed to that. `off` by default.
+   */
+  detail?: DetailChoice;
   /** What the others see as the track's name; `camera` or `microphone` by default. */
   name?: string;
 }
@@ -144,7 +149,7 @@ export class Room extends Emitter<RoomEvents> {
       source instanceof MediaStream ? source.getTracks() : source instanceof MediaStreamTrack ? [source] : source;
     const made = tracks.map((track) => {
       const name = options.name ?? (track.kind === "audio" ? "microphone" : "camera");
-      return new Publication(track, name, options.layers ?? "qhf");
+      return new Publication(track, name, options.layers ?? "qhf", options.detail ?? "off");
     });
     for (const publication of made) this.publications.add(publication);
     const { connection } = this;
@@ -269,6 +274,12 @@ export class Room extends Emitter<RoomEvents> {
         this.emit("rung", { track, rung, epoch, width, height });
         break;
       }
+      case "knobs":
+        this.own(message.track)?.turn(message);
+        break;
+      case "regions":
+        this.own(message.track)?.request(message);
+        break;
       case "stats":
         for (const entry of message.tracks) this.video(entry.track)?.setDropped(entry.anchors_dropped);
         break;
@@ -320,6 +331,10 @@ export class Room extends Emitter<RoomEvents> {
     if (track instanceof EnhancedTrack) track.setMuted(muted);
     else Object.assign(track, { muted });
     this.emit("trackMuted", { track, muted });
+  }
+
+  private own(id: string): Publication | undefined {
+    return this.published.find((publication) => publication.id === id);
   }
 
   private video(id: string): EnhancedTrack | undefined {

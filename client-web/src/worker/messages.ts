@@ -1,3 +1,5 @@
+import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
+
 /** What the window and a track's worker say to each other. Times are milliseconds since the epoch, fractional. */
 
 /** Where the rebuilt pictures go: a stream handed over, or back to the window one by one. */
@@ -84,3 +86,18 @@ export type FromWorker =
   | { type: "wholeAnchor"; source: AnchorSource }
   /** The decoder has been warmed up. */
   | { type: "warm" };
+
+/** To the worker of a published camera. */
+export type ToPublisher =
+  /** The camera's pictures; null: no camera is read from now on. */
+  | { type: "camera"; frames: ReadableStream<VideoFrame> | null }
+  /** Tiles that are wanted of the next frame. */
+  | { type: "regions"; task: RegionTask };
+
+/** From the worker of a published camera: what became of a request, and its messages for the data channel. */
+export interface FromPublisher {
+  type: "region";
+  id: number;
+  outcome: RegionOutcome;
+  messages: ArrayBuffer[];
+}

@@ -3,9 +3,11 @@
  *
  * Each encoded frame is copied and passed on to the native decoder at once; the copy is decoded in a later task,
  * one frame a task, so that decoding never holds up the frames behind it by more than one decode.
- * A worker without a track warms the decoder up for the others (`warm-up.ts`).
+ * A worker without a track warms the decoder up for the others (`warm-up.ts`). That of a published camera runs
+ * `publish.ts` instead of all this.
  */
-import type { FromWorker, PictureSink, ToWorker } from "./messages.js";
+import type { FromWorker, PictureSink, ToPublisher, ToWorker } from "./messages.js";
+import { hearPublisher, relaySent } from "./publish.js";
 import { TrackPipeline } from "./track.js";
 import { warmUp } from "./warm-up.js";
 import { HybridDecoder } from "./wasm.js";
@@ -81,7 +83,7 @@ function init(sink: PictureSink, maxPixels: number, scale: number): void {
   setInterval(schedule, 100);
 }
 
-self.onmessage = (event: MessageEvent<ToWorker>) => {
+self.onmessage = (event: MessageEvent<ToWorker | ToPublisher>) => {
   const message = event.data;
   switch (message.type) {
     case "init":
@@ -111,10 +113,18 @@ self.onmessage = (event: MessageEvent<ToWorker>) => {
     case "restart":
       pipeline?.restart(message.enabled);
       break;
+    case "camera":
+    case "regions":
+      hearPublisher(message);
+      break;
   }
 };
 
 self.onrtctransform = (event) => {
+  if (event.transformer.options?.role === "sent") {
+    void relaySent(event.transformer);
+    return;
+  }
   transformer = event.transformer;
   void relay(event.transformer);
 };

@@ -1,0 +1,119 @@
+/**
+ * The detail stream's sender: a clone of the camera at full size, one or two frames a second
+ * (the recipe and its traps: `docs/detail-stream.md`).
+ *
+ * While it is paused it has no track, and the clone is stopped: nothing of the camera is read for it.
+ */
+import type { DetailWish } from "./protocol.js";
+import { vp9Preferences } from "./receiver.js";
+
+/** What to send of which camera; null: nothing. */
+export type DetailTask = { camera: MediaStreamTrack; detail: DetailWish; down: number } | null;
+
+/** See the module's head. */
+export class DetailSender {
+  readonly transceiver: RTCRtpTransceiver;
+  private wanted: DetailTask = null;
+  private done: DetailTask = null;
+  private running = false;
+  private clone: { of: string; track: MediaStreamTrack } | null = null;
+
+  constructor(pc: RTCPeerConnection) {
+    const encoding: RTCRtpEncodingParameters = { maxBitrate: 30_000, maxFramerate: 1, scalabilityMode: "L1T1" };
+    this.transceiver = pc.addTransceiver("video", { direction: "sendonly", sendEncodings: [encoding] });
+    this.transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
+  }
+
+  /** What is sent now. */
+  get task(): DetailTask {
+    return this.done;
+  }
+
+  /** Sends this from now on. Of calls in a row the last one counts. */
+  apply(task: DetailTask): void {
+    this.wanted = task;
+    if (this.running) return;
+    this.running = true;
+    void this.run().finally(() => {
+      this.running = false;
+    });
+  }
+
+  /** Ends it. */
+  close(): void {
+    this.transceiver.direction = "inactive";
+    this.apply(null);
+  }
+
+  private async run(): Promise<void> {
+    while (!same(this.wanted, this.done) || this.outdated()) {
+      const task = this.wanted;
+      try {
+        if (task === null) await this.pause();
+        else await this.send(task);
+        this.done = task;
+      } catch {
+        // The camera or the connection went away under it; what comes next is told by a later call.
+        this.drop();
+        this.done = null;
+        return;
+      }
+    }
+  }
+
+  /** Whether the camera has another size than the clone was made for. */
+  private outdated(): boolean {
+    const { wanted, clone } = this;
+    return wanted !== null && clone !== null && clone.of !== shape(wanted.camera);
+  }
+
+  private async pause(): Promise<void> {
+    await this.transceiver.sender.replaceTrack(null);
+    this.drop();
+  }
+
+  private async send({ camera, detail, down }: NonNullable<DetailTask>): Promise<void> {
+    const { sender } = this.transceiver;
+    const of = shape(camera);
+    const old = this.clone;
+    const track = old?.of === of ? old.track : camera.clone();
+    // A lower rate at the source: with the encoder's cap alone Chromium sends two key frames at each start.
+    await track.applyConstraints(constraints(camera, detail.fps)).catch(() => undefined);
+    const parameters = sender.getParameters();
+    parameters.degradationPreference = "maintain-resolution";
+    for (const encoding of parameters.encodings) {
+      encoding.maxBitrate = detail.kbps * 1000;
+      encoding.maxFramerate = detail.fps;
+      encoding.scaleResolutionDownBy = down;
+    }
+    await sender.setParameters(parameters);
+    if (track !== old?.track) {
+      this.clone = { of, track };
+      await sender.replaceTrack(track);
+      old?.track.stop();
+    }
+  }
+
+  private drop(): void {
+    this.clone?.track.stop();
+    this.clone = null;
+  }
+}
+
+/** What a clone must be made anew for. */
+function shape(camera: MediaStreamTrack): string {
+  const { width, height } = camera.getSettings();
+  return `${camera.id} ${width}x${height}`;
+}
+
+/** A camera's own constraints with another frame rate; a shared surface keeps whatever size it has. */
+function constraints(camera: MediaStreamTrack, fps: number): MediaTrackConstraints {
+  const { width, height, displaySurface } = camera.getSettings();
+  if (displaySurface !== undefined || width === undefined || height === undefined) return { frameRate: fps };
+  return { ...camera.getConstraints(), width, height, frameRate: fps };
+}
+
+function same(a: DetailTask, b: DetailTask): boolean {
+  if (a === null || b === null) return a === b;
+  return a.camera === b.camera && a.down === b.down && a.detail.kbps === b.detail.kbps && a.detail.fps === b.detail.fps;
+}

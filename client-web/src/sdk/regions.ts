@@ -1,0 +1,130 @@
+/**
+ * Regions of the camera's pictures that the server asks for: checked against the client's own caps, cut and encoded in a
+ * worker, sent on a data channel. The camera is only read while requests come.
+ */
+import type { FromPublisher, ToPublisher } from "../worker/messages.js";
+import { bitsOf, parseTileMap } from "../worker/regions/tiles.js";
+import type { RegionRequest } from "./protocol.js";
+import { RegionCaps } from "./uplink/region-caps.js";
+
+const LABEL = "windlass-regions";
+const LIFETIME_MS = 500;
+/** No more than this waits in the channel. */
+const MOST_BUFFERED = 32 * 1024;
+/** Without requests for so long the camera is no longer read. */
+const IDLE_MS = 10_000;
+
+/** What became of requests since the start. */
+export interface RegionCounts {
+  requested: number;
+  sent: number;
+  bytes: number;
+  /** Beyond the client's own caps on requests, area or bytes. */
+  capped: number;
+  /** Not well formed, or the browser cannot. */
+  refused: number;
+  /** No frame of the low layer could be told to be the camera's, in time. */
+  missed: number;
+}
+
+/** See the module's head. */
+export class RegionSender {
+  readonly counts: RegionCounts = { requested: 0, sent: 0, bytes: 0, capped: 0, refused: 0, missed: 0 };
+  private readonly caps = new RegionCaps();
+  private readonly worker: Worker | null = null;
+  private readonly channel: RTCDataChannel | null = null;
+  private reading: { of: MediaStreamTrack; clone: MediaStreamTrack } | null = null;
+  private idle: ReturnType<typeof setTimeout> | undefined;
+
+  /** `low`: the camera's sender, just made; a transform that is set later is passed by silently. */
+  constructor(
+    pc: RTCPeerConnection,
+    low: RTCRtpSender,
+    workerUrl: string,
+    private readonly scale: number,
+  ) {
+    const able =
+      typeof RTCRtpScriptTransform !== "undefined" &&
+      typeof MediaStreamTrackProcessor !== "undefined" &&
+      typeof VideoEncoder !== "undefined";
+    if (!able) return;
+    this.worker = new Worker(workerUrl, { type: "module" });
+    this.worker.onmessage = ({ data }: MessageEvent<FromPublisher>) => this.hear(data);
+    // Without its worker the camera must still be sent.
+    this.worker.onerror = () => {
+      low.transform = null;
+    };
+    low.transform = new RTCRtpScriptTransform(this.worker, { role: "sent" });
+    this.channel = pc.createDataChannel(LABEL, { ordered: false, maxPacketLifeTime: LIFETIME_MS });
+  }
+
+  /** Answers a request of what `camera` gives, or counts why not. `spareKbps`: what the uplink has to spare. */
+  request(request: RegionRequest, camera: MediaStreamTrack | null, spareKbps: number): void {
+    this.counts.requested++;
+    const { id, width, height } = request;
+    const bits = bitsOf(request.tiles);
+    const map = bits === null ? null : parseTileMap(width, height, bits);
+    if (camera === null || map === null || this.worker === null) {
+      this.counts.refused++;
+      return;
+    }
+    const of = map.columns * map.rows;
+    const bytes = this.caps.admit(performance.now(), map.tiles.length, of, request.bytes, spareKbps * 125);
+    if (typeof bytes === "string") {
+      this.counts.capped++;
+      return;
+    }
+    this.read(camera);
+    this.post({ type: "regions", task: { id, width, height, scale: this.scale, bits: map.bits, bytes } });
+  }
+
+  /** Reads no camera any more, until the next request. */
+  stop(): void {
+    clearTimeout(this.idle);
+    if (this.reading === null) return;
+    this.reading.clone.stop();
+    this.reading = null;
+    this.post({ type: "camera", frames: null });
+  }
+
+  /** Ends it. */
+  close(): void {
+    this.stop();
+    this.channel?.close();
+    // The media has ended with the connection, or is about to: its frames pass through the worker until then.
+    setTimeout(() => this.worker?.terminate(), 2000);
+  }
+
+  private read(camera: MediaStreamTrack): void {
+    clearTimeout(this.idle);
+    this.idle = setTimeout(() => this.stop(), IDLE_MS);
+    if (this.reading?.of === camera) return;
+    this.reading?.clone.stop();
+    const clone = camera.clone();
+    this.reading = { of: camera, clone };
+    const { readable } = new MediaStreamTrackProcessor({ track: clone });
+    this.post({ type: "camera", frames: readable }, [readable]);
+  }
+
+  private hear({ outcome, messages }: FromPublisher): void {
+    if (outcome !== "sent") {
+      if (outcome === "format" || outcome === "encoder") this.counts.refused++;
+      else this.counts.missed++;
+      return;
+    }
+    const { channel } = this;
+    if (channel === null || channel.readyState !== "open" || channel.bufferedAmount > MOST_BUFFERED) {
+      this.counts.missed++;
+      return;
+    }
+    this.counts.sent++;
+    for (const message of messages) {
+      channel.send(message);
+      this.counts.bytes += message.byteLength;
+    }
+  }
+
+  private post(message: ToPublisher, transfer: Transferable[] = []): void {
+    this.worker?.postMessage(message, transfer);
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * The full-size pixels of one camera that leave the page, once the person has agreed: the detail stream and the
+ * regions that the server asks for. It joins the server's wishes, the uplink's state and the camera's.
+ */
+import { DetailSender } from "./detail.js";
+import type { DetailWish, RegionRequest } from "./protocol.js";
+import { type RegionCounts, RegionSender } from "./regions.js";
+import { DetailGovernor, type Restraint } from "./uplink/governor.js";
+import { detailDown, type LayerSetting } from "./uplink/layers.js";
+import { UplinkSampler } from "./uplink/sample.js";
+
+/** What leaves the page at the moment. */
+export interface StillsState {
+  /** Whether the detail stream is sent, and how; null: it is not. */
+  detail: { kbps: number; fps: number } | null;
+  /** Why it is not sent as the server wishes; null: it is, or nothing is wished. */
+  restraint: Restraint | null;
+  /** Regions since the start. */
+  regions: RegionCounts;
+}
+
+/** What it must know of its publication at any time. */
+export interface StillsHost {
+  /** The camera; null while there is nothing to send: muted, or ended. */
+  camera(): MediaStreamTrack | null;
+  settings(): readonly LayerSetting[];
+}
+
+/** See the module's head. */
+export class Stills {
+  readonly detail: DetailSender;
+  private readonly governor = new DetailGovernor();
+  private readonly sampler = new UplinkSampler();
+  private readonly regions: RegionSender;
+  private verdict: { detail: DetailWish | null; restraint: Restraint | null } = { detail: null, restraint: null };
+
+  /** `low`: the camera's sender, just made: its encoded transform must be set before anything else is done with it. */
+  constructor(
+    pc: RTCPeerConnection,
+    private readonly low: RTCRtpSender,
+    workerUrl: string,
+    private readonly scale: number,
+    private readonly host: StillsHost,
+  ) {
+    this.regions = new RegionSender(pc, low, workerUrl, scale);
+    this.detail = new DetailSender(pc);
+  }
+
+  /** What leaves the page. */
+  get state(): StillsState {
+    const task = this.detail.task;
+    return {
+      detail: task === null ? null : { kbps: task.detail.kbps, fps: task.detail.fps },
+      restraint: this.verdict.restraint,
+      regions: this.regions.counts,
+    };
+  }
+
+  /** Takes the server's wish for the detail stream. */
+  wish(detail: DetailWish | null): void {
+    this.governor.setWish(detail);
+    if (detail === null) this.verdict = { detail: null, restraint: null };
+    this.refresh();
+  }
+
+  /** Answers, or refuses, a request for regions. */
+  request(request: RegionRequest): void {
+    this.regions.request(request, this.host.camera(), this.governor.spareKbps);
+  }
+
+  /** Looks at the uplink; once a second. */
+  async look(pc: RTCPeerConnection): Promise<void> {
+    const [connection, low, detail] = await Promise.all([
+      pc.getStats(),
+      this.low.getStats(),
+      this.detail.transceiver.sender.getStats(),
+    ]);
+    const settings = this.host.settings();
+    const sample = this.sampler.sample(connection.values(), low.values(), detail.values(), settings);
+    this.verdict = this.governor.look(performance.now(), sample);
+    this.refresh();
+  }
+
+  /** Follows a change of the camera or the layers at once. */
+  refresh(): void {
+    const camera = this.host.camera();
+    const { detail } = this.verdict;
+    if (camera === null) this.regions.stop();
+    this.detail.apply(
+      camera === null || detail === null
+        ? null
+        : { camera, detail, down: Math.max(1, detail.down ?? detailDown(this.host.settings(), this.scale)) },
+    );
+  }
+
+  /** Ends all of it. */
+  close(): void {
+    this.detail.close();
+    this.regions.close();
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * What each layer of a camera is set to: the page's caps, made smaller by the server's wishes. Pure.
+ *
+ * A wish can lower what the page allows and take that back, never go beyond it.
+ */
+import type { LayerWish } from "../protocol.js";
+
+/** Which layers a camera sends: all, those for a weak uplink, or the smallest alone. */
+export type Layers = "q" | "qh" | "qhf";
+
+/** What the page allows a layer. */
+export interface LayerCap {
+  rid: string;
+  scaleResolutionDownBy: number;
+  maxBitrate: number;
+}
+
+/** What a layer is set to. */
+export interface LayerSetting {
+  rid: string;
+  active: boolean;
+  maxBitrate: number;
+  /** Frames per second; undefined: all. */
+  maxFramerate: number | undefined;
+}
+
+/** The layers of a camera, smallest first. */
+export const LAYERS: readonly LayerCap[] = [
+  { rid: "q", scaleResolutionDownBy: 4, maxBitrate: 150_000 },
+  { rid: "h", scaleResolutionDownBy: 2, maxBitrate: 500_000 },
+  { rid: "f", scaleResolutionDownBy: 1, maxBitrate: 1_500_000 },
+];
+
+/** No encoder makes a picture of less, and no wish may ask for it. */
+const LEAST_BITRATE = 20_000;
+const LEAST_FPS = 1;
+
+/** The settings of all layers. At least the smallest one allowed stays on: a wish cannot end the video. */
+export function layerSettings(allowed: Layers, wishes: ReadonlyMap<string, LayerWish>): LayerSetting[] {
+  const settings = LAYERS.map(({ rid, maxBitrate }): LayerSetting => {
+    const wish = wishes.get(rid);
+    const bitrate = wish?.kbps === undefined ? maxBitrate : Math.round(wish.kbps * 1000);
+    return {
+      rid,
+      active: allowed.includes(rid) && wish?.active !== false,
+      maxBitrate: Math.min(maxBitrate, Math.max(LEAST_BITRATE, bitrate)),
+      maxFramerate: wish?.fps === undefined ? undefined : Math.max(LEAST_FPS, wish.fps),
+    };
+  });
+  if (!settings.some((layer) => layer.active)) {
+    const first = settings.find((layer) => allowed.includes(layer.rid));
+    if (first !== undefined) first.active = true;
+  }
+  return settings;
+}
+
+/**
+ * Camera size over picture size of the detail stream: `scale` times the best layer that anchors can be for. `f` is
+ * none of these, as nothing is above it.
+ */
+export function detailDown(settings: readonly LayerSetting[], scale: number): number {
+  const low = LAYERS.filter(({ rid }) => rid !== "f" && settings.find((s) => s.rid === rid)?.active);
+  const best = low.at(-1) ?? LAYERS[1];
+  return Math.max(1, (best?.scaleResolutionDownBy ?? 1) / scale);
+}

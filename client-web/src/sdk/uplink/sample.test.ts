@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { layerSettings } from "./layers.js";
+import { UplinkSampler } from "./sample.js";
+
+const connection = (kbps: number) => [
+  { id: "old", type: "candidate-pair", availableOutgoingBitrate: 9e9 },
+  { id: "pair", type: "candidate-pair", availableOutgoingBitrate: kbps * 1000 },
+  { id: "T", type: "transport", selectedCandidatePairId: "pair" },
+];
+const low = (second: number, frames: number, encodeS: number) => [
+  { id: "S", type: "media-source", framesPerSecond: 30 },
+  {
+    id: "q",
+    type: "outbound-rtp",
+    rid: "q",
+    timestamp: second * 1000,
+    framesEncoded: frames,
+    totalEncodeTime: encodeS,
+    targetBitrate: 90_000,
+    qualityLimitationReason: "bandwidth",
+  },
+];
+
+test("rates are those since the last look", () => {
+  const sampler = new UplinkSampler();
+  const settings = layerSettings("q", new Map());
+  assert.equal(sampler.sample(connection(300), low(1, 30, 0.1), [], settings).lowFps, null);
+  assert.deepEqual(sampler.sample(connection(300), low(3, 80, 0.5), [], settings), {
+    availableKbps: 300,
+    lowCapKbps: 150,
+    lowTargetKbps: 90,
+    wantedFps: 30,
+    lowFps: 25,
+    limited: "bandwidth",
+    encodeShare: 0.2,
+  });
+});
+
+test("a capped frame rate is no lack of frames", () => {
+  const settings = layerSettings("q", new Map([["q", { kbps: undefined, fps: 15, active: undefined }]]));
+  assert.equal(new UplinkSampler().sample(connection(300), low(1, 30, 0), [], settings).wantedFps, 15);
+});
+
+test("reports that lack everything give a sample of nothing", () => {
+  const sample = new UplinkSampler().sample([], [], [], layerSettings("q", new Map()));
+  assert.deepEqual([sample.availableKbps, sample.lowFps, sample.limited], [null, null, "none"]);
+});

@@ -1,0 +1,68 @@
+/** What the browser's statistics say about the uplink of one camera. Pure: reports in, a sample out. */
+import type { UplinkSample } from "./governor.js";
+import type { LayerSetting } from "./layers.js";
+
+/** The fields of statistics that are used; the browser's own types lack some. */
+interface Entry {
+  id: string;
+  type: string;
+  timestamp: number;
+  rid?: string;
+  active?: boolean;
+  framesPerSecond?: number;
+  framesEncoded?: number;
+  totalEncodeTime?: number;
+  targetBitrate?: number;
+  qualityLimitationReason?: string;
+  selectedCandidatePairId?: string;
+  availableOutgoingBitrate?: number;
+}
+
+const REASONS = ["none", "cpu", "bandwidth", "other"] as const;
+
+/** Keeps the encoders' totals between looks. */
+export class UplinkSampler {
+  private last: { at: number; frames: number; encodeS: number } | null = null;
+
+  /**
+   * `connection`: the whole connection's statistics; `low` and `detail`: those of the two senders; `settings`: of the
+   * layers.
+   */
+  sample(
+    connection: Iterable<object>,
+    low: Iterable<object>,
+    detail: Iterable<object>,
+    settings: readonly LayerSetting[],
+  ): UplinkSample {
+    const setting = settings.find((layer) => layer.active) ?? settings[0];
+    const all = [...low] as Entry[];
+    const layers = all.filter((e) => e.type === "outbound-rtp");
+    const smallest = layers.find((e) => e.rid === setting?.rid);
+    const source = all.find((e) => e.type === "media-source");
+    const encoders = [...layers, ...([...detail] as Entry[]).filter((e) => e.type === "outbound-rtp")];
+    const encodeS = encoders.reduce((sum, e) => sum + (e.totalEncodeTime ?? 0), 0);
+    const at = smallest?.timestamp ?? 0;
+    const frames = smallest?.framesEncoded ?? 0;
+    const { last } = this;
+    this.last = { at, frames, encodeS };
+    const seconds = last === null ? 0 : (at - last.at) / 1000;
+    const cameraFps = source?.framesPerSecond ?? null;
+    const capFps = setting?.maxFramerate;
+    return {
+      availableKbps: available([...connection] as Entry[]),
+      lowCapKbps: (setting?.maxBitrate ?? 0) / 1000,
+      lowTargetKbps: smallest?.targetBitrate === undefined ? null : smallest.targetBitrate / 1000,
+      wantedFps: cameraFps === null ? null : Math.min(cameraFps, capFps ?? cameraFps),
+      lowFps: last === null || seconds < 0.5 ? null : Math.max(0, frames - last.frames) / seconds,
+      limited: REASONS.find((reason) => reason === smallest?.qualityLimitationReason) ?? "none",
+      encodeShare: last === null || seconds < 0.5 ? 0 : Math.max(0, encodeS - last.encodeS) / seconds,
+    };
+  }
+}
+
+/** The estimate of the pair in use: others of the report may be stale. */
+function available(entries: Entry[]): number | null {
+  const selected = entries.find((e) => e.type === "transport")?.selectedCandidatePairId;
+  const pair = entries.find((e) => e.type === "candidate-pair" && e.id === selected);
+  return pair?.availableOutgoingBitrate === undefined ? null : pair.availableOutgoingBitrate / 1000;
+}
