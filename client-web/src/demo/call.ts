@@ -14,6 +14,10 @@ import { type PageOptions, roomLink } from "./options.js";
 import type { Choice } from "./start.js";
 import { Tile } from "./tile.js";
 
+/** How often one looks whether stills are sent, and for how long a region counts as one. */
+const STILLS_LOOK_MS = 500;
+const REGION_SHOWN_MS = 3000;
+
 const PHONE = "(max-width: 600px)";
 
 /** See the module's head. */
@@ -25,6 +29,9 @@ export class CallScreen {
   private readonly empty: HTMLElement;
   private readonly banner = make("div", { class: "banner", role: "status", hidden: true });
   private readonly count = make("span", { class: "count" });
+  private readonly stills = make("div", { class: "stills", role: "status", hidden: true });
+  private stillsTimer: ReturnType<typeof setInterval> | undefined;
+  private regions = { sent: 0, at: Number.NEGATIVE_INFINITY };
   private readonly own: HTMLElement;
   private publications: Publication[] = [];
   private away = false;
@@ -62,6 +69,7 @@ export class CallScreen {
         brand(),
         make("h1", { class: "room" }, choice.loopback ? "Just you" : choice.room),
         this.count,
+        this.stills,
         choice.loopback ? null : this.copyButton("quiet"),
       ),
       this.banner,
@@ -74,12 +82,15 @@ export class CallScreen {
 
   /** Begins to send what was chosen. */
   async publish(): Promise<void> {
-    const { source, layers } = this.choice;
-    if (source !== null) this.publications = await this.room.publish(source.stream, { layers });
+    const { source, layers, stills } = this.choice;
+    if (source === null) return;
+    if (stills) this.stillsTimer = setInterval(() => this.tellStills(), STILLS_LOOK_MS);
+    this.publications = await this.room.publish(source.stream, { layers, detail: stills ? "ask" : "off" });
   }
 
   /** Lets go of all that the screen holds. */
   close(): void {
+    clearInterval(this.stillsTimer);
     for (const tile of this.tiles.values()) tile.close();
     this.tiles.clear();
     this.element.remove();
@@ -111,6 +122,26 @@ export class CallScreen {
     });
     room.on("refused", (error) => this.say(`${error.message} ${error.hint}`, false, 6000));
     room.on("disconnected", ({ reason }) => ended(reason));
+  }
+
+  /** Shows whether full-size pixels of the camera are leaving this page. */
+  private tellStills(): void {
+    const state = this.publications.find((p) => p.kind === "video")?.stills ?? null;
+    const now = performance.now();
+    const sent = state?.regions.sent ?? 0;
+    if (sent > this.regions.sent) this.regions.at = now;
+    this.regions.sent = sent;
+    const fresh = now - this.regions.at < REGION_SHOWN_MS;
+    const said =
+      state === null || (state.detail === null && !fresh)
+        ? ""
+        : state.detail === null
+          ? "Sending full-size parts of your picture"
+          : `Sending full-size stills, ${state.detail.fps} a second`;
+    if (this.stills.dataset["said"] === said) return; // told once, not twice a second
+    this.stills.dataset["said"] = said;
+    this.stills.hidden = said === "";
+    this.stills.replaceChildren(icon("camera"), make("span", {}, said));
   }
 
   private join(participant: ParticipantInfo): void {

@@ -30,3 +30,7 @@ test("an enhanced rung may be written with a bare plus", () => {
 test("the link to share holds the room and nothing else", () => {
   assert.equal(roomLink(new URL("http://h/?auto=1&name=x#y"), "a b"), "http://h/?room=a+b");
 });
+
+test("full-size stills are off unless the address says otherwise", () => {
+  assert.deepEqual([at("").detail, at("?detail=0").detail, at("?detail=1").detail], [false, false, true]);
+});

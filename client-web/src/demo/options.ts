@@ -1,6 +1,6 @@
 /**
  * What the page's address says: `?room=…&name=…&auto=1&loopback=1&layers=q|qh|qhf&view=enhanced|plain|split`
- * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas`. The room may also be the hash.
+ * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1`. The room may also be the hash.
  */
 import type { Layers, OutputKind, Rung } from "../sdk/index.js";
 import { RUNGS } from "../sdk/index.js";
@@ -19,6 +19,8 @@ export interface PageOptions {
   maxRung: Rung | null;
   source: "camera" | "none";
   output: OutputKind;
+  /** The choice to send full-size stills is made already; a person may still take it back on the start screen. */
+  detail: boolean;
 }
 
 function choice<T extends string>(value: string | null, allowed: readonly T[]): T | null {
@@ -56,6 +58,7 @@ export function pageOptions(address: URL): PageOptions {
     maxRung: choice(query.get("maxRung")?.replace(" ", "+") ?? null, RUNGS),
     source: choice(query.get("source"), ["camera", "none"] as const) ?? "camera",
     output: choice(query.get("output"), ["stream", "post", "canvas"] as const) ?? "auto",
+    detail: flag("detail"),
   };
 }
 

@@ -10,6 +10,8 @@ export interface Choice {
   name: string;
   layers: Layers;
   loopback: boolean;
+  /** Whether full-size stills may be sent. */
+  stills: boolean;
   /** Null: just watch. */
   source: Source | null;
 }
@@ -22,6 +24,10 @@ const LAYERS: readonly { value: Layers; label: string; note: string }[] = [
   { value: "q", label: "Very weak", note: "A quarter of the size; about 150 kbit/s" },
 ];
 
+const STILLS_NOTE =
+  "When your small picture lacks detail, the server may ask for one or two full-size pictures of your camera a second, " +
+  "or parts of them, to sharpen it for the others. Off: none are sent.";
+
 /** See the module's head. */
 export class StartScreen {
   readonly element: HTMLElement;
@@ -32,6 +38,7 @@ export class StartScreen {
   private readonly previewNote = make("p", { class: "preview-note" });
   private readonly problem = make("div", { class: "problem", role: "alert", hidden: true });
   private readonly buttons: HTMLButtonElement[] = [];
+  private readonly stills = make("input", { type: "checkbox", name: "stills" });
   private origin: Origin;
   private layers: Layers;
   private source: Source | null = null;
@@ -42,6 +49,7 @@ export class StartScreen {
   ) {
     this.layers = options.layers;
     this.origin = options.source;
+    this.stills.checked = options.detail;
     this.room = make("input", {
       id: "room",
       name: "room",
@@ -91,7 +99,8 @@ export class StartScreen {
     }
     const name = this.name.value.trim();
     localStorage.setItem("windlass-name", name);
-    await this.chosen({ room, name, layers: this.layers, loopback, source: this.source });
+    const stills = this.stills.checked;
+    await this.chosen({ room, name, layers: this.layers, loopback, stills, source: this.source });
   }
 
   private lay(invited: boolean): HTMLElement {
@@ -117,6 +126,12 @@ export class StartScreen {
         make("label", { for: "room" }, "Room", this.room),
       ),
       this.group("What you send", "layers", LAYERS),
+      make(
+        "label",
+        { class: "consent" },
+        this.stills,
+        make("span", {}, make("strong", {}, "Send full-size stills too"), make("span", { class: "fine" }, STILLS_NOTE)),
+      ),
       make("div", { class: "actions" }, join, alone),
       make("p", { class: "fine" }, "“Try it alone” shows your own low layer as others get it, plain beside enhanced."),
     );

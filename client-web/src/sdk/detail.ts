@@ -7,6 +7,9 @@
 import type { DetailWish } from "./protocol.js";
 import { vp9Preferences } from "./receiver.js";
 
+/** Changes in a row before the next call. */
+const MOST_ROUNDS = 8;
+
 /** What to send of which camera; null: nothing. */
 export type DetailTask = { camera: MediaStreamTrack; detail: DetailWish; down: number } | null;
 
@@ -46,7 +49,8 @@ export class DetailSender {
   }
 
   private async run(): Promise<void> {
-    while (!same(this.wanted, this.done) || this.outdated()) {
+    // A few rounds, as a camera that ends while it is cloned gives clones that have ended too.
+    for (let round = 0; round < MOST_ROUNDS && (!same(this.wanted, this.done) || this.outdated()); round++) {
       const task = this.wanted;
       try {
         if (task === null) await this.pause();
@@ -61,10 +65,15 @@ export class DetailSender {
     }
   }
 
-  /** Whether the camera has another size than the clone was made for. */
+  /** Whether the camera has another size than the clone was made for, or the browser ended the clone. */
   private outdated(): boolean {
     const { wanted, clone } = this;
-    return wanted !== null && clone !== null && clone.of !== shape(wanted.camera);
+    if (wanted === null || clone === null) return false;
+    return clone.of !== shape(wanted.camera) || this.lost(clone.track);
+  }
+
+  private lost(track: MediaStreamTrack): boolean {
+    return track.readyState === "ended" || this.transceiver.sender.track !== track;
   }
 
   private async pause(): Promise<void> {
@@ -76,7 +85,7 @@ export class DetailSender {
     const { sender } = this.transceiver;
     const of = shape(camera);
     const old = this.clone;
-    const track = old?.of === of ? old.track : camera.clone();
+    const track = old?.of === of && old.track.readyState !== "ended" ? old.track : camera.clone();
     // A lower rate at the source: with the encoder's cap alone Chromium sends two key frames at each start.
     await track.applyConstraints(constraints(camera, detail.fps)).catch(() => undefined);
     const parameters = sender.getParameters();
@@ -87,11 +96,9 @@ export class DetailSender {
       encoding.scaleResolutionDownBy = down;
     }
     await sender.setParameters(parameters);
-    if (track !== old?.track) {
-      this.clone = { of, track };
-      await sender.replaceTrack(track);
-      old?.track.stop();
-    }
+    this.clone = { of, track };
+    if (sender.track !== track) await sender.replaceTrack(track);
+    if (old?.track !== track) old?.track.stop();
   }
 
   private drop(): void {

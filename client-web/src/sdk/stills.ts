@@ -32,6 +32,8 @@ export class Stills {
   private readonly governor = new DetailGovernor();
   private readonly sampler = new UplinkSampler();
   private readonly regions: RegionSender;
+  private flowing: readonly string[] = [];
+  private seen = "";
   private verdict: { detail: DetailWish | null; restraint: Restraint | null } = { detail: null, restraint: null };
 
   /** `low`: the camera's sender, just made: its encoded transform must be set before anything else is done with it. */
@@ -77,6 +79,10 @@ export class Stills {
     ]);
     const settings = this.host.settings();
     const sample = this.sampler.sample(connection.values(), low.values(), detail.values(), settings);
+    // Twice the same, as a layer that comes and goes would change the picture's size each time.
+    const seen = sample.flowing.join();
+    if (seen === this.seen) this.flowing = sample.flowing;
+    this.seen = seen;
     this.verdict = this.governor.look(performance.now(), sample);
     this.refresh();
   }
@@ -86,11 +92,8 @@ export class Stills {
     const camera = this.host.camera();
     const { detail } = this.verdict;
     if (camera === null) this.regions.stop();
-    this.detail.apply(
-      camera === null || detail === null
-        ? null
-        : { camera, detail, down: Math.max(1, detail.down ?? detailDown(this.host.settings(), this.scale)) },
-    );
+    const down = detail?.down ?? detailDown(this.host.settings(), this.flowing, this.scale);
+    this.detail.apply(camera === null || detail === null ? null : { camera, detail, down: Math.max(1, down) });
   }
 
   /** Ends all of it. */

@@ -9,6 +9,7 @@ const GOOD: UplinkSample = {
   wantedFps: 30,
   lowFps: 30,
   limited: "none",
+  flowing: ["q"],
   encodeShare: 0.2,
 };
 const WISH = { kbps: 50, fps: 1, down: undefined };

@@ -21,6 +21,8 @@ export interface UplinkSample {
   lowFps: number | null;
   /** Why the smallest layer is worse than it might be. */
   limited: "none" | "cpu" | "bandwidth" | "other";
+  /** RIDs of the layers that frames came of since the last look. */
+  flowing: readonly string[];
   /** Share of one core that all encoders of the camera take. */
   encodeShare: number;
 }

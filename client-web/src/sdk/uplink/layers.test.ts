@@ -44,9 +44,13 @@ test("the last layer stays on whatever is wished", () => {
   );
 });
 
-test("detail is as large as the best low layer times the scale", () => {
-  assert.equal(detailDown(layerSettings("q", new Map()), 2), 2);
-  assert.equal(detailDown(layerSettings("qh", new Map()), 2), 1);
-  assert.equal(detailDown(layerSettings("qhf", new Map()), 2), 1);
-  assert.equal(detailDown(layerSettings("qh", new Map()), 3), 1);
+test("detail is as large as the best low layer that is sent times the scale", () => {
+  const down = (allowed: "q" | "qh" | "qhf", flowing: string[], scale = 2) =>
+    detailDown(layerSettings(allowed, new Map()), flowing, scale);
+  assert.equal(down("q", ["q"]), 2);
+  assert.equal(down("qh", ["q", "h"]), 1);
+  assert.equal(down("qh", ["q"]), 2);
+  assert.equal(down("qhf", ["q", "h", "f"]), 1);
+  assert.equal(down("qh", []), 1);
+  assert.equal(down("qh", ["q", "h"], 3), 1);
 });

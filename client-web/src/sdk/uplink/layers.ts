@@ -55,11 +55,12 @@ export function layerSettings(allowed: Layers, wishes: ReadonlyMap<string, Layer
 }
 
 /**
- * Camera size over picture size of the detail stream: `scale` times the best layer that anchors can be for. `f` is
- * none of these, as nothing is above it.
+ * Camera size over picture size of the detail stream: `scale` times the best low layer that is sent, as the browser sends
+ * fewer than it may when the uplink is short. `f` is none of these, as nothing is above it. `flowing`: RIDs that frames come of.
  */
-export function detailDown(settings: readonly LayerSetting[], scale: number): number {
+export function detailDown(settings: readonly LayerSetting[], flowing: readonly string[], scale: number): number {
   const low = LAYERS.filter(({ rid }) => rid !== "f" && settings.find((s) => s.rid === rid)?.active);
-  const best = low.at(-1) ?? LAYERS[1];
+  const sent = low.filter(({ rid }) => flowing.includes(rid));
+  const best = sent.at(-1) ?? low.at(-1) ?? LAYERS[1];
   return Math.max(1, (best?.scaleResolutionDownBy ?? 1) / scale);
 }

@@ -33,6 +33,7 @@ test("rates are those since the last look", () => {
     wantedFps: 30,
     lowFps: 25,
     limited: "bandwidth",
+    flowing: ["q"],
     encodeShare: 0.2,
   });
 });

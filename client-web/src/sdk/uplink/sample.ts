@@ -22,7 +22,7 @@ const REASONS = ["none", "cpu", "bandwidth", "other"] as const;
 
 /** Keeps the encoders' totals between looks. */
 export class UplinkSampler {
-  private last: { at: number; frames: number; encodeS: number } | null = null;
+  private last: { at: number; frames: Map<string, number>; encodeS: number } | null = null;
 
   /**
    * `connection`: the whole connection's statistics; `low` and `detail`: those of the two senders; `settings`: of the
@@ -42,8 +42,9 @@ export class UplinkSampler {
     const encoders = [...layers, ...([...detail] as Entry[]).filter((e) => e.type === "outbound-rtp")];
     const encodeS = encoders.reduce((sum, e) => sum + (e.totalEncodeTime ?? 0), 0);
     const at = smallest?.timestamp ?? 0;
-    const frames = smallest?.framesEncoded ?? 0;
+    const frames = new Map(layers.map((e) => [e.rid ?? "", e.framesEncoded ?? 0]));
     const { last } = this;
+    const since = (rid: string) => Math.max(0, (frames.get(rid) ?? 0) - (last?.frames.get(rid) ?? 0));
     this.last = { at, frames, encodeS };
     const seconds = last === null ? 0 : (at - last.at) / 1000;
     const cameraFps = source?.framesPerSecond ?? null;
@@ -53,7 +54,8 @@ export class UplinkSampler {
       lowCapKbps: (setting?.maxBitrate ?? 0) / 1000,
       lowTargetKbps: smallest?.targetBitrate === undefined ? null : smallest.targetBitrate / 1000,
       wantedFps: cameraFps === null ? null : Math.min(cameraFps, capFps ?? cameraFps),
-      lowFps: last === null || seconds < 0.5 ? null : Math.max(0, frames - last.frames) / seconds,
+      lowFps: last === null || seconds < 0.5 ? null : since(setting?.rid ?? "") / seconds,
+      flowing: [...frames.keys()].filter((rid) => since(rid) > 0),
       limited: REASONS.find((reason) => reason === smallest?.qualityLimitationReason) ?? "none",
       encodeShare: last === null || seconds < 0.5 ? 0 : Math.max(0, encodeS - last.encodeS) / seconds,
     };
