@@ -1,4 +1,4 @@
-// A UDP path with seeded loss and jitter, standing between browsers and the server's media port.
+// A UDP path with seeded loss and jitter, and slow uplinks, standing between browsers and the server's media port.
 import dgram from "node:dgram";
 import { once } from "node:events";
 
@@ -14,11 +14,18 @@ function random(seed) {
 }
 
 export class UdpProxy {
+  /**
+   * What each client may send from now on, kbit/s: what is beyond waits up to `queueMs`, then is dropped, the newest
+   * first. May be changed at any time.
+   */
+  uplinkKbps = Infinity;
+  queueMs = 300;
+
   /** @param {{loss?: number, jitterMs?: number, seed?: number}} path loss as a fraction, each way */
   static async start(serverPort, { loss = 0, jitterMs = 0, seed = 1 } = {}) {
     const proxy = new UdpProxy();
-    Object.assign(proxy, { serverPort, loss, jitterMs, next: random(seed), clients: new Map() });
-    proxy.counts = { forwarded: 0, dropped: 0 };
+    Object.assign(proxy, { serverPort, loss, jitterMs, next: random(seed), clients: new Map(), freeAt: new Map() });
+    proxy.counts = { forwarded: 0, dropped: 0, overflowed: 0 };
     proxy.front = dgram.createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
     proxy.front.on("message", (data, from) => proxy.fromClient(data, from));
     proxy.front.bind(0, "127.0.0.1");
@@ -31,15 +38,28 @@ export class UdpProxy {
     const key = `${from.address}:${from.port}`;
     let back = this.clients.get(key);
     if (!back) {
+      this.freeAt.set(key, 0);
       back = dgram.createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
       back.on("message", (answer) => this.pass(answer, (d) => this.front.send(d, from.port, from.address)));
       back.on("error", () => {});
       this.clients.set(key, back);
     }
-    this.pass(data, (d) => back.send(d, this.serverPort, "127.0.0.1"));
+    const wait = this.uplinkWait(key, data.length);
+    if (wait === null) this.counts.overflowed++;
+    else this.pass(data, (d) => back.send(d, this.serverPort, "127.0.0.1"), wait);
   }
 
-  pass(data, send) {
+  /** How long a datagram takes through its client's uplink, ms; null where that is full. */
+  uplinkWait(key, bytes) {
+    const now = performance.now();
+    const begin = Math.max(now, this.freeAt.get(key));
+    if (begin - now > this.queueMs) return null;
+    const end = begin + (Number.isFinite(this.uplinkKbps) ? ((bytes + 28) * 8) / this.uplinkKbps : 0);
+    this.freeAt.set(key, end);
+    return end - now;
+  }
+
+  pass(data, send, waitMs = 0) {
     // Only media is lost: a lost handshake would test the handshake's timers instead.
     const media = data[0] >= 128 && data[0] < 192;
     if (media && this.next() < this.loss) {
@@ -50,8 +70,8 @@ export class UdpProxy {
     const deliver = () => {
       if (!this.closed) send(data);
     };
-    const delay = this.jitterMs * this.next();
-    if (media && delay >= 1) setTimeout(deliver, delay);
+    const delay = waitMs + (media ? this.jitterMs * this.next() : 0);
+    if (delay >= 1) setTimeout(deliver, delay);
     else deliver();
   }
 

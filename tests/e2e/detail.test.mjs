@@ -1,0 +1,242 @@
+// The publisher's own pictures: a detail stream from a real browser through the real server, met with its frames to the tick,
+// and what goes wrong on the way; the low layer never suffers.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { openPage } from "./support/browser.mjs";
+import { nativeFrames, publish, remote, sleep, subscribe, until } from "./support/call.mjs";
+import { takeCaptured, watchCaptured } from "./support/captured.mjs";
+import { makeScene } from "./support/scene.mjs";
+import { startServer } from "./support/server.mjs";
+
+const stills = (page) => page.evaluate(() => window.windlass.room.published.find((p) => p.kind === "video")?.stills);
+/** Runs `change` in the publisher's page with its video publication. */
+const withVideo = (page, change, argument) =>
+  page.evaluate(`(${change})(window.windlass.room.published.find((p) => p.kind === "video"), ${JSON.stringify(argument)})`);
+const sending = (page) => until(async () => (await stills(page))?.detail, "the detail stream is sent", 20_000);
+const paused = (page, ms) => until(async () => (await stills(page))?.detail === null, "the detail stream is paused", ms);
+
+/** Frames per second of the native picture, and how long it froze, over `seconds`. */
+async function flow(page, seconds) {
+  const look = () =>
+    page.evaluate(async () => {
+      const [track] = window.windlass.remoteVideos();
+      for (const s of (await window.windlass.room.connectionStats()).values()) {
+        if (s.type !== "inbound-rtp" || s.kind !== "video" || s.trackIdentifier !== track.plain.id) continue;
+        return { frames: s.framesDecoded, freezes: s.freezeCount, frozen: s.totalFreezesDuration };
+      }
+    });
+  const from = await look();
+  await sleep(seconds * 1000);
+  const to = await look();
+  return { fps: (to.frames - from.frames) / seconds, freezes: to.freezes - from.freezes, frozen: to.frozen - from.frozen };
+}
+
+describe("captured anchors from a detail stream", { timeout: 400_000 }, () => {
+  let scene;
+  let server;
+  let publisher;
+  let viewer;
+
+  /** Waits for `count` anchors that show the frame whose timestamp they bear; none may show another. */
+  async function meets(count, what) {
+    const sum = { met: 0, missed: [], unseen: 0, bytes: [], widths: new Set() };
+    const enough = async () => {
+      const seen = await takeCaptured(viewer.page, scene);
+      sum.met += seen.met;
+      sum.unseen += seen.unseen;
+      sum.missed.push(...seen.missed);
+      sum.bytes.push(...seen.bytes);
+      for (const width of seen.widths) sum.widths.add(width);
+      await sleep(400);
+      return sum.met >= count;
+    };
+    await until(enough, `${count} anchors are met: ${what}`, 40_000).catch((error) => {
+      throw new Error(`${error.message}; ${JSON.stringify(sum)}`);
+    });
+    console.log(`detail, ${what}: met ${sum.met}, missed ${sum.missed.length}, unseen ${sum.unseen}, widths ${[...sum.widths]}, bytes ${sum.bytes.join(" ")}`);
+    assert.deepEqual(sum.missed, [], what);
+    return sum;
+  }
+
+  before(async () => {
+    scene = makeScene({ clip: "d13", out: "output" });
+    server = await startServer({ path: {} });
+    publisher = await publish(server, scene, { query: "&detail=1" });
+    viewer = await subscribe(server, { init: watchCaptured });
+    await until(() => nativeFrames(viewer.page), "the picture is received");
+    await viewer.page.evaluate(() => window.watchNative());
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  test("each anchor shows the frame whose timestamp it bears", async () => {
+    await sending(publisher.page);
+    await meets(10, "a call");
+    assert.equal((await remote(viewer.page)).state, "enhanced");
+  });
+
+  test("the page says that full-size stills are sent", async () => {
+    const told = publisher.page.locator(".stills");
+    await told.waitFor({ state: "visible" });
+    assert.match(await told.textContent(), /full-size stills/);
+  });
+
+  test("nothing is told of it as a track of its own", async () => {
+    assert.equal(await viewer.page.evaluate(() => window.windlass.remoteVideos().length), 1);
+  });
+
+  test("a muted camera sends none, and an unmuted one goes on", async () => {
+    await publisher.page.getByRole("button", { name: /^Camera: on/ }).click();
+    await paused(publisher.page, 5000);
+    await publisher.page.locator(".stills").waitFor({ state: "hidden" });
+    await publisher.page.getByRole("button", { name: /^Camera: off/ }).click();
+    await sending(publisher.page);
+    await meets(4, "after a mute");
+  });
+
+  test("another camera by replaceTrack", async () => {
+    await withVideo(publisher.page, async (video) => {
+      const [track] = (await navigator.mediaDevices.getUserMedia({ video: { width: 640, height: 360 } })).getVideoTracks();
+      await video.replaceTrack(track);
+    });
+    await meets(4, "after another camera");
+  });
+
+  test("another camera that the page gives the sender itself", async () => {
+    await withVideo(publisher.page, async (video) => {
+      const [track] = (await navigator.mediaDevices.getUserMedia({ video: { width: 640, height: 360 } })).getVideoTracks();
+      await video.sender.replaceTrack(track);
+    });
+    await meets(4, "after the sender's own replaceTrack");
+  });
+
+  test("a detail stream that the browser stopped begins again by itself", async () => {
+    await withVideo(publisher.page, (video) => video.detailSender.track.stop());
+    await meets(4, "after the browser stopped it");
+  });
+
+  test("a layer switched off, and on", async () => {
+    await withVideo(publisher.page, (video) => video.setLayers("q"));
+    await until(async () => (await remote(viewer.page)).rung === "q+", "the rung is q+", 25_000);
+    const small = await meets(3, "the smallest layer alone");
+    assert.ok(small.widths.has(scene.width / 2), `${[...small.widths]}`);
+    await withVideo(publisher.page, (video) => video.setLayers("qh"));
+    await until(async () => (await remote(viewer.page)).rung === "h+", "the rung is h+", 25_000);
+    await meets(3, "the half layer again");
+  });
+
+  test("a lossy path loses anchors and mends, and shows no wrong ones", async () => {
+    server.proxy.loss = 0.1;
+    await sleep(6000);
+    server.proxy.loss = 0;
+    await meets(5, "over and after 10 % loss");
+  });
+
+  test("nothing is written to the console as an error", () => assert.deepEqual([...publisher.errors, ...viewer.errors], []));
+});
+
+describe("an uplink that falls to 50 kbit/s", { timeout: 300_000 }, () => {
+  /** One call over the same path, with and without stills: what its viewer sees while the uplink is short. */
+  async function call(query) {
+    const scene = makeScene({ clip: "d13", out: "output" });
+    const server = await startServer({ path: {} });
+    const publisher = await publish(server, scene, { layers: "q", query });
+    const viewer = await subscribe(server);
+    try {
+      await until(async () => (await nativeFrames(viewer.page)) > 30, "the picture is received", 20_000);
+      // Sound alone would take most of 50 kbit/s.
+      await publisher.page.evaluate(() => window.windlass.room.unpublish(window.windlass.room.published.find((p) => p.kind === "audio")));
+      if (query !== "") await sending(publisher.page);
+      await sleep(6000);
+      const before = await flow(viewer.page, 5);
+      server.proxy.uplinkKbps = 50;
+      const state = async () => (query === "" ? null : stills(publisher.page));
+      const fall = await flow(viewer.page, 8);
+      const stopped = await state();
+      const low = await flow(viewer.page, 12);
+      server.proxy.uplinkKbps = Infinity;
+      const risen = query === "" ? null : await until(async () => (await stills(publisher.page)).detail, "detail is sent again", 60_000);
+      const back = await flow(viewer.page, 5);
+      const line = (f) => `${f.fps.toFixed(1)} fps, ${f.freezes} freezes of ${f.frozen.toFixed(1)} s`;
+      console.log(`detail, uplink 50 kbit/s${query === "" ? " without stills" : ""}: before ${line(before)}; first 8 s ${line(fall)}; next 12 s ${line(low)}; after ${line(back)}; ${JSON.stringify({ stopped, risen })}`);
+      return { before, fall, low, back, stopped, errors: [...publisher.errors, ...viewer.errors] };
+    } finally {
+      await viewer.close();
+      await publisher.close();
+      await server.stop();
+    }
+  }
+
+  test("detail yields within seconds, and the low layer is as good as without it", async () => {
+    const without = await call("");
+    const withStills = await call("&detail=1");
+    assert.equal(withStills.stopped.detail, null, JSON.stringify(withStills.stopped));
+    assert.notEqual(withStills.stopped.restraint, null);
+    assert.ok(withStills.low.fps >= without.low.fps * 0.8, `${withStills.low.fps} after ${without.low.fps}`);
+    assert.ok(withStills.low.frozen <= without.low.frozen + 2, `${withStills.low.frozen} after ${without.low.frozen}`);
+    assert.ok(withStills.back.fps >= 20);
+    assert.deepEqual(withStills.errors, []);
+  });
+});
+
+describe("consent", { timeout: 120_000 }, () => {
+  let scene;
+  let server;
+  let tab;
+
+  before(async () => {
+    scene = makeScene({ clip: "d13", out: "output" });
+    server = await startServer();
+    tab = await openPage({ camera: scene.file });
+  });
+
+  after(async () => {
+    await tab?.close();
+    await server?.stop();
+  });
+
+  const box = () => tab.page.getByRole("checkbox", { name: /full-size stills/i });
+  const join = async () => {
+    await tab.page.getByRole("button", { name: /Join the call|Start the call/ }).click();
+    await until(() => tab.page.evaluate(() => window.windlass.phase === "call"), "the call begins");
+    await until(() => tab.page.evaluate(() => window.windlass.room.published.some((p) => p.kind === "video" && p.id)), "the camera is published");
+  };
+  const lines = () =>
+    withVideo(tab.page, (video) => ({ detail: video.detailSender !== null, stills: video.stills, transform: video.sender.transform !== null }));
+
+  test("the choice is on the start screen, off, and says what it means", async () => {
+    await tab.page.goto(`${server.url}/?room=consent&name=Ada`);
+    assert.equal(await box().isChecked(), false);
+    assert.match(await tab.page.locator(".consent").textContent(), /server may ask.*Off: none are sent/);
+  });
+
+  test("who leaves it off has no detail stream, no regions, and nothing that could send them", async () => {
+    await join();
+    assert.deepEqual(await lines(), { detail: false, stills: null, transform: false });
+    assert.equal(await tab.page.locator(".stills").isVisible(), false);
+  });
+
+  test("who ticks it has one that is silent until the server asks", async () => {
+    await tab.page.goto(`${server.url}/?room=consent&name=Ada`);
+    await box().check();
+    await join();
+    await sleep(2500);
+    const { detail, stills: state } = await lines();
+    assert.deepEqual([detail, state.detail, state.regions.requested], [true, null, 0]);
+    assert.equal(await tab.page.locator(".stills").isVisible(), false);
+  });
+
+  test("the address may tick it, and the person may take that back", async () => {
+    await tab.page.goto(`${server.url}/?room=consent&name=Ada&detail=1`);
+    assert.equal(await box().isChecked(), true);
+    await box().uncheck();
+    await join();
+    assert.deepEqual(await lines(), { detail: false, stills: null, transform: false });
+  });
+
+  test("nothing is written to the console as an error", () => assert.deepEqual(tab.errors, []));
+});
