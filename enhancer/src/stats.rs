@@ -87,6 +87,10 @@ counters! {
     captured_decoded,
     /// Frames at HR size that could not be decoded.
     captured_decode_errors,
+    /// Frames and regions of publishers' own detail that subscribers were given without us.
+    given,
+    /// Requests to publishers for regions.
+    region_requests,
     /// Anchors handed to the SFU.
     anchors,
     /// Of these, the ones made of the publisher's own pixels.

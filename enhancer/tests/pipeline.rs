@@ -86,7 +86,9 @@ fn anchors(enhancer: &Enhancer) -> Vec<Anchor> {
     let outputs: Vec<_> = enhancer.output().try_iter().collect();
     let anchors = outputs.into_iter().filter_map(|output| match output {
         EnhancerOutput::Anchor(anchor) => Some(anchor),
-        EnhancerOutput::NeedKeyFrame { .. } | EnhancerOutput::NeedCapturedKeyFrame { .. } => None,
+        EnhancerOutput::NeedKeyFrame { .. }
+        | EnhancerOutput::NeedCapturedKeyFrame { .. }
+        | EnhancerOutput::WantRegions { .. } => None,
     });
     anchors.collect()
 }

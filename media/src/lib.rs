@@ -156,6 +156,24 @@ pub enum TapInput {
         /// Whose frames are missing.
         stream: StreamId,
     },
+    /// Subscribers have been given the publisher's own detail of a frame: one of its detail stream, or regions.
+    Given {
+        /// The stream.
+        stream: StreamId,
+        /// The low frame's RTP timestamp (the publisher's timeline).
+        low_timestamp: u32,
+        /// The bits of the map of the tiles given; `None` for all.
+        tiles: Option<Bytes>,
+        /// Bytes of the anchor.
+        bytes: usize,
+    },
+    /// Whether the publisher can be asked for regions.
+    Regions {
+        /// The stream.
+        stream: StreamId,
+        /// Whether it can.
+        possible: bool,
+    },
     /// There are no pictures at HR size any more.
     CaptureStop {
         /// The stream that goes on without.
@@ -186,6 +204,8 @@ impl TapInput {
             TapInput::Frame(TapFrame { stream, .. })
             | TapInput::Captured(CapturedFrame { stream, .. })
             | TapInput::CapturedGap { stream }
+            | TapInput::Given { stream, .. }
+            | TapInput::Regions { stream, .. }
             | TapInput::CaptureStop { stream }
             | TapInput::Gap { stream }
             | TapInput::WholeAnchor { stream }
@@ -336,6 +356,17 @@ pub enum EnhancerOutput {
     NeedKeyFrame {
         /// The stream that waits.
         stream: StreamId,
+    },
+    /// Ask the publisher for tiles of its next camera frame.
+    WantRegions {
+        /// Whose.
+        stream: StreamId,
+        /// Width and height of the low layer.
+        size: (u16, u16),
+        /// The bits of the tile map.
+        tiles: Bytes,
+        /// Most bytes of the answer.
+        bytes: usize,
     },
     /// The same of its pictures at HR size.
     NeedCapturedKeyFrame {

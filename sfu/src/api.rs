@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use windlass_media::{AnchorCodecs, Rung, StreamId, TapInput};
 
+pub use crate::core::RegionRequest;
+
 /// A string that is no identity of the kind asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an identity of this kind")]
@@ -272,6 +274,13 @@ pub enum SfuEvent {
         track: TrackId,
         /// Its detail stream; `None` to pause it.
         detail: Option<DetailKnobs>,
+    },
+    /// The participant is asked for tiles of the next frame of its own track.
+    Regions {
+        /// Its track.
+        track: TrackId,
+        /// Which tiles, and in how many bytes.
+        request: RegionRequest,
     },
     /// Once a second: what the participant's subscriptions received.
     TrackStats(Vec<TrackStats>),

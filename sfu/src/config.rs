@@ -23,6 +23,8 @@ pub struct SfuConfig {
     pub captured: bool,
     /// What publishers are asked to send as detail stream, where they can and somebody has a use for it; `None`: nothing.
     pub detail: Option<DetailKnobs>,
+    /// Whether publishers whose users agree are asked for regions of their pictures.
+    pub regions: bool,
     /// How much anybody may ask for.
     pub limits: Limits,
     /// Whether the bandwidth estimate limits what a subscriber gets. Off, it gets the best that it asks for and
@@ -42,6 +44,7 @@ impl Default for SfuConfig {
             budget: Duration::from_millis(200),
             anchor_codec: AnchorCodecId::default(),
             captured: true,
+            regions: true,
             detail: Some(DetailKnobs { kbps: 50, fps: 1 }),
             limits: Limits::default(),
             congestion_control: true,

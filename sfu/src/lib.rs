@@ -16,8 +16,8 @@ mod stats;
 
 pub use api::{
     Answer, DetailKnobs, JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError,
-    ParticipantId, Publish, SfuClosed, SfuEvent, StartError, Subscribe, TapSink, TrackId,
-    TrackInfo, TrackStats,
+    ParticipantId, Publish, RegionRequest, SfuClosed, SfuEvent, StartError, Subscribe, TapSink,
+    TrackId, TrackInfo, TrackStats,
 };
 pub use config::{Limits, SfuConfig};
 pub use net::{Sfu, SfuHandle};

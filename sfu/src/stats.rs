@@ -78,6 +78,14 @@ counters! {
     detail_unaligned,
     /// Gaps in detail streams.
     detail_gaps,
+    /// Requests to publishers for regions of their pictures.
+    region_requests,
+    /// Answers to them, each an anchor.
+    regions_in,
+    /// Messages of region channels that are malformed.
+    regions_malformed,
+    /// Answers that nobody asked for, or that came too late.
+    regions_unasked,
     /// Anchors received from the enhancer.
     anchors_in,
     /// Anchors that the SFU's queue did not take.

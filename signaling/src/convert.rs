@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use windlass_protocol::{
     DetailKnobs, ErrorCode, Offer, ProtocolError, ServerMessage, Track, TrackKind, TrackStats,
 };
@@ -70,6 +72,17 @@ pub(crate) fn stats(tracks: &[windlass_sfu::TrackStats]) -> ServerMessage {
 pub(crate) fn knobs(track: TrackId, detail: Option<windlass_sfu::DetailKnobs>) -> ServerMessage {
     let detail = detail.map(|d| DetailKnobs { kbps: d.kbps, fps: d.fps });
     ServerMessage::Knobs { track: track.to_string(), detail }
+}
+
+pub(crate) fn regions(track: TrackId, request: &windlass_sfu::RegionRequest) -> ServerMessage {
+    ServerMessage::Regions {
+        track: track.to_string(),
+        id: request.id,
+        width: request.size.0,
+        height: request.size.1,
+        tiles: BASE64.encode(&request.tiles),
+        bytes: request.bytes,
+    }
 }
 
 pub(crate) fn join_error(error: windlass_sfu::JoinError) -> ProtocolError {

@@ -301,6 +301,7 @@ impl Session {
                 ServerMessage::Rung { track: track.to_string(), rung, epoch, width, height }
             }
             SfuEvent::Knobs { track, detail } => convert::knobs(track, detail),
+            SfuEvent::Regions { track, request } => convert::regions(track, &request),
             SfuEvent::TrackStats(stats) => convert::stats(&stats),
             SfuEvent::Disconnected => return self.media_lost(),
         };

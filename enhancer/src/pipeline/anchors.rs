@@ -14,18 +14,32 @@ use parking_lot::Mutex;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec;
 use windlass_hybrid::anchor::payload;
-use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::anchor::tiles::{TILE, TileMap};
+use windlass_hybrid::detail::ONE;
 use windlass_media::AnchorCodecId;
 
 use crate::encode::{KeyThrottle, Prediction, StreamConfig, StreamEncoder};
-use crate::schedule::{TileConfig, TileEnergy, TileLedger};
+use crate::schedule::{RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger};
 
 /// The anchors of one stream and epoch.
 #[derive(Debug, Default)]
 pub(super) struct Anchors {
     sent: Mutex<Sent>,
     stream: Mutex<Stream>,
+    asked: Mutex<Asked>,
 }
+
+/// What the publisher is asked for.
+#[derive(Debug, Default)]
+struct Asked {
+    ledger: RegionLedger,
+    /// By tile: what super-resolution last added to plain upsampling, in square grey levels by sample.
+    uncertainty: Vec<f64>,
+    last: Option<Duration>,
+}
+
+/// Between two requests for regions.
+const ASK_EVERY: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
 struct Sent {
@@ -83,6 +97,62 @@ impl Anchors {
         }
         let tiles = sent.ledger.choose(energy, now, config)?;
         Some(Choice { tiles, whole })
+    }
+
+    /// Subscribers have the publisher's own detail of some tiles (the bits of their map; `None`: all) of a frame with these
+    /// totals, in so many bytes.
+    pub fn given(&self, energy: &TileEnergy, tiles: Option<&[u8]>, bytes: usize, now: Duration) {
+        let (width, height) = energy.size();
+        let map = match tiles {
+            None => TileMap::full(width, height),
+            Some(bits) => match TileMap::parse(width, height, bits) {
+                Some(map) => map,
+                None => return,
+            },
+        };
+        self.sent.lock().ledger.captured(&map, energy, now);
+        let mut asked = self.asked.lock();
+        asked.ledger.captured(&map, energy, now);
+        if tiles.is_some() {
+            asked.ledger.answered(map.count(), bytes);
+        }
+    }
+
+    /// What to ask the publisher for after a frame with these totals; seldom.
+    pub fn regions(
+        &self,
+        energy: &TileEnergy,
+        now: Duration,
+        config: &RegionConfig,
+    ) -> Option<Request> {
+        let mut asked = self.asked.lock();
+        if asked.last.is_some_and(|last| now.saturating_sub(last) < ASK_EVERY) {
+            return None;
+        }
+        let Asked { ledger, uncertainty, last } = &mut *asked;
+        let known = (!uncertainty.is_empty()).then_some(&uncertainty[..]);
+        let request = ledger.choose(energy, known, now, config)?;
+        *last = Some(now);
+        Some(request)
+    }
+
+    /// Takes note of what super-resolution adds in some tiles: where it adds much, there is much to know.
+    pub fn note_uncertainty(&self, detail: &Detail, tiles: &TileMap, scale: usize) {
+        let uncertainty = &mut self.asked.lock().uncertainty;
+        uncertainty.resize(tiles.columns() * tiles.rows(), 1.0);
+        let side = TILE * scale;
+        for (column, row) in tiles.iter() {
+            let (x, y) = (column * side, row * side);
+            let columns = x.min(detail.width())..(x + side).min(detail.width());
+            let rows = y.min(detail.height())..(y + side).min(detail.height());
+            let area = (columns.len() * rows.len()).max(1);
+            let sum: i64 = rows
+                .flat_map(|y| &detail.row(y)[columns.clone()])
+                .map(|&d| i64::from(d) * i64::from(d))
+                .sum();
+            let unit = f64::from(ONE) * f64::from(ONE);
+            uncertainty[row * tiles.columns() + column] = sum as f64 / unit / area as f64;
+        }
     }
 
     /// Takes back that an anchor was made.
@@ -239,6 +309,35 @@ mod tests {
         let third = code(&anchors, 2, &choice(false), true);
         assert_eq!(late.decode(&third), Err(StreamError::NeedsKey));
         assert!(decoder.decode(&third).is_ok());
+    }
+
+    #[test]
+    fn what_subscribers_were_given_is_neither_made_nor_asked_for_again() {
+        let (anchors, config) =
+            (Anchors::default(), RegionConfig { area: 1.0, ..RegionConfig::default() });
+        let first = anchors.regions(&energy(), at(1), &config).expect("nothing is known yet");
+        assert!(first.tiles.is_full());
+        assert_eq!(anchors.regions(&energy(), at(1), &config), None, "it was asked for just now");
+        anchors.given(&energy(), Some(&first.tiles.to_bytes()), 4000, at(2));
+        assert_eq!(anchors.regions(&energy(), at(3), &config), None);
+        // The first of all, and those for newcomers, are made all the same.
+        assert!(anchors.choose(&energy(), at(3), &TileConfig::default()).is_some_and(|c| c.whole));
+        anchors.given(&energy(), None, 4000, at(4));
+        assert_eq!(anchors.choose(&energy(), at(4), &TileConfig::default()), None);
+        anchors.given(&energy(), Some(&[0xff; 9]), 1, at(4));
+    }
+
+    #[test]
+    fn where_super_resolution_adds_most_is_asked_for_first() {
+        let anchors = Anchors::default();
+        let mut detail = Detail::zero(192, 128);
+        for y in 0..128 {
+            detail.row_mut(y)[128..].fill(5 * ONE);
+        }
+        anchors.note_uncertainty(&detail, &TileMap::full(96, 64), 2);
+        let one = RegionConfig { area: 0.5, ..RegionConfig::default() };
+        let request = anchors.regions(&energy(), at(1), &one).expect("nothing is known yet");
+        assert_eq!(request.tiles.iter().collect::<Vec<_>>(), [(1, 0)]);
     }
 
     #[test]

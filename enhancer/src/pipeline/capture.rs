@@ -24,14 +24,19 @@ use crate::stats::{Stats, count};
 /// Pictures kept of a stream: those of two intervals at 60 per second.
 const KEPT: usize = 8;
 
-/// The pictures of one stream, by the RTP timestamp of the low frame that shows the same.
+/// What a stream's publisher gives of its own pixels.
 #[derive(Debug, Default)]
-pub(super) struct Captures(Mutex<VecDeque<(u32, Arc<FrameBuffer>)>>);
+pub(super) struct Captures {
+    /// By the RTP timestamp of the low frame that shows the same.
+    pictures: Mutex<VecDeque<(u32, Arc<FrameBuffer>)>>,
+    /// Whether it can be asked for regions.
+    pub regions: AtomicBool,
+}
 
 impl Captures {
     /// Keeps a picture; the oldest goes for it.
     pub fn put(&self, low_timestamp: u32, picture: Arc<FrameBuffer>) {
-        let mut pictures = self.0.lock();
+        let mut pictures = self.pictures.lock();
         if pictures.len() == KEPT {
             pictures.pop_front();
         }
@@ -40,12 +45,12 @@ impl Captures {
 
     /// The picture of a low frame, if it is here.
     pub fn get(&self, low_timestamp: u32) -> Option<Arc<FrameBuffer>> {
-        let pictures = self.0.lock();
+        let pictures = self.pictures.lock();
         pictures.iter().find(|(at, _)| *at == low_timestamp).map(|(_, picture)| picture.clone())
     }
 
     fn clear(&self) {
-        self.0.lock().clear();
+        self.pictures.lock().clear();
     }
 }
 

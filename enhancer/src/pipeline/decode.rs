@@ -5,11 +5,13 @@
 //! Every frame is decoded, however late: those after it depend on it. What is too late to become an
 //! anchor ends here.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use windlass_hybrid::vp9::{
     DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference,
@@ -25,6 +27,9 @@ use crate::stats::{Stats, count};
 /// While a stream waits for a key frame, one is asked for this often (the SFU throttles further).
 pub(super) const ASK_EVERY: Duration = Duration::from_millis(500);
 
+/// Frames whose residual is remembered: those whose captured detail may still be under way.
+const REMEMBERED: usize = 64;
+
 /// Decodes one chunk. Behind a function, so that tests can do without VP9.
 pub(super) type DecodeFn = Box<dyn FnMut(&[u8]) -> Result<Vec<DecodedFrame>, DecodeError> + Send>;
 /// Makes a decoder without any state.
@@ -35,6 +40,9 @@ pub(super) type DecoderFactory = Arc<dyn Fn() -> DecodeFn + Send + Sync>;
 pub(super) enum Packet {
     Frame(TapFrame),
     Gap,
+    /// Subscribers have been given the publisher's own detail of a frame: its timestamp, the bits of the map of the tiles
+    /// (`None`: all), the bytes that it took.
+    Given(u32, Option<Bytes>, usize),
 }
 
 /// A decoded frame on its way to the scheduler.
@@ -67,6 +75,8 @@ pub(super) struct StreamDecoder {
     pub frames: Sender<Decoded>,
     pub output: Sender<EnhancerOutput>,
     pub timing: Timing,
+    /// The pipeline's beginning, from which ledgers count time.
+    pub origin: Instant,
     pub stats: Arc<Stats>,
     pub factory: DecoderFactory,
 }
@@ -79,6 +89,8 @@ struct State {
     waiting: bool,
     asked: Option<Instant>,
     energy: TileEnergy,
+    /// That of the last frames, by timestamp.
+    energies: VecDeque<(u32, TileEnergy)>,
     anchors: Arc<Anchors>,
 }
 
@@ -91,6 +103,7 @@ impl StreamDecoder {
             waiting: true,
             asked: None,
             energy: TileEnergy::default(),
+            energies: VecDeque::new(),
             anchors: Arc::default(),
         };
         for packet in &self.packets {
@@ -108,14 +121,19 @@ impl StreamDecoder {
 
     fn step(&self, state: &mut State, packet: Packet) {
         let counters = &self.stats.counters;
-        let Packet::Frame(frame) = packet else {
-            return self.wait_for_key(state);
+        let frame = match packet {
+            Packet::Frame(frame) => frame,
+            Packet::Gap => return self.wait_for_key(state),
+            Packet::Given(at, tiles, bytes) => {
+                return self.given(state, at, tiles.as_deref(), bytes);
+            }
         };
         if state.epoch != Some(frame.epoch) {
             state.epoch = Some(frame.epoch);
             state.waiting = true;
             // Another span: nobody has anything of it.
             state.energy = TileEnergy::default();
+            state.energies.clear();
             state.anchors = Arc::default();
         }
         if self.whole_wanted.swap(false, Ordering::Relaxed) {
@@ -133,6 +151,10 @@ impl StreamDecoder {
                 for frame in &decoded {
                     state.energy.add(&frame.info);
                 }
+                if state.energies.len() == REMEMBERED {
+                    state.energies.pop_front();
+                }
+                state.energies.push_back((frame.rtp_timestamp, state.energy.clone()));
                 self.hand_on(&frame, &decoded, state);
             }
             Err(error) => {
@@ -141,6 +163,15 @@ impl StreamDecoder {
                 self.wait_for_key(state);
             }
         }
+    }
+
+    /// Takes note of what subscribers have been given of a frame. One that is not remembered counts as the oldest that is: its
+    /// detail may have been lost since.
+    fn given(&self, state: &State, at: u32, tiles: Option<&[u8]>, bytes: usize) {
+        let known = state.energies.iter().find(|(timestamp, _)| *timestamp == at);
+        let Some((_, energy)) = known.or(state.energies.front()) else { return };
+        let now = Instant::now().saturating_duration_since(self.origin);
+        state.anchors.given(energy, tiles, bytes, now);
     }
 
     /// Gives the shown picture of a chunk to the scheduler, if it can still become an anchor.

@@ -3,10 +3,11 @@
 //! [`EnhancerInput::push`] never waits. A stream's queue is bounded; when it is full, the frame is
 //! dropped and everything up to the next key frame with it, because it could not be decoded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
@@ -39,6 +40,8 @@ struct Stream {
 /// The streams, and what new ones need. Gone after the shutdown.
 struct Registry {
     streams: HashMap<StreamId, Stream>,
+    /// Streams without a decoder yet whose publisher can be asked for regions.
+    with_regions: HashSet<StreamId>,
     /// Threads told to stop that may still be in their last frame.
     retired: Vec<JoinHandle<()>>,
     frames: Sender<Decoded>,
@@ -49,6 +52,7 @@ struct Registry {
 pub(super) struct Intake {
     config: Arc<EnhancerConfig>,
     timing: Timing,
+    origin: Instant,
     stats: Arc<Stats>,
     decoders: DecoderFactory,
     pub enabled: Arc<AtomicBool>,
@@ -80,11 +84,14 @@ impl Intake {
         decoders: DecoderFactory,
         frames: Sender<Decoded>,
         output: Sender<EnhancerOutput>,
+        origin: Instant,
     ) -> Self {
         let streams = HashMap::new();
-        let registry = Registry { streams, retired: Vec::new(), frames, output };
+        let with_regions = HashSet::new();
+        let registry = Registry { streams, with_regions, retired: Vec::new(), frames, output };
         Intake {
             timing: config.timing(),
+            origin,
             config,
             stats,
             decoders,
@@ -134,6 +141,23 @@ impl Intake {
                 let stream = registry.streams.get_mut(&stream);
                 if let Some(high) = stream.and_then(|s| s.high.as_mut()) {
                     high.break_off();
+                }
+            }
+            TapInput::Given { stream, low_timestamp, tiles, bytes } => {
+                count(&counters.given);
+                let given = Packet::Given(low_timestamp, tiles, bytes);
+                // A hint: where its queue has no room, the same is made again at worst.
+                if let Some(stream) = registry.streams.get_mut(&stream) {
+                    let _ = stream.low.packets.try_send(given);
+                }
+            }
+            TapInput::Regions { stream, possible } => {
+                if let Some(stream) = registry.streams.get(&stream) {
+                    stream.captures.regions.store(possible, Ordering::Relaxed);
+                } else if possible {
+                    registry.with_regions.insert(stream);
+                } else {
+                    registry.with_regions.remove(&stream);
                 }
             }
             TapInput::CaptureStop { stream } => registry.end_capture(stream),
@@ -192,6 +216,7 @@ impl Intake {
         let stop = Arc::new(AtomicBool::new(false));
         let whole_wanted = Arc::new(AtomicBool::new(false));
         let captures = Arc::<Captures>::default();
+        captures.regions.store(registry.with_regions.remove(&id), Ordering::Relaxed);
         let decoder = StreamDecoder {
             stream: id,
             packets: queue,
@@ -201,6 +226,7 @@ impl Intake {
             frames: registry.frames.clone(),
             output: registry.output.clone(),
             timing: self.timing,
+            origin: self.origin,
             stats: Arc::clone(&self.stats),
             factory: Arc::clone(&self.decoders),
         };
@@ -268,6 +294,7 @@ impl Intake {
 
 impl Registry {
     fn retire(&mut self, id: StreamId) {
+        self.with_regions.remove(&id);
         self.end_capture(id);
         if let Some(stream) = self.streams.remove(&id) {
             self.retired.push(stream.low.end());

@@ -34,7 +34,7 @@ use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_media::{AnchorCodecId, EnhancerOutput};
 
 use crate::engine::{CpuEngine, Engine, ModelError, Residual, embedded_model};
-use crate::schedule::{SchedulerConfig, TileConfig};
+use crate::schedule::{RegionConfig, SchedulerConfig, TileConfig};
 use crate::stats::{EnhancerStats, Stats};
 use anchors::{Anchors, Choice, Coding};
 use decode::DecoderFactory;
@@ -75,6 +75,8 @@ pub struct EnhancerConfig {
     pub anchor_quality: u8,
     /// When a tile of a chosen frame is worth sending.
     pub tiles: TileConfig,
+    /// What publishers that give regions are asked for.
+    pub regions: RegionConfig,
     /// Most streams decoded at once, each on its own thread.
     pub max_streams: usize,
     /// Frames that may wait for a stream's decoder.
@@ -97,6 +99,7 @@ impl Default for EnhancerConfig {
             anchor_codec: AnchorCodecId::Htj2k,
             anchor_quality: 85,
             tiles: TileConfig::default(),
+            regions: RegionConfig::default(),
             max_streams: 64,
             decode_queue: 16,
             output_queue: 128,
@@ -215,6 +218,7 @@ impl Enhancer {
 
         let stats = Arc::new(Stats::default());
         let enabled = Arc::new(AtomicBool::new(true));
+        let origin = Instant::now();
         let (frames_in, frames) = bounded(SCHEDULE_QUEUE);
         let (output_in, output) = bounded(config.output_queue);
         let (jobs_in, jobs) = bounded(JOBS_PER_WORKER * config.threads);
@@ -226,6 +230,7 @@ impl Enhancer {
             decoders,
             frames_in,
             output_in.clone(),
+            origin,
         ));
         let mut enhancer = Enhancer {
             intake,
@@ -238,6 +243,9 @@ impl Enhancer {
         let selector = Selector {
             config: config.scheduler(cost_per_pixel),
             tiles: config.tiles,
+            regions: config.regions,
+            origin,
+            output: output_in.clone(),
             frames,
             finished,
             jobs: jobs_in,

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use windlass_hybrid::vp9::FrameBuffer;
+use windlass_media::{EnhancerOutput, StreamId};
 
 use super::anchors::Choice;
 use super::decode::Decoded;
-use crate::schedule::{Candidate, Chosen, Scheduler, SchedulerConfig, TileConfig};
+use crate::schedule::{Candidate, Chosen, RegionConfig, Scheduler, SchedulerConfig, TileConfig};
 use crate::stats::{Stats, count};
 
 /// A chosen frame on its way to a worker.
@@ -37,6 +38,9 @@ pub(super) struct Finished {
 pub(super) struct Selector {
     pub config: SchedulerConfig,
     pub tiles: TileConfig,
+    pub regions: RegionConfig,
+    pub origin: Instant,
+    pub output: Sender<EnhancerOutput>,
     pub frames: Receiver<Decoded>,
     pub finished: Receiver<Finished>,
     pub jobs: Sender<Job>,
@@ -62,9 +66,9 @@ impl Selector {
             waiting: HashMap::new(),
             next_id: 0,
             chosen: Vec::new(),
-            origin: Instant::now(),
+            origin: self.origin,
         };
-        let mut next_tick = state.origin + self.config.interval;
+        let mut next_tick = Instant::now() + self.config.interval;
         loop {
             match self.frames.recv_deadline(next_tick) {
                 Ok(frame) => accept(&mut state, frame),
@@ -115,9 +119,38 @@ impl Selector {
                 state.scheduler.finished(&chosen, None);
             }
         }
+        self.ask_for_regions(state, since_origin);
         // Whatever was not chosen is never looked at again.
         state.waiting.clear();
         *self.stats.scheduler.lock() = state.scheduler.counters();
+    }
+}
+
+impl Selector {
+    /// Asks publishers for tiles of their next frames, by what the last ones lack.
+    fn ask_for_regions(&self, state: &State, now: Duration) {
+        let mut newest: HashMap<StreamId, &Decoded> = HashMap::new();
+        for frame in state.waiting.values() {
+            if frame.captures.regions.load(Ordering::Relaxed) {
+                let known = newest.entry(frame.stream).or_insert(frame);
+                if frame.arrival > known.arrival {
+                    *known = frame;
+                }
+            }
+        }
+        for (&stream, frame) in &newest {
+            let Some(request) = frame.anchors.regions(&frame.energy, now, &self.regions) else {
+                continue;
+            };
+            let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
+            let size = (side(frame.picture.width()), side(frame.picture.height()));
+            let (tiles, bytes) = (request.tiles.to_bytes().into(), request.bytes);
+            let wanted = EnhancerOutput::WantRegions { stream, size, tiles, bytes };
+            match self.output.try_send(wanted) {
+                Ok(()) => count(&self.stats.counters.region_requests),
+                Err(_) => count(&self.stats.counters.dropped_output_queue),
+            }
+        }
     }
 }
 

@@ -105,6 +105,9 @@ impl Worker {
             }
         };
         let inferred = Instant::now();
+        if source == AnchorSource::Enhanced && frame.captures.regions.load(Ordering::Relaxed) {
+            frame.anchors.note_uncertainty(&detail, &job.choice.tiles, scale);
+        }
         prior.take_out(low, &mut detail);
         let (width, height) = (detail.width(), detail.height());
         let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);

@@ -32,6 +32,7 @@
 
 mod cost;
 mod gain;
+pub mod regions;
 pub mod tiles;
 
 use std::collections::BTreeMap;
@@ -41,6 +42,7 @@ use windlass_media::StreamId;
 
 pub use cost::CostModel;
 pub use gain::GainEstimator;
+pub use regions::{RegionConfig, RegionLedger, Request};
 pub use tiles::{TileConfig, TileEnergy, TileLedger};
 
 /// How strongly other frames depend on a frame; the first tier is served first.

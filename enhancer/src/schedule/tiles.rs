@@ -22,6 +22,29 @@ pub struct TileEnergy {
 }
 
 impl TileEnergy {
+    /// That of a stream of which this is known.
+    #[cfg(test)]
+    pub(super) fn with_totals((width, height): (usize, usize), totals: Vec<u64>) -> Self {
+        Self { width, height, totals }
+    }
+
+    /// Width and height of the low picture.
+    pub fn size(&self) -> (usize, usize) {
+        (self.width, self.height)
+    }
+
+    /// Width and height of the low picture, and the sums by tile, row by row.
+    pub(super) fn totals(&self) -> ((usize, usize), &[u64]) {
+        ((self.width, self.height), &self.totals)
+    }
+
+    /// Low samples of a tile.
+    pub(super) fn area(&self, tile: usize) -> usize {
+        let columns = self.width.div_ceil(TILE).max(1);
+        let side = |size: usize, at: usize| TILE.min(size.saturating_sub(at * TILE));
+        side(self.width, tile % columns) * side(self.height, tile / columns)
+    }
+
     /// Adds what a frame codes. One of another size begins anew.
     pub fn add(&mut self, info: &FrameInfo) {
         if matches!(info.kind, FrameKind::ShowExisting { .. }) {
@@ -103,6 +126,22 @@ impl TileLedger {
 }
 
 impl TileLedger {
+    /// Takes note that subscribers have the publisher's own detail of some tiles, of a frame with these totals.
+    pub fn captured(&mut self, tiles: &TileMap, energy: &TileEnergy, at: Duration) {
+        let size = (energy.width, energy.height);
+        if self.size != size {
+            self.size = size;
+            self.sent.clear();
+            self.sent.resize(energy.totals.len(), None);
+        }
+        for (column, row) in tiles.iter() {
+            let i = row * tiles.columns() + column;
+            if let (Some(sent), Some(&total)) = (self.sent.get_mut(i), energy.totals.get(i)) {
+                *sent = Some((total, at));
+            }
+        }
+    }
+
     /// Takes back that tiles were sent: their anchor was dropped.
     pub fn forget(&mut self, tiles: &TileMap) {
         for (column, row) in tiles.iter() {
@@ -172,6 +211,19 @@ mod tests {
         ledger.forget(&one);
         assert!(all.is_full());
         assert_eq!(ledger.choose(&energies[3], Duration::ZERO, &config), Some(one));
+    }
+
+    #[test]
+    fn tiles_whose_captured_detail_is_fresh_are_left_out() {
+        let energies = energies();
+        let mut ledger = TileLedger::default();
+        let config = TileConfig { threshold: 1e9, ..TileConfig::default() };
+        let mut left = TileMap::full(161, 91);
+        let mut own = TileMap::empty(161, 91);
+        own.set(1, 1);
+        ledger.captured(&own, &energies[0], Duration::ZERO);
+        left = left.without(&own);
+        assert_eq!(ledger.choose(&energies[5], Duration::from_secs(1), &config), Some(left));
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use str0m::change::SdpAnswer;
-use str0m::channel::ChannelData;
+use str0m::channel::{ChannelData, ChannelId};
 use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Rid, Simulcast, SimulcastLayer};
 use str0m::rtp::{RtpPacket, RtpWrite};
 use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
+use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
 use windlass_media::{
     Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes,
@@ -26,6 +28,8 @@ struct Client {
     due: Instant,
     received: Vec<RtpPacket>,
     messages: Vec<Vec<u8>>,
+    /// The last channel that opened.
+    channel: Option<ChannelId>,
     key_frame_requests: usize,
     /// Every n-th RTP packet to it is lost; 0 for none.
     loss: usize,
@@ -91,6 +95,7 @@ impl World {
             due,
             received,
             messages,
+            channel: None,
             key_frame_requests: 0,
             loss: 0,
             rtp_seen: 0,
@@ -167,6 +172,7 @@ impl World {
         let camera = self.camera.mid.expect("published");
         let mut api = self.clients[0].rtc.sdp_api();
         let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, None);
+        api.add_channel(regions::CHANNEL.into());
         let (sdp, pending) = api.apply().expect("offer");
         let publish = |mid: Mid, detail_of| Publish {
             mid: mid.to_string(),
@@ -288,6 +294,7 @@ impl World {
                 RtcOutput::Event(Event::ChannelData(ChannelData { data, .. })) => {
                     client.messages.push(data);
                 }
+                RtcOutput::Event(Event::ChannelOpen(id, _)) => client.channel = Some(id),
                 RtcOutput::Event(Event::KeyframeRequest(request)) => {
                     if Some(request.mid) == self.camera.detail {
                         self.camera.detail_key_wanted = true;
@@ -955,6 +962,80 @@ fn whoever_joins_gets_the_detail_stream_without_a_key_frame_while_it_is_short() 
 }
 
 #[test]
+fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their_frame() {
+    let (mut world, track, at) = detailed_call();
+    world.run(Duration::from_secs(3));
+    let possible = |world: &World| {
+        let said = world.taps.iter().filter_map(|t| match t {
+            TapInput::Regions { possible, .. } => Some(*possible),
+            _ => None,
+        });
+        said.collect::<Vec<_>>()
+    };
+    assert_eq!(possible(&world), [true]);
+    let tapped = world.last_tapped();
+    let tiles = Bytes::from(vec![0x0f; TileMap::wire_bytes(640, 360)]);
+    let want = EnhancerOutput::WantRegions {
+        stream: tapped.stream,
+        size: (640, 360),
+        tiles: tiles.clone(),
+        bytes: 3000,
+    };
+    world.core.enhancer(world.now, want.clone());
+    world.core.enhancer(world.now, want);
+    world.run(Duration::from_millis(10));
+    let asked: Vec<_> = world.events[&PUBLISHER]
+        .iter()
+        .filter_map(|e| match e {
+            SfuEvent::Regions { track: of, request } if *of == track => Some(request.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked.len(), 1, "two at once are one too many");
+    let header = AnchorHeader {
+        codec: AnchorCodecId::Vp9Pictures.id(),
+        source: AnchorOrigin::Captured,
+        tiled: true,
+        beyond_prior: false,
+        part: 0,
+        stream: 0,
+        epoch: asked[0].id,
+        chunk_index: 0,
+        chunk_count: 1,
+        age_ms: 5,
+        rtp_timestamp: world.last_tapped().rtp_timestamp,
+        width: 1280,
+        height: 720,
+    };
+    let payload = [&tiles[..], &[7; 2000]].concat();
+    let before = detail_anchors(&world, at).iter().filter(|(h, _)| h.tiled).count();
+    let channel = world.clients[0].channel.expect("open");
+    for message in
+        windlass_hybrid::anchor::message::encode_chunks(&header, &payload, 1000).expect("fits")
+    {
+        let rtc = &mut world.clients[0].rtc;
+        assert!(rtc.channel(channel).expect("channel").write(true, &message).expect("written"));
+    }
+    world.clients[0].due = world.now;
+    world.run(Duration::from_millis(200));
+    let got: Vec<_> = detail_anchors(&world, at).into_iter().filter(|(h, _)| h.tiled).collect();
+    assert!(before == 0 && !got.is_empty(), "{:?}", world.core.stats().counters);
+    let shown = |h: &AnchorHeader| {
+        world.clients[at].received.iter().any(|p| p.header.timestamp == h.rtp_timestamp)
+    };
+    assert!(got.iter().all(|(h, _)| shown(h)), "their frame is the subscriber's");
+    let given = world
+        .taps
+        .iter()
+        .any(|t| matches!(t, TapInput::Given { tiles: Some(given), .. } if *given == tiles));
+    assert!(given, "the enhancer hears of it");
+    // What nobody asked for goes nowhere.
+    world.core.take_region(world.now, PUBLISHER, &[1; 40]);
+    let counters = world.core.stats().counters;
+    assert_eq!((counters.regions_in, counters.regions_malformed), (1, 1));
+}
+
+#[test]
 fn detail_streams_of_nothing_or_of_themselves_are_refused() {
     let (mut world, _, _) = detailed_call();
     let camera = world.camera.mid.expect("mid").to_string();
@@ -963,7 +1044,7 @@ fn detail_streams_of_nothing_or_of_themselves_are_refused() {
         [(None, "x".to_owned()), (None, detail.clone()), (Some(detail.clone()), camera.clone())]
     {
         let mut api = world.clients[0].rtc.sdp_api();
-        api.add_channel("again".into());
+        api.add_media(MediaKind::Audio, Direction::RecvOnly, None, None, None);
         let (sdp, _) = api.apply().expect("offer");
         let entry = |mid: &str, detail_of| Publish {
             mid: mid.into(),

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use str0m::rtp::RtpPacket;
+use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_media::{
     Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes, StreamId, TapInput,
 };
@@ -12,9 +14,10 @@ use super::anchors::{Verdict, messages};
 use super::detail::{self, DetailFrame};
 use super::forward::{packet_in, report};
 use super::peer::{Peer, Slot};
+use super::regions::Refused;
 use super::rewriter::Source;
 use super::{Core, Output};
-use crate::api::{ParticipantId, TrackId};
+use crate::api::{ParticipantId, SfuEvent, TrackId};
 use crate::stats::Counters;
 
 /// An anchor on its way to subscribers.
@@ -41,6 +44,9 @@ impl Core {
                     tap.need_key();
                     self.due = now;
                 }
+            }
+            EnhancerOutput::WantRegions { stream, size, tiles, bytes } => {
+                self.ask_for_regions(now, stream, size, &tiles, bytes);
             }
             EnhancerOutput::NeedCapturedKeyFrame { stream } => {
                 let track = self.streams.get(&stream).and_then(|t| self.tracks.get_mut(t));
@@ -116,13 +122,12 @@ impl Core {
             let anchor = of_detail(&frame, stream);
             let source = Source { track: id, layer };
             let parcel = Parcel { anchor: &anchor, source, tapped: layer, at, chained: true };
-            for subscriber in &track.subscribers {
-                let Some(peer) = self.peers.get_mut(subscriber) else { continue };
-                for slot in 0..peer.slots.len() {
-                    give(now, peer, slot, &parcel, self.config.budget, &mut self.counters);
-                }
+            if let Some(low_timestamp) = at {
+                let bytes = anchor.payload.len();
+                let given = TapInput::Given { stream, low_timestamp, tiles: None, bytes };
+                self.outputs.push_back(Output::Tap(given));
             }
-            self.due = now;
+            self.give_all(now, id, &parcel);
         }
     }
 
@@ -161,11 +166,83 @@ impl Core {
         track.anchor_bytes += anchor.payload.len() as u64;
         let source = Source { track: track.info.track, layer };
         let at = Some(anchor.rtp_timestamp);
-        let parcel = Parcel { anchor, source, tapped, at, chained: false };
+        self.give_all(now, source.track, &Parcel { anchor, source, tapped, at, chained: false });
+    }
+
+    /// Asks the publisher of a stream for tiles of its low layer, of this size.
+    fn ask_for_regions(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        size: (u16, u16),
+        tiles: &[u8],
+        bytes: usize,
+    ) {
+        let track = self.streams.get(&stream).and_then(|t| self.tracks.get(t));
+        let Some(track) = track.filter(|t| t.regions && !t.info.muted) else { return };
+        let id = track.info.participant;
+        let Some(publisher) = self.peers.get_mut(&id).filter(|p| p.gives_regions()) else { return };
+        let track = track.info.track;
+        if let Some(request) = publisher.regions.ask(now, track, size, tiles, bytes) {
+            self.counters.region_requests += 1;
+            self.outputs.push_back(Output::Event(id, SfuEvent::Regions { track, request }));
+        }
+    }
+
+    /// Takes a message of a publisher's region channel.
+    pub(super) fn take_region(&mut self, now: Instant, id: ParticipantId, message: &[u8]) {
+        let Some(publisher) = self.peers.get_mut(&id) else { return };
+        let (id, answer) = match publisher.regions.take(now, message) {
+            Ok(Some(answer)) => answer,
+            Ok(None) => return,
+            Err(Refused::Malformed) => return self.counters.regions_malformed += 1,
+            Err(Refused::Unasked) => return self.counters.regions_unasked += 1,
+        };
+        let Some(track) = self.tracks.get_mut(&id).filter(|t| !t.info.muted) else { return };
+        let (Some(tap), Some(stream)) = (&track.tap, track.info.stream) else { return };
+        self.counters.regions_in += 1;
+        track.anchor_bytes += answer.payload.len() as u64;
+        let (header, layer) = (answer.header, tap.layer());
+        let payload = Bytes::from(answer.payload);
+        let anchor = Anchor {
+            stream,
+            epoch: Epoch(0),
+            rtp_timestamp: header.rtp_timestamp,
+            arrival: now,
+            source: AnchorSource::Captured,
+            codec: detail::codec(),
+            tiled: true,
+            width: header.width,
+            height: header.height,
+            beyond_prior: false,
+            payload: payload.clone(),
+            times: StageTimes::default(),
+        };
+        let source = Source { track: id, layer };
+        let at = Some(header.rtp_timestamp);
+        let low =
+            (usize::from(header.width / detail::SCALE), usize::from(header.height / detail::SCALE));
+        let (tiles, bytes) = (TileMap::wire_bytes(low.0, low.1), payload.len());
+        self.outputs.push_back(Output::Tap(TapInput::Given {
+            stream,
+            low_timestamp: header.rtp_timestamp,
+            tiles: Some(payload.slice(..tiles.min(bytes))),
+            bytes,
+        }));
+        self.give_all(
+            now,
+            id,
+            &Parcel { anchor: &anchor, source, tapped: layer, at, chained: false },
+        );
+    }
+
+    /// Sends an anchor to every subscriber of its track that it is for.
+    fn give_all(&mut self, now: Instant, track: TrackId, parcel: &Parcel<'_>) {
+        let Some(track) = self.tracks.get(&track) else { return };
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber) else { continue };
             for slot in 0..peer.slots.len() {
-                give(now, peer, slot, &parcel, self.config.budget, &mut self.counters);
+                give(now, peer, slot, parcel, self.config.budget, &mut self.counters);
             }
         }
         self.due = now;
@@ -205,14 +282,16 @@ fn give(
         return;
     }
     let video = &peer.slots[slot].video;
-    let located = at.and_then(|at| video.locate(source, at));
-    let place = if chained {
+    if anchor.codec == detail::codec() {
         let (width, height) = video.epoch().1.unwrap_or_default();
         let fits = (detail::SCALE.saturating_mul(width), detail::SCALE.saturating_mul(height))
             == (anchor.width, anchor.height);
         if !fits || !peer.decodes_pictures {
             return;
         }
+    }
+    let located = at.and_then(|at| video.locate(source, at));
+    let place = if chained {
         located.or_else(|| at.and_then(|at| video.place(source, at))).or_else(|| video.past())
     } else {
         located

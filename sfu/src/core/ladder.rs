@@ -74,9 +74,18 @@ impl Core {
         self.tune(now);
     }
 
-    /// Tells publishers what to send as detail stream: it is of use where anchors are, and no larger layer is sent.
+    /// Tells publishers what to send as detail stream, and the enhancer whom it may ask for regions: both are of use where anchors are, and no larger layer is sent.
     fn tune(&mut self, now: Instant) {
         for track in self.tracks.values_mut() {
+            if let Some(stream) = track.info.stream {
+                let publisher = self.peers.get(&track.info.participant);
+                let able = publisher.is_some_and(Peer::gives_regions) && self.config.regions;
+                let possible = able && track.tap.is_some() && track.capture.is_none();
+                if track.regions != possible && track.tap.is_some() {
+                    self.outputs.push_back(Output::Tap(TapInput::Regions { stream, possible }));
+                }
+                track.regions = possible;
+            }
             let Some(detail) = &mut track.detail else { continue };
             let holds = |peer: &Peer| {
                 let mut slots = peer.slots.iter().filter(|s| s.track == Some(track.info.track));

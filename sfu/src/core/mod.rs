@@ -19,6 +19,7 @@ mod layers;
 mod negotiate;
 mod peer;
 mod recent;
+mod regions;
 mod rewriter;
 mod sdp;
 mod tap;
@@ -41,6 +42,7 @@ use self::layers::Layers;
 pub use self::negotiate::ReadOffer;
 use self::peer::{Happening, Peer};
 use self::recent::Recent;
+pub use self::regions::RegionRequest;
 use self::tap::Tap;
 use crate::api::{JoinError, JoinOptions, Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
 use crate::config::SfuConfig;
@@ -89,6 +91,8 @@ struct Track {
     capture: Option<Capture>,
     /// Full-size frames that the publisher sends beside it.
     detail: Option<DetailStream>,
+    /// Whether the enhancer was told that it may ask for regions.
+    regions: bool,
     /// The first epoch that no former tap has used.
     next_epoch: u16,
     anchor_bps: u64,
@@ -390,6 +394,7 @@ impl Core {
                     Happening::Rtp(mid, encoding, packet) => {
                         self.forward(id, mid, encoding, &packet);
                     }
+                    Happening::Region(message) => self.take_region(now, id, &message),
                     Happening::KeyFrameWanted(mid) => self.key_frame_wanted(id, mid),
                     Happening::Ready => {
                         if let Some(peer) = self.peers.get_mut(&id) {
@@ -473,6 +478,7 @@ impl Core {
                 alignment: Alignment::default(),
                 capture: None,
                 detail: None,
+                regions: false,
                 next_epoch: 0,
                 anchor_bps: allocator::ANCHORS_ASSUMED_BPS,
                 anchor_bytes: 0,

@@ -17,6 +17,7 @@ use super::allocator::Allocator;
 use super::anchors::Pace;
 use super::audio::AudioTimeline;
 use super::dd;
+use super::regions::{self, Regions};
 use super::rewriter::{Dropped, PacketIn, PacketOut, Rewriter, Source};
 use crate::api::{Kind, ParticipantId, TrackId, TrackStats};
 use crate::config::SfuConfig;
@@ -49,6 +50,8 @@ pub enum Encoding {
 pub enum Happening {
     /// A media packet came.
     Rtp(Mid, Encoding, Box<RtpPacket>),
+    /// A message of the publisher's region channel came.
+    Region(Vec<u8>),
     /// The subscriber cannot show this m-line before a key frame.
     KeyFrameWanted(Mid),
     /// The connection is up, or can carry anchors now.
@@ -172,6 +175,9 @@ pub struct Peer {
     pub published: HashMap<Mid, TrackId>,
     /// The detail streams that it sends, each with its track.
     pub details: HashMap<Mid, TrackId>,
+    /// Regions of its cameras that it was asked for.
+    pub regions: Regions,
+    region_channel: Option<ChannelId>,
     /// Whether it can decode their frames.
     pub decodes_pictures: bool,
     /// On what it receives.
@@ -207,6 +213,8 @@ impl Peer {
             heard: None,
             published: HashMap::new(),
             details: HashMap::new(),
+            regions: Regions::default(),
+            region_channel: None,
             decodes_pictures: false,
             slots: Vec::new(),
             estimate_bps: None,
@@ -293,6 +301,11 @@ impl Peer {
             ..ChannelConfig::default()
         }));
         self.dirty = true;
+    }
+
+    /// Whether it answers requests for regions: its channel for them is open.
+    pub fn gives_regions(&self) -> bool {
+        self.region_channel.is_some()
     }
 
     /// Bytes that the anchor channel still holds.
@@ -422,6 +435,15 @@ impl Peer {
                 Event::ChannelOpen(id, _) if Some(id) == self.channel => {
                     self.channel_open = true;
                     tell(Happening::Ready);
+                }
+                Event::ChannelOpen(id, label) if label == regions::CHANNEL => {
+                    self.region_channel = Some(id);
+                }
+                Event::ChannelClose(id) if Some(id) == self.region_channel => {
+                    self.region_channel = None;
+                }
+                Event::ChannelData(message) if Some(message.id) == self.region_channel => {
+                    tell(Happening::Region(message.data));
                 }
                 Event::ChannelClose(id) if Some(id) == self.channel => {
                     self.channel_open = false;

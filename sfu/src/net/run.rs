@@ -63,7 +63,14 @@ impl Taps {
         let stream = input.stream();
         let stops = matches!(input, TapInput::Stop { .. });
         let captured = matches!(input, TapInput::Captured(_) | TapInput::CapturedGap { .. });
-        if let TapInput::WholeAnchor { .. } | TapInput::CaptureStop { .. } = input {
+        let is_hint = matches!(
+            input,
+            TapInput::WholeAnchor { .. }
+                | TapInput::CaptureStop { .. }
+                | TapInput::Given { .. }
+                | TapInput::Regions { .. }
+        );
+        if is_hint {
             // No frame is lost with it: whoever needs a whole anchor asks again, and a decoder without frames rests.
             (self.sink)(input);
             return Ok(());

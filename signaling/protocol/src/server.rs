@@ -71,6 +71,21 @@ pub enum ServerMessage {
         /// Its detail stream; null to pause it, as it is at first.
         detail: Option<DetailKnobs>,
     },
+    /// The client is asked for tiles of the next camera frame of its own track.
+    Regions {
+        /// The client's own track.
+        track: String,
+        /// Names the request in the answer.
+        id: u16,
+        /// Width of the low layer in pixels.
+        width: u16,
+        /// Height of the low layer in pixels.
+        height: u16,
+        /// The bits of the tile map (64×64 pixels of the low layer each, row by row, the lowest bit first) in Base64.
+        tiles: String,
+        /// Most bytes of the answer.
+        bytes: usize,
+    },
     /// What was sent to the client in the last second.
     Stats {
         /// One entry for each subscribed video track.

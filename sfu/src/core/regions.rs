@@ -1,0 +1,193 @@
+//! Regions: tiles of the next camera frame that the server asks a publisher for, and the publisher's answers.
+//!
+//! Source: seed 001 §3.1 (DDS: the server, which sees the low stream, says where more is wanted). A request names tiles of the low
+//! layer; the answer comes on a data channel of the client's making, in the format of anchor messages, its epoch the request's id.
+//! Nothing is accepted that was not asked for: an answer must fit an open request in id, tiles, size and bytes.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use windlass_hybrid::anchor::message::AnchorMessageError;
+use windlass_hybrid::anchor::{ReassembledAnchor, Reassembler};
+
+use super::detail;
+use crate::api::TrackId;
+
+/// The data channel's name.
+pub const CHANNEL: &str = "windlass-regions";
+/// The least time between two requests to one publisher.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Requests that may be open at a time.
+const OPEN: usize = 8;
+/// What an answer may take beyond the bytes asked for: a browser's encoder cannot hit them exactly.
+const SLACK: usize = 2;
+
+/// A request to the publisher.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegionRequest {
+    /// Names it in the answer.
+    pub id: u16,
+    /// Width and height of the low layer.
+    pub size: (u16, u16),
+    /// The bits of the tile map.
+    pub tiles: Vec<u8>,
+    /// Most bytes of the answer.
+    pub bytes: usize,
+}
+
+#[derive(Debug)]
+struct Open {
+    track: TrackId,
+    asked: Instant,
+    request: RegionRequest,
+}
+
+/// Why a message of the region channel is of no use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// It is no anchor message.
+    Malformed,
+    /// Nobody asked for that.
+    Unasked,
+}
+
+/// A publisher's requests and answers.
+#[derive(Debug, Default)]
+pub struct Regions {
+    open: VecDeque<Open>,
+    next: u16,
+    last: Option<Instant>,
+    answers: Reassembler,
+}
+
+impl Regions {
+    /// A request for tiles of a track's low layer; `None` where it is too soon for another.
+    pub fn ask(
+        &mut self,
+        now: Instant,
+        track: TrackId,
+        size: (u16, u16),
+        tiles: &[u8],
+        bytes: usize,
+    ) -> Option<RegionRequest> {
+        if self.last.is_some_and(|last| now.saturating_duration_since(last) < INTERVAL) {
+            return None;
+        }
+        self.last = Some(now);
+        self.next = self.next.wrapping_add(1);
+        let request = RegionRequest { id: self.next, size, tiles: tiles.to_vec(), bytes };
+        if self.open.len() == OPEN {
+            self.open.pop_front();
+        }
+        self.open.push_back(Open { track, asked: now, request: request.clone() });
+        Some(request)
+    }
+
+    /// Takes a message; the whole answer with its track when this was its last.
+    pub fn take(
+        &mut self,
+        now: Instant,
+        message: &[u8],
+    ) -> Result<Option<(TrackId, ReassembledAnchor)>, Refused> {
+        let answer =
+            self.answers.push(message).map_err(|_: AnchorMessageError| Refused::Malformed)?;
+        let Some(answer) = answer else { return Ok(None) };
+        self.open.retain(|open| now.saturating_duration_since(open.asked) < PATIENCE);
+        let at = self.open.iter().position(|open| open.request.fits(&answer));
+        let open = at.and_then(|at| self.open.remove(at)).ok_or(Refused::Unasked)?;
+        Ok(Some((open.track, answer)))
+    }
+}
+
+impl RegionRequest {
+    fn fits(&self, answer: &ReassembledAnchor) -> bool {
+        let header = &answer.header;
+        let high = |side: u16| detail::SCALE.checked_mul(side);
+        header.epoch == self.id
+            && header.codec == detail::codec()
+            && header.tiled
+            && (Some(header.width), Some(header.height)) == (high(self.size.0), high(self.size.1))
+            && answer.payload.len() <= SLACK * self.bytes + self.tiles.len()
+            && answer.payload.get(..self.tiles.len()) == Some(&self.tiles[..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_hybrid::anchor::message::encode_chunks;
+    use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
+
+    use super::*;
+
+    const TRACK: TrackId = TrackId(3);
+
+    fn answer(request: &RegionRequest, bytes: usize) -> Vec<Vec<u8>> {
+        let header = AnchorHeader {
+            codec: detail::codec(),
+            source: AnchorOrigin::Captured,
+            tiled: true,
+            beyond_prior: false,
+            part: 0,
+            stream: 0,
+            epoch: request.id,
+            chunk_index: 0,
+            chunk_count: 1,
+            age_ms: 0,
+            rtp_timestamp: 90_000 + bytes as u32,
+            width: 640,
+            height: 360,
+        };
+        let payload = [&request.tiles[..], &vec![0; bytes]].concat();
+        encode_chunks(&header, &payload, 1000).expect("within the format")
+    }
+
+    fn give(regions: &mut Regions, now: Instant, messages: &[Vec<u8>]) -> Result<bool, Refused> {
+        let mut got = Ok(None);
+        for message in messages {
+            got = regions.take(now, message);
+        }
+        got.map(|answer| answer.is_some_and(|(track, _)| track == TRACK))
+    }
+
+    fn asked(regions: &mut Regions, now: Instant) -> RegionRequest {
+        regions.ask(now, TRACK, (320, 180), &[5, 0], 3000).expect("not too soon")
+    }
+
+    #[test]
+    fn an_answer_is_taken_once() {
+        let (mut regions, now) = (Regions::default(), Instant::now());
+        let request = asked(&mut regions, now);
+        let messages = answer(&request, 2500);
+        assert_eq!(give(&mut regions, now, &messages), Ok(true));
+        assert_eq!(give(&mut regions, now, &messages), Ok(false), "it repeats itself");
+    }
+
+    #[test]
+    fn what_was_not_asked_for_is_refused() {
+        let (mut regions, now) = (Regions::default(), Instant::now());
+        let request = asked(&mut regions, now);
+        let other_tiles = RegionRequest { tiles: vec![7, 0], ..request.clone() };
+        let other_id = RegionRequest { id: request.id + 1, ..request.clone() };
+        for (wrong, bytes) in [(&other_tiles, 100), (&other_id, 100), (&request, 7000)] {
+            let refused = give(&mut regions, now, &answer(wrong, bytes));
+            assert_eq!(refused, Err(Refused::Unasked));
+        }
+        let late = now + PATIENCE;
+        assert_eq!(give(&mut regions, late, &answer(&other_id, 10)), Err(Refused::Unasked));
+        assert_eq!(regions.take(now, &[1, 2, 3]), Err(Refused::Malformed));
+    }
+
+    #[test]
+    fn requests_are_seldom_and_few_are_open() {
+        let (mut regions, mut now) = (Regions::default(), Instant::now());
+        let first = asked(&mut regions, now);
+        assert_eq!(regions.ask(now, TRACK, (320, 180), &[5, 0], 3000), None);
+        for _ in 0..OPEN {
+            now += INTERVAL;
+            asked(&mut regions, now);
+        }
+        assert_eq!(give(&mut regions, now, &answer(&first, 10)), Err(Refused::Unasked));
+    }
+}
