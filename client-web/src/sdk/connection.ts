@@ -12,6 +12,7 @@ import type { SubscribeEntry, TrackInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import { VideoReceiver } from "./receiver.js";
 import type { SignalSocket } from "./socket.js";
+import { LOOKS_A_SECOND } from "./stills.js";
 import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
 
 const ANCHORS_LABEL = "windlass-anchors";
@@ -21,8 +22,6 @@ const AWAY_MS = 5000;
 const CONNECT_MS = 15_000;
 /** An offer that the server refuses is tried again at most so often, as its tracks may have gone meanwhile. */
 const MAX_REFUSALS = 3;
-/** How often one's own cameras are looked after. */
-const LOOK_MS = 1000;
 
 /** An m-line that carries, or can carry, someone's track. */
 interface Slot {
@@ -62,8 +61,8 @@ export class Connection {
     };
     this.pc.onconnectionstatechange = () => this.watch();
     this.looks = setInterval(() => {
-      for (const publication of this.publications) void publication.look(this.pc).catch(() => undefined);
-    }, LOOK_MS);
+      for (const publication of this.publications) void publication.look().catch(() => undefined);
+    }, 1000 / LOOKS_A_SECOND);
   }
 
   /** Begins to send a track. */

@@ -22,7 +22,7 @@ export class DetailSender {
   private clone: { of: string; track: MediaStreamTrack } | null = null;
 
   constructor(pc: RTCPeerConnection) {
-    const encoding: RTCRtpEncodingParameters = { maxBitrate: 30_000, maxFramerate: 1, scalabilityMode: "L1T1" };
+    const encoding = { active: false, maxBitrate: 30_000, maxFramerate: 1, scalabilityMode: "L1T1" };
     this.transceiver = pc.addTransceiver("video", { direction: "sendonly", sendEncodings: [encoding] });
     this.transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
   }
@@ -77,7 +77,12 @@ export class DetailSender {
   }
 
   private async pause(): Promise<void> {
-    await this.transceiver.sender.replaceTrack(null);
+    const { sender } = this.transceiver;
+    const parameters = sender.getParameters();
+    // Inactive, it does not answer for packets that were lost on a path that is too narrow now.
+    for (const encoding of parameters.encodings) encoding.active = false;
+    await sender.setParameters(parameters);
+    await sender.replaceTrack(null);
     this.drop();
   }
 
@@ -91,6 +96,7 @@ export class DetailSender {
     const parameters = sender.getParameters();
     parameters.degradationPreference = "maintain-resolution";
     for (const encoding of parameters.encodings) {
+      encoding.active = true;
       encoding.maxBitrate = detail.kbps * 1000;
       encoding.maxFramerate = detail.fps;
       encoding.scaleResolutionDownBy = down;

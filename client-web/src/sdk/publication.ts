@@ -150,9 +150,9 @@ export class Publication {
     this.full?.request(request);
   }
 
-  /** Looks after the detail stream; once a second. @internal */
-  async look(pc: RTCPeerConnection): Promise<void> {
-    await this.full?.look(pc);
+  /** Looks after the detail stream; `LOOKS_A_SECOND`. @internal */
+  async look(): Promise<void> {
+    await this.full?.look();
   }
 
   /** The camera while it has pictures to give. A page may have given the sender another one itself. */

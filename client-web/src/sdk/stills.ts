@@ -7,7 +7,10 @@ import type { DetailWish, RegionRequest } from "./protocol.js";
 import { type RegionCounts, RegionSender } from "./regions.js";
 import { DetailGovernor, type Restraint } from "./uplink/governor.js";
 import { detailDown, type LayerSetting } from "./uplink/layers.js";
-import { UplinkSampler } from "./uplink/sample.js";
+import { availableKbps, capKbps, UplinkSampler } from "./uplink/sample.js";
+
+/** How often {@link Stills.look} is to be called. */
+export const LOOKS_A_SECOND = 4;
 
 /** What leaves the page at the moment. */
 export interface StillsState {
@@ -34,6 +37,7 @@ export class Stills {
   private readonly regions: RegionSender;
   private flowing: readonly string[] = [];
   private seen = "";
+  private looks = 0;
   private verdict: { detail: DetailWish | null; restraint: Restraint | null } = { detail: null, restraint: null };
 
   /** `low`: the camera's sender, just made: its encoded transform must be set before anything else is done with it. */
@@ -70,20 +74,29 @@ export class Stills {
     this.regions.request(request, this.host.camera(), this.governor.spareKbps);
   }
 
-  /** Looks at the uplink; once a second. */
-  async look(pc: RTCPeerConnection): Promise<void> {
-    const [connection, low, detail] = await Promise.all([
-      pc.getStats(),
-      this.low.getStats(),
-      this.detail.transceiver.sender.getStats(),
-    ]);
-    const settings = this.host.settings();
-    const sample = this.sampler.sample(connection.values(), low.values(), detail.values(), settings);
+  /** Looks at the uplink: called each quarter of a second, it looks at all once a second. */
+  async look(): Promise<void> {
+    if (this.looks++ % LOOKS_A_SECOND !== 0) {
+      await this.glance();
+      return;
+    }
+    const [low, detail] = await Promise.all([this.low.getStats(), this.detail.transceiver.sender.getStats()]);
+    const sample = this.sampler.sample(low.values(), detail.values(), this.host.settings());
     // Twice the same, as a layer that comes and goes would change the picture's size each time.
     const seen = sample.flowing.join();
     if (seen === this.seen) this.flowing = sample.flowing;
     this.seen = seen;
     this.verdict = this.governor.look(performance.now(), sample);
+    this.refresh();
+  }
+
+  /** Looks at the estimate alone, while there is something to pause. */
+  private async glance(): Promise<void> {
+    if (this.verdict.detail === null) return;
+    const available = availableKbps((await this.low.getStats()).values());
+    const verdict = this.governor.glance(performance.now(), available, capKbps(this.host.settings()));
+    if (verdict === null) return;
+    this.verdict = verdict;
     this.refresh();
   }
 

@@ -7,7 +7,7 @@ export function watchCaptured() {
   const HEADER = 24;
   const STREAM_HEADER = 8;
   const CODEC = 4;
-  window.captured = { anchors: [], native: [], messages: 0, undecodable: 0 };
+  window.captured = { anchors: [], native: [], messages: 0, undecodable: 0, overtaken: 0 };
   const partial = new Map();
   const Plain = RTCPeerConnection;
   window.RTCPeerConnection = class extends Plain {
@@ -72,10 +72,16 @@ export function watchCaptured() {
   /** Native frames of the first remote video, from now on. */
   window.watchNative = () => {
     const video = document.querySelector(".tile video.picture");
-    const seen = async (_, { rtpTimestamp }) => {
+    const seen = async (_, { rtpTimestamp, mediaTime }) => {
       video.requestVideoFrameCallback(seen);
       if (rtpTimestamp === undefined) return;
-      const frame = new VideoFrame(video, { timestamp: 0 });
+      const frame = new VideoFrame(video);
+      // On a busy machine the element may show a later frame by now.
+      if (Math.abs(frame.timestamp / 1e6 - mediaTime) > 0.001) {
+        window.captured.overtaken++;
+        frame.close();
+        return;
+      }
       const at = performance.now();
       try {
         window.captured.native.push({ rtp: rtpTimestamp, at, ...(await lumaOf(frame)) });
@@ -95,10 +101,10 @@ const numberOf = ({ y, width }, full) => (y === undefined ? -1 : readNumber(Buff
  */
 export async function takeCaptured(page, scene) {
   const seen = await page.evaluate(() => {
-    const { anchors, native, messages, undecodable } = window.captured;
+    const { anchors, native, messages, undecodable, overtaken } = window.captured;
     window.captured.anchors = [];
     window.captured.native = native.slice(-90); // for anchors that are still to come
-    return { anchors, native, messages, undecodable };
+    return { anchors, native, messages, undecodable, overtaken };
   });
   const native = new Map(seen.native.map((f) => [f.rtp, numberOf(f, scene.width)]));
   const out = { met: 0, missed: [], unseen: 0, anchors: seen.anchors.length, bytes: [], widths: new Set(), native: seen.native.length };
@@ -110,5 +116,5 @@ export async function takeCaptured(page, scene) {
     else if (shown === is) out.met++;
     else out.missed.push({ anchor: is, native: shown, rtp: anchor.rtp });
   }
-  return { ...out, messages: seen.messages, undecodable: seen.undecodable, widths: [...out.widths] };
+  return { ...out, messages: seen.messages, undecodable: seen.undecodable, overtaken: seen.overtaken, widths: [...out.widths] };
 }

@@ -118,3 +118,11 @@ test("what is to spare is told, and is nothing in trouble", () => {
   look({ limited: "cpu" });
   assert.equal(governor.spareKbps, 0);
 });
+
+test("a glance at a fallen estimate pauses it, another one leaves it", () => {
+  const { governor, look } = running();
+  assert.equal(governor.glance(1500, 400, 150), null);
+  assert.equal(governor.glance(1700, null, 150), null);
+  assert.deepEqual(governor.glance(1750, 100, 150), { detail: null, restraint: "uplink" });
+  assert.equal(look().detail, null);
+});

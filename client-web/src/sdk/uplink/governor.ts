@@ -2,7 +2,7 @@
  * Decides how much of the detail stream that the server wishes is sent: the low layers come first. Pure; times are
  * milliseconds and arguments.
  *
- * Once a second it sees the uplink. The room for detail is a share of what the congestion control estimates, less
+ * Once a second it sees the uplink, and its estimate more often. The room for detail is a share of what the congestion control estimates, less
  * the bits of the smallest layer. It lowers the bitrate to the room, and pauses at once when the room is below what Chromium gives every
  * sender (30 kbit/s, `docs/detail-stream.md`), when the machine is too slow, or when the smallest layer loses frames or bits.
  * It raises and resumes only after a while without trouble; after each relapse that while is twice as long.
@@ -53,6 +53,9 @@ const SLOW_SHARE = 0.9;
 /** Samples in a row that make a lack of frames or bits one. */
 const PATIENCE = 2;
 
+const roomOf = (availableKbps: number | null, lowCapKbps: number): number =>
+  availableKbps === null ? 0 : availableKbps * USABLE - lowCapKbps;
+
 /** See the module's head. */
 export class DetailGovernor {
   private wish: DetailWish | null = null;
@@ -81,11 +84,25 @@ export class DetailGovernor {
 
   /** Looks at the uplink and decides. */
   look(now: number, sample: UplinkSample): Verdict {
-    const room = sample.availableKbps === null ? 0 : sample.availableKbps * USABLE - sample.lowCapKbps;
+    const room = roomOf(sample.availableKbps, sample.lowCapKbps);
     const fault = this.fault(sample, room);
     const verdict = this.judge(now, room, fault);
     this.spare = fault === null ? Math.max(0, room - (verdict.detail?.kbps ?? 0)) : 0;
     return verdict;
+  }
+
+  /**
+   * Looks at the estimate alone, between two looks: a path that gets narrow is full within a fraction of a second. Null:
+   * nothing changes.
+   */
+  glance(now: number, availableKbps: number | null, lowCapKbps: number): Verdict | null {
+    if (this.sentKbps === null || availableKbps === null) return null;
+    if (roomOf(availableKbps, lowCapKbps) >= LEAST_KBPS) return null;
+    this.calmSince = null;
+    this.spare = 0;
+    this.stop(now);
+    this.restraint = "uplink";
+    return { detail: null, restraint: "uplink" };
   }
 
   private judge(now: number, room: number, fault: Restraint | null): Verdict {

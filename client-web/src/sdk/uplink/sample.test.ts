@@ -3,12 +3,13 @@ import { test } from "node:test";
 import { layerSettings } from "./layers.js";
 import { UplinkSampler } from "./sample.js";
 
-const connection = (kbps: number) => [
+const PATH = [
   { id: "old", type: "candidate-pair", availableOutgoingBitrate: 9e9 },
-  { id: "pair", type: "candidate-pair", availableOutgoingBitrate: kbps * 1000 },
+  { id: "pair", type: "candidate-pair", availableOutgoingBitrate: 300_000 },
   { id: "T", type: "transport", selectedCandidatePairId: "pair" },
 ];
 const low = (second: number, frames: number, encodeS: number) => [
+  ...PATH,
   { id: "S", type: "media-source", framesPerSecond: 30 },
   {
     id: "q",
@@ -25,8 +26,8 @@ const low = (second: number, frames: number, encodeS: number) => [
 test("rates are those since the last look", () => {
   const sampler = new UplinkSampler();
   const settings = layerSettings("q", new Map());
-  assert.equal(sampler.sample(connection(300), low(1, 30, 0.1), [], settings).lowFps, null);
-  assert.deepEqual(sampler.sample(connection(300), low(3, 80, 0.5), [], settings), {
+  assert.equal(sampler.sample(low(1, 30, 0.1), [], settings).lowFps, null);
+  assert.deepEqual(sampler.sample(low(3, 80, 0.5), [], settings), {
     availableKbps: 300,
     lowCapKbps: 150,
     lowTargetKbps: 90,
@@ -40,10 +41,10 @@ test("rates are those since the last look", () => {
 
 test("a capped frame rate is no lack of frames", () => {
   const settings = layerSettings("q", new Map([["q", { kbps: undefined, fps: 15, active: undefined }]]));
-  assert.equal(new UplinkSampler().sample(connection(300), low(1, 30, 0), [], settings).wantedFps, 15);
+  assert.equal(new UplinkSampler().sample(low(1, 30, 0), [], settings).wantedFps, 15);
 });
 
 test("reports that lack everything give a sample of nothing", () => {
-  const sample = new UplinkSampler().sample([], [], [], layerSettings("q", new Map()));
+  const sample = new UplinkSampler().sample([], [], layerSettings("q", new Map()));
   assert.deepEqual([sample.availableKbps, sample.lowFps, sample.limited], [null, null, "none"]);
 });

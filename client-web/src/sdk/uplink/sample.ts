@@ -24,17 +24,9 @@ const REASONS = ["none", "cpu", "bandwidth", "other"] as const;
 export class UplinkSampler {
   private last: { at: number; frames: Map<string, number>; encodeS: number } | null = null;
 
-  /**
-   * `connection`: the whole connection's statistics; `low` and `detail`: those of the two senders; `settings`: of the
-   * layers.
-   */
-  sample(
-    connection: Iterable<object>,
-    low: Iterable<object>,
-    detail: Iterable<object>,
-    settings: readonly LayerSetting[],
-  ): UplinkSample {
-    const setting = settings.find((layer) => layer.active) ?? settings[0];
+  /** `low` and `detail`: the statistics of the two senders; `settings`: of the layers. */
+  sample(low: Iterable<object>, detail: Iterable<object>, settings: readonly LayerSetting[]): UplinkSample {
+    const setting = smallestLayer(settings);
     const all = [...low] as Entry[];
     const layers = all.filter((e) => e.type === "outbound-rtp");
     const smallest = layers.find((e) => e.rid === setting?.rid);
@@ -50,8 +42,8 @@ export class UplinkSampler {
     const cameraFps = source?.framesPerSecond ?? null;
     const capFps = setting?.maxFramerate;
     return {
-      availableKbps: available([...connection] as Entry[]),
-      lowCapKbps: (setting?.maxBitrate ?? 0) / 1000,
+      availableKbps: availableKbps(all),
+      lowCapKbps: capKbps(settings),
       lowTargetKbps: smallest?.targetBitrate === undefined ? null : smallest.targetBitrate / 1000,
       wantedFps: cameraFps === null ? null : Math.min(cameraFps, capFps ?? cameraFps),
       lowFps: last === null || seconds < 0.5 ? null : since(setting?.rid ?? "") / seconds,
@@ -62,8 +54,14 @@ export class UplinkSampler {
   }
 }
 
-/** The estimate of the pair in use: others of the report may be stale. */
-function available(entries: Entry[]): number | null {
+const smallestLayer = (settings: readonly LayerSetting[]) => settings.find((layer) => layer.active) ?? settings[0];
+
+/** What the smallest layer may use. */
+export const capKbps = (settings: readonly LayerSetting[]): number => (smallestLayer(settings)?.maxBitrate ?? 0) / 1000;
+
+/** The estimate of the pair in use, by a sender's statistics: others of the report may be stale. Null: none yet. */
+export function availableKbps(report: Iterable<object>): number | null {
+  const entries = [...report] as Entry[];
   const selected = entries.find((e) => e.type === "transport")?.selectedCandidatePairId;
   const pair = entries.find((e) => e.type === "candidate-pair" && e.id === selected);
   return pair?.availableOutgoingBitrate === undefined ? null : pair.availableOutgoingBitrate / 1000;
