@@ -76,3 +76,60 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
     assert.deepEqual([...publisher.errors, ...viewer.errors], []);
   });
 });
+
+describe("regions that the server asks for", { timeout: 240_000 }, () => {
+  let scene;
+  let server;
+  let publisher;
+  let viewer;
+
+  const counts = async () => {
+    const all = await server.metrics();
+    const total = (name) => all[`windlass_sfu_${name}_total`];
+    return { asked: total("region_requests"), given: total("regions_in"), unasked: total("regions_unasked") };
+  };
+
+  before(async () => {
+    scene = makeScene({ clip: "d13", out: "output" });
+    server = await startServer({ args: ["--no-congestion-control", "--detail-kbps", "0"] });
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  test("nothing is asked of a publisher whose user has not agreed", async () => {
+    publisher = await publish(server, scene, { layers: "qh" });
+    viewer = await subscribe(server);
+    await enhancedAt(viewer.page, scene.width);
+    await sleep(3000);
+    assert.deepEqual(await counts(), { asked: 0, given: 0, unasked: 0 });
+    await viewer.close();
+    await publisher.close();
+  });
+
+  test("whoever agreed is asked for tiles, gives them at their frame, and subscribers use them", async () => {
+    publisher = await publish(server, scene, { layers: "qh", query: "&detail=1", room: "regions" });
+    viewer = await subscribe(server, { room: "regions" });
+    await enhancedAt(viewer.page, scene.width);
+    await until(async () => (await counts()).given >= 8, "regions have come", 40_000);
+    const { asked, given, unasked } = await counts();
+    const { stills } = await publisher.page.evaluate(() => {
+      const { stills } = window.windlass.room.published.find((p) => p.kind === "video");
+      return { stills };
+    });
+    const { stats } = await remote(viewer.page);
+    console.log(`regions: asked ${asked}, given ${given}, ${JSON.stringify(stills.regions)}, used ${stats.anchorsUsed}, lost ${stats.anchorsLost}`);
+    assert.equal(unasked, 0);
+    assert.ok(given >= 0.7 * asked, `${given} of ${asked}`);
+    assert.ok(stats.anchorsUsed >= 0.8 * given, `${stats.anchorsUsed} of ${given}`);
+    assert.ok(stats.anchorsLost <= 2, `${stats.anchorsLost} lost`);
+    assert.equal(stills.detail, null, "no detail stream was asked for");
+  });
+
+  test("nothing is written to the console as an error", () => {
+    assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+  });
+});

@@ -84,6 +84,12 @@ pub struct Settings {
           default_missing_value = "true")]
     pub no_captured: Option<bool>,
 
+    /// Do not ask publishers for regions of their full-size pictures, which they give only where their user
+    /// has agreed
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub no_regions: Option<bool>,
+
     /// Bit rate in kbit/s, 10 to 1000, of the detail stream that a publisher is asked for where it sends no
     /// larger layer and its user has agreed; 0 asks for none [default: 50]
     #[arg(long, value_name = "KBPS")]
@@ -213,6 +219,7 @@ impl Settings {
             tile_threshold: self.tile_threshold.or(others.tile_threshold),
             tile_refresh_s: self.tile_refresh_s.or(others.tile_refresh_s),
             no_captured: self.no_captured.or(others.no_captured),
+            no_regions: self.no_regions.or(others.no_regions),
             detail_kbps: self.detail_kbps.or(others.detail_kbps),
             detail_fps: self.detail_fps.or(others.detail_fps),
             max_enhanced: self.max_enhanced.or(others.max_enhanced),
@@ -273,6 +280,7 @@ impl Config {
         let captured = !said.no_captured.unwrap_or(false);
         let sfu = SfuConfig {
             captured,
+            regions: captured && !said.no_regions.unwrap_or(false),
             detail: if captured { detail(&said)? } else { None },
             udp: said.udp.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7881))),
             advertise: said.advertise.unwrap_or_default().into_iter().map(|a| a.0).collect(),
@@ -363,6 +371,7 @@ mod tests {
             tile-threshold = 0.5
             tile-refresh-s = 20
             no-captured = false
+            no-regions = false
             detail-kbps = 40
             detail-fps = 2
             max-enhanced = 8
