@@ -18,6 +18,7 @@
 //! # Ok::<(), windlass_enhancer::StartError>(())
 //! ```
 
+pub mod control;
 pub mod encode;
 pub mod engine;
 pub mod offline;

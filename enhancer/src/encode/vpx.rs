@@ -136,7 +136,9 @@ pub struct Encoder {
     width: usize,
     height: usize,
     fps: f64,
+    /// Frames since the rate last changed, and the clock then.
     frame: i64,
+    since: i64,
 }
 
 // SAFETY: a libvpx context may be used from any thread, one at a time; the encoder owns it alone.
@@ -246,7 +248,7 @@ impl Encoder {
         };
         check(opened, "open an encoder")?;
         let (width, height) = (settings.g_w as usize, settings.g_h as usize);
-        Ok(Encoder { context, settings, width, height, fps, frame: 0 })
+        Ok(Encoder { context, settings, width, height, fps, frame: 0, since: 0 })
     }
 
     /// Encodes the next picture and returns its VP9 frame.
@@ -288,7 +290,7 @@ impl Encoder {
 
     fn call(&mut self, image: *const ffi::vpx_image_t, flags: u32) -> Result<(), VpxError> {
         // The clock is 90 kHz, as in RTP; libvpx wants the shown span of each frame.
-        let stamp = |n: i64| (n as f64 * 90_000.0 / self.fps).round() as i64;
+        let stamp = |n: i64| self.since + (n as f64 * 90_000.0 / self.fps).round() as i64;
         let (start, end) = (stamp(self.frame), stamp(self.frame + 1));
         // SAFETY: `image` is null (flush) or points at planes that outlive the call and were checked by `wrap` to
         // hold every row; the context was opened by `open`.
@@ -344,6 +346,24 @@ impl Encoder {
             ffi::vpx_codec_enc_config_set(&raw mut *self.context, &raw const *self.settings)
         };
         check(set, "change the quantiser")
+    }
+
+    /// Target bit rate in kbit/s and frame rate of the frames to come, as a browser's congestion control and
+    /// `setParameters` change them in the middle of a stream.
+    pub fn set_rate(&mut self, kbps: u32, fps: f64) -> Result<(), VpxError> {
+        if fps.total_cmp(&self.fps).is_ne() {
+            self.since += (self.frame as f64 * 90_000.0 / self.fps).round() as i64;
+            (self.frame, self.fps) = (0, fps);
+        }
+        if self.settings.rc_target_bitrate == kbps {
+            return Ok(());
+        }
+        self.settings.rc_target_bitrate = kbps;
+        // SAFETY: the context is open, and `settings` lives as long as it.
+        let set = unsafe {
+            ffi::vpx_codec_enc_config_set(&raw mut *self.context, &raw const *self.settings)
+        };
+        check(set, "change the bit rate")
     }
 
     /// libvpx's speed (0 to 9) of the frames to come.
@@ -640,6 +660,24 @@ mod tests {
         }
         bytes += encoder.finish().unwrap().len();
         assert!(bytes > 1000, "{bytes} bytes");
+    }
+
+    #[test]
+    fn a_new_rate_holds_for_the_frames_to_come() {
+        let mut encoder = Encoder::new(call(160, 90)).unwrap();
+        let mut bytes = |from: usize, frames: usize| -> usize {
+            let mut coded = |n| encoder.encode(&moving_picture(n * n, 160, 90)).unwrap().len();
+            (from..from + frames).map(&mut coded).sum()
+        };
+        let before = bytes(1, 60);
+        encoder.set_rate(60, 15.0).unwrap();
+        let mut bytes = |from: usize, frames: usize| -> usize {
+            let mut coded = |n| encoder.encode(&moving_picture(n * n, 160, 90)).unwrap().len();
+            (from..from + frames).map(&mut coded).sum()
+        };
+        // A third of the rate, a frame shown for twice as long.
+        let after = bytes(61, 60);
+        assert!(after < before * 9 / 10 && after > before / 3, "{before} then {after}");
     }
 
     #[test]

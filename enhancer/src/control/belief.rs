@@ -1,0 +1,172 @@
+//! From what was measured to what is believed of the content.
+//!
+//! Measurements are of the layer that is being sent; the model wants all three. What cannot be seen is taken from what
+//! was last seen of it, in proportion to what can be. Each interval moves a belief part of the way; another scene moves
+//! it all the way, so that a change of content is believed at once.
+
+use windlass_media::Layer;
+
+use super::knobs::Knobs;
+use super::meter::{LowMeasure, Measurements};
+use super::model::{Model, across};
+
+/// How far a belief moves towards a measurement, and how far while the content is new.
+const PART: f64 = 0.35;
+const PART_NEW: f64 = 0.8;
+/// Intervals for which content counts as new.
+const NEW: u32 = 3;
+/// Intervals after a change of layer that tell of its key frame, not of the content.
+const SETTLING: u32 = 2;
+/// Intervals after which a layer's complexity is known well.
+const KNOWN: u32 = 4;
+/// Octaves in proportion to the next smaller one, where none was ever seen.
+const USUAL_RATIOS: [f64; 2] = [0.5, 0.55];
+/// Motion seen in a layer's samples over that of the full size.
+const SEEN_MOTION: [f64; 3] = [0.75, 0.92, 1.0];
+/// Exponent by which the difference of two frames grows with their distance in time.
+const SPREAD: f64 = 1.38;
+/// Most that layers may differ from what the fit expects, in logarithms.
+const MOST_OFFSET: f64 = 0.6;
+
+/// What was learned so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Belief {
+    model: Option<Model>,
+    /// Octaves over the next smaller one, as last seen.
+    ratios: [f64; 2],
+    /// By layer, how its complexity differs from the one expected by [`across`].
+    offsets: [f64; 3],
+    last: Option<Layer>,
+    /// Intervals since the content was another.
+    age: u32,
+    /// Intervals since the layer was another.
+    settled: u32,
+    /// Whether the layer before was known well when this one began.
+    foretold: bool,
+    camera_fps: f64,
+}
+
+impl Belief {
+    /// Nothing is known but the camera's frame rate.
+    pub fn new(camera_fps: f64) -> Belief {
+        Belief {
+            model: None,
+            ratios: USUAL_RATIOS,
+            offsets: [0.0; 3],
+            last: None,
+            age: 0,
+            settled: 0,
+            foretold: false,
+            camera_fps: camera_fps.clamp(1.0, 240.0),
+        }
+    }
+
+    /// The model of the content; `None` before anything was seen.
+    pub fn model(&self) -> Option<&Model> {
+        self.model.as_ref()
+    }
+
+    /// Whether the content is so new that pictures of it are still being built.
+    pub fn is_new(&self) -> bool {
+        self.age < NEW
+    }
+
+    /// Takes an interval in which `knobs` held. `None`, and nothing changes, where the numbers are missing or absurd.
+    pub fn see(&mut self, measured: &Measurements, knobs: &Knobs) -> Option<&Model> {
+        let low = measured.low.filter(LowMeasure::is_sane)?;
+        let (layer, at) = (low.layer, low.layer as usize);
+        let own = (low.inter_step * low.inter_kbps / low.fps.sqrt()).ln();
+        let bits = self.bits(measured)?;
+        let expected: [f64; 3] = Layer::ALL.map(|to| {
+            across(layer, to, low.inter_step, own) + self.offsets[to as usize] - self.offsets[at]
+        });
+        let motion = low.motion / SEEN_MOTION[at] * (low.fps / self.camera_fps).powf(SPREAD);
+        let area = f64::from(measured.size.0) * f64::from(measured.size.1);
+        let gain = measured.enhanced_gain_db.filter(|gain| gain.is_finite());
+        let fresh = Model {
+            bits,
+            complexity: expected,
+            motion: motion.max(0.01),
+            detail_offset: 0.0,
+            camera_fps: self.camera_fps,
+            area,
+            enhanced_gain_db: gain.map(|gain| gain.clamp(0.0, 20.0)),
+        };
+        let Some(old) = self.model else {
+            self.last = Some(layer);
+            // The first layer's key frame is all that there is to go by.
+            self.settled = SETTLING;
+            return Some(self.model.insert(fresh));
+        };
+        if self.last == Some(layer) {
+            self.settled = self.settled.saturating_add(1);
+        } else {
+            self.foretold = self.settled.min(self.age) >= KNOWN;
+            self.settled = 0;
+        }
+        self.last = Some(layer);
+        self.age = if low.cut { 0 } else { self.age.saturating_add(1) };
+        if self.settled < SETTLING && !low.cut {
+            return self.model();
+        }
+        // What the layer turned out to need, now that it is being sent, against what another one had foretold, if that
+        // was known well itself.
+        if self.settled == SETTLING && self.foretold && self.age > SETTLING {
+            let missed = own - old.complexity[at];
+            self.offsets[at] = (self.offsets[at] + 0.5 * missed).clamp(-MOST_OFFSET, MOST_OFFSET);
+        }
+        let part = match self.age {
+            0 => 1.0,
+            age if age < NEW => PART_NEW,
+            _ => PART,
+        };
+        let mix = |old: f64, new: f64| old + part * (new - old);
+        let mut model = Model {
+            bits: std::array::from_fn(|i| mix(old.bits[i], bits[i])),
+            complexity: std::array::from_fn(|i| mix(old.complexity[i], expected[i])),
+            motion: mix(old.motion.ln(), fresh.motion.ln()).exp(),
+            enhanced_gain_db: match (old.enhanced_gain_db, fresh.enhanced_gain_db) {
+                (Some(old), Some(new)) => Some(mix(old, new)),
+                (old, new) => new.or(old),
+            },
+            detail_offset: if low.cut { 0.0 } else { old.detail_offset },
+            ..fresh
+        };
+        model.see_detail(measured, knobs);
+        Some(self.model.insert(model))
+    }
+
+    /// Visible bits of the three octaves, as far as they were seen; the others in proportion.
+    fn bits(&mut self, measured: &Measurements) -> Option<[f64; 3]> {
+        let low = measured.low.as_ref()?;
+        if let Some(full) = &measured.full {
+            let bits = full.octaves.map(|texture| texture.bits());
+            if bits[2] > 0.01 {
+                self.ratios = [0, 1].map(|i| (bits[i] / bits[i + 1].max(0.01)).clamp(0.02, 2.0));
+                return Some(bits.map(|bits| bits.max(0.01)));
+            }
+        }
+        let third = low.octaves[2].bits();
+        if low.octaves[2].is_empty() || !third.is_finite() {
+            return None;
+        }
+        let third = third.max(0.01);
+        let seen = !low.octaves[1].is_empty();
+        let second = if seen { low.octaves[1].bits() } else { third * self.ratios[1] };
+        Some([second * self.ratios[0], second, third])
+    }
+}
+
+impl Model {
+    /// Corrects what is expected of detail frames by those that came.
+    fn see_detail(&mut self, measured: &Measurements, knobs: &Knobs) {
+        let Some(full) = measured.full.filter(|_| knobs.layer != Layer::F) else { return };
+        let seconds = measured.span.as_secs_f64();
+        let bytes = full.kbps * 125.0 * seconds / f64::from(full.frames.max(1));
+        let expected = self.detail_step(bytes).ln() - self.detail_offset;
+        if full.step > 0.0 && expected.is_finite() {
+            let missed = (full.step.ln() - expected).clamp(-1.0, 1.0);
+            self.detail_offset += PART * (missed - self.detail_offset);
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! One publisher's controller: measurements of an interval in, knobs for the next out.
+
+use std::time::Duration;
+
+use windlass_media::Layer;
+
+use super::ascent::Ascent;
+use super::belief::Belief;
+use super::knobs::{DetailKnobs, Knobs, divisor};
+use super::meter::Measurements;
+use super::model::Model;
+
+/// What an operator may change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ControllerConfig {
+    /// λ for bits: what the whole uplink is worth, on VMAF's scale.
+    pub bits_price: f64,
+    /// λ for compute: what an enhanced anchor on every frame is worth, on VMAF's scale.
+    pub anchor_price: f64,
+    /// Share of the estimated uplink that may be used.
+    pub headroom: f64,
+    /// Layers that the publisher can send; never empty (the half layer where it is).
+    pub layers: Vec<Layer>,
+    /// Frames per second of the camera.
+    pub camera_fps: f64,
+    /// Whether it is a shared screen.
+    pub screen: bool,
+    /// Whether the publisher can send a detail stream.
+    pub detail: bool,
+    /// Most enhanced anchors by frame; 0 where there is no super-resolution.
+    pub most_anchor_fraction: f64,
+    /// Advantage, on VMAF's scale, below which another frame rate, or detail where there was none, is not worth a
+    /// change.
+    pub margin: f64,
+    /// The same of another layer, besides its key frame: about what the model errs by.
+    pub layer_margin: f64,
+    /// Fewest intervals between two changes of layer that nothing forces.
+    pub rest: u32,
+    /// How long another layer is expected to stay the better one: what its key frame costs is shared out over it.
+    pub horizon: Duration,
+    /// How knobs climb.
+    pub ascent: Ascent,
+}
+
+impl Default for ControllerConfig {
+    fn default() -> Self {
+        ControllerConfig {
+            bits_price: 2.0,
+            anchor_price: 20.0,
+            headroom: 1.0,
+            layers: Layer::ALL.to_vec(),
+            camera_fps: 30.0,
+            screen: false,
+            detail: true,
+            most_anchor_fraction: 0.1,
+            margin: 0.75,
+            layer_margin: 1.5,
+            rest: 4,
+            horizon: Duration::from_secs(15),
+            ascent: Ascent::default(),
+        }
+    }
+}
+
+/// Knobs as shares of what may be had, each 0 to 1 and more for more resources (seed 001 §4.1.5).
+type Normal = [f64; 5];
+const USAGE: usize = 0;
+const SHARE: usize = 1;
+const DETAIL_FPS: usize = 2;
+const ANCHORS: usize = 3;
+const ANCHOR_BYTES: usize = 4;
+
+/// The knobs that have few values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Choice {
+    layer: Layer,
+    /// A share of the camera's frames, of [`RATES`].
+    rate: f64,
+    detail: bool,
+}
+
+/// Least share of the uplink that is used.
+const LEAST_USAGE: f64 = 0.3;
+/// Frame rates that a publisher is asked for, as shares of the camera's: two frames of three judder and gained nothing,
+/// one of three lost (`docs/benchmarks.md`).
+const RATES: [f64; 2] = [0.5, 1.0];
+/// Most of the bits that detail may take.
+const MOST_SHARE: f64 = 0.4;
+/// A detail stream of less is not worth its frames' headers.
+const LEAST_DETAIL_KBPS: f64 = 4.0;
+/// Frames of detail per second.
+const DETAIL_RATES: (f64, f64) = (0.5, 2.0);
+/// Bytes of an enhanced anchor by full-size sample.
+const MOST_ANCHOR_BYTES: f64 = 0.06;
+/// What a kbit/s more than the uplink carries costs, by share of the uplink.
+const OVER_PRICE: f64 = 300.0;
+/// VMAF that another layer must promise for one interval to be enough; less takes more of them.
+const DECISIVE: f64 = 3.0;
+/// VMAF times seconds that the key frame of a full picture costs, by sample and kbit/s: 26 at 640×360 and 80 kbit/s.
+const KEY_FRAME: f64 = 26.0 * 80.0 / (640.0 * 360.0);
+/// A change of bits smaller than this share is not worth a message.
+const NEWS: f64 = 0.04;
+
+/// Adapts one publisher; see the [module](super).
+#[derive(Debug, Clone)]
+pub struct Controller {
+    config: ControllerConfig,
+    belief: Belief,
+    at: Normal,
+    choice: Choice,
+    /// How far another layer has made its case: 1 switches.
+    lean: (Layer, f64),
+    since_switch: u32,
+    said: Option<Knobs>,
+    seen: Option<Duration>,
+}
+
+impl Controller {
+    /// One that has seen nothing. It begins with the half layer (or the nearest that there is), all frames, no detail.
+    pub fn new(mut config: ControllerConfig) -> Controller {
+        let sane = |value: f64, otherwise: f64| if value.is_finite() { value } else { otherwise };
+        config.camera_fps = sane(config.camera_fps, 30.0).clamp(1.0, 240.0);
+        config.headroom = sane(config.headroom, 1.0).clamp(0.1, 1.0);
+        config.bits_price = sane(config.bits_price, 0.0).max(0.0);
+        config.anchor_price = sane(config.anchor_price, 0.0).max(0.0);
+        config.most_anchor_fraction = sane(config.most_anchor_fraction, 0.0).clamp(0.0, 1.0);
+        if config.layers.is_empty() {
+            config.layers.push(Layer::H);
+        }
+        let has = |layer: &Layer| config.layers.contains(layer);
+        let layer = [Layer::H, Layer::Q, Layer::F].into_iter().find(has).unwrap_or(Layer::H);
+        Controller {
+            belief: Belief::new(config.camera_fps),
+            config,
+            at: [1.0, 0.0, 0.5, 0.33, 0.33],
+            choice: Choice { layer, rate: 1.0, detail: false },
+            lean: (layer, 0.0),
+            since_switch: 0,
+            said: None,
+            seen: None,
+        }
+    }
+
+    /// Knobs to begin with, before anything was measured: the layer that suits usual content, all frames, no detail.
+    /// `size` is that of full pictures.
+    pub fn start(&mut self, uplink_kbps: f64, size: (u32, u32)) -> Knobs {
+        let uplink = if uplink_kbps.is_finite() { uplink_kbps.max(1.0) } else { 1.0 };
+        let model = Model::usual(size, self.config.camera_fps, self.config.screen);
+        let worth = |layer: Layer| {
+            let choice = Choice { layer, ..self.choice };
+            // The first key frame costs what any costs.
+            self.objective(&model, choice, &self.at, uplink) - self.key_frame(&model, layer, uplink)
+        };
+        let layers = self.config.layers.iter().copied();
+        if let Some(best) = layers.max_by(|a, b| worth(*a).total_cmp(&worth(*b))) {
+            self.choice.layer = best;
+        }
+        let knobs = self.knobs(self.choice, &self.at, uplink, model.area);
+        self.said = Some(knobs);
+        knobs
+    }
+
+    /// Takes what was measured until `now` (since an origin that the caller keeps to) and gives new knobs, or `None`
+    /// where those of before shall stay. An estimate of the uplink that is not a positive number, or a time that
+    /// is not after the last, changes nothing; without frames, or with absurd ones, only the bits follow the uplink.
+    pub fn observe(&mut self, now: Duration, measured: &Measurements) -> Option<Knobs> {
+        let uplink = measured.uplink_kbps;
+        if !(uplink.is_finite() && uplink > 0.0) || self.seen.is_some_and(|seen| now <= seen) {
+            return None;
+        }
+        self.seen = Some(now);
+        self.since_switch = self.since_switch.saturating_add(1);
+        let said = self.said.unwrap_or_else(|| self.start(uplink, measured.size));
+        let area = f64::from(measured.size.0) * f64::from(measured.size.1);
+        if let Some(model) = self.belief.see(measured, &said).copied() {
+            self.choose(&model, uplink);
+        }
+        let next = self.knobs(self.choice, &self.at, uplink, area);
+        if is_news(&said, &next) || said.uplink_kbps() > self.config.headroom * uplink {
+            self.said = Some(next);
+            return Some(next);
+        }
+        None
+    }
+
+    /// What the controller believes of the content, for reports.
+    pub fn model(&self) -> Option<&Model> {
+        self.belief.model()
+    }
+
+    /// Climbs where the knobs are, and looks whether another choice's top is higher.
+    fn choose(&mut self, model: &Model, uplink: f64) {
+        // A page is sent coarsely and then refined: its first seconds say nothing of what it needs.
+        if self.config.screen && self.belief.is_new() {
+            return;
+        }
+        let far = Ascent { reach: 1.0, ..self.config.ascent };
+        let top = |choice: Choice| {
+            let objective = |at: &Normal| self.objective(model, choice, at, uplink);
+            let at = far.climb(self.from(choice), objective);
+            (objective(&at), choice, at)
+        };
+        let here = top(self.choice);
+        let mut best = here;
+        for choice in self.choices().filter(|choice| *choice != self.choice) {
+            let mut other = top(choice);
+            if choice.layer != self.choice.layer {
+                other.0 -= self.key_frame(model, choice.layer, uplink);
+            }
+            if other.0 > best.0 || !best.0.is_finite() {
+                best = other;
+            }
+        }
+        let (value, choice, at) = best;
+        let advantage = value - here.0;
+        if choice.layer == self.choice.layer {
+            self.lean = (self.choice.layer, 0.0);
+            // No key frame, but an encoder that has to find its rate again, and a viewer who sees it.
+            if choice != self.choice && advantage > self.config.margin {
+                (self.choice, self.at) = (choice, at);
+                return;
+            }
+        } else if self.leans(choice.layer, advantage) {
+            (self.choice, self.at) = (choice, at);
+            (self.lean, self.since_switch) = ((choice.layer, 0.0), 0);
+            return;
+        }
+        let (from, choice) = (self.from(self.choice), self.choice);
+        self.at = self.config.ascent.climb(from, |at| self.objective(model, choice, at, uplink));
+    }
+
+    /// Everything that could be chosen.
+    fn choices(&self) -> impl Iterator<Item = Choice> + '_ {
+        let all = self.config.layers.iter().flat_map(|&layer| {
+            RATES
+                .into_iter()
+                .flat_map(move |rate| [false, true].map(|detail| Choice { layer, rate, detail }))
+        });
+        all.filter(|c| !c.detail || (self.config.detail && c.layer != Layer::F))
+    }
+
+    /// Where the climb of a choice begins: where the knobs are, as far as it has them.
+    fn from(&self, choice: Choice) -> Normal {
+        let mut from = self.at;
+        if choice.layer != self.choice.layer {
+            from[USAGE] = 1.0;
+        }
+        if !choice.detail {
+            from[SHARE] = 0.0;
+        } else if !(self.choice.detail && choice.layer == self.choice.layer) {
+            (from[SHARE], from[DETAIL_FPS]) = (0.5, 0.5);
+        }
+        from
+    }
+
+    /// What a key frame of a layer costs on average over the horizon: the picture is worse until rate control has paid
+    /// for it.
+    fn key_frame(&self, model: &Model, layer: Layer, uplink: f64) -> f64 {
+        let size = divisor(layer) as f64;
+        let bits = KEY_FRAME * model.area / (size * size).powf(0.7) / uplink;
+        // Another scene has to be sent anew anyway.
+        let part = if self.said.is_some() && self.belief.is_new() { 0.3 } else { 1.0 };
+        part * bits / self.config.horizon.as_secs_f64().max(1.0)
+    }
+
+    /// Whether another layer has made its case: the knob of layers moves by the gradient and takes the closest value
+    /// (seed 001 §4.1.5), so a large advantage switches at once and a small one when it lasts.
+    fn leans(&mut self, to: Layer, advantage: f64) -> bool {
+        let before = if self.lean.0 == to { self.lean.1 } else { 0.0 };
+        let decisive = if self.belief.is_new() { DECISIVE / 2.0 } else { DECISIVE };
+        let gained = if advantage > self.config.layer_margin { advantage / decisive } else { -0.5 };
+        self.lean = (to, (before + gained).clamp(0.0, 2.0));
+        let rested = self.since_switch >= self.config.rest
+            || self.belief.is_new()
+            || advantage > 3.0 * DECISIVE;
+        self.lean.1 >= 1.0 && rested
+    }
+
+    /// Predicted quality less λ × resources (seed 001, equation 4.1), and a wall where the uplink ends.
+    fn objective(&self, model: &Model, choice: Choice, at: &Normal, uplink: f64) -> f64 {
+        let smooth = self.knobs(choice, at, uplink, model.area);
+        let expected = model.expect(&smooth);
+        let share = expected.kbps / (self.config.headroom * uplink);
+        // Anchors go to subscribers: their bits are weighed by the same price. Nothing is known of their
+        // gain before subscribers have told: then they stay as they are.
+        let anchor_kbps =
+            f64::from(smooth.anchor_bytes) * 0.008 * smooth.anchor_fraction * smooth.fps;
+        let anchors = model.enhanced_gain_db.map_or(0.0, |_| {
+            self.config.anchor_price * smooth.anchor_fraction
+                + self.config.bits_price * anchor_kbps / uplink
+        });
+        expected.quality
+            - self.config.bits_price * share.min(1.0)
+            - OVER_PRICE * (share - 1.0).max(0.0)
+            - anchors
+    }
+
+    /// The knobs of a point.
+    fn knobs(&self, choice: Choice, at: &Normal, uplink: f64, area: f64) -> Knobs {
+        let usage = LEAST_USAGE + (1.0 - LEAST_USAGE) * at[USAGE];
+        let total = (uplink * self.config.headroom * usage).max(1.0);
+        let detail = if choice.detail { total * MOST_SHARE * at[SHARE] } else { 0.0 };
+        let detail = if detail >= LEAST_DETAIL_KBPS { detail } else { 0.0 };
+        let (slow, fast) = DETAIL_RATES;
+        let detail_fps = slow * (fast / slow).powf(at[DETAIL_FPS]);
+        Knobs {
+            layer: choice.layer,
+            fps: choice.rate * self.config.camera_fps,
+            low_kbps: total - detail,
+            detail: (detail > 0.0).then_some(DetailKnobs { kbps: detail, fps: detail_fps }),
+            anchor_fraction: self.config.most_anchor_fraction * at[ANCHORS],
+            anchor_bytes: (MOST_ANCHOR_BYTES * area * at[ANCHOR_BYTES]).max(500.0) as u32,
+        }
+    }
+}
+
+/// Whether knobs differ enough to be sent.
+fn is_news(old: &Knobs, new: &Knobs) -> bool {
+    let differs = |a: f64, b: f64| (a - b).abs() > NEWS * a.abs().max(b.abs());
+    let detail = match (old.detail, new.detail) {
+        (Some(a), Some(b)) => differs(a.kbps, b.kbps) || differs(a.fps, b.fps),
+        (a, b) => a.is_some() != b.is_some(),
+    };
+    old.layer != new.layer
+        || detail
+        || differs(old.fps, new.fps)
+        || differs(old.low_kbps, new.low_kbps)
+        || differs(old.anchor_fraction, new.anchor_fraction)
+        || differs(f64::from(old.anchor_bytes), f64::from(new.anchor_bytes))
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

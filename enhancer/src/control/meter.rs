@@ -1,0 +1,240 @@
+//! What a server sees of one publisher in an interval, from the tap's own decoder and the detail stream.
+//!
+//! InputGrad of OneAdapt (seed 001 §4.1.3) needs how the decoded picture changes with the knobs. All of it comes free:
+//! sizes and quantisers of the frames that came anyway, how pictures differ from one to the next (what fewer frames a
+//! second would cost), and, where full-size frames come (the detail stream, or `f` itself), how much lies in each
+//! octave. Never the original, which a server does not have. Pure; every row in [`ROWS`] counts, so that it costs
+//! little.
+
+use std::time::Duration;
+
+use windlass_hybrid::picture::Plane;
+use windlass_hybrid::resample::{Samples, box_half, lanczos2x};
+use windlass_hybrid::vp9::{FrameBuffer, FrameInfo, FrameKind, ac_step};
+use windlass_media::Layer;
+
+use super::texture::Texture;
+
+/// One row in so many is compared with the frame before.
+const ROWS: usize = 4;
+/// Share of a picture in intra blocks that only another scene has.
+const CUT: f64 = 0.5;
+/// Side of the blocks whose variance is taken.
+const BLOCK: usize = 8;
+
+/// What was seen in an interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measurements {
+    /// How long the interval was.
+    pub span: Duration,
+    /// What the publisher's uplink carries by the estimate of congestion control, in kbit/s.
+    pub uplink_kbps: f64,
+    /// Width and height of full-size pictures.
+    pub size: (u32, u32),
+    /// The low layer; `None` where no frame came.
+    pub low: Option<LowMeasure>,
+    /// Frames of the detail stream; `None` where none came.
+    pub full: Option<FullMeasure>,
+    /// By how many dB an enhanced anchor raises its frame, where that is known (the drop that subscribers report when
+    /// a new anchor meets the old reconstruction: ARISE's slope).
+    pub enhanced_gain_db: Option<f64>,
+}
+
+/// The low layer in an interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LowMeasure {
+    /// Which it is.
+    pub layer: Layer,
+    /// Bit rate in kbit/s.
+    pub kbps: f64,
+    /// Frames per second.
+    pub fps: f64,
+    /// Bit rate of all but key frames, in kbit/s.
+    pub inter_kbps: f64,
+    /// Mean quantiser step of those in grey levels.
+    pub inter_step: f64,
+    /// Mean square difference of a picture from the one before, by sample.
+    pub motion: f64,
+    /// Whether a frame that is not a key frame was coded anew for its most part: another scene.
+    pub cut: bool,
+    /// What each octave below the full size has, of those that this layer has; the others are empty.
+    pub octaves: [Texture; 3],
+}
+
+impl LowMeasure {
+    /// Whether the numbers can be those of a video.
+    pub fn is_sane(&self) -> bool {
+        let positive = [self.inter_kbps, self.inter_step, self.fps];
+        positive.iter().all(|v| v.is_finite() && *v > 0.0)
+            && self.motion.is_finite()
+            && self.motion >= 0.0
+            && self.fps < 1000.0
+    }
+}
+
+/// Frames of the detail stream in an interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FullMeasure {
+    /// How many.
+    pub frames: u32,
+    /// Bit rate in kbit/s.
+    pub kbps: f64,
+    /// Mean quantiser step in grey levels.
+    pub step: f64,
+    /// What the full size has beyond the half, the half beyond the quarter, the quarter beyond the eighth.
+    pub octaves: [Texture; 3],
+}
+
+/// Sums up an interval.
+#[derive(Debug, Default)]
+pub struct Meter {
+    layer: Option<Layer>,
+    frames: u32,
+    bytes: usize,
+    /// Frames that are not key frames, with their bytes and steps.
+    inter: (u32, usize, f64),
+    motion: f64,
+    cut: bool,
+    compared: u32,
+    previous: Vec<u8>,
+    previous_size: (usize, usize),
+    octaves: [Texture; 3],
+    full: Full,
+}
+
+#[derive(Debug, Default)]
+struct Full {
+    frames: u32,
+    bytes: usize,
+    steps: f64,
+    octaves: [Texture; 3],
+}
+
+impl Meter {
+    /// A meter at the beginning of its first interval.
+    pub fn new() -> Meter {
+        Meter::default()
+    }
+
+    /// Takes a frame of the low layer as the tap decoded it. With a layer that is another than that of the frame
+    /// before, the interval begins anew.
+    pub fn low(&mut self, layer: Layer, info: &FrameInfo, picture: &FrameBuffer) {
+        if self.layer != Some(layer) {
+            *self = Meter { layer: Some(layer), ..Meter::default() };
+        }
+        let luma = Samples::from(&picture.planes()[0]);
+        let area = (luma.width * luma.height).max(1) as f64;
+        self.frames += 1;
+        self.bytes += info.encoded_bytes;
+        if info.kind != FrameKind::Key {
+            self.inter.0 += 1;
+            self.inter.1 += info.encoded_bytes;
+            self.inter.2 += step(info);
+            let intra = info.blocks.iter().filter(|block| block.is_intra());
+            let anew: f64 =
+                intra.map(|block| f64::from(block.width) * f64::from(block.height)).sum();
+            self.cut |= anew > CUT * area;
+        }
+        let rows: Vec<u8> =
+            (0..luma.height).step_by(ROWS).flat_map(|y| luma.row(y).iter().copied()).collect();
+        if self.previous_size == (luma.width, luma.height) {
+            self.motion += mean_square(&rows, &self.previous);
+            self.compared += 1;
+        }
+        (self.previous, self.previous_size) = (rows, (luma.width, luma.height));
+        // One picture of an interval tells what the size has: it changes slowly.
+        if self.frames == 1 {
+            let plane = plane(luma);
+            let first = Layer::F as usize - layer as usize;
+            octaves(&plane, &mut self.octaves[first..]);
+        }
+    }
+
+    /// Takes a decoded frame of the detail stream.
+    pub fn detail(&mut self, info: &FrameInfo, picture: &FrameBuffer) {
+        self.full.frames += 1;
+        self.full.bytes += info.encoded_bytes;
+        self.full.steps += step(info);
+        octaves(&plane((&picture.planes()[0]).into()), &mut self.full.octaves);
+    }
+
+    /// What the interval gave; a new one begins. `uplink_kbps` is the estimate at its end.
+    pub fn take(&mut self, span: Duration, size: (u32, u32), uplink_kbps: f64) -> Measurements {
+        let seconds = span.as_secs_f64().max(1e-3);
+        let kbps = |bytes: usize| bytes as f64 * 0.008 / seconds;
+        let frames = f64::from(self.frames);
+        let low = self.layer.filter(|_| self.frames > 0).map(|layer| LowMeasure {
+            layer,
+            kbps: kbps(self.bytes),
+            fps: frames / seconds,
+            // As if all frames were like these: key frames are no part of what the rate control balances.
+            inter_kbps: kbps(self.inter.1) * frames / f64::from(self.inter.0.max(1)),
+            inter_step: self.inter.2 / f64::from(self.inter.0.max(1)),
+            motion: self.motion / f64::from(self.compared.max(1)),
+            cut: self.cut,
+            octaves: self.octaves,
+        });
+        let full = &self.full;
+        let count = f64::from(full.frames);
+        let full = (full.frames > 0).then(|| FullMeasure {
+            frames: full.frames,
+            kbps: kbps(full.bytes),
+            step: full.steps / count,
+            octaves: full.octaves,
+        });
+        *self = Meter {
+            layer: self.layer,
+            previous: std::mem::take(&mut self.previous),
+            previous_size: self.previous_size,
+            ..Meter::default()
+        };
+        Measurements { span, uplink_kbps, size, low, full, enhanced_gain_db: None }
+    }
+}
+
+/// Adds what a picture has in each octave below its own size.
+fn octaves(picture: &Plane, to: &mut [Texture]) {
+    let mut larger = picture.clone();
+    for texture in to {
+        if larger.width() < 4 * BLOCK || larger.height() < 4 * BLOCK {
+            break;
+        }
+        let smaller = box_half(&larger);
+        octave(&larger, &smaller, texture);
+        larger = smaller;
+    }
+}
+
+/// A frame's quantiser step in grey levels.
+fn step(info: &FrameInfo) -> f64 {
+    f64::from(ac_step(info.quantiser)) / 8.0
+}
+
+fn plane(luma: Samples<'_>) -> Plane {
+    let rows = (0..luma.height).flat_map(|y| luma.row(y).iter().copied()).collect();
+    Plane::from_samples(luma.width, luma.height, rows).unwrap_or_default()
+}
+
+/// Adds the variances of what a picture has beyond its half.
+fn octave(larger: &Plane, smaller: &Plane, to: &mut Texture) {
+    let base = lanczos2x(smaller);
+    let (width, height) = (base.width().min(larger.width()), base.height().min(larger.height()));
+    for y in (0..height / BLOCK * BLOCK).step_by(BLOCK) {
+        for x in (0..width / BLOCK * BLOCK).step_by(BLOCK) {
+            let rows = y..y + BLOCK;
+            let sum: u32 = rows
+                .map(|y| squares(&larger.row(y)[x..x + BLOCK], &base.row(y)[x..x + BLOCK]))
+                .sum();
+            to.add(f64::from(sum) / (BLOCK * BLOCK) as f64);
+        }
+    }
+}
+
+fn squares(a: &[u8], b: &[u8]) -> u32 {
+    a.iter().zip(b).map(|(&a, &b)| u32::from(a.abs_diff(b)).pow(2)).sum()
+}
+
+fn mean_square(a: &[u8], b: &[u8]) -> f64 {
+    let lines = a.chunks(4096).zip(b.chunks(4096));
+    lines.map(|(a, b)| f64::from(squares(a, b))).sum::<f64>() / a.len().max(1) as f64
+}

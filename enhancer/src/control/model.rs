@@ -1,0 +1,255 @@
+//! What quality and bits to expect of knobs: OutputGrad of OneAdapt as a chain of two models.
+//!
+//! Seed 001 §4.1.3 splits how the output changes with a knob into how the decoded picture changes with it (InputGrad)
+//! and how the output changes with the picture (DNNGrad). Here the picture is described by three numbers by layer: the
+//! quantiser step that the bits buy, how often frames come, and how much of the lost octaves detail gives back.
+//!
+//! 1. **InputGrad**, from what comes free. Bits × step is a constant of the content (MPEG-2 test model 5's complexity;
+//!    measured here: step ∝ bits⁻¹·⁰, frames¹ᐟ²), so every interval's own frames tell the step at any other bit rate;
+//!    other layers' complexities follow by [`across`], corrected by what was seen when a layer was last used.
+//! 2. **The quality gradient**, by finite differences of [`Model::quality`]: loss by coding noise, by the octaves that
+//!    a smaller layer lacks, and by frames that are held.
+//!
+//! Coefficients were fitted to VMAF by least squares (`docs/benchmarks.md`, *The controller*); quality is on its scale.
+
+use windlass_media::Layer;
+
+use super::knobs::{Knobs, divisor};
+
+/// Coarsest step that Chromium's encoders use (quantiser 56 of 63), in grey levels: fewer bits are not to be had.
+pub const COARSEST: f64 = 125.9;
+/// Finest that they use for a shared screen (quantiser 8), and near enough for a camera: more bits are not taken.
+pub const FINEST: f64 = 4.9;
+/// Area that the detail stream's coefficients were fitted at.
+const FITTED_AREA: f64 = 640.0 * 360.0;
+
+/// What is believed of the content.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Model {
+    /// Visible bits by block of the three octaves below full size: [`Texture::bits`](super::Texture::bits).
+    pub bits: [f64; 3],
+    /// `ln(step · kbps / √fps)` by layer.
+    pub complexity: [f64; 3],
+    /// Mean square difference of two successive camera frames.
+    pub motion: f64,
+    /// `ln` of the step of detail frames over the expected one.
+    pub detail_offset: f64,
+    /// Frames per second that the camera gives.
+    pub camera_fps: f64,
+    /// Luma samples of a full-size picture.
+    pub area: f64,
+    /// By how many dB an enhanced anchor raises its frame, where that is known.
+    pub enhanced_gain_db: Option<f64>,
+}
+
+/// Coefficients of the loss by coding noise: factor, exponent of the step (in full-size samples), exponent of texture.
+const NOISE: (f64, f64, f64) = (0.939, 0.702, -0.973);
+/// Texture (visible bits of the third octave) at which the factor holds.
+const USUAL_TEXTURE: f64 = 3.0;
+/// Loss by the octave that the half layer lacks: constant, and by visible bit.
+const HALF: (f64, f64) = (-1.094, 7.32);
+/// Loss by the two octaves that the quarter layer lacks.
+const QUARTER: (f64, f64) = (-3.45, 10.665);
+/// Loss where every other frame is held: factor, exponent of motion.
+const HOLD: (f64, f64) = (1.185, 0.644);
+/// Detail that is fresh and uncoded gives back so much of the loss of the half and the quarter layer, nothing from
+/// these steps on, and decays by so much motion (square grey levels).
+const GIVEN: [(f64, f64); 2] = [(0.591, 307.0), (0.849, 40.7)];
+const DECAY: f64 = 3.52;
+/// Step of a detail frame of one kbit, and its exponent.
+const DETAIL_STEP: (f64, f64) = (5.92, -0.727);
+/// Step of the half layer of a usual face at 640×360, 80 kbit/s and 30 frames a second.
+const USUAL_STEP: f64 = 27.0;
+/// A shared screen's part of that: it stands still most of the time.
+const SCREEN: f64 = 0.2;
+/// VMAF by dB that an enhanced anchor brings, as SR gives on faces.
+const BY_DB: f64 = 2.0;
+/// Bytes by full-size sample at which an enhanced anchor has most of its gain.
+const ANCHOR_BYTES: f64 = 0.02;
+
+/// What knobs are expected to give.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Expected {
+    /// On VMAF's scale.
+    pub quality: f64,
+    /// What is really sent, in kbit/s: less than allowed where the finest quantiser needs less, more where the
+    /// coarsest does.
+    pub kbps: f64,
+}
+
+impl Model {
+    /// A talking head, or a shared screen, of which nothing is known but the size of its pictures and its frame rate.
+    pub fn usual((width, height): (u32, u32), camera_fps: f64, screen: bool) -> Model {
+        let area = (f64::from(width) * f64::from(height)).max(1.0);
+        let part = if screen { SCREEN } else { 1.0 };
+        let complexity =
+            (part * USUAL_STEP * 80.0 * (area / FITTED_AREA).sqrt() / 30f64.sqrt()).ln();
+        Model {
+            bits: [0.7, 1.4, 2.8],
+            complexity: Layer::ALL.map(|layer| across(Layer::H, layer, USUAL_STEP, complexity)),
+            motion: 10.0 * part,
+            detail_offset: 0.0,
+            camera_fps,
+            area,
+            enhanced_gain_db: None,
+        }
+    }
+
+    /// What these knobs would give.
+    pub fn expect(&self, knobs: &Knobs) -> Expected {
+        let (step, low_kbps) = self.step(knobs);
+        let detail_kbps = knobs.detail.map_or(0.0, |detail| detail.kbps);
+        Expected { quality: self.quality(knobs, step), kbps: low_kbps + detail_kbps }
+    }
+
+    /// The low layer's step, and the bits that it really takes.
+    fn step(&self, knobs: &Knobs) -> (f64, f64) {
+        let kbps = knobs.low_kbps.max(1.0);
+        let wanted =
+            (self.complexity[knobs.layer as usize] + 0.5 * knobs.fps.max(1.0).ln()).exp() / kbps;
+        let step = wanted.clamp(FINEST, COARSEST);
+        (step, kbps * wanted / step)
+    }
+
+    fn quality(&self, knobs: &Knobs, step: f64) -> f64 {
+        let size = divisor(knobs.layer) as f64;
+        let texture = self.bits[2].max(0.2) / USUAL_TEXTURE;
+        let noise = NOISE.0 * (size * step).powf(NOISE.1) * texture.powf(NOISE.2).min(3.0);
+        let [first, second, _] = self.bits;
+        let lost = match knobs.layer {
+            Layer::F => 0.0,
+            Layer::H => HALF.0 + HALF.1 * first,
+            Layer::Q => QUARTER.0 + QUARTER.1 * (first + second),
+        };
+        let given = self.given(knobs).max(self.enhanced(knobs));
+        100.0 - noise - lost.max(0.0) * (1.0 - given) - self.held(knobs)
+    }
+
+    /// The loss by frames that show the one before: the share of them, and how long it has been shown.
+    fn held(&self, knobs: &Knobs) -> f64 {
+        let sent = (knobs.fps / self.camera_fps).clamp(0.05, 1.0);
+        HOLD.0 * self.motion.powf(HOLD.1) * 2.0 * (1.0 - sent) * (0.5 / sent).sqrt()
+    }
+
+    /// The share of the lost octaves that captured detail gives back.
+    fn given(&self, knobs: &Knobs) -> f64 {
+        let Some(detail) = knobs.detail.filter(|_| knobs.layer != Layer::F) else { return 0.0 };
+        let (most, coarse) = GIVEN[knobs.layer as usize];
+        let step = self.detail_step(knobs.detail_bytes());
+        let fresh = self.fresh(detail.fps);
+        (most * (1.0 - step / coarse).max(0.0) * fresh).clamp(0.0, 1.0)
+    }
+
+    /// The step of a detail frame of so many bytes.
+    pub fn detail_step(&self, bytes: f64) -> f64 {
+        let kbit = (bytes * 0.008 * FITTED_AREA / self.area.max(1.0)).max(0.01);
+        (DETAIL_STEP.0 + DETAIL_STEP.1 * kbit.ln() + self.detail_offset)
+            .exp()
+            .clamp(FINEST, COARSEST)
+    }
+
+    /// How much is left of detail, on average between two frames of it.
+    fn fresh(&self, per_second: f64) -> f64 {
+        let decay = (self.motion / DECAY / per_second.max(1e-3)).max(1e-6);
+        (1.0 - (-decay).exp()) / decay
+    }
+
+    /// The share of the lost octaves that enhanced anchors give back, from what subscribers say of them.
+    fn enhanced(&self, knobs: &Knobs) -> f64 {
+        let gain = self.enhanced_gain_db.unwrap_or(0.0);
+        if gain <= 0.0 || knobs.anchor_fraction <= 0.0 || knobs.layer == Layer::F {
+            return 0.0;
+        }
+        let lost = (HALF.0 + HALF.1 * self.bits[0]).max(1.0);
+        let coded = 1.0 - (-f64::from(knobs.anchor_bytes) / (ANCHOR_BYTES * self.area)).exp();
+        let fresh = self.fresh(knobs.anchor_fraction * knobs.fps);
+        (BY_DB * gain / lost * coded * fresh).clamp(0.0, 1.0)
+    }
+}
+
+/// A layer's complexity as expected from another's step and complexity: fitted constant, and exponent of the step.
+pub fn across(from: Layer, to: Layer, step: f64, complexity: f64) -> f64 {
+    let (constant, exponent) = match (from, to) {
+        (Layer::F, Layer::H) => (-0.16, 0.82),
+        (Layer::F, Layer::Q) => (-0.86, 0.78),
+        (Layer::H, Layer::F) => (0.46, 1.12),
+        (Layer::H, Layer::Q) => (-0.70, 0.95),
+        (Layer::Q, Layer::F) => (1.68, 1.01),
+        (Layer::Q, Layer::H) => (1.13, 0.88),
+        _ => (0.0, 1.0),
+    };
+    complexity + constant + (exponent - 1.0) * step.ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::knobs::DetailKnobs;
+    use super::*;
+
+    /// A talking head: at 100 kbit/s and 30 frames a second the half layer has a step of 25.
+    fn face() -> Model {
+        let complexity = (25.0f64 * 100.0 / 30f64.sqrt()).ln();
+        Model {
+            bits: [0.8, 1.6, 3.0],
+            complexity: Layer::ALL.map(|layer| across(Layer::H, layer, 25.0, complexity)),
+            motion: 5.0,
+            detail_offset: 0.0,
+            camera_fps: 30.0,
+            area: 640.0 * 360.0,
+            enhanced_gain_db: None,
+        }
+    }
+
+    fn plain(layer: Layer, kbps: f64) -> Knobs {
+        Knobs {
+            layer,
+            fps: 30.0,
+            low_kbps: kbps,
+            detail: None,
+            anchor_fraction: 0.0,
+            anchor_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn half_the_bits_are_twice_the_step_until_the_encoder_has_no_coarser_one() {
+        let model = face();
+        let (at_100, sent) = model.step(&plain(Layer::H, 100.0));
+        assert!((at_100 - 25.0).abs() < 1e-9 && (sent - 100.0).abs() < 1e-9);
+        assert!((model.step(&plain(Layer::H, 50.0)).0 - 50.0).abs() < 1e-9);
+        let (step, sent) = model.step(&plain(Layer::F, 20.0));
+        assert!((step - COARSEST).abs() < 1e-9 && sent > 40.0, "{sent}");
+    }
+
+    #[test]
+    fn larger_layers_win_with_many_bits_and_smaller_ones_with_few() {
+        let at = |layer, kbps| face().expect(&plain(layer, kbps)).quality;
+        assert!(at(Layer::F, 300.0) > at(Layer::H, 300.0));
+        assert!(at(Layer::H, 30.0) > at(Layer::F, 30.0) - 20.0 * 3.0);
+        assert!(at(Layer::H, 100.0) > at(Layer::Q, 100.0));
+    }
+
+    #[test]
+    fn detail_helps_where_octaves_are_missing_and_the_picture_stands_still() {
+        let detail = Some(DetailKnobs { kbps: 60.0, fps: 1.0 });
+        let gain = |model: Model, layer| {
+            let without = plain(layer, 200.0);
+            let with = Knobs { detail, ..without };
+            model.expect(&with).quality - model.expect(&without).quality
+        };
+        let still = Model { motion: 0.1, ..face() };
+        assert!(gain(still, Layer::Q) > gain(face(), Layer::Q) && gain(face(), Layer::Q) > 0.5);
+        assert!(gain(face(), Layer::F).abs() < 1e-9);
+    }
+
+    #[test]
+    fn held_frames_cost_by_motion_and_none_where_all_are_sent() {
+        let model = face();
+        let at = |fps, motion| {
+            let model = Model { motion, ..model };
+            model.held(&Knobs { fps, ..plain(Layer::H, 100.0) })
+        };
+        assert!(at(30.0, 50.0).abs() < 1e-9);
+        assert!(at(15.0, 50.0) > 3.0 * at(15.0, 5.0) && at(10.0, 5.0) > at(15.0, 5.0));
+    }
+}
