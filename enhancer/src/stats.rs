@@ -89,6 +89,8 @@ counters! {
     captured_decode_errors,
     /// Frames and regions of publishers' own detail that subscribers were given without us.
     given,
+    /// Changes of what publishers are asked to send.
+    knobs,
     /// Requests to publishers for regions.
     region_requests,
     /// Anchors handed to the SFU.

@@ -88,7 +88,8 @@ fn anchors(enhancer: &Enhancer) -> Vec<Anchor> {
         EnhancerOutput::Anchor(anchor) => Some(anchor),
         EnhancerOutput::NeedKeyFrame { .. }
         | EnhancerOutput::NeedCapturedKeyFrame { .. }
-        | EnhancerOutput::WantRegions { .. } => None,
+        | EnhancerOutput::WantRegions { .. }
+        | EnhancerOutput::Knobs { .. } => None,
     });
     anchors.collect()
 }

@@ -174,6 +174,28 @@ pub enum TapInput {
         /// Whether it can.
         possible: bool,
     },
+    /// What a publisher can send, by its own browser: from now on its knobs are adapted.
+    Uplink {
+        /// The stream.
+        stream: StreamId,
+        /// The tapped layer.
+        layer: Layer,
+        /// What its uplink carries, in kbit/s.
+        kbps: f64,
+        /// Width and height of its camera's pictures.
+        size: (u32, u32),
+        /// The camera's frames per second.
+        fps: f64,
+    },
+    /// A frame of the publisher's detail stream as it came, which its knobs are adapted by.
+    Detail {
+        /// The stream.
+        stream: StreamId,
+        /// Whether it is a key frame.
+        key: bool,
+        /// The VP9 frame.
+        data: Bytes,
+    },
     /// There are no pictures at HR size any more.
     CaptureStop {
         /// The stream that goes on without.
@@ -206,6 +228,8 @@ impl TapInput {
             | TapInput::CapturedGap { stream }
             | TapInput::Given { stream, .. }
             | TapInput::Regions { stream, .. }
+            | TapInput::Uplink { stream, .. }
+            | TapInput::Detail { stream, .. }
             | TapInput::CaptureStop { stream }
             | TapInput::Gap { stream }
             | TapInput::WholeAnchor { stream }
@@ -347,6 +371,28 @@ pub struct Anchor {
     pub times: StageTimes,
 }
 
+/// What a publisher is asked to send of a track.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PublisherKnobs {
+    /// The low layer that the rest is about.
+    pub layer: Layer,
+    /// Its bit rate in kbit/s.
+    pub kbps: f64,
+    /// Its frames per second.
+    pub fps: f64,
+    /// The detail stream; `None` pauses it.
+    pub detail: Option<DetailKnobs>,
+}
+
+/// What a publisher is asked to send as its detail stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DetailKnobs {
+    /// Bit rate in kbit/s.
+    pub kbps: f64,
+    /// Full-size frames per second.
+    pub fps: f64,
+}
+
 /// What the enhancer tells the SFU.
 #[derive(Debug, Clone)]
 pub enum EnhancerOutput {
@@ -356,6 +402,13 @@ pub enum EnhancerOutput {
     NeedKeyFrame {
         /// The stream that waits.
         stream: StreamId,
+    },
+    /// Tell the publisher what to send.
+    Knobs {
+        /// Whose.
+        stream: StreamId,
+        /// What.
+        knobs: PublisherKnobs,
     },
     /// Ask the publisher for tiles of its next camera frame.
     WantRegions {

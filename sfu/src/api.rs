@@ -5,9 +5,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
-use windlass_media::{AnchorCodecs, Rung, StreamId, TapInput};
+use windlass_media::{AnchorCodecs, Layer, Rung, StreamId, TapInput};
 
 pub use crate::core::RegionRequest;
+pub use windlass_media::DetailKnobs;
 
 /// A string that is no identity of the kind asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -121,15 +122,6 @@ pub struct Publish {
     pub name: String,
     /// The mid of another video entry whose detail stream this is: no track of its own then.
     pub detail_of: Option<String>,
-}
-
-/// What a publisher is asked to send as its detail stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DetailKnobs {
-    /// Bit rate in kbit/s.
-    pub kbps: u32,
-    /// Frames per second.
-    pub fps: u32,
 }
 
 impl Publish {
@@ -274,6 +266,8 @@ pub enum SfuEvent {
         track: TrackId,
         /// Its detail stream; `None` to pause it.
         detail: Option<DetailKnobs>,
+        /// A layer with its bit rate in kbit/s and its frames per second; the others stay as they are.
+        layer: Option<(Layer, f64, f64)>,
     },
     /// The participant is asked for tiles of the next frame of its own track.
     Regions {
@@ -286,6 +280,17 @@ pub enum SfuEvent {
     TrackStats(Vec<TrackStats>),
     /// The connection is gone and the participant has been removed. The last event.
     Disconnected,
+}
+
+/// What a publisher's browser says of its uplink.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UplinkReport {
+    /// What it carries, in kbit/s, by its congestion control.
+    pub kbps: f64,
+    /// Width and height of the camera's pictures.
+    pub size: (u32, u32),
+    /// The camera's frames per second.
+    pub fps: f64,
 }
 
 /// What one subscription received in the last second.

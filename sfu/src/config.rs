@@ -25,6 +25,8 @@ pub struct SfuConfig {
     pub detail: Option<DetailKnobs>,
     /// Whether publishers whose users agree are asked for regions of their pictures.
     pub regions: bool,
+    /// Whether what publishers send is adapted to what their uplinks carry and their pictures gain.
+    pub adapt: bool,
     /// How much anybody may ask for.
     pub limits: Limits,
     /// Whether the bandwidth estimate limits what a subscriber gets. Off, it gets the best that it asks for and
@@ -45,7 +47,8 @@ impl Default for SfuConfig {
             anchor_codec: AnchorCodecId::default(),
             captured: true,
             regions: true,
-            detail: Some(DetailKnobs { kbps: 50, fps: 1 }),
+            adapt: false,
+            detail: Some(DetailKnobs { kbps: 50.0, fps: 1.0 }),
             limits: Limits::default(),
             congestion_control: true,
             initial_estimate_bps: 1_000_000,

@@ -17,7 +17,7 @@ mod stats;
 pub use api::{
     Answer, DetailKnobs, JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError,
     ParticipantId, Publish, RegionRequest, SfuClosed, SfuEvent, StartError, Subscribe, TapSink,
-    TrackId, TrackInfo, TrackStats,
+    TrackId, TrackInfo, TrackStats, UplinkReport,
 };
 pub use config::{Limits, SfuConfig};
 pub use net::{Sfu, SfuHandle};

@@ -4,8 +4,10 @@ use std::collections::HashSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use windlass_media::Layer;
 use windlass_protocol::{
-    DetailKnobs, ErrorCode, Offer, ProtocolError, ServerMessage, Track, TrackKind, TrackStats,
+    DetailKnobs, ErrorCode, LayerKnobs, Offer, ProtocolError, ServerMessage, Track, TrackKind,
+    TrackStats,
 };
 use windlass_sfu::{Kind, Publish, Subscribe, TrackId, TrackInfo};
 
@@ -69,9 +71,14 @@ pub(crate) fn stats(tracks: &[windlass_sfu::TrackStats]) -> ServerMessage {
     ServerMessage::Stats { tracks }
 }
 
-pub(crate) fn knobs(track: TrackId, detail: Option<windlass_sfu::DetailKnobs>) -> ServerMessage {
+pub(crate) fn knobs(
+    track: TrackId,
+    detail: Option<windlass_sfu::DetailKnobs>,
+    layer: Option<(Layer, f64, f64)>,
+) -> ServerMessage {
     let detail = detail.map(|d| DetailKnobs { kbps: d.kbps, fps: d.fps });
-    ServerMessage::Knobs { track: track.to_string(), detail }
+    let layers = layer.map(|(layer, kbps, fps)| (layer, LayerKnobs { kbps, fps }));
+    ServerMessage::Knobs { track: track.to_string(), detail, layers: layers.into_iter().collect() }
 }
 
 pub(crate) fn regions(track: TrackId, request: &windlass_sfu::RegionRequest) -> ServerMessage {

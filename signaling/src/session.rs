@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use windlass_media::{AnchorSource, Rung};
 use windlass_protocol::{
     ClientMessage, Error, ErrorCode, Join, OwnTrack, Participant, ProtocolError, Report, Request,
-    ServerMessage, SetRung, VERSION, Welcome,
+    ServerMessage, SetRung, Uplink, VERSION, Welcome,
 };
 use windlass_sfu::{
     Answer, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent, Subscribe,
-    TrackId, TrackInfo,
+    TrackId, TrackInfo, UplinkReport,
 };
 
 use crate::convert;
@@ -109,6 +109,8 @@ pub enum Action {
     SetMaxRung(TrackId, Rung),
     /// Ask for an anchor of a track, of one source, that rests on no other.
     WholeAnchor(TrackId, AnchorSource),
+    /// Take what the client says of the uplink of a track of its own.
+    Uplink(TrackId, UplinkReport),
     /// Mute a track of the client's own, or end that.
     SetMuted(TrackId, bool),
     /// Leave the room.
@@ -300,7 +302,7 @@ impl Session {
             SfuEvent::RungChanged { track, rung, epoch, width, height } => {
                 ServerMessage::Rung { track: track.to_string(), rung, epoch, width, height }
             }
-            SfuEvent::Knobs { track, detail } => convert::knobs(track, detail),
+            SfuEvent::Knobs { track, detail, layer } => convert::knobs(track, detail, layer),
             SfuEvent::Regions { track, request } => convert::regions(track, &request),
             SfuEvent::TrackStats(stats) => convert::stats(&stats),
             SfuEvent::Disconnected => return self.media_lost(),
@@ -376,6 +378,15 @@ impl Session {
                 // A wish about a track that has just gone is no error: the two crossed.
                 if let Ok(id) = convert::track_id(&track, tracks) {
                     self.actions.push_back(Action::WholeAnchor(id, source));
+                }
+            }
+            ClientMessage::Uplink(uplink) => {
+                let (_, own) = self.inside()?;
+                // One about a track that has just gone is no error: the two crossed.
+                if let Ok(id) = convert::track_id(&uplink.track, own) {
+                    let Uplink { kbps, width, height, fps, .. } = uplink;
+                    let report = UplinkReport { kbps, size: (width, height), fps };
+                    self.actions.push_back(Action::Uplink(id, report));
                 }
             }
             ClientMessage::Mute { track, muted } => {

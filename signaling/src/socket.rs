@@ -165,6 +165,11 @@ impl Socket {
                         let _ = sfu.want_whole_anchor(participant, track, source).await;
                     }
                 }
+                Action::Uplink(track, report) => {
+                    if let Some((participant, _)) = self.inside {
+                        let _ = self.shared.services.sfu.uplink(participant, track, report).await;
+                    }
+                }
                 Action::SetMuted(track, muted) => {
                     if let Some((participant, _)) = self.inside {
                         let sfu = &self.shared.services.sfu;

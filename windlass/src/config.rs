@@ -90,6 +90,12 @@ pub struct Settings {
           default_missing_value = "true")]
     pub no_regions: Option<bool>,
 
+    /// Adapt what publishers send (bit and frame rate of the low layer, and what the detail stream gets) to their
+    /// uplinks and pictures, where their users have agreed to a detail stream
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub adapt: Option<bool>,
+
     /// Bit rate in kbit/s, 10 to 1000, of the detail stream that a publisher is asked for where it sends no
     /// larger layer and its user has agreed; 0 asks for none [default: 50]
     #[arg(long, value_name = "KBPS")]
@@ -220,6 +226,7 @@ impl Settings {
             tile_refresh_s: self.tile_refresh_s.or(others.tile_refresh_s),
             no_captured: self.no_captured.or(others.no_captured),
             no_regions: self.no_regions.or(others.no_regions),
+            adapt: self.adapt.or(others.adapt),
             detail_kbps: self.detail_kbps.or(others.detail_kbps),
             detail_fps: self.detail_fps.or(others.detail_fps),
             max_enhanced: self.max_enhanced.or(others.max_enhanced),
@@ -280,6 +287,7 @@ impl Config {
         let captured = !said.no_captured.unwrap_or(false);
         let sfu = SfuConfig {
             captured,
+            adapt: said.adapt.unwrap_or(false),
             regions: captured && !said.no_regions.unwrap_or(false),
             detail: if captured { detail(&said)? } else { None },
             udp: said.udp.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7881))),
@@ -312,7 +320,7 @@ fn detail(said: &Settings) -> Result<Option<DetailKnobs>> {
     );
     let fps = said.detail_fps.unwrap_or(1);
     ensure!((1..=5).contains(&fps), "detail-fps must be from 1 to 5, not {fps}");
-    Ok((kbps > 0).then_some(DetailKnobs { kbps, fps }))
+    Ok((kbps > 0).then_some(DetailKnobs { kbps: kbps.into(), fps: fps.into() }))
 }
 
 fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
@@ -372,6 +380,7 @@ mod tests {
             tile-refresh-s = 20
             no-captured = false
             no-regions = false
+            adapt = true
             detail-kbps = 40
             detail-fps = 2
             max-enhanced = 8

@@ -111,6 +111,16 @@ export interface Report {
   reconstruct_ms: number;
 }
 
+/** What the browser says of the uplink of one's own track. */
+export interface UplinkReport {
+  /** What it carries, by the browser's congestion control. */
+  kbps: number;
+  /** The camera's pictures. */
+  width: number;
+  height: number;
+  fps: number;
+}
+
 /** What the client may say. */
 export type ClientMessage =
   | { type: "join"; version: number; room: string; name: string; loopback: boolean; anchor_codecs: readonly string[] }
@@ -118,6 +128,7 @@ export type ClientMessage =
   | { type: "set_rung"; track: string; max: Rung }
   | { type: "whole_anchor"; track: string; source: AnchorSource }
   | { type: "mute"; track: string; muted: boolean }
+  | ({ type: "uplink"; track: string } & UplinkReport)
   | ({ type: "report" } & Report)
   | { type: "leave" }
   | { type: "ping"; time: number };

@@ -1,5 +1,5 @@
 /** One's own tracks on their way to the server. */
-import type { Knobs, LayerWish, PublishEntry, RegionRequest } from "./protocol.js";
+import type { Knobs, LayerWish, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
 import { vp9Preferences } from "./receiver.js";
 import { Stills, type StillsState } from "./stills.js";
 import { LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
@@ -148,6 +148,11 @@ export class Publication {
   /** Answers the server's request for regions, if the person agreed. @internal */
   request(request: RegionRequest): void {
     this.full?.request(request);
+  }
+
+  /** What the uplink carries; null where the server need not know, or it is not known. @internal */
+  uplink(): UplinkReport | null {
+    return this.full?.report() ?? null;
   }
 
   /** Looks after the detail stream; `LOOKS_A_SECOND`. @internal */

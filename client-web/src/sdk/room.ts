@@ -347,6 +347,12 @@ export class Room extends Emitter<RoomEvents> {
       const report = track instanceof EnhancedTrack ? track.report(halfTripMs) : null;
       if (report !== null) this.socket?.send({ type: "report", ...report });
     }
+    for (const publication of this.publications) {
+      const uplink = publication.uplink();
+      if (uplink !== null && publication.id !== null) {
+        this.socket?.send({ type: "uplink", track: publication.id, ...uplink });
+      }
+    }
   }
 
   private lost(cause: WindlassError): void {

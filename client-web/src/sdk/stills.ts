@@ -3,7 +3,7 @@
  * regions that the server asks for. It joins the server's wishes, the uplink's state and the camera's.
  */
 import { DetailSender } from "./detail.js";
-import type { DetailWish, RegionRequest } from "./protocol.js";
+import type { DetailWish, RegionRequest, UplinkReport } from "./protocol.js";
 import { type RegionCounts, RegionSender } from "./regions.js";
 import { DetailGovernor, type Restraint } from "./uplink/governor.js";
 import { detailDown, type LayerSetting } from "./uplink/layers.js";
@@ -37,6 +37,7 @@ export class Stills {
   private readonly regions: RegionSender;
   private flowing: readonly string[] = [];
   private seen = "";
+  private available: number | null = null;
   private looks = 0;
   private verdict: { detail: DetailWish | null; restraint: Restraint | null } = { detail: null, restraint: null };
 
@@ -83,6 +84,7 @@ export class Stills {
     const [low, detail] = await Promise.all([this.low.getStats(), this.detail.transceiver.sender.getStats()]);
     const sample = this.sampler.sample(low.values(), detail.values(), this.host.settings());
     // Twice the same, as a layer that comes and goes would change the picture's size each time.
+    this.available = sample.availableKbps;
     const seen = sample.flowing.join();
     if (seen === this.seen) this.flowing = sample.flowing;
     this.seen = seen;
@@ -98,6 +100,13 @@ export class Stills {
     if (verdict === null) return;
     this.verdict = verdict;
     this.refresh();
+  }
+
+  /** What the uplink carries, for the server; null while that is not known, or there is no camera. */
+  report(): UplinkReport | null {
+    const { width, height, frameRate } = this.host.camera()?.getSettings() ?? {};
+    if (this.available === null || width === undefined || height === undefined) return null;
+    return { kbps: this.available, width, height, fps: frameRate ?? 30 };
   }
 
   /** Follows a change of the camera or the layers at once. */

@@ -19,6 +19,7 @@ use windlass_hybrid::vp9::{
 use windlass_media::{EnhancerOutput, Epoch, StreamId, TapFrame};
 
 use super::Timing;
+use super::adapt::{Adaptation, Uplink};
 use super::anchors::Anchors;
 use super::capture::Captures;
 use crate::schedule::{Tier, TileEnergy};
@@ -43,6 +44,10 @@ pub(super) enum Packet {
     /// Subscribers have been given the publisher's own detail of a frame: its timestamp, the bits of the map of the tiles
     /// (`None`: all), the bytes that it took.
     Given(u32, Option<Bytes>, usize),
+    /// What the publisher can send.
+    Uplink(Uplink),
+    /// A frame of its detail stream, and whether it is a key frame.
+    Detail(Bytes, bool),
 }
 
 /// A decoded frame on its way to the scheduler.
@@ -92,6 +97,8 @@ struct State {
     /// That of the last frames, by timestamp.
     energies: VecDeque<(u32, TileEnergy)>,
     anchors: Arc<Anchors>,
+    /// What the publisher is asked to send, once it has said what it can.
+    adaptation: Option<Adaptation>,
 }
 
 impl StreamDecoder {
@@ -105,6 +112,7 @@ impl StreamDecoder {
             energy: TileEnergy::default(),
             energies: VecDeque::new(),
             anchors: Arc::default(),
+            adaptation: None,
         };
         for packet in &self.packets {
             if self.stop.load(Ordering::Relaxed) {
@@ -126,6 +134,13 @@ impl StreamDecoder {
             Packet::Gap => return self.wait_for_key(state),
             Packet::Given(at, tiles, bytes) => {
                 return self.given(state, at, tiles.as_deref(), bytes);
+            }
+            Packet::Uplink(uplink) => return self.adapt(state, &uplink),
+            Packet::Detail(data, key) => {
+                if let Some(adaptation) = &mut state.adaptation {
+                    adaptation.detail(&data, key, &self.factory);
+                }
+                return;
             }
         };
         if state.epoch != Some(frame.epoch) {
@@ -150,6 +165,9 @@ impl StreamDecoder {
                 state.asked = None;
                 for frame in &decoded {
                     state.energy.add(&frame.info);
+                    if let Some(adaptation) = &mut state.adaptation {
+                        adaptation.low(frame);
+                    }
                 }
                 if state.energies.len() == REMEMBERED {
                     state.energies.pop_front();
@@ -162,6 +180,17 @@ impl StreamDecoder {
                 count(&counters.decode_errors);
                 self.wait_for_key(state);
             }
+        }
+    }
+
+    /// Takes note of what the publisher can send, and tells it what to.
+    fn adapt(&self, state: &mut State, uplink: &Uplink) {
+        let now = Instant::now().saturating_duration_since(self.origin);
+        let adaptation = state.adaptation.get_or_insert_with(|| Adaptation::new(now, uplink));
+        let Some(knobs) = adaptation.observe(now, uplink) else { return };
+        match self.output.try_send(EnhancerOutput::Knobs { stream: self.stream, knobs }) {
+            Ok(()) => count(&self.stats.counters.knobs),
+            Err(_) => count(&self.stats.counters.dropped_output_queue),
         }
     }
 

@@ -13,6 +13,7 @@ use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 use windlass_media::{EnhancerOutput, StreamId, TapInput};
 
+use super::adapt::Uplink;
 use super::capture::{CaptureDecoder, CapturePacket, Captures};
 use super::decode::{Decoded, DecoderFactory, Packet, StreamDecoder};
 use super::{EnhancerConfig, Timing, priority};
@@ -149,6 +150,17 @@ impl Intake {
                 // A hint: where its queue has no room, the same is made again at worst.
                 if let Some(stream) = registry.streams.get_mut(&stream) {
                     let _ = stream.low.packets.try_send(given);
+                }
+            }
+            TapInput::Uplink { stream, layer, kbps, size, fps } => {
+                if let Some(stream) = registry.streams.get_mut(&stream) {
+                    let uplink = Packet::Uplink(Uplink { layer, kbps, size, fps });
+                    let _ = stream.low.packets.try_send(uplink);
+                }
+            }
+            TapInput::Detail { stream, key, data } => {
+                if let Some(stream) = registry.streams.get_mut(&stream) {
+                    let _ = stream.low.packets.try_send(Packet::Detail(data, key));
                 }
             }
             TapInput::Regions { stream, possible } => {

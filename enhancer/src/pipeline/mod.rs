@@ -12,6 +12,7 @@
 //! An anchor that cannot leave within [`EnhancerConfig::budget`] less
 //! [`EnhancerConfig::delivery_allowance`] of its frame's arrival is dropped as early as that is known.
 
+mod adapt;
 mod anchors;
 mod capture;
 mod decode;

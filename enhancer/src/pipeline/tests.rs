@@ -131,7 +131,8 @@ fn anchor(enhancer: &Enhancer) -> Option<Anchor> {
             EnhancerOutput::Anchor(anchor) => return Some(anchor),
             EnhancerOutput::NeedKeyFrame { .. }
             | EnhancerOutput::NeedCapturedKeyFrame { .. }
-            | EnhancerOutput::WantRegions { .. } => {}
+            | EnhancerOutput::WantRegions { .. }
+            | EnhancerOutput::Knobs { .. } => {}
         }
     }
 }

@@ -11,11 +11,11 @@ use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
 use windlass_media::{
-    Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes,
+    Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, Epoch, Layer, PublisherKnobs, StageTimes,
 };
 
 use super::*;
-use crate::api::{Answer, DetailKnobs, Offer, OfferError, Publish, Subscribe};
+use crate::api::{Answer, DetailKnobs, Offer, OfferError, Publish, Subscribe, UplinkReport};
 
 const STEP: Duration = Duration::from_millis(5);
 const PUBLISHER: ParticipantId = ParticipantId(1);
@@ -1033,6 +1033,56 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
     world.core.take_region(world.now, PUBLISHER, &[1; 40]);
     let counters = world.core.stats().counters;
     assert_eq!((counters.regions_in, counters.regions_malformed), (1, 1));
+}
+
+#[test]
+fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_publisher() {
+    let (mut world, track, _) = detailed_call();
+    world.core.config.adapt = true;
+    world.run(Duration::from_secs(3));
+    let report = UplinkReport { kbps: 400.0, size: (1280, 720), fps: 30.0 };
+    let uplinks = |world: &World| {
+        let said = world.taps.iter().filter_map(|t| match t {
+            TapInput::Uplink { layer, kbps, .. } => Some((*layer, *kbps)),
+            _ => None,
+        });
+        said.collect::<Vec<_>>()
+    };
+    world.core.uplink(world.now, SUBSCRIBER, track, report);
+    world.core.uplink(world.now, PUBLISHER, track, UplinkReport { kbps: f64::NAN, ..report });
+    world.run(Duration::from_millis(10));
+    assert_eq!(uplinks(&world), [], "another's track, and nonsense");
+    world.core.uplink(world.now, PUBLISHER, track, report);
+    world.run(Duration::from_millis(10));
+    let told = uplinks(&world);
+    assert_eq!(told.len(), 1);
+    assert!(
+        told[0].0 == Layer::H && told[0].1 < 400.0,
+        "what the other layer takes is left out: {told:?}"
+    );
+    let knobs = PublisherKnobs {
+        layer: Layer::H,
+        kbps: 300.0,
+        fps: 15.0,
+        detail: Some(DetailKnobs { kbps: 900.0, fps: 0.5 }),
+    };
+    let stream = world.last_tapped().stream;
+    world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
+    world.run(Duration::from_millis(500));
+    let layers = world.events[&PUBLISHER].iter().filter_map(|e| match e {
+        SfuEvent::Knobs { layer, .. } => *layer,
+        _ => None,
+    });
+    assert_eq!(layers.collect::<Vec<_>>(), [(Layer::H, 300.0, 15.0)]);
+    let most = world.core.config.detail.expect("default");
+    assert_eq!(
+        world.knobs().last(),
+        Some(&Some(DetailKnobs { fps: 0.5, ..most })),
+        "the operator's cap"
+    );
+    world.run(Duration::from_secs(2));
+    let details = world.taps.iter().filter(|t| matches!(t, TapInput::Detail { .. })).count();
+    assert!(details > 3, "the controller sees the detail stream: {details}");
 }
 
 #[test]

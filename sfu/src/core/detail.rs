@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use str0m::media::Mid;
-use windlass_hybrid::anchor::stream::{Gain, Prediction, StreamHeader};
-use windlass_media::{AnchorCodecId, Layer, StreamId, TapFrame, TapInput};
+use windlass_hybrid::anchor::stream::{Gain, HEADER_BYTES, Prediction, StreamHeader};
+use windlass_media::{
+    AnchorCodecId, DetailKnobs, Layer, PublisherKnobs, StreamId, TapFrame, TapInput,
+};
 
 use super::rewriter::PacketIn;
 use super::tap::Tap;
 use super::vp9::key_frame_size;
-use crate::api::DetailKnobs;
 
 /// Size of its pictures over that of the low layer they fit.
 pub const SCALE: u16 = 2;
@@ -41,6 +42,15 @@ pub struct DetailFrame {
     pub size: (u16, u16),
     /// The anchor's payload.
     pub payload: Bytes,
+    /// Whether it is a key frame.
+    pub key: bool,
+}
+
+impl DetailFrame {
+    /// The VP9 frame alone.
+    pub fn coded(&self) -> Bytes {
+        self.payload.slice(HEADER_BYTES..)
+    }
 }
 
 /// See the module.
@@ -57,6 +67,8 @@ pub struct DetailStream {
     kept: Vec<DetailFrame>,
     key_wanted: bool,
     key_asked: Option<Instant>,
+    /// What the controller wants of the publisher; `None` before it has said anything.
+    pub adapted: Option<PublisherKnobs>,
     useful: Option<Instant>,
 }
 
@@ -73,6 +85,7 @@ impl DetailStream {
             kept: Vec::new(),
             key_wanted: false,
             key_asked: None,
+            adapted: None,
             useful: None,
         }
     }
@@ -129,6 +142,7 @@ impl DetailStream {
             arrival: frame.arrival,
             size: self.size?,
             payload: payload.into(),
+            key: frame.key,
         };
         let bytes: usize = self.kept.iter().map(|f| f.payload.len()).sum();
         if (frame.key || !self.kept.is_empty()) && bytes + wrapped.payload.len() <= KEPT_BYTES {
@@ -185,7 +199,7 @@ pub fn codec() -> u8 {
 mod tests {
     use super::*;
 
-    const KNOBS: DetailKnobs = DetailKnobs { kbps: 50, fps: 1 };
+    const KNOBS: DetailKnobs = DetailKnobs { kbps: 50.0, fps: 1.0 };
 
     fn stream() -> DetailStream {
         DetailStream::new(StreamId(1), Mid::from("1"), 7, 1 << 20)

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use str0m::rtp::RtpPacket;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_media::{
-    Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes, StreamId, TapInput,
+    Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, PublisherKnobs, StageTimes, StreamId,
+    TapInput,
 };
 
 use super::alignment::Timeline;
@@ -17,8 +18,11 @@ use super::peer::{Peer, Slot};
 use super::regions::Refused;
 use super::rewriter::Source;
 use super::{Core, Output};
-use crate::api::{ParticipantId, SfuEvent, TrackId};
+use crate::api::{ParticipantId, SfuEvent, TrackId, UplinkReport};
 use crate::stats::Counters;
+
+/// What our SDK lets each layer have, in kbit/s.
+const MOST_KBPS: [f64; 3] = [150.0, 500.0, 1500.0];
 
 /// An anchor on its way to subscribers.
 struct Parcel<'a> {
@@ -45,6 +49,7 @@ impl Core {
                     self.due = now;
                 }
             }
+            EnhancerOutput::Knobs { stream, knobs } => self.adapted(now, stream, knobs),
             EnhancerOutput::WantRegions { stream, size, tiles, bytes } => {
                 self.ask_for_regions(now, stream, size, &tiles, bytes);
             }
@@ -122,6 +127,10 @@ impl Core {
             let anchor = of_detail(&frame, stream);
             let source = Source { track: id, layer };
             let parcel = Parcel { anchor: &anchor, source, tapped: layer, at, chained: true };
+            if detail.adapted.is_some() {
+                let (key, data) = (frame.key, frame.coded());
+                self.outputs.push_back(Output::Tap(TapInput::Detail { stream, key, data }));
+            }
             if let Some(low_timestamp) = at {
                 let bytes = anchor.payload.len();
                 let given = TapInput::Given { stream, low_timestamp, tiles: None, bytes };
@@ -167,6 +176,51 @@ impl Core {
         let source = Source { track: track.info.track, layer };
         let at = Some(anchor.rtp_timestamp);
         self.give_all(now, source.track, &Parcel { anchor, source, tapped, at, chained: false });
+    }
+
+    /// A publisher says what its uplink carries: where it has agreed to send detail, what it sends is adapted to that.
+    pub fn uplink(
+        &mut self,
+        now: Instant,
+        id: ParticipantId,
+        track: TrackId,
+        report: UplinkReport,
+    ) {
+        let Some(track) = self.tracks.get(&track).filter(|t| t.info.participant == id) else {
+            return;
+        };
+        let sane = [report.kbps, report.fps].iter().all(|v| v.is_finite() && *v > 0.0);
+        let adapts = self.config.adapt && sane && track.detail.is_some() && track.capture.is_none();
+        let (Some(tap), Some(stream)) = (&track.tap, track.info.stream) else { return };
+        if adapts {
+            let UplinkReport { kbps, size, fps } = report;
+            let layer = tap.layer();
+            let rate = |l| track.layers.rate(l, now).map_or(0.0, |bps| bps as f64 / 1000.0);
+            let others: f64 = Layer::ALL.into_iter().filter(|&l| l != layer).map(rate).sum();
+            // More than layer and detail may have is of no use to either.
+            let most = MOST_KBPS[layer as usize] + self.config.detail.map_or(0.0, |d| d.kbps);
+            let kbps = (kbps - others).min(most);
+            let uplink = TapInput::Uplink { stream, layer, kbps, size, fps };
+            self.outputs.push_back(Output::Tap(uplink));
+        }
+    }
+
+    /// The controller wants other knobs of a publisher.
+    fn adapted(&mut self, now: Instant, stream: StreamId, knobs: PublisherKnobs) {
+        let track = self.streams.get(&stream).and_then(|t| self.tracks.get_mut(t));
+        let Some(track) =
+            track.filter(|t| t.tap.as_ref().is_some_and(|tap| tap.layer() == knobs.layer))
+        else {
+            return;
+        };
+        let Some(detail) = &mut track.detail else { return };
+        detail.adapted = Some(knobs);
+        // What the detail stream may have is told with it, within what the operator allows.
+        let layer = Some((knobs.layer, knobs.kbps, knobs.fps));
+        let knobs = SfuEvent::Knobs { track: track.info.track, detail: detail.told, layer };
+        self.outputs.push_back(Output::Event(track.info.participant, knobs));
+        self.next_allocation = now;
+        self.due = now;
     }
 
     /// Asks the publisher of a stream for tiles of its low layer, of this size.

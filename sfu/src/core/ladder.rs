@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-use windlass_media::{Layer, Rung, TapInput};
+use windlass_media::{DetailKnobs, Layer, Rung, TapInput};
 
 use super::allocator::Demand;
 use super::capture::Capture;
@@ -93,8 +93,18 @@ impl Core {
             };
             let mut watching = track.subscribers.iter().filter_map(|id| self.peers.get(id));
             let useful = track.tap.is_some() && track.capture.is_none() && watching.any(holds);
-            if detail.tune(now, self.config.detail.filter(|_| useful)) {
-                let knobs = SfuEvent::Knobs { track: track.info.track, detail: detail.told };
+            let allowed = self.config.detail.filter(|_| useful);
+            // A controller splits what there is; what the operator set is the most of it.
+            let wanted = match (allowed, detail.adapted.filter(|_| self.config.adapt)) {
+                (Some(most), Some(adapted)) => adapted.detail.map(|d| DetailKnobs {
+                    kbps: d.kbps.min(most.kbps),
+                    fps: d.fps.min(most.fps.max(1.0)),
+                }),
+                (allowed, _) => allowed,
+            };
+            if detail.tune(now, wanted) {
+                let told = detail.told;
+                let knobs = SfuEvent::Knobs { track: track.info.track, detail: told, layer: None };
                 self.outputs.push_back(Output::Event(track.info.participant, knobs));
             }
         }

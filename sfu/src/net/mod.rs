@@ -15,7 +15,7 @@ use windlass_media::{AnchorSource, EnhancerOutput, Rung};
 
 use crate::api::{
     Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId, SfuClosed,
-    StartError, TapSink, TrackId,
+    StartError, TapSink, TrackId, UplinkReport,
 };
 use crate::config::SfuConfig;
 use crate::core::ReadOffer;
@@ -32,6 +32,7 @@ enum Command {
     Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answer, OfferError>>),
     SetMaxRung(ParticipantId, TrackId, Rung),
     WholeAnchor(ParticipantId, TrackId, AnchorSource),
+    Uplink(ParticipantId, TrackId, UplinkReport),
     SetMuted(ParticipantId, TrackId, bool),
     Leave(ParticipantId),
     Stats(oneshot::Sender<SfuStats>),
@@ -157,6 +158,16 @@ impl SfuHandle {
         source: AnchorSource,
     ) -> Result<(), SfuClosed> {
         self.commands.send(Command::WholeAnchor(id, track, source)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Takes what a publisher's browser says of its uplink, once a second at most.
+    pub async fn uplink(
+        &self,
+        id: ParticipantId,
+        track: TrackId,
+        report: UplinkReport,
+    ) -> Result<(), SfuClosed> {
+        self.commands.send(Command::Uplink(id, track, report)).await.map_err(|_| SfuClosed)
     }
 
     /// Tells the room that the participant muted or unmuted its own track; nothing of a muted track is forwarded.

@@ -68,6 +68,8 @@ impl Taps {
             TapInput::WholeAnchor { .. }
                 | TapInput::CaptureStop { .. }
                 | TapInput::Given { .. }
+                | TapInput::Uplink { .. }
+                | TapInput::Detail { .. }
                 | TapInput::Regions { .. }
         );
         if is_hint {
@@ -187,6 +189,7 @@ impl Shell {
             Command::WholeAnchor(id, track, source) => {
                 self.core.whole_anchor_wanted(now, id, track, source);
             }
+            Command::Uplink(id, track, report) => self.core.uplink(now, id, track, report),
             Command::SetMuted(id, track, muted) => self.core.set_muted(now, id, track, muted),
             Command::Leave(id) => self.core.leave(now, id),
             Command::Stats(answer) => {

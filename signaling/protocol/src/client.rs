@@ -45,6 +45,8 @@ pub enum ClientMessage {
     },
     /// What the browser made of a track since its last report.
     Report(Report),
+    /// What the browser says of the uplink of one's own track.
+    Uplink(Uplink),
     /// Leave the room; the socket stays open for another `join`.
     Leave {},
     /// Ask for a `pong` with the same time.
@@ -168,9 +170,24 @@ pub struct Report {
     pub reconstruct_ms: f64,
 }
 
+/// What a browser says of the uplink of one's own track.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Uplink {
+    /// The participant's own track.
+    pub track: String,
+    /// What the uplink carries, in kbit/s, by the browser's congestion control.
+    pub kbps: f64,
+    /// Width of the camera's pictures.
+    pub width: u32,
+    /// Height of the camera's pictures.
+    pub height: u32,
+    /// The camera's frames per second.
+    pub fps: f64,
+}
+
 /// Every `type` that a client may send.
-const TYPES: [&str; 8] =
-    ["join", "offer", "set_rung", "whole_anchor", "mute", "report", "leave", "ping"];
+const TYPES: [&str; 9] =
+    ["join", "offer", "set_rung", "whole_anchor", "mute", "report", "uplink", "leave", "ping"];
 
 impl Request {
     /// Reads one message. Never panics; what is wrong comes back with its code and, where one
@@ -243,6 +260,7 @@ impl ClientMessage {
             ClientMessage::SetRung(SetRung { track, .. })
             | ClientMessage::WholeAnchor { track, .. }
             | ClientMessage::Mute { track, .. }
+            | ClientMessage::Uplink(Uplink { track, .. })
             | ClientMessage::Report(Report { track, .. }) => limits::check_track(track),
             ClientMessage::Leave {} | ClientMessage::Ping { .. } => Ok(()),
         }

@@ -28,11 +28,12 @@ pub mod limits;
 mod server;
 
 pub use client::{
-    ClientMessage, Join, Offer, Publish, Report, Request, SetRung, Subscribe, TrackKind,
+    ClientMessage, Join, Offer, Publish, Report, Request, SetRung, Subscribe, TrackKind, Uplink,
 };
 pub use error::{ErrorCode, ProtocolError};
 pub use server::{
-    DetailKnobs, Error, OwnTrack, Participant, ServerMessage, Track, TrackStats, Welcome,
+    DetailKnobs, Error, LayerKnobs, OwnTrack, Participant, ServerMessage, Track, TrackStats,
+    Welcome,
 };
 pub use windlass_media::Rung;
 

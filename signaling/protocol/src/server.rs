@@ -1,7 +1,9 @@
 //! What the server may say.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
-use windlass_media::Rung;
+use windlass_media::{Layer, Rung};
 
 use crate::client::TrackKind;
 use crate::error::{ErrorCode, ProtocolError};
@@ -70,6 +72,9 @@ pub enum ServerMessage {
         track: String,
         /// Its detail stream; null to pause it, as it is at first.
         detail: Option<DetailKnobs>,
+        /// Layers, by name; those that are not named stay as they are.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        layers: BTreeMap<Layer, LayerKnobs>,
     },
     /// The client is asked for tiles of the next camera frame of its own track.
     Regions {
@@ -122,12 +127,21 @@ pub struct Welcome {
 }
 
 /// What a detail stream is to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DetailKnobs {
     /// Bit rate in kbit/s.
-    pub kbps: u32,
+    pub kbps: f64,
     /// Full-size frames per second.
-    pub fps: u32,
+    pub fps: f64,
+}
+
+/// What a layer is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LayerKnobs {
+    /// Bit rate in kbit/s.
+    pub kbps: f64,
+    /// Frames per second.
+    pub fps: f64,
 }
 
 /// A track that the client publishes.

@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use windlass_media::{AnchorCodecId, AnchorSource};
+use windlass_media::{AnchorCodecId, AnchorSource, Layer};
 use windlass_protocol::{
-    ClientMessage, ErrorCode, Join, Offer, OwnTrack, Participant, ProtocolError, Publish, Report,
-    Request, Rung, ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Welcome,
-    limits,
+    ClientMessage, DetailKnobs, ErrorCode, Join, LayerKnobs, Offer, OwnTrack, Participant,
+    ProtocolError, Publish, Report, Request, Rung, ServerMessage, SetRung, Subscribe, Track,
+    TrackKind, TrackStats, Uplink, Welcome, limits,
 };
 
 fn shape(message: &ServerMessage) -> Value {
@@ -94,6 +94,17 @@ fn client_messages_have_the_documented_shapes() {
             }),
         ),
         (
+            json!({"type": "uplink", "track": "t1", "kbps": 410.5, "width": 1280, "height": 720, "fps": 30.0}),
+            None,
+            ClientMessage::Uplink(Uplink {
+                track: "t1".into(),
+                kbps: 410.5,
+                width: 1280,
+                height: 720,
+                fps: 30.0,
+            }),
+        ),
+        (
             json!({"type": "mute", "track": "t1", "muted": true}),
             None,
             ClientMessage::Mute { track: "t1".into(), muted: true },
@@ -166,6 +177,31 @@ fn server_messages_have_the_documented_shapes() {
     let track_json = json!({"id": "t1", "participant": "p1", "kind": "video", "name": "camera",
         "muted": false, "stream": 9});
     let cases = [
+        (
+            ServerMessage::Knobs {
+                track: "t1".into(),
+                detail: Some(DetailKnobs { kbps: 50.0, fps: 1.0 }),
+                layers: [(Layer::H, LayerKnobs { kbps: 300.0, fps: 15.0 })].into(),
+            },
+            json!({"type": "knobs", "track": "t1", "detail": {"kbps": 50.0, "fps": 1.0},
+                "layers": {"h": {"kbps": 300.0, "fps": 15.0}}}),
+        ),
+        (
+            ServerMessage::Knobs { track: "t1".into(), detail: None, layers: [].into() },
+            json!({"type": "knobs", "track": "t1", "detail": null}),
+        ),
+        (
+            ServerMessage::Regions {
+                track: "t1".into(),
+                id: 7,
+                width: 640,
+                height: 360,
+                tiles: "DwAA".into(),
+                bytes: 6000,
+            },
+            json!({"type": "regions", "track": "t1", "id": 7, "width": 640, "height": 360,
+                "tiles": "DwAA", "bytes": 6000}),
+        ),
         (
             ServerMessage::Welcome(Welcome {
                 version: 1,
