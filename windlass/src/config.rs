@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Deserialize;
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::schedule::TileConfig;
+use windlass_enhancer::schedule::{RegionConfig, TileConfig};
 use windlass_media::AnchorCodecId;
 use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
 use windlass_signaling::SignalingConfig;
@@ -84,11 +84,11 @@ pub struct Settings {
           default_missing_value = "true")]
     pub no_captured: Option<bool>,
 
-    /// Do not ask publishers for regions of their full-size pictures, which they give only where their user
-    /// has agreed
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    pub no_regions: Option<bool>,
+    /// How publishers whose users agree send full-size detail where they send no larger layer: as a stream of whole
+    /// frames (faces, motion), or as regions that the server asks for once a second (still screens)
+    /// [default: stream]
+    #[arg(long, value_name = "stream|regions")]
+    pub detail_as: Option<DetailAs>,
 
     /// Adapt what publishers send (bit and frame rate of the low layer, and what the detail stream gets) to their
     /// uplinks and pictures, where their users have agreed to a detail stream
@@ -96,8 +96,8 @@ pub struct Settings {
           default_missing_value = "true")]
     pub adapt: Option<bool>,
 
-    /// Bit rate in kbit/s, 10 to 1000, of the detail stream that a publisher is asked for where it sends no
-    /// larger layer and its user has agreed; 0 asks for none [default: 50]
+    /// Bit rate in kbit/s, 10 to 1000, of the detail that a publisher is asked for where it sends no larger
+    /// layer and its user has agreed; 0 asks for none [default: 50]
     #[arg(long, value_name = "KBPS")]
     pub detail_kbps: Option<u32>,
 
@@ -136,6 +136,16 @@ pub struct Settings {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
     pub log_json: Option<bool>,
+}
+
+/// How detail comes from publishers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum DetailAs {
+    /// Whole frames, as a second video stream.
+    Stream,
+    /// Tiles on request.
+    Regions,
 }
 
 /// An address to advertise: `IP` or `IP:PORT`.
@@ -225,7 +235,7 @@ impl Settings {
             tile_threshold: self.tile_threshold.or(others.tile_threshold),
             tile_refresh_s: self.tile_refresh_s.or(others.tile_refresh_s),
             no_captured: self.no_captured.or(others.no_captured),
-            no_regions: self.no_regions.or(others.no_regions),
+            detail_as: self.detail_as.or(others.detail_as),
             adapt: self.adapt.or(others.adapt),
             detail_kbps: self.detail_kbps.or(others.detail_kbps),
             detail_fps: self.detail_fps.or(others.detail_fps),
@@ -285,11 +295,13 @@ impl Config {
         signaling.session.budget = budget;
         signaling.sockets = limits.participants.saturating_mul(2);
         let captured = !said.no_captured.unwrap_or(false);
+        let detail = detail(&said)?.filter(|_| captured);
+        let by_regions = said.detail_as == Some(DetailAs::Regions);
         let sfu = SfuConfig {
             captured,
             adapt: said.adapt.unwrap_or(false),
-            regions: captured && !said.no_regions.unwrap_or(false),
-            detail: if captured { detail(&said)? } else { None },
+            regions: detail.is_some() && by_regions,
+            detail: detail.filter(|_| !by_regions),
             udp: said.udp.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7881))),
             advertise: said.advertise.unwrap_or_default().into_iter().map(|a| a.0).collect(),
             budget,
@@ -354,6 +366,11 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
         anchor_codec: said.anchor_codec.map_or(default.anchor_codec, |codec| codec.0),
         anchor_quality: quality,
         tiles: TileConfig { threshold, refresh },
+        regions: RegionConfig {
+            // One request a second.
+            bytes: detail(said)?.map_or(0, |d| (d.kbps * 125.0) as usize),
+            ..default.regions
+        },
         max_streams: said.max_enhanced.unwrap_or(default.max_streams),
         ..default
     })
@@ -379,7 +396,7 @@ mod tests {
             tile-threshold = 0.5
             tile-refresh-s = 20
             no-captured = false
-            no-regions = false
+            detail-as = "stream"
             adapt = true
             detail-kbps = 40
             detail-fps = 2

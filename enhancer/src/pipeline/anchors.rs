@@ -39,7 +39,7 @@ struct Asked {
 }
 
 /// Between two requests for regions.
-const ASK_EVERY: Duration = Duration::from_millis(500);
+const ASK_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct Sent {
@@ -319,7 +319,7 @@ mod tests {
         assert!(first.tiles.is_full());
         assert_eq!(anchors.regions(&energy(), at(1), &config), None, "it was asked for just now");
         anchors.given(&energy(), Some(&first.tiles.to_bytes()), 4000, at(2));
-        assert_eq!(anchors.regions(&energy(), at(3), &config), None);
+        assert_eq!(anchors.regions(&energy(), at(3), &config), None, "they are known");
         // The first of all, and those for newcomers, are made all the same.
         assert!(anchors.choose(&energy(), at(3), &TileConfig::default()).is_some_and(|c| c.whole));
         anchors.given(&energy(), None, 4000, at(4));
