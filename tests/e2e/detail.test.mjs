@@ -36,13 +36,18 @@ describe("captured anchors from a detail stream", { timeout: 400_000 }, () => {
   let server;
   let publisher;
   let viewer;
+  const tiles = { came: 0, met: 0 };
 
   /** Waits for `count` anchors that show the frame whose timestamp they bear; none may show another. */
   async function meets(count, what) {
-    const sum = { met: 0, missed: [], unseen: 0, bytes: [], widths: new Set() };
+    const sum = { met: 0, tilesMet: 0, tiled: 0, missed: [], unseen: 0, bytes: [], widths: new Set() };
     const enough = async () => {
       const seen = await takeCaptured(viewer.page, scene);
       sum.met += seen.met;
+      sum.tilesMet += seen.tilesMet;
+      sum.tiled += seen.tiled;
+      tiles.came += seen.tiled;
+      tiles.met += seen.tilesMet;
       sum.unseen += seen.unseen;
       sum.missed.push(...seen.missed);
       sum.overtaken = seen.overtaken;
@@ -54,7 +59,7 @@ describe("captured anchors from a detail stream", { timeout: 400_000 }, () => {
     await until(enough, `${count} anchors are met: ${what}`, 40_000).catch((error) => {
       throw new Error(`${error.message}; ${JSON.stringify(sum)}`);
     });
-    console.log(`detail, ${what}: met ${sum.met}, missed ${sum.missed.length}, unseen ${sum.unseen}, overtaken ${sum.overtaken}, widths ${[...sum.widths]}, bytes ${sum.bytes.join(" ")}`);
+    console.log(`detail, ${what}: met ${sum.met}, of tiles ${sum.tilesMet} (${sum.tiled} came), missed ${sum.missed.length}, unseen ${sum.unseen}, overtaken ${sum.overtaken}, widths ${[...sum.widths]}, bytes ${sum.bytes.join(" ")}`);
     assert.deepEqual(sum.missed, [], what);
     return sum;
   }
@@ -65,7 +70,10 @@ describe("captured anchors from a detail stream", { timeout: 400_000 }, () => {
     publisher = await publish(server, scene, { query: "&detail=1" });
     viewer = await subscribe(server, { init: watchCaptured });
     await until(() => nativeFrames(viewer.page), "the picture is received");
-    await viewer.page.evaluate(() => window.watchNative());
+    await viewer.page.evaluate((width) => {
+      window.sceneWidth = width;
+      window.watchNative();
+    }, scene.width);
   });
 
   after(async () => {
@@ -152,6 +160,14 @@ describe("captured anchors from a detail stream", { timeout: 400_000 }, () => {
     await sleep(6000);
     server.proxy.loss = 0;
     await meets(5, "over and after 10 % loss");
+  });
+
+  test("tiles that the server asked for show the frame whose timestamp they bear", async () => {
+    const { regions } = await stills(publisher.page);
+    console.log(`detail, regions: ${JSON.stringify({ ...tiles, regions })}`);
+    assert.ok(regions.sent >= 10 && regions.refused === 0, JSON.stringify(regions));
+    // The number lies in few of them; none of these may have been of another frame, as `meets` has checked.
+    assert.ok(tiles.came >= 10 && tiles.met >= 1, JSON.stringify(tiles));
   });
 
   test("nothing is written to the console as an error", () => assert.deepEqual([...publisher.errors, ...viewer.errors], []));

@@ -2,7 +2,7 @@
 // frame number in both: an anchor must show the very frame whose timestamp it bears.
 import { readNumber } from "./scene.mjs";
 
-/** To be run in the page before its scripts. Fills `window.captured`. */
+/** To be run in the page before its scripts, which must be told `window.sceneWidth`. Fills `window.captured`. */
 export function watchCaptured() {
   const HEADER = 24;
   const STREAM_HEADER = 8;
@@ -43,8 +43,9 @@ export function watchCaptured() {
     partial.delete(key);
     const payload = new Uint8Array(parts.reduce((sum, p) => sum + p.length, 0));
     parts.reduce((at, p) => (payload.set(p, at), at + p.length), 0);
-    const head = { rtp, epoch, width: view.getUint16(20), tiled: (view.getUint8(3) & 1) !== 0, bytes: payload.length, at: performance.now() };
-    if (head.tiled) return window.captured.anchors.push(head);
+    const [hr, hrHeight] = [view.getUint16(20), view.getUint16(22)];
+    const head = { rtp, epoch, hr, tiled: (view.getUint8(3) & 1) !== 0, bytes: payload.length, at: performance.now() };
+    if (head.tiled) return takeTiles(head, payload, hrHeight);
     const sequence = new DataView(payload.buffer).getUint16(2);
     const isKey = (payload[0] & 15) === 0;
     if (isKey) {
@@ -68,6 +69,24 @@ export function watchCaptured() {
     next = (sequence + 1) & 0xffff;
     heads.set(rtp, head);
     decoder.decode(new EncodedVideoChunk({ type: isKey ? "key" : "delta", timestamp: rtp, data: payload.subarray(STREAM_HEADER) }));
+  }
+  /** Tiles of a frame, of 64 low samples each: the number can be read where the tiles that hold it are there. */
+  function takeTiles(head, payload, hrHeight) {
+    const side = 2 * 64;
+    const bits = Math.ceil((Math.ceil(head.hr / side) * Math.ceil(hrHeight / side)) / 8);
+    const holders = Math.ceil((18 * 16 * head.hr) / window.sceneWidth / side);
+    if ((payload[0] & (2 ** holders - 1)) !== 2 ** holders - 1) return window.captured.anchors.push(head);
+    const tiles = new VideoDecoder({
+      output: async (frame) => {
+        window.captured.anchors.push({ ...head, ...(await lumaOf(frame)) });
+        frame.close();
+      },
+      error: () => window.captured.undecodable++,
+    });
+    tiles.configure({ codec: "vp09.00.41.08" });
+    const data = payload.subarray(bits + STREAM_HEADER);
+    tiles.decode(new EncodedVideoChunk({ type: "key", timestamp: head.rtp, data }));
+    tiles.flush().then(() => tiles.close(), () => {});
   }
   /** Native frames of the first remote video, from now on. */
   window.watchNative = () => {
@@ -93,10 +112,13 @@ export function watchCaptured() {
   };
 }
 
-const numberOf = ({ y, width }, full) => (y === undefined ? -1 : readNumber(Buffer.from(y, "base64"), width, full));
+/** `hr`: width of the whole picture, of which an anchor of tiles gives a part. */
+function numberOf({ y, width, hr = width }, scene) {
+  return y === undefined ? -1 : readNumber(Buffer.from(y, "base64"), width, (scene.width * width) / hr);
+}
 
 /**
- * Takes what was seen since the last call: `met`, anchors whose native frame shows the same number; `missed`, those where
+ * Takes what was seen since the last call: `met`, anchors whose native frame shows the same number, `tilesMet` those of tiles; `missed`, those where
  * it shows another; `unseen`, those whose native frame was not seen or read.
  */
 export async function takeCaptured(page, scene) {
@@ -106,13 +128,15 @@ export async function takeCaptured(page, scene) {
     window.captured.native = native.slice(-90); // for anchors that are still to come
     return { anchors, native, messages, undecodable, overtaken };
   });
-  const native = new Map(seen.native.map((f) => [f.rtp, numberOf(f, scene.width)]));
-  const out = { met: 0, missed: [], unseen: 0, anchors: seen.anchors.length, bytes: [], widths: new Set(), native: seen.native.length };
+  const native = new Map(seen.native.map((f) => [f.rtp, numberOf(f, scene)]));
+  const out = { met: 0, tilesMet: 0, tiled: 0, missed: [], unseen: 0, anchors: seen.anchors.length, bytes: [], widths: new Set(), native: seen.native.length };
   for (const anchor of seen.anchors) {
-    const [shown, is] = [native.get(anchor.rtp) ?? -1, numberOf(anchor, scene.width)];
+    const [shown, is] = [native.get(anchor.rtp) ?? -1, numberOf(anchor, scene)];
     out.bytes.push(anchor.bytes);
-    out.widths.add(anchor.width);
+    out.widths.add(anchor.hr);
+    if (anchor.tiled) out.tiled++;
     if (shown < 0 || is < 0) out.unseen++;
+    else if (shown === is && anchor.tiled) out.tilesMet++;
     else if (shown === is) out.met++;
     else out.missed.push({ anchor: is, native: shown, rtp: anchor.rtp });
   }

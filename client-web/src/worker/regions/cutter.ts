@@ -6,6 +6,7 @@ import { MosaicEncoder } from "./encoder.js";
 import { FrameClock } from "./frame-clock.js";
 import { overhead, regionMessages } from "./message.js";
 import { type Picture, packMosaic } from "./mosaic.js";
+import { fromRgb } from "./rgb.js";
 import { parseTileMap, type TileMap } from "./tiles.js";
 
 /** A request, as the window hands it on. */
@@ -161,13 +162,23 @@ export class RegionCutter {
   }
 }
 
-/** The planes of a camera frame; null where it has no 8-bit 4:2:0 form. */
+/** Where red, green and blue are in four bytes. */
+const ORDERS: Partial<Record<VideoPixelFormat, readonly [number, number, number]>> = {
+  RGBA: [0, 1, 2],
+  RGBX: [0, 1, 2],
+  BGRA: [2, 1, 0],
+  BGRX: [2, 1, 0],
+};
+
+/** The planes of a camera frame; null where it has no 8-bit form that is known. */
 async function planes(frame: VideoFrame): Promise<Picture | null> {
   const { format, visibleRect } = frame;
-  if ((format !== "I420" && format !== "NV12") || visibleRect === null) return null;
+  const order = format === null ? undefined : ORDERS[format];
+  if ((format !== "I420" && format !== "NV12" && order === undefined) || visibleRect === null) return null;
   const { width, height } = visibleRect;
   const data = new Uint8Array(frame.allocationSize());
   const [y, u, v] = await frame.copyTo(data);
+  if (order !== undefined && y !== undefined) return fromRgb({ data, ...y, order, width, height });
   const half = { width: Math.ceil(width / 2), height: Math.ceil(height / 2) };
   if (y === undefined || u === undefined) return null;
   const luma = { data, ...y, step: 1, width, height };
