@@ -84,7 +84,7 @@ export class RegionSender {
     if (this.reading === null) return;
     this.reading.clone.stop();
     this.reading = null;
-    this.post({ type: "camera", frames: null });
+    this.post({ type: "camera" });
   }
 
   /** Ends it. */
@@ -102,8 +102,20 @@ export class RegionSender {
     this.reading?.clone.stop();
     const clone = camera.clone();
     this.reading = { of: camera, clone };
-    const { readable } = new MediaStreamTrackProcessor({ track: clone });
-    this.post({ type: "camera", frames: readable }, [readable]);
+    this.post({ type: "camera" });
+    void this.follow(clone).catch(() => undefined);
+  }
+
+  /** Hands the frames of a clone to the worker until it is stopped. A stream handed over instead leaves frames unclosed. */
+  private async follow(clone: MediaStreamTrack): Promise<void> {
+    const reader = new MediaStreamTrackProcessor({ track: clone }).readable.getReader();
+    for (;;) {
+      const { value: frame, done } = await reader.read();
+      if (done) return;
+      const at = performance.timeOrigin + performance.now();
+      if (this.reading?.clone === clone) this.post({ type: "frame", frame, at }, [frame]);
+      else frame.close();
+    }
   }
 
   private hear({ outcome, messages }: FromPublisher): void {

@@ -89,8 +89,10 @@ export type FromWorker =
 
 /** To the worker of a published camera. */
 export type ToPublisher =
-  /** The camera's pictures; null: no camera is read from now on. */
-  | { type: "camera"; frames: ReadableStream<VideoFrame> | null }
+  /** The frames that follow are of another camera. */
+  | { type: "camera" }
+  /** A frame of the camera, read at `at`. */
+  | { type: "frame"; frame: VideoFrame; at: number }
   /** Tiles that are wanted of the next frame. */
   | { type: "regions"; task: RegionTask };
 

@@ -14,31 +14,15 @@ const cutter = new RegionCutter(now, (id, outcome, messages) => {
   self.postMessage(told, messages);
 });
 
-let reader: ReadableStreamDefaultReader<VideoFrame> | null = null;
-
-/** Follows one camera until another comes. */
-async function follow(frames: ReadableStream<VideoFrame>): Promise<void> {
-  const mine = frames.getReader();
-  reader = mine;
-  for (;;) {
-    const { value, done } = await mine.read();
-    if (done) return;
-    if (reader === mine) cutter.camera(value);
-    else value.close();
-  }
-}
-
 /** Takes a message of the window. */
 export function hearPublisher(message: ToPublisher): void {
   switch (message.type) {
-    case "camera": {
-      const old = reader;
-      reader = null;
-      void old?.cancel().catch(() => undefined);
+    case "camera":
       cutter.reset();
-      if (message.frames !== null) void follow(message.frames).catch(() => undefined);
       break;
-    }
+    case "frame":
+      cutter.camera(message.frame, message.at);
+      break;
     case "regions":
       cutter.request(message.task);
       break;

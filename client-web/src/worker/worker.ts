@@ -114,6 +114,7 @@ self.onmessage = (event: MessageEvent<ToWorker | ToPublisher>) => {
       pipeline?.restart(message.enabled);
       break;
     case "camera":
+    case "frame":
     case "regions":
       hearPublisher(message);
       break;

@@ -67,9 +67,8 @@ export class RegionCutter {
     this.match();
   }
 
-  /** A frame of the camera; the cutter closes it. */
-  camera(frame: VideoFrame): void {
-    const at = this.now();
+  /** A frame of the camera, read at `at`; the cutter closes it. */
+  camera(frame: VideoFrame, at: number): void {
     for (const { clock } of this.clocks.values()) clock.seeCamera(frame.timestamp, at);
     const clock = this.waiting === null ? undefined : this.clockOf(this.waiting.task);
     if (!clock?.settled || this.busy) {
