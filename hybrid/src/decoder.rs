@@ -53,7 +53,8 @@ const MAX_LEAD: u32 = 900_000;
 pub struct HybridConfig {
     /// Linear size of HR over LR, one of [`SCALES`].
     pub scale: usize,
-    /// Frames kept for late anchors, 1 to [`MAX_HISTORY`].
+    /// Frames kept for late anchors, 1 to [`MAX_HISTORY`]; beyond 16 only as many as fit into 16 MB. A publisher's own
+    /// picture takes a second and more on a slow uplink.
     pub history: usize,
     /// Whether the built-in filters are used before anchors have taught any.
     pub prior: bool,
@@ -65,7 +66,7 @@ pub struct HybridConfig {
 
 impl Default for HybridConfig {
     fn default() -> Self {
-        Self { scale: 2, history: 16, prior: true, learning: true, isa: Isa::detect() }
+        Self { scale: 2, history: 48, prior: true, learning: true, isa: Isa::detect() }
     }
 }
 
@@ -411,7 +412,10 @@ impl HybridDecoder {
         let Ok((tiles, coded)) = payload::unpack(anchor, scale) else {
             return AnchorOutcome::Malformed;
         };
+        // The publisher's own pixels replace what was made of the low picture.
+        let own = header.source == AnchorOrigin::Captured;
         let new = match &entry.given {
+            Some(given) if own => tiles.without(&given.captured),
             Some(given) => tiles.without(&given.tiles),
             None => tiles.clone(),
         };
@@ -441,6 +445,7 @@ impl HybridDecoder {
     /// Gives the frame at `at` new detail in some tiles and lets those after it follow.
     fn apply(&mut self, at: usize, mut detail: Detail, tiles: &TileMap, header: &AnchorHeader) {
         let Some(entry) = self.history.entry(at) else { return };
+        let pictures = header.codec == VP9_PICTURES;
         let low = entry.low.clone();
         let (isa, scale) = (self.config.isa, self.config.scale);
         let luma = Samples::from(&low.planes()[0]);
@@ -478,17 +483,35 @@ impl HybridDecoder {
             self.taught |= teaches;
         }
         self.learned.take_out(isa, luma, &mut detail, NOISE, skip, &mut self.scratch);
-        if header.codec == VP9_PICTURES {
+        if pictures {
             self.weigher.weigh(&mut detail, skip, scale);
         }
-        let give = Tiled { tiles, field: &entry.field, change: change.as_ref() };
+        let captured = header.source == AnchorOrigin::Captured;
+        let cells = entry.field.cells().len();
+        let own = match (captured, pictures) {
+            (false, _) => None,
+            (true, true) => Some(self.weigher.believed().collect()),
+            (true, false) => Some(vec![true; cells]),
+        };
+        let keep =
+            (!captured).then(|| self.sources.fitting(isa, &low, &entry.field, tiles)).flatten();
+        let give = Tiled {
+            tiles,
+            field: &entry.field,
+            change: change.as_ref(),
+            keep: keep.as_deref(),
+            captured: own.as_deref(),
+        };
+        let none = || TileMap::empty(low.width(), low.height());
+        let own = if captured { tiles.clone() } else { none() };
         let more = entry.given.as_ref();
         let more = more.filter(|m| self.sources.add_tiles(m.source, &detail, scale, &give));
         let given = if let Some(given) = more {
-            Given { tiles: given.tiles.with(tiles), source: given.source }
+            let (tiles, captured) = (given.tiles.with(tiles), given.captured.with(&own));
+            Given { tiles, captured, source: given.source }
         } else {
             let source = self.sources.add(isa, low.clone(), detail, scale, &give);
-            Given { tiles: tiles.clone(), source }
+            Given { tiles: tiles.clone(), captured: own, source }
         };
         self.history.rebase(at, given, isa, scale, &mut self.sources);
         self.generation += 1;
@@ -512,7 +535,7 @@ fn fresh(config: &HybridConfig) -> Learned {
     if config.prior { Learned::with_prior(config.scale) } else { Learned::new(config.scale) }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "encode"))]
 mod picture_tests;
 #[cfg(all(test, feature = "encode"))]
 mod tests;

@@ -27,6 +27,8 @@ pub(crate) struct Entry {
 pub(crate) struct Given {
     /// The tiles.
     pub tiles: TileMap,
+    /// Those of them that are the publisher's own.
+    pub captured: TileMap,
     /// The source that holds their detail, and for the rest of the frame what it showed before.
     pub source: u32,
 }
@@ -38,7 +40,12 @@ struct Slot {
     field: Field,
 }
 
-/// Remembers the last `most` frames; its memory is used again.
+/// Frames that are remembered however large they are.
+const LEAST: usize = 16;
+/// Luma samples of those that are remembered beyond them: 16 MB with chroma.
+const SAMPLES: usize = 11_000_000;
+
+/// Remembers the last `most` frames, fewer where they are large; its memory is used again.
 pub(crate) struct History {
     most: usize,
     entries: VecDeque<Entry>,
@@ -155,7 +162,8 @@ impl History {
     /// Makes room for one more: the oldest goes, but never the one on display unless another is to
     /// be `shown`.
     fn make_room(&mut self, shown: bool) {
-        while self.entries.len() >= self.most {
+        let area = self.entries.back().map_or(1, |e| e.low.width() * e.low.height()).max(1);
+        while self.entries.len() >= self.most.min(LEAST.max(SAMPLES / area)) {
             let oldest = self.entries.iter().position(|e| shown || e.id != self.current);
             let Some(oldest) = oldest.and_then(|i| self.entries.remove(i)) else { return };
             self.spare.push(oldest.field);
@@ -193,6 +201,7 @@ impl History {
         sources: &mut Sources,
     ) {
         let Some(entry) = self.entries.get_mut(at) else { return };
+        let captured = given.captured.count() > 0;
         entry.field.cells_mut().fill(Cell { source: given.source, ..Cell::default() });
         entry.given = Some(given);
         self.changed.clear();
@@ -202,9 +211,13 @@ impl History {
             if !entry.references.iter().any(|r| self.changed.contains(r)) {
                 continue;
             }
-            // A frame with an anchor of its own keeps what that gave while it is there.
+            // A frame with an anchor of its own keeps what that gave while it is there, but for what was made of the low
+            // picture where the publisher's own pixels fit.
             let own = entry.given.as_ref().filter(|given| sources.get(given.source).is_some());
-            if own.is_some_and(|given| given.tiles.is_full()) {
+            let stays = |given: &Given| {
+                if captured { given.captured.is_full() } else { given.tiles.is_full() }
+            };
+            if own.is_some_and(stays) {
                 continue;
             }
             let mut field = self.spare.pop().unwrap_or_default();
@@ -212,7 +225,10 @@ impl History {
             trace(&entry.info, entry.references.map(|id| self.link(id)), &mut field);
             self.changed.push(entry.id);
             if let Some(given) = own {
-                sources.refill(isa, given.source, scale, &given.tiles, &field);
+                let made = given.tiles.without(&given.captured);
+                let keep = captured.then(|| sources.fitting(isa, &entry.low, &field, &made));
+                let keep = keep.flatten();
+                sources.refill(isa, given.source, scale, &given.tiles, &field, keep.as_deref());
             } else {
                 std::mem::swap(&mut self.entries[i].field, &mut field);
             }

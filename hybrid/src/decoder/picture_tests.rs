@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::anchor::codec::{AnchorCodec, ResidualJpeg};
 use crate::anchor::pictures::fixture::parts;
 use crate::picture::{Plane, psnr};
 
@@ -172,4 +173,41 @@ proptest! {
         let [scalar, simd] = &mut decoders;
         prop_assert!(shown(scalar) == shown(simd));
     }
+}
+
+#[test]
+fn an_enhanced_anchor_leaves_fresh_pictures_of_the_publisher_alone() {
+    let zero = |source| {
+        let mut anchor = anchor(2, Vec::new(), false);
+        let coded = ResidualJpeg.encode(&Detail::zero(192, 128), 70).expect("a legal size");
+        (anchor.header.codec, anchor.header.source) = (ResidualJpeg.id(), source);
+        anchor.payload = coded;
+        anchor
+    };
+    let quality = |enhanced: Option<AnchorOrigin>| {
+        let mut d = HybridDecoder::new(HybridConfig { learning: false, ..HybridConfig::default() });
+        push(&mut d, 0..1);
+        assert_eq!(d.push_anchor(&picture(0)), APPLIED);
+        push(&mut d, 1..3);
+        if let Some(source) = enhanced {
+            assert_eq!(d.push_anchor(&zero(source)), APPLIED);
+        }
+        psnr(shown(&mut d), &original(2))
+    };
+    let (without, with) = (quality(None), quality(Some(AnchorOrigin::Enhanced)));
+    assert!(with > without - 0.5, "{without} dB, then {with} dB");
+    assert!(quality(Some(AnchorOrigin::Captured)) < without - 1.0, "it does displace");
+}
+
+#[test]
+fn the_publishers_own_pixels_replace_what_was_made_of_the_low_picture() {
+    let mut d = after(1);
+    let mut enhanced = anchor(0, Vec::new(), false);
+    enhanced.payload = ResidualJpeg.encode(&Detail::zero(192, 128), 70).expect("a legal size");
+    (enhanced.header.codec, enhanced.header.source) = (ResidualJpeg.id(), AnchorOrigin::Enhanced);
+    assert_eq!(d.push_anchor(&enhanced), APPLIED);
+    let before = psnr(shown(&mut d), &original(0));
+    assert_eq!(d.push_anchor(&picture(0)), APPLIED);
+    assert!(psnr(shown(&mut d), &original(0)) > before + 5.0);
+    assert_eq!(d.push_anchor(&enhanced), AnchorOutcome::Duplicate);
 }

@@ -14,10 +14,13 @@ use crate::reconstruct::field::CELL;
 use crate::resample::{self, Samples, lanczos};
 use crate::simd::Isa;
 
-/// What the quantiser's noise counts for, in eighths of that of even rounding: against the fine part of detail.
-const FINE: u64 = 8;
+/// What the noise of even rounding counts for against the fine part of detail, in 1/32: most blocks are coded better than
+/// their quantiser promises. Measured in `docs/reconstruction.md`.
+const FINE: u64 = 2;
 /// The same against its coarse part.
-const COARSE: u64 = 8;
+const COARSE: u64 = 4;
+/// Detail teaches where its energy is so many times that noise.
+const TEACHES: u64 = 64;
 
 /// Working memory, used again.
 #[derive(Debug, Default)]
@@ -94,7 +97,7 @@ impl Weigher {
         self.noise.iter().enumerate().map(move |(i, &noise)| {
             let (column, row) = (i % columns, i / columns);
             let (energy, _) = energy(detail, (column, row), CELL * scale);
-            u64::from(energy) < 4 * u64::from(noise)
+            u64::from(energy) < TEACHES * u64::from(noise)
         })
     }
 
@@ -113,10 +116,15 @@ impl Weigher {
             let (column, row) = (i % columns, i / columns);
             let (all, _) = energy(detail, (column, row), CELL * scale);
             let coarse = self.coarse_energy((column, row), (width, height));
-            let fine = kept(all.saturating_sub(coarse), FINE * u64::from(noise) / 8);
-            self.weights.push([fine, kept(coarse, COARSE * u64::from(noise) / 8)]);
+            let fine = kept(all.saturating_sub(coarse), FINE * u64::from(noise) / 32);
+            self.weights.push([fine, kept(coarse, COARSE * u64::from(noise) / 32)]);
         }
         self.blend(detail, (width, height), scale);
+    }
+
+    /// By cell, whether anything of what was weighed last is left.
+    pub fn believed(&self) -> impl Iterator<Item = bool> + '_ {
+        self.weights.iter().map(|&[fine, coarse]| fine > 0 || coarse > 0)
     }
 
     /// Means of detail by low sample.
@@ -255,10 +263,10 @@ mod tests {
 
     #[test]
     fn fine_and_coarse_detail_are_weighed_apart() {
-        // The noise has the energy of the coarse part, and a sixteenth of the fine one.
-        let out = weighed(&detail(80, 20), 400, None);
+        // Its share that counts has the energy of the coarse part, and a 32nd of the fine one.
+        let out = weighed(&detail(80, 20), 400 * 8, None);
         assert!(
-            out.samples().iter().all(|d| (74..=76).contains(&d.abs())),
+            out.samples().iter().all(|d| (76..=78).contains(&d.abs())),
             "{:?}",
             &out.samples()[..4]
         );

@@ -13,6 +13,9 @@ use crate::vp9::FrameBuffer;
 /// Sources that are kept: fields of long-lived references may still point to older ones.
 pub(crate) const MOST: usize = 4;
 
+/// From this weight on captured detail is not displaced by enhanced.
+const FITS: i16 = WHOLE / 8;
+
 /// Detail that betters a cell by less, in 1/256 square grey level, is left out.
 const FLOOR: u64 = 8;
 
@@ -27,11 +30,13 @@ pub(crate) struct Source {
     pub rest: Detail,
     /// Mean energy of the detail by cell, in 1/256 square grey level.
     energy: Vec<u32>,
+    /// By cell: whether its detail is the publisher's own.
+    captured: Vec<bool>,
 }
 
 impl Source {
-    /// The detail's energy around the place in this source that a cell's vector points to.
-    pub fn energy_at(&self, column: usize, row: usize, cell: Cell) -> u32 {
+    /// The cell of this source around the place that a cell's vector points to.
+    fn place(&self, column: usize, row: usize, cell: Cell) -> usize {
         let (width, height) = (self.low.width() as i32, self.low.height() as i32);
         let place = |at: usize, v: i16, end: i32| {
             let centre = (at * CELL + CELL / 2) as i32 + (i32::from(v) >> 3);
@@ -39,7 +44,7 @@ impl Source {
         };
         let column = place(column, cell.vector.x, width);
         let row = place(row, cell.vector.y, height);
-        self.energy[row * (width as usize).div_ceil(CELL) + column]
+        row * (width as usize).div_ceil(CELL) + column
     }
 }
 
@@ -71,15 +76,18 @@ impl Sources {
         scale: usize,
         given: &Tiled<'_>,
     ) -> u32 {
-        if !given.tiles.is_full() {
-            self.fill(isa, &low, &mut rest, scale, given, None);
+        let cells = low.width().div_ceil(CELL) * low.height().div_ceil(CELL);
+        let mut captured = vec![false; cells];
+        given.mark(low.width(), &mut captured);
+        if !given.tiles.is_full() || given.keep.is_some() {
+            self.fill(isa, &low, &mut rest, scale, given, None, &mut captured);
         }
         self.last = self.last.checked_add(1).unwrap_or(1);
         let energy = energies(&rest, low.width(), low.height(), scale);
         if self.kept.len() == MOST {
             self.kept.remove(0);
         }
-        self.kept.push(Source { id: self.last, low, rest, energy });
+        self.kept.push(Source { id: self.last, low, rest, energy, captured });
         self.last
     }
 
@@ -100,22 +108,56 @@ impl Sources {
             }
         }
         source.energy = energies(&source.rest, source.low.width(), source.low.height(), scale);
+        given.mark(source.low.width(), &mut source.captured);
         true
     }
 
-    /// Makes a source anew outside the tiles that were given to it, where its frame's detail comes from
-    /// elsewhere now, as `field` says.
-    pub fn refill(&mut self, isa: Isa, id: u32, scale: usize, given: &TileMap, field: &Field) {
+    /// Makes a source anew outside the tiles that were given to it, and in the cells to `keep`, where its frame's detail
+    /// comes from elsewhere now, as `field` says.
+    pub fn refill(
+        &mut self,
+        isa: Isa,
+        id: u32,
+        scale: usize,
+        given: &TileMap,
+        field: &Field,
+        keep: Option<&[bool]>,
+    ) {
         let Some(at) = self.kept.iter().position(|s| s.id == id) else { return };
-        let (low, mut rest) = (self.kept[at].low.clone(), std::mem::take(&mut self.kept[at].rest));
-        let given = Tiled { tiles: given, field, change: None };
-        self.fill(isa, &low, &mut rest, scale, &given, Some(id));
+        let source = &mut self.kept[at];
+        let (low, mut rest) = (source.low.clone(), std::mem::take(&mut source.rest));
+        let mut captured = std::mem::take(&mut source.captured);
+        let given = Tiled { tiles: given, field, change: None, keep, captured: None };
+        self.fill(isa, &low, &mut rest, scale, &given, Some(id), &mut captured);
         self.kept[at].energy = energies(&rest, low.width(), low.height(), scale);
-        self.kept[at].rest = rest;
+        (self.kept[at].rest, self.kept[at].captured) = (rest, captured);
     }
 
-    /// Puts into the cells outside the given tiles what the frame shows there; cells that refer to
+    /// By cell of some tiles, whether the frame of a field shows detail of the publisher's own there that still fits: what
+    /// super-resolution makes of the low picture knows less. `None` where there is none.
+    pub fn fitting(
+        &self,
+        isa: Isa,
+        low: &FrameBuffer,
+        field: &Field,
+        tiles: &TileMap,
+    ) -> Option<Vec<bool>> {
+        if !self.kept.iter().any(|source| source.captured.contains(&true)) {
+            return None;
+        }
+        let fits = |(i, &cell): (usize, &Cell)| {
+            let (column, row) = (i % field.columns(), i / field.columns());
+            tiles.contains(column * CELL / TILE, row * CELL / TILE)
+                && self.at(isa, low, column, row, cell).from.is_some_and(|(source, weight)| {
+                    weight >= FITS && source.captured[source.place(column, row, cell)]
+                })
+        };
+        Some(field.cells().iter().enumerate().map(fits).collect())
+    }
+
+    /// Puts into the cells outside the given tiles, and those to keep, what the frame shows there; cells that refer to
     /// the source itself, `own`, stay.
+    #[allow(clippy::too_many_arguments)]
     fn fill(
         &self,
         isa: Isa,
@@ -124,11 +166,13 @@ impl Sources {
         scale: usize,
         given: &Tiled<'_>,
         own: Option<u32>,
+        captured: &mut [bool],
     ) {
         let (stride, field) = (rest.width(), given.field);
         for (i, &cell) in field.cells().iter().enumerate() {
             let (column, row) = (i % field.columns(), i / field.columns());
-            let inside = given.tiles.contains(column * CELL / TILE, row * CELL / TILE);
+            let inside = given.tiles.contains(column * CELL / TILE, row * CELL / TILE)
+                && given.keep.is_none_or(|keep| !keep[i]);
             if inside || own == Some(cell.source) {
                 continue;
             }
@@ -145,7 +189,9 @@ impl Sources {
                     _ => line[..area.width].fill(0),
                 }
             }
+            captured[i] = false;
             if let Some((source, weight)) = at.from {
+                captured[i] = source.captured[source.place(column, row, cell)];
                 let out = &mut rest.samples_mut()[first..];
                 fetch_add(isa, &source.rest, area, cell.vector, scale, weight, out, stride);
             }
@@ -172,7 +218,7 @@ impl Sources {
         let from = source.and_then(|source| {
             let now = Samples::from(&low.planes()[0]);
             let then = Samples::from(&source.low.planes()[0]);
-            let energy = source.energy_at(column, row, cell);
+            let energy = source.energy[source.place(column, row, cell)];
             // Detail can better the picture by no more than its energy, and does by the kept part of that.
             let gain = |kept: i16| u64::from(energy) * kept as u64 / WHOLE as u64;
             (gain(WHOLE) >= FLOOR)
@@ -192,6 +238,22 @@ pub(crate) struct Tiled<'a> {
     /// By how much less the filters expect since the anchor has taught them: what they no longer
     /// add has to come from the source.
     pub change: Option<&'a Detail>,
+    /// By cell: what the frame shows is to stay, though a tile is given.
+    pub keep: Option<&'a [bool]>,
+    /// By cell: whether what is given is the publisher's own; `None` where none of it is.
+    pub captured: Option<&'a [bool]>,
+}
+
+impl Tiled<'_> {
+    /// Marks the given cells as the publisher's own, or not.
+    fn mark(&self, width: usize, captured: &mut [bool]) {
+        let columns = width.div_ceil(CELL);
+        for (i, captured) in captured.iter_mut().enumerate() {
+            if self.tiles.contains(i % columns * CELL / TILE, i / columns * CELL / TILE) {
+                *captured = self.captured.is_some_and(|own| own[i]);
+            }
+        }
+    }
 }
 
 /// See [`Sources::at`].

@@ -12,7 +12,9 @@ use windlass_enhancer::schedule::{TileConfig, TileLedger};
 use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler};
+use windlass_hybrid::anchor::{
+    AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler, payload,
+};
 use windlass_hybrid::detail::{Detail, ONE};
 use windlass_hybrid::picture::Plane;
 use windlass_hybrid::simd::Isa;
@@ -89,6 +91,24 @@ pub fn rtp_timestamp(n: usize, fps: f64) -> u32 {
     (n as f64 * 90_000.0 / fps).round() as u32
 }
 
+impl AnchorTrack {
+    /// Both tracks' anchors, in the order of becoming ready.
+    #[must_use]
+    pub fn with(self, other: AnchorTrack) -> AnchorTrack {
+        let mut anchors = [self.anchors, other.anchors].concat();
+        anchors.sort_by_key(|anchor| anchor.ready_at);
+        AnchorTrack {
+            anchors,
+            lost: self.lost + other.lost,
+            bytes: self.bytes + other.bytes,
+            kbps: self.kbps + other.kbps,
+            sr_share: self.sr_share + other.sr_share,
+            infer_ms: self.infer_ms.or(other.infer_ms),
+            encode_ms: self.encode_ms.or(other.encode_ms),
+        }
+    }
+}
+
 /// Makes anchors of the frames in `chosen` (ascending).
 pub fn make(
     clip: &Clip,
@@ -96,6 +116,19 @@ pub fn make(
     scale: Scale,
     settings: &AnchorSettings,
     chosen: &[usize],
+    upscaler: &mut Upscaler,
+) -> Result<AnchorTrack> {
+    make_beside(clip, low, scale, settings, chosen, &[], upscaler)
+}
+
+/// The same for a stream of which subscribers also get `captured` anchors: tiles are left out while those are fresh.
+pub fn make_beside(
+    clip: &Clip,
+    low: &Coded,
+    scale: Scale,
+    settings: &AnchorSettings,
+    chosen: &[usize],
+    captured: &[TimedAnchor],
     upscaler: &mut Upscaler,
 ) -> Result<AnchorTrack> {
     let fps = clip.fps;
@@ -106,6 +139,7 @@ pub fn make(
     let mut anchors = Vec::with_capacity(chosen.len());
     let (mut bytes, mut lost, mut work) = (0, 0, 0);
     let mut ledger = TileLedger::default();
+    let mut known = captured.iter().peekable();
     let mut prior = Prior::new(Isa::detect(), scale.factor());
     upscaler.restart_clock();
     for (frame, (original, picture)) in
@@ -116,6 +150,10 @@ pub fn make(
             continue;
         }
         let energy = &low.frames[frame].energy;
+        while let Some(own) = known.next_if(|own| own.ready_at <= shown_at(frame, fps)) {
+            let (tiles, _) = payload::unpack(&own.anchor, scale.factor())?;
+            ledger.captured(&tiles, &low.frames[own.frame].energy, shown_at(own.frame, fps));
+        }
         let tiles = match &settings.tiles {
             Some(config) => ledger.choose(energy, shown_at(frame, fps), config),
             None => Some(TileMap::full(picture.width(), picture.height())),
@@ -133,9 +171,9 @@ pub fn make(
             prior.take_out((&picture.y).into(), &mut detail);
         }
         let header = header(coder.id(), &detail, rtp_timestamp(frame, fps), settings);
-        let (payload, tiled) = clock.measure(|| coder.code(detail, &tiles))?;
+        let (code, tiled) = clock.measure(|| coder.code(detail, &tiles))?;
         let header = AnchorHeader { tiled, ..header };
-        let messages = encode_chunks(&header, &payload, MAX_CHUNK)?;
+        let messages = encode_chunks(&header, &code, MAX_CHUNK)?;
         bytes += messages.iter().map(Vec::len).sum::<usize>();
         let (mut whole, mut complete) = (None, true);
         for message in &messages {

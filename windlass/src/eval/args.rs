@@ -9,6 +9,7 @@ use clap::Args;
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::schedule::TileConfig;
 
+use super::captured::{CapturedSettings, Source};
 use super::coding::{Codec, Target};
 use super::method::Method;
 use super::scale::Scale;
@@ -63,7 +64,9 @@ pub struct EvalArgs {
     /// stream of the same bits; bicubic, lanczos, lanczos@0.3 (sharpened), per-frame-sr (a bound);
     /// key-uniform, nemo: the product with other anchors (nemo measures the gain of every frame: slow);
     /// nemo-style: the papers' reconstruction; no-anchors; hybrid: the product; hybrid@NAME: with
-    /// other settings (a wrong NAME lists them).
+    /// other settings (a wrong NAME lists them); captured, both: anchors of the publisher's own pixels, alone and with
+    /// enhanced ones (captured@SOURCE, both@SOURCE: f, detail, regions, dds); direct@2: a full-size stream of twice the
+    /// low layer's bits; f: the full layer.
     #[arg(long, value_delimiter = ',', value_name = "METHOD,…")]
     pub methods: Vec<Method>,
 
@@ -114,6 +117,50 @@ pub struct EvalArgs {
     /// Let `nemo` choose among every Nth frame: N times as fast.
     #[arg(long, default_value = "1", value_name = "N", help_heading = "Anchors")]
     pub nemo_step: NonZeroU32,
+
+    /// What `captured` and `both` take captured anchors from: f (the full layer, decoded by the server), detail (a sparse
+    /// full-size stream), regions (that the server asks for), dds (regions as DDS chooses them).
+    #[arg(
+        long,
+        default_value = "detail",
+        value_name = "SOURCE",
+        help_heading = "Captured anchors"
+    )]
+    pub captured_from: Source,
+
+    /// Bit rate of the full layer in kbit/s; Chromium's for its size unless given.
+    #[arg(long, value_name = "K", help_heading = "Captured anchors")]
+    pub full_kbps: Option<NonZeroU32>,
+
+    /// Share of frames that become captured anchors, from the full layer.
+    #[arg(long, default_value_t = 0.033, value_name = "F", help_heading = "Captured anchors")]
+    pub captured_fraction: f64,
+
+    /// Quality (1 to 100) of their code.
+    #[arg(long, default_value_t = 80, value_name = "Q",
+          value_parser = clap::value_parser!(u8).range(1..=100), help_heading = "Captured anchors")]
+    pub captured_quality: u8,
+
+    /// Frames a second of the detail stream, or requests of regions.
+    #[arg(long, default_value_t = 1.0, value_name = "F", help_heading = "Captured anchors")]
+    pub detail_fps: f64,
+
+    /// Bit rate of the detail stream in kbit/s, or most of all regions.
+    #[arg(long, default_value = "50", value_name = "K", help_heading = "Captured anchors")]
+    pub detail_kbps: NonZeroU32,
+
+    /// Take the detail's bits from the uplink, of which the low layer then gets less, instead of adding them.
+    #[arg(long, help_heading = "Captured anchors")]
+    pub within: bool,
+
+    /// Most of the picture's area that one request of regions may name.
+    #[arg(long, default_value_t = 0.25, value_name = "F", help_heading = "Captured anchors")]
+    pub region_area: f64,
+
+    /// Show how much of the gap between the rungs h and f each method closes; the uplink is then Chromium's rate of h
+    /// for its size, unless given.
+    #[arg(long, help_heading = "Captured anchors")]
+    pub rungs: bool,
 
     /// Run every anchor fraction with every quality or budget at every uplink, and compare the
     /// methods by BD-rate.
@@ -193,6 +240,14 @@ impl EvalArgs {
             "--anchor-loss is a share of the messages, from 0 to 1, not {}",
             self.anchor_loss
         );
+        for share in [self.captured_fraction, self.region_area] {
+            ensure!((0.0..=1.0).contains(&share), "{share} is not a share, from 0 to 1");
+        }
+        ensure!(
+            self.detail_fps > 0.0 && self.detail_fps <= 30.0,
+            "--detail-fps must be more than 0 and at most 30, not {}",
+            self.detail_fps
+        );
         if let Some(seconds) = self.seconds {
             ensure!(
                 seconds > 0.0 && seconds.is_finite(),
@@ -214,8 +269,9 @@ impl EvalArgs {
         );
         // The network doubles; what needs none takes any scale.
         for method in self.methods() {
-            let anchors = method.has_anchors() || method == Method::Direct;
-            let network = !self.oracle && anchors || method == Method::PerFrameSr;
+            let anchors = method.has_enhanced() || method == Method::Direct;
+            let scored = matches!(method.captured(), Some(Source::Regions | Source::Dds));
+            let network = !self.oracle && anchors || scored || method == Method::PerFrameSr;
             ensure!(
                 self.scale == Scale::TWO || !network,
                 "the network works at --scale 2 only, so {method} does not at {}{}",
@@ -231,6 +287,19 @@ impl EvalArgs {
         TileConfig { threshold: self.tile_threshold, ..TileConfig::default() }
     }
 
+    /// How captured anchors are made.
+    pub fn captured(&self) -> CapturedSettings {
+        CapturedSettings {
+            full_kbps: self.full_kbps.map(NonZeroU32::get),
+            fraction: self.captured_fraction,
+            quality: self.captured_quality,
+            detail_fps: self.detail_fps,
+            detail_kbps: self.detail_kbps.get(),
+            within: self.within,
+            area: self.region_area,
+        }
+    }
+
     /// Bit rates of the low layer in kbit/s.
     pub fn uplinks(&self) -> Vec<u32> {
         match (self.uplink.is_empty(), self.sweep) {
@@ -243,15 +312,30 @@ impl EvalArgs {
     /// The methods to run, in the order of the report.
     pub fn methods(&self) -> Vec<Method> {
         if self.methods.is_empty() {
-            return if self.sweep { Method::swept() } else { Method::usual() };
+            return match (self.sweep, self.rungs) {
+                (true, _) => Method::swept(),
+                (false, true) => self.between_rungs(),
+                (false, false) => Method::usual(),
+            };
         }
+        let named: Vec<Method> =
+            self.methods.iter().map(|m| m.resolve(self.captured_from)).collect();
         let mut methods: Vec<Method> =
-            Method::ALL.into_iter().filter(|method| self.methods.contains(method)).collect();
-        for &variant in self.methods.iter().filter(|m| matches!(m, Method::Variant(_))) {
+            Method::ALL.into_iter().filter(|method| named.contains(method)).collect();
+        for &variant in named.iter().filter(|m| matches!(m, Method::Variant(_))) {
             if !methods.contains(&variant) {
                 methods.push(variant);
             }
         }
+        methods
+    }
+
+    /// What is shown between two rungs unless methods are named.
+    fn between_rungs(&self) -> Vec<Method> {
+        let source = self.captured_from;
+        let mut methods = vec![Method::Full, Method::Lanczos, Method::LanczosSharp];
+        methods.extend([Method::NoAnchors, Method::Hybrid]);
+        methods.extend([Method::Captured(source), Method::Both(source)]);
         methods
     }
 
@@ -448,6 +532,18 @@ mod tests {
         assert!(with(&["--methods", "lanczos,no-anchors"]).check().is_ok());
         assert!(with(&["--methods", "hybrid"]).check().is_err());
         assert!(with(&["--methods", "hybrid,direct", "--oracle"]).check().is_ok());
+    }
+
+    #[test]
+    fn captured_anchors_come_from_where_the_command_says() {
+        let args =
+            parse(&["a.mp4", "--methods", "both,captured@dds", "--captured-from", "f"]).unwrap();
+        let names: Vec<String> = args.methods().iter().map(Method::to_string).collect();
+        assert_eq!(names, ["captured@dds", "both@f"]);
+        let rungs = parse(&["a.mp4", "--rungs"]).unwrap();
+        assert_eq!(rungs.methods().last().unwrap().to_string(), "both@detail");
+        assert!(parse(&["a.mp4", "--captured-from", "h"]).is_err());
+        assert!(parse(&["a.mp4", "--detail-fps", "0"]).unwrap().check().is_err());
     }
 
     #[test]

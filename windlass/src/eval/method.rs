@@ -6,6 +6,7 @@ use std::str::FromStr;
 use anyhow::{Result, bail};
 use windlass_hybrid::HybridConfig;
 
+use super::captured::Source;
 use super::scale::Scale;
 use super::variants::{self, VARIANTS, Variant};
 
@@ -14,6 +15,10 @@ use super::variants::{self, VARIANTS, Variant};
 pub enum Method {
     /// One full-size stream at the bits of low layer and anchors together.
     Direct,
+    /// One full-size stream at twice the bits of the low layer.
+    DirectTwice,
+    /// The full layer at its own bit rate.
+    Full,
     /// The low layer, bicubic.
     Bicubic,
     /// The low layer, Lanczos-3.
@@ -34,14 +39,22 @@ pub enum Method {
     WholeFrames,
     /// The product's default: anchors of tiles, and reconstruction.
     Hybrid,
+    /// Captured anchors alone.
+    Captured(Source),
+    /// Captured and enhanced anchors.
+    Both(Source),
+    /// Either (`both` or not), from what the command line says.
+    Unresolved { both: bool },
     /// The same with other settings of the reconstruction.
     Variant(&'static Variant),
 }
 
 impl Method {
     /// All but the variants, in the order of the report.
-    pub const ALL: [Method; 11] = [
+    pub const ALL: [Method; 21] = [
         Method::Direct,
+        Method::DirectTwice,
+        Method::Full,
         Method::Bicubic,
         Method::Lanczos,
         Method::LanczosSharp,
@@ -52,17 +65,50 @@ impl Method {
         Method::NoAnchors,
         Method::WholeFrames,
         Method::Hybrid,
+        Method::Captured(Source::Full),
+        Method::Captured(Source::Detail),
+        Method::Captured(Source::Regions),
+        Method::Captured(Source::Dds),
+        Method::Both(Source::Full),
+        Method::Both(Source::Detail),
+        Method::Both(Source::Regions),
+        Method::Both(Source::Dds),
     ];
 
     /// What runs unless methods are named: all that take a time in proportion to the clip's length.
     pub fn usual() -> Vec<Method> {
-        Method::ALL.into_iter().filter(|&method| method != Method::Nemo).collect()
+        let left_out = |method: &Method| *method == Method::Nemo || method.is_of_publisher();
+        Method::ALL.into_iter().filter(|method| !left_out(method)).collect()
     }
 
     /// What a sweep runs unless methods are named: those whose curves are worth their time.
     pub fn swept() -> Vec<Method> {
         let left_out = [Method::Nemo, Method::LanczosSharp, Method::PerFrameSr];
-        Method::ALL.into_iter().filter(|method| !left_out.contains(method)).collect()
+        let all = Method::ALL.into_iter().filter(|method| !method.is_of_publisher());
+        all.filter(|method| !left_out.contains(method)).collect()
+    }
+
+    /// Whether it is about what the publisher sends besides the low layer.
+    fn is_of_publisher(self) -> bool {
+        matches!(self, Method::DirectTwice | Method::Full) || self.captured().is_some()
+    }
+
+    /// The method itself, or where it does not say what captured anchors come from, that of `source`.
+    #[must_use]
+    pub fn resolve(self, source: Source) -> Method {
+        match self {
+            Method::Unresolved { both: true } => Method::Both(source),
+            Method::Unresolved { both: false } => Method::Captured(source),
+            resolved => resolved,
+        }
+    }
+
+    /// Where its captured anchors come from, if it has some.
+    pub fn captured(self) -> Option<Source> {
+        match self {
+            Method::Captured(source) | Method::Both(source) => Some(source),
+            _ => None,
+        }
     }
 
     /// Whether its pictures rest on anchors, so that it has an anchor fraction and a coding.
@@ -74,8 +120,15 @@ impl Method {
                 | Method::NemoStyle
                 | Method::WholeFrames
                 | Method::Hybrid
+                | Method::Captured(_)
+                | Method::Both(_)
                 | Method::Variant(_)
         )
+    }
+
+    /// Whether the server's network makes some of its anchors.
+    pub fn has_enhanced(self) -> bool {
+        self.has_anchors() && !matches!(self, Method::Captured(_))
     }
 
     /// The codec's settings, where it is the codec that rebuilds.
@@ -86,6 +139,8 @@ impl Method {
             | Method::Nemo
             | Method::NoAnchors
             | Method::WholeFrames
+            | Method::Captured(_)
+            | Method::Both(_)
             | Method::Hybrid => Some(default),
             Method::Variant(variant) => Some((variant.config)(default)),
             _ => None,
@@ -95,6 +150,8 @@ impl Method {
     fn label(self) -> &'static str {
         match self {
             Method::Direct => "direct",
+            Method::DirectTwice => "direct@2",
+            Method::Full => "f",
             Method::Bicubic => "bicubic",
             Method::Lanczos => "lanczos",
             Method::LanczosSharp => "lanczos@0.3",
@@ -105,6 +162,16 @@ impl Method {
             Method::NoAnchors => "no-anchors",
             Method::WholeFrames => "whole-frames",
             Method::Hybrid => "hybrid",
+            Method::Captured(Source::Full) => "captured@f",
+            Method::Captured(Source::Detail) => "captured@detail",
+            Method::Captured(Source::Regions) => "captured@regions",
+            Method::Captured(Source::Dds) => "captured@dds",
+            Method::Both(Source::Full) => "both@f",
+            Method::Both(Source::Detail) => "both@detail",
+            Method::Both(Source::Regions) => "both@regions",
+            Method::Both(Source::Dds) => "both@dds",
+            Method::Unresolved { both: false } => "captured",
+            Method::Unresolved { both: true } => "both",
             Method::Variant(variant) => variant.name,
         }
     }
@@ -141,7 +208,8 @@ impl FromStr for Method {
             };
             return Ok(Method::Variant(variant));
         }
-        let found = Method::ALL.into_iter().find(|method| method.label() == text);
+        let open = [false, true].map(|both| Method::Unresolved { both });
+        let found = Method::ALL.into_iter().chain(open).find(|method| method.label() == text);
         let Some(method) = found else {
             let names = Method::ALL.map(Method::label).join(", ");
             bail!("there is no method {text:?}; there are: {names}, hybrid@NAME");
@@ -174,6 +242,9 @@ mod tests {
     fn methods_with_anchors_are_those_that_use_some() {
         let with: Vec<String> =
             Method::ALL.iter().filter(|m| m.has_anchors()).map(Method::to_string).collect();
-        assert_eq!(with, ["key-uniform", "nemo", "nemo-style", "whole-frames", "hybrid"]);
+        let plain = with.iter().take_while(|name| !name.contains('@')).collect::<Vec<_>>();
+        assert_eq!(plain, ["key-uniform", "nemo", "nemo-style", "whole-frames", "hybrid"]);
+        assert!(!Method::Captured(Source::Detail).has_enhanced());
+        assert!(Method::Both(Source::Detail).has_enhanced());
     }
 }

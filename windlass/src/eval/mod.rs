@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/design.md`, *Reports*. Decode a clip ([`clip`]) → scale it down, encode as Chromium
 //! does, decode ([`low_layer`]) → choose frames ([`select`]), make their anchors ([`anchors`],
-//! coded by [`coding`]) → make HR pictures by every [`method`] ([`methods`] alone from the low
+//! coded by [`coding`]; [`captured`] ones as publishers send them) → make HR pictures by every [`method`] ([`methods`] alone from the low
 //! layer, [`rebuild`] by the codec, [`nemo_style`] as the papers do) with the delay that anchors
 //! have → [`score`] → [`row`]s, their means, and in a [`sweep`] [`bd`]-rates and plots → [`report`].
 //! [`stage`] is where they come together. Everything but the `…_ms` columns repeats exactly.
@@ -10,6 +10,7 @@
 mod anchors;
 pub mod args;
 mod bd;
+mod captured;
 pub mod clip;
 mod coding;
 pub mod cpu_clock;
@@ -28,6 +29,7 @@ mod rebuild;
 pub mod report;
 mod row;
 mod run;
+mod rungs;
 pub mod scale;
 mod score;
 mod select;

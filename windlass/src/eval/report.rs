@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::bd::Difference;
 use super::row::Row;
+use super::rungs::Rung;
 
 /// What the figures were measured on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,6 +42,9 @@ pub struct Report {
     pub settings: Settings,
     /// One for each clip, uplink, method and way of making anchors; means over the clips at the end.
     pub rows: Vec<Row>,
+    /// Methods between the rungs `h` and `f`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rungs: Vec<Rung>,
     /// Methods against the reference, of a sweep.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bd: Vec<Difference>,
@@ -92,6 +96,7 @@ mod tests {
                 sample("d13.mp4", "hybrid", 150, 37.0),
                 sample("d13.mp4", "lanczos", 150, 36.0),
             ],
+            rungs: Vec::new(),
             bd: Vec::new(),
         };
         let value: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();

@@ -28,7 +28,8 @@ impl AnchorKey {
     pub fn name(&self) -> String {
         match (self.anchor_quality, self.anchor_budget_bytes) {
             (_, Some(bytes)) => format!("{} {bytes}B", self.anchor_fraction),
-            (quality, None) => format!("{} q{}", self.anchor_fraction, quality.unwrap_or_default()),
+            (Some(quality), None) => format!("{} q{quality}", self.anchor_fraction),
+            (None, None) => String::new(),
         }
     }
 }
@@ -128,6 +129,8 @@ pub struct Row {
     pub anchor_kbps: f64,
     /// Both together.
     pub total_kbps: f64,
+    /// What the publisher sends for it.
+    pub publisher_kbps: f64,
     /// Bytes of all anchors.
     pub anchor_bytes: usize,
     /// Frames compared.
@@ -201,6 +204,7 @@ fn mean_of(rows: &[&Row]) -> Row {
         video_kbps: all(&|row| row.video_kbps),
         anchor_kbps: all(&|row| row.anchor_kbps),
         total_kbps: all(&|row| row.total_kbps),
+        publisher_kbps: all(&|row| row.publisher_kbps),
         anchor_bytes: sum(&|row| row.anchor_bytes),
         frames: sum(&|row| row.frames),
         anchors: sum(&|row| row.anchors),
@@ -236,6 +240,7 @@ pub fn sample(clip: &str, method: &str, uplink_kbps: u32, psnr_y_db: f64) -> Row
         video_kbps: f64::from(uplink_kbps),
         anchor_kbps: 0.0,
         total_kbps: f64::from(uplink_kbps),
+        publisher_kbps: f64::from(uplink_kbps),
         anchor_bytes: 100,
         frames: 150,
         anchors: 5,

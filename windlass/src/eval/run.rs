@@ -8,6 +8,7 @@ use windlass_hybrid::anchor::AnchorOrigin;
 
 use super::anchors::AnchorSettings;
 use super::args::{ClipSpec, EvalArgs};
+use super::captured::{Source, rates};
 use super::clip::{self, Clip, Wanted};
 use super::coding::Coding;
 use super::ffmpeg::{self, Ffmpeg};
@@ -15,12 +16,21 @@ use super::method::Method;
 use super::pictures;
 use super::report::{Machine, Report, Settings};
 use super::row::{self, Row};
+use super::rungs;
 use super::sr::Upscaler;
 use super::stage::{Panel, Plan, Stage};
 use super::sweep;
 
 /// Methods whose pictures stand beside the original, in this order.
-const SHOWN: [Method; 4] = [Method::Bicubic, Method::Lanczos, Method::Hybrid, Method::PerFrameSr];
+const SHOWN: [Method; 7] = [
+    Method::Bicubic,
+    Method::Lanczos,
+    Method::Hybrid,
+    Method::PerFrameSr,
+    Method::Captured(Source::Full),
+    Method::Captured(Source::Detail),
+    Method::Both(Source::Detail),
+];
 
 /// Runs the command and prints its report on standard output.
 pub fn run(args: &EvalArgs) -> Result<()> {
@@ -58,6 +68,7 @@ pub fn run(args: &EvalArgs) -> Result<()> {
             seed: args.seed,
             backend: upscaler.backend().to_owned(),
         },
+        rungs: if args.rungs { rungs::rungs(&rows) } else { Vec::new() },
         bd: if args.sweep { sweep::differences(&rows, &reference) } else { Vec::new() },
         rows,
     };
@@ -90,6 +101,7 @@ fn plan<'a>(args: &EvalArgs, tools: &'a Ffmpeg) -> Plan<'a> {
         scale: args.scale,
         methods: args.methods(),
         ways,
+        captured: args.captured(),
         nemo_step: args.nemo_step.get() as usize,
         vmaf: tools.vmaf.as_deref(),
         times: !args.no_times,
@@ -126,7 +138,10 @@ fn evaluate(
         Some(_) => pictures::chosen_frames(clip.frames.len()),
         None => Vec::new(),
     };
-    for uplink in args.uplinks() {
+    let size = plan.scale.low(clip.frames.size());
+    let by_size = args.rungs && args.uplink.is_empty();
+    let uplinks = if by_size { vec![rates::layer_kbps(size)] } else { args.uplinks() };
+    for uplink in uplinks {
         eprintln!("{name} at {uplink} kbit/s: encoding the low layer");
         let mut stage = Stage::new(plan, name, &clip, uplink, args.screen || spec.screen)?;
         let (found, panels) = stage.rows(upscaler, &SHOWN, &shown)?;

@@ -37,6 +37,11 @@ impl Scale {
         Size { width: low.width * self.0, height: low.height * self.0 }
     }
 
+    /// The LR size under an HR one.
+    pub fn low(self, high: Size) -> Size {
+        Size { width: high.width / self.0, height: high.height / self.0 }
+    }
+
     /// The LR picture of an HR one, as Chromium makes its simulcast layers.
     pub fn shrink(self, picture: &Picture) -> Picture {
         let [y, u, v] = picture.planes().map(|plane| box_down(plane, self.0));

@@ -6,6 +6,8 @@ use anyhow::{Context, Result};
 use windlass_hybrid::picture::Picture;
 
 use super::anchors::{self, AnchorSettings, AnchorTrack};
+use super::captured::detail::Way;
+use super::captured::{CapturedSettings, Source, detail, rates, regions};
 use super::clip::Clip;
 use super::coding::{Coding, Target};
 use super::decay::{Bucket, decay};
@@ -31,6 +33,8 @@ pub struct Plan<'a> {
     pub methods: Vec<Method>,
     /// The ways of making anchors; at least one.
     pub ways: Vec<AnchorSettings>,
+    /// How captured anchors are made.
+    pub captured: CapturedSettings,
     /// NEMO looks at every so manyeth frame.
     pub nemo_step: usize,
     /// An ffmpeg with libvmaf.
@@ -49,6 +53,10 @@ pub struct Stage<'a> {
     uplink_kbps: u32,
     screen: bool,
     low: Coded,
+    /// The low layer of what a detail stream leaves of the uplink.
+    lean: Option<Coded>,
+    /// The full layer, with its bit rate.
+    full: Option<(Clip, f64)>,
     bicubic_db: Vec<f64>,
     lanczos_db: Vec<f64>,
     /// True gains by the coding that they were measured with.
@@ -72,6 +80,8 @@ struct Outcome {
 /// The anchors of one way of making them, for each selection that was asked for.
 struct Tracks {
     scheduled: AnchorTrack,
+    /// Bits of those that the publisher sends, by where they come from.
+    sent_kbps: Vec<(Source, f64)>,
     /// The same frames, whole.
     whole: Option<AnchorTrack>,
     /// The same with all of their detail coded.
@@ -88,8 +98,22 @@ impl<'a> Stage<'a> {
         uplink_kbps: u32,
         screen: bool,
     ) -> Result<Stage<'a>> {
-        let low =
-            low_layer::encode(clip, uplink_kbps, screen, |picture| plan.scale.shrink(&picture))?;
+        let encode = |kbps: u32| {
+            low_layer::encode(clip, kbps, screen, |picture| plan.scale.shrink(&picture))
+        };
+        let low = encode(uplink_kbps)?;
+        let sources = || plan.methods.iter().filter_map(|method| method.captured());
+        let lean = plan.captured.within && sources().any(Source::takes_uplink);
+        let lean =
+            lean.then(|| encode(uplink_kbps.saturating_sub(plan.captured.detail_kbps).max(20)));
+        let lean = lean.transpose()?;
+        let mut full = None;
+        if plan.methods.contains(&Method::Full) || sources().any(|source| source == Source::Full) {
+            let kbps = plan.captured.full_kbps;
+            let kbps = kbps.unwrap_or_else(|| rates::layer_kbps(clip.frames.size()));
+            let coded = low_layer::encode(clip, kbps, screen, |picture| picture)?;
+            full = Some((Clip { frames: coded.pictures, fps: clip.fps }, coded.kbps));
+        }
         let (mut bicubic_db, mut lanczos_db) = (Vec::new(), Vec::new());
         for (original, picture) in clip.frames.frames()?.zip(low.pictures.frames()?) {
             let (original, picture) = (original?, picture?);
@@ -99,7 +123,19 @@ impl<'a> Stage<'a> {
         }
         let name = name.to_owned();
         let gains = Vec::new();
-        Ok(Stage { plan, name, clip, uplink_kbps, screen, low, bicubic_db, lanczos_db, gains })
+        Ok(Stage {
+            plan,
+            name,
+            clip,
+            uplink_kbps,
+            screen,
+            low,
+            lean,
+            full,
+            bicubic_db,
+            lanczos_db,
+            gains,
+        })
     }
 
     /// All rows: methods without anchors once, the others for each way of making them. Of the first
@@ -113,7 +149,7 @@ impl<'a> Stage<'a> {
         let (mut rows, mut panels) = (Vec::new(), Vec::new());
         let plan = self.plan;
         for (number, way) in plan.ways.iter().enumerate() {
-            let wanted = |method: &&Method| number == 0 || method.has_anchors();
+            let wanted = |method: &&Method| number == 0 || method.has_enhanced();
             let methods: Vec<Method> = plan.methods.iter().filter(wanted).copied().collect();
             if methods.is_empty() {
                 break;
@@ -155,13 +191,31 @@ impl<'a> Stage<'a> {
         upscaler: &mut Upscaler,
     ) -> Result<Tracks> {
         // `direct` has the bits of the anchors, if not the anchors.
-        let chosen = if methods.iter().any(|m| m.has_anchors() || *m == Method::Direct) {
+        let chosen = if methods.iter().any(|m| m.has_enhanced() || *m == Method::Direct) {
             select::scheduled(&self.low, self.clip.fps, way.fraction)
         } else {
             Vec::new()
         };
-        let mut other = Vec::new();
+        let (mut other, mut sent_kbps) = (Vec::new(), Vec::new());
         for &method in methods {
+            if let Some(source) = method.captured() {
+                let captured = self.captured(source, way, upscaler)?;
+                sent_kbps.push((source, captured.kbps));
+                let track = match method {
+                    Method::Both(_) => {
+                        let low = self.low_of(method);
+                        let chosen = select::scheduled(low, self.clip.fps, way.fraction);
+                        let (clip, scale) = (self.clip, self.plan.scale);
+                        let beside = &captured.anchors;
+                        let enhanced =
+                            anchors::make_beside(clip, low, scale, way, &chosen, beside, upscaler)?;
+                        captured.with(enhanced)
+                    }
+                    _ => captured,
+                };
+                other.push((method, track));
+                continue;
+            }
             let frames = match method {
                 Method::KeyUniform => {
                     select::key_uniform(self.low.frames.iter().map(|f| f.tier), chosen.len())
@@ -177,7 +231,45 @@ impl<'a> Stage<'a> {
         let wanted = methods.contains(&Method::NemoStyle);
         let papers = wanted.then(|| self.make(&papers, &chosen, false, upscaler)).transpose()?;
         let scheduled = self.make(way, &chosen, true, upscaler)?;
-        Ok(Tracks { scheduled, whole, papers, other })
+        Ok(Tracks { scheduled, sent_kbps, whole, papers, other })
+    }
+
+    /// The low layer that a method rests on.
+    fn low_of(&self, method: Method) -> &Coded {
+        let lean = method.captured().is_some_and(Source::takes_uplink);
+        self.lean.as_ref().filter(|_| lean).unwrap_or(&self.low)
+    }
+
+    /// Makes the captured anchors of a source.
+    fn captured(
+        &self,
+        source: Source,
+        way: &AnchorSettings,
+        upscaler: &mut Upscaler,
+    ) -> Result<AnchorTrack> {
+        let (low, settings) = (self.low_of(Method::Captured(source)), &self.plan.captured);
+        let to_browser = Way {
+            delay: way.delay,
+            uplink_kbps: f64::from(self.uplink_kbps),
+            screen: self.screen,
+            lose_every: if way.loss > 0.0 { (1.0 / way.loss).round() as usize } else { 0 },
+        };
+        match source {
+            Source::Full => {
+                let (full, _) = self.full.as_ref().context("there is no full layer")?;
+                let coding =
+                    Coding { codec: way.coding.codec, target: Target::Quality(settings.quality) };
+                let source = windlass_hybrid::anchor::AnchorOrigin::Captured;
+                let way = AnchorSettings { source, coding, fraction: settings.fraction, ..*way };
+                let chosen = select::scheduled(low, self.clip.fps, way.fraction);
+                anchors::make(full, low, self.plan.scale, &way, &chosen, upscaler)
+            }
+            Source::Detail => detail::make(self.clip, settings, &to_browser),
+            Source::Regions | Source::Dds => {
+                let scale = self.plan.scale;
+                regions::make(self.clip, low, scale, source, settings, &to_browser, upscaler)
+            }
+        }
     }
 
     fn make(
@@ -226,6 +318,17 @@ impl<'a> Stage<'a> {
                 let coded = low_layer::encode_at(self.clip, kbps, self.screen)?;
                 methods::plain(video.insert(coded), &mut scorer)?
             }
+            Method::DirectTwice => {
+                let coded = low_layer::encode_at(self.clip, 2.0 * self.low.kbps, self.screen)?;
+                methods::plain(video.insert(coded), &mut scorer)?
+            }
+            Method::Full => {
+                let (full, _) = self.full.as_ref().context("there is no full layer")?;
+                for picture in full.frames.frames()? {
+                    scorer.push(&picture?)?;
+                }
+                Cost::default()
+            }
             Method::Bicubic => methods::upscaled(&self.low, &mut scorer, |low| scale.bicubic(low))?,
             Method::Lanczos => methods::upscaled(&self.low, &mut scorer, |low| scale.lanczos(low))?,
             Method::LanczosSharp => {
@@ -243,12 +346,16 @@ impl<'a> Stage<'a> {
             | Method::NoAnchors
             | Method::WholeFrames
             | Method::Hybrid
+            | Method::Captured(_)
+            | Method::Both(_)
+            | Method::Unresolved { .. }
             | Method::Variant(_) => {
                 let config = method.config(scale).context("the method has no settings")?;
                 let track = method.has_anchors().then(|| tracks.of(method));
                 let anchors = track.map_or(&[][..], |track| &track.anchors);
                 let show = |_: usize, picture: &Picture| scorer.push(picture);
-                let found = rebuild::play(&self.low, self.clip.fps, anchors, config, show)?;
+                let low = self.low_of(method);
+                let found = rebuild::play(low, self.clip.fps, anchors, config, show)?;
                 self.rebuilt(played.insert(found))
             }
         };
@@ -265,7 +372,17 @@ impl<'a> Stage<'a> {
     fn row(&self, method: Method, way: &AnchorSettings, tracks: &Tracks, outcome: &Outcome) -> Row {
         let Outcome { scores, cost, played, .. } = outcome;
         let track = method.has_anchors().then(|| tracks.of(method));
-        let video = outcome.video.as_ref().unwrap_or(&self.low);
+        let video = outcome.video.as_ref().unwrap_or_else(|| self.low_of(method));
+        let full_kbps = self.full.as_ref().map_or(0.0, |(_, kbps)| *kbps);
+        let video_kbps = if method == Method::Full { full_kbps } else { video.kbps };
+        let beside_kbps = match method.captured() {
+            Some(Source::Full) => full_kbps,
+            Some(source) => {
+                let sent = tracks.sent_kbps.iter().find(|(of, _)| *of == source);
+                sent.map_or(0.0, |(_, kbps)| *kbps)
+            }
+            None => 0.0,
+        };
         let anchor_kbps = track.map_or(0.0, |track| track.kbps);
         let times = Times {
             encode_ms: Some(video.encode_ms),
@@ -280,11 +397,12 @@ impl<'a> Stage<'a> {
             fps: self.clip.fps,
             uplink_kbps: self.uplink_kbps,
             method: method.to_string(),
-            key: track.map(|_| key(way)),
+            key: track.map(|_| key(method, way, &self.plan.captured)),
             quality: Quality::of(scores, &self.bicubic_db, &self.lanczos_db),
-            video_kbps: video.kbps,
+            video_kbps,
             anchor_kbps,
-            total_kbps: video.kbps + anchor_kbps,
+            total_kbps: video_kbps + anchor_kbps,
+            publisher_kbps: video_kbps + beside_kbps,
             anchor_bytes: track.map_or(0, |track| track.bytes),
             frames: self.clip.frames.len(),
             anchors: played.as_ref().map_or(0, |played| played.anchors),
@@ -314,7 +432,16 @@ impl Tracks {
     }
 }
 
-fn key(way: &AnchorSettings) -> AnchorKey {
+fn key(method: Method, way: &AnchorSettings, captured: &CapturedSettings) -> AnchorKey {
+    if let Method::Captured(source) = method {
+        let of_server = source == Source::Full;
+        return AnchorKey {
+            anchor_fraction: if of_server { captured.fraction } else { 0.0 },
+            anchor_codec: if of_server { way.coding.codec.name() } else { "vp9-pictures" },
+            anchor_quality: of_server.then_some(captured.quality),
+            anchor_budget_bytes: None,
+        };
+    }
     let (anchor_quality, anchor_budget_bytes) = match way.coding.target {
         Target::Quality(quality) => (Some(quality), None),
         Target::Budget(bytes) => (None, Some(bytes)),
@@ -343,6 +470,7 @@ mod tests {
             scale: Scale::TWO,
             methods: Method::ALL.to_vec(),
             ways: qualities.iter().map(way).collect(),
+            captured: synthetic::captured_settings(),
             nemo_step: 1,
             vmaf: None,
             times: false,
@@ -382,7 +510,9 @@ mod tests {
                 seed: 1,
                 backend: "cpu".into(),
             };
-            let report = Report { command: "eval", machine: Machine::here(), settings, rows, bd };
+            let rungs = Vec::new();
+            let machine = Machine::here();
+            let report = Report { command: "eval", machine, settings, rows, rungs, bd };
             (report.json().unwrap(), report.table(), plots)
         };
         let (first, second) = (run(), run());

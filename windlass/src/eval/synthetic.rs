@@ -6,6 +6,7 @@ use windlass_hybrid::anchor::AnchorOrigin;
 use windlass_hybrid::picture::Picture;
 
 use super::anchors::{self, AnchorSettings, AnchorTrack};
+use super::captured::CapturedSettings;
 use super::clip::Clip;
 use super::coding::{Codec, Coding, Target};
 use super::frames::{FrameWriter, Size};
@@ -52,6 +53,19 @@ pub fn anchor_settings(fraction: f64, delay_ms: u64) -> AnchorSettings {
         delay: Duration::from_millis(delay_ms),
         loss: 0.0,
         seed: 1,
+    }
+}
+
+/// Captured anchors of a short clip.
+pub fn captured_settings() -> CapturedSettings {
+    CapturedSettings {
+        full_kbps: Some(800),
+        fraction: 0.2,
+        quality: 80,
+        detail_fps: 6.0,
+        detail_kbps: 100,
+        within: false,
+        area: 0.5,
     }
 }
 

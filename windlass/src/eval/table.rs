@@ -6,6 +6,7 @@ use super::bd::Difference;
 use super::decay::Bucket;
 use super::report::Report;
 use super::row::Row;
+use super::rungs::Rung;
 
 // Writing to a String cannot fail.
 impl Report {
@@ -26,6 +27,7 @@ impl Report {
             }
             decays(&mut out, width, block);
         }
+        between(&mut out, &self.rungs);
         differences(&mut out, &self.bd);
         out
     }
@@ -134,6 +136,33 @@ fn decays(out: &mut String, width: usize, block: &[Row]) {
     }
 }
 
+/// One line for each method between two rungs.
+fn between(out: &mut String, rungs: &[Rung]) {
+    if rungs.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "\n{:<28} {:<18} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "between h and f", "method", "kbit/s", "% of f", "PSNR-Y", "VMAF", "gap %", "gap dB %"
+    );
+    let or_dash = |v: Option<f64>| v.map_or("–".to_owned(), |v| format!("{v:.1}"));
+    for rung in rungs {
+        let clip: String = rung.clip.chars().take(28).collect();
+        let _ = writeln!(
+            out,
+            "{clip:<28} {:<18} {:>8.0} {:>8.1} {:>8.2} {:>8} {:>8} {:>8}",
+            rung.method,
+            rung.total_kbps,
+            rung.full_percent,
+            rung.psnr_y_db,
+            or_dash(rung.vmaf),
+            or_dash(rung.gap_closed_percent),
+            or_dash(rung.gap_closed_psnr_percent),
+        );
+    }
+}
+
 /// One line for each clip, method and way of making anchors, a pair of columns for each metric.
 fn differences(out: &mut String, all: &[Difference]) {
     let Some(first) = all.first() else { return };
@@ -210,6 +239,7 @@ mod tests {
                 backend: "cpu".into(),
             },
             rows,
+            rungs: Vec::new(),
             bd: vec![Difference {
                 clip: "d13.mp4".into(),
                 method: "hybrid".into(),

@@ -1,3 +1,3 @@
 //! libvpx's VP9 encoder, which the enhancer has.
 
-pub use windlass_enhancer::encode::vpx::{Encoder, EncoderConfig, kbps};
+pub use windlass_enhancer::encode::vpx::{Encoder, EncoderConfig, FrameUse, kbps};

@@ -1,0 +1,169 @@
+//! Anchors of the publisher's own pixels, made as the product makes them.
+//!
+//! Source: issue 5, *Captured anchors*; seed 001 (DDS). Three ways, each a [`Source`]: the full layer is decoded at the
+//! server and anchors are made of it by the anchor codec; the publisher sends a sparse full-size
+//! [`detail`] stream beside the low layer; it sends [`regions`] that the server asks for.
+//! Publishers' frames are passed on as they are (codec 4), and take their time on the uplink.
+
+pub mod detail;
+pub mod rates;
+pub mod regions;
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
+use windlass_hybrid::anchor::pictures::VP9_PICTURES;
+use windlass_hybrid::anchor::stream::{Gain, Prediction, StreamHeader};
+use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler};
+
+use super::anchors::{STREAM, TimedAnchor};
+use super::frames::Size;
+
+/// Where captured anchors come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The publisher's full layer, itself coded, decoded at the server.
+    Full,
+    /// A detail stream.
+    Detail,
+    /// Regions that the server asks for, by its own scores.
+    Regions,
+    /// Regions as DDS chooses them.
+    Dds,
+}
+
+impl Source {
+    /// All of them.
+    pub const ALL: [Source; 4] = [Source::Full, Source::Detail, Source::Regions, Source::Dds];
+
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Full => "f",
+            Source::Detail => "detail",
+            Source::Regions => "regions",
+            Source::Dds => "dds",
+        }
+    }
+
+    /// Whether the publisher sends it beside the low layer, and so at its cost.
+    pub fn takes_uplink(self) -> bool {
+        self != Source::Full
+    }
+}
+
+impl FromStr for Source {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Source> {
+        let Some(found) = Source::ALL.into_iter().find(|source| source.name() == text) else {
+            let names = Source::ALL.map(Source::name).join(", ");
+            bail!("captured anchors do not come from {text:?}, but from one of: {names}");
+        };
+        Ok(found)
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How captured anchors are made.
+#[derive(Debug, Clone, Copy)]
+pub struct CapturedSettings {
+    /// Bit rate of the full layer; Chromium's for the size when `None`.
+    pub full_kbps: Option<u32>,
+    /// Share of frames that anchors are made of, from the full layer.
+    pub fraction: f64,
+    /// Quality of their code.
+    pub quality: u8,
+    /// Frames a second of the detail stream, or requests of regions.
+    pub detail_fps: f64,
+    /// Bit rate of the detail stream, or of all regions.
+    pub detail_kbps: u32,
+    /// Whether that rate is taken from the uplink instead of added to it.
+    pub within: bool,
+    /// Most of a picture's area that one request may name.
+    pub area: f64,
+}
+
+/// The anchors of a publisher's frames as they come in.
+struct Sender {
+    reassembler: Reassembler,
+    size: Size,
+    bytes: usize,
+    lost: usize,
+    anchors: Vec<TimedAnchor>,
+}
+
+impl Sender {
+    fn new(size: Size) -> Sender {
+        Sender { reassembler: Reassembler::new(), size, bytes: 0, lost: 0, anchors: Vec::new() }
+    }
+
+    /// Takes the payload of a frame, which is ready then.
+    fn send(
+        &mut self,
+        frame: usize,
+        rtp_timestamp: u32,
+        ready_at: Duration,
+        payload: &[u8],
+        tiled: bool,
+    ) -> Result<()> {
+        let header = AnchorHeader {
+            codec: VP9_PICTURES,
+            source: AnchorOrigin::Captured,
+            tiled,
+            beyond_prior: false,
+            part: 0,
+            stream: STREAM,
+            epoch: 0,
+            chunk_index: 0,
+            chunk_count: 0,
+            age_ms: 0,
+            rtp_timestamp,
+            width: self.size.width as u16,
+            height: self.size.height as u16,
+        };
+        let mut whole: Option<ReassembledAnchor> = None;
+        for message in encode_chunks(&header, payload, MAX_CHUNK)? {
+            self.bytes += message.len();
+            whole = self.reassembler.push(&message)?.or(whole);
+        }
+        let anchor = whole
+            .with_context(|| format!("the picture of frame {frame} did not come together again"))?;
+        self.anchors.push(TimedAnchor { frame, ready_at, anchor });
+        Ok(())
+    }
+}
+
+/// The payload of a VP9 frame of a detail stream, the first of which are key frames, or of a region (`None`).
+fn payload(frame: &[u8], sequence: u16, key: bool) -> Vec<u8> {
+    let prediction = if key { Prediction::Key } else { Prediction::FromLast };
+    let refers_to = if key { sequence } else { sequence.wrapping_sub(1) };
+    let header = StreamHeader { prediction, gain: Gain::ONE, sequence, refers_to, run: 1 };
+    [&header.to_bytes()[..], frame].concat()
+}
+
+/// How long so many bytes take on an uplink of this rate.
+fn transmission(bytes: usize, kbps: f64) -> Duration {
+    Duration::from_secs_f64(bytes as f64 * 8.0 / (1000.0 * kbps.max(1.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_and_unknown_ones_answered() {
+        for source in Source::ALL {
+            assert_eq!(source.name().parse::<Source>().unwrap(), source);
+        }
+        assert!("h".parse::<Source>().unwrap_err().to_string().contains("detail"));
+    }
+}

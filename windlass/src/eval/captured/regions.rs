@@ -1,0 +1,235 @@
+//! Regions that the server asks for, answered by key frames of their mosaic.
+//!
+//! Source: seed 001 §3.1. [`Source::Dds`] is DDS's own way: from each looked-at frame of the low stream alone, regions of
+//! at most 4 % of the picture whose objectness is above 0.5 and that overlap what the low stream already answers by at most 30 %
+//! are sent, of *that* frame, at a fixed fine quantiser. What a detector's objectness says there, the uncertainty of super-resolution
+//! says here: `u / (u + 1)`, with `u` the energy of what it adds (square grey levels by sample); answered are tiles where that is
+//! below 0.3. Nothing is remembered. [`Source::Regions`] is ours: scores of the live server
+//! (`enhancer/schedule/regions`), of the camera's *next* frame, within a cap on area and bytes.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use windlass_enhancer::encode::vpx::SequenceConfig;
+use windlass_enhancer::schedule::{RegionConfig, RegionLedger};
+use windlass_hybrid::anchor::payload as payloads;
+use windlass_hybrid::anchor::tiles::{TILE, TileMap};
+use windlass_hybrid::detail::Detail;
+use windlass_hybrid::picture::{Picture, Plane};
+
+use super::detail::Way;
+use super::{CapturedSettings, Sender, Source, payload, transmission};
+use crate::eval::anchors::{AnchorTrack, rtp_timestamp, shown_at};
+use crate::eval::clip::Clip;
+use crate::eval::low_layer::Coded;
+use crate::eval::scale::Scale;
+use crate::eval::sr::Upscaler;
+use crate::eval::vpx::{self, Encoder, FrameUse};
+
+/// Largest region of DDS, as a share of the picture.
+const LARGEST: f64 = 0.04;
+/// Least objectness of a region.
+const OBJECTNESS: f64 = 0.5;
+/// Objectness below which the low stream has the answer.
+const ANSWERED: f64 = 0.3;
+/// Most overlap (intersection over union) with what is answered.
+const OVERLAP: f64 = 0.3;
+/// The fine quantiser of DDS (QP 26 of H.264), as libvpx counts.
+const DDS_QUANTISER: u8 = 28;
+/// Finest and coarsest quantiser of ours.
+const QUANTISERS: std::ops::RangeInclusive<u8> = 20..=60;
+
+/// The regions of a clip as anchors.
+pub fn make(
+    clip: &Clip,
+    low: &Coded,
+    scale: Scale,
+    source: Source,
+    settings: &CapturedSettings,
+    way: &Way,
+    upscaler: &mut Upscaler,
+) -> Result<AnchorTrack> {
+    let step = ((clip.fps / settings.detail_fps).round() as usize).max(1);
+    let bytes = f64::from(settings.detail_kbps) * 125.0 * step as f64 / clip.fps;
+    let config =
+        RegionConfig { area: settings.area, bytes: bytes as usize, ..RegionConfig::default() };
+    // A request takes as long as its answer's way back.
+    let back = (way.delay.as_secs_f64() * clip.fps).ceil() as usize;
+    let mut asked: Vec<(usize, TileMap)> = Vec::new();
+    let mut ledger = RegionLedger::default();
+    let mut sender = Sender::new(clip.frames.size());
+    let mut number = 0u16;
+    for (n, (original, picture)) in clip.frames.frames()?.zip(low.pictures.frames()?).enumerate() {
+        let (original, picture) = (original?, picture?);
+        if n % step == 0 {
+            let uncertainty = by_tile(&upscaler.detail(&picture.y)?, &picture.y, scale);
+            let tiles = if source == Source::Dds {
+                dds(&uncertainty, &picture.y)
+            } else {
+                let (energy, now) = (&low.frames[n].energy, shown_at(n, clip.fps));
+                let request = ledger.choose(energy, Some(&uncertainty), now, &config);
+                request.map(|request| request.tiles)
+            };
+            // DDS sends the frame that was looked at, which the camera has kept.
+            let frame = if source == Source::Dds { n } else { n + if n == 0 { 0 } else { back } };
+            asked.extend(tiles.map(|tiles| (frame, tiles)));
+        }
+        let Some(at) = asked.iter().position(|(frame, _)| *frame == n) else { continue };
+        let (_, tiles) = asked.swap_remove(at);
+        let mosaic = mosaic(&original.y, &tiles, scale);
+        let coded = match source {
+            Source::Dds => code(&mosaic, DDS_QUANTISER)?,
+            _ => within(&mosaic, config.bytes)?,
+        };
+        let (payload, tiled) = payloads::pack(&tiles, payload(&coded, number, true));
+        number = number.wrapping_add(1);
+        let asking = if source == Source::Dds { way.delay } else { Duration::ZERO };
+        let took = asking + way.delay + transmission(payload.len(), way.uplink_kbps);
+        let at = shown_at(n, clip.fps);
+        if source == Source::Regions {
+            ledger.captured(&tiles, &low.frames[n].energy, at);
+            ledger.answered(tiles.count(), payload.len());
+        }
+        sender.send(n, rtp_timestamp(n, clip.fps), at + took, &payload, tiled)?;
+    }
+    // The decoder takes them in the order in which they are ready.
+    sender.anchors.sort_by_key(|anchor| anchor.ready_at);
+    Ok(AnchorTrack {
+        kbps: vpx::kbps(sender.bytes, clip.frames.len(), clip.fps),
+        anchors: sender.anchors,
+        lost: 0,
+        bytes: sender.bytes,
+        sr_share: 0.0,
+        infer_ms: None,
+        encode_ms: None,
+    })
+}
+
+/// Mean energy of detail by tile, in square grey levels.
+fn by_tile(detail: &Detail, low: &Plane, scale: Scale) -> Vec<f64> {
+    let map = TileMap::full(low.width(), low.height());
+    let side = TILE * scale.factor();
+    map.iter()
+        .map(|(column, row)| {
+            let columns = column * side..((column + 1) * side).min(detail.width());
+            let rows = row * side..((row + 1) * side).min(detail.height());
+            let count = (columns.len() * rows.len()).max(1);
+            let energy = |y: usize| -> f64 {
+                detail.row(y)[columns.clone()].iter().map(|&d| f64::from(d).powi(2)).sum()
+            };
+            rows.map(energy).sum::<f64>() / (256.0 * count as f64)
+        })
+        .collect()
+}
+
+/// DDS's regions of one frame.
+fn dds(uncertainty: &[f64], low: &Plane) -> Option<TileMap> {
+    let mut map = TileMap::empty(low.width(), low.height());
+    let (columns, rows) = (map.columns(), map.rows());
+    let objectness: Vec<f64> = uncertainty.iter().map(|u| u / (u + 1.0)).collect();
+    let most = ((LARGEST * (low.width() * low.height()) as f64) as usize / (TILE * TILE)).max(1);
+    for (wide, high) in [(1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (1, 3)] {
+        if wide * high > most {
+            continue;
+        }
+        for row in 0..rows.saturating_sub(high - 1) {
+            for column in 0..columns.saturating_sub(wide - 1) {
+                let tiles = || {
+                    (row..row + high)
+                        .flat_map(move |r| (column..column + wide).map(move |c| (c, r)))
+                };
+                let of = |(c, r): (usize, usize)| objectness[r * columns + c];
+                let mean = tiles().map(of).sum::<f64>() / (wide * high) as f64;
+                let answered = tiles().filter(|&tile| of(tile) < ANSWERED).count();
+                let overlap = answered as f64 / (wide * high) as f64;
+                if mean > OBJECTNESS && overlap <= OVERLAP {
+                    tiles().for_each(|(c, r)| map.set(c, r));
+                }
+            }
+        }
+    }
+    (map.count() > 0).then_some(map)
+}
+
+/// The mosaic of some tiles of a picture's luma; what lies outside the picture repeats its edge, and chroma is
+/// flat. All tiles are the picture itself.
+fn mosaic(luma: &Plane, tiles: &TileMap, scale: Scale) -> Picture {
+    if tiles.is_full() {
+        return Picture { y: luma.clone(), ..Picture::grey(luma.width(), luma.height()) };
+    }
+    let side = TILE * scale.factor();
+    let (width, height) = tiles.mosaic(scale.factor());
+    let mut picture = Picture::grey(width, height);
+    for (i, (column, row)) in tiles.iter().enumerate() {
+        let (to_x, to_y) = (i % (width / side) * side, i / (width / side) * side);
+        for y in 0..side {
+            let from = luma.row((row * side + y).min(luma.height() - 1));
+            let to = &mut picture.y.samples_mut()[(to_y + y) * width + to_x..][..side];
+            for (x, to) in to.iter_mut().enumerate() {
+                *to = from[(column * side + x).min(luma.width() - 1)];
+            }
+        }
+    }
+    picture
+}
+
+/// A key frame at a quantiser.
+fn code(picture: &Picture, quantiser: u8) -> Result<Vec<u8>> {
+    let mut encoder = Encoder::sequence(SequenceConfig {
+        width: picture.width(),
+        height: picture.height(),
+        cpu_used: 7,
+        screen: false,
+        error_resilient: false,
+    })?;
+    encoder.set_quantiser(quantiser)?;
+    encoder.encode_as(picture, FrameUse::Key).context("coding a region")
+}
+
+/// The finest key frame within so many bytes, or the coarsest.
+fn within(picture: &Picture, bytes: usize) -> Result<Vec<u8>> {
+    let (mut fine, mut coarse) = (*QUANTISERS.start(), *QUANTISERS.end());
+    let finest = code(picture, fine)?;
+    if finest.len() <= bytes {
+        return Ok(finest);
+    }
+    let mut best = code(picture, coarse)?;
+    while coarse - fine > 1 {
+        let middle = fine.midpoint(coarse);
+        let coded = code(picture, middle)?;
+        if coded.len() <= bytes {
+            (best, coarse) = (coded, middle);
+        } else {
+            fine = middle;
+        }
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dds_takes_small_uncertain_regions_and_leaves_what_is_answered() {
+        let low = Plane::filled(640, 360, 0);
+        let mut uncertainty = vec![0.1; 60];
+        assert_eq!(dds(&uncertainty, &low), None);
+        (uncertainty[0], uncertainty[13]) = (9.0, 4.0);
+        let map = dds(&uncertainty, &low).unwrap();
+        assert_eq!(map.iter().collect::<Vec<_>>(), [(0, 0), (3, 1)]);
+    }
+
+    #[test]
+    fn a_mosaic_repeats_the_edge_and_fits_its_bytes() {
+        let luma = (0..200 * 140).map(|i| (i % 200) as u8).collect();
+        let luma = Plane::from_samples(200, 140, luma).unwrap();
+        let mut tiles = TileMap::empty(100, 70);
+        tiles.set(1, 1);
+        let picture = mosaic(&luma, &tiles, Scale::TWO);
+        assert_eq!((picture.width(), picture.height()), (128, 128));
+        assert_eq!((picture.y.row(127)[0], picture.y.row(0)[127]), (128, 199));
+        let fine = within(&picture, 100_000).unwrap().len();
+        assert!(within(&picture, fine - 1).unwrap().len() < fine);
+    }
+}
