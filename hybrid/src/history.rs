@@ -211,8 +211,8 @@ impl History {
             if !entry.references.iter().any(|r| self.changed.contains(r)) {
                 continue;
             }
-            // A frame with an anchor of its own keeps what that gave while it is there, but for what was made of the low
-            // picture where the publisher's own pixels fit.
+            // A frame with an anchor of its own keeps what that gave while it is there, but for what was made of the
+            // low picture where the publisher's own pixels fit.
             let own = entry.given.as_ref().filter(|given| sources.get(given.source).is_some());
             let stays = |given: &Given| {
                 if captured { given.captured.is_full() } else { given.tiles.is_full() }

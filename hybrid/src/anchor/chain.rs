@@ -2,8 +2,8 @@
 //!
 //! - A key anchor is always decoded, unless it is older than what was decoded last of the same run;
 //! - one predicted from the last decoded anchor, or from the last key anchor, is decoded;
-//! - one predicted from an anchor that is missing, or of another run, is [`StreamError::NeedsKey`], and changes nothing:
-//!   the anchor it misses may still come, and so may one that is predicted from the key anchor;
+//! - one predicted from an anchor that is missing, or of another run, is [`StreamError::NeedsKey`], and changes
+//!   nothing: the anchor it misses may still come, and so may one that is predicted from the key anchor;
 //! - duplicates and anchors older than the last decoded one are [`StreamError::Outdated`];
 //! - damaged ones are refused; if the damage is found in the VP9 frame, a key anchor must come.
 //!

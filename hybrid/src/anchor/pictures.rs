@@ -3,11 +3,11 @@
 //! Source: issue 5, *Captured anchors*; seed 001 (DDS), low stream and high-quality regions. Nothing is transcoded
 //! on the way. A payload is the header of the [anchor stream](super::stream) with gain 1, then one VP9 frame:
 //!
-//! - Without tiles it is the next frame of the *detail stream*, as large as HR, predicted from nothing or from the frame before
-//!   it ([`Prediction::FromLast`]; it may use whatever references VP9 has kept of the frames since the last key frame).
-//!   [`PictureDecoder`] takes these; what it decodes in which order is said in [`chain`](super::chain).
-//!   Sequence numbers count the frames that the publisher sent, so that a loss shows. They, and not epochs, say
-//!   what can be decoded: the stream goes on when the low layer is another.
+//! - Without tiles it is the next frame of the *detail stream*, as large as HR, predicted from nothing or from the
+//!   frame before it ([`Prediction::FromLast`]; it may use whatever references VP9 has kept of the frames since the
+//!   last key frame). [`PictureDecoder`] takes these; what it decodes in which order is said in
+//!   [`chain`](super::chain). Sequence numbers count the frames that the publisher sent, so that a loss shows. They,
+//!   and not epochs, say what can be decoded: the stream goes on when the low layer is another.
 //! - With a tile map it is a key frame of the mosaic of those [tiles](super::tiles), and rests on nothing:
 //!   [`RegionDecoder`].
 //!

@@ -20,8 +20,8 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Decodes what later anchors are predicted from, for low pictures of the `current` size: the detail of an anchor of the detail
-    /// stream. A picture is kept until it is [asked for](Self::picture); other anchors rest on nothing.
+    /// Decodes what later anchors are predicted from, for low pictures of the `current` size: the detail of an anchor
+    /// of the detail stream. A picture is kept until it is [asked for](Self::picture); other anchors rest on nothing.
     pub fn advance(
         &mut self,
         anchor: &ReassembledAnchor,

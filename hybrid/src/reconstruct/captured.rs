@@ -1,10 +1,10 @@
 //! The detail of a picture that the publisher's browser coded, and how far to believe it.
 //!
-//! The picture's luma less the upsampled low picture is detail with the coding noise of both in it. A picture coded coarser
-//! than the low layer would make things worse where it is believed whole, so each cell's detail is weighed by Wiener's
-//! rule: what of its energy is more than its quantiser's noise. Fine and coarse detail are weighed apart: the low layer
-//! has the coarse part (the mean of each low sample, as the publisher's box filter makes it) from a stream of its own, whose frames
-//! are many, while of the fine part there is nothing but an expectation.
+//! The picture's luma less the upsampled low picture is detail with the coding noise of both in it. A picture coded
+//! coarser than the low layer would make things worse where it is believed whole, so each cell's detail is weighed by
+//! Wiener's rule: what of its energy is more than its quantiser's noise. Fine and coarse detail are weighed apart: the
+//! low layer has the coarse part (the mean of each low sample, as the publisher's box filter makes it) from a stream
+//! of its own, whose frames are many, while of the fine part there is nothing but an expectation.
 
 use crate::anchor::pictures::CodedPicture;
 use crate::anchor::tiles::{TILE, TileMap};
@@ -14,8 +14,8 @@ use crate::reconstruct::field::CELL;
 use crate::resample::{self, Samples, lanczos};
 use crate::simd::Isa;
 
-/// What the noise of even rounding counts for against the fine part of detail, in 1/32: most blocks are coded better than
-/// their quantiser promises. Measured in `docs/reconstruction.md`.
+/// What the noise of even rounding counts for against the fine part of detail, in 1/32: most blocks are coded better
+/// than their quantiser promises. Measured in `docs/reconstruction.md`.
 const FINE: u64 = 2;
 /// The same against its coarse part.
 const COARSE: u64 = 4;
@@ -37,7 +37,8 @@ pub(crate) struct Weigher {
 }
 
 impl Weigher {
-    /// The detail of a coded picture over a low one in some tiles, 0 elsewhere. A picture of some tiles is their mosaic.
+    /// The detail of a coded picture over a low one in some tiles, 0 elsewhere. A picture of some tiles is their
+    /// mosaic.
     ///
     /// # Panics
     ///

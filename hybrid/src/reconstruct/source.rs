@@ -112,8 +112,8 @@ impl Sources {
         true
     }
 
-    /// Makes a source anew outside the tiles that were given to it, and in the cells to `keep`, where its frame's detail
-    /// comes from elsewhere now, as `field` says.
+    /// Makes a source anew outside the tiles that were given to it, and in the cells to `keep`, where its frame's
+    /// detail comes from elsewhere now, as `field` says.
     pub fn refill(
         &mut self,
         isa: Isa,
@@ -133,8 +133,8 @@ impl Sources {
         (self.kept[at].rest, self.kept[at].captured) = (rest, captured);
     }
 
-    /// By cell of some tiles, whether the frame of a field shows detail of the publisher's own there that still fits: what
-    /// super-resolution makes of the low picture knows less. `None` where there is none.
+    /// By cell of some tiles, whether the frame of a field shows detail of the publisher's own there that still fits:
+    /// what super-resolution makes of the low picture knows less. `None` where there is none.
     pub fn fitting(
         &self,
         isa: Isa,

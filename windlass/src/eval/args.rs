@@ -118,8 +118,8 @@ pub struct EvalArgs {
     #[arg(long, default_value = "1", value_name = "N", help_heading = "Anchors")]
     pub nemo_step: NonZeroU32,
 
-    /// What `captured` and `both` take captured anchors from: f (the full layer, decoded by the server), detail (a sparse
-    /// full-size stream), regions (that the server asks for), dds (regions as DDS chooses them).
+    /// What `captured` and `both` take captured anchors from: f (the full layer, decoded by the server), detail (a
+    /// sparse full-size stream), regions (that the server asks for), dds (regions as DDS chooses them).
     #[arg(
         long,
         default_value = "detail",

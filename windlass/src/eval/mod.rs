@@ -2,8 +2,8 @@
 //!
 //! Source: `docs/design.md`, *Reports*. Decode a clip ([`clip`]) → scale it down, encode as Chromium
 //! does, decode ([`low_layer`]) → choose frames ([`select`]), make their anchors ([`anchors`],
-//! coded by [`coding`]; [`captured`] ones as publishers send them) → make HR pictures by every [`method`] ([`methods`] alone from the low
-//! layer, [`rebuild`] by the codec, [`nemo_style`] as the papers do) with the delay that anchors
+//! coded by [`coding`]; [`captured`] ones as publishers send them) → make HR pictures by every [`method`] ([`methods`]
+//! alone from the low layer, [`rebuild`] by the codec, [`nemo_style`] as the papers do) with the delay that anchors
 //! have → [`score`] → [`row`]s, their means, and in a [`sweep`] [`bd`]-rates and plots → [`report`].
 //! [`stage`] is where they come together. Everything but the `…_ms` columns repeats exactly.
 

@@ -27,8 +27,8 @@ pub struct Rung {
     pub full_percent: f64,
 }
 
-/// Every row between the rungs `h` (the low layer by Lanczos) and `f` of its clip, then means of all clips, of which the gap is that of
-/// the means.
+/// Every row between the rungs `h` (the low layer by Lanczos) and `f` of its clip, then means of all clips, of which
+/// the gap is that of the means.
 pub fn rungs(rows: &[Row]) -> Vec<Rung> {
     let rows: Vec<&Row> = rows.iter().filter(|row| row.clip != MEAN).collect();
     let mut found = Vec::new();

@@ -24,7 +24,8 @@ pub struct Way {
     pub lose_every: usize,
 }
 
-/// The frames of a clip's detail stream as anchors. After a lost one the next is a key frame, as the server asks for it.
+/// The frames of a clip's detail stream as anchors. After a lost one the next is a key frame, as the server asks for
+/// it.
 pub fn make(clip: &Clip, settings: &CapturedSettings, way: &Way) -> Result<AnchorTrack> {
     let step = ((clip.fps / settings.detail_fps).round() as usize).max(1);
     let size = clip.frames.size();

@@ -1,11 +1,11 @@
 //! Regions that the server asks for, answered by key frames of their mosaic.
 //!
-//! Source: seed 001 §3.1. [`Source::Dds`] is DDS's own way: from each looked-at frame of the low stream alone, regions of
-//! at most 4 % of the picture whose objectness is above 0.5 and that overlap what the low stream already answers by at most 30 %
-//! are sent, of *that* frame, at a fixed fine quantiser. What a detector's objectness says there, the uncertainty of super-resolution
-//! says here: `u / (u + 1)`, with `u` the energy of what it adds (square grey levels by sample); answered are tiles where that is
-//! below 0.3. Nothing is remembered. [`Source::Regions`] is ours: scores of the live server
-//! (`enhancer/schedule/regions`), of the camera's *next* frame, within a cap on area and bytes.
+//! Source: seed 001 §3.1. [`Source::Dds`] is DDS's own way: from each looked-at frame of the low stream alone, regions
+//! of at most 4 % of the picture whose objectness is above 0.5 and that overlap what the low stream already answers by
+//! at most 30 % are sent, of *that* frame, at a fixed fine quantiser. What a detector's objectness says there, the
+//! uncertainty of super-resolution says here: `u / (u + 1)`, with `u` the energy of what it adds (square grey levels
+//! by sample); answered are tiles where that is below 0.3. Nothing is remembered. [`Source::Regions`] is ours: scores
+//! of the live server (`enhancer/schedule/regions`), of the camera's *next* frame, within a cap on area and bytes.
 
 use std::time::Duration;
 
