@@ -148,8 +148,10 @@ impl Controller {
         let model = Model::usual(size, self.config.camera_fps, self.config.screen);
         let worth = |layer: Layer| {
             let choice = Choice { layer, ..self.choice };
-            // The first key frame costs what any costs.
-            self.objective(&model, choice, &self.at, uplink) - self.key_frame(&model, layer, uplink)
+            // The first key frame costs what any costs, and nothing speaks for anything else than the usual layer yet.
+            let doubt = if layer == self.choice.layer { 0.0 } else { self.config.layer_margin };
+            let cost = self.key_frame(&model, layer, uplink) + doubt;
+            self.objective(&model, choice, &self.at, uplink) - cost
         };
         let layers = self.config.layers.iter().copied();
         if let Some(best) = layers.max_by(|a, b| worth(*a).total_cmp(&worth(*b))) {

@@ -169,6 +169,14 @@ fn five_intervals_after_any_change_the_knobs_are_near_the_best() {
 }
 
 #[test]
+fn it_begins_with_the_full_layer_only_where_that_is_clearly_the_better_one() {
+    let first =
+        |uplink, size| Controller::new(ControllerConfig::default()).start(uplink, size).layer;
+    assert_eq!([80.0, 300.0].map(|uplink| first(uplink, (640, 360))), [Layer::H, Layer::F]);
+    assert_eq!(first(300.0, (1920, 1080)), Layer::H);
+}
+
+#[test]
 fn the_uplink_is_never_exceeded_from_the_first_word_on_a_fall() {
     let mut controller = Controller::new(ControllerConfig::default());
     let mut publisher = sharp();
