@@ -54,7 +54,7 @@ const QUARTER: (f64, f64) = (-3.45, 10.665);
 const HOLD: (f64, f64) = (1.185, 0.644);
 /// Detail that is fresh and uncoded gives back so much of the loss of the half and the quarter layer, nothing from
 /// these steps on, and decays by so much motion (square grey levels).
-const GIVEN: [(f64, f64); 2] = [(0.591, 307.0), (0.849, 40.7)];
+const GIVEN: [(f64, f64); 2] = [(0.3, 110.0), (0.849, 40.7)];
 const DECAY: f64 = 3.52;
 /// Step of a detail frame of one kbit, and its exponent.
 const DETAIL_STEP: (f64, f64) = (5.92, -0.727);

@@ -11,6 +11,7 @@ use windlass_enhancer::schedule::TileConfig;
 
 use super::captured::{CapturedSettings, Source};
 use super::coding::{Codec, Target};
+use super::controller::Trace;
 use super::method::Method;
 use super::scale::Scale;
 
@@ -196,6 +197,32 @@ pub struct EvalArgs {
     #[arg(long, default_value = "lanczos", value_name = "METHOD", help_heading = "Sweep")]
     pub bd_reference: Method,
 
+    /// Adapt the publisher's knobs by gradient, and compare with fixed settings and exhaustive search.
+    #[arg(long, help_heading = "Controller")]
+    pub controller: bool,
+
+    /// Play the clips one after the other as one scene: changes of content.
+    #[arg(long, requires = "controller", help_heading = "Controller")]
+    pub chain: bool,
+
+    /// Uplinks that change: kbit/s from a second on, as 300@0/100@6; instead of --uplink.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "K@S/K@S,…",
+        requires = "controller",
+        help_heading = "Controller"
+    )]
+    pub trace: Vec<Trace>,
+
+    /// The largest layer that the publisher can send: q, h or f.
+    #[arg(long, default_value = "f", value_name = "LAYER", help_heading = "Controller")]
+    pub most_layer: String,
+
+    /// Keep the runs of fixed settings in this folder, for the next time.
+    #[arg(long, value_name = "DIR", requires = "controller", help_heading = "Controller")]
+    pub cache: Option<PathBuf>,
+
     /// Write rate-quality plots (SVG) into this folder: one for each clip and metric, and the mean.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub plots: Option<PathBuf>,
@@ -307,6 +334,14 @@ impl EvalArgs {
             (true, true) => SWEPT_UPLINKS.to_vec(),
             (true, false) => UPLINKS.to_vec(),
         }
+    }
+
+    /// What the uplink carries, where the controller is compared.
+    pub fn traces(&self) -> anyhow::Result<Vec<Trace>> {
+        if self.trace.is_empty() {
+            return self.uplinks().iter().map(|kbps| kbps.to_string().parse()).collect();
+        }
+        Ok(self.trace.clone())
     }
 
     /// The methods to run, in the order of the report.

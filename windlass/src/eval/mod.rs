@@ -13,6 +13,7 @@ mod bd;
 mod captured;
 pub mod clip;
 mod coding;
+mod controller;
 pub mod cpu_clock;
 mod decay;
 pub mod ffmpeg;

@@ -11,6 +11,7 @@ use super::args::{ClipSpec, EvalArgs};
 use super::captured::{Source, rates};
 use super::clip::{self, Clip, Wanted};
 use super::coding::Coding;
+use super::controller;
 use super::ffmpeg::{self, Ffmpeg};
 use super::method::Method;
 use super::pictures;
@@ -35,6 +36,9 @@ const SHOWN: [Method; 7] = [
 /// Runs the command and prints its report on standard output.
 pub fn run(args: &EvalArgs) -> Result<()> {
     args.check()?;
+    if args.controller {
+        return controller::run(args);
+    }
     let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
     if tools.vmaf.is_none() {
         eprintln!(

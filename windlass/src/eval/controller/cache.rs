@@ -1,0 +1,74 @@
+//! Runs with fixed settings, kept in files: they do not depend on the controller, and take most of the time.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::play::Run;
+
+/// To be raised when encoders, decoder or scores change what a run gives.
+const VERSION: u32 = 2;
+
+/// A folder of runs; nothing is kept without one.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    folder: Option<PathBuf>,
+}
+
+impl Cache {
+    /// One in `folder`, which is made.
+    pub fn new(folder: Option<&Path>) -> Result<Cache> {
+        if let Some(folder) = folder {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("making {}", folder.display()))?;
+        }
+        Ok(Cache { folder: folder.map(Path::to_path_buf) })
+    }
+
+    /// The run kept under `key`, or the one that `make` gives. A file that cannot be read is made anew.
+    pub fn run(&self, key: &str, make: impl FnOnce() -> Result<Run>) -> Result<Run> {
+        let Some(folder) = &self.folder else { return make() };
+        let path = folder.join(format!("{:016x}.json", hash(&format!("{VERSION} {key}"))));
+        let kept = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        if let Some(run) = kept {
+            return Ok(run);
+        }
+        let run = make()?;
+        std::fs::write(&path, serde_json::to_vec(&run)?)
+            .with_context(|| format!("writing {}", path.display()))?;
+        Ok(run)
+    }
+}
+
+/// FNV-1a: the same in every build.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_made_once_by_key_and_again_where_its_file_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::new(Some(folder.path())).unwrap();
+        let made = std::cell::Cell::new(0);
+        let run = |key| {
+            let make = || {
+                made.set(made.get() + 1);
+                Ok(Run { intervals: Vec::new(), metering_ms_per_s: 1.5 })
+            };
+            cache.run(key, make).unwrap().metering_ms_per_s
+        };
+        let sum = run("a") + run("a") + run("b");
+        assert!((sum - 4.5).abs() < 1e-9 && made.get() == 2);
+        for file in std::fs::read_dir(folder.path()).unwrap() {
+            std::fs::write(file.unwrap().path(), "{").unwrap();
+        }
+        run("a");
+        assert_eq!(made.get(), 3);
+    }
+}

@@ -1,0 +1,142 @@
+//! A whole scene through publisher and viewer, interval by interval, with whoever sets the knobs.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use windlass_enhancer::control::{Knobs, Measurements};
+use windlass_hybrid::picture::Picture;
+
+use super::publisher::Publisher;
+use super::scene::{Scene, Trace};
+use super::viewer::Viewer;
+use crate::eval::metrics;
+use crate::eval::stats::mean;
+use crate::eval::vmaf::Vmaf;
+
+/// What every run of a scene shares.
+#[derive(Debug, Clone, Copy)]
+pub struct Stage<'a> {
+    /// The camera.
+    pub scene: &'a Scene,
+    /// What the uplink carries.
+    pub trace: &'a Trace,
+    /// How long knobs stay as they are.
+    pub interval: Duration,
+    /// From a detail frame's arrival until it can be used.
+    pub delay: Duration,
+    /// An ffmpeg with libvmaf.
+    pub vmaf: Option<&'a Path>,
+}
+
+/// One interval of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Interval {
+    /// What the uplink carried.
+    pub uplink_kbps: f64,
+    /// What was sent.
+    pub video_kbps: f64,
+    /// What was sent of the detail stream.
+    pub detail_kbps: f64,
+    /// Means over the camera's frames.
+    pub psnr_y_db: f64,
+    /// VMAF; `None` without an ffmpeg that has libvmaf.
+    pub vmaf: Option<f64>,
+    /// VMAF-NEG.
+    pub vmaf_neg: Option<f64>,
+    /// Whether a shared screen was shown.
+    pub screen: bool,
+    /// The knobs, by the names of the report.
+    pub knobs: String,
+}
+
+impl Interval {
+    /// All that was sent, in kbit/s.
+    pub fn total_kbps(&self) -> f64 {
+        self.video_kbps + self.detail_kbps
+    }
+}
+
+/// What a run gave.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Run {
+    /// Its intervals.
+    pub intervals: Vec<Interval>,
+    /// Processor time of measuring, in milliseconds for each second of the call.
+    pub metering_ms_per_s: f64,
+}
+
+/// Runs the scene; `steer` gives the knobs of each interval, from its number, its uplink and what was measured in the
+/// one before.
+pub fn play(
+    stage: &Stage<'_>,
+    mut steer: impl FnMut(usize, f64, Option<&Measurements>) -> Knobs,
+) -> Result<Run> {
+    let Stage { scene, .. } = stage;
+    let mut publisher = Publisher::default();
+    let mut viewer = Viewer::new(scene.fps, stage.delay);
+    let mut vmaf = stage.vmaf.map(|ffmpeg| Vmaf::start(ffmpeg, &scene.frames)).transpose()?;
+    let frames = (stage.interval.as_secs_f64() * scene.fps).round().max(1.0) as usize;
+    let span = Duration::from_secs_f64(frames as f64 / scene.fps);
+    let size = scene.frames.size();
+    let size = (size.width as u32, size.height as u32);
+    let (mut intervals, mut psnr): (Vec<Interval>, Vec<f64>) = (Vec::new(), Vec::new());
+    let mut measured: Option<Measurements> = None;
+    let mut knobs = None;
+    let mut bytes = (0, 0);
+    for (n, original) in scene.frames.frames()?.enumerate() {
+        let original: Picture = original?;
+        if n % frames == 0 {
+            let uplink = stage.trace.at(n as f64 / scene.fps);
+            let chosen = steer(n / frames, uplink, measured.as_ref());
+            intervals.push(Interval {
+                uplink_kbps: uplink,
+                video_kbps: 0.0,
+                detail_kbps: 0.0,
+                psnr_y_db: 0.0,
+                vmaf: None,
+                vmaf_neg: None,
+                screen: scene.is_screen(n),
+                knobs: name(&chosen),
+            });
+            knobs = Some(chosen);
+        }
+        let knobs = knobs.context("the first interval has knobs")?;
+        let sent = publisher.frame(&original, &knobs, scene.fps, scene.is_screen(n))?;
+        bytes.0 += sent.low.as_ref().map_or(0, Vec::len);
+        bytes.1 += sent.detail.as_ref().map_or(0, Vec::len);
+        let shown = viewer.frame(n, knobs.layer, &sent)?;
+        psnr.push(metrics::psnr_db(&original.y, &shown.y));
+        if let Some(vmaf) = &mut vmaf {
+            vmaf.push(shown)?;
+        }
+        let last = n + 1 == scene.frames.len();
+        if let Some(interval) = intervals.last_mut().filter(|_| last || (n + 1) % frames == 0) {
+            let seconds = (n % frames + 1) as f64 / scene.fps;
+            interval.video_kbps = bytes.0 as f64 * 0.008 / seconds;
+            interval.detail_kbps = bytes.1 as f64 * 0.008 / seconds;
+            bytes = (0, 0);
+            let uplink = interval.uplink_kbps;
+            measured = Some(viewer.meter.take(span, size, uplink));
+        }
+    }
+    let scores = vmaf.map(Vmaf::finish).transpose()?;
+    for (i, interval) in intervals.iter_mut().enumerate() {
+        let range = i * frames..((i + 1) * frames).min(psnr.len());
+        let of = |series: &[f64]| mean(series[range.clone()].iter().copied());
+        interval.psnr_y_db = of(&psnr).unwrap_or_default();
+        interval.vmaf = scores.as_ref().and_then(|scores| of(&scores.vmaf));
+        interval.vmaf_neg = scores.as_ref().and_then(|scores| of(&scores.neg));
+    }
+    let ms = viewer.metering.mean_ms(psnr.len()).unwrap_or_default();
+    Ok(Run { intervals, metering_ms_per_s: ms * scene.fps })
+}
+
+/// `h 30 fps 128+22 kbit/s`.
+fn name(knobs: &Knobs) -> String {
+    let detail = knobs
+        .detail
+        .map_or_else(String::new, |detail| format!("+{:.0} at {:.1} fps", detail.kbps, detail.fps));
+    format!("{} {:.0} fps {:.0}{detail} kbit/s", knobs.layer.rid(), knobs.fps, knobs.low_kbps)
+}
