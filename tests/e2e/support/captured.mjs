@@ -1,8 +1,8 @@
 // Watches, in a subscriber's page, the captured anchors that come on the data channel and the native frames, and reads the
 // frame number in both: an anchor must show the very frame whose timestamp it bears.
-import { readNumber } from "./scene.mjs";
+import { bits, CELL, CELLS, cellIsLight, readNumber } from "./scene.mjs";
 
-/** To be run in the page before its scripts, which must be told `window.sceneWidth`. Fills `window.captured`. */
+/** To be run in the page before its scripts. Fills `window.captured`. */
 export function watchCaptured() {
   const HEADER = 24;
   const STREAM_HEADER = 8;
@@ -70,21 +70,22 @@ export function watchCaptured() {
     heads.set(rtp, head);
     decoder.decode(new EncodedVideoChunk({ type: isKey ? "key" : "delta", timestamp: rtp, data: payload.subarray(STREAM_HEADER) }));
   }
-  /** Tiles of a frame, of 64 low samples each: the number can be read where the tiles that hold it are there. */
+  /** Tiles of a frame, of 64 low samples each: `columns` are those of the picture's first row, in the mosaic's order. */
   function takeTiles(head, payload, hrHeight) {
-    const side = 2 * 64;
-    const bits = Math.ceil((Math.ceil(head.hr / side) * Math.ceil(hrHeight / side)) / 8);
-    const holders = Math.ceil((18 * 16 * head.hr) / window.sceneWidth / side);
-    if ((payload[0] & (2 ** holders - 1)) !== 2 ** holders - 1) return window.captured.anchors.push(head);
+    const across = Math.ceil(head.hr / 128);
+    const count = across * Math.ceil(hrHeight / 128);
+    const chosen = Array.from({ length: count }, (_, i) => i).filter((i) => (payload[i >> 3] >> (i & 7)) & 1);
+    const columns = chosen.filter((i) => i < across);
+    if (columns.length === 0) return window.captured.anchors.push(head);
     const tiles = new VideoDecoder({
       output: async (frame) => {
-        window.captured.anchors.push({ ...head, ...(await lumaOf(frame)) });
+        window.captured.anchors.push({ ...head, columns, ...(await lumaOf(frame)) });
         frame.close();
       },
       error: () => window.captured.undecodable++,
     });
     tiles.configure({ codec: "vp09.00.41.08" });
-    const data = payload.subarray(bits + STREAM_HEADER);
+    const data = payload.subarray(Math.ceil(count / 8) + STREAM_HEADER);
     tiles.decode(new EncodedVideoChunk({ type: "key", timestamp: head.rtp, data }));
     tiles.flush().then(() => tiles.close(), () => {});
   }
@@ -112,9 +113,23 @@ export function watchCaptured() {
   };
 }
 
-/** `hr`: width of the whole picture, of which an anchor of tiles gives a part. */
-function numberOf({ y, width, hr = width }, scene) {
-  return y === undefined ? -1 : readNumber(Buffer.from(y, "base64"), width, (scene.width * width) / hr);
+const numberOf = ({ y, width }, scene) => (y === undefined ? -1 : readNumber(Buffer.from(y, "base64"), width, scene.width));
+
+/** Whether the cells that tiles show are those of `number`; null where they show none of its six lowest bits. */
+function tilesShow({ y, width, hr, columns }, number, scene) {
+  const side = (CELL * hr) / scene.width;
+  const luma = Buffer.from(y, "base64");
+  let lowest = 0;
+  let same = true;
+  columns.forEach((column, place) => {
+    for (let cell = 0; cell < CELLS; cell++) {
+      const x = cell * side - column * 128;
+      if (x < 0 || x + side > 128) continue;
+      if (cell >= CELLS - 10 && cell < CELLS - 4) lowest++;
+      same &&= cellIsLight(luma, width, place * 128 + x, side) === (bits(number)[cell] === 1);
+    }
+  });
+  return lowest < 6 ? null : same;
 }
 
 /**
@@ -131,12 +146,19 @@ export async function takeCaptured(page, scene) {
   const native = new Map(seen.native.map((f) => [f.rtp, numberOf(f, scene)]));
   const out = { met: 0, tilesMet: 0, tiled: 0, missed: [], unseen: 0, anchors: seen.anchors.length, bytes: [], widths: new Set(), native: seen.native.length };
   for (const anchor of seen.anchors) {
-    const [shown, is] = [native.get(anchor.rtp) ?? -1, numberOf(anchor, scene)];
+    const shown = native.get(anchor.rtp) ?? -1;
     out.bytes.push(anchor.bytes);
     out.widths.add(anchor.hr);
-    if (anchor.tiled) out.tiled++;
+    if (anchor.tiled) {
+      out.tiled++;
+      const shows = shown < 0 || anchor.columns === undefined ? null : tilesShow(anchor, shown, scene);
+      if (shows === null) out.unseen++;
+      else if (shows) out.tilesMet++;
+      else out.missed.push({ tiles: anchor.columns, native: shown, rtp: anchor.rtp });
+      continue;
+    }
+    const is = numberOf(anchor, scene);
     if (shown < 0 || is < 0) out.unseen++;
-    else if (shown === is && anchor.tiled) out.tilesMet++;
     else if (shown === is) out.met++;
     else out.missed.push({ anchor: is, native: shown, rtp: anchor.rtp });
   }

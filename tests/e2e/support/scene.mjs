@@ -8,7 +8,7 @@ import path from "node:path";
 export const CELL = 16;
 /** Cells: two of sync, twelve of number, four of checksum. */
 const NUMBER_BITS = 12;
-const CELLS = 2 + NUMBER_BITS + 4;
+export const CELLS = 2 + NUMBER_BITS + 4;
 /** Rows at the top that the number covers; left out of quality figures. */
 export const CODE_ROWS = CELL;
 
@@ -45,7 +45,8 @@ function checksum(number) {
   return ((number ^ (number >> 4) ^ (number >> 8)) & 15) ^ 0b0110;
 }
 
-function bits(number) {
+/** The cells of a number, from the left. */
+export function bits(number) {
   const word = (0b10 << (NUMBER_BITS + 4)) | (number << 4) | checksum(number);
   return Array.from({ length: CELLS }, (_, i) => (word >> (CELLS - 1 - i)) & 1);
 }
@@ -67,20 +68,25 @@ function drawNumber(frame, width, height, number) {
   }
 }
 
+/** Whether a cell is light that begins at column `x` of a luma plane in which cells are `side` wide. */
+export function cellIsLight(y, width, x, side) {
+  let sum = 0;
+  let count = 0;
+  for (let row = Math.round(side * 0.3); row < side * 0.7; row++) {
+    for (let col = Math.round(x + 0.3 * side); col < x + 0.7 * side; col++) {
+      sum += y[row * width + col];
+      count++;
+    }
+  }
+  return sum / count > (DARK + LIGHT) / 2;
+}
+
 /** Reads the frame number from a luma plane of any size; -1 where it cannot be read. */
 export function readNumber(y, width, fullWidth) {
   const scale = width / fullWidth;
   let word = 0;
   for (let cell = 0; cell < CELLS; cell++) {
-    let sum = 0;
-    let count = 0;
-    for (let row = Math.round(CELL * scale * 0.3); row < CELL * scale * 0.7; row++) {
-      for (let col = Math.round((cell + 0.3) * CELL * scale); col < (cell + 0.7) * CELL * scale; col++) {
-        sum += y[row * width + col];
-        count++;
-      }
-    }
-    word = (word << 1) | (sum / count > (DARK + LIGHT) / 2 ? 1 : 0);
+    word = (word << 1) | (cellIsLight(y, width, cell * CELL * scale, CELL * scale) ? 1 : 0);
   }
   const number = (word >> 4) & ((1 << NUMBER_BITS) - 1);
   return word >> (NUMBER_BITS + 4) === 0b10 && (word & 15) === checksum(number) ? number : -1;
