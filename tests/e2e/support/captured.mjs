@@ -133,6 +133,19 @@ function tilesShow({ y, width, hr, columns }, number, scene) {
 }
 
 /**
+ * Numbers by timestamp, of the native frames that are as far in number from the one before or after as in time: on a busy
+ * machine the element may show a later frame than the one that it told of.
+ */
+function trusted(frames, scene) {
+  const ticks = 90_000 / scene.fps;
+  const agree = (a, b) =>
+    a !== undefined && b !== undefined && a.number >= 0 && b.number >= 0 &&
+    (b.number - a.number + scene.frames) % scene.frames === Math.round(((b.rtp - a.rtp) | 0) / ticks) % scene.frames;
+  const kept = frames.filter((f, i) => agree(frames[i - 1], f) || agree(f, frames[i + 1]));
+  return new Map(kept.map((f) => [f.rtp, f.number]));
+}
+
+/**
  * Takes what was seen since the last call: `met`, anchors whose native frame shows the same number, `tilesMet` those of tiles; `missed`, those where
  * it shows another; `unseen`, those whose native frame was not seen or read.
  */
@@ -143,7 +156,7 @@ export async function takeCaptured(page, scene) {
     window.captured.native = native.slice(-90); // for anchors that are still to come
     return { anchors, native, messages, undecodable, overtaken };
   });
-  const native = new Map(seen.native.map((f) => [f.rtp, numberOf(f, scene)]));
+  const native = trusted(seen.native.map((f) => ({ rtp: f.rtp, number: numberOf(f, scene) })), scene);
   const out = { met: 0, tilesMet: 0, tiled: 0, missed: [], unseen: 0, anchors: seen.anchors.length, bytes: [], widths: new Set(), native: seen.native.length };
   for (const anchor of seen.anchors) {
     const shown = native.get(anchor.rtp) ?? -1;
