@@ -96,7 +96,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let streams = folder("anchor_stream")?;
     let (low, pictures, region) = pictures();
     fs::write(streams.join("pictures"), join(0, &pictures, MOST_BYTES))?;
-    fs::write(hybrid.join("pictures"), join(6 << 2, &with_pictures(&low, &pictures, region)?, MOST_BYTES))?;
+    fs::write(
+        hybrid.join("pictures"),
+        join(6 << 2, &with_pictures(&low, &pictures, region)?, MOST_BYTES),
+    )?;
     let anchors = parts(include_bytes!("../../tests/fixtures/anchor_stream.bin"));
     for (name, chunks) in
         [("whole", &anchors[..]), ("lossy", &anchors[2..]), ("key", &anchors[..1])]
