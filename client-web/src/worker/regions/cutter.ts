@@ -5,8 +5,8 @@
 import { MosaicEncoder } from "./encoder.js";
 import { FrameClock } from "./frame-clock.js";
 import { overhead, regionMessages } from "./message.js";
-import { type Picture, packMosaic } from "./mosaic.js";
-import { fromRgb } from "./rgb.js";
+import { type Luma, packMosaic } from "./mosaic.js";
+import { lumaOfRgb } from "./rgb.js";
 import { parseTileMap, type TileMap } from "./tiles.js";
 
 /** A request, as the window hands it on. */
@@ -123,13 +123,13 @@ export class RegionCutter {
 
   private async cut({ task, map }: Waiting, frame: VideoFrame, rtp: number, at: number): Promise<void> {
     const { generation } = this;
-    const picture = await planes(frame).catch(() => null);
+    const luma = await lumaOf(frame).catch(() => null);
     frame.close();
-    if (picture === null) {
+    if (luma === null) {
       this.answer(task.id, "format", []);
       return;
     }
-    const mosaic = packMosaic(map, task, task.scale, picture);
+    const mosaic = packMosaic(map, task, task.scale, luma);
     const coded = await this.encoder.encode(mosaic, task.bytes - overhead(map.bits));
     if (generation !== this.generation) {
       this.answer(task.id, "no-frame", []); // muted, or another camera, meanwhile
@@ -169,21 +169,15 @@ const ORDERS: Partial<Record<VideoPixelFormat, readonly [number, number, number]
   BGRX: [2, 1, 0],
 };
 
-/** The planes of a camera frame; null where it has no 8-bit form that is known. */
-async function planes(frame: VideoFrame): Promise<Picture | null> {
+/** The luma of a camera frame; null where it has no 8-bit form that is known. */
+async function lumaOf(frame: VideoFrame): Promise<Luma | null> {
   const { format, visibleRect } = frame;
   const order = format === null ? undefined : ORDERS[format];
   if ((format !== "I420" && format !== "NV12" && order === undefined) || visibleRect === null) return null;
   const { width, height } = visibleRect;
   const data = new Uint8Array(frame.allocationSize());
-  const [y, u, v] = await frame.copyTo(data);
-  if (order !== undefined && y !== undefined) return fromRgb({ data, ...y, order, width, height });
-  const half = { width: Math.ceil(width / 2), height: Math.ceil(height / 2) };
-  if (y === undefined || u === undefined) return null;
-  const luma = { data, ...y, step: 1, width, height };
-  if (format === "NV12") {
-    const chroma = { data, ...u, step: 2, ...half };
-    return [luma, chroma, { ...chroma, offset: u.offset + 1 }];
-  }
-  return v === undefined ? null : [luma, { data, ...u, step: 1, ...half }, { data, ...v, step: 1, ...half }];
+  const [first] = await frame.copyTo(data);
+  if (first === undefined) return null;
+  const plane = { data, ...first, width, height };
+  return order === undefined ? plane : lumaOfRgb({ ...plane, order });
 }

@@ -6,53 +6,41 @@
  */
 import { mosaicSize, TILE, type TileMap } from "./tiles.js";
 
-/** One plane of a picture. `step`: distance of two samples in a row, 2 in the chroma of NV12. */
-export interface Plane {
+/** The luma of a picture: all that anchors give, and so all that leaves the page. */
+export interface Luma {
   data: Uint8Array;
   offset: number;
   stride: number;
-  step: number;
   width: number;
   height: number;
 }
 
-/** Luma and the two chroma planes at half size. */
-export type Picture = readonly [Plane, Plane, Plane];
+/** The chroma of no colour. */
+const GREY = 128;
 
-/** The mosaic as I420, planes one after another without padding. */
+/** The mosaic as I420, planes one after another without padding; without colour, which would only cost bits. */
 export interface Mosaic {
   data: Uint8Array;
   width: number;
   height: number;
 }
 
-/** Packs the tiles of `map`, whose low picture is `low`, out of `picture`. */
-export function packMosaic(
-  map: TileMap,
-  low: { width: number; height: number },
-  scale: number,
-  picture: Picture,
-): Mosaic {
+/** Packs the tiles of `map`, whose low picture is `low`. */
+export function packMosaic(map: TileMap, low: { width: number; height: number }, scale: number, luma: Luma): Mosaic {
   const { width, height, across } = mosaicSize(map, scale);
-  const data = new Uint8Array((width * height * 3) / 2);
-  let at = 0;
-  picture.forEach((plane, index) => {
-    const half = index === 0 ? 1 : 2;
-    const side = (TILE * scale) / half;
-    const hr = { width: Math.ceil((low.width * scale) / half), height: Math.ceil((low.height * scale) / half) };
-    const stride = width / half;
-    map.tiles.forEach(({ column, row }, i) => {
-      const to = at + Math.floor(i / across) * side * stride + (i % across) * side;
-      packTile(plane, hr, column * side, row * side, side, data, to, stride);
-    });
-    at += stride * (height / half);
+  const data = new Uint8Array((width * height * 3) / 2).fill(GREY, width * height);
+  const side = TILE * scale;
+  const hr = { width: low.width * scale, height: low.height * scale };
+  map.tiles.forEach(({ column, row }, i) => {
+    const to = Math.floor(i / across) * side * width + (i % across) * side;
+    packTile(luma, hr, column * side, row * side, side, data, to, width);
   });
   return { data, width, height };
 }
 
-/** Writes one tile whose first sample is (x, y) of the plane at HR size. */
+/** Writes one tile whose first sample is (x, y) of the luma at HR size. */
 function packTile(
-  plane: Plane,
+  luma: Luma,
   hr: { width: number; height: number },
   x: number,
   y: number,
@@ -61,9 +49,9 @@ function packTile(
   to: number,
   stride: number,
 ): void {
-  const across = spans(plane.width, hr.width, x, side);
-  const down = spans(plane.height, hr.height, y, side);
-  const { data, offset, step } = plane;
+  const across = spans(luma.width, hr.width, x, side);
+  const down = spans(luma.height, hr.height, y, side);
+  const { data, offset } = luma;
   down.forEach((rows, line) => {
     across.forEach((columns, sample) => {
       let sum = 0;
@@ -72,7 +60,7 @@ function packTile(
         const rowWeight = coverage(rows, r);
         for (let c = columns.from; c < columns.to; c++) {
           const w = rowWeight * coverage(columns, c);
-          sum += w * (data[offset + r * plane.stride + c * step] ?? 0);
+          sum += w * (data[offset + r * luma.stride + c] ?? 0);
           weight += w;
         }
       }
