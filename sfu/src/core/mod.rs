@@ -529,5 +529,9 @@ impl Core {
 }
 
 #[cfg(test)]
+mod captured_tests;
+#[cfg(test)]
 #[path = "core_tests.rs"]
 mod tests;
+#[cfg(test)]
+mod world;

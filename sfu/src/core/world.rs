@@ -1,0 +1,386 @@
+//! A whole SFU in memory: WebRTC clients on both ends, a network that is a queue, and time that is an argument.
+
+use std::collections::HashMap;
+
+use str0m::change::SdpAnswer;
+use str0m::channel::{ChannelData, ChannelId};
+use str0m::media::{Direction, MediaKind, Rid, Simulcast, SimulcastLayer};
+use str0m::rtp::{RtpPacket, RtpWrite};
+use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
+use windlass_media::{AnchorSource, Layer};
+
+use super::*;
+use crate::api::{Answer, DetailKnobs, Offer, Publish, Subscribe};
+
+pub(super) const STEP: Duration = Duration::from_millis(5);
+pub(super) const PUBLISHER: ParticipantId = ParticipantId(1);
+pub(super) const SUBSCRIBER: ParticipantId = ParticipantId(2);
+pub(super) const ENHANCED: AnchorSource = AnchorSource::Enhanced;
+
+pub(super) struct Client {
+    pub(super) rtc: Rtc,
+    pub(super) address: SocketAddr,
+    pub(super) due: Instant,
+    pub(super) received: Vec<RtpPacket>,
+    pub(super) messages: Vec<Vec<u8>>,
+    /// The last channel that opened.
+    pub(super) channel: Option<ChannelId>,
+    pub(super) key_frame_requests: usize,
+    /// Every n-th RTP packet to it is lost; 0 for none.
+    pub(super) loss: usize,
+    pub(super) rtp_seen: usize,
+}
+
+pub(super) struct World {
+    pub(super) core: Core,
+    pub(super) sfu: SocketAddr,
+    pub(super) now: Instant,
+    pub(super) clients: Vec<Client>,
+    pub(super) taps: Vec<TapInput>,
+    pub(super) events: HashMap<ParticipantId, Vec<SfuEvent>>,
+    pub(super) camera: Camera,
+}
+
+/// Three layers of fake VP9: valid descriptors and key frame headers, and nothing behind them.
+#[derive(Default)]
+pub(super) struct Camera {
+    pub(super) mid: Option<Mid>,
+    /// A frame of 1280 × 720 for every tenth of the layers', while the publisher is asked for it.
+    pub(super) detail: Option<Mid>,
+    pub(super) detail_seq: u64,
+    pub(super) detail_keys: usize,
+    pub(super) detail_key_wanted: bool,
+    pub(super) layers: Vec<Layer>,
+    pub(super) seq: [u64; 3],
+    pub(super) number: u32,
+    pub(super) key_wanted: bool,
+    pub(super) due: Option<Instant>,
+}
+
+impl World {
+    pub(super) fn new(config: SfuConfig) -> World {
+        let now = Instant::now();
+        let sfu: SocketAddr = "192.0.2.1:7881".parse().expect("address");
+        World {
+            core: Core::new(config, sfu, now),
+            sfu,
+            now,
+            clients: Vec::new(),
+            taps: Vec::new(),
+            events: HashMap::new(),
+            camera: Camera::default(),
+        }
+    }
+
+    pub(super) fn client(&mut self, id: ParticipantId) -> usize {
+        let address = SocketAddr::new([192, 0, 2, 10].into(), 4000 + id.0 as u16);
+        let mut rtc = Rtc::builder()
+            .clear_codecs()
+            .enable_vp9(true)
+            .enable_opus(true, false)
+            .set_rtp_mode(true)
+            .set_extension(12, str0m::rtp::Extension::with_serializer(dd::URI, dd::Serializer))
+            .build(self.now);
+        rtc.add_local_candidate(Candidate::host(address, "udp").expect("candidate"));
+        let due = self.now;
+        let (received, messages) = (Vec::new(), Vec::new());
+        self.clients.push(Client {
+            rtc,
+            address,
+            due,
+            received,
+            messages,
+            channel: None,
+            key_frame_requests: 0,
+            loss: 0,
+            rtp_seen: 0,
+        });
+        self.clients.len() - 1
+    }
+
+    /// Publishes three layers; returns the track.
+    pub(super) fn publish(&mut self) -> TrackId {
+        let at = self.client(PUBLISHER);
+        let mut simulcast = Simulcast::new();
+        for layer in Layer::ALL {
+            simulcast.add_send_layer(SimulcastLayer::new(layer.rid()));
+        }
+        let mut api = self.clients[at].rtc.sdp_api();
+        let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, Some(simulcast));
+        let (sdp, pending) = api.apply().expect("offer");
+        let publish = vec![Publish {
+            mid: mid.to_string(),
+            kind: Kind::Video,
+            name: "camera".into(),
+            detail_of: None,
+        }];
+        let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
+        let answer = self.core.offer(self.now, PUBLISHER, &offer).expect("answer");
+        self.accept(at, pending, &answer);
+        self.camera = Camera {
+            mid: Some(mid),
+            layers: Layer::ALL.into(),
+            due: Some(self.now),
+            key_wanted: true,
+            ..Camera::default()
+        };
+        answer.tracks[0].1
+    }
+
+    pub(super) fn accept(
+        &mut self,
+        at: usize,
+        pending: str0m::change::SdpPendingOffer,
+        answer: &Answer,
+    ) {
+        let answer = SdpAnswer::from_sdp_string(&answer.sdp).expect("answer");
+        self.clients[at].rtc.sdp_api().accept_answer(pending, answer).expect("accepted");
+        self.clients[at].due = self.now;
+    }
+
+    pub(super) fn subscribe(&mut self, id: ParticipantId, track: TrackId) -> usize {
+        let at = self.client(id);
+        let mut api = self.clients[at].rtc.sdp_api();
+        let mid = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
+        api.add_channel("control".into());
+        let (sdp, pending) = api.apply().expect("offer");
+        let subscribe = vec![Subscribe { mid: mid.to_string(), track }];
+        let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
+        let answer = self.core.offer(self.now, id, &offer).expect("answer");
+        self.accept(at, pending, &answer);
+        at
+    }
+
+    pub(super) fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            self.now += STEP;
+            self.shoot();
+            for at in 0..self.clients.len() {
+                if self.clients[at].due <= self.now {
+                    let _ = self.clients[at].rtc.handle_input(Input::Timeout(self.now));
+                    self.drain(at);
+                }
+            }
+            self.core.advance(self.now);
+            self.deliver();
+        }
+    }
+
+    /// Publishes a detail stream beside the camera's layers.
+    pub(super) fn publish_detail(&mut self) {
+        let camera = self.camera.mid.expect("published");
+        let mut api = self.clients[0].rtc.sdp_api();
+        let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, None);
+        api.add_channel(regions::CHANNEL.into());
+        let (sdp, pending) = api.apply().expect("offer");
+        let publish = |mid: Mid, detail_of| Publish {
+            mid: mid.to_string(),
+            kind: Kind::Video,
+            name: "camera".into(),
+            detail_of,
+        };
+        let publish = vec![publish(camera, None), publish(mid, Some(camera.to_string()))];
+        let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
+        let answer = self.core.offer(self.now, PUBLISHER, &offer).expect("answer");
+        assert_eq!(answer.tracks.len(), 1, "it is no track");
+        self.accept(0, pending, &answer);
+        self.camera.detail = Some(mid);
+        self.camera.detail_key_wanted = true;
+    }
+
+    /// What the publisher was told about its detail stream.
+    pub(super) fn knobs(&self) -> Vec<Option<DetailKnobs>> {
+        let events = self.events.get(&PUBLISHER).into_iter().flatten();
+        let told = events.filter_map(|e| match e {
+            SfuEvent::Knobs { detail, .. } => Some(*detail),
+            _ => None,
+        });
+        told.collect()
+    }
+
+    /// The detail stream's frame of the camera's frame that has just been shot, in one packet.
+    pub(super) fn shoot_detail(&mut self) {
+        let asked = self.knobs().last().copied().flatten().is_some();
+        let Some(mid) = self.camera.detail.filter(|_| asked) else { return };
+        let key = std::mem::take(&mut self.camera.detail_key_wanted);
+        self.camera.detail_keys += usize::from(key);
+        let mut payload = vec![0x8c | if key { 0 } else { 0x40 }];
+        payload.extend([0x80, self.camera.number as u8]);
+        if key {
+            payload.extend([0x82, 0x49, 0x83, 0x42]);
+            let size = 0x04ff_u64 << 16 | 0x02cf;
+            payload.extend((size << 28 | 0x2000_0000_0000_0000).to_be_bytes());
+        }
+        payload.extend(self.camera.number.to_be_bytes());
+        self.camera.detail_seq += 1;
+        let timestamp = 123_456u32.wrapping_add(self.camera.number * 3150);
+        let rtc = &mut self.clients[0].rtc;
+        let pt =
+            rtc.codec_config().find(|p| p.spec().format.profile_id == Some(0)).expect("VP9").pt();
+        let mut api = rtc.direct_api();
+        let stream = api.stream_tx_by_mid(mid, None).expect("stream");
+        let write = RtpWrite::new(pt, self.camera.detail_seq.into(), timestamp, self.now, payload);
+        stream.write_rtp(write.marker(true).nackable(true));
+        let _ = rtc.handle_input(Input::Timeout(self.now));
+        self.drain(0);
+    }
+
+    /// The camera's next frame, every 35 ms, two packets a layer.
+    pub(super) fn shoot(&mut self) {
+        let Some(mid) =
+            self.camera.mid.filter(|_| self.camera.due.is_some_and(|due| due <= self.now))
+        else {
+            return;
+        };
+        if !self.clients[0].rtc.is_connected() {
+            return;
+        }
+        self.camera.due = Some(self.now + Duration::from_millis(35));
+        self.camera.number += 1;
+        let key = std::mem::take(&mut self.camera.key_wanted);
+        let id = (self.camera.number & 0x7fff) as u16 | 0x8000;
+        for layer in self.camera.layers.clone() {
+            for part in 0..2u8 {
+                let flags = 0x80 | if key { 0 } else { 0x40 } | if part == 0 { 8 } else { 4 };
+                let [high, low] = id.to_be_bytes();
+                let mut payload = vec![flags, high, low];
+                if key && part == 0 {
+                    let shift = 2 - layer as u32;
+                    let size =
+                        u64::from((1280u32 >> shift) - 1) << 16 | u64::from((720u32 >> shift) - 1);
+                    payload.extend([0x82, 0x49, 0x83, 0x42]);
+                    payload.extend((size << 28 | 0x2000_0000_0000_0000).to_be_bytes());
+                }
+                // What is behind the headers names its frame and its layer.
+                payload.extend(vec![layer as u8; 200 << layer as u32]);
+                payload.extend(self.camera.number.to_be_bytes());
+                payload.push(layer as u8);
+                let seq = 70 + self.camera.seq[layer as usize];
+                self.camera.seq[layer as usize] += 1;
+                // Each layer has a timeline of its own, and wraps around soon.
+                let timestamp = (u32::MAX - 20_000)
+                    .wrapping_add(self.camera.number * 3150 + layer as u32 * 777);
+                let rtc = &mut self.clients[0].rtc;
+                let pt = rtc
+                    .codec_config()
+                    .find(|p| p.spec().format.profile_id == Some(0))
+                    .expect("VP9")
+                    .pt();
+                let mut api = rtc.direct_api();
+                let stream =
+                    api.stream_tx_by_mid(mid, Some(Rid::from(layer.rid()))).expect("stream");
+                stream.write_rtp(
+                    RtpWrite::new(pt, seq.into(), timestamp, self.now, payload)
+                        .marker(part == 1)
+                        .nackable(true),
+                );
+                let _ = rtc.handle_input(Input::Timeout(self.now));
+                self.drain(0);
+            }
+        }
+        if self.camera.number.is_multiple_of(10) {
+            self.shoot_detail();
+        }
+    }
+
+    pub(super) fn drain(&mut self, at: usize) {
+        loop {
+            let client = &mut self.clients[at];
+            match client.rtc.poll_output().expect("client") {
+                RtcOutput::Timeout(due) => return client.due = due,
+                RtcOutput::Transmit(t) => self.core.datagram(self.now, client.address, &t.contents),
+                RtcOutput::Event(Event::RtpPacket(packet)) => client.received.push(packet),
+                RtcOutput::Event(Event::ChannelData(ChannelData { data, .. })) => {
+                    client.messages.push(data);
+                }
+                RtcOutput::Event(Event::ChannelOpen(id, _)) => client.channel = Some(id),
+                RtcOutput::Event(Event::KeyframeRequest(request)) => {
+                    if Some(request.mid) == self.camera.detail {
+                        self.camera.detail_key_wanted = true;
+                    } else {
+                        client.key_frame_requests += 1;
+                        self.camera.key_wanted = true;
+                    }
+                }
+                RtcOutput::Event(_) => {}
+            }
+        }
+    }
+
+    pub(super) fn deliver(&mut self) {
+        while let Some(output) = self.core.poll() {
+            match output {
+                Output::Transmit { to, data } => {
+                    let Some(at) = self.clients.iter().position(|c| c.address == to) else {
+                        continue;
+                    };
+                    let client = &mut self.clients[at];
+                    if (128..192).contains(&data[0]) && !(192..=223).contains(&data[1]) {
+                        client.rtp_seen += 1;
+                        if client.loss > 0 && client.rtp_seen.is_multiple_of(client.loss) {
+                            continue;
+                        }
+                    }
+                    let contents = data.as_slice().try_into().expect("datagram");
+                    let receive = Receive {
+                        proto: Protocol::Udp,
+                        source: self.sfu,
+                        destination: client.address,
+                        contents,
+                    };
+                    client.rtc.handle_input(Input::Receive(self.now, receive)).expect("client");
+                    self.drain(at);
+                }
+                Output::Event(id, event) => self.events.entry(id).or_default().push(event),
+                Output::Tap(input) => self.taps.push(input),
+            }
+        }
+    }
+
+    pub(super) fn rungs(&self, id: ParticipantId) -> Vec<(Rung, u16, u16)> {
+        let events = self.events.get(&id).into_iter().flatten();
+        let told = events.filter_map(|e| match e {
+            SfuEvent::RungChanged { rung, epoch, width, .. } => Some((*rung, *epoch, *width)),
+            _ => None,
+        });
+        told.collect()
+    }
+
+    pub(super) fn last_tapped(&self) -> windlass_media::TapFrame {
+        let frames = self.taps.iter().rev();
+        let mut frames =
+            frames.filter_map(|t| if let TapInput::Frame(f) = t { Some(f.clone()) } else { None });
+        frames.next().expect("tapped frame")
+    }
+}
+
+pub(super) fn config() -> SfuConfig {
+    SfuConfig { congestion_control: false, ..SfuConfig::default() }
+}
+
+/// A publisher and a subscriber in one room, connected.
+pub(super) fn call() -> (World, TrackId, usize) {
+    let mut world = World::new(config());
+    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    let track = world.publish();
+    world.run(Duration::from_secs(2));
+    let (participants, tracks) =
+        world.core.join(world.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
+    assert_eq!((participants, tracks[0].track), (vec![PUBLISHER], track));
+    let at = world.subscribe(SUBSCRIBER, track);
+    world.run(Duration::from_secs(3));
+    (world, track, at)
+}
+
+/// Numbers without holes, time that never runs back, and one timestamp a frame.
+pub(super) fn assert_continuous(packets: &[RtpPacket]) {
+    let mut ordered: Vec<_> = packets.iter().collect();
+    ordered.sort_by_key(|p| *p.seq_no);
+    for pair in ordered.windows(2) {
+        assert_eq!(*pair[1].seq_no, *pair[0].seq_no + 1);
+        let step = pair[1].header.timestamp.wrapping_sub(pair[0].header.timestamp) as i32;
+        assert!(step >= 0, "time runs back by {step}");
+        assert_eq!(step == 0, !pair[0].header.marker);
+    }
+}
