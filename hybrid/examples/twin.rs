@@ -157,12 +157,14 @@ impl Maker<'_> {
         let whole = round.is_multiple_of(2);
         match (whole, place) {
             (true, 3) => self.messages(of, &self.full(), COARSE),
-            // The first message once more, and the same tiles from elsewhere.
+            // The first message once more, tiles of the publisher's own, which replace those, and the same tiles once more.
             (true, 4) => {
                 let mut again = self.messages(of, &self.full(), COARSE);
                 again.truncate(1);
                 let captured = Of { source: AnchorOrigin::Captured, ..of };
                 again.extend(self.messages(captured, &self.every_second(true), COARSE));
+                let repeated = Of { part: 1, ..of };
+                again.extend(self.messages(repeated, &self.every_second(true), COARSE));
                 again
             }
             (true, 6) => {
