@@ -76,6 +76,8 @@ counters! {
     detail_frames,
     /// Of these, the ones of which it is not known which frame of the tapped layer shows the same.
     detail_unaligned,
+    /// Frames dropped because their publisher sends much more than it was asked for.
+    detail_excess,
     /// Gaps in detail streams.
     detail_gaps,
     /// Requests to publishers for regions of their pictures.

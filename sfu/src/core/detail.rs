@@ -28,6 +28,11 @@ pub const SCALE: u16 = 2;
 const KEPT_BYTES: usize = 32 * 1024;
 /// The least time between two requests for key frames on behalf of subscribers.
 const KEY_INTERVAL: Duration = Duration::from_secs(4);
+/// How many times what it was told a publisher may send: browsers do not hit their bit rates exactly, and key frames
+/// come on top.
+const TOLERANCE: f64 = 4.0;
+/// Bytes that it may send at once.
+const BURST: f64 = 64.0 * 1024.0;
 /// The stream goes on for so long after the last subscriber that has a use for it.
 const LINGER: Duration = Duration::from_secs(3);
 
@@ -65,6 +70,10 @@ pub struct DetailStream {
     size: Option<(u16, u16)>,
     /// All frames since the last key frame; empty once they are too many bytes.
     kept: Vec<DetailFrame>,
+    /// Bytes that the publisher may send now, and since when that is so.
+    allowance: (f64, Option<Instant>),
+    /// Frames beyond that, which nobody is given.
+    pub excess: u64,
     key_wanted: bool,
     key_asked: Option<Instant>,
     /// What the controller wants of the publisher; `None` before it has said anything.
@@ -83,6 +92,8 @@ impl DetailStream {
             sequence: 0,
             size: None,
             kept: Vec::new(),
+            allowance: (BURST, None),
+            excess: 0,
             key_wanted: false,
             key_asked: None,
             adapted: None,
@@ -116,9 +127,27 @@ impl DetailStream {
             if let TapInput::Frame(frame) = self.tap.poll()?
                 && let Some(frame) = self.wrap(&frame)
             {
-                return Some(frame);
+                if self.affords(&frame) {
+                    return Some(frame);
+                }
+                // Those after it rest on it: subscribers find out, and a key frame mends it.
+                self.excess += 1;
+                self.kept.clear();
             }
         }
+    }
+
+    /// Whether a frame is within what the publisher may send: other publishers' anchors share subscribers' bandwidth.
+    fn affords(&mut self, frame: &DetailFrame) -> bool {
+        let rate = self.told.map_or(0.0, |told| told.kbps * 125.0 * TOLERANCE);
+        let (bytes, since) = self.allowance;
+        let elapsed =
+            since.map_or(0.0, |at| frame.arrival.saturating_duration_since(at).as_secs_f64());
+        let allowed = (bytes + rate * elapsed).min(BURST) - frame.payload.len() as f64;
+        let affords = allowed >= 0.0;
+        let left = if affords { allowed } else { allowed + frame.payload.len() as f64 };
+        self.allowance = (left, Some(frame.arrival));
+        affords
     }
 
     fn wrap(&mut self, frame: &TapFrame) -> Option<DetailFrame> {
@@ -262,6 +291,23 @@ mod tests {
         stream.want_key();
         assert!(!stream.asks_for_key(now + KEY_INTERVAL / 2));
         assert!(stream.asks_for_key(now + KEY_INTERVAL));
+    }
+
+    #[test]
+    fn a_publisher_that_sends_much_more_than_it_was_told_is_cut_off() {
+        let mut stream = stream();
+        stream.told = Some(KNOBS);
+        let begin = Instant::now();
+        let mut passed = 0;
+        for n in 0..1000 {
+            let arrival = begin + Duration::from_millis(10) * n;
+            let frame = TapFrame { arrival, ..frame(true, 10_000) };
+            let frame = stream.wrap(&frame).expect("a frame");
+            passed += if stream.affords(&frame) { frame.payload.len() } else { 0 };
+        }
+        // 10 s of 50 kbit/s.
+        let most = BURST + TOLERANCE * 62_500.0;
+        assert!((0.8 * most..=most).contains(&(passed as f64)), "{passed} bytes");
     }
 
     #[test]

@@ -117,7 +117,9 @@ impl Core {
             let Some(track) = self.tracks.get_mut(&id) else { return };
             let Some(detail) = &mut track.detail else { return };
             self.counters.detail_gaps += detail.take_gaps();
-            let Some(frame) = detail.poll() else { return };
+            let frame = detail.poll();
+            self.counters.detail_excess += std::mem::take(&mut detail.excess);
+            let Some(frame) = frame else { return };
             self.counters.detail_frames += 1;
             let (Some(tap), Some(stream)) = (&track.tap, track.info.stream) else { continue };
             let layer = tap.layer();
