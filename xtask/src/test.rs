@@ -71,6 +71,8 @@ pub fn run(parts: &[Part]) -> Result<()> {
                 "twin.test.mjs",
                 "rebuilt.test.mjs",
                 "codec.test.mjs",
+                "captured.test.mjs",
+                "detail.test.mjs",
                 "call.test.mjs",
                 "hd.test.mjs",
                 "page.test.mjs",
