@@ -455,9 +455,11 @@ impl HybridDecoder {
             let prior = self.prior.get_or_insert_with(|| Prior::new(isa, scale));
             prior.put_back(luma, &mut detail, skip);
         }
-        // What a network made of the low picture teaches less than the filters know.
+        // What a network made of the low picture teaches less than the filters know; and regions are asked for because they
+        // are not like the rest: filters that had learned from a caption's edges made a face worse than bicubic.
         let mut change = None;
-        if self.config.learning && header.source == AnchorOrigin::Captured {
+        let like_the_rest = !pictures || tiles.is_full();
+        if self.config.learning && header.source == AnchorOrigin::Captured && like_the_rest {
             // What the anchor does not give stays as it is shown, though the filters change.
             let inside: Option<Vec<bool>> = skip.map(|skip| skip.iter().map(|s| !s).collect());
             let (scratch, rows) = (&mut self.scratch, 0..low.height());

@@ -200,6 +200,13 @@ fn an_enhanced_anchor_leaves_fresh_pictures_of_the_publisher_alone() {
 }
 
 #[test]
+fn regions_teach_the_filters_nothing() {
+    let mut d = after(8);
+    assert!(matches!(d.push_anchor(&anchor(7, parts().2, true)), AnchorOutcome::Applied { .. }));
+    assert!(!d.taught);
+}
+
+#[test]
 fn the_publishers_own_pixels_replace_what_was_made_of_the_low_picture() {
     let mut d = after(1);
     let mut enhanced = anchor(0, Vec::new(), false);
