@@ -83,7 +83,8 @@ impl Alignment {
         if report.is_some() {
             lane.report = report;
         }
-        if lane.frames.contains(&timestamp) {
+        // Most packets are of the newest frame.
+        if lane.frames.iter().rev().any(|&frame| frame == timestamp) {
             return;
         }
         if lane.frames.len() == REMEMBERED {

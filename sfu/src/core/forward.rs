@@ -7,6 +7,7 @@ use str0m::rtp::RtpPacket;
 use windlass_media::{Layer, StreamId, TapInput};
 
 use super::alignment::{Report, Timeline};
+use super::capture;
 use super::peer::Encoding;
 use super::rewriter::{PacketIn, Source};
 use super::vp9::{Descriptor, key_frame_size};
@@ -28,14 +29,14 @@ impl Core {
         rtp: &RtpPacket,
     ) {
         self.counters.rtp_in += 1;
-        let detail = self.peers.get(&from).and_then(|p| p.details.get(&mid)).copied();
-        if let Some(track) = detail {
-            return self.take_detail(track, rtp);
-        }
-        let track = self.peers.get(&from).and_then(|p| p.published.get(&mid)).copied();
+        let peer = self.peers.get(&from);
+        let track = peer.and_then(|p| p.published.get(&mid)).copied();
         let Some((track_id, track)) = track.and_then(|t| Some((t, self.tracks.get_mut(&t)?)))
         else {
-            self.counters.rtp_unknown += 1;
+            match peer.and_then(|p| p.details.get(&mid)).copied() {
+                Some(track) => self.take_detail(track, rtp),
+                None => self.counters.rtp_unknown += 1,
+            }
             return;
         };
         if track.info.muted {
@@ -132,7 +133,7 @@ impl Core {
             self.outputs.push_back(Output::Tap(input));
         }
         let Some(capture) = track.capture.as_mut() else { return };
-        while let Some(input) = capture.poll(&mut track.alignment, tap.layer()) {
+        while let Some(input) = capture::poll(capture, &mut track.alignment, tap.layer()) {
             let counters = &mut self.counters;
             match &input {
                 TapInput::Captured(frame) => {

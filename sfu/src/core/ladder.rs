@@ -6,7 +6,6 @@ use std::time::Instant;
 use windlass_media::{DetailKnobs, Layer, Rung, TapInput};
 
 use super::allocator::Demand;
-use super::capture::Capture;
 use super::peer::Peer;
 use super::rewriter::Source;
 use super::tap::Tap;
@@ -123,14 +122,14 @@ impl Track {
         let Some(stream) = self.info.stream else { return };
         let above = self.tap.as_ref().and_then(|tap| tap.layer().above()).filter(|_| wanted);
         let above = above.filter(|&layer| self.layers.rate(layer, now).is_some());
-        if self.capture.as_ref().map(Capture::layer) == above {
+        if self.capture.as_ref().map(Tap::layer) == above {
             return;
         }
         // With the tap its stream has stopped as a whole.
         if self.capture.take().is_some() && self.tap.is_some() {
             outputs.push_back(Output::Tap(TapInput::CaptureStop { stream }));
         }
-        self.capture = above.map(|layer| Capture::new(stream, layer, frame_bytes));
+        self.capture = above.map(|layer| Tap::new(stream, layer, 0, frame_bytes));
     }
 }
 

@@ -35,7 +35,6 @@ use str0m::net::{DatagramRecv, Protocol, Receive};
 use windlass_media::{AnchorCodecId, Layer, Rung, StreamId, TapInput};
 
 use self::alignment::Alignment;
-use self::capture::Capture;
 use self::detail::DetailStream;
 use self::keyframes::KeyFrames;
 use self::layers::Layers;
@@ -88,7 +87,7 @@ struct Track {
     /// Whose frames belong together.
     alignment: Alignment,
     /// The layer above the tapped one, while both are there.
-    capture: Option<Capture>,
+    capture: Option<Tap>,
     /// Full-size frames that the publisher sends beside it.
     detail: Option<DetailStream>,
     /// Whether the enhancer was told that it may ask for regions.
@@ -368,7 +367,7 @@ impl Core {
         let tracks = self.tracks.values();
         let tracks = tracks
             .flat_map(|t| {
-                let capture = t.capture.as_ref().and_then(Capture::timeout);
+                let capture = t.capture.as_ref().and_then(Tap::timeout);
                 let detail = t.detail.as_ref().and_then(DetailStream::timeout);
                 [t.keyframes.timeout(now), t.tap.as_ref().and_then(Tap::timeout), capture, detail]
             })
