@@ -49,7 +49,7 @@ fn main() {
         }
         let high = originals(&path, crop, (WIDTH, HEIGHT), FRAMES);
         let lows = coded_low(&high);
-        let detail = |of: usize| detail_of(&high[of].y, &lows[of]).expect("sizes fit");
+        let detail = |of: usize| detail_of(&high[of].y, &lows[of], 2).expect("sizes fit");
         captured.push((0..lows.len()).step_by(STEP).map(detail).collect::<Vec<_>>());
         if let Some(network) = &network {
             let detail = |of: usize| network.detail(&lows[of]);
@@ -57,7 +57,7 @@ fn main() {
         }
         if crop.starts_with("crop=1616") {
             let high = originals(&path, crop, (1280, 720), 1);
-            large = detail_of(&high[0].y, &box_half(&high[0].y)).ok();
+            large = detail_of(&high[0].y, &box_half(&high[0].y), 2).ok();
         }
     }
     for (name, clips) in [("enhanced", &enhanced), ("captured", &captured)] {

@@ -11,10 +11,6 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
-use windlass_hybrid::Detail;
-use windlass_hybrid::detail::ONE;
-use windlass_hybrid::resample::{Samples, Scratch, lanczos};
-use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::FrameBuffer;
 use windlass_media::{CapturedFrame, EnhancerOutput, StreamId};
 
@@ -52,22 +48,6 @@ impl Captures {
     fn clear(&self) {
         self.pictures.lock().clear();
     }
-}
-
-/// What the publisher's own picture has beyond the upsampled low one; `None` where its size is not `scale` times that.
-pub(super) fn detail(low: Samples<'_>, high: Samples<'_>, scale: usize) -> Option<Detail> {
-    if (high.width, high.height) != (scale * low.width, scale * low.height) {
-        return None;
-    }
-    let mut detail = Detail::zero(high.width, high.height);
-    let rows = 0..low.height;
-    lanczos(Isa::detect(), low, scale, rows, detail.samples_mut(), &mut Scratch::default());
-    for y in 0..high.height {
-        for (d, &h) in detail.row_mut(y).iter_mut().zip(high.row(y)) {
-            *d = i16::from(h) * ONE - *d;
-        }
-    }
-    Some(detail)
 }
 
 /// What a capture's queue holds.
@@ -153,15 +133,6 @@ impl CaptureDecoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn detail_is_the_difference_to_the_upsampled_picture_of_the_right_size() {
-        let (low, high) = (FrameBuffer::grey(40, 30), FrameBuffer::grey(80, 60));
-        let samples = |buffer| Samples::from(&FrameBuffer::planes(buffer)[0]);
-        let same = detail(samples(&low), samples(&high), 2).expect("twice the size");
-        assert!(same.samples().iter().all(|&d| d == 0));
-        assert!(detail(samples(&low), samples(&high), 3).is_none());
-    }
 
     #[test]
     fn a_picture_is_found_by_its_low_frame_while_it_is_kept() {

@@ -11,6 +11,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use windlass_hybrid::Detail;
+use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::resample::Samples;
@@ -19,7 +20,6 @@ use windlass_hybrid::vp9::FrameBuffer;
 use windlass_media::{Anchor, AnchorSource, EnhancerOutput, StageTimes};
 
 use super::anchors::Coding;
-use super::capture;
 use super::select::{Finished, Job};
 use super::{EngineFactory, Timing};
 use crate::engine::{Engine, InferError, Residual, infer_tiles};
@@ -89,7 +89,7 @@ impl Worker {
         let low = Samples::from(&frame.picture.planes()[0]);
         let captured = job.captured.as_ref().map(|high| Samples::from(&high.planes()[0]));
         // A picture of another size is of another time: the publisher is changing its layers.
-        let captured = captured.and_then(|high| capture::detail(low, high, scale));
+        let captured = captured.and_then(|high| detail_of(high, low, scale).ok());
         let source =
             if captured.is_some() { AnchorSource::Captured } else { AnchorSource::Enhanced };
         let detail = match captured {

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use windlass_enhancer::schedule::{TileConfig, TileLedger};
+use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{
     AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler, payload,
 };
-use windlass_hybrid::detail::{Detail, ONE};
-use windlass_hybrid::picture::Plane;
+use windlass_hybrid::detail::Detail;
 use windlass_hybrid::simd::Isa;
 
 use super::clip::Clip;
@@ -165,7 +165,7 @@ pub fn make_beside(
                 work += samples;
                 detail
             }
-            AnchorOrigin::Captured => beyond(&original.y, scale.base(&picture.y)),
+            AnchorOrigin::Captured => detail_of(&original.y, &picture.y, scale.factor())?,
         };
         if settings.beyond_prior {
             prior.take_out((&picture.y).into(), &mut detail);
@@ -204,14 +204,6 @@ pub fn make_beside(
         infer_ms: upscaler.infer_ms(),
         encode_ms: clock.mean_run_ms(),
     })
-}
-
-/// What a picture has beyond its base.
-fn beyond(high: &Plane, mut base: Detail) -> Detail {
-    for (d, &h) in base.samples_mut().iter_mut().zip(high.samples()) {
-        *d = i16::from(h) * ONE - *d;
-    }
-    base
 }
 
 fn header(
@@ -272,7 +264,7 @@ mod tests {
         let detail = super::super::coding::decode(&track.anchors[0].anchor, 2).unwrap();
         let original = clip.frames.frames().unwrap().nth(1).unwrap().unwrap();
         let picture = low.pictures.frames().unwrap().nth(1).unwrap().unwrap();
-        let wanted = beyond(&original.y, Scale::TWO.base(&picture.y));
+        let wanted = detail_of(&original.y, &picture.y, 2).unwrap();
         let error = |d: &Detail| -> f64 {
             let pairs = d.samples().iter().zip(wanted.samples());
             pairs.map(|(&a, &b)| f64::from(i32::from(a) - i32::from(b)).powi(2)).sum()

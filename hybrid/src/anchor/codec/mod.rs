@@ -18,7 +18,8 @@ pub use jpeg::ResidualJpeg;
 
 use crate::detail::{Detail, ONE};
 use crate::picture::Plane;
-use crate::resample::lanczos2x_q4;
+use crate::resample::{Samples, Scratch, lanczos};
+use crate::simd::Isa;
 
 /// Codec id of [`ResidualJpeg`].
 pub const RESIDUAL_JPEG: u8 = 1;
@@ -115,17 +116,30 @@ pub fn decode(
 /// Codes the detail of an HR luma plane over its low one, as residual JPEG.
 #[cfg(feature = "encode")]
 pub fn encode(high: &Plane, low: &Plane, quality: u8) -> Result<Vec<u8>, AnchorCodecError> {
-    ResidualJpeg.encode(&detail_of(high, low)?, quality)
+    ResidualJpeg.encode(&detail_of(high, low, 2)?, quality)
 }
 
-/// `HR_Y − lanczos2x(LR_Y)`; the sizes must differ by a factor of exactly two.
-pub fn detail_of(high: &Plane, low: &Plane) -> Result<Detail, AnchorCodecError> {
-    let mut detail = lanczos2x_q4(low);
-    if (high.width(), high.height()) != (detail.width(), detail.height()) {
+/// `HR_Y − lanczos(LR_Y)`; the sizes must differ by a factor of exactly `scale`.
+///
+/// # Panics
+///
+/// Where the scale is not 2, 3 or 4.
+pub fn detail_of<'a>(
+    high: impl Into<Samples<'a>>,
+    low: impl Into<Samples<'a>>,
+    scale: usize,
+) -> Result<Detail, AnchorCodecError> {
+    let (high, low) = (high.into(), low.into());
+    if (high.width, high.height) != (scale * low.width, scale * low.height) {
         return Err(AnchorCodecError::WrongSize);
     }
-    for (d, &h) in detail.samples_mut().iter_mut().zip(high.samples()) {
-        *d = i16::from(h) * ONE - *d;
+    let mut detail = Detail::zero(high.width, high.height);
+    let rows = 0..low.height;
+    lanczos(Isa::detect(), low, scale, rows, detail.samples_mut(), &mut Scratch::default());
+    for y in 0..high.height {
+        for (d, &h) in detail.row_mut(y).iter_mut().zip(high.row(y)) {
+            *d = i16::from(h) * ONE - *d;
+        }
     }
     Ok(detail)
 }
@@ -219,7 +233,15 @@ mod tests {
     fn an_unknown_codec_is_refused() {
         assert_eq!(decode(9, &[], 8, 8), Err(AnchorCodecError::UnknownCodec(9)));
         assert!(by_name("png").is_none());
-        assert!(detail_of(&Plane::filled(3, 3, 0), &Plane::filled(1, 1, 0)).is_err());
+        assert!(detail_of(&Plane::filled(3, 3, 0), &Plane::filled(1, 1, 0), 2).is_err());
+    }
+
+    #[test]
+    fn detail_is_the_difference_to_the_upsampled_picture_of_the_right_size() {
+        let (low, high) = (Plane::filled(40, 30, 128), Plane::filled(80, 60, 128));
+        let same = detail_of(&high, &low, 2).expect("twice the size");
+        assert!(same.samples().iter().all(|&d| d == 0));
+        assert_eq!(detail_of(&high, &low, 3), Err(AnchorCodecError::WrongSize));
     }
 
     #[test]

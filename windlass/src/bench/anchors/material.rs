@@ -61,7 +61,7 @@ impl Material {
                     // What the network adds and a picture cannot show is not asked of any codec.
                     Source::Sr => upscaler.picture(&low)?.y,
                 };
-                material.anchors.push((n, low.y.clone(), detail_of(&high, &low.y)?));
+                material.anchors.push((n, low.y.clone(), detail_of(&high, &low.y, 2)?));
             }
             material.originals.push(original.y);
         }
@@ -99,7 +99,7 @@ impl Subscriber {
 
     /// What the picture on display has beyond its low one.
     pub fn shown(&self, low: &Plane) -> Result<Detail> {
-        Ok(detail_of(self.luma()?, low)?)
+        Ok(detail_of(self.luma()?, low, 2)?)
     }
 
     /// Gives frame `n` its detail, by the finest still code.

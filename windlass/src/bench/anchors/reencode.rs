@@ -49,7 +49,7 @@ pub fn measure(name: &str, clip: &Clip, args: &AnchorsArgs) -> Result<Vec<Row>> 
         let picture: Picture = picture?;
         if n % interval == 0 {
             let low = Scale::TWO.shrink(&picture);
-            details.push(tile_detail(&detail_of(&picture.y, &low.y)?, SIZE.0, SIZE.1));
+            details.push(tile_detail(&detail_of(&picture.y, &low.y, 2)?, SIZE.0, SIZE.1));
         }
         let large = tile_picture(&picture, SIZE.0, SIZE.1);
         bytes += clock.measure(|| whole.push(&large))?.len();

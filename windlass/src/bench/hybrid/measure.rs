@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
+use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg, detail_of};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
-use windlass_hybrid::detail::{Detail, ONE};
 use windlass_hybrid::vp9::{Decoder, FrameBuffer, Join};
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
 
@@ -195,13 +194,8 @@ fn anchor(
     high: &FrameBuffer,
     scale: Scale,
 ) -> Result<ReassembledAnchor> {
-    let high = high.to_picture().y;
-    let mut detail: Detail = scale.base(&low.to_picture().y);
-    let size = (high.width(), high.height());
-    ensure!((detail.width(), detail.height()) == size, "the peer has another size");
-    for (d, &h) in detail.samples_mut().iter_mut().zip(high.samples()) {
-        *d = i16::from(h) * ONE - *d;
-    }
+    let (high, low) = (&high.planes()[0], &low.planes()[0]);
+    let detail = detail_of(high, low, scale.factor()).context("the peer has another size")?;
     let header = AnchorHeader {
         codec: ResidualJpeg.id(),
         source: AnchorOrigin::Enhanced,
@@ -214,8 +208,8 @@ fn anchor(
         chunk_count: 1,
         age_ms: 0,
         rtp_timestamp: timestamp(n),
-        width: size.0 as u16,
-        height: size.1 as u16,
+        width: detail.width() as u16,
+        height: detail.height() as u16,
     };
     Ok(ReassembledAnchor { header, payload: ResidualJpeg.encode(&detail, QUALITY)? })
 }
