@@ -385,7 +385,7 @@ pub struct PublisherKnobs {
 }
 
 /// What a publisher is asked to send as its detail stream.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DetailKnobs {
     /// Bit rate in kbit/s.
     pub kbps: f64,

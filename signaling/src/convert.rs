@@ -73,10 +73,9 @@ pub(crate) fn stats(tracks: &[windlass_sfu::TrackStats]) -> ServerMessage {
 
 pub(crate) fn knobs(
     track: TrackId,
-    detail: Option<windlass_sfu::DetailKnobs>,
+    detail: Option<DetailKnobs>,
     layer: Option<(Layer, f64, f64)>,
 ) -> ServerMessage {
-    let detail = detail.map(|d| DetailKnobs { kbps: d.kbps, fps: d.fps });
     let layers = layer.map(|(layer, kbps, fps)| (layer, LayerKnobs { kbps, fps }));
     ServerMessage::Knobs { track: track.to_string(), detail, layers: layers.into_iter().collect() }
 }

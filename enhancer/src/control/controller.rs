@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use windlass_media::Layer;
+use windlass_media::{DetailKnobs, Layer};
 
 use super::ascent::Ascent;
 use super::belief::Belief;
-use super::knobs::{DetailKnobs, Knobs, divisor};
+use super::knobs::{Knobs, divisor};
 use super::meter::Measurements;
 use super::model::Model;
 

@@ -1,6 +1,6 @@
 //! What the controller sets.
 
-use windlass_media::Layer;
+use windlass_media::{DetailKnobs, Layer};
 
 /// Everything that is adapted of one publisher; maps one to one onto the server's `knobs` message, and the last two
 /// onto the scheduler's anchor fraction and the anchors' coding.
@@ -18,15 +18,6 @@ pub struct Knobs {
     pub anchor_fraction: f64,
     /// Most bytes of an enhanced anchor.
     pub anchor_bytes: u32,
-}
-
-/// What the publisher is asked to send of full-size frames.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DetailKnobs {
-    /// Bit rate in kbit/s.
-    pub kbps: f64,
-    /// Frames per second.
-    pub fps: f64,
 }
 
 impl Knobs {

@@ -51,7 +51,7 @@ mod texture;
 
 pub use ascent::Ascent;
 pub use controller::{Controller, ControllerConfig};
-pub use knobs::{DetailKnobs, Knobs, divisor};
+pub use knobs::{Knobs, divisor};
 pub use meter::{FullMeasure, LowMeasure, Measurements, Meter};
 pub use model::{Expected, Model};
 pub use texture::Texture;

@@ -183,7 +183,8 @@ pub fn across(from: Layer, to: Layer, step: f64, complexity: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::knobs::DetailKnobs;
+    use windlass_media::DetailKnobs;
+
     use super::*;
 
     /// A talking head: at 100 kbit/s and 30 frames a second the half layer has a step of 25.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use windlass_hybrid::vp9::DecodedFrame;
-use windlass_media::{DetailKnobs, Layer, PublisherKnobs};
+use windlass_media::{Layer, PublisherKnobs};
 
 use super::decode::{DecodeFn, DecoderFactory};
 use crate::control::{Controller, ControllerConfig, Knobs, Meter};
@@ -101,7 +101,7 @@ fn knobs(knobs: &Knobs) -> PublisherKnobs {
         layer: knobs.layer,
         kbps: knobs.low_kbps,
         fps: knobs.fps,
-        detail: knobs.detail.map(|d| DetailKnobs { kbps: d.kbps, fps: d.fps }),
+        detail: knobs.detail,
     }
 }
 

@@ -14,12 +14,13 @@ use parking_lot::Mutex;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec;
 use windlass_hybrid::anchor::payload;
-use windlass_hybrid::anchor::tiles::{TILE, TileMap};
-use windlass_hybrid::detail::ONE;
+use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_media::AnchorCodecId;
 
 use crate::encode::{KeyThrottle, Prediction, StreamConfig, StreamEncoder};
-use crate::schedule::{RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger};
+use crate::schedule::{
+    RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, uncertainty,
+};
 
 /// The anchors of one stream and epoch.
 #[derive(Debug, Default)]
@@ -136,22 +137,12 @@ impl Anchors {
         Some(request)
     }
 
-    /// Takes note of what super-resolution adds in some tiles: where it adds much, there is much to know.
+    /// Takes note of what super-resolution adds in some tiles.
     pub fn note_uncertainty(&self, detail: &Detail, tiles: &TileMap, scale: usize) {
-        let uncertainty = &mut self.asked.lock().uncertainty;
-        uncertainty.resize(tiles.columns() * tiles.rows(), 1.0);
-        let side = TILE * scale;
-        for (column, row) in tiles.iter() {
-            let (x, y) = (column * side, row * side);
-            let columns = x.min(detail.width())..(x + side).min(detail.width());
-            let rows = y.min(detail.height())..(y + side).min(detail.height());
-            let area = (columns.len() * rows.len()).max(1);
-            let sum: i64 = rows
-                .flat_map(|y| &detail.row(y)[columns.clone()])
-                .map(|&d| i64::from(d) * i64::from(d))
-                .sum();
-            let unit = f64::from(ONE) * f64::from(ONE);
-            uncertainty[row * tiles.columns() + column] = sum as f64 / unit / area as f64;
+        let known = &mut self.asked.lock().uncertainty;
+        known.resize(tiles.columns() * tiles.rows(), 1.0);
+        for ((column, row), energy) in uncertainty(detail, tiles, scale) {
+            known[row * tiles.columns() + column] = energy;
         }
     }
 
@@ -218,6 +209,7 @@ impl Anchors {
 #[cfg(test)]
 mod tests {
     use windlass_hybrid::anchor::stream::{StreamDecoder, StreamError, StreamHeader};
+    use windlass_hybrid::detail::ONE;
     use windlass_hybrid::vp9::FrameInfo;
 
     use super::*;

@@ -10,7 +10,8 @@
 
 use std::time::Duration;
 
-use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::anchor::tiles::{TILE, TileMap};
+use windlass_hybrid::detail::{Detail, ONE};
 
 use super::tiles::TileEnergy;
 
@@ -51,6 +52,28 @@ pub struct Request {
     pub tiles: TileMap,
     /// Most bytes of the answer.
     pub bytes: usize,
+}
+
+/// What super-resolution adds in some tiles, where `detail` is that: each tile, row by row, with its mean energy in square
+/// grey levels by sample. Where it adds much there is much to know.
+pub fn uncertainty<'a>(
+    detail: &'a Detail,
+    tiles: &'a TileMap,
+    scale: usize,
+) -> impl Iterator<Item = ((usize, usize), f64)> + 'a {
+    let side = TILE * scale;
+    tiles.iter().map(move |(column, row)| {
+        let (x, y) = (column * side, row * side);
+        let columns = x.min(detail.width())..(x + side).min(detail.width());
+        let rows = y.min(detail.height())..(y + side).min(detail.height());
+        let area = (columns.len() * rows.len()).max(1);
+        let sum: i64 = rows
+            .flat_map(|y| &detail.row(y)[columns.clone()])
+            .map(|&d| i64::from(d) * i64::from(d))
+            .sum();
+        let unit = f64::from(ONE) * f64::from(ONE);
+        ((column, row), sum as f64 / unit / area as f64)
+    })
 }
 
 /// What is known of one tile.

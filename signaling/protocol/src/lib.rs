@@ -32,10 +32,9 @@ pub use client::{
 };
 pub use error::{ErrorCode, ProtocolError};
 pub use server::{
-    DetailKnobs, Error, LayerKnobs, OwnTrack, Participant, ServerMessage, Track, TrackStats,
-    Welcome,
+    Error, LayerKnobs, OwnTrack, Participant, ServerMessage, Track, TrackStats, Welcome,
 };
-pub use windlass_media::Rung;
+pub use windlass_media::{DetailKnobs, Rung};
 
 /// The protocol version that this crate speaks.
 pub const VERSION: u32 = 1;

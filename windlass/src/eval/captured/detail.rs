@@ -8,7 +8,6 @@ use super::{CapturedSettings, Sender, payload, transmission};
 use crate::eval::anchors::{AnchorTrack, rtp_timestamp, shown_at};
 use crate::eval::clip::Clip;
 use crate::eval::cpu_clock::CpuClock;
-use crate::eval::frames::Size;
 use crate::eval::vpx::{self, Encoder, EncoderConfig, FrameUse};
 
 /// What the way of a frame to the browser is like.
@@ -37,7 +36,7 @@ pub fn make(clip: &Clip, settings: &CapturedSettings, way: &Way) -> Result<Ancho
         screen: way.screen,
         cpu_used: None,
     })?;
-    let mut sender = Sender::new(Size { ..size });
+    let mut sender = Sender::new(size);
     let mut clock = CpuClock::default();
     let (mut sequence, mut key) = (0u16, true);
     for (frame, picture) in clip.frames.frames()?.enumerate() {

@@ -11,10 +11,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use windlass_enhancer::encode::vpx::SequenceConfig;
-use windlass_enhancer::schedule::{RegionConfig, RegionLedger};
+use windlass_enhancer::schedule::{RegionConfig, RegionLedger, uncertainty};
 use windlass_hybrid::anchor::payload as payloads;
 use windlass_hybrid::anchor::tiles::{TILE, TileMap};
-use windlass_hybrid::detail::Detail;
 use windlass_hybrid::picture::{Picture, Plane};
 
 use super::detail::Way;
@@ -62,7 +61,12 @@ pub fn make(
     for (n, (original, picture)) in clip.frames.frames()?.zip(low.pictures.frames()?).enumerate() {
         let (original, picture) = (original?, picture?);
         if n % step == 0 {
-            let uncertainty = by_tile(&upscaler.detail(&picture.y)?, &picture.y, scale);
+            let (detail, all) = (
+                upscaler.detail(&picture.y)?,
+                TileMap::full(picture.y.width(), picture.y.height()),
+            );
+            let energies = uncertainty(&detail, &all, scale.factor());
+            let uncertainty: Vec<f64> = energies.map(|(_, energy)| energy).collect();
             let tiles = if source == Source::Dds {
                 dds(&uncertainty, &picture.y)
             } else {
@@ -103,23 +107,6 @@ pub fn make(
         infer_ms: None,
         encode_ms: None,
     })
-}
-
-/// Mean energy of detail by tile, in square grey levels.
-fn by_tile(detail: &Detail, low: &Plane, scale: Scale) -> Vec<f64> {
-    let map = TileMap::full(low.width(), low.height());
-    let side = TILE * scale.factor();
-    map.iter()
-        .map(|(column, row)| {
-            let columns = column * side..((column + 1) * side).min(detail.width());
-            let rows = row * side..((row + 1) * side).min(detail.height());
-            let count = (columns.len() * rows.len()).max(1);
-            let energy = |y: usize| -> f64 {
-                detail.row(y)[columns.clone()].iter().map(|&d| f64::from(d).powi(2)).sum()
-            };
-            rows.map(energy).sum::<f64>() / (256.0 * count as f64)
-        })
-        .collect()
 }
 
 /// DDS's regions of one frame.

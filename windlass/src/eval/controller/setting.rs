@@ -3,8 +3,8 @@
 use std::fmt::{self, Write as _};
 
 use serde::Serialize;
-use windlass_enhancer::control::{DetailKnobs, Knobs};
-use windlass_media::Layer;
+use windlass_enhancer::control::Knobs;
+use windlass_media::{DetailKnobs, Layer};
 
 /// One point of the grid.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
