@@ -136,6 +136,8 @@ pub struct Subscribe {
     pub mid: String,
     /// The track that it shall carry.
     pub track: TrackId,
+    /// The best rung that the client wants of it; without, what it wanted before, or the best of a new track.
+    pub max: Option<Rung>,
 }
 
 /// The answer to an offer.

@@ -30,7 +30,7 @@ pub(crate) fn offer(offer: Offer) -> Result<(String, Vec<Publish>, Vec<Subscribe
     let publish = publish.collect();
     let subscribe = offer.subscribe.into_iter();
     let subscribe = subscribe
-        .map(|s| Ok(Subscribe { mid: s.mid, track: parse_track(&s.track)? }))
+        .map(|s| Ok(Subscribe { mid: s.mid, track: parse_track(&s.track)?, max: s.max }))
         .collect::<Result<_, ProtocolError>>()?;
     Ok((offer.sdp, publish, subscribe))
 }

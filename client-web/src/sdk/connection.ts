@@ -8,7 +8,7 @@ import { parseAnchorHeader } from "../worker/anchors.js";
 import type { Assets } from "./assets.js";
 import { WindlassError } from "./errors.js";
 import type { OutputKind } from "./output.js";
-import type { SubscribeEntry, TrackInfo } from "./protocol.js";
+import type { Rung, SubscribeEntry, TrackInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import { VideoReceiver } from "./receiver.js";
 import type { SignalSocket } from "./socket.js";
@@ -52,6 +52,7 @@ export class Connection {
     private readonly assets: Assets,
     private readonly output: OutputKind,
     private readonly scale: number,
+    private readonly maxRungs: ReadonlyMap<string, Rung>,
   ) {
     this.pc.createDataChannel("ctl"); // so that the offer has an m-line for the server's channel
     this.pc.ondatachannel = ({ channel }) => {
@@ -189,9 +190,11 @@ export class Connection {
     await this.pc.setLocalDescription();
     const sdp = this.pc.localDescription?.sdp ?? "";
     const publish = [...this.publications].flatMap((publication) => publication.entries());
-    const subscribe = wanted.flatMap(({ transceiver: { mid }, track }): SubscribeEntry[] =>
-      track === null || mid === null ? [] : [{ mid, track: track.id }],
-    );
+    const subscribe = wanted.flatMap(({ transceiver: { mid }, track }): SubscribeEntry[] => {
+      if (track === null || mid === null) return [];
+      const max = this.maxRungs.get(track.id);
+      return [{ mid, track: track.id, ...(max === undefined ? {} : { max }) }];
+    });
     try {
       const answer = await this.socket.request({ type: "offer", sdp, publish, subscribe });
       if (this.closed) return;

@@ -93,6 +93,8 @@ export interface RegionRequest {
 export interface SubscribeEntry {
   mid: string;
   track: string;
+  /** The best rung that it may get, from its first packet on. */
+  max?: Rung;
 }
 
 export interface Report {

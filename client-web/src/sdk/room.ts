@@ -175,7 +175,7 @@ export class Room extends Emitter<RoomEvents> {
     const id = typeof track === "string" ? track : track.id;
     this.maxRungs.set(id, rung);
     const { connection, socket } = this;
-    // A cap is one on a subscription, so the server must have that first.
+    // A new subscription brings its cap along in its offer; on one that the server may have already, it is told.
     void connection?.settled().then(() => {
       if (this.socket === socket && this.maxRungs.get(id) === rung) {
         socket?.send({ type: "set_rung", track: id, max: rung });
@@ -205,7 +205,7 @@ export class Room extends Emitter<RoomEvents> {
     const welcome = await this.enter(socket);
     this.welcome = welcome;
     const { assets = besideThisScript(), output = "auto" } = this.options;
-    const connection = new Connection(socket, assets, output, welcome.scale);
+    const connection = new Connection(socket, assets, output, welcome.scale, this.maxRungs);
     this.connection = connection;
     connection.onLost = (error) => this.lost(error);
     // A socket alone is no success: where the media path never comes about, attempts must end.
@@ -309,11 +309,9 @@ export class Room extends Emitter<RoomEvents> {
       if (!this.loopback) return;
     }
     const track = connection.subscribe(info);
-    const maxRung = this.maxRungs.get(info.id);
     if (track instanceof EnhancedTrack) {
       track.on("stats", (stats) => this.emit("stats", { track, stats }));
       track.onWholeAnchor = (source) => this.socket?.send({ type: "whole_anchor", track: info.id, source });
-      if (maxRung !== undefined) this.setMaxRung(track, maxRung);
     }
     this.emit("trackAdded", track);
   }

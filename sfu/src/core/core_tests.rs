@@ -30,6 +30,29 @@ fn a_subscriber_gets_one_continuous_stream_over_layer_switches() {
 }
 
 #[test]
+fn a_subscriptions_cap_holds_from_its_first_packet_on() {
+    let (mut world, track, _) = call();
+    let third = ParticipantId(3);
+    world.core.join(world.now, "room", third, JoinOptions::default()).expect("joined");
+    let at = world.subscribe_at_most(third, track, Some(Rung::Q));
+    world.run(Duration::from_secs(2));
+    let layers: Vec<_> = world.rungs(third).iter().map(|told| told.0.layer()).collect();
+    assert_eq!(layers, [Layer::Q]);
+    assert!(!world.clients[at].received.is_empty());
+    // An offer that says nothing of it leaves the cap as it is: clients offer again for other tracks.
+    let mid = world.core.peers[&third].slots[0].mid.to_string();
+    let mut api = world.clients[at].rtc.sdp_api();
+    api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
+    let (sdp, pending) = api.apply().expect("offer");
+    let subscribe = vec![Subscribe { mid, track, max: None }];
+    let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
+    let answer = world.core.offer(world.now, third, &offer).expect("answer");
+    world.accept(at, pending, &answer);
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.rungs(third).len(), 1, "{:?}", world.rungs(third));
+}
+
+#[test]
 fn key_frames_are_asked_for_until_they_come_and_not_more_often() {
     let (mut world, track, _) = call();
     let before = world.clients[0].key_frame_requests;
@@ -238,19 +261,19 @@ fn offers_that_do_not_fit_are_refused_by_type_and_change_nothing() {
     assert!(matches!(refused(sdp("v=0")), OfferError::BadSdp(_)));
     assert!(matches!(refused(sdp("")), OfferError::BadSdp(_)));
     assert_eq!(refused(sdp(&"x".repeat(300_000))), OfferError::TooLarge);
-    let subscribe = vec![Subscribe { mid: "0".into(), track: TrackId(77) }];
+    let subscribe = vec![Subscribe { mid: "0".into(), track: TrackId(77), max: None }];
     assert_eq!(
         refused(Offer { subscribe, ..Offer::default() }),
         OfferError::UnknownTrack { track: TrackId(77) }
     );
-    let subscribe = vec![Subscribe { mid: "nowhere".into(), track }];
+    let subscribe = vec![Subscribe { mid: "nowhere".into(), track, max: None }];
     assert_eq!(
         refused(Offer { subscribe, ..Offer::default() }),
         OfferError::BadMid { mid: "nowhere".into() }
     );
     let h264 =
         "m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:x\r\na=recvonly\r\na=rtpmap:96 H264/90000\r\n";
-    let subscribe = vec![Subscribe { mid: "x".into(), track }];
+    let subscribe = vec![Subscribe { mid: "x".into(), track, max: None }];
     assert_eq!(refused(Offer { subscribe, ..sdp(h264) }), OfferError::NoCodec { mid: "x".into() });
     assert_eq!(
         world.core.offer(now, ParticipantId(9), &Offer::default()),
@@ -381,7 +404,7 @@ fn a_loopback_room_gives_back_ones_own_track() {
     let receiving = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
     let (sdp, pending) = api.apply().expect("offer");
     let publish = vec![Publish { mid, kind: Kind::Video, name: "camera".into(), detail_of: None }];
-    let subscribe = vec![Subscribe { mid: receiving.to_string(), track }];
+    let subscribe = vec![Subscribe { mid: receiving.to_string(), track, max: None }];
     let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe };
     let answer = world.core.offer(world.now, PUBLISHER, &offer).expect("answer");
     assert_eq!(answer.tracks[0].1, track, "the track stays the same over a new offer");

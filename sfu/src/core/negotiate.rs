@@ -248,6 +248,7 @@ impl Core {
             if let Some(track) = self.tracks.get(&subscribe.track) {
                 let slot = peer.slot(Mid::from(subscribe.mid.as_str()), track.info.kind);
                 slot.carry(Some(subscribe.track));
+                slot.max = subscribe.max.unwrap_or(slot.max);
             }
         }
         peer.bound_retransmission();

@@ -139,12 +139,21 @@ impl World {
     }
 
     pub(super) fn subscribe(&mut self, id: ParticipantId, track: TrackId) -> usize {
+        self.subscribe_at_most(id, track, None)
+    }
+
+    pub(super) fn subscribe_at_most(
+        &mut self,
+        id: ParticipantId,
+        track: TrackId,
+        max: Option<Rung>,
+    ) -> usize {
         let at = self.client(id);
         let mut api = self.clients[at].rtc.sdp_api();
         let mid = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
         api.add_channel("control".into());
         let (sdp, pending) = api.apply().expect("offer");
-        let subscribe = vec![Subscribe { mid: mid.to_string(), track }];
+        let subscribe = vec![Subscribe { mid: mid.to_string(), track, max }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
         let answer = self.core.offer(self.now, id, &offer).expect("answer");
         self.accept(at, pending, &answer);

@@ -127,6 +127,9 @@ pub struct Subscribe {
     pub mid: String,
     /// The track that it shall receive.
     pub track: String,
+    /// The best rung that it may get, from its first packet on; without, what `set_rung` said last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<Rung>,
 }
 
 /// Cap what a participant is given of a track.

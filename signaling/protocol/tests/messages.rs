@@ -50,7 +50,7 @@ fn client_messages_have_the_documented_shapes() {
         (
             json!({"type": "offer", "id": 3, "sdp": "v=0\r\n",
                 "publish": [{"mid": "0", "kind": "video", "name": "camera"}],
-                "subscribe": [{"mid": "1", "track": "t1"}]}),
+                "subscribe": [{"mid": "1", "track": "t1", "max": "q+"}, {"mid": "2", "track": "t2"}]}),
             Some(3),
             ClientMessage::Offer(Offer {
                 sdp: "v=0\r\n".into(),
@@ -60,7 +60,10 @@ fn client_messages_have_the_documented_shapes() {
                     name: "camera".into(),
                     detail_of: None,
                 }],
-                subscribe: vec![Subscribe { mid: "1".into(), track: "t1".into() }],
+                subscribe: vec![
+                    Subscribe { mid: "1".into(), track: "t1".into(), max: Some(Rung::QPlus) },
+                    Subscribe { mid: "2".into(), track: "t2".into(), max: None },
+                ],
             }),
         ),
         (
@@ -397,7 +400,7 @@ fn message() -> impl Strategy<Value = ClientMessage> {
                     name: a,
                     detail_of: None,
                 }],
-                subscribe: vec![Subscribe { mid: "s".into(), track: b }],
+                subscribe: vec![Subscribe { mid: "s".into(), track: b, max: None }],
             })
         }),
         (token(), rung()).prop_map(|(track, max)| ClientMessage::SetRung(SetRung { track, max })),
