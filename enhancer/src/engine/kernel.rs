@@ -1,12 +1,12 @@
-//! Convolution of one row of 16-channel pixels: the inner loop of the network.
+//! Convolution of one row of pixels of 16 channels, or of several groups of 16: the inner loop of the network.
 //!
-//! Pixels are `[f32; 16]` (NHWC), so one pixel's channels are one AVX-512 register or two AVX ones.
+//! Pixels are `[f32; 16]`, so one pixel's group of channels is one AVX-512 register or two AVX ones.
 //! A block of neighbouring pixels accumulates at once: each vector of weights is loaded once per
 //! block, each input value is broadcast. The kernels are written once over [`Vector`]; the scalar
 //! vector defines the result, the others differ from it by fused rounding only.
 //!
-//! Rows carry one zero pixel before the picture and at least one after it, and are padded to a
-//! whole number of blocks: see [`row_len`].
+//! Rows of several groups hold one after the other. Each carries one zero pixel before the picture and at least one
+//! after it, and is padded to a whole number of blocks: see [`row_len`].
 
 // Everything here must melt into the functions that carry the instruction set.
 #![allow(clippy::inline_always)]
@@ -16,6 +16,8 @@ mod vector;
 #[cfg(target_arch = "x86_64")]
 use vector::{Avx2, Avx512};
 use vector::{Plain, Vector};
+
+use super::packed::Layer;
 
 /// Channels of a pixel.
 pub(super) const LANES: usize = 16;
@@ -34,14 +36,28 @@ pub(super) fn row_len(width: usize) -> usize {
 /// Three neighbouring rows, top to bottom.
 pub(super) type Rows<'a, T> = [&'a [T]; 3];
 
+/// What becomes of the sums of a convolution.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Finish<'a> {
+    /// Nothing.
+    Plain,
+    /// The greater of each and zero.
+    Relu,
+    /// The pixels of a row are added.
+    Add(&'a [Pixel]),
+    /// Those of two rows are.
+    AddBoth(&'a [Pixel], &'a [Pixel]),
+}
+
 /// The row kernels of one instruction set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kernels {
-    /// First layer: three rows of samples to pixels, with ReLU.
-    pub head: fn(Rows<'_, f32>, &[Pixel], &Pixel, usize, &mut [Pixel]),
-    /// Inner layer: three rows of pixels to pixels, with ReLU.
-    pub body: fn(Rows<'_, Pixel>, &[Pixel], &Pixel, usize, &mut [Pixel]),
-    /// Last layer: three rows of pixels to the sums of each column's taps (lane `4·column + output`).
+    /// First layer: three rows of samples to pixels.
+    pub head: fn(Rows<'_, f32>, &Layer, Finish<'_>, usize, &mut [Pixel]),
+    /// Any layer: three rows of pixels to pixels.
+    pub body: fn(Rows<'_, Pixel>, &Layer, Finish<'_>, usize, &mut [Pixel]),
+    /// Last layer with few outputs: three rows of pixels to the sums of each column's taps
+    /// (lane `outputs·column + output`).
     pub tail: fn(Rows<'_, Pixel>, &[Pixel], usize, &mut [Pixel]),
 }
 
@@ -49,59 +65,76 @@ pub(super) struct Kernels {
 #[inline(always)]
 fn head<V: Vector<BLOCK>, const BLOCK: usize>(
     rows: Rows<'_, f32>,
-    weights: &[Pixel],
-    bias: &Pixel,
+    layer: &Layer,
+    finish: Finish<'_>,
     width: usize,
     out: &mut [Pixel],
 ) {
-    let bias = V::load(bias);
-    let (taps, _) = weights.as_chunks::<3>();
-    for x in (1..=width).step_by(BLOCK) {
-        let mut sums = [bias; BLOCK];
-        for (row, taps) in rows.iter().zip(taps) {
-            for (column, tap) in taps.iter().enumerate() {
-                let tap = V::load(tap);
-                if let Some(inputs) = row[x - 1 + column..].first_chunk::<BLOCK>() {
-                    for (sum, input) in sums.iter_mut().zip(inputs) {
-                        *sum = sum.add_product(*input, tap);
+    let len = row_len(width);
+    let groups = layer.taps.chunks_exact(9).zip(&layer.bias);
+    for ((group, (taps, bias)), out) in groups.enumerate().zip(out.chunks_exact_mut(len)) {
+        let bias = V::load(bias);
+        let (taps, _) = taps.as_chunks::<3>();
+        for x in (1..=width).step_by(BLOCK) {
+            let mut sums = [bias; BLOCK];
+            for (row, taps) in rows.iter().zip(taps) {
+                for (column, tap) in taps.iter().enumerate() {
+                    let tap = V::load(tap);
+                    if let Some(inputs) = row[x - 1 + column..].first_chunk::<BLOCK>() {
+                        for (sum, input) in sums.iter_mut().zip(inputs) {
+                            *sum = sum.add_product(*input, tap);
+                        }
                     }
                 }
             }
+            store(sums, finish, group * len + x, &mut out[x..]);
         }
-        store_relu(&sums, &mut out[x..]);
+        clear_border(out, width);
     }
-    clear_border(out, width);
 }
 
 #[inline(always)]
 fn body<V: Vector<BLOCK>, const BLOCK: usize>(
     rows: Rows<'_, Pixel>,
-    weights: &[Pixel],
-    bias: &Pixel,
+    layer: &Layer,
+    finish: Finish<'_>,
     width: usize,
     out: &mut [Pixel],
 ) {
-    let bias = V::load(bias);
-    let (taps, _) = weights.as_chunks::<LANES>();
-    for x in (1..=width).step_by(BLOCK) {
-        let window = rows.map(|row| &row[x - 1..][..BLOCK + 2]);
-        let inputs: [_; 9] = std::array::from_fn(|tap| &window[tap / 3][tap % 3..][..BLOCK]);
-        store_relu(&V::accumulate(bias, inputs, taps), &mut out[x..]);
+    let len = row_len(width);
+    let groups = layer.taps.chunks_exact(layer.inputs * 9 * LANES).zip(&layer.bias);
+    for ((group, (taps, bias)), out) in groups.enumerate().zip(out.chunks_exact_mut(len)) {
+        let bias = V::load(bias);
+        let (taps, _) = taps.as_chunks::<LANES>();
+        for x in (1..=width).step_by(BLOCK) {
+            let mut sums = [bias; BLOCK];
+            for (from, taps) in taps.chunks_exact(9).enumerate() {
+                let window = rows.map(|row| &row[from * len + x - 1..][..BLOCK + 2]);
+                let inputs: [_; 9] =
+                    std::array::from_fn(|tap| &window[tap / 3][tap % 3..][..BLOCK]);
+                sums = V::accumulate(sums, inputs, taps);
+            }
+            store(sums, finish, group * len + x, &mut out[x..]);
+        }
+        clear_border(out, width);
     }
-    clear_border(out, width);
 }
 
 #[inline(always)]
 fn tail<V: Vector<BLOCK>, const BLOCK: usize>(
     rows: Rows<'_, Pixel>,
-    weights: &[Pixel],
+    taps: &[Pixel],
     width: usize,
     out: &mut [Pixel],
 ) {
-    let zero = V::load(&[0.0; LANES]);
-    let (taps, _) = weights.as_chunks::<LANES>();
+    let len = row_len(width);
+    let (taps, _) = taps.as_chunks::<LANES>();
     for x in (1..=width).step_by(BLOCK) {
-        let sums = V::accumulate(zero, rows.map(|row| &row[x..][..BLOCK]), taps);
+        let mut sums = [V::load(&[0.0; LANES]); BLOCK];
+        for (from, taps) in taps.chunks_exact(3).enumerate() {
+            let inputs = rows.map(|row| &row[from * len + x..][..BLOCK]);
+            sums = V::accumulate(sums, inputs, taps);
+        }
         for (pixel, sum) in out[x..].iter_mut().zip(&sums) {
             sum.store(pixel);
         }
@@ -109,10 +142,36 @@ fn tail<V: Vector<BLOCK>, const BLOCK: usize>(
     clear_border(out, width);
 }
 
+/// Finishes the sums of the pixels from `at` on of a row.
 #[inline(always)]
-fn store_relu<V: Vector<BLOCK>, const BLOCK: usize>(sums: &[V; BLOCK], out: &mut [Pixel]) {
-    for (pixel, sum) in out.iter_mut().zip(sums) {
-        sum.relu().store(pixel);
+fn store<V: Vector<BLOCK>, const BLOCK: usize>(
+    sums: [V; BLOCK],
+    finish: Finish<'_>,
+    at: usize,
+    out: &mut [Pixel],
+) {
+    match finish {
+        Finish::Plain => each(sums, out, |sum, _| sum),
+        Finish::Relu => each(sums, out, |sum, _| sum.relu()),
+        Finish::Add(row) => {
+            let row = &row[at..][..BLOCK];
+            each(sums, out, |sum, n| sum.add(V::load(&row[n])));
+        }
+        Finish::AddBoth(row, other) => {
+            let (row, other) = (&row[at..][..BLOCK], &other[at..][..BLOCK]);
+            each(sums, out, |sum, n| sum.add(V::load(&row[n])).add(V::load(&other[n])));
+        }
+    }
+}
+
+#[inline(always)]
+fn each<V: Vector<BLOCK>, const BLOCK: usize>(
+    sums: [V; BLOCK],
+    out: &mut [Pixel],
+    finish: impl Fn(V, usize) -> V,
+) {
+    for (n, (pixel, sum)) in out.iter_mut().zip(sums).enumerate() {
+        finish(sum, n).store(pixel);
     }
 }
 
@@ -143,32 +202,32 @@ pub(super) const NEON: Kernels = Kernels {
 macro_rules! x86_form {
     ($name:ident, $vector:ty, $features:literal, $block:literal) => {
         pub(super) mod $name {
-            use super::{Pixel, Rows};
+            use super::{Finish, Layer, Pixel, Rows};
 
             #[target_feature(enable = $features)]
-            fn head(r: Rows<'_, f32>, w: &[Pixel], b: &Pixel, width: usize, out: &mut [Pixel]) {
-                super::head::<$vector, $block>(r, w, b, width, out);
+            fn head(r: Rows<'_, f32>, l: &Layer, f: Finish<'_>, width: usize, out: &mut [Pixel]) {
+                super::head::<$vector, $block>(r, l, f, width, out);
             }
 
             #[target_feature(enable = $features)]
-            fn body(r: Rows<'_, Pixel>, w: &[Pixel], b: &Pixel, width: usize, out: &mut [Pixel]) {
-                super::body::<$vector, $block>(r, w, b, width, out);
+            fn body(r: Rows<'_, Pixel>, l: &Layer, f: Finish<'_>, width: usize, out: &mut [Pixel]) {
+                super::body::<$vector, $block>(r, l, f, width, out);
             }
 
             #[target_feature(enable = $features)]
-            fn tail(r: Rows<'_, Pixel>, w: &[Pixel], width: usize, out: &mut [Pixel]) {
-                super::tail::<$vector, $block>(r, w, width, out);
+            fn tail(r: Rows<'_, Pixel>, taps: &[Pixel], width: usize, out: &mut [Pixel]) {
+                super::tail::<$vector, $block>(r, taps, width, out);
             }
 
             /// To be called only where the CPU was seen to have the features.
             pub(in super::super) const KERNELS: super::Kernels = super::Kernels {
                 // SAFETY: `CpuEngine` hands this table out only after it detected every feature
                 // named above on the running CPU.
-                head: |r, w, b, width, out| unsafe { head(r, w, b, width, out) },
+                head: |r, l, f, width, out| unsafe { head(r, l, f, width, out) },
                 // SAFETY: as above.
-                body: |r, w, b, width, out| unsafe { body(r, w, b, width, out) },
+                body: |r, l, f, width, out| unsafe { body(r, l, f, width, out) },
                 // SAFETY: as above.
-                tail: |r, w, width, out| unsafe { tail(r, w, width, out) },
+                tail: |r, taps, width, out| unsafe { tail(r, taps, width, out) },
             };
         }
     };

@@ -15,26 +15,39 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod architecture;
+pub mod conformance;
 mod cpu;
 mod kernel;
 mod model;
+mod packed;
+mod simd;
 mod tiles;
+
+use std::sync::Arc;
 
 use thiserror::Error;
 use windlass_hybrid::detail::{Detail, ONE};
+use windlass_hybrid::resample::Samples;
 
-pub use cpu::{CpuEngine, Simd};
-pub use model::{Model, ModelError, embedded_model};
-pub use tiles::infer_tiles;
+pub use architecture::{
+    Architecture, ArchitectureError, CHANNEL_STEP, Inputs, Kind, MAX_CHANNELS, MAX_CONVS,
+};
+pub use cpu::CpuEngine;
+pub use model::{Conv, Model, ModelError, embedded_model};
+pub use simd::Simd;
+pub use tiles::{infer_tiles, infer_tiles_fused};
 
 /// Greatest width or height of an LR picture.
 pub const MAX_SIDE: usize = 4_096;
+/// Greatest width or height of any plane: of an HR picture at the greatest scale.
+const MAX_HIGH_SIDE: usize = 4 * MAX_SIDE;
 
 /// Why a picture was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum InferError {
-    /// A side is zero or beyond [`MAX_SIDE`].
-    #[error("a picture of {width}x{height} is outside 1x1 to {MAX_SIDE}x{MAX_SIDE}")]
+    /// A side is zero or too great: beyond [`MAX_SIDE`] for an LR picture.
+    #[error("a picture of {width}x{height} is empty or too large")]
     Size {
         /// Width given.
         width: usize,
@@ -49,6 +62,36 @@ pub enum InferError {
         /// Samples that width, height and stride ask for.
         needed: usize,
     },
+    /// A twin's picture is missing, not wanted, or not of the HR size.
+    #[error("the network's inputs are {0:?}, which the given pictures are not")]
+    Twin(Inputs),
+    /// Pictures of a batch differ in size, or there is not one residual for each.
+    #[error("the pictures of a batch are not alike, or not as many as their residuals")]
+    Batch,
+    /// The device failed, and nothing else could take its place.
+    #[error("the device failed: {0}")]
+    Device(&'static str),
+}
+
+/// Why weights were not taken.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SwapError {
+    /// Only weights of the same architecture can be swapped.
+    #[error("the engine runs {engine}, the weights are of {model}")]
+    Architecture {
+        /// What the engine was made for.
+        engine: Architecture,
+        /// What was given.
+        model: Architecture,
+    },
+}
+
+impl SwapError {
+    /// Refuses weights of another architecture.
+    pub fn check(engine: Architecture, model: &Model) -> Result<(), SwapError> {
+        let model = model.architecture();
+        if engine == model { Ok(()) } else { Err(SwapError::Architecture { engine, model }) }
+    }
 }
 
 /// A borrowed 8-bit luma plane.
@@ -68,7 +111,7 @@ impl<'a> Luma<'a> {
         height: usize,
         stride: usize,
     ) -> Result<Self, InferError> {
-        let sane = 1..=MAX_SIDE;
+        let sane = 1..=MAX_HIGH_SIDE;
         if !sane.contains(&width) || !sane.contains(&height) || stride < width {
             return Err(InferError::Size { width, height });
         }
@@ -94,10 +137,25 @@ impl<'a> Luma<'a> {
         self.height
     }
 
+    /// The plane as the codec takes it.
+    pub fn samples(&self) -> Samples<'a> {
+        let Luma { data, width, height, stride } = *self;
+        Samples { data, stride, width, height }
+    }
+
     /// The samples of row `y`, which must be below the height.
     pub fn row(&self, y: usize) -> &'a [u8] {
         &self.data[y * self.stride..][..self.width]
     }
+}
+
+/// What a network looks at to enhance one picture.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// The LR picture.
+    pub low: Luma<'a>,
+    /// What the viewer's decoder would show without the anchor, at HR size; for networks that look at it.
+    pub twin: Option<Luma<'a>>,
 }
 
 /// What to add to the Lanczos-upsampled luma, in grey levels.
@@ -112,6 +170,12 @@ pub struct Residual {
 }
 
 impl Residual {
+    /// Makes it of that size; samples that it keeps have no meaning.
+    pub fn resize(&mut self, width: usize, height: usize) {
+        (self.width, self.height) = (width, height);
+        self.data.resize(width * height, 0.0);
+    }
+
     /// The residual in the fixed point of the anchor codec; `None` if the samples do not fill the
     /// picture. Beyond ±255 grey levels there is nothing to say.
     pub fn to_detail(&self) -> Option<Detail> {
@@ -121,17 +185,113 @@ impl Residual {
     }
 }
 
-/// A backend that runs the network. One per worker thread.
+/// A backend that runs a network. One per worker thread; what it needs is allocated at its first picture of a size, and
+/// used again.
 pub trait Engine: Send {
     /// What runs it, for logs and reports (`cpu-avx512`, …).
     fn backend(&self) -> &'static str;
 
+    /// The network that it was made for.
+    fn architecture(&self) -> Architecture;
+
+    /// Super-resolves pictures of one size, in order; each of `out` is resized to fit.
+    fn infer_batch(&mut self, inputs: &[Input<'_>], out: &mut [Residual])
+    -> Result<(), InferError>;
+
+    /// Takes other weights of the same architecture, in the time of a pointer's change or an upload.
+    fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError>;
+
     /// HR side / LR side.
-    fn scale(&self) -> usize;
+    fn scale(&self) -> usize {
+        self.architecture().scale
+    }
 
     /// Low samples around one that its high samples depend on, in each direction.
-    fn reach(&self) -> usize;
+    fn reach(&self) -> usize {
+        self.architecture().reach()
+    }
 
-    /// Super-resolves one picture; `out` is resized to fit.
-    fn infer(&mut self, lr: Luma<'_>, out: &mut Residual) -> Result<(), InferError>;
+    /// What a low sample costs, in multiplications with addition.
+    fn macs(&self) -> u64 {
+        self.architecture().macs()
+    }
+
+    /// Super-resolves one picture by a network that looks at nothing else.
+    fn infer(&mut self, low: Luma<'_>, out: &mut Residual) -> Result<(), InferError> {
+        self.infer_batch(&[Input { low, twin: None }], std::slice::from_mut(out))
+    }
+
+    /// Super-resolves one picture by a network that looks at the twin's, too.
+    fn infer_fused(
+        &mut self,
+        low: Luma<'_>,
+        twin: Luma<'_>,
+        out: &mut Residual,
+    ) -> Result<(), InferError> {
+        self.infer_batch(&[Input { low, twin: Some(twin) }], std::slice::from_mut(out))
+    }
+}
+
+/// Refuses what the contract of [`Engine::infer_batch`] does not allow.
+fn check(
+    architecture: &Architecture,
+    inputs: &[Input<'_>],
+    out: &[Residual],
+) -> Result<(), InferError> {
+    let size = |luma: &Luma<'_>| (luma.width(), luma.height());
+    let Some(first) = inputs.first().map(|input| size(&input.low)) else {
+        return if out.is_empty() { Ok(()) } else { Err(InferError::Batch) };
+    };
+    let (width, height) = first;
+    if width > MAX_SIDE || height > MAX_SIDE {
+        return Err(InferError::Size { width, height });
+    }
+    if inputs.len() != out.len() || inputs.iter().any(|input| size(&input.low) != first) {
+        return Err(InferError::Batch);
+    }
+    let scale = architecture.scale;
+    let high = architecture.has_twin().then_some((scale * width, scale * height));
+    if inputs.iter().any(|input| input.twin.as_ref().map(size) != high) {
+        return Err(InferError::Twin(architecture.inputs));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_without_area_or_samples_are_refused() {
+        assert!(matches!(Luma::packed(&[], 0, 4), Err(InferError::Size { .. })));
+        assert!(matches!(Luma::packed(&[], 4, 0), Err(InferError::Size { .. })));
+        assert!(matches!(Luma::packed(&[0; 15], 4, 4), Err(InferError::TooShort { .. })));
+        assert!(matches!(Luma::new(&[0; 64], 8, 8, 7), Err(InferError::Size { .. })));
+        assert!(matches!(Luma::packed(&[0; 64], usize::MAX, 2), Err(InferError::Size { .. })));
+    }
+
+    #[test]
+    fn batches_and_twins_that_do_not_fit_are_refused() {
+        let samples = vec![0; 16_400];
+        let luma = |width, height| Luma::packed(&samples, width, height).unwrap();
+        let plain = Architecture::chain(2, 8, 2);
+        let alone = |low| Input { low, twin: None };
+        let (small, other) = (alone(luma(4, 4)), alone(luma(4, 5)));
+        let out = [Residual::default(), Residual::default()];
+        assert_eq!(check(&plain, &[small, small], &out), Ok(()));
+        assert_eq!(check(&plain, &[], &[]), Ok(()));
+        assert_eq!(check(&plain, &[small, other], &out), Err(InferError::Batch));
+        assert_eq!(check(&plain, &[small], &out), Err(InferError::Batch));
+        assert_eq!(check(&plain, &[], &out), Err(InferError::Batch));
+        let wide = alone(luma(4_097, 4));
+        assert!(matches!(check(&plain, &[wide], &out[..1]), Err(InferError::Size { .. })));
+        let both = Input { low: luma(4, 4), twin: Some(luma(8, 8)) };
+        assert_eq!(check(&plain, &[both], &out[..1]), Err(InferError::Twin(Inputs::Luma)));
+        let fused = plain.with_twin();
+        assert_eq!(check(&fused, &[both], &out[..1]), Ok(()));
+        let wrong = Err(InferError::Twin(Inputs::LumaAndTwin));
+        assert_eq!(check(&fused, &[small], &out[..1]), wrong);
+        let both = Input { low: luma(4, 4), twin: Some(luma(8, 7)) };
+        assert_eq!(check(&fused, &[both], &out[..1]), wrong);
+    }
 }

@@ -1,22 +1,20 @@
-//! Weights of the network, validated on loading.
+//! Weights of a network, validated on loading.
 //!
-//! The network (`models/`, "xs"): five 3×3 convolutions with zero padding, 1 → 16 → 16 → 16 → 16 → 4
-//! channels, ReLU after the first four, pixel shuffle by 2. Input `Y/255 − 0.5`, output in grey
-//! levels. Stored as safetensors, f32, `conv{n}.weight [out, in, 3, 3]` and `conv{n}.bias [out]`.
-//!
-//! Loading re-orders the weights for the kernels: output channels innermost, padded to 16 lanes.
+//! Stored as safetensors, f32: `conv{n}.weight [out, in, 3, 3]` and `conv{n}.bias [out]`, numbered in order. The
+//! file's metadata say what they are of: `arch` (`chain`, which is also meant where it is missing, or `blocks`), `scale`
+//! (`2`, `3`, `4`; 2 where missing), `inputs` (`luma`, also where missing, or `luma+twin`), `base` (`lanczos3`). The
+//! rest follows from the tensors; see [`Architecture`]. Everything is checked before it is used: foreign bytes never
+//! panic, and nothing is allocated beyond what the file holds.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use safetensors::{Dtype, SafeTensors};
 use thiserror::Error;
 
-use super::kernel::LANES;
+use super::architecture::{Architecture, ArchitectureError, Inputs, Kind, MAX_CONVS};
+use super::packed::Packed;
 
-/// Channels between layers.
-const CHANNELS: usize = LANES;
-/// Output channels of the last layer: scale².
-const OUTPUTS: usize = 4;
 /// Weights beyond this are no trained network, and their sums could overflow.
 const GREATEST: f32 = 1e6;
 
@@ -26,7 +24,7 @@ static EMBEDDED: &[u8] = include_bytes!("../../../models/xs-x2.safetensors");
 /// Why weights were refused.
 #[derive(Debug, Error)]
 pub enum ModelError {
-    /// Not a safetensors file.
+    /// Not a safetensors file, or a tensor is missing.
     #[error("not a safetensors file: {0}")]
     Format(#[from] safetensors::SafeTensorError),
     /// A tensor is of another type or shape than the network's.
@@ -47,26 +45,37 @@ pub enum ModelError {
         /// The tensor.
         name: String,
     },
-    /// The file says that it is for another scale.
-    #[error("the model is for scale {0}, not 2")]
-    Scale(String),
+    /// The metadata name something that this engine does not know.
+    #[error("the model's {key} is {value:?}, which is not known here")]
+    Metadata {
+        /// The key.
+        key: &'static str,
+        /// What it says.
+        value: String,
+    },
+    /// The network is of a size that no backend runs.
+    #[error(transparent)]
+    Architecture(#[from] ArchitectureError),
+    /// There are tensors beside those of the convolutions.
+    #[error("{0} tensors are not those of {1} convolutions")]
+    Tensors(usize, usize),
 }
 
-/// One vector of weights for all output channels.
-pub(super) type Lanes = [f32; LANES];
+/// One convolution: `weights [out, in, 3, 3]`, `bias [out]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conv {
+    /// Row-major.
+    pub weights: Vec<f32>,
+    /// One for each output.
+    pub bias: Vec<f32>,
+}
 
-/// Weights in the order in which the kernels read them.
+/// A network: what it is and its weights.
 #[derive(Debug, Clone)]
 pub struct Model {
-    /// 9 taps (row by row), one input channel.
-    pub(super) head: Vec<Lanes>,
-    pub(super) head_bias: Lanes,
-    /// For each of the three layers: 9 taps × 16 input channels.
-    pub(super) body: [Vec<Lanes>; 3],
-    pub(super) body_bias: [Lanes; 3],
-    /// 3 rows × 16 input channels; lane `4 × column + output` holds that column's tap.
-    pub(super) tail: Vec<Lanes>,
-    pub(super) tail_bias: [f32; OUTPUTS],
+    architecture: Architecture,
+    convs: Vec<Conv>,
+    packed: Packed,
 }
 
 /// The trained network that this build carries.
@@ -75,34 +84,96 @@ pub fn embedded_model() -> Result<Arc<Model>, ModelError> {
 }
 
 impl Model {
-    /// Reads and validates weights. Refuses other shapes, other scales and weights that are not
-    /// finite; never panics on foreign bytes.
+    /// Reads and validates weights; never panics on foreign bytes.
     pub fn from_safetensors(bytes: &[u8]) -> Result<Self, ModelError> {
         let (_, metadata) = SafeTensors::read_metadata(bytes)?;
-        if let Some(scale) = metadata.metadata().as_ref().and_then(|m| m.get("scale"))
-            && scale != "2"
-        {
-            return Err(ModelError::Scale(scale.clone()));
-        }
+        let said = metadata.metadata().clone().unwrap_or_default();
+        let kind = choice(&said, "arch", &[("chain", Kind::Chain), ("blocks", Kind::Blocks)])?;
+        let both = [("luma", Inputs::Luma), ("luma+twin", Inputs::LumaAndTwin)];
+        let inputs = choice(&said, "inputs", &both)?;
+        let scale = choice(&said, "scale", &[("2", 2), ("3", 3), ("4", 4)])?;
+        choice(&said, "base", &[("lanczos3", ())])?;
         let file = SafeTensors::deserialize(bytes)?;
-        let mut body = [Vec::new(), Vec::new(), Vec::new()];
-        let mut body_bias = [[0.0; LANES]; 3];
-        for (n, (weights, bias)) in body.iter_mut().zip(&mut body_bias).enumerate() {
-            let layer = n + 1;
-            *weights = conv(&file, layer, CHANNELS, CHANNELS)?;
-            *bias = lanes(&tensor(&file, &format!("conv{layer}.bias"), &[CHANNELS])?);
+        let named = |n: usize| file.tensor(&format!("conv{n}.weight"));
+        let convs = (0..=MAX_CONVS).take_while(|n| named(*n).is_ok()).count();
+        let channels = named(0)?.shape().first().copied().unwrap_or(0);
+        let architecture = Architecture { kind, inputs, scale, channels, convs };
+        architecture.check()?;
+        if file.len() != 2 * convs {
+            return Err(ModelError::Tensors(file.len(), convs));
         }
-        let last = conv(&file, 4, OUTPUTS, CHANNELS)?;
-        let tail_bias = tensor(&file, "conv4.bias", &[OUTPUTS])?;
-        Ok(Model {
-            head: conv(&file, 0, CHANNELS, 1)?,
-            head_bias: lanes(&tensor(&file, "conv0.bias", &[CHANNELS])?),
-            body,
-            body_bias,
-            tail: columns_to_lanes(&last),
-            tail_bias: [tail_bias[0], tail_bias[1], tail_bias[2], tail_bias[3]],
-        })
+        let convs = (0..convs).map(|n| {
+            let (outputs, inputs) = architecture.shape(n);
+            Ok(Conv {
+                weights: tensor(&file, &format!("conv{n}.weight"), &[outputs, inputs, 3, 3])?,
+                bias: tensor(&file, &format!("conv{n}.bias"), &[outputs])?,
+            })
+        });
+        let convs = convs.collect::<Result<_, ModelError>>()?;
+        Ok(Model::from_convs(architecture, convs))
     }
+
+    /// A network of pseudo-random weights, for tests and for the speed of architectures that nobody has trained yet:
+    /// activations keep their size from layer to layer, and the residual is some ten grey levels.
+    pub fn random(architecture: Architecture, seed: u64) -> Result<Self, ArchitectureError> {
+        architecture.check()?;
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut next = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+        };
+        let convs = (0..architecture.convs).map(|n| {
+            let (outputs, inputs) = architecture.shape(n);
+            let gain = if n + 1 == architecture.convs {
+                10.0
+            } else if architecture.ends_block(n) {
+                0.4
+            } else {
+                1.0
+            };
+            let bound = gain * (6.0 / (9 * inputs) as f32).sqrt();
+            Conv {
+                weights: (0..outputs * inputs * 9).map(|_| bound * next()).collect(),
+                bias: (0..outputs).map(|_| 0.1 * next()).collect(),
+            }
+        });
+        let convs = convs.collect();
+        Ok(Model::from_convs(architecture, convs))
+    }
+
+    /// The caller has checked the architecture and all shapes.
+    pub(super) fn from_convs(architecture: Architecture, convs: Vec<Conv>) -> Self {
+        let packed = Packed::new(&architecture, &convs);
+        Model { architecture, convs, packed }
+    }
+
+    /// What it is.
+    pub fn architecture(&self) -> Architecture {
+        self.architecture
+    }
+
+    /// Its convolutions in order, of the shapes that [`Architecture::shape`] tells.
+    pub fn convs(&self) -> &[Conv] {
+        &self.convs
+    }
+
+    /// The weights in the order in which the CPU's kernels read them.
+    pub(super) fn packed(&self) -> &Packed {
+        &self.packed
+    }
+}
+
+/// What the metadata say under a key; the first of the known values where they say nothing.
+fn choice<T: Copy>(
+    said: &HashMap<String, String>,
+    key: &'static str,
+    known: &[(&str, T)],
+) -> Result<T, ModelError> {
+    let value = said.get(key).map_or(known[0].0, String::as_str);
+    let found = known.iter().find(|(name, _)| *name == value);
+    found.map(|(_, t)| *t).ok_or_else(|| ModelError::Metadata { key, value: value.to_owned() })
 }
 
 /// A tensor's values, if its shape is the expected one.
@@ -124,69 +195,119 @@ fn tensor(file: &SafeTensors<'_>, name: &str, expected: &[usize]) -> Result<Vec<
     Ok(values)
 }
 
-/// `[out, in, 3, 3]` as one vector of outputs per (tap, input).
-fn conv(
-    file: &SafeTensors<'_>,
-    layer: usize,
-    outputs: usize,
-    inputs: usize,
-) -> Result<Vec<Lanes>, ModelError> {
-    let flat = tensor(file, &format!("conv{layer}.weight"), &[outputs, inputs, 3, 3])?;
-    let mut taps = vec![[0.0; LANES]; 9 * inputs];
-    for (index, value) in flat.iter().enumerate() {
-        let (tap, input, output) = (index % 9, index / 9 % inputs, index / 9 / inputs);
-        taps[tap * inputs + input][output] = *value;
-    }
-    Ok(taps)
-}
-
-/// Packs the three columns of a convolution with four outputs into the lanes of one vector.
-fn columns_to_lanes(taps: &[Lanes]) -> Vec<Lanes> {
-    let mut packed = vec![[0.0; LANES]; 3 * CHANNELS];
-    for (at, outputs) in taps.iter().enumerate() {
-        let (row, column, input) = (at / CHANNELS / 3, at / CHANNELS % 3, at % CHANNELS);
-        let lanes = &mut packed[row * CHANNELS + input];
-        lanes[OUTPUTS * column..][..OUTPUTS].copy_from_slice(&outputs[..OUTPUTS]);
-    }
-    packed
-}
-
-fn lanes(values: &[f32]) -> Lanes {
-    let mut out = [0.0; LANES];
-    out.iter_mut().zip(values).for_each(|(o, v)| *o = *v);
-    out
-}
-
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use safetensors::tensor::TensorView;
+
     use super::*;
-    use crate::engine::cpu::tests::Weights;
+
+    /// A file as it is written, to be spoilt.
+    #[derive(Clone)]
+    struct File {
+        tensors: Vec<(String, Vec<usize>, Vec<f32>)>,
+        metadata: HashMap<String, String>,
+    }
+
+    impl File {
+        fn of(model: &Model) -> Self {
+            let architecture = model.architecture();
+            let mut tensors = Vec::new();
+            for (n, conv) in model.convs().iter().enumerate() {
+                let (outputs, inputs) = architecture.shape(n);
+                let shape = vec![outputs, inputs, 3, 3];
+                tensors.push((format!("conv{n}.weight"), shape, conv.weights.clone()));
+                tensors.push((format!("conv{n}.bias"), vec![outputs], conv.bias.clone()));
+            }
+            let arch = if architecture.kind == Kind::Chain { "chain" } else { "blocks" };
+            let inputs = if architecture.has_twin() { "luma+twin" } else { "luma" };
+            let scale = architecture.scale.to_string();
+            let said =
+                [("arch", arch), ("inputs", inputs), ("scale", &scale), ("base", "lanczos3")];
+            let metadata = said.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+            File { tensors, metadata }
+        }
+
+        fn small() -> Self {
+            File::of(&Model::random(Architecture::chain(2, 16, 3), 1).unwrap())
+        }
+
+        fn to_bytes(&self) -> Vec<u8> {
+            let data: Vec<(String, Vec<usize>, Vec<u8>)> = self
+                .tensors
+                .iter()
+                .map(|(name, shape, values)| {
+                    let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+                    (name.clone(), shape.clone(), bytes)
+                })
+                .collect();
+            let views = data.iter().map(|(name, shape, bytes)| {
+                (name.as_str(), TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap())
+            });
+            safetensors::serialize(views, Some(self.metadata.clone())).unwrap()
+        }
+
+        fn load(&self) -> Result<Model, ModelError> {
+            Model::from_safetensors(&self.to_bytes())
+        }
+    }
 
     #[test]
-    fn the_embedded_model_loads() {
-        embedded_model().unwrap();
+    fn the_embedded_model_is_the_small_chain() {
+        let model = embedded_model().unwrap();
+        assert_eq!(model.architecture(), Architecture::chain(2, 16, 5));
+    }
+
+    #[test]
+    fn every_architecture_is_read_as_it_was_written() {
+        for architecture in [
+            Architecture::chain(3, 8, 2),
+            Architecture::chain(4, 24, 7).with_twin(),
+            Architecture::blocks(3, 32, 2),
+            Architecture::blocks(4, 16, 1).with_twin(),
+        ] {
+            let model = Model::random(architecture, 5).unwrap();
+            let read = File::of(&model).load().unwrap();
+            assert_eq!(read.architecture(), architecture);
+            assert_eq!(read.convs(), model.convs());
+        }
+    }
+
+    #[test]
+    fn a_file_without_metadata_is_a_chain_on_luma_that_doubles() {
+        let mut file = File::small();
+        file.metadata.clear();
+        assert_eq!(file.load().unwrap().architecture(), Architecture::chain(2, 16, 3));
     }
 
     #[test]
     fn bytes_that_are_no_model_are_refused() {
         assert!(matches!(Model::from_safetensors(b"nonsense"), Err(ModelError::Format(_))));
         assert!(matches!(Model::from_safetensors(&[]), Err(ModelError::Format(_))));
-        let whole = Weights::random(1).to_bytes();
+        let whole = File::small().to_bytes();
         for end in 0..whole.len().min(2_000) {
             assert!(Model::from_safetensors(&whole[..end]).is_err());
         }
     }
 
     #[test]
-    fn a_missing_tensor_and_another_shape_are_refused() {
-        let mut weights = Weights::random(1);
-        let (_, shape, _) = weights.tensors.iter_mut().find(|t| t.0 == "conv1.bias").unwrap();
+    fn a_missing_tensor_one_too_many_and_another_shape_are_refused() {
+        let mut file = File::small();
+        let (_, shape, _) = file.tensors.iter_mut().find(|t| t.0 == "conv1.bias").unwrap();
         *shape = vec![4, 4];
-        let refused = Model::from_safetensors(&weights.to_bytes());
-        assert!(matches!(refused, Err(ModelError::Shape { name, .. }) if name == "conv1.bias"));
-        weights.tensors.retain(|t| t.0 != "conv1.bias");
+        assert!(matches!(file.load(), Err(ModelError::Shape { name, .. }) if name == "conv1.bias"));
+        file.tensors.retain(|t| t.0 != "conv1.bias");
+        assert!(matches!(file.load(), Err(ModelError::Tensors(5, 3))));
+        let mut file = File::small();
+        file.tensors.retain(|t| !t.0.starts_with("conv1."));
+        assert!(matches!(file.load(), Err(ModelError::Architecture(ArchitectureError::Convs(1)))));
+        let mut file = File::small();
+        file.tensors.push(("conv9.weight".to_owned(), vec![1], vec![0.0]));
+        assert!(matches!(file.load(), Err(ModelError::Tensors(7, 3))));
+        let mut file = File::small();
+        file.tensors.retain(|t| t.0 != "conv0.weight");
         assert!(matches!(
-            Model::from_safetensors(&weights.to_bytes()),
+            file.load(),
             Err(ModelError::Format(safetensors::SafeTensorError::TensorNotFound(_)))
         ));
     }
@@ -194,22 +315,51 @@ mod tests {
     #[test]
     fn weights_that_are_not_finite_are_refused() {
         for bad in [f32::NAN, f32::INFINITY, 1e30] {
-            let mut weights = Weights::random(1);
-            weights.tensors[3].2[0] = bad;
-            assert!(matches!(
-                Model::from_safetensors(&weights.to_bytes()),
-                Err(ModelError::Weight { .. })
-            ));
+            let mut file = File::small();
+            file.tensors[3].2[0] = bad;
+            assert!(matches!(file.load(), Err(ModelError::Weight { .. })));
         }
     }
 
     #[test]
-    fn a_model_for_another_scale_is_refused() {
-        let mut weights = Weights::random(1);
-        weights.scale = "3".to_owned();
-        assert!(matches!(
-            Model::from_safetensors(&weights.to_bytes()),
-            Err(ModelError::Scale(s)) if s == "3"
-        ));
+    fn metadata_that_name_something_unknown_are_refused() {
+        for (key, bad) in [("scale", "5"), ("arch", "unet"), ("inputs", "rgb"), ("base", "bicubic")]
+        {
+            let mut file = File::small();
+            file.metadata.insert(key.to_owned(), bad.to_owned());
+            assert!(matches!(
+                file.load(),
+                Err(ModelError::Metadata { key: k, value }) if k == key && value == bad
+            ));
+        }
+        // The tensors are those of another scale.
+        let mut file = File::small();
+        file.metadata.insert("scale".to_owned(), "3".to_owned());
+        assert!(matches!(file.load(), Err(ModelError::Shape { .. })));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+        #[test]
+        fn spoilt_files_are_refused_or_read_but_never_panic(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+            header_only in any::<bool>(),
+            end in prop::option::of(any::<prop::sample::Index>()),
+        ) {
+            let mut bytes = File::small().to_bytes();
+            let header = 8 + usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+            let range = if header_only { header } else { bytes.len() };
+            for (at, value) in changes {
+                bytes[at.index(range)] = value;
+            }
+            if let Some(end) = end {
+                bytes.truncate(end.index(range));
+            }
+            if let Ok(model) = Model::from_safetensors(&bytes) {
+                prop_assert!(model.architecture().check().is_ok());
+                let weights = model.convs().iter().flat_map(|conv| &conv.weights);
+                prop_assert!(weights.into_iter().all(|w| w.is_finite()));
+            }
+        }
     }
 }

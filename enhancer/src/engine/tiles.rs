@@ -7,7 +7,7 @@ use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::detail::ONE;
 use windlass_hybrid::{Detail, resample::Samples};
 
-use super::{Engine, InferError, Luma, Residual};
+use super::{Engine, InferError, Input, Luma, Residual};
 
 /// Share of tiles from which on the whole picture is inferred: the samples around cost as much as is saved.
 const NEARLY_ALL: f64 = 0.8;
@@ -20,10 +20,41 @@ pub fn infer_tiles(
     tiles: &TileMap,
     residual: &mut Residual,
 ) -> Result<(Detail, usize), InferError> {
+    infer_some(engine, low, None, tiles, residual)
+}
+
+/// [`infer_tiles`] by a network that looks at the twin's HR picture, too.
+pub fn infer_tiles_fused(
+    engine: &mut dyn Engine,
+    low: Samples<'_>,
+    twin: Samples<'_>,
+    tiles: &TileMap,
+    residual: &mut Residual,
+) -> Result<(Detail, usize), InferError> {
+    infer_some(engine, low, Some(twin), tiles, residual)
+}
+
+fn infer_some(
+    engine: &mut dyn Engine,
+    low: Samples<'_>,
+    twin: Option<Samples<'_>>,
+    tiles: &TileMap,
+    residual: &mut Residual,
+) -> Result<(Detail, usize), InferError> {
     let (scale, reach) = (engine.scale(), engine.reach());
-    let mut detail = Detail::zero(scale * low.width, scale * low.height);
+    let high = (scale * low.width, scale * low.height);
+    if twin.is_some_and(|twin| (twin.width, twin.height) != high) {
+        return Err(InferError::Twin(engine.architecture().inputs));
+    }
+    let mut infer = |x, y, width, height, residual: &mut Residual| {
+        let low = part(low, x, y, width, height)?;
+        let twin = twin.map(|t| part(t, scale * x, scale * y, scale * width, scale * height));
+        let input = Input { low, twin: twin.transpose()? };
+        engine.infer_batch(&[input], std::slice::from_mut(residual))
+    };
+    let mut detail = Detail::zero(high.0, high.1);
     if tiles.count() as f64 >= NEARLY_ALL * (tiles.columns() * tiles.rows()) as f64 {
-        engine.infer(Luma::new(low.data, low.width, low.height, low.stride)?, residual)?;
+        infer(0, 0, low.width, low.height, residual)?;
         copy(residual, (0, 0), (0, 0), (low.width, low.height), scale, &mut detail);
         return Ok((detail, low.width * low.height));
     }
@@ -44,14 +75,29 @@ pub fn infer_tiles(
             let (x, y) = (left.saturating_sub(reach), top.saturating_sub(reach));
             let width = (right + reach).min(low.width) - x;
             let height = (bottom + reach).min(low.height) - y;
-            let from = &low.data[y * low.stride + x..];
-            engine.infer(Luma::new(from, width, height, low.stride)?, residual)?;
+            infer(x, y, width, height, residual)?;
             work += width * height;
             let (inner, size) = ((left - x, top - y), (right - left, bottom - top));
             copy(residual, inner, (left, top), size, scale, &mut detail);
         }
     }
     Ok((detail, work))
+}
+
+/// A rectangle of a plane.
+fn part(
+    plane: Samples<'_>,
+    x: usize,
+    y: usize,
+    width: usize,
+    height: usize,
+) -> Result<Luma<'_>, InferError> {
+    let from = y * plane.stride + x;
+    let given = plane.data.len();
+    let Some(data) = plane.data.get(from..) else {
+        return Err(InferError::TooShort { given, needed: from + width });
+    };
+    Luma::new(data, width, height, plane.stride)
 }
 
 /// Copies an area (low samples) of a residual to its place.
@@ -74,27 +120,72 @@ fn copy(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::engine::{CpuEngine, embedded_model};
+    use crate::engine::{Architecture, CpuEngine, Model, embedded_model};
     use windlass_hybrid::Plane;
+
+    fn plane(width: usize, height: usize) -> Plane {
+        let samples = (0..width * height).map(|i| ((i * 7919 + i / width * 31) % 251) as u8);
+        Plane::from_samples(width, height, samples.collect()).expect("the count")
+    }
+
+    fn some_tiles() -> TileMap {
+        let mut some = TileMap::empty(200, 150);
+        for (column, row) in [(0, 0), (1, 0), (3, 1), (2, 2)] {
+            some.set(column, row);
+        }
+        some
+    }
 
     #[test]
     fn tiles_come_out_as_from_the_whole_picture() {
-        let samples = (0..200 * 150).map(|i| ((i * 7919 + i / 200 * 31) % 251) as u8).collect();
-        let low = Plane::from_samples(200, 150, samples).expect("the count");
+        let low = plane(200, 150);
         let mut engine = CpuEngine::new(embedded_model().expect("built in"));
         let mut residual = Residual::default();
         let full = TileMap::full(200, 150);
         let (whole, work) =
             infer_tiles(&mut engine, (&low).into(), &full, &mut residual).expect("a size");
         assert_eq!(work, 200 * 150);
-        let mut some = TileMap::empty(200, 150);
-        for (column, row) in [(0, 0), (1, 0), (3, 1), (2, 2)] {
-            some.set(column, row);
-        }
+        let some = some_tiles();
         let (part, work) =
             infer_tiles(&mut engine, (&low).into(), &some, &mut residual).expect("a size");
         assert!(work < 200 * 150 * 6 / 10, "{work}");
         assert_eq!(some.gather(&part, 2), some.gather(&whole, 2));
+    }
+
+    #[test]
+    fn tiles_of_other_scales_blocks_and_twins_do_so_too() {
+        let (low, full, some) = (plane(200, 150), TileMap::full(200, 150), some_tiles());
+        for architecture in [
+            Architecture::blocks(3, 8, 2),
+            Architecture::chain(4, 8, 2).with_twin(),
+            Architecture::blocks(2, 8, 1).with_twin(),
+        ] {
+            let scale = architecture.scale;
+            let twin = plane(scale * 200, scale * 150);
+            let twin = architecture.has_twin().then(|| Samples::from(&twin));
+            let model = Model::random(architecture, 3).expect("it runs");
+            let mut engine = CpuEngine::new(Arc::new(model));
+            let mut residual = Residual::default();
+            let mut infer = |tiles| {
+                infer_some(&mut engine, (&low).into(), twin, tiles, &mut residual).expect("a size")
+            };
+            let (whole, part) = (infer(&full).0, infer(&some).0);
+            assert_eq!(some.gather(&part, scale), some.gather(&whole, scale), "{architecture}");
+            assert!(part.samples().iter().any(|&s| s != 0), "{architecture}");
+        }
+    }
+
+    #[test]
+    fn a_twin_of_another_size_is_refused() {
+        let (low, twin) = (plane(64, 64), plane(128, 127));
+        let model = Model::random(Architecture::chain(2, 8, 2).with_twin(), 3).expect("it runs");
+        let mut engine = CpuEngine::new(Arc::new(model));
+        let (low, twin) = ((&low).into(), (&twin).into());
+        let tiles = TileMap::full(64, 64);
+        let refused = infer_tiles_fused(&mut engine, low, twin, &tiles, &mut Residual::default());
+        assert!(matches!(refused, Err(InferError::Twin(_))));
     }
 }

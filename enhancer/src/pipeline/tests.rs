@@ -9,7 +9,7 @@ use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameBuffer, FrameInfo, Fr
 use windlass_media::{Anchor, AnchorSource, CapturedFrame, Epoch, StreamId, TapFrame, TapInput};
 
 use super::*;
-use crate::engine::{InferError, Luma};
+use crate::engine::{Architecture, InferError, Input, Model, SwapError};
 
 const SECOND: Duration = Duration::from_secs(1);
 const FRAME: Duration = Duration::from_millis(33);
@@ -56,15 +56,19 @@ impl Engine for TestEngine {
         "test"
     }
 
-    fn scale(&self) -> usize {
-        2
+    fn architecture(&self) -> Architecture {
+        Architecture::chain(2, 16, 5)
     }
 
     fn reach(&self) -> usize {
         0
     }
 
-    fn infer(&mut self, lr: Luma<'_>, out: &mut Residual) -> Result<(), InferError> {
+    fn infer_batch(
+        &mut self,
+        inputs: &[Input<'_>],
+        out: &mut [Residual],
+    ) -> Result<(), InferError> {
         std::thread::sleep(self.time);
         // The measurement at the start, on the test's own thread, does not fail.
         if std::thread::current().name().is_some_and(|name| name.starts_with("infer")) {
@@ -73,8 +77,14 @@ impl Engine for TestEngine {
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
             assert!(left.is_err(), "an engine that panics, as the test asks");
         }
-        (out.width, out.height) = (2 * lr.width(), 2 * lr.height());
-        out.data = vec![0.0; out.width * out.height];
+        for (input, out) in inputs.iter().zip(out) {
+            out.resize(2 * input.low.width(), 2 * input.low.height());
+            out.data.fill(0.0);
+        }
+        Ok(())
+    }
+
+    fn swap(&mut self, _: &Arc<Model>) -> Result<(), SwapError> {
         Ok(())
     }
 }

@@ -5,9 +5,9 @@
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
-    __m256, __m512, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_set1_ps,
-    _mm256_setzero_ps, _mm256_storeu_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_max_ps,
-    _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
+    __m256, __m512, _mm256_add_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_set1_ps,
+    _mm256_setzero_ps, _mm256_storeu_ps, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
+    _mm512_max_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
 };
 
 use super::{LANES, Pixel};
@@ -18,12 +18,14 @@ pub(super) trait Vector<const BLOCK: usize>: Copy {
     fn store(self, pixel: &mut Pixel);
     /// `self + factor × other`, in each lane.
     fn add_product(self, factor: f32, other: Self) -> Self;
+    /// `self + other`, in each lane.
+    fn add(self, other: Self) -> Self;
     /// The greater of each lane and zero.
     fn relu(self) -> Self;
     /// From `start`, adds for every tap and channel: the input's channel × the tap's weights.
     /// `inputs` has one row of `BLOCK` pixels for each of `taps`.
     fn accumulate<const TAPS: usize>(
-        start: Self,
+        start: [Self; BLOCK],
         inputs: [&[Pixel]; TAPS],
         taps: &[[Pixel; LANES]],
     ) -> [Self; BLOCK];
@@ -35,11 +37,11 @@ macro_rules! accumulate {
     ($block:literal: $($sum:ident $at:literal),+) => {
         #[inline(always)]
         fn accumulate<const TAPS: usize>(
-            start: Self,
+            start: [Self; $block],
             inputs: [&[Pixel]; TAPS],
             taps: &[[Pixel; LANES]],
         ) -> [Self; $block] {
-            $(let mut $sum = start;)+
+            let [$(mut $sum),+] = start;
             for (inputs, tap) in inputs.iter().zip(taps) {
                 let Some(inputs) = inputs.first_chunk::<$block>() else { break };
                 for channel in 0..LANES {
@@ -78,6 +80,14 @@ impl<const FUSED: bool> Vector<4> for Plain<FUSED> {
         for lane in 0..LANES {
             let (sum, weight) = (&mut self.0[lane], other.0[lane]);
             *sum = if FUSED { factor.mul_add(weight, *sum) } else { factor * weight + *sum };
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn add(mut self, other: Self) -> Self {
+        for (lane, more) in self.0.iter_mut().zip(other.0) {
+            *lane += more;
         }
         self
     }
@@ -129,6 +139,12 @@ impl Vector<6> for Avx2 {
     }
 
     #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { Avx2(_mm256_add_ps(self.0, other.0), _mm256_add_ps(self.1, other.1)) }
+    }
+
+    #[inline(always)]
     fn relu(self) -> Self {
         // SAFETY: see above.
         unsafe {
@@ -164,6 +180,12 @@ impl Vector<12> for Avx512 {
     fn add_product(self, factor: f32, other: Self) -> Self {
         // SAFETY: see above.
         Avx512(unsafe { _mm512_fmadd_ps(_mm512_set1_ps(factor), other.0, self.0) })
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        // SAFETY: see above.
+        Avx512(unsafe { _mm512_add_ps(self.0, other.0) })
     }
 
     #[inline(always)]
