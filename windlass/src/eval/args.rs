@@ -57,6 +57,10 @@ pub struct EvalArgs {
     #[arg(long, default_value = "2", value_name = "N")]
     pub scale: Scale,
 
+    /// Use this network (safetensors) instead of the one built in; --scale is then the network's.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["scale", "controller"])]
+    pub model: Option<PathBuf>,
+
     /// Bit rates of the low (LR) layer in kbit/s [default: 150,300; with --sweep 60,100,160,280,500].
     #[arg(long, value_delimiter = ',', value_name = "K,…")]
     pub uplink: Vec<NonZeroU32>,
@@ -294,16 +298,20 @@ impl EvalArgs {
             self.codec != Codec::Stream || !self.methods().contains(&Method::NemoStyle),
             "nemo-style decodes every anchor on its own: it does not go with --codec vp9; name other methods"
         );
-        // The network doubles; what needs none takes any scale.
+        // The network that is built in doubles; what needs none takes any scale.
         for method in self.methods() {
             let anchors = method.has_enhanced() || method == Method::Direct;
             let scored = matches!(method.captured(), Some(Source::Regions | Source::Dds));
             let network = !self.oracle && anchors || scored || method == Method::PerFrameSr;
             ensure!(
-                self.scale == Scale::TWO || !network,
-                "the network works at --scale 2 only, so {method} does not at {}{}",
+                self.scale == Scale::TWO || self.model.is_some() || !network,
+                "the network that is built in works at --scale 2 only, so {method} does not at {}{}",
                 self.scale,
-                if anchors { "; give --oracle, or name other methods" } else { "" }
+                if anchors {
+                    "; give --model or --oracle, or name other methods"
+                } else {
+                    "; give --model"
+                }
             );
         }
         Ok(())
@@ -567,6 +575,10 @@ mod tests {
         assert!(with(&["--methods", "lanczos,no-anchors"]).check().is_ok());
         assert!(with(&["--methods", "hybrid"]).check().is_err());
         assert!(with(&["--methods", "hybrid,direct", "--oracle"]).check().is_ok());
+        assert!(parse(&["a.mp4", "--scale", "3", "--model", "x3.safetensors"]).is_err());
+        let mut args = parse(&["a.mp4", "--model", "x3.safetensors"]).unwrap();
+        args.scale = "3".parse().unwrap();
+        assert!(args.check().is_ok());
     }
 
     #[test]

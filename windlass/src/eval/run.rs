@@ -35,6 +35,12 @@ const SHOWN: [Method; 7] = [
 
 /// Runs the command and prints its report on standard output.
 pub fn run(args: &EvalArgs) -> Result<()> {
+    let mut args = args.clone();
+    let network = args.model.as_deref().map(Upscaler::from_file).transpose()?;
+    if let Some(network) = &network {
+        args.scale = network.scale();
+    }
+    let args = &args;
     args.check()?;
     if args.controller {
         return controller::run(args);
@@ -46,7 +52,7 @@ pub fn run(args: &EvalArgs) -> Result<()> {
              name it with --ffmpeg)"
         );
     }
-    let mut upscaler = Upscaler::new()?;
+    let mut upscaler = network.map_or_else(Upscaler::new, Ok)?;
     let plan = plan(args, &tools);
     let mut rows = Vec::new();
     for (number, spec) in args.clips.iter().enumerate() {

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use anyhow::{Result, ensure};
+use windlass_enhancer::engine::Architecture;
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::{Scratch, bicubic, box_down, lanczos, to_plane};
@@ -21,6 +22,11 @@ pub struct Scale(usize);
 impl Scale {
     /// Twice as wide and as high.
     pub const TWO: Scale = Scale(2);
+
+    /// That of a network.
+    pub fn of(network: Architecture) -> Scale {
+        Scale(network.scale)
+    }
 
     /// The factor.
     pub fn factor(self) -> usize {

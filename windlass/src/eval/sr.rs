@@ -1,13 +1,19 @@
 //! Super-resolution of single pictures with the enhancer's engine.
 
-use anyhow::{Context, Result};
-use windlass_enhancer::engine::{CpuEngine, Engine, Luma, Residual, embedded_model, infer_tiles};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use windlass_enhancer::engine::{
+    CpuEngine, Engine, Luma, Model, Residual, embedded_model, infer_tiles,
+};
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::picture::{Picture, Plane};
-use windlass_hybrid::resample::{bicubic2x, lanczos2x_q4, to_plane};
+use windlass_hybrid::resample::to_plane;
 
 use super::cpu_clock::CpuClock;
+use super::scale::Scale;
 
 /// The network, its working memory and what it has cost so far.
 pub struct Upscaler {
@@ -20,11 +26,33 @@ impl Upscaler {
     /// The network that the binary carries, on the processor.
     pub fn new() -> Result<Upscaler> {
         let model = embedded_model().context("loading the network that this binary carries")?;
-        Ok(Upscaler {
+        Ok(Upscaler::with(model))
+    }
+
+    /// A network of the caller's, on the processor.
+    pub fn from_file(path: &Path) -> Result<Upscaler> {
+        let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+        let model = Model::from_safetensors(&bytes)
+            .with_context(|| format!("{} is no model for this engine", path.display()))?;
+        ensure!(
+            !model.architecture().has_twin(),
+            "{} looks at the picture that the viewer's decoder has without the anchor, which eval does not give it",
+            path.display()
+        );
+        Ok(Upscaler::with(Arc::new(model)))
+    }
+
+    fn with(model: Arc<Model>) -> Upscaler {
+        Upscaler {
             engine: CpuEngine::new(model),
             residual: Residual::default(),
             clock: CpuClock::default(),
-        })
+        }
+    }
+
+    /// The network's scale.
+    pub fn scale(&self) -> Scale {
+        Scale::of(self.engine.architecture())
     }
 
     /// What runs it.
@@ -59,11 +87,32 @@ impl Upscaler {
     /// The HR picture of an LR one.
     pub fn picture(&mut self, lr: &Picture) -> Result<Picture> {
         let detail = self.detail(&lr.y)?;
-        let mut luma = lanczos2x_q4(&lr.y);
+        let mut luma = self.scale().base(&lr.y);
         for (base, d) in luma.samples_mut().iter_mut().zip(detail.samples()) {
             *base = base.saturating_add(*d);
         }
-        let chroma = |plane: &Plane| bicubic2x(plane, lr.width(), lr.height());
-        Ok(Picture { y: to_plane(&luma), u: chroma(&lr.u), v: chroma(&lr.v) })
+        Ok(self.scale().with_luma(to_plane(&luma), lr))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_file_is_used_and_anything_else_is_refused_with_its_name() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../models/xs-x2.safetensors");
+        let low = Picture {
+            y: Plane::filled(24, 16, 90),
+            u: Plane::filled(12, 8, 128),
+            v: Plane::filled(12, 8, 128),
+        };
+        let mut given = Upscaler::from_file(Path::new(file)).unwrap();
+        let high = given.picture(&low).unwrap();
+        assert_eq!((high.y.width(), high.y.height(), given.scale()), (48, 32, Scale::TWO));
+        assert_eq!(high.y, Upscaler::new().unwrap().picture(&low).unwrap().y);
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let refused = Upscaler::from_file(&manifest).err().unwrap().to_string();
+        assert!(refused.contains("Cargo.toml"), "{refused}");
     }
 }
