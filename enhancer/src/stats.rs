@@ -69,6 +69,10 @@ counters! {
     late_infer,
     /// Pictures that the engine refused.
     infer_errors,
+    /// Tiles left out of anchors because subscribers' pictures show them as well without.
+    tiles_known,
+    /// Frames that did not become anchors because all their chosen tiles were such.
+    known,
     /// Anchors that could not be coded, or came out too large to send.
     encode_errors,
     /// Anchors that were finished too late to be sent.

@@ -34,7 +34,7 @@ use crate::reconstruct::learned::{self, Learned, NOISE};
 use crate::reconstruct::source::{Sources, Tiled};
 use crate::resample::Samples;
 use crate::simd::Isa;
-use crate::vp9::{DecodeError, Decoder, FrameBuffer, FrameKind, Join, SizeLimit};
+use crate::vp9::{DecodeError, DecodedFrame, Decoder, FrameBuffer, FrameKind, Join, SizeLimit};
 use streams::Streams;
 
 /// Most anchors that wait for a frame not decoded yet, each part counted; the oldest is dropped for one more.
@@ -254,6 +254,37 @@ impl HybridDecoder {
                 return Err(error);
             }
         }
+        self.follow(rtp_timestamp);
+        if outcome.shown {
+            outcome.enhanced = self.display();
+            self.stats.enhanced += u64::from(outcome.enhanced);
+        }
+        Ok(outcome)
+    }
+
+    /// Takes what another decoder made of a chunk of the low layer, and displays nothing: for a server that decodes the layer
+    /// anyway and wants to know what its subscribers see. After a gap or an error, [`reset`](Self::reset).
+    pub fn push_decoded(&mut self, rtp_timestamp: u32, frames: &[DecodedFrame]) {
+        for frame in frames {
+            self.history.push(rtp_timestamp, frame.picture.clone(), frame.info.clone());
+        }
+        self.follow(rtp_timestamp);
+    }
+
+    /// The HR picture of a remembered frame, with all that is known of it by now; `None` for others. It takes the place of
+    /// the picture on display.
+    pub fn picture_at(&mut self, rtp_timestamp: u32) -> Option<&Picture> {
+        let at = self.history.find(rtp_timestamp)?;
+        self.paint(Some(at)).then_some(&self.high)
+    }
+
+    /// A timestamp before those of all remembered frames.
+    pub fn long_ago(&self) -> u32 {
+        self.last_timestamp.unwrap_or(0).wrapping_sub(MAX_LEAD)
+    }
+
+    /// Draws the consequences of a new frame.
+    fn follow(&mut self, rtp_timestamp: u32) {
         self.stats.frames += 1;
         self.last_timestamp = Some(rtp_timestamp);
         let size = self.history.current().map(Entry::size);
@@ -267,11 +298,6 @@ impl HybridDecoder {
         }
         self.size = size.or(self.size);
         self.apply_early(rtp_timestamp);
-        if outcome.shown {
-            outcome.enhanced = self.display();
-            self.stats.enhanced += u64::from(outcome.enhanced);
-        }
-        Ok(outcome)
     }
 
     /// Takes a complete anchor: applies it to its frame and, when it is late, carries it forward
@@ -341,7 +367,17 @@ impl HybridDecoder {
 
     /// Makes the picture of the current frame; whether anchors have a part in it.
     fn display(&mut self) -> bool {
-        let Some(entry) = self.history.current() else { return false };
+        self.paint(None)
+            && (self.taught || self.history.current().is_some_and(|entry| entry.field.any()))
+    }
+
+    /// Makes the picture of a frame in the history, or of the current one; false where there is none.
+    fn paint(&mut self, at: Option<usize>) -> bool {
+        let entry = match at {
+            Some(at) => self.history.entry(at),
+            None => self.history.current(),
+        };
+        let Some(entry) = entry else { return false };
         self.rebuilder.rebuild(
             &entry.low,
             &entry.field,
@@ -352,7 +388,7 @@ impl HybridDecoder {
         );
         self.displayed = true;
         self.painted = self.generation;
-        self.taught || entry.field.any()
+        true
     }
 
     fn apply_early(&mut self, timestamp: u32) {
@@ -541,3 +577,5 @@ fn fresh(config: &HybridConfig) -> Learned {
 mod picture_tests;
 #[cfg(all(test, feature = "encode"))]
 mod tests;
+#[cfg(all(test, feature = "encode"))]
+mod twin_tests;

@@ -158,14 +158,11 @@ pub enum TapInput {
     },
     /// Subscribers have been given the publisher's own detail of a frame: one of its detail stream, or regions.
     Given {
-        /// The stream.
-        stream: StreamId,
-        /// The low frame's RTP timestamp (the publisher's timeline).
-        low_timestamp: u32,
-        /// The bits of the map of the tiles given; `None` for all.
-        tiles: Option<Bytes>,
-        /// Bytes of the anchor.
-        bytes: usize,
+        /// The low frame's RTP timestamp (the publisher's timeline); `None` of one that is too long ago to say, which only those
+        /// after it need.
+        low_timestamp: Option<u32>,
+        /// What they were given.
+        anchor: Anchor,
     },
     /// Whether the publisher can be asked for regions.
     Regions {
@@ -186,15 +183,6 @@ pub enum TapInput {
         size: (u32, u32),
         /// The camera's frames per second.
         fps: f64,
-    },
-    /// A frame of the publisher's detail stream as it came, which its knobs are adapted by.
-    Detail {
-        /// The stream.
-        stream: StreamId,
-        /// Whether it is a key frame.
-        key: bool,
-        /// The VP9 frame.
-        data: Bytes,
     },
     /// There are no pictures at HR size any more.
     CaptureStop {
@@ -224,12 +212,11 @@ impl TapInput {
     pub fn stream(&self) -> StreamId {
         match *self {
             TapInput::Frame(TapFrame { stream, .. })
+            | TapInput::Given { anchor: Anchor { stream, .. }, .. }
             | TapInput::Captured(CapturedFrame { stream, .. })
             | TapInput::CapturedGap { stream }
-            | TapInput::Given { stream, .. }
             | TapInput::Regions { stream, .. }
             | TapInput::Uplink { stream, .. }
-            | TapInput::Detail { stream, .. }
             | TapInput::CaptureStop { stream }
             | TapInput::Gap { stream }
             | TapInput::WholeAnchor { stream }

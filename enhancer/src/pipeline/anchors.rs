@@ -19,7 +19,7 @@ use windlass_media::AnchorCodecId;
 
 use crate::encode::{KeyThrottle, Prediction, StreamConfig, StreamEncoder};
 use crate::schedule::{
-    RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, uncertainty,
+    RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, energy_by_tile,
 };
 
 /// The anchors of one stream and epoch.
@@ -141,7 +141,7 @@ impl Anchors {
     pub fn note_uncertainty(&self, detail: &Detail, tiles: &TileMap, scale: usize) {
         let known = &mut self.asked.lock().uncertainty;
         known.resize(tiles.columns() * tiles.rows(), 1.0);
-        for ((column, row), energy) in uncertainty(detail, tiles, scale) {
+        for ((column, row), energy) in energy_by_tile(detail, tiles, scale) {
             known[row * tiles.columns() + column] = energy;
         }
     }

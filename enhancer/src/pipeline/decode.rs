@@ -11,17 +11,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
+use windlass_hybrid::AnchorOutcome;
+use windlass_hybrid::anchor::stream::{Prediction, StreamHeader};
+use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::{
     DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference,
 };
-use windlass_media::{EnhancerOutput, Epoch, StreamId, TapFrame};
+use windlass_media::{Anchor, EnhancerOutput, Epoch, StreamId, TapFrame};
 
 use super::Timing;
 use super::adapt::{Adaptation, Uplink};
 use super::anchors::Anchors;
 use super::capture::Captures;
+use super::twin::Twin;
 use crate::schedule::{Tier, TileEnergy};
 use crate::stats::{Stats, count};
 
@@ -41,13 +44,10 @@ pub(super) type DecoderFactory = Arc<dyn Fn() -> DecodeFn + Send + Sync>;
 pub(super) enum Packet {
     Frame(TapFrame),
     Gap,
-    /// Subscribers have been given the publisher's own detail of a frame: its timestamp, the bits of the map of the tiles
-    /// (`None`: all), the bytes that it took.
-    Given(u32, Option<Bytes>, usize),
+    /// Subscribers have been given the publisher's own detail of the frame of a timestamp, or of one long ago.
+    Given(Option<u32>, Anchor),
     /// What the publisher can send.
     Uplink(Uplink),
-    /// A frame of its detail stream, and whether it is a key frame.
-    Detail(Bytes, bool),
 }
 
 /// A decoded frame on its way to the scheduler.
@@ -65,6 +65,8 @@ pub(super) struct Decoded {
     pub energy: TileEnergy,
     /// What the stream's subscribers have.
     pub anchors: Arc<Anchors>,
+    /// What they see.
+    pub twin: Arc<Twin>,
     /// The publisher's own pictures of the stream.
     pub captures: Arc<Captures>,
 }
@@ -80,6 +82,8 @@ pub(super) struct StreamDecoder {
     pub frames: Sender<Decoded>,
     pub output: Sender<EnhancerOutput>,
     pub timing: Timing,
+    /// Of HR pictures.
+    pub scale: usize,
     /// The pipeline's beginning, from which ledgers count time.
     pub origin: Instant,
     pub stats: Arc<Stats>,
@@ -97,6 +101,7 @@ struct State {
     /// That of the last frames, by timestamp.
     energies: VecDeque<(u32, TileEnergy)>,
     anchors: Arc<Anchors>,
+    twin: Arc<Twin>,
     /// What the publisher is asked to send, once it has said what it can.
     adaptation: Option<Adaptation>,
 }
@@ -112,6 +117,7 @@ impl StreamDecoder {
             energy: TileEnergy::default(),
             energies: VecDeque::new(),
             anchors: Arc::default(),
+            twin: Arc::new(Twin::new(self.scale)),
             adaptation: None,
         };
         for packet in &self.packets {
@@ -132,16 +138,8 @@ impl StreamDecoder {
         let frame = match packet {
             Packet::Frame(frame) => frame,
             Packet::Gap => return self.wait_for_key(state),
-            Packet::Given(at, tiles, bytes) => {
-                return self.given(state, at, tiles.as_deref(), bytes);
-            }
+            Packet::Given(at, anchor) => return self.given(state, at, &anchor),
             Packet::Uplink(uplink) => return self.adapt(state, &uplink),
-            Packet::Detail(data, key) => {
-                if let Some(adaptation) = &mut state.adaptation {
-                    adaptation.detail(&data, key, &self.factory);
-                }
-                return;
-            }
         };
         if state.epoch != Some(frame.epoch) {
             state.epoch = Some(frame.epoch);
@@ -150,6 +148,7 @@ impl StreamDecoder {
             state.energy = TileEnergy::default();
             state.energies.clear();
             state.anchors = Arc::default();
+            state.twin = Arc::new(Twin::new(self.scale));
         }
         if self.whole_wanted.swap(false, Ordering::Relaxed) {
             state.anchors.want_whole();
@@ -173,6 +172,7 @@ impl StreamDecoder {
                     state.energies.pop_front();
                 }
                 state.energies.push_back((frame.rtp_timestamp, state.energy.clone()));
+                state.twin.follow(frame.rtp_timestamp, &decoded);
                 self.hand_on(&frame, &decoded, state);
             }
             Err(error) => {
@@ -196,11 +196,27 @@ impl StreamDecoder {
 
     /// Takes note of what subscribers have been given of a frame. One that is not remembered counts as the oldest that is: its
     /// detail may have been lost since.
-    fn given(&self, state: &State, at: u32, tiles: Option<&[u8]>, bytes: usize) {
+    fn given(&self, state: &mut State, at: Option<u32>, anchor: &Anchor) {
+        match state.twin.give(at, anchor) {
+            AnchorOutcome::Applied { .. } | AnchorOutcome::Early => {}
+            outcome => {
+                tracing::debug!(stream = self.stream.0, ?outcome, "detail of no use to the twin");
+            }
+        }
+        if !anchor.tiled
+            && let Some(adaptation) = &mut state.adaptation
+            && let Some((header, coded)) = StreamHeader::parse(&anchor.payload)
+        {
+            adaptation.detail(coded, header.prediction == Prediction::Key, &self.factory);
+        }
+        let Some(at) = at else { return };
         let known = state.energies.iter().find(|(timestamp, _)| *timestamp == at);
         let Some((_, energy)) = known.or(state.energies.front()) else { return };
+        let (width, height) = energy.size();
+        let bits = anchor.payload.get(..TileMap::wire_bytes(width, height));
+        let tiles = anchor.tiled.then_some(bits.unwrap_or_default());
         let now = Instant::now().saturating_duration_since(self.origin);
-        state.anchors.given(energy, tiles, bytes, now);
+        state.anchors.given(energy, tiles, anchor.payload.len(), now);
     }
 
     /// Gives the shown picture of a chunk to the scheduler, if it can still become an anchor.
@@ -224,6 +240,7 @@ impl StreamDecoder {
             picture: shown.picture.clone(),
             energy: state.energy.clone(),
             anchors: state.anchors.clone(),
+            twin: state.twin.clone(),
             captures: self.captures.clone(),
         });
         if sent.is_err() {
@@ -232,6 +249,9 @@ impl StreamDecoder {
     }
 
     fn wait_for_key(&self, state: &mut State) {
+        if !state.waiting {
+            state.twin.reset();
+        }
         state.waiting = true;
         let now = Instant::now();
         if state.asked.is_some_and(|asked| now.saturating_duration_since(asked) < ASK_EVERY) {

@@ -53,6 +53,8 @@ struct Registry {
 pub(super) struct Intake {
     config: Arc<EnhancerConfig>,
     timing: Timing,
+    /// Of HR pictures.
+    scale: usize,
     origin: Instant,
     stats: Arc<Stats>,
     decoders: DecoderFactory,
@@ -86,12 +88,14 @@ impl Intake {
         frames: Sender<Decoded>,
         output: Sender<EnhancerOutput>,
         origin: Instant,
+        scale: usize,
     ) -> Self {
         let streams = HashMap::new();
         let with_regions = HashSet::new();
         let registry = Registry { streams, with_regions, retired: Vec::new(), frames, output };
         Intake {
             timing: config.timing(),
+            scale,
             origin,
             config,
             stats,
@@ -144,23 +148,17 @@ impl Intake {
                     high.break_off();
                 }
             }
-            TapInput::Given { stream, low_timestamp, tiles, bytes } => {
+            TapInput::Given { low_timestamp, anchor } => {
                 count(&counters.given);
-                let given = Packet::Given(low_timestamp, tiles, bytes);
-                // A hint: where its queue has no room, the same is made again at worst.
-                if let Some(stream) = registry.streams.get_mut(&stream) {
-                    let _ = stream.low.packets.try_send(given);
+                // Where its queue has no room, the same is made again at worst.
+                if let Some(stream) = registry.streams.get_mut(&anchor.stream) {
+                    let _ = stream.low.packets.try_send(Packet::Given(low_timestamp, anchor));
                 }
             }
             TapInput::Uplink { stream, layer, kbps, size, fps } => {
                 if let Some(stream) = registry.streams.get_mut(&stream) {
                     let uplink = Packet::Uplink(Uplink { layer, kbps, size, fps });
                     let _ = stream.low.packets.try_send(uplink);
-                }
-            }
-            TapInput::Detail { stream, key, data } => {
-                if let Some(stream) = registry.streams.get_mut(&stream) {
-                    let _ = stream.low.packets.try_send(Packet::Detail(data, key));
                 }
             }
             TapInput::Regions { stream, possible } => {
@@ -238,6 +236,7 @@ impl Intake {
             frames: registry.frames.clone(),
             output: registry.output.clone(),
             timing: self.timing,
+            scale: self.scale,
             origin: self.origin,
             stats: Arc::clone(&self.stats),
             factory: Arc::clone(&self.decoders),

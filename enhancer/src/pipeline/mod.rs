@@ -21,6 +21,7 @@ mod priority;
 mod select;
 #[cfg(test)]
 mod tests;
+mod twin;
 mod worker;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded};
 use thiserror::Error;
+use windlass_hybrid::Picture;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_media::{AnchorCodecId, EnhancerOutput};
@@ -214,7 +216,7 @@ impl Enhancer {
         let config = Arc::new(config);
         let mut engine = engines();
         let cost_per_pixel = measure(engine.as_mut(), coding);
-        let backend = engine.backend();
+        let (backend, scale) = (engine.backend(), engine.scale());
         drop(engine);
 
         let stats = Arc::new(Stats::default());
@@ -232,6 +234,7 @@ impl Enhancer {
             frames_in,
             output_in.clone(),
             origin,
+            scale,
         ));
         let mut enhancer = Enhancer {
             intake,
@@ -338,17 +341,18 @@ impl Drop for Enhancer {
 
 /// Inference and coding time per LR pixel on this machine: a first guess for the scheduler.
 fn measure(engine: &mut dyn Engine, coding: Coding) -> Duration {
-    let low = FrameBuffer::grey(160, 90);
+    let (low, scale) = (FrameBuffer::grey(160, 90), engine.scale());
+    let seen = Picture::grey(scale * 160, scale * 90).y;
     let choice = Choice { tiles: TileMap::full(160, 90), whole: true };
     let anchors = Anchors::default();
     let mut residual = Residual::default();
     let mut best = Duration::MAX;
     for _ in 0..3 {
         let started = Instant::now();
-        let detail = worker::infer(&low, &choice.tiles, engine, &mut residual);
-        let coded = detail.ok().and_then(|detail| {
-            anchors.code(coding, detail, &choice, engine.scale(), |_, _| true).ok()
-        });
+        let detail = worker::infer(&low, &seen, &choice.tiles, engine, &mut residual);
+        let coded = detail
+            .ok()
+            .and_then(|detail| anchors.code(coding, detail, &choice, scale, |_, _| true).ok());
         if coded.is_some() {
             best = best.min(started.elapsed());
         }

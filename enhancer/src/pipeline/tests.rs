@@ -45,9 +45,13 @@ fn decoders(time: Duration) -> DecoderFactory {
     })
 }
 
-/// An engine without detail that takes its time, and panics at its first frames.
+/// What the test engine adds, in grey levels: nothing that a decoder would know by itself.
+const ADDED: f32 = 12.0;
+
+/// An engine that takes its time, and panics at its first frames.
 struct TestEngine {
     time: Duration,
+    added: f32,
     panics: Arc<AtomicU32>,
 }
 
@@ -79,7 +83,7 @@ impl Engine for TestEngine {
         }
         for (input, out) in inputs.iter().zip(out) {
             out.resize(2 * input.low.width(), 2 * input.low.height());
-            out.data.fill(0.0);
+            out.data.fill(self.added);
         }
         Ok(())
     }
@@ -91,7 +95,15 @@ impl Engine for TestEngine {
 
 fn engines(time: Duration, panics: u32) -> EngineFactory {
     let panics = Arc::new(AtomicU32::new(panics));
-    Arc::new(move || Box::new(TestEngine { time, panics: panics.clone() }))
+    Arc::new(move || Box::new(TestEngine { time, added: ADDED, panics: panics.clone() }))
+}
+
+/// Engines that have nothing to add.
+fn idle_engines() -> EngineFactory {
+    let panics = Arc::new(AtomicU32::new(0));
+    Arc::new(move || {
+        Box::new(TestEngine { time: Duration::ZERO, added: 0.0, panics: panics.clone() })
+    })
 }
 
 /// Generous in time, so that a busy machine does not make anchors late.
@@ -167,6 +179,18 @@ fn a_key_frame_comes_out_as_an_anchor_with_its_own_names() {
     eventually("its latency recorded", || enhancer.stats().latency.total.count == 1);
     let stats = enhancer.stats();
     assert_eq!((stats.counters.anchors, stats.streams, stats.backend), (1, 1, "test"));
+}
+
+#[test]
+fn what_subscribers_see_without_it_does_not_become_an_anchor() {
+    let enhancer =
+        Enhancer::start_parts(config(), &idle_engines(), decoders(Duration::ZERO)).unwrap();
+    enhancer.input().push(frame(1, 0, KEY));
+    assert!(anchor(&enhancer).is_some(), "the first is for whoever has nothing");
+    enhancer.input().push(frame(1, 3000, DELTA));
+    eventually("found out", || enhancer.stats().counters.known == 1);
+    let counters = enhancer.stats().counters;
+    assert_eq!((counters.anchors, counters.tiles_known), (1, 6));
 }
 
 #[test]

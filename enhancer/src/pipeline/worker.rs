@@ -10,19 +10,19 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
-use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::resample::Samples;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::FrameBuffer;
-use windlass_media::{Anchor, AnchorSource, EnhancerOutput, StageTimes};
+use windlass_hybrid::{Detail, Plane};
+use windlass_media::{Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, StageTimes};
 
 use super::anchors::Coding;
 use super::select::{Finished, Job};
 use super::{EngineFactory, Timing};
-use crate::engine::{Engine, InferError, Residual, infer_tiles};
+use crate::engine::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
 use crate::stats::{Stats, count};
 
 /// Greatest payload of an anchor in bytes: what the messages to the browser can carry.
@@ -92,9 +92,29 @@ impl Worker {
         let captured = captured.and_then(|high| detail_of(high, low, scale).ok());
         let source =
             if captured.is_some() { AnchorSource::Captured } else { AnchorSource::Enhanced };
-        let detail = match captured {
-            Some(detail) => Ok(detail),
-            None => infer(&frame.picture, &job.choice.tiles, engine, residual),
+        let mut choice = job.choice.clone();
+        let detail = if let Some(detail) = captured {
+            Ok(detail)
+        } else {
+            let Some(seen) = frame.twin.picture(frame.rtp_timestamp, |seen| seen.y.clone()) else {
+                // Subscribers have forgotten it as well.
+                count(&counters.late_infer);
+                return false;
+            };
+            let detail = infer(&frame.picture, &seen, &choice.tiles, engine, residual);
+            if let Ok(detail) = &detail
+                && let Ok(known) = detail_of(Samples::from(&seen), low, scale)
+                && !choice.whole
+            {
+                choice.tiles = frame.twin.worthwhile(detail, &known, &choice.tiles);
+                let left_out = job.choice.tiles.count() - choice.tiles.count();
+                counters.tiles_known.fetch_add(left_out as u64, Ordering::Relaxed);
+                if choice.tiles.count() == 0 {
+                    count(&counters.known);
+                    return true;
+                }
+            }
+            detail
         };
         let mut detail = match detail {
             Ok(detail) => detail,
@@ -106,9 +126,11 @@ impl Worker {
         };
         let inferred = Instant::now();
         if source == AnchorSource::Enhanced && frame.captures.regions.load(Ordering::Relaxed) {
-            frame.anchors.note_uncertainty(&detail, &job.choice.tiles, scale);
+            frame.anchors.note_uncertainty(&detail, &choice.tiles, scale);
         }
         prior.take_out(low, &mut detail);
+        let still = self.coding.codec != AnchorCodecId::Vp9;
+        let wanted = (still && frame.twin.measures()).then(|| detail.clone());
         let (width, height) = (detail.width(), detail.height());
         let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
         let send = |payload: Vec<u8>, tiled: bool| {
@@ -129,7 +151,7 @@ impl Worker {
                 encode: encoded.saturating_duration_since(inferred),
             };
             let bytes = payload.len() as u64;
-            let sent = self.output.try_send(EnhancerOutput::Anchor(Anchor {
+            let anchor = Anchor {
                 stream: frame.stream,
                 epoch: frame.epoch,
                 rtp_timestamp: frame.rtp_timestamp,
@@ -142,7 +164,8 @@ impl Worker {
                 beyond_prior: true,
                 payload: Bytes::from(payload),
                 times,
-            }));
+            };
+            let sent = self.output.try_send(EnhancerOutput::Anchor(anchor.clone()));
             if sent.is_err() {
                 count(&counters.dropped_output_queue);
                 return false;
@@ -156,9 +179,10 @@ impl Worker {
             counters.captured_anchors.fetch_add(captured, Ordering::Relaxed);
             counters.whole_anchors.fetch_add(u64::from(job.choice.whole), Ordering::Relaxed);
             counters.anchor_bytes.fetch_add(bytes, Ordering::Relaxed);
+            frame.twin.sent(frame.rtp_timestamp, &anchor, wanted.as_ref());
             true
         };
-        let sent = frame.anchors.code(self.coding, detail, &job.choice, scale, send);
+        let sent = frame.anchors.code(self.coding, detail, &choice, scale, send);
         sent.unwrap_or_else(|error| {
             tracing::debug!(stream = frame.stream.0, %error, "anchor not coded");
             count(&counters.encode_errors);
@@ -167,12 +191,18 @@ impl Worker {
     }
 }
 
-/// Super-resolves tiles of a picture's luma.
+/// Super-resolves tiles of a picture's luma, of which subscribers see `seen`.
 pub(super) fn infer(
     low: &FrameBuffer,
+    seen: &Plane,
     tiles: &TileMap,
     engine: &mut dyn Engine,
     residual: &mut Residual,
 ) -> Result<Detail, InferError> {
-    infer_tiles(engine, (&low.planes()[0]).into(), tiles, residual).map(|(detail, _)| detail)
+    let low = Samples::from(&low.planes()[0]);
+    let inferred = match engine.architecture().inputs {
+        Inputs::Luma => infer_tiles(engine, low, tiles, residual),
+        Inputs::LumaAndTwin => infer_tiles_fused(engine, low, seen.into(), tiles, residual),
+    };
+    inferred.map(|(detail, _)| detail)
 }

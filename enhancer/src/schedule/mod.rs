@@ -42,7 +42,7 @@ use windlass_media::StreamId;
 
 pub use cost::CostModel;
 pub use gain::GainEstimator;
-pub use regions::{RegionConfig, RegionLedger, Request, uncertainty};
+pub use regions::{RegionConfig, RegionLedger, Request, energy_by_tile};
 pub use tiles::{TileConfig, TileEnergy, TileLedger};
 
 /// How strongly other frames depend on a frame; the first tier is served first.

@@ -54,9 +54,9 @@ pub struct Request {
     pub bytes: usize,
 }
 
-/// What super-resolution adds in some tiles, where `detail` is that: each tile, row by row, with its mean energy in square
-/// grey levels by sample. Where it adds much there is much to know.
-pub fn uncertainty<'a>(
+/// Some tiles of a detail, row by row, each with its mean energy in square grey levels by sample. Where super-resolution adds
+/// much there is much to know; where two details differ much, one has what the other has not.
+pub fn energy_by_tile<'a>(
     detail: &'a Detail,
     tiles: &'a TileMap,
     scale: usize,

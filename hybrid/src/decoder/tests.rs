@@ -6,10 +6,10 @@ use super::*;
 use crate::anchor::codec::{AnchorCodec, ResidualJpeg};
 use crate::anchor::{AnchorHeader, AnchorOrigin};
 
-const REALTIME: &[u8] = include_bytes!("../../tests/fixtures/realtime.ivf");
-const ALTREF: &[u8] = include_bytes!("../../tests/fixtures/altref.ivf");
+pub const REALTIME: &[u8] = include_bytes!("../../tests/fixtures/realtime.ivf");
+pub const ALTREF: &[u8] = include_bytes!("../../tests/fixtures/altref.ivf");
 
-fn frames(ivf: &'static [u8]) -> Vec<&'static [u8]> {
+pub fn frames(ivf: &'static [u8]) -> Vec<&'static [u8]> {
     let (mut out, mut rest) = (Vec::new(), &ivf[32..]);
     while let Some((head, tail)) = rest.split_first_chunk::<12>() {
         let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -20,7 +20,7 @@ fn frames(ivf: &'static [u8]) -> Vec<&'static [u8]> {
 }
 
 /// A timeline that wraps around at its sixth frame.
-fn at(frame: usize) -> u32 {
+pub fn at(frame: usize) -> u32 {
     (frame as u32).wrapping_mul(3000).wrapping_sub(15_000)
 }
 
@@ -30,7 +30,7 @@ fn detail(width: u16, height: u16) -> Detail {
     Detail::from_samples(w, h, samples.collect()).expect("the count is right")
 }
 
-fn anchor(frame: usize, width: u16, height: u16) -> ReassembledAnchor {
+pub fn anchor(frame: usize, width: u16, height: u16) -> ReassembledAnchor {
     let payload = ResidualJpeg.encode(&detail(width, height), 70).expect("a legal size");
     packed(frame, width, height, payload, false)
 }
@@ -493,7 +493,7 @@ fn parts_share_one_source_and_a_lost_one_costs_its_tiles_alone() {
 }
 
 /// An anchor of the publisher's own pixels.
-fn captured(anchor: ReassembledAnchor) -> ReassembledAnchor {
+pub fn captured(anchor: ReassembledAnchor) -> ReassembledAnchor {
     let header = AnchorHeader { source: AnchorOrigin::Captured, ..anchor.header };
     ReassembledAnchor { header, ..anchor }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use str0m::media::Mid;
-use windlass_hybrid::anchor::stream::{Gain, HEADER_BYTES, Prediction, StreamHeader};
+use windlass_hybrid::anchor::stream::{Gain, Prediction, StreamHeader};
 use windlass_media::{
     AnchorCodecId, DetailKnobs, Layer, PublisherKnobs, StreamId, TapFrame, TapInput,
 };
@@ -47,15 +47,6 @@ pub struct DetailFrame {
     pub size: (u16, u16),
     /// The anchor's payload.
     pub payload: Bytes,
-    /// Whether it is a key frame.
-    pub key: bool,
-}
-
-impl DetailFrame {
-    /// The VP9 frame alone.
-    pub fn coded(&self) -> Bytes {
-        self.payload.slice(HEADER_BYTES..)
-    }
 }
 
 /// See the module.
@@ -171,7 +162,6 @@ impl DetailStream {
             arrival: frame.arrival,
             size: self.size?,
             payload: payload.into(),
-            key: frame.key,
         };
         let bytes: usize = self.kept.iter().map(|f| f.payload.len()).sum();
         if (frame.key || !self.kept.is_empty()) && bytes + wrapped.payload.len() <= KEPT_BYTES {

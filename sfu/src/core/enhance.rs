@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use str0m::rtp::RtpPacket;
-use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_media::{
     Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, PublisherKnobs, StageTimes, StreamId,
     TapInput,
@@ -129,15 +128,8 @@ impl Core {
             let anchor = of_detail(&frame, stream);
             let source = Source { track: id, layer };
             let parcel = Parcel { anchor: &anchor, source, tapped: layer, at, chained: true };
-            if detail.adapted.is_some() {
-                let (key, data) = (frame.key, frame.coded());
-                self.outputs.push_back(Output::Tap(TapInput::Detail { stream, key, data }));
-            }
-            if let Some(low_timestamp) = at {
-                let bytes = anchor.payload.len();
-                let given = TapInput::Given { stream, low_timestamp, tiles: None, bytes };
-                self.outputs.push_back(Output::Tap(given));
-            }
+            let given = TapInput::Given { low_timestamp: at, anchor: anchor.clone() };
+            self.outputs.push_back(Output::Tap(given));
             self.give_all(now, id, &parcel);
         }
     }
@@ -271,20 +263,13 @@ impl Core {
             width: header.width,
             height: header.height,
             beyond_prior: false,
-            payload: payload.clone(),
+            payload,
             times: StageTimes::default(),
         };
         let source = Source { track: id, layer };
         let at = Some(header.rtp_timestamp);
-        let low =
-            (usize::from(header.width / detail::SCALE), usize::from(header.height / detail::SCALE));
-        let (tiles, bytes) = (TileMap::wire_bytes(low.0, low.1), payload.len());
-        self.outputs.push_back(Output::Tap(TapInput::Given {
-            stream,
-            low_timestamp: header.rtp_timestamp,
-            tiles: Some(payload.slice(..tiles.min(bytes))),
-            bytes,
-        }));
+        let given = TapInput::Given { low_timestamp: at, anchor: anchor.clone() };
+        self.outputs.push_back(Output::Tap(given));
         self.give_all(
             now,
             id,

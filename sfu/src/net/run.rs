@@ -69,7 +69,6 @@ impl Taps {
                 | TapInput::CaptureStop { .. }
                 | TapInput::Given { .. }
                 | TapInput::Uplink { .. }
-                | TapInput::Detail { .. }
                 | TapInput::Regions { .. }
         );
         if is_hint {

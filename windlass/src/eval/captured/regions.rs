@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use windlass_enhancer::encode::vpx::SequenceConfig;
-use windlass_enhancer::schedule::{RegionConfig, RegionLedger, uncertainty};
+use windlass_enhancer::schedule::{RegionConfig, RegionLedger, energy_by_tile};
 use windlass_hybrid::anchor::payload as payloads;
 use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::picture::{Picture, Plane};
@@ -65,7 +65,7 @@ pub fn make(
                 upscaler.detail(&picture.y)?,
                 TileMap::full(picture.y.width(), picture.y.height()),
             );
-            let energies = uncertainty(&detail, &all, scale.factor());
+            let energies = energy_by_tile(&detail, &all, scale.factor());
             let uncertainty: Vec<f64> = energies.map(|(_, energy)| energy).collect();
             let tiles = if source == Source::Dds {
                 dds(&uncertainty, &picture.y)

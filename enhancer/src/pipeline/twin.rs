@@ -1,0 +1,232 @@
+//! The twin: the decoder of a subscriber that has everything, run in the server.
+//!
+//! Source: design.md *Two sources of anchors*. It is fed with the frames that the tap decodes anyway, with every anchor that
+//! leaves, and with the publisher's own detail that passes through, so its pictures are those that subscribers see, bit for
+//! bit (all kernels agree everywhere). Super-resolution starts from them instead of from the low picture alone, and what
+//! subscribers have as well is not sent again.
+//!
+//! Following a frame traces its field, and nothing is painted: a picture is made only of a frame that becomes an anchor.
+
+use parking_lot::Mutex;
+use windlass_hybrid::anchor::message::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
+use windlass_hybrid::anchor::payload;
+use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::vp9::DecodedFrame;
+use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Picture};
+use windlass_media::{Anchor, AnchorSource};
+
+use crate::schedule::energy_by_tile;
+
+/// Frames that pass between two measurements of what coding loses.
+const MEASURE_EVERY: u32 = 8;
+
+/// The twin of one stream and epoch.
+pub(super) struct Twin {
+    decoder: Mutex<HybridDecoder>,
+    loss: Mutex<Loss>,
+    scale: usize,
+}
+
+/// What the codec leaves of the detail that it is given.
+#[derive(Debug, Default)]
+struct Loss {
+    /// Mean error of coded anchors in square grey levels, once measured.
+    error: Option<f64>,
+    since: u32,
+}
+
+impl std::fmt::Debug for Twin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Twin").field("scale", &self.scale).finish_non_exhaustive()
+    }
+}
+
+impl Twin {
+    /// The twin of subscribers who have had nothing.
+    pub fn new(scale: usize) -> Twin {
+        let config = HybridConfig { scale, ..HybridConfig::default() };
+        Twin { decoder: Mutex::new(HybridDecoder::new(config)), loss: Mutex::default(), scale }
+    }
+
+    /// Takes what was decoded of a chunk.
+    pub fn follow(&self, rtp_timestamp: u32, frames: &[DecodedFrame]) {
+        self.decoder.lock().push_decoded(rtp_timestamp, frames);
+    }
+
+    /// Frames are missing.
+    pub fn reset(&self) {
+        self.decoder.lock().reset();
+    }
+
+    /// Takes an anchor that subscribers are given, of the frame at `rtp_timestamp`; `None`: of one that is long ago, for the
+    /// sake of those that are predicted from it.
+    pub fn give(&self, rtp_timestamp: Option<u32>, anchor: &Anchor) -> AnchorOutcome {
+        let header = header(anchor, rtp_timestamp.unwrap_or(0));
+        let mut decoder = self.decoder.lock();
+        let rtp_timestamp = rtp_timestamp.unwrap_or_else(|| decoder.long_ago());
+        let header = AnchorHeader { rtp_timestamp, ..header };
+        decoder.push_anchor(&ReassembledAnchor { header, payload: anchor.payload.to_vec() })
+    }
+
+    /// Takes an anchor that has just left for the frame at `rtp_timestamp`; `wanted` is what it was coded from, where the loss
+    /// by that is to be measured.
+    pub fn sent(&self, rtp_timestamp: u32, anchor: &Anchor, wanted: Option<&Detail>) {
+        self.give(Some(rtp_timestamp), anchor);
+        let Some(wanted) = wanted else { return };
+        let header = header(anchor, rtp_timestamp);
+        let coded = ReassembledAnchor { header, payload: anchor.payload.to_vec() };
+        if let Ok((left, tiles)) = payload::decode(&coded, self.scale)
+            && let Some(error) = self.difference(wanted, &left, &tiles)
+        {
+            let error = error.iter().map(|(_, e)| e).sum::<f64>() / tiles.count().max(1) as f64;
+            let known = &mut self.loss.lock().error;
+            *known = Some(known.map_or(error, |known| known + 0.25 * (error - known)));
+        }
+    }
+
+    /// What `with` makes of the picture that subscribers have of a frame; `None` where it is no longer remembered.
+    pub fn picture<T>(&self, rtp_timestamp: u32, with: impl FnOnce(&Picture) -> T) -> Option<T> {
+        self.decoder.lock().picture_at(rtp_timestamp).map(with)
+    }
+
+    /// Those of the `tiles` in which subscribers would gain by the detail `wanted`, where they have `known`: it must differ
+    /// by more than its code would.
+    pub fn worthwhile(&self, wanted: &Detail, known: &Detail, tiles: &TileMap) -> TileMap {
+        let error = self.loss.lock().error;
+        let mut vain = tiles.without(tiles);
+        if let Some((error, differences)) = error.zip(self.difference(wanted, known, tiles)) {
+            for ((column, row), _) in differences.into_iter().filter(|&(_, energy)| energy <= error)
+            {
+                vain.set(column, row);
+            }
+        }
+        tiles.without(&vain)
+    }
+
+    /// Whether what coding loses is to be measured by this anchor.
+    pub fn measures(&self) -> bool {
+        let mut loss = self.loss.lock();
+        loss.since = if loss.error.is_none() { 0 } else { (loss.since + 1) % MEASURE_EVERY };
+        loss.since == 0
+    }
+
+    /// Mean square differences by tile; `None` of details that do not fit each other.
+    fn difference(
+        &self,
+        a: &Detail,
+        b: &Detail,
+        tiles: &TileMap,
+    ) -> Option<Vec<((usize, usize), f64)>> {
+        if (a.width(), a.height()) != (b.width(), b.height()) {
+            return None;
+        }
+        let pairs = a.samples().iter().zip(b.samples());
+        let differences = pairs.map(|(&a, &b)| a.saturating_sub(b)).collect();
+        let difference = Detail::from_samples(a.width(), a.height(), differences)?;
+        Some(energy_by_tile(&difference, tiles, self.scale).collect())
+    }
+}
+
+/// The header under which subscribers get an anchor, but for their own timeline and the ways of the channel.
+pub(super) fn header(anchor: &Anchor, rtp_timestamp: u32) -> AnchorHeader {
+    AnchorHeader {
+        codec: anchor.codec,
+        source: match anchor.source {
+            AnchorSource::Enhanced => AnchorOrigin::Enhanced,
+            AnchorSource::Captured => AnchorOrigin::Captured,
+        },
+        tiled: anchor.tiled,
+        beyond_prior: anchor.beyond_prior,
+        part: 0,
+        stream: anchor.stream.0,
+        epoch: 0,
+        chunk_index: 0,
+        chunk_count: 1,
+        age_ms: 0,
+        rtp_timestamp,
+        width: anchor.width,
+        height: anchor.height,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use bytes::Bytes;
+    use windlass_hybrid::anchor::codec;
+    use windlass_hybrid::detail::ONE;
+    use windlass_hybrid::vp9::{FrameBuffer, FrameInfo, FrameKind};
+    use windlass_media::{AnchorCodecId, Epoch, StageTimes, StreamId};
+
+    use super::*;
+
+    /// A texture of pictures of 192 × 128, in the left or the right tiles of the low layer alone.
+    fn detail(left: bool) -> Detail {
+        let mut detail = Detail::zero(192, 128);
+        for y in 0..128 {
+            let row = detail.row_mut(y);
+            let row = if left { &mut row[..128] } else { &mut row[128..] };
+            for (x, sample) in row.iter_mut().enumerate() {
+                *sample = if (x / 8 + y / 8) % 2 == 0 { 9 * ONE } else { -9 * ONE };
+            }
+        }
+        detail
+    }
+
+    fn anchor(detail: &Detail) -> Anchor {
+        let codec = codec::by_name(AnchorCodecId::Htj2k.name()).expect("a codec");
+        Anchor {
+            stream: StreamId(1),
+            epoch: Epoch(0),
+            rtp_timestamp: 0,
+            arrival: Instant::now(),
+            source: AnchorSource::Enhanced,
+            codec: AnchorCodecId::Htj2k.id(),
+            tiled: false,
+            width: 192,
+            height: 128,
+            beyond_prior: false,
+            payload: Bytes::from(codec.encode(detail, 90).expect("it can be coded")),
+            times: StageTimes::default(),
+        }
+    }
+
+    fn shown() -> DecodedFrame {
+        let mut info = FrameInfo::default();
+        (info.kind, info.shown) = (FrameKind::Key, true);
+        (info.width, info.height) = (96, 64);
+        DecodedFrame { picture: Arc::new(FrameBuffer::grey(96, 64)), info: Arc::new(info) }
+    }
+
+    #[test]
+    fn all_is_worthwhile_until_the_loss_is_known_and_then_what_differs() {
+        let (twin, all) = (Twin::new(2), TileMap::full(96, 64));
+        let (wanted, nothing) = (detail(true), Detail::zero(192, 128));
+        assert!(twin.worthwhile(&nothing, &nothing, &all).is_full());
+        assert!(twin.measures());
+        twin.follow(0, &[shown()]);
+        twin.sent(0, &anchor(&wanted), Some(&wanted));
+        assert!(!twin.measures(), "it was measured just now");
+        assert_eq!(twin.worthwhile(&wanted, &wanted, &all).count(), 0);
+        let gains = twin.worthwhile(&wanted, &nothing, &all);
+        assert_eq!(gains.iter().collect::<Vec<_>>(), [(0, 0)]);
+        let gains = twin.worthwhile(&detail(false), &nothing, &all);
+        assert_eq!(gains.iter().collect::<Vec<_>>(), [(1, 0)]);
+    }
+
+    #[test]
+    fn its_picture_has_the_anchors_that_left() {
+        let twin = Twin::new(2);
+        twin.follow(0, &[shown()]);
+        let luma = |twin: &Twin| twin.picture(0, |seen| seen.y.samples().to_vec());
+        let plain = luma(&twin).expect("it is remembered");
+        twin.sent(0, &anchor(&detail(true)), None);
+        let changed = luma(&twin).expect("it is remembered");
+        assert!(changed.iter().zip(&plain).any(|(a, b)| a.abs_diff(*b) >= 7));
+        assert_eq!(twin.picture(3000, |_| ()), None);
+        twin.reset();
+        assert_eq!(twin.picture(0, |_| ()), None);
+    }
+}
