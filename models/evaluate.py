@@ -1,178 +1,174 @@
-"""Measures `xs-x2` against bicubic and Lanczos on VP9-coded clips.
+"""Measures networks against bicubic, Lanczos and the subscriber's own reconstruction on VP9-coded clips.
 
-In: exported weights and the clips of `data.toml`. Out: a table (Markdown), or with `--json` one object, of PSNR-Y,
-SSIM and, where an ffmpeg with libvmaf is found, VMAF and VMAF-NEG, by clip, LR size and bit rate.
-Frames are paired by number; figures are means over frames. `lanczos@0.3` is Lanczos, then unsharp masking (5×5
-binomial blur, amount 0.3): a gain in VMAF counts only above it and with a gain in PSNR.
+In: exported weights, all of one scale, and the clips of `data.toml`. Out: a table (Markdown), or with `--json` one
+object, of PSNR-Y, SSIM and, where an ffmpeg with libvmaf is found, VMAF and VMAF-NEG, by clip, LR size, bit rate and
+what the subscriber's decoder has had (`twin`: nothing, or a captured frame a second). Frames are paired by number;
+figures are means over frames. `lanczos@0.3` is Lanczos, then unsharp masking (5×5 binomial blur, amount 0.3): a gain
+in VMAF counts only above it and with a gain in PSNR. `twin` as a method is what the decoder shows without the network.
 
-    python models/evaluate.py
-    python models/evaluate.py --role train --stride 20 --no-vmaf
+    python models/evaluate.py models/xs-x2.safetensors models/fused-xs-x2.safetensors --pictures output/crops
+    python models/evaluate.py models/xs-x3.safetensors --role train --stride 20 --no-vmaf
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+import crops
+import metrics
 import network
 import pairs
+import resampling
 
 BINOMIAL = torch.tensor([1.0, 4.0, 6.0, 4.0, 1.0]) / 16.0
-METHODS = ("bicubic", "lanczos", "lanczos@0.3", "xs-x2")
-
-
-def separable(picture: Tensor, taps: Tensor) -> Tensor:
-    """A picture [N, 1, H, W] filtered by the same taps along both axes, edges clamped."""
-    reach = len(taps) // 2
-    padded = F.pad(picture, (reach, reach, reach, reach), mode="replicate")
-    return F.conv2d(F.conv2d(padded, taps[None, None, None, :]), taps[None, None, :, None])
+TWINS = ["", "detail=50@1"]
+Row = dict[str, object]
 
 
 def unsharp(picture: Tensor, amount: float) -> Tensor:
-    """Unsharp masking with a 5×5 binomial blur."""
-    return picture + amount * (picture - separable(picture, BINOMIAL))
+    """Unsharp masking with a 5×5 binomial blur, edges clamped."""
+    padded = F.pad(picture, (2, 2, 2, 2), mode="replicate")
+    blurred = F.conv2d(F.conv2d(padded, BINOMIAL[None, None, None, :]), BINOMIAL[None, None, :, None])
+    return picture + amount * (picture - blurred)
 
 
-def upscaled(method: str, lr: Tensor, weights: dict[str, Tensor]) -> Tensor:
-    """HR luma [N, 1, 2H, 2W] as 8-bit values (in f32) by one of `METHODS`."""
-    out = network.up2(lr, network.BICUBIC_TAPS if method == "bicubic" else network.LANCZOS_TAPS)
-    if method == "lanczos@0.3":
-        out = unsharp(out, 0.3)
-    elif method == "xs-x2":
-        out = out + network.residual(weights, lr)
+def upscaled(method: str, models: dict[str, tuple], lr: Tensor, twin: Tensor | None, scale: int) -> Tensor:
+    """HR luma as 8-bit values (in f32) by a network's name or one of the other methods."""
+    if method in models:
+        shape, weights = models[method]
+        out = network.high(shape, weights, lr, twin if shape.fused else None)
+    elif method == "twin" and twin is not None:
+        out = twin
+    else:
+        out = resampling.up(lr, scale, resampling.catmull_rom if method == "bicubic" else resampling.lanczos3)
+        out = unsharp(out, 0.3) if method == "lanczos@0.3" else out
     return out.round().clamp(0, 255)
 
 
-def psnr(a: Tensor, b: Tensor) -> float:
-    """PSNR in dB of 8-bit values."""
-    return float(10.0 * torch.log10(255.0**2 / (a - b).square().mean().clamp_min(1e-9)))
-
-
-def ssim(a: Tensor, b: Tensor) -> float:
-    """Mean SSIM with the usual 11-tap Gaussian of σ = 1.5, without the borders that it does not cover."""
-    at = torch.arange(-5.0, 6.0)
-    gauss = torch.exp(-at.square() / 4.5)
-    gauss = gauss / gauss.sum()
-
-    def blur(picture: Tensor) -> Tensor:
-        return F.conv2d(F.conv2d(picture, gauss[None, None, None, :]), gauss[None, None, :, None])
-
-    mean_a, mean_b = blur(a), blur(b)
-    var_a, var_b = blur(a * a) - mean_a.square(), blur(b * b) - mean_b.square()
-    cov = blur(a * b) - mean_a * mean_b
-    c1, c2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
-    top = (2 * mean_a * mean_b + c1) * (2 * cov + c2)
-    return float((top / ((mean_a.square() + mean_b.square() + c1) * (var_a + var_b + c2))).mean())
-
-
-def vmaf(exe: str, made: Path, wanted: Path, width: int, height: int) -> dict[str, float]:
-    """VMAF and VMAF-NEG of two raw I420 files with the same number of frames."""
-    raw = ["-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", f"{width}x{height}", "-r", "30"]
-    with tempfile.NamedTemporaryFile(suffix=".json") as log:
-        models = r"version=vmaf_v0.6.1\:name=vmaf|version=vmaf_v0.6.1neg\:name=neg"
-        graph = f"[0:v][1:v]libvmaf=model='{models}':log_fmt=json:log_path={log.name}:n_threads=2"
-        inputs = [*raw, "-i", str(made), *raw, "-i", str(wanted)]
-        command = [exe, "-v", "error", *inputs, "-lavfi", graph, "-f", "null", "-"]
-        subprocess.run(command, check=True, capture_output=True)
-        pooled = json.load(log)["pooled_metrics"]
-    return {"vmaf": pooled["vmaf"]["mean"], "vmaf_neg": pooled["neg"]["mean"]}
-
-
-def write_luma(path: Path, frames: list[Tensor]) -> None:
-    """Frames [1, 1, H, W] as I420 with grey chroma."""
-    with path.open("wb") as handle:
-        for frame in frames:
-            plane = frame[0, 0].to(torch.uint8).numpy()
-            handle.write(plane.tobytes())
-            handle.write(b"\x80" * (plane.size // 2))
+def planes(frames: pairs.Luma | None, count: int) -> list[Tensor | None]:
+    """Frames one by one, as the networks take them."""
+    if frames is None:
+        return [None] * count
+    return [torch.from_numpy(frame.copy())[None, None].float() for frame in frames]
 
 
 @torch.inference_mode()
 def measure(
     variant: pairs.Variant,
-    lr: pairs.Luma,
-    hr: pairs.Luma,
-    weights: dict[str, Tensor],
-    stride: int,
+    made: pairs.Pairs,
+    models: dict[str, tuple],
+    methods: list[str],
     vmaf_exe: str | None,
-) -> list[dict[str, object]]:
+    pictures: Path | None,
+) -> list[Row]:
     """One row per method."""
-    index = range(0, len(lr), stride)
-    wanted = [torch.from_numpy(hr[i].copy())[None, None].float() for i in index]
-    given = [torch.from_numpy(lr[i].copy())[None, None].float() for i in index]
-    rows: list[dict[str, object]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        truth, made = Path(folder, "truth.yuv"), Path(folder, "made.yuv")
+    wanted, given, twins = (planes(part, len(made.lr)) for part in (made.hr, made.lr, made.twin))
+    rows, panels = [], []
+    for method in methods:
+        frames = [upscaled(method, models, low, twin, variant.scale) for low, twin in zip(given, twins, strict=True)]
+        row: Row = {
+            "clip": variant.clip,
+            "input": f"{made.lr.shape[2]}x{made.lr.shape[1]}",
+            "video_kbps": variant.kbps,
+            "twin": variant.twin or "–",
+            "method": method,
+            "frames": len(frames),
+            "psnr_y_db": sum(map(metrics.psnr, frames, wanted)) / len(frames),
+            "ssim": sum(map(metrics.ssim, frames, wanted)) / len(frames),
+        }
         if vmaf_exe:
-            write_luma(truth, wanted)
-        for method in METHODS:
-            frames = [upscaled(method, low, weights) for low in given]
-            row: dict[str, object] = {
-                "clip": variant.clip,
-                "input": f"{variant.width // 2}x{variant.height // 2}",
-                "video_kbps": variant.kbps,
-                "method": method,
-                "frames": len(frames),
-                "psnr_y_db": sum(map(psnr, frames, wanted)) / len(frames),
-                "ssim": sum(map(ssim, frames, wanted)) / len(frames),
-            }
-            if vmaf_exe:
-                write_luma(made, frames)
-                row |= vmaf(vmaf_exe, made, truth, variant.width, variant.height)
-            rows.append(row)
+            row |= metrics.vmaf(vmaf_exe, frames, wanted)
+        rows.append(row)
+        panels.append(frames[len(frames) // 2])
+    if pictures:
+        name = "_".join([variant.label.replace(" ", "_").replace("@", "-"), *methods])
+        crops.write(pictures / f"{name}.png", wanted[len(wanted) // 2], panels)
     return rows
 
 
-def table(rows: list[dict[str, object]]) -> str:
-    """The rows as Markdown, with the gain in PSNR over Lanczos."""
-    keys = ["clip", "input", "video_kbps", "method", "psnr_y_db", "over lanczos", "ssim", "vmaf", "vmaf_neg"]
+def run(paths: list[Path], role: str, stride: int, vmaf: bool, pictures: Path | None = None) -> list[Row]:
+    """All rows."""
+    models = {path.stem: network.load(path) for path in paths}
+    scales = {shape.scale for shape, _ in models.values()}
+    if len(scales) != 1:
+        raise ValueError(f"networks of one scale can be measured at once, not of {sorted(scales)}")
+    fused = any(shape.fused for shape, _ in models.values())
+    seeing = ["twin", *(name for name, (shape, _) in models.items() if shape.fused)]
+    vmaf_exe = pairs.ffmpeg_with("libvmaf") if vmaf else None
+    if vmaf and vmaf_exe is None:
+        print("no ffmpeg with libvmaf found: VMAF is left out", file=sys.stderr)
+    rows: list[Row] = []
+    for clip in pairs.load_list():
+        path = pairs.find(clip)
+        if clip["role"] != role or "sizes" not in clip:
+            continue
+        if path is None:
+            print(f"{clip['name']}: {clip['file']} is not in {pairs.clips_folder()}, skipped", file=sys.stderr)
+            continue
+        for variant, made in pairs.measured(clip, path, scales.copy().pop(), stride, TWINS if fused else []):
+            methods = ["bicubic", "lanczos", "lanczos@0.3", *models]
+            if fused:
+                methods = ["bicubic", "lanczos", "lanczos@0.3", "twin", *models] if not variant.twin else seeing
+            rows += measure(variant, made, models, methods, vmaf_exe, pictures)
+            print(f"{variant.label}: measured", file=sys.stderr)
+    return with_gains(rows)
+
+
+def with_gains(rows: list[Row]) -> list[Row]:
+    """The rows with their gains in PSNR over Lanczos, and over the twin where there is one."""
+    keys = ("clip", "input", "video_kbps")
+    found = {(*(row[key] for key in keys), row["twin"], row["method"]): float(str(row["psnr_y_db"])) for row in rows}
+    for row in rows:
+        call = tuple(row[key] for key in keys)
+        for name, other in (
+            ("over_lanczos_db", (*call, "–", "lanczos")),
+            ("over_twin_db", (*call, row["twin"], "twin")),
+        ):
+            if other in found:
+                row[name] = float(str(row["psnr_y_db"])) - found[other]
+    return rows
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as Markdown."""
+    digits = {"psnr_y_db": ".2f", "over_lanczos_db": "+.2f", "over_twin_db": "+.2f", "ssim": ".4f"}
+    digits |= {"vmaf": ".1f", "vmaf_neg": ".1f"}
+    keys = ["clip", "input", "video_kbps", "twin", "method", *digits]
+    keys = [key for key in keys if any(key in row for row in rows)]
     lines = ["| " + " | ".join(keys) + " |", "|" + " --- |" * len(keys)]
-    digits = {"psnr_y_db": 2, "over lanczos": 2, "ssim": 4, "vmaf": 1, "vmaf_neg": 1}
-    for at, row in enumerate(rows):
-        lanczos = rows[at - at % len(METHODS) + METHODS.index("lanczos")]
-        shown = dict(row) | {"over lanczos": float(str(row["psnr_y_db"])) - float(str(lanczos["psnr_y_db"]))}
-        cells = []
-        for key in keys:
-            value = shown.get(key, "–")
-            sign = "+" if key == "over lanczos" else ""
-            cells.append(f"{value:{sign}.{digits[key]}f}" if isinstance(value, float) else str(value))
+    for row in rows:
+        cells = (
+            f"{row[key]:{digits[key]}}" if key in digits and key in row else str(row.get(key, "–")) for key in keys
+        )
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def report(paths: list[Path], role: str, stride: int, vmaf: bool) -> str:
+    """The table of some networks."""
+    return table(run(paths, role, stride, vmaf))
 
 
 def main() -> None:
     """Reads the options and prints the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--weights", type=Path, default=pairs.HERE / "xs-x2.safetensors")
+    parser.add_argument("weights", type=Path, nargs="*", default=[pairs.HERE / "xs-x2.safetensors"])
     parser.add_argument("--role", choices=["holdout", "train"], default="holdout")
-    parser.add_argument("--stride", type=int, default=1, help="measure every so manieth frame")
+    parser.add_argument("--stride", type=int, default=4, help="measure every so manieth frame")
     parser.add_argument("--vmaf", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--pictures", type=Path, help="folder for crops side by side: source, then each method")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    weights = network.load(args.weights)
-    vmaf_exe = pairs.ffmpeg_with("libvmaf") if args.vmaf else None
-    if args.vmaf and vmaf_exe is None:
-        print("no ffmpeg with libvmaf found: VMAF is left out", file=sys.stderr)
-    rows: list[dict[str, object]] = []
-    for clip in pairs.load_list():
-        if clip["role"] != args.role:
-            continue
-        if not (pairs.clips_folder() / clip["file"]).exists():
-            print(f"{clip['name']}: {clip['file']} is not in {pairs.clips_folder()}, skipped", file=sys.stderr)
-            continue
-        for variant, lr, hr in pairs.variants(clip):
-            rows += measure(variant, lr, hr, weights, args.stride, vmaf_exe)
-            print(f"{variant.label}: measured", file=sys.stderr)
+    rows = run(args.weights, args.role, args.stride, args.vmaf, args.pictures)
     print(json.dumps({"command": "models/evaluate.py", "rows": rows}) if args.json else table(rows))
 
 

@@ -1,152 +1,233 @@
-"""The `xs-x2` network, its Lanczos base, and the safetensors files that the engine reads.
+"""The networks, what they are added to, and the safetensors files that the engines read.
 
-Source: seed 000 §6.1. In: luma in grey levels. Out: the residual over Lanczos-3 ×2, in grey levels.
-While training, every convolution is a product of two linear maps plus an identity (SESR's collapsible block);
-`Net.folded` gives the plain 3×3 kernels with all scalings of the training folded in.
+Source: seed 000 §6.1. In: luma in grey levels and, for `luma+twin`, what a subscriber's decoder shows for it. Out: HR
+luma. While training, every convolution is a product of two linear maps, plus an identity in chains (SESR's collapsible
+block); `Net.folded` gives the plain 3×3 kernels with all scalings of the training folded in. `answer` and `high` are
+what an engine computes from those; `resampling.py` has the base.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-CHANNELS = 16
-LAYERS = 5
+import resampling
+
 EXPANSION = 64
 INPUT_GAIN = 4.0
 OUTPUT_GAIN = 25.5
+GATE_GAIN = 4.0
+GATE_START = 1.5  # the logit of a gate before training: most of the twin's picture is taken
 
 
-def lanczos3(x: float) -> float:
-    """The Lanczos window of three lobes."""
-    if x == 0.0:
-        return 1.0
-    if abs(x) >= 3.0:
-        return 0.0
-    return 3.0 * math.sin(math.pi * x) * math.sin(math.pi * x / 3.0) / (math.pi * x) ** 2
+@dataclass(frozen=True)
+class Shape:
+    """What a network is like, as its file's metadata and tensors say."""
+
+    arch: str  # "chain" or "blocks"
+    channels: int
+    convs: int
+    scale: int = 2
+    inputs: str = "luma"  # or "luma+twin"
+
+    @property
+    def fused(self) -> bool:
+        """Whether it sees the twin's picture."""
+        return self.inputs == "luma+twin"
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Channels that go in and come out."""
+        phases = self.scale**2
+        return (1 + phases, 2 * phases) if self.fused else (1, phases)
+
+    @property
+    def widths(self) -> list[tuple[int, int]]:
+        """Inputs and outputs of every convolution."""
+        first, last = self.ends
+        between = [self.channels] * (self.convs - 1)
+        return list(zip([first, *between], [*between, last], strict=True))
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates for each LR sample."""
+        return sum(9 * a * b for a, b in self.widths)
 
 
-def catmull_rom(x: float) -> float:
-    """The bicubic kernel with a = −0.5."""
-    x = abs(x)
-    if x < 1.0:
-        return 1.5 * x**3 - 2.5 * x**2 + 1.0
-    if x < 2.0:
-        return -0.5 * x**3 + 2.5 * x**2 - 4.0 * x + 2.0
-    return 0.0
-
-
-def phase_taps(kernel: Callable[[float], float], reach: int) -> Tensor:
-    """Weights [2, 2·reach + 1] over LR samples i−reach…i+reach, for HR samples 2i (i−0.25) and 2i+1 (i+0.25)."""
-    rows = [[kernel(at - tap) for tap in range(-reach, reach + 1)] for at in (-0.25, 0.25)]
-    taps = torch.tensor(rows, dtype=torch.float64)
-    return (taps / taps.sum(dim=1, keepdim=True)).float()
-
-
-LANCZOS_TAPS = phase_taps(lanczos3, 3)
-BICUBIC_TAPS = phase_taps(catmull_rom, 2)
-
-
-def up2(luma: Tensor, taps: Tensor = LANCZOS_TAPS) -> Tensor:
-    """Centre-aligned 2:1 interpolation of [N, 1, H, W], edges clamped, not rounded; rows first, then columns."""
-    reach = taps.shape[1] // 2
-    count, _, height, width = luma.shape
-    padded = F.pad(luma, (reach, reach, 0, 0), mode="replicate")
-    wide = F.conv2d(padded, taps[:, None, None, :])
-    wide = wide.permute(0, 2, 3, 1).reshape(count, 1, height, 2 * width)
-    padded = F.pad(wide, (0, 0, reach, reach), mode="replicate")
-    tall = F.conv2d(padded, taps[:, None, :, None])
-    return tall.permute(0, 2, 1, 3).reshape(count, 1, 2 * height, 2 * width)
+# Named by cost; `l` is seed 000's.
+TIERS = {
+    "xxs": Shape("chain", 8, 4),
+    "xs": Shape("chain", 16, 5),
+    "s": Shape("chain", 24, 5),
+    "m": Shape("chain", 32, 6),
+    "l": Shape("blocks", 32, 18),
+}
 
 
 class CollapsibleConv(nn.Module):
-    """A 3×3 convolution trained as 3×3 to `EXPANSION` channels, then 1×1, plus the identity where shapes allow."""
+    """A 3×3 convolution trained as 3×3 to `EXPANSION` channels, then 1×1, plus the identity where asked for."""
 
-    def __init__(self, inputs: int, outputs: int, gain: float) -> None:
+    def __init__(self, inputs: int, outputs: int, gain: float, identity: bool) -> None:
         super().__init__()
         self.expand = nn.Parameter(torch.empty(EXPANSION, inputs, 3, 3))
         self.project = nn.Parameter(torch.empty(outputs, EXPANSION))
         self.bias = nn.Parameter(torch.zeros(outputs))
         nn.init.normal_(self.expand, std=math.sqrt(2.0 / (9 * inputs)))
         nn.init.normal_(self.project, std=gain / math.sqrt(EXPANSION))
-        self.identity = inputs == outputs
+        self.identity = identity
 
     def kernel(self) -> Tensor:
         """The equal plain kernel [outputs, inputs, 3, 3]."""
         weight = torch.einsum("oe,eikl->oikl", self.project, self.expand)
         if self.identity:
-            weight = weight + F.pad(torch.eye(weight.shape[0])[:, :, None, None], (1, 1, 1, 1))
+            weight = weight + F.pad(torch.eye(weight.shape[0], device=weight.device)[:, :, None, None], (1, 1, 1, 1))
         return weight
 
 
 class Net(nn.Module):
-    """The trained form of the network."""
+    """The trained form of a network."""
 
-    def __init__(self) -> None:
+    def __init__(self, shape: Shape) -> None:
         super().__init__()
-        body = [CollapsibleConv(CHANNELS, CHANNELS, 0.5) for _ in range(LAYERS - 2)]
-        self.convs = nn.ModuleList([CollapsibleConv(1, CHANNELS, 1.0), *body, CollapsibleConv(CHANNELS, 4, 0.1)])
+        self.shape = shape
+        convs = []
+        for index, (inputs, outputs) in enumerate(shape.widths):
+            middle = 0 < index < shape.convs - 1
+            gain = 1.0 if index == 0 else 0.1 if not middle else 0.5
+            if shape.arch == "blocks" and middle:
+                gain = 1.0 if index % 2 == 1 else 0.2
+            convs.append(CollapsibleConv(inputs, outputs, gain, middle and shape.arch == "chain"))
+        self.convs = nn.ModuleList(convs)
+        scaling = torch.full((shape.ends[1], 1, 1), OUTPUT_GAIN)
+        if shape.fused:
+            scaling[shape.scale**2 :] = GATE_GAIN
+            with torch.no_grad():
+                convs[-1].bias[shape.scale**2 :] = GATE_START / GATE_GAIN
+        self.register_buffer("scaling", scaling, persistent=False)
 
-    def forward(self, luma: Tensor, body: torch.dtype = torch.float32) -> Tensor:
-        """The residual [N, 1, 2H, 2W] of luma [N, 1, H, W], both in grey levels; `body`: type of the middle layers."""
-        x = (luma / 255.0 - 0.5) * INPUT_GAIN
-        for index, conv in enumerate(self.convs):
-            kind = body if 0 < index < LAYERS - 1 else torch.float32
-            kernel = conv.kernel().to(kind).contiguous(memory_format=torch.channels_last)
-            x = F.conv2d(x.to(kind), kernel, conv.bias.to(kind), padding=1)
-            if index < LAYERS - 1:
-                x = F.relu(x)
-        return F.pixel_shuffle(x * OUTPUT_GAIN, 2)
+    def forward(self, x: Tensor, body: torch.dtype = torch.float32) -> Tensor:
+        """The answer [N, out, H, W] to inputs [N, in, H, W] as `inputs_of` makes them; `body`: type of the middle."""
+        kernels = [conv.kernel() for conv in self.convs]
+        last = len(kernels) - 1
+
+        def layer(index: int, given: Tensor) -> Tensor:
+            kind = body if 0 < index < last else torch.float32
+            kernel = kernels[index].to(kind).contiguous(memory_format=torch.channels_last)
+            return F.conv2d(given.to(kind), kernel, self.convs[index].bias.to(kind), padding=1)
+
+        return run_layers(self.shape, layer, x * INPUT_GAIN) * self.scaling
 
     @torch.no_grad()
     def folded(self) -> dict[str, Tensor]:
-        """Plain weights for `residual`: tensors `conv0.weight`, `conv0.bias`, … in f32."""
+        """Plain weights: tensors `conv0.weight`, `conv0.bias`, … in f32."""
         out: dict[str, Tensor] = {}
         for index, conv in enumerate(self.convs):
             weight, bias = conv.kernel(), conv.bias
             if index == 0:
                 weight = weight * INPUT_GAIN
-            if index == LAYERS - 1:
-                weight, bias = weight * OUTPUT_GAIN, bias * OUTPUT_GAIN
-            out[f"conv{index}.weight"] = weight.float().contiguous()
-            out[f"conv{index}.bias"] = bias.float().contiguous().clone()
+            if index == len(self.convs) - 1:
+                weight, bias = weight * self.scaling[..., None], bias * self.scaling[:, 0, 0]
+            out[f"conv{index}.weight"] = weight.float().cpu().contiguous()
+            out[f"conv{index}.bias"] = bias.float().cpu().contiguous().clone()
         return out
 
 
+def run_layers(shape: Shape, layer, x: Tensor) -> Tensor:  # noqa: ANN001
+    """Both architectures over `layer(index, x)`."""
+    last = shape.convs - 1
+    if shape.arch == "chain":
+        for index in range(last):
+            x = F.relu(layer(index, x))
+        return layer(last, x)
+    head = layer(0, x)
+    flow = head
+    for index in range(1, last, 2):
+        flow = flow + layer(index + 1, F.relu(layer(index, flow)))
+    return layer(last, flow + head)
+
+
+def inputs_of(shape: Shape, luma: Tensor, twin: Tensor | None) -> Tensor:
+    """A network's input planes of LR luma [N, 1, H, W] and the twin's luma [N, 1, sH, sW], in grey levels."""
+    planes = [luma / 255.0 - 0.5]
+    if shape.fused:
+        if twin is None:
+            raise ValueError("a fused network needs the twin's picture")
+        planes.append(F.pixel_unshuffle(twin, shape.scale) / 255.0 - 0.5)
+    return torch.cat(planes, 1) if len(planes) > 1 else planes[0]
+
+
+def beyond_base(shape: Shape, answer: Tensor, base: Tensor, twin: Tensor | None) -> Tensor:
+    """What the answer adds to the base [N, 1, sH, sW]: the residual, and as much of the twin as the gate lets in."""
+    planes = F.pixel_shuffle(answer, shape.scale)
+    if not shape.fused or twin is None:
+        return planes
+    return planes[:, :1] + torch.sigmoid(planes[:, 1:]) * (twin - base)
+
+
 @torch.inference_mode()
-def residual(weights: dict[str, Tensor], luma: Tensor) -> Tensor:
-    """What an engine computes from exported weights: luma [N, 1, H, W] to residual [N, 1, 2H, 2W]."""
-    x = luma.to(weights["conv0.weight"].dtype) / 255.0 - 0.5
-    for index in range(LAYERS):
-        x = F.conv2d(x, weights[f"conv{index}.weight"], weights[f"conv{index}.bias"], padding=1)
-        if index < LAYERS - 1:
-            x = F.relu(x)
-    return F.pixel_shuffle(x, 2)
+def answer(shape: Shape, weights: dict[str, Tensor], luma: Tensor, twin: Tensor | None = None) -> Tensor:
+    """What an engine computes from exported weights: [N, out, H, W], not yet shuffled."""
+    kind = weights["conv0.weight"].dtype
+
+    def layer(index: int, given: Tensor) -> Tensor:
+        return F.conv2d(given, weights[f"conv{index}.weight"], weights[f"conv{index}.bias"], padding=1)
+
+    luma, twin = luma.to(kind), None if twin is None else twin.to(kind)
+    return run_layers(shape, layer, inputs_of(shape, luma, twin))
 
 
-def export(weights: dict[str, Tensor], path: Path) -> None:
+@torch.inference_mode()
+def high(shape: Shape, weights: dict[str, Tensor], luma: Tensor, twin: Tensor | None = None) -> Tensor:
+    """HR luma [N, 1, sH, sW] in grey levels, neither rounded nor clamped."""
+    kind = weights["conv0.weight"].dtype
+    base = resampling.up(luma.to(kind), shape.scale)
+    twin = None if twin is None else twin.to(kind)
+    return base + beyond_base(shape, answer(shape, weights, luma, twin), base, twin)
+
+
+def export(shape: Shape, weights: dict[str, Tensor], path: Path) -> None:
     """Writes the weights, and beside them a test vector `*.fixture.safetensors` for engines."""
-    save_file(weights, path, metadata={"name": path.stem, "scale": "2", "base": "lanczos3"})
+    meta = {"name": path.stem, "scale": str(shape.scale), "base": "lanczos3"}
+    meta |= {"arch": shape.arch, "inputs": shape.inputs}
+    save_file(weights, path, metadata=meta)
     lr = fixture_luma()
     luma = torch.from_numpy(lr)[None, None]
-    check = residual(weights, luma)
-    exact = residual({name: value.double() for name, value in weights.items()}, luma)
+    twin = fixture_twin(luma, shape.scale) if shape.fused else None
+    check = answer(shape, weights, luma, twin)
+    exact = answer(shape, {name: value.double() for name, value in weights.items()}, luma, twin)
     if (check - exact).abs().max() > 1e-3:
         raise RuntimeError("the f32 and f64 results of the network differ")
-    vector = {"lr": torch.from_numpy(lr), "residual": check[0, 0].contiguous()}
+    vector = {"lr": torch.from_numpy(lr)}
+    shuffled = F.pixel_shuffle(check, shape.scale)[0]
+    vector["residual"] = shuffled[0].contiguous()
+    if twin is not None:
+        vector["twin"] = twin[0, 0].to(torch.uint8).contiguous()
+        vector["gate"] = shuffled[1].contiguous()
+        vector["high"] = high(shape, weights, luma, twin)[0, 0].contiguous()
     save_file(vector, path.with_suffix(".fixture.safetensors"), metadata={"weights": path.name})
 
 
-def load(path: Path) -> dict[str, Tensor]:
-    """Reads exported weights."""
-    return load_file(path)
+def load(path: Path) -> tuple[Shape, dict[str, Tensor]]:
+    """Reads exported weights; what older files leave unsaid is a chain over luma."""
+    weights = load_file(path)
+    with safe_open(path, "pt") as handle:
+        meta = handle.metadata() or {}
+    shape = Shape(
+        meta.get("arch", "chain"),
+        weights["conv0.weight"].shape[0],
+        len(weights) // 2,
+        int(meta.get("scale", "2")),
+        meta.get("inputs", "luma"),
+    )
+    return shape, weights
 
 
 def fixture_luma() -> np.ndarray:
@@ -158,3 +239,11 @@ def fixture_luma() -> np.ndarray:
     picture[12:20, 10:18:2] = 0.0
     picture[20:, :6] += rng.normal(0.0, 20.0, (4, 6))
     return np.clip(np.round(picture), 0, 255).astype(np.uint8)
+
+
+def fixture_twin(luma: Tensor, scale: int) -> Tensor:
+    """The base of the picture with a seeded texture on half of it, as 8-bit values [1, 1, sH, sW] in f32."""
+    base = resampling.up(luma.float(), scale)
+    texture = np.random.default_rng(7).normal(0.0, 12.0, base.shape[2:])
+    texture[:, : base.shape[3] // 2] = 0.0
+    return (base + torch.from_numpy(texture).float()).round().clamp(0, 255)

@@ -1,7 +1,8 @@
-"""LR/HR luma pairs: clips scaled to an HR size, halved, coded with VP9 as a browser codes a call, decoded.
+"""LR/HR luma pairs: clips scaled to an HR size, box-scaled down, coded with VP9 as a browser codes a call, decoded.
 
 Source: seed 000 §6.1 (training on what the codec leaves). In: the clips of `data.toml` below WINDLASS_CLIPS.
-Out: arrays of 8-bit luma, `lr` [frames, H, W] and `hr` [frames, 2H, 2W], paired by frame number.
+Out: arrays of 8-bit luma, `lr` [frames, H, W] and `hr` [frames, sH, sW], paired by frame number, and for fused models
+`twin`, what a subscriber's decoder shows (the example `twin_pictures` of `windlass-enhancer` makes it).
 """
 
 from __future__ import annotations
@@ -19,11 +20,17 @@ import numpy.typing as npt
 
 Luma = npt.NDArray[np.uint8]
 HERE = Path(__file__).resolve().parent
+EVERY = 12  # frames between two that training draws from
+LONGEST = 240  # frames of a clip that one draw codes
+# Bits for each LR pixel of a training draw's stream, least and most: 60 to 600 kbit/s at the usual sizes.
+BITS = {"face": (0.03, 0.22), "screen": (0.01, 0.06)}
+# What the twin has had, drawn for each stream: nothing, captured detail in kbit/s @ frames/s, enhanced anchors.
+TWINS = ("", "", "", "enhanced=15", "enhanced=30", "detail=35@1", "detail=50@1", "detail=60@2", "detail=100@2")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One HR size of a clip at one bit rate of its LR stream."""
+    """One HR size of a clip at one bit rate of its LR stream, and what the twin has had."""
 
     clip: str
     kind: str
@@ -31,18 +38,35 @@ class Variant:
     width: int
     height: int
     kbps: int
-    stride: int
+    scale: int = 2
+    twin: str = ""
 
     @property
     def label(self) -> str:
-        """Such as `d13 320x180@150`: clip, LR size and kbit/s."""
-        return f"{self.clip} {self.width // 2}x{self.height // 2}@{self.kbps}"
+        """Such as `d13 320x180@150`: clip, LR size and kbit/s, then what the twin has had."""
+        name = f"{self.clip} {self.width // self.scale}x{self.height // self.scale}@{self.kbps}"
+        return f"{name} {self.twin}".strip()
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Sampled frames of a variant; `twin` where the tool made them."""
+
+    lr: Luma
+    hr: Luma
+    twin: Luma | None
 
 
 def clips_folder() -> Path:
     """The folder of the clips: WINDLASS_CLIPS, or `../shared/clips` beside the repository."""
     default = HERE.parent.parent / "shared" / "clips"
     return Path(os.environ.get("WINDLASS_CLIPS", default)).resolve()
+
+
+def find(clip: dict[str, Any], folder: Path | None = None) -> Path | None:
+    """The clip's file, where it is there."""
+    path = (folder or clips_folder()) / clip["file"]
+    return path if path.exists() else None
 
 
 def ffmpeg_with(filter_name: str | None = None) -> str | None:
@@ -64,46 +88,78 @@ def ffmpeg_with(filter_name: str | None = None) -> str | None:
     return None
 
 
+def twin_tool() -> list[str]:
+    """The command that plays streams: WINDLASS_TWIN_PICTURES, or the example through cargo."""
+    given = os.environ.get("WINDLASS_TWIN_PICTURES")
+    if given:
+        return [given]
+    manifest = str(HERE.parent / "Cargo.toml")
+    example = ["-p", "windlass-enhancer", "--example", "twin_pictures", "--"]
+    return ["cargo", "run", "-q", "--release", "--manifest-path", manifest, *example]
+
+
 def load_list(path: Path = HERE / "data.toml") -> list[dict[str, Any]]:
     """The clip entries of the data list."""
     with path.open("rb") as handle:
         return tomllib.load(handle)["clip"]
 
 
-def read_i420(exe: str, clip: dict[str, Any], width: int, height: int) -> tuple[npt.NDArray[np.uint8], float]:
-    """All frames of a clip, cropped and scaled (never up), as rows of I420 bytes, and their rate per second."""
-    path = clips_folder() / clip["file"]
-    crop_width, crop_height = (int(v) for v in clip["crop"].split(":")[:2])
-    if width > crop_width or height > crop_height:
-        raise ValueError(f"{clip['name']}: {width}x{height} is above the crop {crop_width}x{crop_height}")
-    filters = [f"crop={clip['crop']}"]
+def size_of(text: str) -> tuple[int, int]:
+    """Width and height of `WxH`."""
+    width, height = (int(v) for v in text.split("x"))
+    return width, height
+
+
+def read_i420(
+    path: Path, clip: dict[str, Any], width: int, height: int, start: int = 0, most: int | None = None
+) -> tuple[npt.NDArray[np.uint8], float]:
+    """Frames of a clip from about `start` on, cropped and scaled (never up), as rows of I420 bytes, and their rate."""
+    rate = float(clip.get("rate", clip.get("fps", 30)))
+    exe = ffmpeg_with()
+    if exe is None:
+        raise RuntimeError("no ffmpeg found: install it or set WINDLASS_FFMPEG")
+    filters = []
     if "fps" in clip:
-        filters.insert(0, f"fps={clip['fps']}")
+        filters.append(f"fps={clip['fps']}")
+    if "crop" in clip:
+        filters.append(f"crop={clip['crop']}")
+        crop_width, crop_height = (int(v) for v in clip["crop"].split(":")[:2])
+        if width > crop_width or height > crop_height:
+            raise ValueError(f"{clip['name']}: {width}x{height} is above the crop {crop_width}x{crop_height}")
     filters.append(f"scale={width}:{height}:flags=bicubic+accurate_rnd")
-    out = ["-frames:v", str(clip["frames"]), "-fps_mode", "passthrough", "-pix_fmt", "yuv420p", "-f", "rawvideo", "-"]
-    raw = _run([exe, "-v", "error", "-i", str(path), "-vf", ",".join(filters), *out])
+    count = min(clip["frames"] - start, most or clip["frames"])
+    out = ["-frames:v", str(count), "-fps_mode", "passthrough", "-pix_fmt", "yuv420p", "-f", "rawvideo", "-"]
+    seek = ["-ss", f"{start / rate:.3f}"] if start else []
+    raw = _run([exe, "-v", "error", *seek, "-i", str(path), "-vf", ",".join(filters), *out])
     frames = np.frombuffer(raw, np.uint8).reshape(-1, width * height * 3 // 2)
-    return frames, float(clip.get("fps", 30))
+    return frames, rate
 
 
-def box_half(plane: Luma) -> Luma:
-    """Means of 2×2 samples, rounded as libyuv's box filter rounds, over the last two axes."""
-    wide = plane.astype(np.uint16)
-    total = wide[..., 0::2, 0::2] + wide[..., 0::2, 1::2] + wide[..., 1::2, 0::2] + wide[..., 1::2, 1::2]
-    return ((total + 2) >> 2).astype(np.uint8)
+def luma_of(frames: npt.NDArray[np.uint8], width: int, height: int) -> Luma:
+    """The luma of rows of I420 bytes."""
+    return frames[:, : width * height].reshape(-1, height, width)
 
 
-def half_i420(frames: npt.NDArray[np.uint8], width: int, height: int) -> bytes:
-    """The I420 frames at half width and height (both multiples of 4)."""
+def box_down(plane: Luma, scale: int) -> Luma:
+    """Means of scale × scale samples, rounded half up, over the last two axes."""
+    *lead, height, width = plane.shape
+    blocks = plane.reshape(*lead, height // scale, scale, width // scale, scale)
+    total = blocks.sum(axis=(-3, -1), dtype=np.uint32)
+    return ((total + scale * scale // 2) // (scale * scale)).astype(np.uint8)
+
+
+def down_i420(frames: npt.NDArray[np.uint8], width: int, height: int, scale: int) -> bytes:
+    """The I420 frames scaled down (both sides are multiples of twice the scale)."""
     count, luma = len(frames), width * height
-    planes = [frames[:, :luma].reshape(count, height, width)]
+    planes = [luma_of(frames, width, height)]
     for at in (luma, luma + luma // 4):
         planes.append(frames[:, at : at + luma // 4].reshape(count, height // 2, width // 2))
-    return np.concatenate([box_half(p).reshape(count, -1) for p in planes], axis=1).tobytes()
+    return np.concatenate([box_down(p, scale).reshape(count, -1) for p in planes], axis=1).tobytes()
 
 
-def through_vp9(exe: str, i420: bytes, width: int, height: int, fps: float, kbps: int, screen: bool) -> Luma:
+def through_vp9(i420: bytes, width: int, height: int, fps: float, kbps: int, screen: bool) -> Luma:
     """Codes the frames with libvpx's real-time settings of a browser (one keyframe, CBR) and decodes their luma."""
+    exe = ffmpeg_with()
     size = f"{width}x{height}"
     raw = ["-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", size, "-r", str(fps), "-i", "-"]
     speed = "5" if width * height <= 352 * 288 else "7"
@@ -119,21 +175,92 @@ def through_vp9(exe: str, i420: bytes, width: int, height: int, fps: float, kbps
     return np.ascontiguousarray(frames[:, : width * height]).reshape(-1, height, width)
 
 
-def variants(clip: dict[str, Any]) -> Iterator[tuple[Variant, Luma, Luma]]:
-    """Every size and bit rate of a clip: what it is, LR luma, HR luma."""
-    exe = ffmpeg_with()
-    if exe is None:
-        raise RuntimeError("no ffmpeg found: install it or set WINDLASS_FFMPEG")
+def pairs_of(variant: Variant, frames: npt.NDArray[np.uint8], fps: float, first: int, every: int, fused: bool) -> Pairs:
+    """Codes the frames of a variant and gives every `every`-th from `first` on."""
+    width, height, scale = variant.width, variant.height, variant.scale
+    low = (height // scale, width // scale)
+    hr = luma_of(frames, width, height)[first::every]
+    screen = variant.kind == "screen"
+    if not fused:
+        lr = through_vp9(down_i420(frames, width, height, scale), low[1], low[0], fps, variant.kbps, screen)
+        return Pairs(lr[first::every], hr, None)
+    words = [f"size={width}x{height}", f"kbps={variant.kbps}", f"fps={fps}", f"scale={scale}"]
+    words += [f"screen={int(screen)}", f"first={first}", f"every={every}", *filter(None, [variant.twin])]
+    raw = _run([*twin_tool(), *words], frames.tobytes())
+    rows = np.frombuffer(raw, np.uint8).reshape(len(hr), -1)
+    area = low[0] * low[1]
+    return Pairs(rows[:, :area].reshape(-1, *low), hr, rows[:, area:].reshape(-1, height, width))
+
+
+def measured(
+    clip: dict[str, Any], path: Path, scale: int, every: int, twins: list[str]
+) -> Iterator[tuple[Variant, Pairs]]:
+    """The sizes and bit rates that a clip is measured at, with each of the twins, or none."""
     for row in clip["sizes"]:
-        width, height = (int(v) for v in row["hr"].split("x"))
-        frames, fps = read_i420(exe, clip, width, height)
-        hr = frames[:, : width * height].reshape(-1, height, width)
-        low = half_i420(frames, width, height)
+        width, height = fitting(*size_of(row["hr"]), scale)
+        frames, fps = read_i420(path, clip, width, height)
         for kbps in row["kbps"]:
-            lr = through_vp9(exe, low, width // 2, height // 2, fps, kbps, clip["kind"] == "screen")
-            if len(lr) != len(hr):
-                raise RuntimeError(f"{clip['name']}: {len(lr)} frames decoded of {len(hr)}")
-            yield Variant(clip["name"], clip["kind"], clip["role"], width, height, kbps, clip["stride"]), lr, hr
+            for twin in twins or [""]:
+                names = (clip["name"], clip["kind"], clip["role"])
+                variant = Variant(*names, width, height, kbps, scale, twin)
+                yield variant, pairs_of(variant, frames, fps, 0, every, bool(twins))
+
+
+def fitting(width: int, height: int, scale: int) -> tuple[int, int]:
+    """The largest sides not above these that a coder of pictures `scale` times smaller takes."""
+    unit = 2 * scale
+    return width // unit * unit, height // unit * unit
+
+
+def drawn(
+    clip: dict[str, Any], path: Path, scale: int, draws: int, fused: bool, rng: np.random.Generator
+) -> Iterator[tuple[Variant, Pairs]]:
+    """Streams of a clip as training sees it: size, part, bit rate and what the twin has had, all drawn at random."""
+    most = size_of(clip["most"])
+    least, range_of_bits = min(1.0, max(0.4, 96 * scale / min(most))), BITS[clip["kind"]]
+    for _ in range(draws):
+        share = float(rng.uniform(least, 1.0))
+        width, height = fitting(round(share * most[0]), round(share * most[1]), scale)
+        start = int(rng.integers(max(1, clip["frames"] - LONGEST + 1)))
+        frames, fps = read_i420(path, clip, width, height, start, LONGEST)
+        bits = float(np.exp(rng.uniform(*np.log(range_of_bits))))
+        kbps = int(np.clip(bits * width * height / scale**2 * fps / 1000, 40, 700))
+        twin = str(rng.choice(TWINS)) if fused else ""
+        if scale != 2 and twin.startswith("enhanced"):
+            twin = ""  # the built-in model has scale 2
+        variant = Variant(clip["name"], clip["kind"], clip["role"], width, height, kbps, scale, twin)
+        yield variant, pairs_of(variant, frames, fps, int(rng.integers(EVERY)), EVERY, fused)
+
+
+def described(path: Path) -> dict[str, Any]:
+    """An operator's own clip, as the data list would describe it: whole frames, at most 720 lines."""
+    probe = _run(
+        [ffmpeg_with() or "ffmpeg", "-v", "error", "-i", str(path), "-frames:v", "1", "-f", "yuv4mpegpipe", "-"]
+    )
+    words = {word[:1]: word[1:] for word in probe[: probe.index(b"\n")].decode().split()[1:]}
+    width, height = int(words["W"]), int(words["H"])
+    over, under = (int(v) for v in words["F"].split(":"))
+    share = min(1.0, 720 / height)
+    packets = _run(
+        [
+            ffmpeg_with() or "ffmpeg",
+            "-v",
+            "error",
+            "-i",
+            str(path),
+            "-map",
+            "0:v:0",
+            "-c",
+            "copy",
+            "-f",
+            "framecrc",
+            "-",
+        ]
+    )
+    most = f"{round(share * width)}x{round(share * height)}"
+    names = {"name": path.stem, "file": path.name, "role": "train", "kind": "face"}
+    names["frames"] = sum(not line.startswith(b"#") for line in packets.splitlines())
+    return names | {"rate": over / under, "crop": f"{width}:{height}:0:0", "most": most}
 
 
 def _run(command: list[str], data: bytes | None = None) -> bytes:

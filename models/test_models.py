@@ -1,59 +1,94 @@
-"""Checks of the resampling, the folding and the committed weights: `python -m unittest discover models`."""
+"""Checks of the resampling, the networks and the committed weights: `python -m unittest discover models`."""
 
 from __future__ import annotations
 
 import unittest
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 import network
 import pairs
+import patches
+import resampling
 import train
 
-WEIGHTS = pairs.HERE / "xs-x2.safetensors"
+COMMITTED = sorted(p for p in pairs.HERE.glob("*-x?.safetensors") if not p.stem.endswith("fixture"))
 
 
 class Resampling(unittest.TestCase):
-    """`network.up2` and `pairs.box_half`."""
+    """`resampling.up` and `pairs.box_down`."""
 
     def test_lanczos_keeps_a_flat_picture_up_to_its_edges(self) -> None:
         flat = torch.full((1, 1, 5, 7), 90.0)
-        torch.testing.assert_close(network.up2(flat), torch.full((1, 1, 10, 14), 90.0))
+        for scale in (2, 3, 4):
+            torch.testing.assert_close(resampling.up(flat, scale), torch.full((1, 1, 5 * scale, 7 * scale), 90.0))
 
     def test_lanczos_reads_the_clamped_neighbours_at_minus_a_quarter(self) -> None:
         row = torch.tensor([10.0, 20.0, 40.0, 80.0])
         at = [max(0, min(3, tap)) for tap in range(-2, 4)]
-        taps = torch.tensor([network.lanczos3(0.75 - tap) for tap in range(-2, 4)])
+        taps = torch.tensor([resampling.lanczos3(0.75 - tap) for tap in range(-2, 4)])
         wanted = float((row[at] * taps).sum() / taps.sum())
-        self.assertAlmostEqual(float(network.up2(row[None, None, None, :])[0, 0, 0, 2]), wanted, places=4)
+        self.assertAlmostEqual(float(resampling.up(row[None, None, None, :], 2)[0, 0, 0, 2]), wanted, places=4)
+
+    def test_by_three_the_middle_sample_is_the_low_one(self) -> None:
+        row = torch.tensor([10.0, 20.0, 40.0, 80.0])[None, None, None, :]
+        torch.testing.assert_close(resampling.up(row, 3)[:, :, 1:2, 1::3], row)
 
     def test_box_rounds_half_up(self) -> None:
         block = np.array([[1, 2], [2, 1]], np.uint8)
-        self.assertEqual(pairs.box_half(block).tolist(), [[2]])
+        self.assertEqual(pairs.box_down(block, 2).tolist(), [[2]])
 
     def test_the_base_of_a_patch_is_that_of_its_frame(self) -> None:
         rng = np.random.default_rng(2)
-        lr = rng.integers(0, 256, (1, 60, 70), dtype=np.uint8)
-        hr = network.up2(torch.from_numpy(lr)[:, None].float()).round().clamp(0, 255)[:, 0].numpy().astype(np.uint8)
-        low, high = train.cut(lr, hr, 1, rng)
-        rounded = train.base(torch.from_numpy(low)).round().clamp(0, 255)[:, 0].numpy()
-        self.assertLessEqual(np.abs(rounded - high).max(), 1.0)
+        for scale in (2, 3):
+            lr = rng.integers(0, 256, (1, 60, 70), dtype=np.uint8)
+            high = resampling.up(torch.from_numpy(lr)[:, None].float(), scale).round().clamp(0, 255)[:, 0]
+            made = pairs.Pairs(lr, high.numpy().astype(np.uint8), None)
+            cut = patches.cut(made, scale, rng)
+            rounded = patches.base(cut.lr, scale).round().clamp(0, 255)[:, 0]
+            self.assertLessEqual(float((rounded - cut.hr).abs().max()), 1.0)
 
 
 class Network(unittest.TestCase):
     """Folding, and the weights in the repository."""
 
     def test_folded_kernels_equal_the_trained_form(self) -> None:
-        torch.manual_seed(3)
-        net = network.Net()
-        luma = torch.rand(1, 1, 12, 9) * 255.0
-        torch.testing.assert_close(network.residual(net.folded(), luma), net(luma).detach(), atol=1e-3, rtol=1e-4)
+        for tier in ("xs", "l"):
+            for inputs in ("luma", "luma+twin"):
+                torch.manual_seed(3)
+                shape = replace(network.TIERS[tier], scale=3, inputs=inputs)
+                net = network.Net(shape)
+                luma, twin = torch.rand(1, 1, 12, 9) * 255.0, torch.rand(1, 1, 36, 27) * 255.0
+                wanted = net(network.inputs_of(shape, luma, twin)).detach()
+                torch.testing.assert_close(
+                    network.answer(shape, net.folded(), luma, twin), wanted, atol=1e-3, rtol=1e-4
+                )
 
-    def test_the_fixture_belongs_to_the_committed_weights(self) -> None:
-        fixture = network.load(WEIGHTS.with_suffix(".fixture.safetensors"))
-        made = network.residual(network.load(WEIGHTS), fixture["lr"][None, None])[0, 0]
-        torch.testing.assert_close(made, fixture["residual"], atol=1e-3, rtol=1e-4)
+    def test_an_untrained_fused_network_is_near_the_twin(self) -> None:
+        torch.manual_seed(3)
+        shape = replace(network.TIERS["xs"], inputs="luma+twin")
+        step = train.stage(
+            shape, patches.Batch(torch.rand(2, 54, 54) * 255.0, torch.zeros(2, 96, 96), torch.rand(2, 96, 96))
+        )
+        made = network.beyond_base(shape, torch.zeros(2, 8, 48, 48) + 40.0, step.base, step.twin)
+        torch.testing.assert_close(made, step.twin - step.base + 40.0, atol=1e-2, rtol=1e-4)
+
+    def test_the_fixtures_belong_to_the_committed_weights(self) -> None:
+        self.assertTrue(COMMITTED)
+        for path in COMMITTED:
+            with self.subTest(path.stem):
+                shape, weights = network.load(path)
+                fixture = network.load_file(path.with_suffix(".fixture.safetensors"))
+                luma = fixture["lr"][None, None]
+                twin = fixture["twin"][None, None].float() if shape.fused else None
+                made = torch.nn.functional.pixel_shuffle(network.answer(shape, weights, luma, twin), shape.scale)[0]
+                torch.testing.assert_close(made[0], fixture["residual"], atol=1e-3, rtol=1e-4)
+                if twin is not None:
+                    torch.testing.assert_close(made[1], fixture["gate"], atol=1e-3, rtol=1e-4)
+                    high = network.high(shape, weights, luma, twin)[0, 0]
+                    torch.testing.assert_close(high, fixture["high"], atol=1e-3, rtol=1e-4)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,260 @@
+//! What a subscriber's decoder shows, beside the low picture it shows it for: the training pairs of fused models.
+//!
+//! `cargo run --release -p windlass-enhancer --example twin_pictures -- size=640x360 kbps=300 < HR.i420 > PAIRS` codes the
+//! box-scaled frames as a browser does, plays them through `HybridDecoder`, and writes the low luma and the high luma
+//! of each sampled frame. `models/pairs.py` calls it. Further settings, with their defaults:
+//!
+//! - `fps=30 scale=2 screen=0`: of the call.
+//! - `first=0 every=10`: which frames are written.
+//! - `keys=0`: a key frame every so many frames.
+//! - `detail=KBPS@FPS`: captured detail, as a second full-size sender codes it.
+//! - `enhanced=N`: an enhanced anchor of the built-in model every N frames.
+//! - `late=4`: frames from an anchor's frame to its arrival.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::io::{BufWriter, Read, Write};
+
+use windlass_enhancer::EnhancerConfig;
+use windlass_enhancer::encode::vpx::{Encoder, EncoderConfig, FrameUse};
+use windlass_enhancer::encode::{Gain, Prediction};
+use windlass_enhancer::engine::{CpuEngine, Engine, Luma, Residual, embedded_model};
+use windlass_hybrid::anchor::codec::{self, AnchorCodec};
+use windlass_hybrid::anchor::message::encode_chunks;
+use windlass_hybrid::anchor::pictures::VP9_PICTURES;
+use windlass_hybrid::anchor::prior::Prior;
+use windlass_hybrid::anchor::stream::StreamHeader;
+use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler};
+use windlass_hybrid::picture::{Picture, Plane};
+use windlass_hybrid::resample::box_down;
+use windlass_hybrid::simd::Isa;
+use windlass_hybrid::vp9::FrameBuffer;
+use windlass_hybrid::{HybridConfig, HybridDecoder};
+
+type Failure = Box<dyn Error>;
+
+const CHUNK: usize = 1100;
+/// RTP ticks of a frame; the rate of the clip does not matter to the decoder.
+const TICKS: u32 = 3000;
+
+fn main() -> Result<(), Failure> {
+    let settings = Settings::parse(std::env::args().skip(1))?;
+    let (width, height) = settings.size;
+    let (mut input, mut output) =
+        (std::io::stdin().lock(), BufWriter::new(std::io::stdout().lock()));
+    let mut low = Encoder::new(EncoderConfig {
+        width: width / settings.scale,
+        height: height / settings.scale,
+        fps: settings.fps,
+        kbps: settings.kbps,
+        screen: settings.screen,
+        cpu_used: None,
+    })?;
+    let mut sources: Vec<Box<dyn Source>> = Vec::new();
+    if let Some(detail) = settings.detail {
+        sources.push(Box::new(Captured::new(&settings, detail)?));
+    }
+    if let Some(every) = settings.enhanced {
+        sources.push(Box::new(Enhanced::new(&settings, every)?));
+    }
+    let mut decoder =
+        HybridDecoder::new(HybridConfig { scale: settings.scale, ..HybridConfig::default() });
+    let mut coming: Vec<(usize, ReassembledAnchor)> = Vec::new();
+    let mut bytes = vec![0; width * height * 3 / 2];
+    for n in 0.. {
+        if input.read_exact(&mut bytes).is_err() {
+            break;
+        }
+        let high = Picture::from_i420(width, height, &bytes).ok_or("a size that no picture has")?;
+        let [y, u, v] = high.planes().map(|plane| box_down(plane, settings.scale));
+        let small = Picture { y, u, v };
+        let key = settings.keys > 0 && n % settings.keys == 0;
+        let data = if key { low.encode_as(&small, FrameUse::Key)? } else { low.encode(&small)? };
+        decoder.push_frame(n as u32 * TICKS, &data)?;
+        let shown = decoder.lr().map(FrameBuffer::to_picture).ok_or("a frame shows nothing")?;
+        for source in &mut sources {
+            coming.extend(source.anchor(n, &high, &shown.y)?.map(|a| (n + settings.late, a)));
+        }
+        for (_, anchor) in coming.extract_if(.., |(at, _)| *at <= n) {
+            decoder.push_anchor(&anchor);
+        }
+        decoder.refresh();
+        if n >= settings.first && (n - settings.first) % settings.every == 0 {
+            output.write_all(shown.y.samples())?;
+            output.write_all(decoder.hr().ok_or("a frame shows no high picture")?.y.samples())?;
+        }
+    }
+    Ok(output.flush()?)
+}
+
+/// What the command line says.
+struct Settings {
+    size: (usize, usize),
+    fps: f64,
+    scale: usize,
+    kbps: u32,
+    screen: bool,
+    first: usize,
+    every: usize,
+    keys: usize,
+    detail: Option<(u32, f64)>,
+    enhanced: Option<usize>,
+    late: usize,
+}
+
+impl Settings {
+    fn parse(words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let given: HashMap<String, String> = words
+            .map(|word| word.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())))
+            .collect::<Option<_>>()
+            .ok_or("settings are KEY=VALUE")?;
+        let of = |key: &str, default: &'static str| -> Result<f64, Failure> {
+            Ok(given.get(key).map_or(default, String::as_str).parse()?)
+        };
+        let size =
+            given.get("size").and_then(|s| s.split_once('x')).ok_or("size=WxH is missing")?;
+        let detail = given.get("detail").map(|d| d.split_once('@').ok_or("detail=KBPS@FPS"));
+        let detail = match detail.transpose()? {
+            Some((kbps, fps)) => Some((kbps.parse()?, fps.parse()?)),
+            None => None,
+        };
+        let enhanced = of("enhanced", "0")? as usize;
+        Ok(Settings {
+            size: (size.0.parse()?, size.1.parse()?),
+            fps: of("fps", "30")?,
+            scale: of("scale", "2")? as usize,
+            kbps: of("kbps", "300")? as u32,
+            screen: of("screen", "0")? != 0.0,
+            first: of("first", "0")? as usize,
+            every: (of("every", "10")? as usize).max(1),
+            keys: of("keys", "0")? as usize,
+            detail,
+            enhanced: (enhanced > 0).then_some(enhanced),
+            late: of("late", "4")? as usize,
+        })
+    }
+
+    /// The anchor that comes out of a payload's messages.
+    fn sent(
+        &self,
+        n: usize,
+        codec: u8,
+        source: AnchorOrigin,
+        payload: &[u8],
+    ) -> Result<Option<ReassembledAnchor>, Failure> {
+        let header = AnchorHeader {
+            codec,
+            source,
+            tiled: false,
+            beyond_prior: source == AnchorOrigin::Enhanced,
+            part: 0,
+            stream: 1,
+            epoch: 0,
+            chunk_index: 0,
+            chunk_count: 0,
+            age_ms: 0,
+            rtp_timestamp: n as u32 * TICKS,
+            width: self.size.0 as u16,
+            height: self.size.1 as u16,
+        };
+        let (mut reassembler, mut whole) = (Reassembler::new(), None);
+        for message in encode_chunks(&header, payload, CHUNK)? {
+            whole = reassembler.push(&message)?.or(whole);
+        }
+        Ok(whole)
+    }
+}
+
+/// Something that makes anchors.
+trait Source {
+    /// The anchor of frame `n`, where it gets one.
+    fn anchor(
+        &mut self,
+        n: usize,
+        high: &Picture,
+        low: &Plane,
+    ) -> Result<Option<ReassembledAnchor>, Failure>;
+}
+
+/// A detail stream.
+struct Captured<'a> {
+    settings: &'a Settings,
+    encoder: Encoder,
+    step: usize,
+    sequence: u16,
+}
+
+impl<'a> Captured<'a> {
+    fn new(settings: &'a Settings, (kbps, fps): (u32, f64)) -> Result<Self, Failure> {
+        let step = ((settings.fps / fps).round() as usize).max(1);
+        let encoder = Encoder::new(EncoderConfig {
+            width: settings.size.0,
+            height: settings.size.1,
+            fps: settings.fps / step as f64,
+            kbps,
+            screen: settings.screen,
+            cpu_used: None,
+        })?;
+        Ok(Self { settings, encoder, step, sequence: 0 })
+    }
+}
+
+impl Source for Captured<'_> {
+    fn anchor(
+        &mut self,
+        n: usize,
+        high: &Picture,
+        _: &Plane,
+    ) -> Result<Option<ReassembledAnchor>, Failure> {
+        if n % self.step != 0 {
+            return Ok(None);
+        }
+        let sequence = self.sequence;
+        self.sequence += 1;
+        let (used, prediction) = if sequence == 0 {
+            (self.encoder.encode_as(high, FrameUse::Key)?, Prediction::Key)
+        } else {
+            (self.encoder.encode(high)?, Prediction::FromLast)
+        };
+        let refers_to = sequence.saturating_sub(1);
+        let header = StreamHeader { prediction, gain: Gain::ONE, sequence, refers_to, run: 1 };
+        let payload = [&header.to_bytes()[..], &used].concat();
+        self.settings.sent(n, VP9_PICTURES, AnchorOrigin::Captured, &payload)
+    }
+}
+
+/// The built-in model, coded as the enhancer does unless told otherwise.
+struct Enhanced<'a> {
+    settings: &'a Settings,
+    engine: CpuEngine,
+    prior: Prior,
+    every: usize,
+}
+
+impl<'a> Enhanced<'a> {
+    fn new(settings: &'a Settings, every: usize) -> Result<Self, Failure> {
+        let engine = CpuEngine::new(embedded_model()?);
+        Ok(Self { settings, engine, prior: Prior::new(Isa::detect(), settings.scale), every })
+    }
+}
+
+impl Source for Enhanced<'_> {
+    fn anchor(
+        &mut self,
+        n: usize,
+        _: &Picture,
+        low: &Plane,
+    ) -> Result<Option<ReassembledAnchor>, Failure> {
+        if n % self.every != 0 {
+            return Ok(None);
+        }
+        let config = EnhancerConfig::default();
+        let codec: &dyn AnchorCodec = codec::by_id(config.anchor_codec.id())?;
+        let mut made = Residual::default();
+        self.engine.infer(Luma::packed(low.samples(), low.width(), low.height())?, &mut made)?;
+        let mut detail = made.to_detail().ok_or("the model's scale is another")?;
+        self.prior.take_out(low.into(), &mut detail);
+        let payload = codec.encode(&detail, config.anchor_quality)?;
+        self.settings.sent(n, codec.id(), AnchorOrigin::Enhanced, &payload)
+    }
+}
