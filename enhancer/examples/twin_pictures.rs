@@ -8,17 +8,20 @@
 //! - `first=0 every=10`: which frames are written.
 //! - `keys=0`: a key frame every so many frames.
 //! - `detail=KBPS@FPS`: captured detail, as a second full-size sender codes it.
-//! - `enhanced=N`: an enhanced anchor of the built-in model every N frames.
+//! - `enhanced=N`: an enhanced anchor every N frames, `model=FILE`: by this network instead of the built-in one.
 //! - `late=4`: frames from an anchor's frame to its arrival.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{BufWriter, Read, Write};
+use std::sync::Arc;
 
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::encode::vpx::{Encoder, EncoderConfig, FrameUse};
 use windlass_enhancer::encode::{Gain, Prediction};
-use windlass_enhancer::engine::{CpuEngine, Engine, Luma, Residual, embedded_model};
+use windlass_enhancer::engine::{
+    CpuEngine, Engine, InferError, Luma, Model, Residual, embedded_model,
+};
 use windlass_hybrid::anchor::codec::{self, AnchorCodec};
 use windlass_hybrid::anchor::message::encode_chunks;
 use windlass_hybrid::anchor::pictures::VP9_PICTURES;
@@ -32,6 +35,7 @@ use windlass_hybrid::vp9::FrameBuffer;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 
 type Failure = Box<dyn Error>;
+type Made = Result<Option<ReassembledAnchor>, Failure>;
 
 const CHUNK: usize = 1100;
 /// RTP ticks of a frame; the rate of the clip does not matter to the decoder.
@@ -73,7 +77,9 @@ fn main() -> Result<(), Failure> {
         decoder.push_frame(n as u32 * TICKS, &data)?;
         let shown = decoder.lr().map(FrameBuffer::to_picture).ok_or("a frame shows nothing")?;
         for source in &mut sources {
-            coming.extend(source.anchor(n, &high, &shown.y)?.map(|a| (n + settings.late, a)));
+            let twin = &decoder.hr().ok_or("a frame shows no high picture")?.y;
+            let anchor = source.anchor(n, &high, &shown.y, twin)?;
+            coming.extend(anchor.map(|anchor| (n + settings.late, anchor)));
         }
         for (_, anchor) in coming.extract_if(.., |(at, _)| *at <= n) {
             decoder.push_anchor(&anchor);
@@ -99,6 +105,7 @@ struct Settings {
     keys: usize,
     detail: Option<(u32, f64)>,
     enhanced: Option<usize>,
+    model: Option<String>,
     late: usize,
 }
 
@@ -130,6 +137,7 @@ impl Settings {
             keys: of("keys", "0")? as usize,
             detail,
             enhanced: (enhanced > 0).then_some(enhanced),
+            model: given.get("model").cloned(),
             late: of("late", "4")? as usize,
         })
     }
@@ -167,13 +175,8 @@ impl Settings {
 
 /// Something that makes anchors.
 trait Source {
-    /// The anchor of frame `n`, where it gets one.
-    fn anchor(
-        &mut self,
-        n: usize,
-        high: &Picture,
-        low: &Plane,
-    ) -> Result<Option<ReassembledAnchor>, Failure>;
+    /// The anchor of frame `n`, where it gets one; `twin` is what the decoder shows without it.
+    fn anchor(&mut self, n: usize, high: &Picture, low: &Plane, twin: &Plane) -> Made;
 }
 
 /// A detail stream.
@@ -200,12 +203,7 @@ impl<'a> Captured<'a> {
 }
 
 impl Source for Captured<'_> {
-    fn anchor(
-        &mut self,
-        n: usize,
-        high: &Picture,
-        _: &Plane,
-    ) -> Result<Option<ReassembledAnchor>, Failure> {
+    fn anchor(&mut self, n: usize, high: &Picture, _: &Plane, _: &Plane) -> Made {
         if n % self.step != 0 {
             return Ok(None);
         }
@@ -223,7 +221,7 @@ impl Source for Captured<'_> {
     }
 }
 
-/// The built-in model, coded as the enhancer does unless told otherwise.
+/// Anchors by a network, whole frames, coded as the enhancer does unless told otherwise.
 struct Enhanced<'a> {
     settings: &'a Settings,
     engine: CpuEngine,
@@ -233,28 +231,35 @@ struct Enhanced<'a> {
 
 impl<'a> Enhanced<'a> {
     fn new(settings: &'a Settings, every: usize) -> Result<Self, Failure> {
-        let engine = CpuEngine::new(embedded_model()?);
+        let model = match &settings.model {
+            Some(path) => Arc::new(Model::from_safetensors(&std::fs::read(path)?)?),
+            None => embedded_model()?,
+        };
+        let engine = CpuEngine::new(model);
         Ok(Self { settings, engine, prior: Prior::new(Isa::detect(), settings.scale), every })
     }
 }
 
 impl Source for Enhanced<'_> {
-    fn anchor(
-        &mut self,
-        n: usize,
-        _: &Picture,
-        low: &Plane,
-    ) -> Result<Option<ReassembledAnchor>, Failure> {
+    fn anchor(&mut self, n: usize, _: &Picture, low: &Plane, twin: &Plane) -> Made {
         if n % self.every != 0 {
             return Ok(None);
         }
         let config = EnhancerConfig::default();
         let codec: &dyn AnchorCodec = codec::by_id(config.anchor_codec.id())?;
         let mut made = Residual::default();
-        self.engine.infer(Luma::packed(low.samples(), low.width(), low.height())?, &mut made)?;
+        if self.engine.architecture().has_twin() {
+            self.engine.infer_fused(packed(low)?, packed(twin)?, &mut made)?;
+        } else {
+            self.engine.infer(packed(low)?, &mut made)?;
+        }
         let mut detail = made.to_detail().ok_or("the model's scale is another")?;
         self.prior.take_out(low.into(), &mut detail);
         let payload = codec.encode(&detail, config.anchor_quality)?;
         self.settings.sent(n, codec.id(), AnchorOrigin::Enhanced, &payload)
     }
+}
+
+fn packed(plane: &Plane) -> Result<Luma<'_>, InferError> {
+    Luma::packed(plane.samples(), plane.width(), plane.height())
 }
