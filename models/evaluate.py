@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -28,7 +29,7 @@ import pairs
 import resampling
 
 BINOMIAL = torch.tensor([1.0, 4.0, 6.0, 4.0, 1.0]) / 16.0
-TWINS = ["", "detail=50@1"]
+TWINS = ("", "detail=50@1")
 Row = dict[str, object]
 
 
@@ -93,8 +94,10 @@ def measure(
     return rows
 
 
-def run(paths: list[Path], role: str, stride: int, vmaf: bool, pictures: Path | None = None) -> list[Row]:
-    """All rows."""
+def run(
+    paths: list[Path], role: str, stride: int, vmaf: bool, pictures: Path | None = None, twins: Sequence[str] = TWINS
+) -> list[Row]:
+    """All rows; what needs no twin is measured beside the first of the twins."""
     models = {path.stem: network.load(path) for path in paths}
     scales = {shape.scale for shape, _ in models.values()}
     if len(scales) != 1:
@@ -112,10 +115,10 @@ def run(paths: list[Path], role: str, stride: int, vmaf: bool, pictures: Path | 
         if path is None:
             print(f"{clip['name']}: {clip['file']} is not in {pairs.clips_folder()}, skipped", file=sys.stderr)
             continue
-        for variant, made in pairs.measured(clip, path, scales.copy().pop(), stride, TWINS if fused else []):
+        for variant, made in pairs.measured(clip, path, scales.copy().pop(), stride, list(twins) if fused else []):
             methods = ["bicubic", "lanczos", "lanczos@0.3", *models]
             if fused:
-                methods = ["bicubic", "lanczos", "lanczos@0.3", "twin", *models] if not variant.twin else seeing
+                methods = ["bicubic", "lanczos", "lanczos@0.3", "twin", *models] if variant.twin == twins[0] else seeing
             rows += measure(variant, made, models, methods, vmaf_exe, pictures)
             print(f"{variant.label}: measured", file=sys.stderr)
     return with_gains(rows)
@@ -128,7 +131,7 @@ def with_gains(rows: list[Row]) -> list[Row]:
     for row in rows:
         call = tuple(row[key] for key in keys)
         for name, other in (
-            ("over_lanczos_db", (*call, "–", "lanczos")),
+            ("over_lanczos_db", (*call, rows[0]["twin"], "lanczos")),
             ("over_twin_db", (*call, row["twin"], "twin")),
         ):
             if other in found:
@@ -164,11 +167,12 @@ def main() -> None:
     parser.add_argument("--stride", type=int, default=4, help="measure every so manieth frame")
     parser.add_argument("--vmaf", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--pictures", type=Path, help="folder for crops side by side: source, then each method")
+    parser.add_argument("--twins", nargs="*", default=TWINS, help="what decoders have had, as `twin_pictures` takes it")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    rows = run(args.weights, args.role, args.stride, args.vmaf, args.pictures)
+    rows = run(args.weights, args.role, args.stride, args.vmaf, args.pictures, args.twins)
     print(json.dumps({"command": "models/evaluate.py", "rows": rows}) if args.json else table(rows))
 
 

@@ -67,7 +67,7 @@ TIERS = {
     "xxs": Shape("chain", 8, 4),
     "xs": Shape("chain", 16, 5),
     "s": Shape("chain", 24, 5),
-    "m": Shape("chain", 32, 6),
+    "m": Shape("chain", 32, 5),
     "l": Shape("blocks", 32, 18),
 }
 
@@ -90,6 +90,14 @@ class CollapsibleConv(nn.Module):
         if self.identity:
             weight = weight + F.pad(torch.eye(weight.shape[0], device=weight.device)[:, :, None, None], (1, 1, 1, 1))
         return weight
+
+    @torch.no_grad()
+    def become(self, weight: Tensor, bias: Tensor) -> None:
+        """Takes on a plain kernel [outputs, inputs, 3, 3] and its bias."""
+        if self.identity:
+            weight = weight - F.pad(torch.eye(weight.shape[0])[:, :, None, None], (1, 1, 1, 1))
+        self.expand.copy_(torch.einsum("eo,oikl->eikl", torch.linalg.pinv(self.project), weight))
+        self.bias.copy_(bias)
 
 
 class Net(nn.Module):
@@ -124,6 +132,15 @@ class Net(nn.Module):
             return F.conv2d(given.to(kind), kernel, self.convs[index].bias.to(kind), padding=1)
 
         return run_layers(self.shape, layer, x * INPUT_GAIN) * self.scaling
+
+    def become(self, weights: dict[str, Tensor]) -> None:
+        """Takes on exported weights of the same shape."""
+        for index, conv in enumerate(self.convs):
+            weight, bias = weights[f"conv{index}.weight"], weights[f"conv{index}.bias"]
+            weight = weight / INPUT_GAIN if index == 0 else weight
+            if index == len(self.convs) - 1:
+                weight, bias = weight / self.scaling[..., None].cpu(), bias / self.scaling[:, 0, 0].cpu()
+            conv.become(weight, bias)
 
     @torch.no_grad()
     def folded(self) -> dict[str, Tensor]:

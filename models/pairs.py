@@ -25,7 +25,7 @@ LONGEST = 240  # frames of a clip that one draw codes
 # Bits for each LR pixel of a training draw's stream, least and most: 60 to 600 kbit/s at the usual sizes.
 BITS = {"face": (0.03, 0.22), "screen": (0.01, 0.06)}
 # What the twin has had, drawn for each stream: nothing, captured detail in kbit/s @ frames/s, enhanced anchors.
-TWINS = ("", "", "", "enhanced=15", "enhanced=30", "detail=35@1", "detail=50@1", "detail=60@2", "detail=100@2")
+TWINS = ("", "", "", "enhanced=5 late=0", "enhanced=15", "detail=35@1", "detail=50@1", "detail=60@2", "detail=100@2")
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def pairs_of(variant: Variant, frames: npt.NDArray[np.uint8], fps: float, first:
         lr = through_vp9(down_i420(frames, width, height, scale), low[1], low[0], fps, variant.kbps, screen)
         return Pairs(lr[first::every], hr, None)
     words = [f"size={width}x{height}", f"kbps={variant.kbps}", f"fps={fps}", f"scale={scale}"]
-    words += [f"screen={int(screen)}", f"first={first}", f"every={every}", *filter(None, [variant.twin])]
+    words += [f"screen={int(screen)}", f"first={first}", f"every={every}", *variant.twin.split()]
     raw = _run([*twin_tool(), *words], frames.tobytes())
     rows = np.frombuffer(raw, np.uint8).reshape(len(hr), -1)
     area = low[0] * low[1]
@@ -213,9 +213,18 @@ def fitting(width: int, height: int, scale: int) -> tuple[int, int]:
 
 
 def drawn(
-    clip: dict[str, Any], path: Path, scale: int, draws: int, fused: bool, rng: np.random.Generator
+    clip: dict[str, Any],
+    path: Path,
+    scale: int,
+    draws: int,
+    fused: bool,
+    enhancer: Path | None,
+    rng: np.random.Generator,
 ) -> Iterator[tuple[Variant, Pairs]]:
-    """Streams of a clip as training sees it: size, part, bit rate and what the twin has had, all drawn at random."""
+    """Streams of a clip as training sees it: size, part, bit rate and what the twin has had, all drawn at random.
+
+    `enhancer`: the network of the enhanced anchors, where it is not the built-in one.
+    """
     most = size_of(clip["most"])
     least, range_of_bits = min(1.0, max(0.4, 96 * scale / min(most))), BITS[clip["kind"]]
     for _ in range(draws):
@@ -226,7 +235,9 @@ def drawn(
         bits = float(np.exp(rng.uniform(*np.log(range_of_bits))))
         kbps = int(np.clip(bits * width * height / scale**2 * fps / 1000, 40, 700))
         twin = str(rng.choice(TWINS)) if fused else ""
-        if scale != 2 and twin.startswith("enhanced"):
+        if twin.startswith("enhanced") and enhancer:
+            twin += f" model={enhancer}"
+        elif twin.startswith("enhanced") and scale != 2:
             twin = ""  # the built-in model has scale 2
         variant = Variant(clip["name"], clip["kind"], clip["role"], width, height, kbps, scale, twin)
         yield variant, pairs_of(variant, frames, fps, int(rng.integers(EVERY)), EVERY, fused)

@@ -80,9 +80,11 @@ def sources(folder: Path | None) -> Iterator[tuple[dict[str, Any], Path]]:
         yield pairs.described(path), path
 
 
-def prepare(cache: Path, shape: network.Shape, folder: Path | None, draws: int, seed: int) -> dict[str, Batch]:
+def prepare(
+    cache: Path, shape: network.Shape, folder: Path | None, enhancer: Path | None, draws: int, seed: int
+) -> dict[str, Batch]:
     """The patches by kind, from the cache file when it was made for the same clips, draws and seed."""
-    listing = str([clip for clip, _ in sources(folder)] + [draws, seed, shape.scale, shape.inputs])
+    listing = str([clip for clip, _ in sources(folder)] + [draws, seed, shape.scale, shape.inputs, str(enhancer)])
     if cache.exists():
         stored = torch.load(cache)
         if stored["listing"] == listing:
@@ -90,7 +92,7 @@ def prepare(cache: Path, shape: network.Shape, folder: Path | None, draws: int, 
     rng = np.random.default_rng(seed)
     found: dict[str, list[Batch]] = {}
     for clip, path in sources(folder):
-        for variant, made in pairs.drawn(clip, path, shape.scale, draws, shape.fused, rng):
+        for variant, made in pairs.drawn(clip, path, shape.scale, draws, shape.fused, enhancer, rng):
             cuts = cut(made, shape.scale, rng)
             found.setdefault(variant.kind, []).append(cuts)
             print(f"{variant.label}: {len(cuts.lr)} patches", flush=True)

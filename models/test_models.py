@@ -66,6 +66,15 @@ class Network(unittest.TestCase):
                     network.answer(shape, net.folded(), luma, twin), wanted, atol=1e-3, rtol=1e-4
                 )
 
+    def test_training_begins_with_exported_weights(self) -> None:
+        torch.manual_seed(3)
+        for inputs in ("luma", "luma+twin"):
+            shape = replace(network.TIERS["xs"], inputs=inputs)
+            weights, other = network.Net(shape).folded(), network.Net(shape)
+            other.become(weights)
+            for name, value in other.folded().items():
+                torch.testing.assert_close(value, weights[name], atol=1e-4, rtol=1e-4)
+
     def test_an_untrained_fused_network_is_near_the_twin(self) -> None:
         torch.manual_seed(3)
         shape = replace(network.TIERS["xs"], inputs="luma+twin")

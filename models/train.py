@@ -83,12 +83,20 @@ def train(args: argparse.Namespace) -> None:
     torch.manual_seed(args.seed)
     device = torch.device(args.device)
     shape = replace(network.TIERS[args.tier], scale=args.scale, inputs=args.inputs)
-    stock = patches.prepare(args.work / f"{args.inputs}-x{args.scale}.pt", shape, args.clips, args.draws, args.seed)
+    stock = patches.prepare(
+        args.work / f"{args.inputs}-x{args.scale}.pt", shape, args.clips, args.enhancer, args.draws, args.seed
+    )
     print(
         f"{args.out.stem}: {shape.macs} MAC for each LR sample;", {k: len(p.lr) for k, p in stock.items()}, flush=True
     )
     stock = {kind: part.to(device) for kind, part in stock.items()}
-    net = network.Net(shape).to(device)
+    net = network.Net(shape)
+    if args.start:
+        other, weights = network.load(args.start)
+        if other != shape:
+            raise SystemExit(f"{args.start} is of another shape: {other}, not {shape}")
+        net.become(weights)
+    net = net.to(device)
     mean = {name: value.clone() for name, value in net.state_dict().items()}
     optimizer = torch.optim.Adam(net.parameters(), lr=args.rate, betas=(0.9, 0.99), fused=True)
     start, checkpoint = 0, args.work / f"{args.out.stem}.checkpoint.pt"
@@ -135,6 +143,7 @@ def main() -> None:
     parser.add_argument("--scale", type=int, choices=[2, 3, 4], default=2)
     parser.add_argument("--inputs", choices=["luma", "luma+twin"], default="luma")
     parser.add_argument("--clips", type=Path, help="train on all videos of this folder instead of the data list")
+    parser.add_argument("--enhancer", type=Path, help="network of the anchors that twins have had (built in: xs-x2)")
     parser.add_argument("--out", type=Path, help="[fused-]TIER-xSCALE.safetensors in this folder by default")
     parser.add_argument("--work", type=Path, default=pairs.HERE / ".work", help="cache of patches, checkpoints")
     parser.add_argument("--steps", type=int, default=18000)
@@ -148,6 +157,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="more only on an idle machine")
     parser.add_argument("--every", type=int, default=500, help="steps between checkpoints")
     parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=False)
+    parser.add_argument("--start", type=Path, help="begin with these exported weights")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --work")
     parser.add_argument("--report", action=argparse.BooleanOptionalAction, default=True)
     args = parser.parse_args()

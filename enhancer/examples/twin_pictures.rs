@@ -72,7 +72,7 @@ fn main() -> Result<(), Failure> {
         let high = Picture::from_i420(width, height, &bytes).ok_or("a size that no picture has")?;
         let [y, u, v] = high.planes().map(|plane| box_down(plane, settings.scale));
         let small = Picture { y, u, v };
-        let key = settings.keys > 0 && n % settings.keys == 0;
+        let key = settings.keys > 0 && n.is_multiple_of(settings.keys);
         let data = if key { low.encode_as(&small, FrameUse::Key)? } else { low.encode(&small)? };
         decoder.push_frame(n as u32 * TICKS, &data)?;
         let shown = decoder.lr().map(FrameBuffer::to_picture).ok_or("a frame shows nothing")?;
@@ -85,7 +85,7 @@ fn main() -> Result<(), Failure> {
             decoder.push_anchor(&anchor);
         }
         decoder.refresh();
-        if n >= settings.first && (n - settings.first) % settings.every == 0 {
+        if n >= settings.first && (n - settings.first).is_multiple_of(settings.every) {
             output.write_all(shown.y.samples())?;
             output.write_all(decoder.hr().ok_or("a frame shows no high picture")?.y.samples())?;
         }
@@ -204,7 +204,7 @@ impl<'a> Captured<'a> {
 
 impl Source for Captured<'_> {
     fn anchor(&mut self, n: usize, high: &Picture, _: &Plane, _: &Plane) -> Made {
-        if n % self.step != 0 {
+        if !n.is_multiple_of(self.step) {
             return Ok(None);
         }
         let sequence = self.sequence;
@@ -242,7 +242,7 @@ impl<'a> Enhanced<'a> {
 
 impl Source for Enhanced<'_> {
     fn anchor(&mut self, n: usize, _: &Picture, low: &Plane, twin: &Plane) -> Made {
-        if n % self.every != 0 {
+        if !n.is_multiple_of(self.every) {
             return Ok(None);
         }
         let config = EnhancerConfig::default();
