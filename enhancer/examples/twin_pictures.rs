@@ -65,7 +65,7 @@ fn main() -> Result<(), Failure> {
         HybridDecoder::new(HybridConfig { scale: settings.scale, ..HybridConfig::default() });
     let mut coming: Vec<(usize, ReassembledAnchor)> = Vec::new();
     let mut bytes = vec![0; width * height * 3 / 2];
-    for n in 0.. {
+    for n in 0usize.. {
         if input.read_exact(&mut bytes).is_err() {
             break;
         }
