@@ -152,7 +152,8 @@ impl Pictures {
 
 /// Runs an engine that was made for [`Case::model`] through all sizes, one by one, as a batch, with a stride, again and
 /// with other weights. The result is the greatest error of any size: the root mean square of the difference to
-/// [`reference`], over that of the reference itself.
+/// [`reference`], over that of the reference itself, as
+/// [`relative_error`] has it.
 pub fn check(engine: &mut dyn Engine, case: &Case) -> Result<f64, Violation> {
     let (first, architecture) = (Arc::new(case.model()), case.architecture);
     let mut worst: f64 = 0.0;
@@ -217,14 +218,15 @@ fn infer(engine: &mut dyn Engine, input: Input<'_>) -> Result<Residual, Violatio
     Err(Violation::Size { low_width, low_height, width, height, samples })
 }
 
-/// The root mean square of the differences over that of what is expected.
+/// The root mean square of the differences over that of what is expected, or over a grey level where that is more:
+/// backends may give residuals in steps, which are coarse beside nothing.
 pub fn relative_error(got: &[f32], expected: &[f64]) -> Result<f64, Violation> {
     if got.iter().any(|v| !v.is_finite()) {
         return Err(Violation::NotANumber);
     }
     let difference: f64 = got.iter().zip(expected).map(|(g, e)| (f64::from(*g) - e).powi(2)).sum();
     let all: f64 = expected.iter().map(|e| e * e).sum();
-    Ok((difference / all).sqrt())
+    Ok((difference / all.max(expected.len() as f64)).sqrt())
 }
 
 /// The residual as the definition of [`Architecture`] reads, in f64.

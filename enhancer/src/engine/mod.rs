@@ -18,6 +18,7 @@
 mod architecture;
 pub mod conformance;
 mod cpu;
+pub mod cuda;
 mod kernel;
 mod model;
 mod packed;
@@ -34,6 +35,7 @@ pub use architecture::{
     Architecture, ArchitectureError, CHANNEL_STEP, Inputs, Kind, MAX_CHANNELS, MAX_CONVS,
 };
 pub use cpu::CpuEngine;
+pub use cuda::{CudaEngine, CudaError};
 pub use model::{Conv, Model, ModelError, embedded_model};
 pub use simd::Simd;
 pub use tiles::{infer_tiles, infer_tiles_fused};
@@ -44,7 +46,7 @@ pub const MAX_SIDE: usize = 4_096;
 const MAX_HIGH_SIDE: usize = 4 * MAX_SIDE;
 
 /// Why a picture was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InferError {
     /// A side is zero or too great: beyond [`MAX_SIDE`] for an LR picture.
     #[error("a picture of {width}x{height} is empty or too large")]
@@ -69,8 +71,8 @@ pub enum InferError {
     #[error("the pictures of a batch are not alike, or not as many as their residuals")]
     Batch,
     /// The device failed, and nothing else could take its place.
-    #[error("the device failed: {0}")]
-    Device(&'static str),
+    #[error("{0}")]
+    Device(String),
 }
 
 /// Why weights were not taken.
@@ -84,6 +86,9 @@ pub enum SwapError {
         /// What was given.
         model: Architecture,
     },
+    /// The device failed.
+    #[error("{0}")]
+    Device(String),
 }
 
 impl SwapError {

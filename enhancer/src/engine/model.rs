@@ -127,7 +127,7 @@ impl Model {
         let convs = (0..architecture.convs).map(|n| {
             let (outputs, inputs) = architecture.shape(n);
             let gain = if n + 1 == architecture.convs {
-                10.0
+                30.0
             } else if architecture.ends_block(n) {
                 0.4
             } else {

@@ -1,0 +1,177 @@
+//! Kernels from their source: compiled by NVRTC for the device at hand, kept on disk for the next start.
+//!
+//! The cache is keyed by a hash of source, options, device and driver. A file holds that key, its own length and the
+//! image; one that does not is made anew. Without NVRTC there are no kernels; nothing else of the CUDA toolkit is needed.
+
+use std::collections::hash_map::DefaultHasher;
+use std::ffi::{CString, c_char};
+use std::hash::{Hash, Hasher};
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+
+use cudarc::nvrtc::{result, sys};
+
+use super::CudaError;
+use super::driver::text;
+use super::plan::Plan;
+use crate::engine::{Architecture, Kind};
+
+/// The kernels.
+pub static SOURCE: &str = include_str!("network.cu");
+
+/// What precedes an image on disk.
+const MAGIC: &[u8; 8] = b"windkern";
+
+/// What the source is compiled with for a network.
+pub fn options(architecture: &Architecture, plan: &Plan) -> Vec<String> {
+    let define = |(name, value): (&str, usize)| format!("-D{name}={value}");
+    let defines = [
+        ("CHANNELS", plan.shape.channels),
+        ("HEAD_CHANNELS", plan.shape.head_channels),
+        ("OUT_TILES", plan.shape.out_tiles),
+        ("SCALE", architecture.scale),
+        ("TWIN", usize::from(architecture.has_twin())),
+        ("BLOCKS", usize::from(architecture.kind == Kind::Blocks)),
+        ("PITCH", plan.pitch),
+        ("WARPS", plan.warps),
+        ("RESIDENT", plan.resident),
+    ];
+    defines.into_iter().map(define).collect()
+}
+
+/// The compiled kernels, from the cache where they are there.
+pub fn image(
+    options: &[String],
+    arch: i32,
+    device: &str,
+    driver: i32,
+) -> Result<Vec<u8>, CudaError> {
+    let mut hasher = DefaultHasher::new();
+    (SOURCE, options, arch, device, driver).hash(&mut hasher);
+    let key = hasher.finish();
+    let file = cache_folder().map(|folder| folder.join(format!("{key:016x}")));
+    if let Some(image) = file.as_deref().and_then(|file| read(file, key)) {
+        return Ok(image);
+    }
+    let image = compile(options, arch)?;
+    if let Some(file) = file
+        && let Err(error) = write(&file, key, &image)
+    {
+        tracing::debug!(%error, "compiled kernels could not be kept");
+    }
+    Ok(image)
+}
+
+/// `$XDG_CACHE_HOME/windlass/kernels`, or below `~/.cache`.
+fn cache_folder() -> Option<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?;
+    Some(base.join("windlass").join("kernels"))
+}
+
+fn read(file: &Path, key: u64) -> Option<Vec<u8>> {
+    let bytes = std::fs::read(file).ok()?;
+    let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&key.to_le_bytes())?;
+    let (length, image) = rest.split_first_chunk::<8>()?;
+    (u64::from_le_bytes(*length) == image.len() as u64).then(|| image.to_vec())
+}
+
+/// Under another name first, so that nobody reads half a file.
+fn write(file: &Path, key: u64, image: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let length = (image.len() as u64).to_le_bytes();
+    let unfinished = file.with_extension(std::process::id().to_string());
+    std::fs::write(&unfinished, [&MAGIC[..], &key.to_le_bytes(), &length, image].concat())?;
+    std::fs::rename(unfinished, file)
+}
+
+/// Compiles for a compute capability (10 × major + minor); the image ends with a zero.
+pub fn compile(options: &[String], arch: i32) -> Result<Vec<u8>, CudaError> {
+    // SAFETY: this only tries to load libraries of NVRTC's names.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(CudaError::NoCompiler);
+    }
+    let options = options.to_vec();
+    // A library without the functions that we know makes the bindings panic.
+    let compiled = catch_unwind(move || compile_found(&options, arch));
+    compiled.unwrap_or_else(|_| Err(CudaError::Compile("NVRTC is too old".to_owned())))
+}
+
+fn compile_found(options: &[String], arch: i32) -> Result<Vec<u8>, CudaError> {
+    let failed = |error: result::NvrtcError| CudaError::Compile(error.to_string());
+    let known = supported().map_err(failed)?;
+    let target = match known.iter().filter(|&&known| known <= arch).max() {
+        Some(&best) if best == arch => format!("--gpu-architecture=sm_{arch}"),
+        // A device that is newer than NVRTC: the driver compiles the rest.
+        Some(best) => format!("--gpu-architecture=compute_{best}"),
+        None => return Err(CudaError::OldDevice(arch)),
+    };
+    let machine_code = target.contains("sm_");
+    let mut all = vec![target, "--std=c++17".to_owned()];
+    all.extend_from_slice(options);
+    let source = CString::new(SOURCE).unwrap_or_default();
+    let program = Program(result::create_program(&source, Some(c"network.cu")).map_err(failed)?);
+    // SAFETY: the program is alive until it is dropped.
+    if let Err(error) = unsafe { result::compile_program(program.0, &all) } {
+        // SAFETY: as above.
+        let log = unsafe { result::get_program_log(program.0) }.unwrap_or_default();
+        let log: Vec<u8> = log.into_iter().map(|c| c as u8).collect();
+        return Err(CudaError::Compile(format!("{error}: {}", text(&log))));
+    }
+    let mut image = program.image(machine_code).map_err(failed)?;
+    if image.last().is_none_or(|&last| last != 0) {
+        image.push(0);
+    }
+    Ok(image)
+}
+
+/// Compute capabilities that NVRTC makes code for.
+fn supported() -> Result<Vec<i32>, result::NvrtcError> {
+    let mut count = 0;
+    // SAFETY: the addresses are those of a variable and of as many numbers as NVRTC said.
+    unsafe {
+        sys::nvrtcGetNumSupportedArchs(&raw mut count).result()?;
+        let mut archs = vec![0; usize::try_from(count).unwrap_or(0)];
+        sys::nvrtcGetSupportedArchs(archs.as_mut_ptr()).result()?;
+        Ok(archs)
+    }
+}
+
+/// A program of NVRTC's.
+struct Program(sys::nvrtcProgram);
+
+impl Program {
+    fn image(&self, machine_code: bool) -> Result<Vec<u8>, result::NvrtcError> {
+        let mut size = 0;
+        // SAFETY: the program is alive and was compiled; the address is that of a variable.
+        unsafe {
+            let status = if machine_code {
+                sys::nvrtcGetCUBINSize(self.0, &raw mut size)
+            } else {
+                sys::nvrtcGetPTXSize(self.0, &raw mut size)
+            };
+            status.result()?;
+        }
+        let mut image = vec![0u8; size];
+        let to = image.as_mut_ptr().cast::<c_char>();
+        // SAFETY: there are as many bytes as NVRTC said.
+        unsafe {
+            let status = if machine_code {
+                sys::nvrtcGetCUBIN(self.0, to)
+            } else {
+                sys::nvrtcGetPTX(self.0, to)
+            };
+            status.result()?;
+        }
+        Ok(image)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: made by `create_program`, and dropped once.
+        let _ = unsafe { result::destroy_program(self.0) };
+    }
+}

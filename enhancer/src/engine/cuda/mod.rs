@@ -1,0 +1,62 @@
+//! Networks on an NVIDIA GPU.
+//!
+//! In and out as for every [`Engine`](super::Engine). The driver and NVRTC are looked for when an engine is made; where
+//! one is missing, too old or out of memory, [`CudaEngine::new`] says so in plain words and nothing else happens.
+//!
+//! `network.cu` runs a group of consecutive convolutions per launch, a tile of the picture in shared memory, products on the tensor
+//! cores in half precision with sums in single. [`plan`] decides which convolutions form a group; [`pack`] brings the
+//! weights into the order of the tensor cores' registers; [`compile`] makes machine code for the device at hand; [`driver`]
+//! owns what the driver hands out; [`engine`] keeps buffers and, for every size of picture, the captured work.
+
+mod compile;
+mod driver;
+mod engine;
+mod pack;
+mod plan;
+
+use thiserror::Error;
+
+pub use engine::{CudaEngine, DeviceInfo};
+
+/// Why there is no engine on a GPU, or no longer one.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CudaError {
+    /// No library of the driver.
+    #[error("no NVIDIA driver is installed")]
+    NoDriver,
+    /// The driver's library lacks what we need.
+    #[error("the NVIDIA driver is too old: it is of CUDA {}.{}, 11.8 is needed", .0 / 1000, .0 % 1000 / 10)]
+    OldDriver(i32),
+    /// The driver finds no GPU.
+    #[error("the NVIDIA driver finds no GPU")]
+    NoDevice,
+    /// The GPU is older than the tensor cores that the kernels use.
+    #[error("the GPU is too old: its compute capability is {}.{}, 7.5 is needed", .0 / 10, .0 % 10)]
+    OldDevice(i32),
+    /// No library of NVRTC.
+    #[error("libnvrtc, which compiles the kernels, is not installed")]
+    NoCompiler,
+    /// NVRTC refused the kernels.
+    #[error("compiling the kernels: {0}")]
+    Compile(String),
+    /// No tile of the network fits the GPU.
+    #[error("the network does not fit the GPU's shared memory")]
+    NoPlan,
+    /// The driver refused something: out of memory, device lost.
+    #[error("the GPU failed: {0}")]
+    Driver(String),
+}
+
+/// What a network's kernels are compiled with for a device of so much shared memory (of a block and of a
+/// multiprocessor, in bytes), for tests of the compiler; and the compiler.
+#[doc(hidden)]
+pub fn compile_for(
+    architecture: &super::Architecture,
+    arch: i32,
+    block: usize,
+    multiprocessor: usize,
+) -> Result<Vec<u8>, CudaError> {
+    let memory = plan::SharedMemory { block, multiprocessor };
+    let plan = plan::Plan::new(architecture, memory).ok_or(CudaError::NoPlan)?;
+    compile::compile(&compile::options(architecture, &plan), arch)
+}

@@ -1,0 +1,287 @@
+//! Which convolutions one launch runs, and on tiles of which size: by arithmetic, from the network and the device.
+//!
+//! Fusing more convolutions saves passes over memory and costs recomputation at the tiles' edges. Of 8 blocks of 32
+//! channels one block a launch reads and writes 64 bytes a pixel each way, 1.1 KB in all, which at 720p is 1 GB or
+//! 0.3 ms of an H100's memory, while its 139 GMAC take 0.5 to 0.7 ms of its tensor cores: nothing is to be gained by two
+//! blocks a launch, whose tiles of the same memory recompute a fifth more. Five convolutions of 16 channels, on the
+//! other hand, would do little but read and write if each were a launch of its own, so they are one. The weighing below is
+//! the same for all networks: time of the tensor cores, with what is recomputed and with warps that have nothing to do,
+//! and time of the memory, the shorter of which mostly hides behind the longer one.
+
+use crate::engine::{Architecture, Kind};
+
+/// Multiplications that the tensor cores do while memory moves a byte, both at the rates that programs get.
+const MACS_PER_BYTE: f64 = 64.0;
+/// The part of the shorter of the two times that the longer one does not hide.
+const UNHIDDEN: f64 = 0.3;
+/// What a block alone on its multiprocessor loses at barriers, where no other one works meanwhile.
+const ALONE: f64 = 1.15;
+/// A launch, in multiplications for a pixel of a picture of 640×360.
+const LAUNCH: f64 = 1_000.0;
+/// Pixels before and after a buffer.
+const GUARD: usize = 16;
+/// What the device keeps of the shared memory for each block.
+const RESERVED: usize = 1_024;
+/// Warps that a multiprocessor's registers suffice for.
+const WARPS: usize = 12;
+
+/// What the kernels are compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Channels between convolutions, a multiple of 16.
+    pub channels: usize,
+    /// Channels of the first convolution's input; 0: luma's nine neighbours instead.
+    pub head_channels: usize,
+    /// Tiles of 8 channels of the last convolution's output.
+    pub out_tiles: usize,
+}
+
+impl Shape {
+    pub fn of(architecture: &Architecture) -> Self {
+        let inputs = architecture.input_channels();
+        Shape {
+            channels: architecture.channels.next_multiple_of(16),
+            head_channels: if inputs == 1 { 0 } else { inputs.next_multiple_of(16) },
+            out_tiles: architecture.output_channels().div_ceil(8),
+        }
+    }
+}
+
+/// The launches of a network.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    pub shape: Shape,
+    /// Columns of a tile.
+    pub pitch: usize,
+    /// Warps of a block.
+    pub warps: usize,
+    /// Blocks that a multiprocessor holds.
+    pub resident: usize,
+    pub groups: Vec<GroupPlan>,
+}
+
+/// One launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupPlan {
+    /// Whether the first convolution is among them.
+    pub head: bool,
+    /// Whether the last one is.
+    pub tail: bool,
+    /// The first of the convolutions between those, and their number.
+    pub first: usize,
+    pub count: usize,
+    /// Rows of a tile.
+    pub rows: usize,
+    /// Rows and columns on each side of a tile that are not its own.
+    pub margin: usize,
+    /// Bytes of shared memory.
+    pub shared: usize,
+}
+
+impl GroupPlan {
+    /// The kernel's name.
+    pub fn kernel(&self) -> &'static str {
+        match (self.head, self.tail) {
+            (true, true) => "only_group",
+            (true, false) => "first_group",
+            (false, true) => "last_group",
+            (false, false) => "middle_group",
+        }
+    }
+
+    /// Tiles of a picture, across and down.
+    pub fn tiles(&self, pitch: usize, width: usize, height: usize) -> (usize, usize) {
+        let own = (pitch - 2 * self.margin, self.rows - 2 * self.margin);
+        (width.div_ceil(own.0), height.div_ceil(own.1))
+    }
+}
+
+/// Shared memory of a device in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedMemory {
+    /// Most that a block may have.
+    pub block: usize,
+    /// All of a multiprocessor's.
+    pub multiprocessor: usize,
+}
+
+impl Plan {
+    /// The best plan found; `None` if not even the smallest tiles fit the device.
+    pub fn new(architecture: &Architecture, memory: SharedMemory) -> Option<Plan> {
+        let shape = Shape::of(architecture);
+        let mut best: Option<(f64, Plan)> = None;
+        for split in splits(architecture) {
+            for pitch in [32, 48, 64] {
+                for rows in (6..=48).step_by(2) {
+                    let Some(groups) = groups(architecture, &shape, &split, pitch, rows) else {
+                        continue;
+                    };
+                    let shared = groups.iter().map(|group| group.shared).max().unwrap_or(0);
+                    if shared > memory.block {
+                        continue;
+                    }
+                    let fit = (memory.multiprocessor / (shared + RESERVED)).clamp(1, 2);
+                    let plan = Plan { shape, pitch, warps: WARPS / fit, resident: fit, groups };
+                    let cost = plan.cost();
+                    if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                        best = Some((cost, plan));
+                    }
+                }
+            }
+        }
+        best.map(|(_, plan)| plan)
+    }
+
+    /// Time for a pixel, in multiplications.
+    fn cost(&self) -> f64 {
+        let alone = if self.resident == 1 { ALONE } else { 1.0 };
+        let groups = self.groups.iter().map(|group| {
+            let own = (self.pitch - 2 * group.margin) * (group.rows - 2 * group.margin);
+            let macs = alone * self.group_macs(group) / own as f64;
+            let bytes = self.group_bytes(group) / own as f64 * MACS_PER_BYTE;
+            macs.max(bytes) + UNHIDDEN * macs.min(bytes) + LAUNCH
+        });
+        groups.sum()
+    }
+
+    /// Multiplications of a tile in the time that its warps take, idle ones counted.
+    fn group_macs(&self, group: &GroupPlan) -> f64 {
+        let Shape { channels, head_channels, out_tiles } = self.shape;
+        let strips = self.pitch / 16;
+        let conv = |shrunk: usize, macs: usize| {
+            let rows = group.rows - 2 * shrunk;
+            let units = strips * (rows / 4 + rows % 4 / 2);
+            // The shorter units come last.
+            let rounds = units.div_ceil(self.warps);
+            (rounds * self.warps * 64 * macs) as f64
+        };
+        let mut shrunk = 0;
+        let mut sum = 0.0;
+        if group.head {
+            shrunk = usize::from(head_channels > 0);
+            sum += conv(shrunk, channels * if head_channels > 0 { 9 * head_channels } else { 16 });
+        }
+        for _ in 0..group.count {
+            shrunk += 1;
+            sum += conv(shrunk, 9 * channels * channels);
+        }
+        if group.tail {
+            sum += conv(shrunk + 1, 9 * channels * 8 * out_tiles);
+        }
+        sum
+    }
+
+    /// Bytes of a tile that memory moves.
+    fn group_bytes(&self, group: &GroupPlan) -> f64 {
+        let pixel = 2 * self.shape.channels;
+        let all = self.pitch * group.rows;
+        let own = (self.pitch - 2 * group.margin) * (group.rows - 2 * group.margin);
+        let read = if group.head { all } else { all * pixel };
+        let written = if group.tail { own * 32 } else { own * pixel };
+        (read + written) as f64
+    }
+}
+
+/// How the convolutions between the first and the last may be divided into launches: their numbers.
+fn splits(architecture: &Architecture) -> Vec<Vec<usize>> {
+    let between = architecture.convs - 2;
+    // The skip over all blocks reads around a tile what another launch must have written.
+    let (unit, least) = match architecture.kind {
+        Kind::Chain => (1, 1),
+        Kind::Blocks => (2, 2),
+    };
+    let units = between / unit;
+    let even = |launches: usize| {
+        let from = |n: usize| units * n / launches;
+        (0..launches).map(|n| unit * (from(n + 1) - from(n))).collect()
+    };
+    (least..=units.max(least)).map(even).collect()
+}
+
+/// The launches for a division; `None` if nothing would be left of the tiles.
+fn groups(
+    architecture: &Architecture,
+    shape: &Shape,
+    split: &[usize],
+    pitch: usize,
+    rows: usize,
+) -> Option<Vec<GroupPlan>> {
+    let mut first = 1;
+    let mut groups = Vec::with_capacity(split.len());
+    for (n, &count) in split.iter().enumerate() {
+        let (head, tail) = (n == 0, n + 1 == split.len());
+        let margin = count + usize::from(tail) + usize::from(head && architecture.has_twin());
+        if pitch < 2 * margin + 8 || rows < 2 * margin + 2 {
+            return None;
+        }
+        let widest = shape.channels.max(shape.head_channels);
+        let buffers = 2 * (pitch * rows + 2 * GUARD) * widest * 2;
+        // All kernels are compiled together: room for the widest block's warps.
+        let scratch = if tail { WARPS * 16 * (8 * shape.out_tiles + 1) * 4 } else { 0 };
+        groups.push(GroupPlan {
+            head,
+            tail,
+            first,
+            count,
+            rows,
+            margin,
+            shared: buffers + scratch,
+        });
+        first += count;
+    }
+    Some(groups)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::conformance::Case;
+
+    const TURING: SharedMemory = SharedMemory { block: 65_536, multiprocessor: 65_536 };
+    const AMPERE: SharedMemory = SharedMemory { block: 166_912, multiprocessor: 167_936 };
+    const ADA: SharedMemory = SharedMemory { block: 101_376, multiprocessor: 102_400 };
+    const HOPPER: SharedMemory = SharedMemory { block: 232_448, multiprocessor: 233_472 };
+
+    #[test]
+    fn plans_cover_every_network_once() {
+        let more = [Architecture::chain(2, 16, 40), Architecture::blocks(4, 64, 19).with_twin()];
+        for architecture in Case::all().iter().map(|case| case.architecture).chain(more) {
+            for memory in [TURING, AMPERE, ADA, HOPPER] {
+                // The largest networks do not fit the oldest devices.
+                let Some(plan) = Plan::new(&architecture, memory) else {
+                    assert!(memory == TURING && architecture.channels >= 48, "{architecture}");
+                    continue;
+                };
+                let mut next = 1;
+                for (n, group) in plan.groups.iter().enumerate() {
+                    assert_eq!((group.head, group.first), (n == 0, next), "{architecture}");
+                    assert_eq!(group.tail, n + 1 == plan.groups.len(), "{architecture}");
+                    assert!(group.shared <= memory.block);
+                    let all = plan.resident * (group.shared + RESERVED);
+                    assert!(all <= memory.multiprocessor || plan.resident == 1);
+                    assert!(group.rows.is_multiple_of(2) && plan.pitch.is_multiple_of(16));
+                    next += group.count;
+                }
+                assert_eq!(next, architecture.convs - 1, "{architecture}");
+                let blocks = architecture.kind == Kind::Blocks;
+                assert!(!blocks || plan.groups.iter().all(|g| g.count % 2 == 0));
+                assert!(!blocks || plan.groups.len() > 1, "the skip needs a launch before");
+            }
+        }
+    }
+
+    #[test]
+    fn the_small_chain_is_one_launch_and_large_blocks_are_several() {
+        let small = Plan::new(&Architecture::chain(2, 16, 5), HOPPER).expect("a plan");
+        assert_eq!(small.groups.len(), 1);
+        let large = Plan::new(&Architecture::blocks(3, 32, 8), HOPPER).expect("a plan");
+        assert_eq!(large.groups.len(), 8, "{large:?}");
+        assert!(large.groups.iter().all(|group| group.count == 2), "{large:?}");
+    }
+
+    #[test]
+    fn a_device_without_room_has_no_plan() {
+        let memory = SharedMemory { block: 4_096, multiprocessor: 4_096 };
+        assert_eq!(Plan::new(&Architecture::chain(2, 16, 5), memory), None);
+    }
+}

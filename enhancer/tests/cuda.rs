@@ -1,0 +1,256 @@
+//! The engine on a GPU, on machines without one: `tests/cuda/` has a CUDA driver that runs the kernels' own source on the
+//! CPU, thread by thread. It needs a C++ compiler; without one these tests say so and pass. A test runs itself again
+//! with the driver where the dynamic linker finds it.
+//!
+//! `the_kernels_compile_for_every_architecture` needs NVRTC itself (`LD_LIBRARY_PATH` to `libnvrtc.so.12` or `.13`, which
+//! is in the Python package `nvidia-cuda-nvrtc`), and no GPU.
+
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+
+use windlass_enhancer::engine::conformance::{self, Case};
+use windlass_enhancer::engine::cuda::compile_for;
+use windlass_enhancer::engine::{
+    Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Kind, Luma, Model,
+    Residual, embedded_model,
+};
+
+/// Error of half precision relative to the residual, 2⁻¹¹ in each of some layers, and of steps of 1/64 grey level.
+const TOLERANCE: f64 = 6e-3;
+
+/// Says that a test that is run again is to do its work.
+const INNER: &str = "WINDLASS_TEST_EMULATED";
+
+/// The emulated driver's folder; `None` without a C++ compiler.
+fn emulated_driver() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let made = FOLDER.get_or_init(|| {
+        let folder =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cuda-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder for the driver");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/driver.cpp");
+        let library = folder.join("libcuda.so");
+        let flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-o"];
+        let built = Command::new("c++").args(flags).arg(&library).arg(source).arg("-ldl").status();
+        if !built.is_ok_and(|status| status.success()) {
+            return None;
+        }
+        std::fs::copy(&library, folder.join("libnvrtc.so")).expect("the driver's second name");
+        Some(folder)
+    });
+    made.as_deref()
+}
+
+/// Runs the test of this name again on the emulated device, with more of its environment.
+fn on_emulated_device(name: &str, more: &[(&str, &str)], work: fn()) {
+    if std::env::var_os(INNER).is_some() {
+        return work();
+    }
+    let Some(folder) = emulated_driver() else {
+        println!("skipped: no C++ compiler (c++)");
+        return;
+    };
+    let output = Command::new(std::env::current_exe().expect("the test's program"))
+        .args(["--exact", name, "--nocapture"])
+        .env(INNER, "1")
+        .env("LD_LIBRARY_PATH", folder)
+        .env("TMPDIR", folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .env("EMULATED_INCLUDE", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cuda"))
+        .env("EMULATED_LOST", folder.join(format!("lost-{name}")))
+        .envs(more.iter().copied())
+        .output()
+        .expect("the test again");
+    let said =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success(), "{}\n{}", said[0], said[1]);
+    print!("{}", said[0]);
+}
+
+/// Checks networks against their definition.
+fn conform(cases: impl IntoIterator<Item = Case>) {
+    for case in cases {
+        let mut engine = CudaEngine::new(&Arc::new(case.model())).expect("an engine");
+        let error = conformance::check(&mut engine, &case).expect("the contract is kept");
+        println!("{case}: {error:.1e}, {}", engine.device().plan);
+        assert!(error < TOLERANCE, "{case}: {error}");
+    }
+}
+
+/// Shared memory for tiles hardly larger than the pictures: the emulated device takes a second for ten million products.
+const SMALL: [(&str, &str); 2] = [("EMULATED_SHARED", "84000"), ("EMULATED_SHARED_SM", "86000")];
+
+/// The cases of a kind, with two sizes.
+fn cases(kind: Kind) -> impl Iterator<Item = Case> {
+    let cases = Case::all().into_iter().filter(move |case| case.architecture.kind == kind);
+    cases.map(|case| Case { sizes: vec![(1, 1), (13, 5)], ..case })
+}
+
+#[test]
+fn chains_conform() {
+    on_emulated_device("chains_conform", &SMALL, || conform(cases(Kind::Chain)));
+}
+
+#[test]
+fn blocks_conform() {
+    on_emulated_device("blocks_conform", &SMALL, || conform(cases(Kind::Blocks)));
+}
+
+/// As on a Hopper GPU: large tiles, and the whole of a small network in one launch.
+#[test]
+fn large_tiles_conform() {
+    on_emulated_device("large_tiles_conform", &[], || {
+        let case = |architecture| Case { architecture, sizes: vec![(50, 11)] };
+        conform([
+            case(Architecture::blocks(3, 32, 2)),
+            case(Architecture::chain(2, 16, 5)),
+            case(Architecture::chain(2, 8, 2).with_twin()),
+        ]);
+    });
+}
+
+/// Little shared memory makes small tiles: many blocks, and edges between them.
+#[test]
+fn pictures_of_many_tiles_conform() {
+    let small =
+        [("EMULATED_SHARED", "40000"), ("EMULATED_SHARED_SM", "65536"), ("EMULATED_ARCH", "75")];
+    on_emulated_device("pictures_of_many_tiles_conform", &small, || {
+        let case = |architecture, size| Case { architecture, sizes: vec![size] };
+        conform([
+            case(Architecture::chain(2, 16, 5), (75, 50)),
+            case(Architecture::chain(3, 16, 4).with_twin(), (53, 37)),
+            case(Architecture::blocks(2, 16, 2), (61, 45)),
+        ]);
+    });
+}
+
+#[test]
+fn the_trained_network_differs_from_the_cpu_by_nothing_to_be_seen() {
+    on_emulated_device(
+        "the_trained_network_differs_from_the_cpu_by_nothing_to_be_seen",
+        &[],
+        || {
+            let model = embedded_model().expect("built in");
+            let (width, height) = (64, 48);
+            let ramp = |i: usize| ((i % width * 3 + i / width * 2 + i * 7919 % 23) % 256) as u8;
+            let low: Vec<u8> = (0..width * height).map(ramp).collect();
+            let luma = Luma::packed(&low, width, height).expect("a plane");
+            let (mut on_cpu, mut on_gpu) = (Residual::default(), Residual::default());
+            CpuEngine::new(model.clone()).infer(luma, &mut on_cpu).expect("a residual");
+            CudaEngine::new(&model)
+                .expect("an engine")
+                .infer(luma, &mut on_gpu)
+                .expect("a residual");
+            let square = |(a, b): (&f32, &f32)| f64::from(a - b).powi(2);
+            let sum: f64 = on_cpu.data.iter().zip(&on_gpu.data).map(square).sum();
+            let psnr = 10.0 * (255.0 * 255.0 / (sum / on_cpu.data.len() as f64)).log10();
+            println!("PSNR between the two: {psnr:.1} dB");
+            // A picture at 40 dB loses less than 0.01 dB to what is 70 dB away.
+            assert!(psnr > 70.0, "{psnr}");
+        },
+    );
+}
+
+#[test]
+fn many_pictures_come_back_in_order() {
+    on_emulated_device("many_pictures_come_back_in_order", &[], || {
+        let model = Arc::new(Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs"));
+        let mut engine = CudaEngine::new(&model).expect("an engine");
+        let pictures: Vec<Vec<u8>> = (0..40).map(|n| vec![6 * n; 20]).collect();
+        let luma = |samples| Luma::packed(samples, 5, 4).expect("a plane");
+        let inputs: Vec<_> = pictures
+            .iter()
+            .map(|samples| windlass_enhancer::engine::Input { low: luma(samples), twin: None })
+            .collect();
+        let mut out = vec![Residual::default(); 40];
+        engine.infer_batch(&inputs, &mut out).expect("residuals");
+        let mut alone = Residual::default();
+        for (input, out) in inputs.iter().zip(&out) {
+            engine.infer(input.low, &mut alone).expect("a residual");
+            assert_eq!(*out, alone);
+        }
+        assert_ne!(out[0], out[39]);
+    });
+}
+
+#[test]
+fn a_device_that_is_lost_says_so() {
+    on_emulated_device("a_device_that_is_lost_says_so", &[], || {
+        let model = embedded_model().expect("built in");
+        let mut engine = CudaEngine::new(&model).expect("an engine");
+        let low = [90; 64];
+        let luma = Luma::packed(&low, 8, 8).expect("a plane");
+        let mut out = Residual::default();
+        engine.infer(luma, &mut out).expect("a residual");
+        std::fs::write(std::env::var_os("EMULATED_LOST").expect("its name"), "").expect("a file");
+        let lost = engine.infer(luma, &mut out);
+        assert!(
+            matches!(&lost, Err(InferError::Device(why)) if why.contains("illegal")),
+            "{lost:?}"
+        );
+        assert!(engine.swap(&model).is_err());
+        assert!(CudaEngine::new(&model).is_err());
+    });
+}
+
+#[test]
+fn a_device_without_memory_says_so() {
+    let little = [("EMULATED_MEMORY", "60000")];
+    on_emulated_device("a_device_without_memory_says_so", &little, || {
+        let model = embedded_model().expect("built in");
+        let mut engine = CudaEngine::new(&model).expect("the weights fit");
+        let low = vec![90; 200 * 200];
+        let mut out = Residual::default();
+        let refused = engine.infer(Luma::packed(&low, 200, 200).expect("a plane"), &mut out);
+        assert!(
+            matches!(&refused, Err(InferError::Device(why)) if why.contains("memory")),
+            "{refused:?}"
+        );
+        // A smaller picture still has room.
+        engine.infer(Luma::packed(&low, 20, 20).expect("a plane"), &mut out).expect("a residual");
+    });
+}
+
+#[test]
+fn an_old_driver_and_an_old_device_are_refused() {
+    let old = [("EMULATED_DRIVER", "11040")];
+    on_emulated_device("an_old_driver_and_an_old_device_are_refused", &old, || {
+        let refused = CudaEngine::new(&embedded_model().expect("built in")).err();
+        assert_eq!(refused, Some(CudaError::OldDriver(11_040)));
+        assert!(CudaError::OldDriver(11_040).to_string().contains("CUDA 11.4"));
+    });
+}
+
+#[test]
+fn the_kernels_compile_for_every_architecture() {
+    let mut networks: Vec<Architecture> =
+        Case::all().iter().map(|case| case.architecture).collect();
+    // The network of the cards, and the largest that runs.
+    networks.extend([Architecture::blocks(3, 32, 8), Architecture::blocks(4, 64, 19).with_twin()]);
+    if std::env::var_os("WINDLASS_TEST_ALL_KERNELS").is_none() {
+        networks.truncate(2);
+        networks.push(Architecture::blocks(3, 32, 8));
+    }
+    for architecture in networks {
+        for (arch, block, all) in [
+            (75, 65_536, 65_536),
+            (80, 166_912, 167_936),
+            (90, 232_448, 233_472),
+            (100, 232_448, 233_472),
+        ] {
+            match compile_for(&architecture, arch, block, all) {
+                Err(CudaError::NoCompiler) => {
+                    println!("skipped: libnvrtc is not found (LD_LIBRARY_PATH)");
+                    return;
+                }
+                Err(CudaError::OldDevice(_)) => {
+                    println!("skipped: this NVRTC makes no code for {arch}");
+                }
+                made => assert!(made.expect("kernels").len() > 1_000, "{architecture} for {arch}"),
+            }
+        }
+    }
+}

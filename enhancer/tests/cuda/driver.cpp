@@ -1,0 +1,221 @@
+// A CUDA driver and NVRTC that run kernels on the CPU, for tests of the host's side without a GPU: emulate.h compiles
+// and runs them. One library stands for both; streams do their work at once, graphs record launches and copies.
+//
+// From the environment: EMULATED_SHARED, EMULATED_SHARED_SM (bytes of shared memory of a block and of a multiprocessor),
+// EMULATED_ARCH (90), EMULATED_MEMORY (bytes that can be allocated), EMULATED_LOST (a file; while it exists, everything
+// fails as after the device's loss), EMULATED_INCLUDE (where emulate.h is), EMULATED_DRIVER (the driver's version).
+
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <functional>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+enum { SUCCESS = 0, INVALID = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700 };
+
+std::mutex lock;
+std::map<uintptr_t, size_t> memory;
+size_t allocated = 0;
+
+size_t number(const char* name, size_t otherwise) {
+  const char* value = getenv(name);
+  return value ? strtoull(value, nullptr, 10) : otherwise;
+}
+
+bool lost() {
+  const char* file = getenv("EMULATED_LOST");
+  return file && access(file, F_OK) == 0;
+}
+
+struct Function { void (*entry)(void**); int (*launch)(void (*)(void**), void**, unsigned, unsigned, unsigned, unsigned, unsigned); };
+struct Stream { std::vector<std::function<int()>>* captured = nullptr; };
+using Graph = std::vector<std::function<int()>>;
+
+int submit(void* stream, std::function<int()> work) {
+  if (lost()) return ILLEGAL_ADDRESS;
+  Stream* on = (Stream*)stream;
+  if (on && on->captured) {
+    on->captured->push_back(work);
+    return SUCCESS;
+  }
+  std::lock_guard<std::mutex> guard(lock);
+  return work();
+}
+
+bool inside(uintptr_t at, size_t bytes) {
+  auto after = memory.upper_bound(at);
+  if (after == memory.begin()) return false;
+  --after;
+  return at + bytes <= after->first + after->second;
+}
+
+}  // namespace
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT int cuInit(unsigned) { return lost() ? ILLEGAL_ADDRESS : SUCCESS; }
+EXPORT int cuDriverGetVersion(int* version) { *version = (int)number("EMULATED_DRIVER", 12090); return SUCCESS; }
+EXPORT int cuDeviceGetCount(int* count) { *count = 1; return SUCCESS; }
+EXPORT int cuDeviceGet(int* device, int) { *device = 0; return SUCCESS; }
+EXPORT int cuDeviceGetName(char* name, int size, int) { snprintf(name, size, "emulated"); return SUCCESS; }
+EXPORT int cuDeviceTotalMem_v2(size_t* bytes, int) { *bytes = 1ull << 30; return SUCCESS; }
+EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
+  const int arch = (int)number("EMULATED_ARCH", 90);
+  switch (attribute) {
+    case 16: *value = 2; break;                                                // multiprocessors
+    case 75: *value = arch / 10; break;                                        // compute capability
+    case 76: *value = arch % 10; break;
+    case 81: *value = (int)number("EMULATED_SHARED_SM", 233472); break;        // shared memory of a multiprocessor
+    case 97: *value = (int)number("EMULATED_SHARED", 232448); break;           // of a block that asks for it
+    default: return INVALID;
+  }
+  return SUCCESS;
+}
+EXPORT int cuDevicePrimaryCtxRetain(void** context, int) { *context = (void*)1; return lost() ? ILLEGAL_ADDRESS : SUCCESS; }
+EXPORT int cuDevicePrimaryCtxRelease_v2(int) { return SUCCESS; }
+EXPORT int cuCtxSetCurrent(void*) { return SUCCESS; }
+EXPORT int cuCtxSynchronize() { return lost() ? ILLEGAL_ADDRESS : SUCCESS; }
+EXPORT int cuGetErrorName(int error, const char** name) { *name = error == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR"; return SUCCESS; }
+EXPORT int cuGetErrorString(int error, const char** text) { *text = error == OUT_OF_MEMORY ? "out of memory" : error == ILLEGAL_ADDRESS ? "an illegal memory access was encountered" : "emulated error"; return SUCCESS; }
+
+EXPORT int cuMemAlloc_v2(uint64_t* at, size_t bytes) {
+  std::lock_guard<std::mutex> guard(lock);
+  if (lost()) return ILLEGAL_ADDRESS;
+  if (allocated + bytes > number("EMULATED_MEMORY", 1ull << 30)) return OUT_OF_MEMORY;
+  void* block = aligned_alloc(256, (bytes + 255) / 256 * 256);
+  memset(block, 0xff, bytes);
+  memory[(uintptr_t)block] = bytes, allocated += bytes;
+  *at = (uintptr_t)block;
+  return SUCCESS;
+}
+EXPORT int cuMemFree_v2(uint64_t at) {
+  std::lock_guard<std::mutex> guard(lock);
+  auto found = memory.find(at);
+  if (found == memory.end()) return INVALID;
+  allocated -= found->second, memory.erase(found);
+  free((void*)at);
+  return SUCCESS;
+}
+EXPORT int cuMemHostAlloc(void** at, size_t bytes, unsigned) {
+  *at = aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return SUCCESS;
+}
+EXPORT int cuMemFreeHost(void* at) { free(at); return SUCCESS; }
+EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {
+  return submit(stream, [=] { if (!inside(to, bytes)) return (int)ILLEGAL_ADDRESS; memcpy((void*)to, from, bytes); return (int)SUCCESS; });
+}
+EXPORT int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
+  return submit(stream, [=] { if (!inside(from, bytes)) return (int)ILLEGAL_ADDRESS; memcpy(to, (void*)from, bytes); return (int)SUCCESS; });
+}
+EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
+  return submit(stream, [=] { memcpy((void*)to, (void*)from, bytes); return (int)SUCCESS; });
+}
+
+EXPORT int cuStreamCreate(void** stream, unsigned) { *stream = new Stream; return SUCCESS; }
+EXPORT int cuStreamDestroy_v2(void* stream) { delete (Stream*)stream; return SUCCESS; }
+EXPORT int cuStreamSynchronize(void*) { return lost() ? ILLEGAL_ADDRESS : SUCCESS; }
+EXPORT int cuStreamBeginCapture_v2(void* stream, int) { ((Stream*)stream)->captured = new Graph; return SUCCESS; }
+EXPORT int cuStreamEndCapture(void* stream, void** graph) {
+  *graph = ((Stream*)stream)->captured, ((Stream*)stream)->captured = nullptr;
+  return SUCCESS;
+}
+EXPORT int cuGraphInstantiateWithFlags(void** made, void* graph, unsigned long long) { *made = new Graph(*(Graph*)graph); return SUCCESS; }
+EXPORT int cuGraphDestroy(void* graph) { delete (Graph*)graph; return SUCCESS; }
+EXPORT int cuGraphExecDestroy(void* graph) { delete (Graph*)graph; return SUCCESS; }
+EXPORT int cuGraphLaunch(void* graph, void* stream) {
+  for (auto& work : *(Graph*)graph)
+    if (int error = submit(stream, work)) return error;
+  return SUCCESS;
+}
+EXPORT int cuEventCreate(void** event, unsigned) { *event = new double(0); return SUCCESS; }
+EXPORT int cuEventDestroy_v2(void* event) { delete (double*)event; return SUCCESS; }
+EXPORT int cuEventRecord(void* event, void*) {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  *(double*)event = 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+  return SUCCESS;
+}
+EXPORT int cuEventSynchronize(void*) { return lost() ? ILLEGAL_ADDRESS : SUCCESS; }
+EXPORT int cuEventElapsedTime(float* ms, void* from, void* to) { *ms = (float)(*(double*)to - *(double*)from); return SUCCESS; }
+EXPORT int cuEventElapsedTime_v2(float* ms, void* from, void* to) { return cuEventElapsedTime(ms, from, to); }
+
+EXPORT int cuModuleLoadData(void** module, const void* image) {
+  if (memcmp(image, "EMULATED", 8)) return INVALID;
+  *module = dlopen((const char*)image + 8, RTLD_NOW | RTLD_LOCAL);
+  if (!*module) fprintf(stderr, "%s\n", dlerror());
+  return *module ? SUCCESS : NOT_FOUND;
+}
+EXPORT int cuModuleUnload(void*) { return SUCCESS; }
+EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) {
+  auto made = new Function;
+  *(void**)&made->entry = dlsym(module, (std::string(name) + "_entry").c_str());
+  *(void**)&made->launch = dlsym(module, "emulated_launch");
+  *function = made;
+  return made->entry && made->launch ? SUCCESS : NOT_FOUND;
+}
+EXPORT int cuFuncSetAttribute(void*, int attribute, int value) {
+  return attribute == 8 && (size_t)value > number("EMULATED_SHARED", 232448) ? INVALID : SUCCESS;
+}
+EXPORT int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                          void* stream, void** parameters, void**) {
+  if (by != 1 || bz != 1 || y > 65535 || z > 65535 || shared > number("EMULATED_SHARED", 232448)) return INVALID;
+  // As the driver does, take a copy of the parameters; all kernels here have one, of at most so many bytes.
+  auto copy = std::make_shared<std::vector<char>>(128);
+  memcpy(copy->data(), parameters[0], 88);
+  return submit(stream, [=] {
+    void* one[] = {copy->data()};
+    auto kernel = (Function*)function;
+    return kernel->launch(kernel->entry, one, x, y, z, bx, shared) ? (int)INVALID : (int)SUCCESS;
+  });
+}
+
+// NVRTC
+
+namespace {
+struct Program { std::string source, image, log; };
+int programs = 0;
+}
+
+EXPORT const char* nvrtcGetErrorString(int) { return "emulated error"; }
+EXPORT int nvrtcVersion(int* major, int* minor) { *major = 12, *minor = 9; return SUCCESS; }
+EXPORT int nvrtcCreateProgram(void** program, const char* source, const char*, int, const char* const*, const char* const*) {
+  *program = new Program{source, "", ""};
+  return SUCCESS;
+}
+EXPORT int nvrtcDestroyProgram(void** program) { delete (Program*)*program; return SUCCESS; }
+EXPORT int nvrtcCompileProgram(void* handle, int count, const char* const* options) {
+  std::lock_guard<std::mutex> guard(lock);
+  auto program = (Program*)handle;
+  const char* folder = getenv("EMULATED_INCLUDE");
+  const std::string base = std::string(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp") + "/emulated-" + std::to_string(getpid()) + "-" + std::to_string(++programs);
+  FILE* file = fopen((base + ".cpp").c_str(), "w");
+  if (!file || !folder) return INVALID;
+  fwrite(program->source.data(), 1, program->source.size(), file);
+  fclose(file);
+  std::string command = "c++ -std=c++17 -O2 -march=native -w -U_FORTIFY_SOURCE -shared -fPIC -DEMULATED -I" + std::string(folder);
+  for (int n = 0; n < count; ++n)
+    if (!strncmp(options[n], "-D", 2)) command += std::string(" ") + options[n];
+  command += " -o " + base + ".so " + base + ".cpp";
+  if (system(command.c_str())) return 6;
+  program->image = "EMULATED" + base + ".so";
+  return SUCCESS;
+}
+EXPORT int nvrtcGetCUBINSize(void* program, size_t* size) { *size = ((Program*)program)->image.size() + 1; return SUCCESS; }
+EXPORT int nvrtcGetCUBIN(void* program, char* to) { strcpy(to, ((Program*)program)->image.c_str()); return SUCCESS; }
+EXPORT int nvrtcGetPTXSize(void* program, size_t* size) { return nvrtcGetCUBINSize(program, size); }
+EXPORT int nvrtcGetPTX(void* program, char* to) { return nvrtcGetCUBIN(program, to); }
+EXPORT int nvrtcGetProgramLogSize(void* program, size_t* size) { *size = 1; return SUCCESS; }
+EXPORT int nvrtcGetProgramLog(void* program, char* to) { *to = 0; return SUCCESS; }
+EXPORT int nvrtcGetNumSupportedArchs(int* count) { *count = 4; return SUCCESS; }
+EXPORT int nvrtcGetSupportedArchs(int* archs) { const int known[] = {75, 80, 90, 100}; memcpy(archs, known, sizeof known); return SUCCESS; }
