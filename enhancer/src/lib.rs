@@ -25,6 +25,7 @@ pub mod offline;
 pub mod pipeline;
 pub mod schedule;
 mod stats;
+pub mod twin;
 
 pub use pipeline::{Enhancer, EnhancerConfig, EnhancerInput, StartError};
 pub use stats::{EnhancerStats, LatencySummary, PipelineCounters, StageLatencies};

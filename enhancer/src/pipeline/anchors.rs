@@ -13,9 +13,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec;
+use windlass_hybrid::anchor::message::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::tiles::TileMap;
-use windlass_media::AnchorCodecId;
+use windlass_media::{Anchor, AnchorCodecId, AnchorSource};
 
 use crate::encode::{KeyThrottle, Prediction, StreamConfig, StreamEncoder};
 use crate::schedule::{
@@ -204,6 +205,29 @@ impl Anchors {
         }
         Ok(sent)
     }
+}
+
+/// An anchor as subscribers have it once it has arrived, but for their own timeline and epoch.
+pub(super) fn arrived(anchor: &Anchor, rtp_timestamp: u32) -> ReassembledAnchor {
+    let header = AnchorHeader {
+        codec: anchor.codec,
+        source: match anchor.source {
+            AnchorSource::Enhanced => AnchorOrigin::Enhanced,
+            AnchorSource::Captured => AnchorOrigin::Captured,
+        },
+        tiled: anchor.tiled,
+        beyond_prior: anchor.beyond_prior,
+        part: 0,
+        stream: anchor.stream.0,
+        epoch: 0,
+        chunk_index: 0,
+        chunk_count: 1,
+        age_ms: 0,
+        rtp_timestamp,
+        width: anchor.width,
+        height: anchor.height,
+    };
+    ReassembledAnchor { header, payload: anchor.payload.to_vec() }
 }
 
 #[cfg(test)]

@@ -22,11 +22,11 @@ use windlass_media::{Anchor, EnhancerOutput, Epoch, StreamId, TapFrame};
 
 use super::Timing;
 use super::adapt::{Adaptation, Uplink};
-use super::anchors::Anchors;
+use super::anchors::{Anchors, arrived};
 use super::capture::Captures;
-use super::twin::Twin;
 use crate::schedule::{Tier, TileEnergy};
 use crate::stats::{Stats, count};
+use crate::twin::Twin;
 
 /// While a stream waits for a key frame, one is asked for this often (the SFU throttles further).
 pub(super) const ASK_EVERY: Duration = Duration::from_millis(500);
@@ -197,7 +197,8 @@ impl StreamDecoder {
     /// Takes note of what subscribers have been given of a frame. One that is not remembered counts as the oldest that is: its
     /// detail may have been lost since.
     fn given(&self, state: &mut State, at: Option<u32>, anchor: &Anchor) {
-        match state.twin.give(at, anchor) {
+        let place = at.unwrap_or_else(|| state.twin.long_ago());
+        match state.twin.give(&arrived(anchor, place)) {
             AnchorOutcome::Applied { .. } | AnchorOutcome::Early => {}
             outcome => {
                 tracing::debug!(stream = self.stream.0, ?outcome, "detail of no use to the twin");

@@ -82,13 +82,10 @@ impl EnhancerInput {
 impl Intake {
     pub fn new(
         config: Arc<EnhancerConfig>,
-        enabled: Arc<AtomicBool>,
-        stats: Arc<Stats>,
-        decoders: DecoderFactory,
-        frames: Sender<Decoded>,
-        output: Sender<EnhancerOutput>,
+        (enabled, stats): (Arc<AtomicBool>, Arc<Stats>),
+        (decoders, scale): (DecoderFactory, usize),
+        (frames, output): (Sender<Decoded>, Sender<EnhancerOutput>),
         origin: Instant,
-        scale: usize,
     ) -> Self {
         let streams = HashMap::new();
         let with_regions = HashSet::new();

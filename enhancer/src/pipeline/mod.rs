@@ -21,7 +21,6 @@ mod priority;
 mod select;
 #[cfg(test)]
 mod tests;
-mod twin;
 mod worker;
 
 use std::sync::Arc;
@@ -228,13 +227,10 @@ impl Enhancer {
         let (finished_in, finished) = bounded((JOBS_PER_WORKER + 1) * config.threads);
         let intake = Arc::new(Intake::new(
             config.clone(),
-            enabled.clone(),
-            stats.clone(),
-            decoders,
-            frames_in,
-            output_in.clone(),
+            (enabled.clone(), stats.clone()),
+            (decoders, scale),
+            (frames_in, output_in.clone()),
             origin,
-            scale,
         ));
         let mut enhancer = Enhancer {
             intake,

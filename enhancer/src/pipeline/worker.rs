@@ -19,7 +19,7 @@ use windlass_hybrid::vp9::FrameBuffer;
 use windlass_hybrid::{Detail, Plane};
 use windlass_media::{Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, StageTimes};
 
-use super::anchors::Coding;
+use super::anchors::{Coding, arrived};
 use super::select::{Finished, Job};
 use super::{EngineFactory, Timing};
 use crate::engine::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
@@ -179,7 +179,7 @@ impl Worker {
             counters.captured_anchors.fetch_add(captured, Ordering::Relaxed);
             counters.whole_anchors.fetch_add(u64::from(job.choice.whole), Ordering::Relaxed);
             counters.anchor_bytes.fetch_add(bytes, Ordering::Relaxed);
-            frame.twin.sent(frame.rtp_timestamp, &anchor, wanted.as_ref());
+            frame.twin.sent(&arrived(&anchor, frame.rtp_timestamp), wanted.as_ref());
             true
         };
         let sent = frame.anchors.code(self.coding, detail, &choice, scale, send);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use windlass_enhancer::schedule::{TileConfig, TileLedger};
+use windlass_enhancer::twin::Twin;
 use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
 use windlass_hybrid::anchor::prior::Prior;
@@ -18,6 +19,7 @@ use windlass_hybrid::anchor::{
 };
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::simd::Isa;
+use windlass_hybrid::vp9;
 
 use super::clip::Clip;
 use super::coding::{Coder, Coding};
@@ -140,12 +142,16 @@ pub fn make_beside(
     let (mut bytes, mut lost, mut work) = (0, 0, 0);
     let mut ledger = TileLedger::default();
     let mut known = captured.iter().peekable();
+    let twin = Twin::new(scale.factor());
+    let mut decoder = vp9::Decoder::new();
     let mut prior = Prior::new(Isa::detect(), scale.factor());
     upscaler.restart_clock();
     for (frame, (original, picture)) in
         clip.frames.frames()?.zip(low.pictures.frames()?).enumerate()
     {
         let (original, picture) = (original?, picture?);
+        let at = rtp_timestamp(frame, fps);
+        twin.follow(at, decoder.decode(&low.frames[frame].data)?);
         if chosen.binary_search(&frame).is_err() {
             continue;
         }
@@ -153,26 +159,39 @@ pub fn make_beside(
         while let Some(own) = known.next_if(|own| own.ready_at <= shown_at(frame, fps)) {
             let (tiles, _) = payload::unpack(&own.anchor, scale.factor())?;
             ledger.captured(&tiles, &low.frames[own.frame].energy, shown_at(own.frame, fps));
+            twin.give(&own.anchor);
         }
         let tiles = match &settings.tiles {
             Some(config) => ledger.choose(energy, shown_at(frame, fps), config),
             None => Some(TileMap::full(picture.width(), picture.height())),
         };
-        let Some(tiles) = tiles else { continue };
+        let Some(mut tiles) = tiles else { continue };
         let mut detail = match settings.source {
             AnchorOrigin::Enhanced => {
-                let (detail, samples) = upscaler.tiles(&picture.y, &tiles)?;
+                let seen = twin.picture(at, |seen| seen.y.clone());
+                let seen = seen.with_context(|| format!("the twin has no frame {frame}"))?;
+                let (detail, samples) = upscaler.tiles(&picture.y, &seen, &tiles)?;
                 work += samples;
+                if settings.tiles.is_some() && !anchors.is_empty() {
+                    let known = detail_of(&seen, &picture.y, scale.factor())?;
+                    tiles = twin.worthwhile(&detail, &known, &tiles);
+                }
                 detail
             }
             AnchorOrigin::Captured => detail_of(&original.y, &picture.y, scale.factor())?,
         };
+        if tiles.count() == 0 {
+            continue;
+        }
         if settings.beyond_prior {
             prior.take_out((&picture.y).into(), &mut detail);
         }
-        let header = header(coder.id(), &detail, rtp_timestamp(frame, fps), settings);
+        let header = header(coder.id(), &detail, at, settings);
+        let wanted = (coder.is_still() && twin.measures()).then(|| detail.clone());
         let (code, tiled) = clock.measure(|| coder.code(detail, &tiles))?;
         let header = AnchorHeader { tiled, ..header };
+        let sent = ReassembledAnchor { header, payload: code.clone() };
+        twin.sent(&sent, wanted.as_ref());
         let messages = encode_chunks(&header, &code, MAX_CHUNK)?;
         bytes += messages.iter().map(Vec::len).sum::<usize>();
         let (mut whole, mut complete) = (None, true);

@@ -128,6 +128,11 @@ impl Coder {
         self.codec.id()
     }
 
+    /// Whether each anchor is coded for itself.
+    pub fn is_still(&self) -> bool {
+        matches!(self.codec, Codec::Still(_))
+    }
+
     /// The payload of the next anchor, and whether it is tiled; with a budget that nothing fits, it is
     /// coded as coarsely as can be.
     pub fn code(&mut self, detail: Detail, tiles: &TileMap) -> Result<(Vec<u8>, bool)> {

@@ -3,14 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use windlass_enhancer::engine::{
-    CpuEngine, Engine, Luma, Model, Residual, embedded_model, infer_tiles,
+    CpuEngine, Engine, Inputs, Luma, Model, Residual, embedded_model, infer_tiles,
+    infer_tiles_fused,
 };
+use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::to_plane;
+use windlass_hybrid::simd::Isa;
 
 use super::cpu_clock::CpuClock;
 use super::scale::Scale;
@@ -34,11 +37,6 @@ impl Upscaler {
         let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
         let model = Model::from_safetensors(&bytes)
             .with_context(|| format!("{} is no model for this engine", path.display()))?;
-        ensure!(
-            !model.architecture().has_twin(),
-            "{} looks at the picture that the viewer's decoder has without the anchor, which eval does not give it",
-            path.display()
-        );
         Ok(Upscaler::with(Arc::new(model)))
     }
 
@@ -72,16 +70,31 @@ impl Upscaler {
 
     /// The detail of an LR picture over its Lanczos base.
     pub fn detail(&mut self, lr: &Plane) -> Result<Detail> {
-        let luma = Luma::packed(lr.samples(), lr.width(), lr.height())?;
+        let scale = self.scale();
         let (engine, residual) = (&mut self.engine, &mut self.residual);
+        if engine.architecture().has_twin() {
+            // What a viewer sees without anchors.
+            let mut seen = scale.base(lr);
+            Prior::new(Isa::detect(), scale.factor()).put_back(lr.into(), &mut seen, None);
+            let all = TileMap::full(lr.width(), lr.height());
+            return Ok(self.tiles(lr, &to_plane(&seen), &all)?.0);
+        }
+        let luma = Luma::packed(lr.samples(), lr.width(), lr.height())?;
         self.clock.measure(|| engine.infer(luma, residual))?;
         self.residual.to_detail().context("the network's picture has another size than it says")
     }
 
-    /// The detail of some tiles of an LR picture, and how many samples went through the network for it.
-    pub fn tiles(&mut self, lr: &Plane, tiles: &TileMap) -> Result<(Detail, usize)> {
+    /// The detail of some tiles of an LR picture of which viewers see `seen`, and how many samples went through the network
+    /// for it.
+    pub fn tiles(&mut self, lr: &Plane, seen: &Plane, tiles: &TileMap) -> Result<(Detail, usize)> {
         let (engine, residual) = (&mut self.engine, &mut self.residual);
-        Ok(self.clock.measure(|| infer_tiles(engine, lr.into(), tiles, residual))?)
+        let inputs = engine.architecture().inputs;
+        Ok(self.clock.measure(|| match inputs {
+            Inputs::Luma => infer_tiles(engine, lr.into(), tiles, residual),
+            Inputs::LumaAndTwin => {
+                infer_tiles_fused(engine, lr.into(), seen.into(), tiles, residual)
+            }
+        })?)
     }
 
     /// The HR picture of an LR one.

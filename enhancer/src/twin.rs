@@ -8,12 +8,11 @@
 //! Following a frame traces its field, and nothing is painted: a picture is made only of a frame that becomes an anchor.
 
 use parking_lot::Mutex;
-use windlass_hybrid::anchor::message::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
+use windlass_hybrid::anchor::message::ReassembledAnchor;
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::DecodedFrame;
 use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Picture};
-use windlass_media::{Anchor, AnchorSource};
 
 use crate::schedule::energy_by_tile;
 
@@ -21,7 +20,7 @@ use crate::schedule::energy_by_tile;
 const MEASURE_EVERY: u32 = 8;
 
 /// The twin of one stream and epoch.
-pub(super) struct Twin {
+pub struct Twin {
     decoder: Mutex<HybridDecoder>,
     loss: Mutex<Loss>,
     scale: usize,
@@ -58,24 +57,21 @@ impl Twin {
         self.decoder.lock().reset();
     }
 
-    /// Takes an anchor that subscribers are given, of the frame at `rtp_timestamp`; `None`: of one that is long ago, for the
-    /// sake of those that are predicted from it.
-    pub fn give(&self, rtp_timestamp: Option<u32>, anchor: &Anchor) -> AnchorOutcome {
-        let header = header(anchor, rtp_timestamp.unwrap_or(0));
-        let mut decoder = self.decoder.lock();
-        let rtp_timestamp = rtp_timestamp.unwrap_or_else(|| decoder.long_ago());
-        let header = AnchorHeader { rtp_timestamp, ..header };
-        decoder.push_anchor(&ReassembledAnchor { header, payload: anchor.payload.to_vec() })
+    /// Takes an anchor that subscribers are given.
+    pub fn give(&self, anchor: &ReassembledAnchor) -> AnchorOutcome {
+        self.decoder.lock().push_anchor(anchor)
     }
 
-    /// Takes an anchor that has just left for the frame at `rtp_timestamp`; `wanted` is what it was coded from, where the loss
-    /// by that is to be measured.
-    pub fn sent(&self, rtp_timestamp: u32, anchor: &Anchor, wanted: Option<&Detail>) {
-        self.give(Some(rtp_timestamp), anchor);
+    /// A timestamp before those of all remembered frames: of anchors that only later ones need.
+    pub fn long_ago(&self) -> u32 {
+        self.decoder.lock().long_ago()
+    }
+
+    /// Takes an anchor that has just left; `wanted` is what it was coded from, where the loss by that is to be measured.
+    pub fn sent(&self, anchor: &ReassembledAnchor, wanted: Option<&Detail>) {
+        self.give(anchor);
         let Some(wanted) = wanted else { return };
-        let header = header(anchor, rtp_timestamp);
-        let coded = ReassembledAnchor { header, payload: anchor.payload.to_vec() };
-        if let Ok((left, tiles)) = payload::decode(&coded, self.scale)
+        if let Ok((left, tiles)) = payload::decode(anchor, self.scale)
             && let Some(error) = self.difference(wanted, &left, &tiles)
         {
             let error = error.iter().map(|(_, e)| e).sum::<f64>() / tiles.count().max(1) as f64;
@@ -127,38 +123,14 @@ impl Twin {
     }
 }
 
-/// The header under which subscribers get an anchor, but for their own timeline and the ways of the channel.
-pub(super) fn header(anchor: &Anchor, rtp_timestamp: u32) -> AnchorHeader {
-    AnchorHeader {
-        codec: anchor.codec,
-        source: match anchor.source {
-            AnchorSource::Enhanced => AnchorOrigin::Enhanced,
-            AnchorSource::Captured => AnchorOrigin::Captured,
-        },
-        tiled: anchor.tiled,
-        beyond_prior: anchor.beyond_prior,
-        part: 0,
-        stream: anchor.stream.0,
-        epoch: 0,
-        chunk_index: 0,
-        chunk_count: 1,
-        age_ms: 0,
-        rtp_timestamp,
-        width: anchor.width,
-        height: anchor.height,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Instant;
 
-    use bytes::Bytes;
     use windlass_hybrid::anchor::codec;
+    use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
     use windlass_hybrid::detail::ONE;
     use windlass_hybrid::vp9::{FrameBuffer, FrameInfo, FrameKind};
-    use windlass_media::{AnchorCodecId, Epoch, StageTimes, StreamId};
 
     use super::*;
 
@@ -175,22 +147,24 @@ mod tests {
         detail
     }
 
-    fn anchor(detail: &Detail) -> Anchor {
-        let codec = codec::by_name(AnchorCodecId::Htj2k.name()).expect("a codec");
-        Anchor {
-            stream: StreamId(1),
-            epoch: Epoch(0),
-            rtp_timestamp: 0,
-            arrival: Instant::now(),
-            source: AnchorSource::Enhanced,
-            codec: AnchorCodecId::Htj2k.id(),
+    fn anchor(detail: &Detail) -> ReassembledAnchor {
+        let codec = codec::by_name("htj2k").expect("a codec");
+        let header = AnchorHeader {
+            codec: codec.id(),
+            source: AnchorOrigin::Enhanced,
             tiled: false,
+            beyond_prior: false,
+            part: 0,
+            stream: 1,
+            epoch: 0,
+            chunk_index: 0,
+            chunk_count: 1,
+            age_ms: 0,
+            rtp_timestamp: 0,
             width: 192,
             height: 128,
-            beyond_prior: false,
-            payload: Bytes::from(codec.encode(detail, 90).expect("it can be coded")),
-            times: StageTimes::default(),
-        }
+        };
+        ReassembledAnchor { header, payload: codec.encode(detail, 90).expect("it can be coded") }
     }
 
     fn shown() -> DecodedFrame {
@@ -207,7 +181,7 @@ mod tests {
         assert!(twin.worthwhile(&nothing, &nothing, &all).is_full());
         assert!(twin.measures());
         twin.follow(0, &[shown()]);
-        twin.sent(0, &anchor(&wanted), Some(&wanted));
+        twin.sent(&anchor(&wanted), Some(&wanted));
         assert!(!twin.measures(), "it was measured just now");
         assert_eq!(twin.worthwhile(&wanted, &wanted, &all).count(), 0);
         let gains = twin.worthwhile(&wanted, &nothing, &all);
@@ -222,7 +196,7 @@ mod tests {
         twin.follow(0, &[shown()]);
         let luma = |twin: &Twin| twin.picture(0, |seen| seen.y.samples().to_vec());
         let plain = luma(&twin).expect("it is remembered");
-        twin.sent(0, &anchor(&detail(true)), None);
+        twin.sent(&anchor(&detail(true)), None);
         let changed = luma(&twin).expect("it is remembered");
         assert!(changed.iter().zip(&plain).any(|(a, b)| a.abs_diff(*b) >= 7));
         assert_eq!(twin.picture(3000, |_| ()), None);
