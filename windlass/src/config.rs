@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Deserialize;
 use windlass_enhancer::EnhancerConfig;
+use windlass_enhancer::engine::EngineChoice;
 use windlass_enhancer::schedule::{RegionConfig, TileConfig};
 use windlass_media::AnchorCodecId;
 use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
@@ -46,6 +47,10 @@ pub struct Settings {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
     pub no_enhancer: Option<bool>,
+
+    /// What runs the network: auto (a GPU where one works, else the processor), cpu, cuda [default: auto]
+    #[arg(long, value_name = "NAME")]
+    pub engine: Option<Engine>,
 
     /// Threads for super-resolution [default: half of the machine's]
     #[arg(long, value_name = "N")]
@@ -205,6 +210,27 @@ impl TryFrom<String> for Codec {
     }
 }
 
+/// What runs the network, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Engine(pub EngineChoice);
+
+impl FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Engine)
+    }
+}
+
+impl TryFrom<String> for Engine {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
 impl Settings {
     /// Reads a TOML file. A key that is no setting is an error, not a surprise later.
     pub fn read(path: &Path) -> Result<Settings> {
@@ -227,6 +253,7 @@ impl Settings {
             advertise: self.advertise.or(others.advertise),
             budget_ms: self.budget_ms.or(others.budget_ms),
             no_enhancer: self.no_enhancer.or(others.no_enhancer),
+            engine: self.engine.or(others.engine),
             enhancer_threads: self.enhancer_threads.or(others.enhancer_threads),
             compute_cap: self.compute_cap.or(others.compute_cap),
             anchor_fraction: self.anchor_fraction.or(others.anchor_fraction),
@@ -360,6 +387,7 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
     Ok(EnhancerConfig {
         budget,
         delivery_allowance: DELIVERY.min(budget * 3 / 10),
+        engine: said.engine.map_or(default.engine, |engine| engine.0),
         threads,
         compute_cap: share("compute-cap", said.compute_cap, default.compute_cap)?,
         anchor_fraction: share("anchor-fraction", said.anchor_fraction, default.anchor_fraction)?,
@@ -388,6 +416,7 @@ mod tests {
             advertise = ["192.0.2.1:7881", "2001:db8::1"]
             budget-ms = 150
             no-enhancer = true
+            engine = "cpu"
             enhancer-threads = 4
             compute-cap = 0.5
             anchor-fraction = 0.1
@@ -434,6 +463,7 @@ mod tests {
             ("anchor-fraction = nan", "anchor-fraction"),
             ("anchor-quality = 0", "anchor-quality"),
             ("anchor-codec = \"png\"", "jpeg, htj2k"),
+            ("engine = \"gpu\"", "auto, cpu, cuda"),
             ("tile-threshold = -1.0", "tile-threshold"),
             ("tile-threshold = inf", "tile-threshold"),
             ("tile-refresh-s = 0", "tile-refresh-s"),

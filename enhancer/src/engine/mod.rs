@@ -16,6 +16,7 @@
 //! ```
 
 mod architecture;
+mod choice;
 pub mod conformance;
 mod cpu;
 pub mod cuda;
@@ -34,6 +35,7 @@ use windlass_hybrid::resample::Samples;
 pub use architecture::{
     Architecture, ArchitectureError, CHANNEL_STEP, Inputs, Kind, MAX_CHANNELS, MAX_CONVS,
 };
+pub use choice::EngineChoice;
 pub use cpu::CpuEngine;
 pub use cuda::{CudaEngine, CudaError};
 pub use model::{Conv, Model, ModelError, embedded_model};

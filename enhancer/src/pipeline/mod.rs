@@ -35,7 +35,7 @@ use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_media::{AnchorCodecId, EnhancerOutput};
 
-use crate::engine::{CpuEngine, Engine, ModelError, Residual, embedded_model};
+use crate::engine::{Engine, EngineChoice, ModelError, Residual, embedded_model};
 use crate::schedule::{RegionConfig, SchedulerConfig, TileConfig};
 use crate::stats::{EnhancerStats, Stats};
 use anchors::{Anchors, Choice, Coding};
@@ -63,6 +63,8 @@ pub struct EnhancerConfig {
     pub budget: Duration,
     /// The part of the budget kept for pacing, network and browser.
     pub delivery_allowance: Duration,
+    /// What runs the network.
+    pub engine: EngineChoice,
     /// Inference threads.
     pub threads: usize,
     /// Share of those threads' time that inference may take, 0 to 1.
@@ -94,6 +96,7 @@ impl Default for EnhancerConfig {
         EnhancerConfig {
             budget: Duration::from_millis(200),
             delivery_allowance: Duration::from_millis(60),
+            engine: EngineChoice::default(),
             threads: available_parallelism().map_or(1, |n| (n.get() / 2).max(1)),
             compute_cap: 1.0,
             interval: Duration::from_millis(66),
@@ -189,10 +192,11 @@ pub struct Enhancer {
 }
 
 impl Enhancer {
-    /// Starts with the embedded network on the CPU.
+    /// Starts with the embedded network on what the configuration and the machine allow.
     pub fn start(config: EnhancerConfig) -> Result<Self, StartError> {
         let model = embedded_model()?;
-        let engines: EngineFactory = Arc::new(move || Box::new(CpuEngine::new(model.clone())));
+        let choice = config.engine;
+        let engines: EngineFactory = Arc::new(move || choice.engine(model.clone()));
         Enhancer::start_with(config, &engines)
     }
 
