@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use windlass_enhancer::engine::conformance::{self, Case};
 use windlass_enhancer::engine::cuda::compile_for;
+use windlass_enhancer::engine::cuda::peaks::{self, Peaks};
 use windlass_enhancer::engine::{
     Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Kind, Luma, Model,
     Residual, embedded_model,
@@ -211,6 +212,17 @@ fn a_device_without_memory_says_so() {
         );
         // A smaller picture still has room.
         engine.infer(Luma::packed(&low, 20, 20).expect("a plane"), &mut out).expect("a residual");
+    });
+}
+
+#[test]
+fn the_devices_rates_are_measured() {
+    on_emulated_device("the_devices_rates_are_measured", &[], || {
+        let Peaks { tensor_tflops, memory_gbps, upload_gbps, download_gbps } =
+            peaks::measure(2, 1 << 20).expect("rates");
+        for rate in [tensor_tflops, memory_gbps, upload_gbps, download_gbps] {
+            assert!(rate.is_finite() && rate > 0.0, "{rate}");
+        }
     });
 }
 

@@ -38,7 +38,7 @@ bool lost() {
   return file && access(file, F_OK) == 0;
 }
 
-struct Function { void (*entry)(void**); int (*launch)(void (*)(void**), void**, unsigned, unsigned, unsigned, unsigned, unsigned); };
+struct Function { const unsigned long* bytes; void (*entry)(void**); int (*launch)(void (*)(void**), void**, unsigned, unsigned, unsigned, unsigned, unsigned); };
 struct Stream { std::vector<std::function<int()>>* captured = nullptr; };
 using Graph = std::vector<std::function<int()>>;
 
@@ -160,9 +160,10 @@ EXPORT int cuModuleUnload(void*) { return SUCCESS; }
 EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) {
   auto made = new Function;
   *(void**)&made->entry = dlsym(module, (std::string(name) + "_entry").c_str());
+  *(const void**)&made->bytes = dlsym(module, (std::string(name) + "_bytes").c_str());
   *(void**)&made->launch = dlsym(module, "emulated_launch");
   *function = made;
-  return made->entry && made->launch ? SUCCESS : NOT_FOUND;
+  return made->entry && made->bytes && made->launch ? SUCCESS : NOT_FOUND;
 }
 EXPORT int cuFuncSetAttribute(void*, int attribute, int value) {
   return attribute == 8 && (size_t)value > number("EMULATED_SHARED", 232448) ? INVALID : SUCCESS;
@@ -170,9 +171,9 @@ EXPORT int cuFuncSetAttribute(void*, int attribute, int value) {
 EXPORT int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                           void* stream, void** parameters, void**) {
   if (by != 1 || bz != 1 || y > 65535 || z > 65535 || shared > number("EMULATED_SHARED", 232448)) return INVALID;
-  // As the driver does, take a copy of the parameters; all kernels here have one, of at most so many bytes.
-  auto copy = std::make_shared<std::vector<char>>(128);
-  memcpy(copy->data(), parameters[0], 88);
+  // As the driver does, take a copy of the parameters; all kernels here have one.
+  auto copy = std::make_shared<std::vector<char>>(*((Function*)function)->bytes);
+  memcpy(copy->data(), parameters[0], copy->size());
   return submit(stream, [=] {
     void* one[] = {copy->data()};
     auto kernel = (Function*)function;

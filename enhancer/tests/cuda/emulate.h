@@ -14,7 +14,10 @@
 #define __global__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define ENTRY(name) extern "C" void name##_entry(void** parameters) { name(*(const Group*)parameters[0]); }
+#define ENTRY(name)                                                                            \
+  extern "C" void name##_entry(void** parameters) { name(*(const Group*)parameters[0]); }      \
+  extern "C" const unsigned long name##_bytes;                                                 \
+  const unsigned long name##_bytes = sizeof(Group);
 #define SHARED(name) char* const name = emulated::shared
 
 struct uint2 { u32 x, y; };
@@ -132,7 +135,7 @@ extern "C" int emulated_launch(void (*entry)(void**), void** parameters, unsigne
   using namespace emulated;
   if (threads > MOST_THREADS || threads % 32) return 1;
   emulated::entry = entry, emulated::parameters = parameters;
-  emulated::shared = (char*)aligned_alloc(128, (shared + 127) / 128 * 128), shared_size = shared;
+  emulated::shared = (char*)aligned_alloc(128, (shared + 128) / 128 * 128), shared_size = shared;
   for (blockIdx.z = 0; blockIdx.z < z; ++blockIdx.z)
     for (blockIdx.y = 0; blockIdx.y < y; ++blockIdx.y)
       for (blockIdx.x = 0; blockIdx.x < x; ++blockIdx.x) run_block((int)threads);

@@ -4,6 +4,7 @@
 //! progress goes to standard error.
 
 mod anchors;
+mod gpu;
 mod hybrid;
 mod vp9;
 
@@ -22,6 +23,7 @@ enum Bench {
     Vp9(Box<vp9::Vp9Args>),
     Anchors(Box<anchors::AnchorsArgs>),
     Hybrid(Box<hybrid::HybridArgs>),
+    Gpu(Box<gpu::GpuArgs>),
 }
 
 /// Runs the bench and prints its report on standard output.
@@ -30,5 +32,6 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Bench::Vp9(args) => vp9::run(args),
         Bench::Anchors(args) => anchors::run(args),
         Bench::Hybrid(args) => hybrid::run(args),
+        Bench::Gpu(args) => gpu::run(args),
     }
 }

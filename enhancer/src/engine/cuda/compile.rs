@@ -16,8 +16,10 @@ use super::driver::text;
 use super::plan::Plan;
 use crate::engine::{Architecture, Kind};
 
-/// The kernels.
-pub static SOURCE: &str = include_str!("network.cu");
+/// The networks' kernels.
+pub static NETWORK: &str = include_str!("network.cu");
+/// That of [`super::peaks`].
+pub static PEAKS: &str = include_str!("peaks.cu");
 
 /// What precedes an image on disk.
 const MAGIC: &[u8; 8] = b"windkern";
@@ -41,19 +43,20 @@ pub fn options(architecture: &Architecture, plan: &Plan) -> Vec<String> {
 
 /// The compiled kernels, from the cache where they are there.
 pub fn image(
+    source: &'static str,
     options: &[String],
     arch: i32,
     device: &str,
     driver: i32,
 ) -> Result<Vec<u8>, CudaError> {
     let mut hasher = DefaultHasher::new();
-    (SOURCE, options, arch, device, driver).hash(&mut hasher);
+    (source, options, arch, device, driver).hash(&mut hasher);
     let key = hasher.finish();
     let file = cache_folder().map(|folder| folder.join(format!("{key:016x}")));
     if let Some(image) = file.as_deref().and_then(|file| read(file, key)) {
         return Ok(image);
     }
-    let image = compile(options, arch)?;
+    let image = compile(source, options, arch)?;
     if let Some(file) = file
         && let Err(error) = write(&file, key, &image)
     {
@@ -88,18 +91,18 @@ fn write(file: &Path, key: u64, image: &[u8]) -> std::io::Result<()> {
 }
 
 /// Compiles for a compute capability (10 × major + minor); the image ends with a zero.
-pub fn compile(options: &[String], arch: i32) -> Result<Vec<u8>, CudaError> {
+pub fn compile(source: &'static str, options: &[String], arch: i32) -> Result<Vec<u8>, CudaError> {
     // SAFETY: this only tries to load libraries of NVRTC's names.
     if !unsafe { sys::is_culib_present() } {
         return Err(CudaError::NoCompiler);
     }
     let options = options.to_vec();
     // A library without the functions that we know makes the bindings panic.
-    let compiled = catch_unwind(move || compile_found(&options, arch));
+    let compiled = catch_unwind(move || compile_found(source, &options, arch));
     compiled.unwrap_or_else(|_| Err(CudaError::Compile("NVRTC is too old".to_owned())))
 }
 
-fn compile_found(options: &[String], arch: i32) -> Result<Vec<u8>, CudaError> {
+fn compile_found(source: &str, options: &[String], arch: i32) -> Result<Vec<u8>, CudaError> {
     let failed = |error: result::NvrtcError| CudaError::Compile(error.to_string());
     let known = supported().map_err(failed)?;
     let target = match known.iter().filter(|&&known| known <= arch).max() {
@@ -111,7 +114,7 @@ fn compile_found(options: &[String], arch: i32) -> Result<Vec<u8>, CudaError> {
     let machine_code = target.contains("sm_");
     let mut all = vec![target, "--std=c++17".to_owned()];
     all.extend_from_slice(options);
-    let source = CString::new(SOURCE).unwrap_or_default();
+    let source = CString::new(source).unwrap_or_default();
     let program = Program(result::create_program(&source, Some(c"network.cu")).map_err(failed)?);
     // SAFETY: the program is alive until it is dropped.
     if let Err(error) = unsafe { result::compile_program(program.0, &all) } {

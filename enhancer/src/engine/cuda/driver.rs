@@ -300,6 +300,18 @@ impl Stream {
         Ok(unsafe { result::memcpy_dtoh_async(to, from.address, self.stream) }?)
     }
 
+    /// Copies the first `len` bytes within the device.
+    pub fn copy(
+        &self,
+        from: &DeviceBuffer,
+        to: &DeviceBuffer,
+        len: usize,
+    ) -> Result<(), CudaError> {
+        let len = len.min(from.len).min(to.len);
+        // SAFETY: as for `upload`.
+        Ok(unsafe { result::memcpy_dtod_async(to.address, from.address, len, self.stream) }?)
+    }
+
     /// Launches a kernel.
     ///
     /// # Safety

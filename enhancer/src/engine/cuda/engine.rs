@@ -65,7 +65,7 @@ impl Size {
 }
 
 /// What the engine runs on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DeviceInfo {
     /// As the driver names it.
     pub name: String,
@@ -79,6 +79,10 @@ pub struct DeviceInfo {
     pub multiprocessors: i32,
     /// How the network is run, in words.
     pub plan: String,
+    /// Multiplications that are done for a low sample, with padding and what is recomputed.
+    pub macs: f64,
+    /// Bytes of the device's memory that are read and written for a low sample.
+    pub moved_bytes: f64,
 }
 
 /// Buffers and stream of one batch under way.
@@ -108,6 +112,8 @@ pub struct CudaEngine {
     kernels: Vec<Kernel>,
     plan: Plan,
     architecture: Architecture,
+    /// Most pictures of a launch.
+    most_pictures: usize,
     // Last, since all above needs them.
     _module: Module,
     device: Arc<Device>,
@@ -123,7 +129,8 @@ impl CudaEngine {
         }
         let plan = Plan::new(&architecture, device.shared).ok_or(CudaError::NoPlan)?;
         let options = compile::options(&architecture, &plan);
-        let image = compile::image(&options, device.arch, &device.name, device.driver)?;
+        let image =
+            compile::image(compile::NETWORK, &options, device.arch, &device.name, device.driver)?;
         let module = Module::load(&device, &image)?;
         let kernels = plan.groups.iter().map(|group| module.kernel(group.kernel(), group.shared));
         let kernels = kernels.collect::<Result<_, _>>()?;
@@ -138,6 +145,7 @@ impl CudaEngine {
             kernels,
             plan,
             architecture,
+            most_pictures: MOST_PICTURES,
             _module: module,
             device,
         };
@@ -151,6 +159,8 @@ impl CudaEngine {
         let tiles: Vec<String> =
             groups.iter().map(|g| format!("{}+{}", g.rows - 2 * g.margin, 2 * g.margin)).collect();
         DeviceInfo {
+            macs: self.plan.macs(),
+            moved_bytes: self.plan.bytes(),
             name: self.device.name.clone(),
             arch: self.device.arch,
             driver: self.device.driver,
@@ -164,6 +174,11 @@ impl CudaEngine {
         }
     }
 
+    /// Lets a launch be of so many pictures at most; fewer come back sooner.
+    pub fn limit_batch(&mut self, pictures: usize) {
+        self.most_pictures = pictures.clamp(1, MOST_PICTURES);
+    }
+
     /// [`Engine::infer_batch`] without its copy to single precision: calls `done` with the number of each picture, in
     /// order, and its residual in 1/64 grey level.
     pub fn infer_each(
@@ -173,7 +188,7 @@ impl CudaEngine {
     ) -> Result<(), CudaError> {
         let Some(first) = inputs.first() else { return Ok(()) };
         let (width, height) = (first.low.width(), first.low.height());
-        let most = (MOST_SAMPLES / (width * height)).clamp(1, MOST_PICTURES);
+        let most = (MOST_SAMPLES / (width * height)).clamp(1, self.most_pictures);
         self.device.enter()?;
         let mut slot = 0;
         for (n, batch) in inputs.chunks(most).enumerate() {

@@ -6,12 +6,13 @@
 //! `network.cu` runs a group of consecutive convolutions per launch, a tile of the picture in shared memory, products on the tensor
 //! cores in half precision with sums in single. [`plan`] decides which convolutions form a group; [`pack`] brings the
 //! weights into the order of the tensor cores' registers; [`compile`] makes machine code for the device at hand; [`driver`]
-//! owns what the driver hands out; [`engine`] keeps buffers and, for every size of picture, the captured work.
+//! owns what the driver hands out; [`peaks`] measures what the device can do; [`engine`] keeps buffers and, for every size of picture, the captured work.
 
 mod compile;
 mod driver;
 mod engine;
 mod pack;
+pub mod peaks;
 mod plan;
 
 use thiserror::Error;
@@ -58,5 +59,5 @@ pub fn compile_for(
 ) -> Result<Vec<u8>, CudaError> {
     let memory = plan::SharedMemory { block, multiprocessor };
     let plan = plan::Plan::new(architecture, memory).ok_or(CudaError::NoPlan)?;
-    compile::compile(&compile::options(architecture, &plan), arch)
+    compile::compile(compile::NETWORK, &compile::options(architecture, &plan), arch)
 }

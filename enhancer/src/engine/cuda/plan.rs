@@ -144,6 +144,22 @@ impl Plan {
         groups.sum()
     }
 
+    /// Multiplications for a pixel, with padding and what is recomputed at edges.
+    pub fn macs(&self) -> f64 {
+        self.by_pixel(Self::group_macs)
+    }
+
+    /// Bytes that memory moves for a pixel.
+    pub fn bytes(&self) -> f64 {
+        self.by_pixel(Self::group_bytes)
+    }
+
+    fn by_pixel(&self, of_tile: fn(&Self, &GroupPlan) -> f64) -> f64 {
+        let own =
+            |group: &GroupPlan| (self.pitch - 2 * group.margin) * (group.rows - 2 * group.margin);
+        self.groups.iter().map(|group| of_tile(self, group) / own(group) as f64).sum()
+    }
+
     /// Multiplications of a tile in the time that its warps take, idle ones counted.
     fn group_macs(&self, group: &GroupPlan) -> f64 {
         let Shape { channels, head_channels, out_tiles } = self.shape;

@@ -1,0 +1,85 @@
+//! What the device can do, measured: the ceilings beside which `windlass bench gpu` puts the engine.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::driver::{Device, DeviceBuffer, HostBuffer, Module, Stream};
+use super::{CudaError, compile};
+
+/// Rates of the device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Peaks {
+    /// Of the tensor cores with `mma.sync` in half precision, sums in single, in 10¹² operations a second (a
+    /// multiplication with addition is two).
+    pub tensor_tflops: f64,
+    /// Of the device's memory, in 10⁹ bytes a second; a copy's bytes count twice.
+    pub memory_gbps: f64,
+    /// From pinned memory of the host.
+    pub upload_gbps: f64,
+    /// To it.
+    pub download_gbps: f64,
+}
+
+/// What `peaks.cu` is given; the same there.
+#[repr(C)]
+struct Work {
+    out: u64,
+    rounds: i32,
+}
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Operations of a warp in a round: 8 products of 16×16 by 16×8.
+const ROUND: f64 = 8.0 * 2.0 * 2_048.0;
+/// Times that each measurement is taken; the best counts.
+const TAKES: usize = 5;
+
+/// Measures the first GPU: `rounds` of products (20,000 take some milliseconds), copies of `bytes`.
+pub fn measure(rounds: u16, bytes: usize) -> Result<Peaks, CudaError> {
+    let device = Device::open()?;
+    let stream = Stream::new(&device)?;
+    let tensor_tflops = tensor(&device, &stream, rounds)?;
+    let (from, to) = (DeviceBuffer::new(&device, bytes)?, DeviceBuffer::new(&device, bytes)?);
+    let mut host = HostBuffer::new(&device, bytes)?;
+    for (n, byte) in host.bytes_mut().iter_mut().enumerate() {
+        *byte = (n * 31 % 251) as u8;
+    }
+    let rate = |seconds: f64| bytes as f64 / seconds * 1e-9;
+    let upload_gbps = rate(best(&stream, || stream.upload(&host, &from, bytes))?);
+    let memory_gbps = 2.0 * rate(best(&stream, || stream.copy(&from, &to, bytes))?);
+    let download_gbps = rate(best(&stream, || stream.download(&to, &mut host, bytes))?);
+    Ok(Peaks { tensor_tflops, memory_gbps, upload_gbps, download_gbps })
+}
+
+fn tensor(device: &Arc<Device>, stream: &Stream, rounds: u16) -> Result<f64, CudaError> {
+    let source = compile::PEAKS;
+    let image = compile::image(source, &[], device.arch, &device.name, device.driver)?;
+    let module = Module::load(device, &image)?;
+    let kernel = module.kernel("multiply_only", 0)?;
+    // Eight blocks of eight warps fill a multiprocessor.
+    let blocks = 8 * u32::try_from(device.multiprocessors).unwrap_or(1);
+    let out = DeviceBuffer::new(device, 4 * (blocks * THREADS) as usize)?;
+    let work = Work { out: out.address(), rounds: i32::from(rounds) };
+    // SAFETY: `Work` is what the kernel takes, and the buffer has a number for each thread.
+    let launch = || unsafe { stream.launch(kernel, (blocks, 1, 1), THREADS, 0, &work) };
+    let seconds = best(stream, launch)?;
+    Ok(f64::from(blocks * THREADS / 32) * f64::from(rounds) * ROUND / seconds * 1e-12)
+}
+
+/// The least time of some work, in seconds, after it was done once.
+fn best(
+    stream: &Stream,
+    mut work: impl FnMut() -> Result<(), CudaError>,
+) -> Result<f64, CudaError> {
+    let mut least = f64::INFINITY;
+    for take in 0..=TAKES {
+        stream.wait()?;
+        let began = Instant::now();
+        work()?;
+        stream.wait()?;
+        if take > 0 {
+            least = least.min(began.elapsed().as_secs_f64());
+        }
+    }
+    Ok(least)
+}

@@ -1,0 +1,41 @@
+//! `windlass bench gpu`: networks on the GPU, beside what the GPU can do.
+//!
+//! Source: `docs/design.md`, *Reports*; seed 000 §6.2 and §8. The device's own rates are measured first, then every
+//! network at every size ([`measure`]), with pictures that differ, copies to and from the device included. Weights are
+//! the built-in ones where the network is the built-in one, else random: they say nothing about quality, and the same about speed.
+
+mod args;
+mod measure;
+mod report;
+
+pub use args::GpuArgs;
+
+use anyhow::{Context, Result};
+use windlass_enhancer::engine::cuda::peaks;
+
+use self::report::Report;
+use crate::eval::report::Machine;
+
+/// Products in a row of each warp when the tensor cores are measured: some milliseconds.
+const ROUNDS: u16 = 20_000;
+/// Bytes of a copy when memory is measured: far more than caches hold.
+const BYTES: usize = 512 << 20;
+
+/// Runs the bench and prints its report.
+pub fn run(args: &GpuArgs) -> Result<()> {
+    let peaks = peaks::measure(ROUNDS, BYTES).context("measuring the GPU")?;
+    let (mut rows, mut device) = (Vec::new(), String::new());
+    for case in args.cases() {
+        eprintln!("{case}");
+        let (row, name) = measure::row(&case, args, &peaks).with_context(|| case.to_string())?;
+        rows.push(row);
+        device = name;
+    }
+    let report = Report::new(Machine::here(), device, &peaks, rows);
+    if args.json {
+        println!("{}", report.json()?);
+    } else {
+        print!("{}", report.table());
+    }
+    Ok(())
+}

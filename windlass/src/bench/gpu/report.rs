@@ -1,0 +1,270 @@
+//! The figures, as a table for people or as one JSON object.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use windlass_enhancer::engine::Architecture;
+use windlass_enhancer::engine::cuda::DeviceInfo;
+use windlass_enhancer::engine::cuda::peaks::Peaks;
+
+use super::args::{Case, Size};
+use crate::eval::report::Machine;
+
+/// Share of frames that are anchors in the figures by streams.
+const ANCHOR_FRACTION: f64 = 0.075;
+
+/// A network at a size.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The network.
+    pub model: String,
+    /// `trained` or `random`.
+    pub weights: &'static str,
+    pub backend: &'static str,
+    /// Size of the low layer.
+    pub input: String,
+    pub batch: usize,
+    /// By picture, copies in and out included, one batch after the other.
+    pub frame_ms: f64,
+    /// Of a batch alone, from the host's memory to the host's memory.
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    /// The network's own operations by second; padding and recomputation do not count.
+    pub tflops: f64,
+    /// Their share of the measured rate of the tensor cores.
+    pub peak_share: f64,
+    /// The least time that the measured rates allow, and what sets it: `tensor`, `memory`, `upload`, `download`.
+    pub floor_ms: f64,
+    pub floor: &'static str,
+    /// Taking other weights.
+    pub refit_ms: f64,
+    pub refit_p99_ms: f64,
+    /// Between the GPU's and the processor's residuals.
+    pub psnr_to_cpu_db: f64,
+    /// Streams whose anchors, 7.5 % of the frames, the GPU makes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams_720p60_2160p60: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams_360p30_720p30: Option<f64>,
+    /// Launches and tiles.
+    pub plan: String,
+}
+
+impl Row {
+    #[expect(clippy::too_many_arguments, reason = "each is a figure of its own")]
+    pub fn new(
+        case: &Case,
+        trained: bool,
+        frame_ms: f64,
+        latencies: &mut [f64],
+        refits: &mut [f64],
+        psnr_to_cpu_db: f64,
+        device: &DeviceInfo,
+        peaks: &Peaks,
+    ) -> Row {
+        let &Case { network, size: Size(width, height), batch } = case;
+        let samples = (width * height) as f64;
+        let tflops = 2.0 * network.macs() as f64 * samples / frame_ms * 1e-9;
+        let (floor_ms, floor) = floor(network, samples, device, peaks);
+        let streams = |wanted: Architecture, size, fps: f64| {
+            let this = network == wanted && (width, height) == size;
+            this.then(|| 1e3 / frame_ms / (ANCHOR_FRACTION * fps))
+        };
+        Row {
+            model: network.to_string(),
+            weights: if trained { "trained" } else { "random" },
+            backend: "cuda",
+            input: format!("{width}x{height}"),
+            batch,
+            frame_ms,
+            p50_ms: percentile(latencies, 0.5),
+            p99_ms: percentile(latencies, 0.99),
+            tflops,
+            peak_share: tflops / peaks.tensor_tflops,
+            floor_ms,
+            floor,
+            refit_ms: percentile(refits, 0.5),
+            refit_p99_ms: percentile(refits, 0.99),
+            psnr_to_cpu_db,
+            streams_720p60_2160p60: streams(Architecture::blocks(3, 32, 8), (1_280, 720), 60.0),
+            streams_360p30_720p30: streams(Architecture::chain(2, 16, 5), (640, 360), 30.0),
+            plan: device.plan.clone(),
+        }
+    }
+}
+
+/// The least time of a picture at the measured rates, and what sets it.
+fn floor(
+    network: Architecture,
+    samples: f64,
+    device: &DeviceInfo,
+    peaks: &Peaks,
+) -> (f64, &'static str) {
+    let high = samples * (network.scale * network.scale) as f64;
+    let up = samples + if network.has_twin() { high } else { 0.0 };
+    let bounds = [
+        (2.0 * device.macs * samples / peaks.tensor_tflops * 1e-9, "tensor"),
+        (device.moved_bytes * samples / peaks.memory_gbps * 1e-6, "memory"),
+        (up / peaks.upload_gbps * 1e-6, "upload"),
+        (2.0 * high / peaks.download_gbps * 1e-6, "download"),
+    ];
+    bounds.into_iter().fold((0.0, ""), |most, bound| if bound.0 > most.0 { bound } else { most })
+}
+
+/// The least value that a share of all do not exceed.
+fn percentile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let at = (share * values.len() as f64).ceil() as usize;
+    values.get(at.max(1) - 1).copied().unwrap_or(f64::NAN)
+}
+
+/// Everything that one run of the command found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// `bench gpu`.
+    pub command: &'static str,
+    /// Where it ran.
+    pub machine: Machine,
+    pub gpu: String,
+    pub tensor_tflops: f64,
+    pub memory_gbps: f64,
+    pub upload_gbps: f64,
+    pub download_gbps: f64,
+    /// By network, size and batch.
+    pub rows: Vec<Row>,
+}
+
+impl Report {
+    pub fn new(machine: Machine, gpu: String, peaks: &Peaks, rows: Vec<Row>) -> Report {
+        let &Peaks { tensor_tflops, memory_gbps, upload_gbps, download_gbps } = peaks;
+        Report {
+            command: "bench gpu",
+            machine,
+            gpu,
+            tensor_tflops,
+            memory_gbps,
+            upload_gbps,
+            download_gbps,
+            rows,
+        }
+    }
+
+    /// The report as one line of JSON.
+    pub fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
+
+    /// The report as a table.
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            out,
+            "{}: {:.0} TFLOP/s (mma.sync, f16), memory {:.0} GB/s, up {:.1} GB/s, down {:.1} GB/s\n",
+            self.gpu, self.tensor_tflops, self.memory_gbps, self.upload_gbps, self.download_gbps
+        );
+        let _ = writeln!(
+            out,
+            "{:<22} {:>9} {:>5} {:>8} {:>8} {:>8} {:>8} {:>6} {:>8} {:<8} {:>8} {:>7} {:>8}",
+            "network",
+            "input",
+            "batch",
+            "ms",
+            "p50",
+            "p99",
+            "TFLOP/s",
+            "share",
+            "floor",
+            "set by",
+            "refit",
+            "PSNR",
+            "streams"
+        );
+        for row in &self.rows {
+            let streams = row.streams_720p60_2160p60.or(row.streams_360p30_720p30);
+            let streams = streams.map_or_else(|| "-".to_owned(), |streams| format!("{streams:.0}"));
+            let _ = writeln!(
+                out,
+                "{:<22} {:>9} {:>5} {:>8.3} {:>8.3} {:>8.3} {:>8.1} {:>5.0}% {:>8.3} {:<8} {:>8.3} {:>7.1} {:>8}",
+                row.model,
+                row.input,
+                row.batch,
+                row.frame_ms,
+                row.p50_ms,
+                row.p99_ms,
+                row.tflops,
+                100.0 * row.peak_share,
+                row.floor_ms,
+                row.floor,
+                row.refit_ms,
+                row.psnr_to_cpu_db,
+                streams
+            );
+        }
+        out.push_str("\nms: by picture, with copies; p50, p99: of a batch alone; streams: at 7.5 % anchors\n");
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device() -> DeviceInfo {
+        DeviceInfo {
+            name: "some GPU".to_owned(),
+            arch: 90,
+            driver: 13_000,
+            memory: 1 << 36,
+            multiprocessors: 132,
+            plan: "8 launches".to_owned(),
+            macs: 180_000.0,
+            moved_bytes: 1_200.0,
+        }
+    }
+
+    fn peaks() -> Peaks {
+        Peaks { tensor_tflops: 600.0, memory_gbps: 3_000.0, upload_gbps: 50.0, download_gbps: 50.0 }
+    }
+
+    fn row(network: Architecture, size: Size) -> Row {
+        let case = Case { network, size, batch: 4 };
+        let mut times: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        Row::new(&case, false, 1.0, &mut times.clone(), &mut times, 80.0, &device(), &peaks())
+    }
+
+    #[test]
+    fn a_millisecond_a_picture_is_so_many_streams() {
+        let large = row(Architecture::blocks(3, 32, 8), Size(1_280, 720));
+        // 1000 anchors a second; 60 frames a second have 4.5.
+        assert!((large.streams_720p60_2160p60.unwrap() - 222.2).abs() < 0.1);
+        assert_eq!(large.streams_360p30_720p30, None);
+        assert!((large.tflops - 277.0).abs() < 1.0, "{}", large.tflops);
+        assert!((large.peak_share - large.tflops / 600.0).abs() < 1e-9);
+        assert_eq!((large.p50_ms, large.p99_ms), (50.0, 99.0));
+        let small = row(Architecture::chain(2, 16, 5), Size(640, 360));
+        assert!((small.streams_360p30_720p30.unwrap() - 444.4).abs() < 0.1);
+        assert_eq!(row(Architecture::chain(2, 16, 5), Size(64, 36)).streams_360p30_720p30, None);
+    }
+
+    #[test]
+    fn the_floor_is_the_slowest_of_what_must_happen() {
+        let network = Architecture::blocks(3, 32, 8);
+        let (ms, by) = floor(network, 921_600.0, &device(), &peaks());
+        assert_eq!(by, "tensor");
+        assert!((ms - 2.0 * 180e3 * 921_600.0 / 600e12 * 1e3).abs() < 1e-6, "{ms}");
+        let slow = Peaks { download_gbps: 1.0, ..peaks() };
+        assert_eq!(floor(network, 921_600.0, &device(), &slow).1, "download");
+    }
+
+    #[test]
+    fn the_table_and_the_json_have_every_row() {
+        let rows = vec![row(Architecture::blocks(3, 32, 8), Size(1_280, 720))];
+        let report = Report::new(Machine::here(), "some GPU".to_owned(), &peaks(), rows);
+        assert!(report.table().contains("blocks 8x32 x3") && report.table().contains("222"));
+        let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+        assert_eq!(json["command"], "bench gpu");
+        assert_eq!(json["rows"][0]["input"], "1280x720");
+        assert!(json["rows"][0].get("streams_360p30_720p30").is_none());
+    }
+}
