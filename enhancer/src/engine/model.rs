@@ -7,7 +7,7 @@
 //! panic, and nothing is allocated beyond what the file holds.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use safetensors::{Dtype, SafeTensors};
 use thiserror::Error;
@@ -76,6 +76,8 @@ pub struct Model {
     architecture: Architecture,
     convs: Vec<Conv>,
     packed: Packed,
+    /// For the GPU, once one wants it.
+    fragments: OnceLock<Box<[u8]>>,
 }
 
 /// The trained network that this build carries.
@@ -146,7 +148,7 @@ impl Model {
     /// The caller has checked the architecture and all shapes.
     pub(super) fn from_convs(architecture: Architecture, convs: Vec<Conv>) -> Self {
         let packed = Packed::new(&architecture, &convs);
-        Model { architecture, convs, packed }
+        Model { architecture, convs, packed, fragments: OnceLock::new() }
     }
 
     /// What it is.
@@ -157,6 +159,11 @@ impl Model {
     /// Its convolutions in order, of the shapes that [`Architecture::shape`] tells.
     pub fn convs(&self) -> &[Conv] {
         &self.convs
+    }
+
+    /// The weights in the order in which the GPU's kernels read them, made by `pack` at first.
+    pub(super) fn fragments(&self, pack: fn(&Model) -> Box<[u8]>) -> &[u8] {
+        self.fragments.get_or_init(|| pack(self))
     }
 
     /// The weights in the order in which the CPU's kernels read them.

@@ -152,6 +152,9 @@ inline void unpack(u32 packed, float& low, float& high) {
   low = emulated::half((unsigned short)packed), high = emulated::half((unsigned short)(packed >> 16));
 }
 
+inline void copy(char* to, const uint4* from, bool any) { *(uint4*)to = any ? *from : uint4{0, 0, 0, 0}; }
+inline void wait_for_copies() {}
+
 inline void load_matrices(u32 (&a)[4], const char* row) {
   using namespace emulated;
   if (row < shared || row + 16 > shared + shared_size) fail("a matrix outside of shared memory");

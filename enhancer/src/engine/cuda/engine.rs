@@ -206,7 +206,7 @@ impl CudaEngine {
 
     /// [`Engine::swap`] with the device's own words.
     fn upload(&mut self, model: &Model) -> Result<(), CudaError> {
-        pack(model, self.host_weights.bytes_mut());
+        self.host_weights.bytes_mut().copy_from_slice(model.fragments(pack));
         // Nothing else is under way: batches are waited for.
         let stream = &self.slots[0].stream;
         self.device.enter()?;

@@ -45,6 +45,22 @@ __device__ __forceinline__ void multiply(float (&d)[4], const u32 (&a)[4], const
 #endif
 }
 
+// Copies 16 bytes to shared memory, or zeros; done when `wait_for_copies` returns, for this thread.
+__device__ __forceinline__ void copy(char* to, const uint4* from, bool any) {
+#if __CUDA_ARCH__ >= 800
+  const u32 address = (u32)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(address), "l"(from), "r"(any ? 16 : 0) : "memory");
+#else
+  *(uint4*)to = any ? __ldg(from) : make_uint4(0, 0, 0, 0);
+#endif
+}
+
+__device__ __forceinline__ void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" : : : "memory");
+#endif
+}
+
 // Two numbers in half precision, the first in the lower bits.
 __device__ __forceinline__ u32 pack(float low, float high) {
   u32 packed;
@@ -344,9 +360,10 @@ __device__ __forceinline__ void load_features(const Tile& tile, const Group& gro
   for (int i = threadIdx.x; i < group.rows * PITCH * CHUNKS; i += THREADS) {
     const int pixel = i / CHUNKS, chunk = i % CHUNKS, column = pixel % PITCH, row = pixel / PITCH;
     const size_t at = ((size_t)blockIdx.z * group.height + tile.y + row) * group.width + tile.x + column;
-    const uint4 zero = make_uint4(0, 0, 0, 0);
-    *(uint4*)(to + place<CHANNELS>(pixel, chunk)) = tile.holds(column, row) ? __ldg(from + at * CHUNKS + chunk) : zero;
+    const bool inside = tile.holds(column, row);
+    copy(to + place<CHANNELS>(pixel, chunk), from + (inside ? at * CHUNKS + chunk : 0), inside);
   }
+  wait_for_copies();
 }
 
 // The pixels of a tile that are its own, to memory.

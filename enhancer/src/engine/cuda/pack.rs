@@ -51,9 +51,11 @@ pub fn packed_len(architecture: &Architecture) -> usize {
     (0..architecture.convs).map(|n| Layout::of(architecture, n).bytes()).sum()
 }
 
-/// Packs a network's weights; `out` holds [`packed_len`] bytes.
-pub fn pack(model: &Model, mut out: &mut [u8]) {
+/// Packs a network's weights.
+pub fn pack(model: &Model) -> Box<[u8]> {
     let architecture = model.architecture();
+    let mut packed = vec![0; packed_len(&architecture)].into_boxed_slice();
+    let mut out = &mut packed[..];
     for (n, conv) in model.convs().iter().enumerate() {
         let layout = Layout::of(&architecture, n);
         let (part, rest) = out.split_at_mut(layout.bytes());
@@ -68,6 +70,7 @@ pub fn pack(model: &Model, mut out: &mut [u8]) {
         pack_conv(&layout, conv, weight, part);
         out = rest;
     }
+    packed
 }
 
 fn pack_conv(
@@ -153,8 +156,7 @@ mod tests {
             Architecture::chain(4, 64, 2),
         ] {
             let model = Model::random(architecture, 3).unwrap();
-            let mut packed = vec![0xff; packed_len(&architecture)];
-            pack(&model, &mut packed);
+            let packed = pack(&model);
             let mut at = 0;
             for n in 0..architecture.convs {
                 let layout = Layout::of(&architecture, n);
