@@ -157,6 +157,18 @@ class Net(nn.Module):
         return out
 
 
+def widened(weights: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
+    """A narrower chain's weights in a wider one that answers the same: what the new channels say is not heard yet."""
+    out = Net(shape).folded()
+    for index in range(shape.convs):
+        weight, bias = weights[f"conv{index}.weight"], weights[f"conv{index}.bias"]
+        outputs, inputs = weight.shape[:2]
+        out[f"conv{index}.weight"][:outputs] = 0.0
+        out[f"conv{index}.weight"][:outputs, :inputs] = weight
+        out[f"conv{index}.bias"][:outputs] = bias
+    return out
+
+
 def run_layers(shape: Shape, layer, x: Tensor) -> Tensor:  # noqa: ANN001
     """Both architectures over `layer(index, x)`."""
     last = shape.convs - 1

@@ -75,6 +75,15 @@ class Network(unittest.TestCase):
             for name, value in other.folded().items():
                 torch.testing.assert_close(value, weights[name], atol=1e-4, rtol=1e-4)
 
+    def test_a_widened_network_answers_the_same(self) -> None:
+        torch.manual_seed(3)
+        narrow, wide = (replace(network.TIERS[tier], inputs="luma+twin") for tier in ("xs", "m"))
+        weights, net = network.Net(narrow).folded(), network.Net(wide)
+        net.become(network.widened(weights, wide))
+        luma, twin = torch.rand(1, 1, 12, 9) * 255.0, torch.rand(1, 1, 24, 18) * 255.0
+        wanted = network.answer(narrow, weights, luma, twin)
+        torch.testing.assert_close(network.answer(wide, net.folded(), luma, twin), wanted, atol=2e-3, rtol=1e-3)
+
     def test_an_untrained_fused_network_is_near_the_twin(self) -> None:
         torch.manual_seed(3)
         shape = replace(network.TIERS["xs"], inputs="luma+twin")

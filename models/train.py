@@ -93,9 +93,9 @@ def train(args: argparse.Namespace) -> None:
     net = network.Net(shape)
     if args.start:
         other, weights = network.load(args.start)
-        if other != shape:
-            raise SystemExit(f"{args.start} is of another shape: {other}, not {shape}")
-        net.become(weights)
+        if replace(other, channels=shape.channels) != shape or other.channels > shape.channels:
+            raise SystemExit(f"{args.start} is of another shape: {other}, not {shape} or a narrower one")
+        net.become(weights if other == shape else network.widened(weights, shape))
     net = net.to(device)
     mean = {name: value.clone() for name, value in net.state_dict().items()}
     optimizer = torch.optim.Adam(net.parameters(), lr=args.rate, betas=(0.9, 0.99), fused=True)
@@ -157,7 +157,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="more only on an idle machine")
     parser.add_argument("--every", type=int, default=500, help="steps between checkpoints")
     parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=False)
-    parser.add_argument("--start", type=Path, help="begin with these exported weights")
+    parser.add_argument("--start", type=Path, help="begin with these weights, of this tier or a narrower one")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --work")
     parser.add_argument("--report", action=argparse.BooleanOptionalAction, default=True)
     args = parser.parse_args()
