@@ -144,7 +144,7 @@ def table(rows: list[Row]) -> str:
     digits = {"psnr_y_db": ".2f", "over_lanczos_db": "+.2f", "over_twin_db": "+.2f", "ssim": ".4f"}
     digits |= {"vmaf": ".1f", "vmaf_neg": ".1f"}
     keys = ["clip", "input", "video_kbps", "twin", "method", *digits]
-    keys = [key for key in keys if any(key in row for row in rows)]
+    keys = [key for key in keys if any(row.get(key, "–") != "–" for row in rows)]
     lines = ["| " + " | ".join(keys) + " |", "|" + " --- |" * len(keys)]
     for row in rows:
         cells = (
