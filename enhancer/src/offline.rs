@@ -92,6 +92,7 @@ mod tests {
                 width: 320,
                 height: 180,
                 arrival: Duration::from_millis(u64::from(n) * 33),
+                per_mille: 1000,
             })
             .collect()
     }

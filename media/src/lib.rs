@@ -380,6 +380,22 @@ pub struct DetailKnobs {
     pub fps: f64,
 }
 
+/// What a publisher is asked to send as one of its layers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LayerKnobs {
+    /// Whether it is sent at all.
+    #[serde(default = "active")]
+    pub active: bool,
+    /// Bit rate in kbit/s.
+    pub kbps: f64,
+    /// Frames per second.
+    pub fps: f64,
+}
+
+fn active() -> bool {
+    true
+}
+
 /// What the enhancer tells the SFU.
 #[derive(Debug, Clone)]
 pub enum EnhancerOutput {

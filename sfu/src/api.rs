@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use windlass_media::{AnchorCodecs, Layer, Rung, StreamId, TapInput};
 
 pub use crate::core::RegionRequest;
-pub use windlass_media::DetailKnobs;
+pub use windlass_media::{DetailKnobs, LayerKnobs};
 
 /// A string that is no identity of the kind asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -268,8 +268,8 @@ pub enum SfuEvent {
         track: TrackId,
         /// Its detail stream; `None` to pause it.
         detail: Option<DetailKnobs>,
-        /// A layer with its bit rate in kbit/s and its frames per second; the others stay as they are.
-        layer: Option<(Layer, f64, f64)>,
+        /// Its layers; those that are not named stay as they are.
+        layers: Vec<(Layer, LayerKnobs)>,
     },
     /// The participant is asked for tiles of the next frame of its own track.
     Regions {

@@ -74,9 +74,8 @@ pub(crate) fn stats(tracks: &[windlass_sfu::TrackStats]) -> ServerMessage {
 pub(crate) fn knobs(
     track: TrackId,
     detail: Option<DetailKnobs>,
-    layer: Option<(Layer, f64, f64)>,
+    layers: Vec<(Layer, LayerKnobs)>,
 ) -> ServerMessage {
-    let layers = layer.map(|(layer, kbps, fps)| (layer, LayerKnobs { kbps, fps }));
     ServerMessage::Knobs { track: track.to_string(), detail, layers: layers.into_iter().collect() }
 }
 

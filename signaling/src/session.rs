@@ -302,7 +302,7 @@ impl Session {
             SfuEvent::RungChanged { track, rung, epoch, width, height } => {
                 ServerMessage::Rung { track: track.to_string(), rung, epoch, width, height }
             }
-            SfuEvent::Knobs { track, detail, layer } => convert::knobs(track, detail, layer),
+            SfuEvent::Knobs { track, detail, layers } => convert::knobs(track, detail, layers),
             SfuEvent::Regions { track, request } => convert::regions(track, &request),
             SfuEvent::TrackStats(stats) => convert::stats(&stats),
             SfuEvent::Disconnected => return self.media_lost(),

@@ -44,12 +44,14 @@ pub struct Belief {
     /// Whether the layer before was known well when this one began.
     foretold: bool,
     camera_fps: f64,
+    scale: usize,
 }
 
 impl Belief {
-    /// Nothing is known but the camera's frame rate.
-    pub fn new(camera_fps: f64) -> Belief {
+    /// Nothing is known but the camera's frame rate, and how much larger than the low layer viewers' pictures are.
+    pub fn new(camera_fps: f64, scale: usize) -> Belief {
         Belief {
+            scale,
             model: None,
             ratios: USUAL_RATIOS,
             offsets: [0.0; 3],
@@ -90,6 +92,7 @@ impl Belief {
             detail_offset: 0.0,
             camera_fps: self.camera_fps,
             area,
+            scale: self.scale,
             enhanced_gain_db: gain.map(|gain| gain.clamp(0.0, 20.0)),
         };
         let Some(old) = self.model else {

@@ -23,6 +23,8 @@ pub struct ControllerConfig {
     pub layers: Vec<Layer>,
     /// Frames per second of the camera.
     pub camera_fps: f64,
+    /// Size of viewers' pictures over that of the low layer, at most.
+    pub scale: usize,
     /// Whether it is a shared screen.
     pub screen: bool,
     /// Whether the publisher can send a detail stream.
@@ -50,6 +52,7 @@ impl Default for ControllerConfig {
             headroom: 1.0,
             layers: Layer::ALL.to_vec(),
             camera_fps: 30.0,
+            scale: 4,
             screen: false,
             detail: true,
             most_anchor_fraction: 0.1,
@@ -130,7 +133,7 @@ impl Controller {
         let has = |layer: &Layer| config.layers.contains(layer);
         let layer = [Layer::H, Layer::Q, Layer::F].into_iter().find(has).unwrap_or(Layer::H);
         Controller {
-            belief: Belief::new(config.camera_fps),
+            belief: Belief::new(config.camera_fps, config.scale),
             config,
             at: [1.0, 0.0, 0.5, 0.33, 0.33],
             choice: Choice { layer, rate: 1.0, detail: false },
@@ -146,6 +149,7 @@ impl Controller {
     pub fn start(&mut self, uplink_kbps: f64, size: (u32, u32)) -> Knobs {
         let uplink = if uplink_kbps.is_finite() { uplink_kbps.max(1.0) } else { 1.0 };
         let model = Model::usual(size, self.config.camera_fps, self.config.screen);
+        let model = Model { scale: self.config.scale, ..model };
         let worth = |layer: Layer| {
             let choice = Choice { layer, ..self.choice };
             // The first key frame costs what any costs, and nothing speaks for anything else than the usual layer yet.

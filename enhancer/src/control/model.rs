@@ -38,6 +38,8 @@ pub struct Model {
     pub camera_fps: f64,
     /// Luma samples of a full-size picture.
     pub area: f64,
+    /// Size of viewers' pictures over that of the low layer, at most: no detail beyond that reaches them.
+    pub scale: usize,
     /// By how many dB an enhanced anchor raises its frame, where that is known.
     pub enhanced_gain_db: Option<f64>,
 }
@@ -91,6 +93,7 @@ impl Model {
             detail_offset: 0.0,
             camera_fps,
             area,
+            scale: 4,
             enhanced_gain_db: None,
         }
     }
@@ -122,7 +125,16 @@ impl Model {
             Layer::Q => QUARTER.0 + QUARTER.1 * (first + second),
         };
         let given = self.given(knobs).max(self.enhanced(knobs));
-        100.0 - noise - lost.max(0.0) * (1.0 - given) - self.held(knobs)
+        // The octave above viewers' pictures is lost whatever is given.
+        let beyond = if self.beyond(knobs.layer) { HALF.0 + HALF.1 * first } else { 0.0 };
+        let (lost, beyond) = (lost.max(0.0), beyond.max(0.0));
+        let within = (lost - beyond).max(0.0);
+        100.0 - noise - lost.min(beyond) - within * (1.0 - given) - self.held(knobs)
+    }
+
+    /// Whether viewers' pictures over a layer are smaller than full ones.
+    fn beyond(&self, layer: Layer) -> bool {
+        self.scale < divisor(layer)
     }
 
     /// The loss by frames that show the one before: the share of them, and how long it has been shown.
@@ -135,7 +147,9 @@ impl Model {
     fn given(&self, knobs: &Knobs) -> f64 {
         let Some(detail) = knobs.detail.filter(|_| knobs.layer != Layer::F) else { return 0.0 };
         let (most, coarse) = GIVEN[knobs.layer as usize];
-        let step = self.detail_step(knobs.detail_bytes());
+        // Detail of a quarter of the samples is coded four times as finely by as many bytes.
+        let samples = if self.beyond(knobs.layer) { 4.0 } else { 1.0 };
+        let step = self.detail_step(samples * knobs.detail_bytes());
         let fresh = self.fresh(detail.fps);
         (most * (1.0 - step / coarse).max(0.0) * fresh).clamp(0.0, 1.0)
     }
@@ -197,6 +211,7 @@ mod tests {
             detail_offset: 0.0,
             camera_fps: 30.0,
             area: 640.0 * 360.0,
+            scale: 4,
             enhanced_gain_db: None,
         }
     }

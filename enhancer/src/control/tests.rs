@@ -40,6 +40,7 @@ impl Publisher {
             detail_offset: 0.2,
             camera_fps: 30.0,
             area: 640.0 * 360.0,
+            scale: 4,
             enhanced_gain_db: None,
         };
         Publisher { truth, noise: 0.0, state: 1, cut: true }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use windlass_hybrid::vp9::DecodedFrame;
 use windlass_media::{Layer, PublisherKnobs};
 
+use super::anchors::Limits;
 use super::decode::{DecodeFn, DecoderFactory};
-use crate::control::{Controller, ControllerConfig, Knobs, Meter};
+use crate::control::{Controller, ControllerConfig, Knobs, Measurements, Meter};
 
 /// What a publisher can send.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,17 +31,37 @@ pub(super) struct Adaptation {
     /// Decodes the detail stream, while that can be followed.
     detail: Option<DecodeFn>,
     last: Duration,
-    /// What the publisher was told has not been sent yet.
-    first: Option<Knobs>,
+    /// What it was decided last.
+    said: Knobs,
+    /// The publisher has not been told of it yet.
+    first: bool,
+    operator: Operator,
+}
+
+/// What the operator allows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Operator {
+    /// Most enhanced anchors by frame.
+    pub anchor_fraction: f64,
+    /// Size of HR pictures over that of the low layer.
+    pub scale: usize,
 }
 
 impl Adaptation {
     /// Begins with a publisher that can send `uplink`.
-    pub fn new(now: Duration, uplink: &Uplink) -> Adaptation {
-        let (controller, first) = begin(uplink);
-        let first = Some(first);
+    pub fn new(now: Duration, uplink: &Uplink, operator: Operator) -> Adaptation {
+        let (controller, said) = begin(uplink, operator);
         let (layer, meter) = (uplink.layer, Meter::new());
-        Adaptation { layer, controller, meter, detail: None, last: now, first }
+        let (first, last, detail) = (true, now, None);
+        Adaptation { layer, controller, meter, detail, last, said, first, operator }
+    }
+
+    /// What enhanced anchors may take.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            per_mille: (self.said.anchor_fraction * 1000.0).round().clamp(0.0, 1000.0) as u16,
+            bytes: self.said.anchor_bytes as usize,
+        }
     }
 
     /// Looks at a decoded frame of the low layer.
@@ -66,13 +87,24 @@ impl Adaptation {
         }
     }
 
-    /// What the publisher is to be told, if anything is new.
-    pub fn observe(&mut self, now: Duration, uplink: &Uplink) -> Option<PublisherKnobs> {
+    /// What the publisher is to be told, if anything is new. `gain_db`: by how much enhanced anchors raise their frames.
+    pub fn observe(
+        &mut self,
+        now: Duration,
+        uplink: &Uplink,
+        gain_db: Option<f64>,
+    ) -> Option<PublisherKnobs> {
         if uplink.layer != self.layer {
-            *self = Adaptation::new(now, uplink);
+            if uplink.layer == self.said.layer {
+                // As it was told. Detail of pictures of another size begins with a key frame.
+                (self.layer, self.detail) = (uplink.layer, None);
+            } else {
+                // Subscribers hold another layer now.
+                *self = Adaptation::new(now, uplink, self.operator);
+            }
         }
-        if let Some(first) = self.first.take() {
-            return Some(knobs(&first));
+        if std::mem::take(&mut self.first) {
+            return Some(knobs(&self.said));
         }
         let span = now.saturating_sub(self.last);
         if span < INTERVAL {
@@ -80,16 +112,24 @@ impl Adaptation {
         }
         self.last = now;
         let measured = self.meter.take(span, uplink.size, uplink.kbps);
-        self.controller.observe(now, &measured).as_ref().map(knobs)
+        let measured = Measurements { enhanced_gain_db: gain_db, ..measured };
+        self.said = self.controller.observe(now, &measured)?;
+        Some(knobs(&self.said))
     }
 }
 
-/// A controller of a publisher whose low layer is what subscribers hold: that is not for it to change.
-fn begin(uplink: &Uplink) -> (Controller, Knobs) {
+/// A controller of a publisher. The layer that subscribers hold is the largest that it may choose: the smaller one costs
+/// fewer bits, and a larger one some of them could not receive.
+fn begin(uplink: &Uplink, operator: Operator) -> (Controller, Knobs) {
+    let layers = match uplink.layer {
+        Layer::H => vec![Layer::H, Layer::Q],
+        layer => vec![layer],
+    };
     let mut controller = Controller::new(ControllerConfig {
-        layers: vec![uplink.layer],
+        layers,
         camera_fps: uplink.fps,
-        most_anchor_fraction: 0.0,
+        scale: operator.scale,
+        most_anchor_fraction: operator.anchor_fraction,
         ..ControllerConfig::default()
     });
     let first = controller.start(uplink.kbps, uplink.size);
@@ -115,35 +155,65 @@ mod tests {
 
     const UPLINK: Uplink = Uplink { layer: Layer::Q, kbps: 200.0, size: (640, 360), fps: 30.0 };
 
+    const OPERATOR: Operator = Operator { anchor_fraction: 0.1, scale: 2 };
+
     fn at(ms: u64) -> Duration {
         Duration::from_millis(ms)
     }
 
     #[test]
     fn the_first_word_comes_at_once_and_stays_within_the_uplink() {
-        let mut adaptation = Adaptation::new(at(0), &UPLINK);
-        let first = adaptation.observe(at(0), &UPLINK).expect("it begins");
+        let mut adaptation = Adaptation::new(at(0), &UPLINK, OPERATOR);
+        let first = adaptation.observe(at(0), &UPLINK, None).expect("it begins");
         assert_eq!((first.layer, first.detail), (Layer::Q, None));
         assert!(first.kbps <= 200.0);
-        assert_eq!(adaptation.observe(at(100), &UPLINK), None, "too soon");
+        assert_eq!(adaptation.observe(at(100), &UPLINK, None), None, "too soon");
         let short = Uplink { kbps: 60.0, ..UPLINK };
-        let less = adaptation.observe(at(1100), &short).expect("the uplink fell");
+        let less = adaptation.observe(at(1100), &short, None).expect("the uplink fell");
         assert!(less.kbps + less.detail.map_or(0.0, |d| d.kbps) <= 60.0);
     }
 
     #[test]
     fn another_layer_begins_anew() {
-        let mut adaptation = Adaptation::new(at(0), &UPLINK);
-        adaptation.observe(at(0), &UPLINK);
+        let mut adaptation = Adaptation::new(at(0), &UPLINK, OPERATOR);
+        adaptation.observe(at(0), &UPLINK, None);
         let other = Uplink { layer: Layer::H, ..UPLINK };
-        let first = adaptation.observe(at(100), &other).expect("it begins");
+        let first = adaptation.observe(at(100), &other, None).expect("it begins");
         assert_eq!(first.layer, Layer::H);
+    }
+
+    #[test]
+    fn a_layer_that_it_asked_for_goes_on_and_one_that_subscribers_chose_begins_anew() {
+        let high = Uplink { layer: Layer::H, kbps: 300.0, ..UPLINK };
+        let mut adaptation = Adaptation::new(at(0), &high, OPERATOR);
+        adaptation.observe(at(0), &high, None);
+        adaptation.said.layer = Layer::Q;
+        let low = Uplink { layer: Layer::Q, ..high };
+        assert_eq!(adaptation.observe(at(100), &low, None), None, "as it was told");
+        adaptation.said.layer = Layer::H;
+        assert!(adaptation.observe(at(200), &high, None).is_none());
+        let others = adaptation.observe(at(300), &low, None).expect("it begins anew");
+        assert_eq!(others.layer, Layer::Q);
+        let short = Uplink { kbps: 2000.0, ..low };
+        for second in 1..30 {
+            let said = adaptation.observe(at(300 + 1000 * second), &short, None);
+            assert!(said.is_none_or(|said| said.layer == Layer::Q), "they cannot take more");
+        }
+    }
+
+    #[test]
+    fn anchors_take_no_more_than_the_operator_allows() {
+        let mut adaptation = Adaptation::new(at(0), &UPLINK, OPERATOR);
+        adaptation.observe(at(0), &UPLINK, None);
+        let limits = adaptation.limits();
+        assert!((1..=100).contains(&limits.per_mille), "{limits:?}");
+        assert!(limits.bytes >= 500);
     }
 
     #[test]
     fn detail_that_cannot_be_decoded_is_left_until_a_key_frame() {
         let factory: DecoderFactory = Arc::new(|| Box::new(|_: &[u8]| Err(DecodeError::Header)));
-        let mut adaptation = Adaptation::new(at(0), &UPLINK);
+        let mut adaptation = Adaptation::new(at(0), &UPLINK, OPERATOR);
         adaptation.detail(&[1], false, &factory);
         assert!(adaptation.detail.is_none());
         adaptation.detail(&[1], true, &factory);

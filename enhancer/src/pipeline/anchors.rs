@@ -29,6 +29,22 @@ pub(super) struct Anchors {
     sent: Mutex<Sent>,
     stream: Mutex<Stream>,
     asked: Mutex<Asked>,
+    limits: Mutex<Limits>,
+}
+
+/// What a controller lets anchors take, within what the operator allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Most anchors of a thousand frames.
+    pub per_mille: u16,
+    /// Most bytes of each.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { per_mille: 1000, bytes: usize::MAX }
+    }
 }
 
 /// What the publisher is asked for.
@@ -80,6 +96,16 @@ pub(super) struct Choice {
 }
 
 impl Anchors {
+    /// Sets what anchors may take from now on.
+    pub fn limit(&self, limits: Limits) {
+        *self.limits.lock() = limits;
+    }
+
+    /// What they may take.
+    pub fn limits(&self) -> Limits {
+        *self.limits.lock()
+    }
+
     /// Somebody has nothing.
     pub fn want_whole(&self) {
         self.sent.lock().whole.request();
@@ -171,7 +197,11 @@ impl Anchors {
         if how.codec != AnchorCodecId::Vp9 {
             let codec = codec::by_name(how.codec.name()).ok_or(CodeError)?;
             let image = payload::image(detail, &choice.tiles, scale);
-            let coded = codec.encode(&image, how.quality).map_err(|_| CodeError)?;
+            let mut coded = codec.encode(&image, how.quality).map_err(|_| CodeError)?;
+            let most = self.limits().bytes;
+            if coded.len() > most {
+                coded = codec.encode_within(&image, most).map_err(|_| CodeError)?;
+            }
             let (payload, tiled) = payload::pack(&choice.tiles, coded);
             return Ok(send(payload, tiled));
         }
@@ -193,7 +223,9 @@ impl Anchors {
                 none.insert(StreamEncoder::new(config).map_err(|_| CodeError)?)
             }
         };
-        let coded = encoder.encode(&detail, &choice.tiles, scale, None, prediction);
+        let most = self.limits().bytes;
+        let budget = (most < usize::MAX).then_some(most);
+        let coded = encoder.encode(&detail, &choice.tiles, scale, budget, prediction);
         let coded = coded.map_err(|_| CodeError)?;
         let (payload, tiled) = payload::pack(&choice.tiles, coded.payload);
         let sent = send(payload, tiled);
@@ -354,6 +386,26 @@ mod tests {
         let one = RegionConfig { area: 0.5, ..RegionConfig::default() };
         let request = anchors.regions(&energy(), at(1), &one).expect("nothing is known yet");
         assert_eq!(request.tiles.iter().collect::<Vec<_>>(), [(1, 0)]);
+    }
+
+    #[test]
+    fn no_anchor_takes_more_bytes_than_it_may() {
+        let anchors = Anchors::default();
+        let how = Coding { codec: AnchorCodecId::Htj2k, quality: 95 };
+        let bytes = |anchors: &Anchors| {
+            let mut bytes = 0;
+            let send = |payload: Vec<u8>, _| {
+                bytes = payload.len();
+                true
+            };
+            assert_eq!(anchors.code(how, detail(0), &choice(true), 2, send), Ok(true));
+            bytes
+        };
+        let free = bytes(&anchors);
+        let most = free / 3;
+        anchors.limit(Limits { bytes: most, ..Limits::default() });
+        let limited = bytes(&anchors);
+        assert!((most * 9 / 10..=most).contains(&limited), "{limited} of {most}, {free} before");
     }
 
     #[test]

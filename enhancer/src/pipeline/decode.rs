@@ -21,7 +21,7 @@ use windlass_hybrid::vp9::{
 use windlass_media::{Anchor, EnhancerOutput, Epoch, StreamId, TapFrame};
 
 use super::Timing;
-use super::adapt::{Adaptation, Uplink};
+use super::adapt::{Adaptation, Operator, Uplink};
 use super::anchors::{Anchors, arrived};
 use super::capture::Captures;
 use crate::schedule::{Tier, TileEnergy};
@@ -82,8 +82,7 @@ pub(super) struct StreamDecoder {
     pub frames: Sender<Decoded>,
     pub output: Sender<EnhancerOutput>,
     pub timing: Timing,
-    /// Of HR pictures.
-    pub scale: usize,
+    pub operator: Operator,
     /// The pipeline's beginning, from which ledgers count time.
     pub origin: Instant,
     pub stats: Arc<Stats>,
@@ -117,7 +116,7 @@ impl StreamDecoder {
             energy: TileEnergy::default(),
             energies: VecDeque::new(),
             anchors: Arc::default(),
-            twin: Arc::new(Twin::new(self.scale)),
+            twin: Arc::new(Twin::new(self.operator.scale)),
             adaptation: None,
         };
         for packet in &self.packets {
@@ -148,7 +147,10 @@ impl StreamDecoder {
             state.energy = TileEnergy::default();
             state.energies.clear();
             state.anchors = Arc::default();
-            state.twin = Arc::new(Twin::new(self.scale));
+            if let Some(adaptation) = &state.adaptation {
+                state.anchors.limit(adaptation.limits());
+            }
+            state.twin = Arc::new(Twin::new(self.operator.scale));
         }
         if self.whole_wanted.swap(false, Ordering::Relaxed) {
             state.anchors.want_whole();
@@ -186,8 +188,11 @@ impl StreamDecoder {
     /// Takes note of what the publisher can send, and tells it what to.
     fn adapt(&self, state: &mut State, uplink: &Uplink) {
         let now = Instant::now().saturating_duration_since(self.origin);
-        let adaptation = state.adaptation.get_or_insert_with(|| Adaptation::new(now, uplink));
-        let Some(knobs) = adaptation.observe(now, uplink) else { return };
+        let gain = state.twin.gain_db();
+        let adaptation =
+            state.adaptation.get_or_insert_with(|| Adaptation::new(now, uplink, self.operator));
+        let Some(knobs) = adaptation.observe(now, uplink, gain) else { return };
+        state.anchors.limit(adaptation.limits());
         match self.output.try_send(EnhancerOutput::Knobs { stream: self.stream, knobs }) {
             Ok(()) => count(&self.stats.counters.knobs),
             Err(_) => count(&self.stats.counters.dropped_output_queue),

@@ -13,7 +13,7 @@ use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 use windlass_media::{EnhancerOutput, StreamId, TapInput};
 
-use super::adapt::Uplink;
+use super::adapt::{Operator, Uplink};
 use super::capture::{CaptureDecoder, CapturePacket, Captures};
 use super::decode::{Decoded, DecoderFactory, Packet, StreamDecoder};
 use super::{EnhancerConfig, Timing, priority};
@@ -233,7 +233,7 @@ impl Intake {
             frames: registry.frames.clone(),
             output: registry.output.clone(),
             timing: self.timing,
-            scale: self.scale,
+            operator: Operator { anchor_fraction: self.config.anchor_fraction, scale: self.scale },
             origin: self.origin,
             stats: Arc::clone(&self.stats),
             factory: Arc::clone(&self.decoders),

@@ -186,6 +186,7 @@ fn accept(state: &mut State, frame: Decoded) {
         width: u32::try_from(frame.picture.width()).unwrap_or(u32::MAX),
         height: u32::try_from(frame.picture.height()).unwrap_or(u32::MAX),
         arrival: frame.arrival.saturating_duration_since(state.origin),
+        per_mille: frame.anchors.limits().per_mille,
     });
     if let Some(evicted) = evicted {
         state.waiting.remove(&evicted.id);

@@ -91,6 +91,7 @@ mod tests {
             width: 16,
             height: 16,
             arrival: Duration::ZERO,
+            per_mille: 1000,
         }
     }
 

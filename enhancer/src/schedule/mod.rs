@@ -24,6 +24,7 @@
 //!     width: 320,
 //!     height: 180,
 //!     arrival: Duration::from_millis(10),
+//!     per_mille: 1000,
 //! });
 //! let mut chosen = Vec::new();
 //! scheduler.tick(Duration::from_millis(66), &mut chosen);
@@ -74,6 +75,8 @@ pub struct Candidate {
     pub height: u32,
     /// When it reached the SFU.
     pub arrival: Duration,
+    /// Most anchors of a thousand frames of its stream; the operator's fraction holds as well.
+    pub per_mille: u16,
 }
 
 /// A frame to make an anchor of.
@@ -310,7 +313,9 @@ impl Scheduler {
     fn merge(&mut self, now: Duration) {
         self.merged.clear();
         for stream in self.streams.values_mut() {
-            let earned = stream.frames.len() as f64 * self.config.anchor_fraction.clamp(0.0, 1.0);
+            let most = self.config.anchor_fraction.clamp(0.0, 1.0);
+            let share = |frame: &Candidate| most.min(f64::from(frame.per_mille) / 1000.0);
+            let earned: f64 = stream.frames.iter().map(share).sum();
             stream.allowance = stream.allowance.min(1.0) + earned;
             let gains = self.gains.estimate(&stream.frames, stream.carried, self.config.horizon);
             let mut residual = stream.carried;

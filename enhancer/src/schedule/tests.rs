@@ -5,7 +5,8 @@ use super::*;
 const MS: Duration = Duration::from_millis(1);
 
 fn candidate(id: u64, stream: u32, tier: Tier, bytes: u32, arrival: Duration) -> Candidate {
-    Candidate { id, stream: StreamId(stream), tier, bytes, width: 100, height: 100, arrival }
+    let (stream, per_mille) = (StreamId(stream), 1000);
+    Candidate { id, stream, tier, bytes, width: 100, height: 100, arrival, per_mille }
 }
 
 /// 100×100 pixels at this cost take 10 ms.
@@ -109,6 +110,25 @@ fn a_stream_gets_no_more_anchors_than_its_fraction() {
     }
     assert!((59..=61).contains(&chosen), "{chosen} of 300");
     assert!(s.counters().over_fraction > 200);
+}
+
+#[test]
+fn a_stream_that_asks_for_fewer_anchors_gets_fewer() {
+    let mut s = Scheduler::new(SchedulerConfig { anchor_fraction: 0.2, ..config() });
+    let mut chosen = [0, 0];
+    for n in 1..=300 {
+        let now = 33 * MS * n;
+        for (stream, per_mille) in [(1, 50), (2, 900)] {
+            let frame = candidate(u64::from(2 * n + stream), stream, Tier::Normal, 500, now);
+            s.push(Candidate { per_mille, ..frame });
+        }
+        if n % 2 == 0 {
+            for id in tick(&mut s, now) {
+                chosen[1 - id as usize % 2] += 1;
+            }
+        }
+    }
+    assert!((14..=16).contains(&chosen[0]) && (59..=61).contains(&chosen[1]), "{chosen:?}");
 }
 
 #[test]

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use str0m::media::{Direction, MediaKind};
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
-use windlass_media::{AnchorCodecId, AnchorSource, EnhancerOutput, Layer, PublisherKnobs};
+use windlass_media::{
+    AnchorCodecId, AnchorSource, EnhancerOutput, Layer, LayerKnobs, PublisherKnobs,
+};
 
 use super::world::*;
 use super::*;
@@ -254,10 +256,11 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
     world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_millis(500));
     let layers = world.events[&PUBLISHER].iter().filter_map(|e| match e {
-        SfuEvent::Knobs { layer, .. } => *layer,
+        SfuEvent::Knobs { layers, .. } if !layers.is_empty() => Some(layers.clone()),
         _ => None,
     });
-    assert_eq!(layers.collect::<Vec<_>>(), [(Layer::H, 300.0, 15.0)]);
+    let own = LayerKnobs { active: true, kbps: 300.0, fps: 15.0 };
+    assert_eq!(layers.collect::<Vec<_>>(), [vec![(Layer::H, own)]]);
     let most = world.core.config.detail.expect("default");
     assert_eq!(
         world.knobs().last(),
@@ -267,6 +270,37 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
     world.run(Duration::from_secs(2));
     let details = world.taps.iter().filter(|t| matches!(t, TapInput::Given { .. })).count();
     assert!(details > 3, "the controller sees the detail stream: {details}");
+}
+
+/// What the publisher was told of its layers.
+fn layers_told(world: &World) -> Vec<Vec<(Layer, bool)>> {
+    let told = world.events[&PUBLISHER].iter().filter_map(|e| match e {
+        SfuEvent::Knobs { layers, .. } if !layers.is_empty() => {
+            Some(layers.iter().map(|(layer, knobs)| (*layer, knobs.active)).collect())
+        }
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn a_smaller_layer_turns_the_larger_one_off_and_all_is_undone_when_nobody_watches() {
+    let (mut world, track, _) = detailed_call();
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
+    world.core.config.adapt = true;
+    world.run(Duration::from_secs(2));
+    let stream = world.last_tapped().stream;
+    let knobs = PublisherKnobs { layer: Layer::Q, kbps: 90.0, fps: 30.0, detail: None };
+    world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
+    world.run(Duration::from_millis(100));
+    assert_eq!(layers_told(&world), [[(Layer::Q, true), (Layer::H, false)]]);
+    let knobs = PublisherKnobs { layer: Layer::H, kbps: 200.0, ..knobs };
+    world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
+    world.run(Duration::from_millis(100));
+    assert_eq!(layers_told(&world)[1..], [[(Layer::H, true), (Layer::Q, true)]]);
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);
+    world.run(Duration::from_secs(5));
+    assert_eq!(layers_told(&world)[2..], [[(Layer::Q, true), (Layer::H, true)]]);
 }
 
 #[test]

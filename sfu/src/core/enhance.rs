@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use str0m::rtp::RtpPacket;
 use windlass_media::{
-    Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, PublisherKnobs, StageTimes, StreamId,
-    TapInput,
+    Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, LayerKnobs, PublisherKnobs, StageTimes,
+    StreamId, TapInput,
 };
 
 use super::alignment::Timeline;
@@ -22,6 +22,13 @@ use crate::stats::Counters;
 
 /// What our SDK lets each layer have, in kbit/s.
 const MOST_KBPS: [f64; 3] = [150.0, 500.0, 1500.0];
+/// More than cameras give.
+const ANY_FPS: f64 = 120.0;
+
+/// A layer that nobody adapts: the client's own limits hold.
+pub fn unbounded(layer: Layer) -> (Layer, LayerKnobs) {
+    (layer, LayerKnobs { active: true, kbps: MOST_KBPS[layer as usize], fps: ANY_FPS })
+}
 
 /// An anchor on its way to subscribers.
 struct Parcel<'a> {
@@ -202,16 +209,21 @@ impl Core {
     /// The controller wants other knobs of a publisher.
     fn adapted(&mut self, now: Instant, stream: StreamId, knobs: PublisherKnobs) {
         let track = self.streams.get(&stream).and_then(|t| self.tracks.get_mut(t));
-        let Some(track) =
-            track.filter(|t| t.tap.as_ref().is_some_and(|tap| tap.layer() == knobs.layer))
-        else {
+        let Some(track) = track.filter(|t| t.tap.is_some() && knobs.layer < Layer::F) else {
             return;
         };
         let Some(detail) = &mut track.detail else { return };
-        detail.adapted = Some(knobs);
+        let before = detail.adapted.replace(knobs);
         // What the detail stream may have is told with it, within what the operator allows.
-        let layer = Some((knobs.layer, knobs.kbps, knobs.fps));
-        let knobs = SfuEvent::Knobs { track: track.info.track, detail: detail.told, layer };
+        let PublisherKnobs { layer, kbps, fps, .. } = knobs;
+        let mut layers = vec![(layer, LayerKnobs { active: true, kbps, fps })];
+        if layer == Layer::Q {
+            // The larger one would only take its bits.
+            layers.push((Layer::H, LayerKnobs { active: false, ..unbounded(Layer::H).1 }));
+        } else if before.is_some_and(|before| before.layer == Layer::Q) {
+            layers.push(unbounded(Layer::Q));
+        }
+        let knobs = SfuEvent::Knobs { track: track.info.track, detail: detail.told, layers };
         self.outputs.push_back(Output::Event(track.info.participant, knobs));
         self.next_allocation = now;
         self.due = now;

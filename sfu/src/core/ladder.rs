@@ -6,6 +6,7 @@ use std::time::Instant;
 use windlass_media::{DetailKnobs, Layer, Rung, TapInput};
 
 use super::allocator::Demand;
+use super::enhance::unbounded;
 use super::peer::Peer;
 use super::rewriter::Source;
 use super::tap::Tap;
@@ -40,6 +41,7 @@ impl Core {
         }
         for (&id, track) in &mut self.tracks {
             let Some(stream) = track.info.stream else { continue };
+            let participant = track.info.participant;
             let wanted = taps.get(&id).copied().filter(|_| !track.info.muted);
             match (&mut track.tap, wanted) {
                 (Some(tap), Some(layer)) => tap.set_layer(layer),
@@ -51,6 +53,15 @@ impl Core {
                     track.next_epoch = tap.next_epoch();
                     track.tap = None;
                     self.outputs.push_back(Output::Tap(TapInput::Stop { stream }));
+                    // Nobody adapts its layers any more.
+                    if let Some(detail) = &mut track.detail
+                        && detail.adapted.take().is_some()
+                    {
+                        let (track, detail) = (track.info.track, detail.told);
+                        let layers = [Layer::Q, Layer::H].map(unbounded).to_vec();
+                        let knobs = SfuEvent::Knobs { track, detail, layers };
+                        self.outputs.push_back(Output::Event(participant, knobs));
+                    }
                 }
                 (None, None) => {}
             }
@@ -103,7 +114,8 @@ impl Core {
             };
             if detail.tune(now, wanted) {
                 let told = detail.told;
-                let knobs = SfuEvent::Knobs { track: track.info.track, detail: told, layer: None };
+                let knobs =
+                    SfuEvent::Knobs { track: track.info.track, detail: told, layers: Vec::new() };
                 self.outputs.push_back(Output::Event(track.info.participant, knobs));
             }
         }

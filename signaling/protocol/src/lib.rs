@@ -31,10 +31,8 @@ pub use client::{
     ClientMessage, Join, Offer, Publish, Report, Request, SetRung, Subscribe, TrackKind, Uplink,
 };
 pub use error::{ErrorCode, ProtocolError};
-pub use server::{
-    Error, LayerKnobs, OwnTrack, Participant, ServerMessage, Track, TrackStats, Welcome,
-};
-pub use windlass_media::{DetailKnobs, Rung};
+pub use server::{Error, OwnTrack, Participant, ServerMessage, Track, TrackStats, Welcome};
+pub use windlass_media::{DetailKnobs, LayerKnobs, Rung};
 
 /// The protocol version that this crate speaks.
 pub const VERSION: u32 = 1;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windlass_media::{DetailKnobs, Layer, Rung};
+use windlass_media::{DetailKnobs, Layer, LayerKnobs, Rung};
 
 use crate::client::TrackKind;
 use crate::error::{ErrorCode, ProtocolError};
@@ -124,15 +124,6 @@ pub struct Welcome {
     pub participants: Vec<Participant>,
     /// What can be subscribed to.
     pub tracks: Vec<Track>,
-}
-
-/// What a layer is to be.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct LayerKnobs {
-    /// Bit rate in kbit/s.
-    pub kbps: f64,
-    /// Frames per second.
-    pub fps: f64,
 }
 
 /// A track that the client publishes.

@@ -184,10 +184,10 @@ fn server_messages_have_the_documented_shapes() {
             ServerMessage::Knobs {
                 track: "t1".into(),
                 detail: Some(DetailKnobs { kbps: 50.0, fps: 1.0 }),
-                layers: [(Layer::H, LayerKnobs { kbps: 300.0, fps: 15.0 })].into(),
+                layers: [(Layer::H, LayerKnobs { active: true, kbps: 300.0, fps: 15.0 })].into(),
             },
             json!({"type": "knobs", "track": "t1", "detail": {"kbps": 50.0, "fps": 1.0},
-                "layers": {"h": {"kbps": 300.0, "fps": 15.0}}}),
+                "layers": {"h": {"active": true, "kbps": 300.0, "fps": 15.0}}}),
         ),
         (
             ServerMessage::Knobs { track: "t1".into(), detail: None, layers: [].into() },

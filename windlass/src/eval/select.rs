@@ -35,6 +35,7 @@ pub fn scheduled(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
             width,
             height,
             arrival: shown_at(n, fps),
+            per_mille: 1000,
         })
         .collect();
     let (plan, _) =
