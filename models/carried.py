@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("weights", type=Path, nargs="+")
     parser.add_argument("--every", type=int, default=15)
     parser.add_argument("--late", type=int, default=0)
+    parser.add_argument("--apart", action="store_true", help="networks see a decoder without the enhanced anchors")
     args = parser.parse_args()
     scale = network.load(args.weights[0])[0].scale
     places = [at for at in (0, 1, 2, 4, 8, 14, 29) if at < args.every]
@@ -48,7 +49,7 @@ def main() -> None:
             frames, fps = read(clip, path, variant)
             without = psnr(bare.twin, bare.hr)
             for weights in args.weights:
-                twin = f"enhanced={args.every} late={args.late} model={weights.resolve()}"
+                twin = f"enhanced={args.every} late={args.late} apart={int(args.apart)} model={weights.resolve()}"
                 made = pairs.pairs_of(replace(variant, twin=twin), frames, fps, 0, 1, True)
                 gain = (psnr(made.twin, made.hr) - without)[args.every + args.late :]
                 means = [gain.mean(), *(gain[(at - args.late) % args.every :: args.every].mean() for at in places)]

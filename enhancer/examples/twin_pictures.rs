@@ -9,6 +9,7 @@
 //! - `keys=0`: a key frame every so many frames.
 //! - `detail=KBPS@FPS`: captured detail, as a second full-size sender codes it.
 //! - `enhanced=N`: an enhanced anchor every N frames, `model=FILE`: by this network instead of the built-in one.
+//! - `apart=0`: with 1 the network sees the picture of a decoder that has had the captured detail alone.
 //! - `late=4`: frames from an anchor's frame to its arrival.
 
 use std::collections::HashMap;
@@ -63,6 +64,9 @@ fn main() -> Result<(), Failure> {
     }
     let mut decoder =
         HybridDecoder::new(HybridConfig { scale: settings.scale, ..HybridConfig::default() });
+    let mut apart = settings.apart.then(|| {
+        HybridDecoder::new(HybridConfig { scale: settings.scale, ..HybridConfig::default() })
+    });
     let mut coming: Vec<(usize, ReassembledAnchor)> = Vec::new();
     let mut bytes = vec![0; width * height * 3 / 2];
     for n in 0usize.. {
@@ -75,16 +79,28 @@ fn main() -> Result<(), Failure> {
         let key = settings.keys > 0 && n.is_multiple_of(settings.keys);
         let data = if key { low.encode_as(&small, FrameUse::Key)? } else { low.encode(&small)? };
         decoder.push_frame(n as u32 * TICKS, &data)?;
+        if let Some(apart) = &mut apart {
+            apart.push_frame(n as u32 * TICKS, &data)?;
+        }
         let shown = decoder.lr().map(FrameBuffer::to_picture).ok_or("a frame shows nothing")?;
         for source in &mut sources {
-            let twin = &decoder.hr().ok_or("a frame shows no high picture")?.y;
+            let seen = apart.as_ref().unwrap_or(&decoder);
+            let twin = &seen.hr().ok_or("a frame shows no high picture")?.y;
             let anchor = source.anchor(n, &high, &shown.y, twin)?;
             coming.extend(anchor.map(|anchor| (n + settings.late, anchor)));
         }
         for (_, anchor) in coming.extract_if(.., |(at, _)| *at <= n) {
             decoder.push_anchor(&anchor);
+            if let Some(apart) = &mut apart
+                && anchor.header.source == AnchorOrigin::Captured
+            {
+                apart.push_anchor(&anchor);
+            }
         }
         decoder.refresh();
+        if let Some(apart) = &mut apart {
+            apart.refresh();
+        }
         if n >= settings.first && (n - settings.first).is_multiple_of(settings.every) {
             output.write_all(shown.y.samples())?;
             output.write_all(decoder.hr().ok_or("a frame shows no high picture")?.y.samples())?;
@@ -106,6 +122,7 @@ struct Settings {
     detail: Option<(u32, f64)>,
     enhanced: Option<usize>,
     model: Option<String>,
+    apart: bool,
     late: usize,
 }
 
@@ -138,6 +155,7 @@ impl Settings {
             detail,
             enhanced: (enhanced > 0).then_some(enhanced),
             model: given.get("model").cloned(),
+            apart: of("apart", "0")? != 0.0,
             late: of("late", "4")? as usize,
         })
     }
