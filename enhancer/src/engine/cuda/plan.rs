@@ -16,6 +16,8 @@ const MACS_PER_BYTE: f64 = 64.0;
 const UNHIDDEN: f64 = 0.3;
 /// What a block alone on its multiprocessor loses at barriers, where no other one works meanwhile.
 const ALONE: f64 = 1.15;
+/// Warps that keep the tensor cores of a multiprocessor busy.
+const BUSY: f64 = 6.0;
 /// A launch, in multiplications for a pixel of a picture of 640×360.
 const LAUNCH: f64 = 1_000.0;
 /// Pixels before and after a buffer.
@@ -137,7 +139,7 @@ impl Plan {
         let alone = if self.resident == 1 { ALONE } else { 1.0 };
         let groups = self.groups.iter().map(|group| {
             let own = (self.pitch - 2 * group.margin) * (group.rows - 2 * group.margin);
-            let macs = alone * self.group_macs(group) / own as f64;
+            let macs = alone * self.group_time(group) / own as f64;
             let bytes = self.group_bytes(group) / own as f64 * MACS_PER_BYTE;
             macs.max(bytes) + UNHIDDEN * macs.min(bytes) + LAUNCH
         });
@@ -160,31 +162,37 @@ impl Plan {
         self.groups.iter().map(|group| of_tile(self, group) / own(group) as f64).sum()
     }
 
-    /// Multiplications of a tile in the time that its warps take, idle ones counted.
+    /// Multiplications of a tile.
     fn group_macs(&self, group: &GroupPlan) -> f64 {
-        let Shape { channels, head_channels, out_tiles } = self.shape;
-        let strips = self.pitch / 16;
-        let conv = |shrunk: usize, macs: usize| {
-            let rows = group.rows - 2 * shrunk;
-            let units = strips * (rows / 4 + rows % 4 / 2);
-            // The shorter units come last.
-            let rounds = units.div_ceil(self.warps);
-            (rounds * self.warps * 64 * macs) as f64
+        self.convs(group).map(|(units, macs)| units * macs).sum()
+    }
+
+    /// Multiplications that could be done in the time that a tile takes: in a convolution's last round few warps may
+    /// have work, and they alone do not keep a multiprocessor busy unless another block helps.
+    fn group_time(&self, group: &GroupPlan) -> f64 {
+        let (warps, busy) = (self.warps as f64, BUSY / self.resident as f64);
+        let time = |units: f64| {
+            let last = units % warps;
+            units - last + if last > 0.0 { last.max(busy) } else { 0.0 }
         };
-        let mut shrunk = 0;
-        let mut sum = 0.0;
-        if group.head {
-            shrunk = usize::from(head_channels > 0);
-            sum += conv(shrunk, channels * if head_channels > 0 { 9 * head_channels } else { 16 });
-        }
-        for _ in 0..group.count {
-            shrunk += 1;
-            sum += conv(shrunk, 9 * channels * channels);
-        }
-        if group.tail {
-            sum += conv(shrunk + 1, 9 * channels * 8 * out_tiles);
-        }
-        sum
+        self.convs(group).map(|(units, macs)| time(units) * macs).sum()
+    }
+
+    /// Of each convolution of a tile: units of 4 rows of 16 pixels that warps have to do, and a unit's multiplications.
+    fn convs(&self, group: &GroupPlan) -> impl Iterator<Item = (f64, f64)> {
+        let Shape { channels, head_channels, out_tiles } = self.shape;
+        let first = usize::from(group.head && head_channels > 0);
+        let head = match (group.head, head_channels) {
+            (false, _) => None,
+            (true, 0) => Some((0, 16 * channels)),
+            (true, inputs) => Some((1, 9 * inputs * channels)),
+        };
+        let body = (1..=group.count).map(move |n| (first + n, 9 * channels * channels));
+        let tail = group.tail.then_some((first + group.count + 1, 9 * channels * 8 * out_tiles));
+        let (rows, strips) = (group.rows, self.pitch / 16);
+        head.into_iter().chain(body).chain(tail).map(move |(shrunk, macs)| {
+            ((strips * (rows - 2 * shrunk)) as f64 / 4.0, (64 * macs) as f64)
+        })
     }
 
     /// Bytes of a tile that memory moves.
