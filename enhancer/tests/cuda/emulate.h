@@ -1,5 +1,7 @@
 // Runs CUDA kernels on the CPU, for tests: the threads of a block are fibers, switched by turns at every instruction of
-// a warp and at barriers. Threads of a warp that meet different ones abort. Shared memory begins as garbage.
+// a warp and at barriers. Threads of a warp that meet different ones abort. Shared memory begins as garbage. A warp runs
+// to the block's barrier before the next one begins, the last one first with EMULATED_BACKWARDS: what lacks a barrier reads
+// what is not yet there, or no longer.
 
 #pragma once
 #include <csetjmp>
@@ -99,10 +101,12 @@ static State run_warp(int warp) {
 static void run_block(int threads) {
   memset(shared, 0xff, shared_size);
   for (int thread = 0; thread < threads; ++thread) fibers[thread].begun = false;
+  const int warps = threads / 32;
+  static const bool backwards = getenv("EMULATED_BACKWARDS");
   for (;;) {
-    const State state = run_warp(0);
-    for (int warp = 1; warp < threads / 32; ++warp) {
-      if (run_warp(warp) != state) fail("warps meet different barriers");
+    const State state = run_warp(backwards ? warps - 1 : 0);
+    for (int n = 1; n < warps; ++n) {
+      if (run_warp(backwards ? warps - 1 - n : n) != state) fail("warps meet different barriers");
     }
     if (state == DONE) return;
   }
