@@ -1,15 +1,18 @@
-//! Kernels from their source: compiled by NVRTC for the device at hand, kept on disk for the next start.
+//! Kernels from their source: compiled by NVRTC for the device at hand, kept for the next engine and on disk for the next start.
 //!
 //! The cache is keyed by a hash of source, options, device and driver. A file holds that key, its own length and the
 //! image; one that does not is made anew. Without NVRTC there are no kernels; nothing else of the CUDA toolkit is needed.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::{CString, c_char};
 use std::hash::{Hash, Hasher};
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cudarc::nvrtc::{result, sys};
+use parking_lot::Mutex;
 
 use super::CudaError;
 use super::driver::text;
@@ -27,6 +30,7 @@ const MAGIC: &[u8; 8] = b"windkern";
 /// What the source is compiled with for a network.
 pub fn options(architecture: &Architecture, plan: &Plan) -> Vec<String> {
     let define = |(name, value): (&str, usize)| format!("-D{name}={value}");
+    let needs = |kernel| usize::from(plan.groups.iter().any(|group| group.kernel() == kernel));
     let defines = [
         ("CHANNELS", plan.shape.channels),
         ("HEAD_CHANNELS", plan.shape.head_channels),
@@ -37,6 +41,10 @@ pub fn options(architecture: &Architecture, plan: &Plan) -> Vec<String> {
         ("PITCH", plan.pitch),
         ("WARPS", plan.warps),
         ("RESIDENT", plan.resident),
+        ("FIRST_GROUP", needs("first_group")),
+        ("MIDDLE_GROUP", needs("middle_group")),
+        ("LAST_GROUP", needs("last_group")),
+        ("ONLY_GROUP", needs("only_group")),
     ];
     defines.into_iter().map(define).collect()
 }
@@ -48,10 +56,27 @@ pub fn image(
     arch: i32,
     device: &str,
     driver: i32,
-) -> Result<Vec<u8>, CudaError> {
+) -> Result<Arc<[u8]>, CudaError> {
+    // Whoever comes second waits for the first instead of compiling the same.
+    static MADE: Mutex<BTreeMap<u64, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
     let mut hasher = DefaultHasher::new();
     (source, options, arch, device, driver).hash(&mut hasher);
     let key = hasher.finish();
+    let mut made = MADE.lock();
+    if let Some(image) = made.get(&key) {
+        return Ok(image.clone());
+    }
+    let image: Arc<[u8]> = kept_or_compiled(source, options, arch, key)?.into();
+    made.insert(key, image.clone());
+    Ok(image)
+}
+
+fn kept_or_compiled(
+    source: &'static str,
+    options: &[String],
+    arch: i32,
+    key: u64,
+) -> Result<Vec<u8>, CudaError> {
     let file = cache_folder().map(|folder| folder.join(format!("{key:016x}")));
     if let Some(image) = file.as_deref().and_then(|file| read(file, key)) {
         return Ok(image);

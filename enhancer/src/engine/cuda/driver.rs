@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
+use parking_lot::Mutex;
 
 use super::CudaError;
 use super::plan::SharedMemory;
@@ -48,8 +49,20 @@ unsafe impl Send for Device {}
 unsafe impl Sync for Device {}
 
 impl Device {
-    /// The first GPU. Says in plain words why there is none.
+    /// The first GPU, whose context stays for the next engine. Says in plain words why there is none.
     pub fn open() -> Result<Arc<Device>, CudaError> {
+        static OPEN: Mutex<Option<Arc<Device>>> = Mutex::new(None);
+        let mut open = OPEN.lock();
+        if let Some(device) = &*open {
+            device.enter()?;
+            return Ok(device.clone());
+        }
+        let device = Device::find()?;
+        *open = Some(device.clone());
+        Ok(device)
+    }
+
+    fn find() -> Result<Arc<Device>, CudaError> {
         // SAFETY: this only tries to load libraries of the driver's names.
         if !unsafe { sys::is_culib_present() } {
             return Err(CudaError::NoDriver);

@@ -184,6 +184,22 @@ impl CudaEngine {
     pub fn infer_each(
         &mut self,
         inputs: &[Input<'_>],
+        done: impl FnMut(usize, &[i16]),
+    ) -> Result<(), CudaError> {
+        let inferred = self.infer_chunks(inputs, done);
+        if inferred.is_err() {
+            // What is still under way must have ended before its buffers are written again.
+            for slot in &mut self.slots {
+                slot.under_way = None;
+                let _ = slot.stream.wait();
+            }
+        }
+        inferred
+    }
+
+    fn infer_chunks(
+        &mut self,
+        inputs: &[Input<'_>],
         mut done: impl FnMut(usize, &[i16]),
     ) -> Result<(), CudaError> {
         let Some(first) = inputs.first() else { return Ok(()) };
@@ -390,12 +406,7 @@ impl Engine for CudaEngine {
                 *value = f32::from(*sample) * (1.0 / ONE);
             }
         });
-        inferred.map_err(|error| {
-            for slot in &mut self.slots {
-                slot.under_way = None;
-            }
-            InferError::Device(error.to_string())
-        })
+        inferred.map_err(|error| InferError::Device(error.to_string()))
     }
 
     fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {

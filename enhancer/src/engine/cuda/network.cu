@@ -13,7 +13,8 @@
 //
 // Defined when compiled: CHANNELS (16, 32, 48, 64), HEAD_CHANNELS (0: luma alone; 16, 32: luma and twin), OUT_TILES
 // (tiles of 8 output channels of the last convolution), SCALE, TWIN, BLOCKS (residual blocks or a chain), PITCH, WARPS,
-// RESIDENT (blocks that a multiprocessor should hold).
+// RESIDENT (blocks that a multiprocessor should hold), and FIRST_GROUP, MIDDLE_GROUP, LAST_GROUP, ONLY_GROUP (the kernels
+// that the network needs).
 
 typedef unsigned char u8;
 typedef unsigned u32;
@@ -442,12 +443,19 @@ __device__ __forceinline__ void run(const Group& group) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) first_group(const Group group) { run<true, false>(group); }
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) middle_group(const Group group) { run<false, false>(group); }
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) last_group(const Group group) { run<false, true>(group); }
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) only_group(const Group group) { run<true, true>(group); }
+#define KERNEL(name, head, tail)                                                                                      \
+  extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) name(const Group group) { run<head, tail>(group); } \
+  ENTRY(name)
 
-ENTRY(first_group)
-ENTRY(middle_group)
-ENTRY(last_group)
-ENTRY(only_group)
+#if FIRST_GROUP
+KERNEL(first_group, true, false)
+#endif
+#if MIDDLE_GROUP
+KERNEL(middle_group, false, false)
+#endif
+#if LAST_GROUP
+KERNEL(last_group, false, true)
+#endif
+#if ONLY_GROUP
+KERNEL(only_group, true, true)
+#endif
