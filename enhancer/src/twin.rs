@@ -8,11 +8,11 @@
 //! Following a frame traces its field, and nothing is painted: a picture is made only of a frame that becomes an anchor.
 
 use parking_lot::Mutex;
-use windlass_hybrid::anchor::message::ReassembledAnchor;
+use windlass_hybrid::anchor::message::{AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::DecodedFrame;
-use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Picture};
+use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Picture, Plane};
 
 use crate::schedule::energy_by_tile;
 
@@ -27,6 +27,8 @@ const RIGHT: f64 = 0.5;
 /// The twin of one stream and epoch.
 pub struct Twin {
     decoder: Mutex<HybridDecoder>,
+    /// The same without enhanced anchors: what a network starts from.
+    apart: Mutex<HybridDecoder>,
     loss: Mutex<Loss>,
     gain: Mutex<Option<f64>>,
     scale: usize,
@@ -50,8 +52,10 @@ impl Twin {
     /// The twin of subscribers who have had nothing.
     pub fn new(scale: usize) -> Twin {
         let config = HybridConfig { scale, ..HybridConfig::default() };
+        let decoder = || Mutex::new(HybridDecoder::new(config));
         Twin {
-            decoder: Mutex::new(HybridDecoder::new(config)),
+            decoder: decoder(),
+            apart: decoder(),
             loss: Mutex::default(),
             gain: Mutex::default(),
             scale,
@@ -61,15 +65,20 @@ impl Twin {
     /// Takes what was decoded of a chunk.
     pub fn follow(&self, rtp_timestamp: u32, frames: &[DecodedFrame]) {
         self.decoder.lock().push_decoded(rtp_timestamp, frames);
+        self.apart.lock().push_decoded(rtp_timestamp, frames);
     }
 
     /// Frames are missing.
     pub fn reset(&self) {
         self.decoder.lock().reset();
+        self.apart.lock().reset();
     }
 
     /// Takes an anchor that subscribers are given.
     pub fn give(&self, anchor: &ReassembledAnchor) -> AnchorOutcome {
+        if anchor.header.source == AnchorOrigin::Captured {
+            self.apart.lock().push_anchor(anchor);
+        }
         self.decoder.lock().push_anchor(anchor)
     }
 
@@ -94,6 +103,12 @@ impl Twin {
     /// What `with` makes of the picture that subscribers have of a frame; `None` where it is no longer remembered.
     pub fn picture<T>(&self, rtp_timestamp: u32, with: impl FnOnce(&Picture) -> T) -> Option<T> {
         self.decoder.lock().picture_at(rtp_timestamp).map(with)
+    }
+
+    /// The luma that subscribers would have of a frame if no network had ever added anything: that is what networks start
+    /// from, as one that sees its own additions adds them again (`models/fused-xs-x2.md`).
+    pub fn start(&self, rtp_timestamp: u32) -> Option<Plane> {
+        self.apart.lock().picture_at(rtp_timestamp).map(|seen| seen.y.clone())
     }
 
     /// By how many dB enhanced anchors have raised their frames lately, as far as that can be known without the original.
@@ -149,8 +164,8 @@ impl Twin {
 mod tests {
     use std::sync::Arc;
 
+    use windlass_hybrid::anchor::AnchorHeader;
     use windlass_hybrid::anchor::codec;
-    use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
     use windlass_hybrid::detail::ONE;
     use windlass_hybrid::vp9::{FrameBuffer, FrameInfo, FrameKind};
 
@@ -223,6 +238,12 @@ mod tests {
         twin.sent(&anchor(&detail(true)), None);
         let changed = luma(&twin).expect("it is remembered");
         assert!(changed.iter().zip(&plain).any(|(a, b)| a.abs_diff(*b) >= 7));
+        let start = twin.start(0).map(|seen| seen.samples().to_vec());
+        assert_eq!(start, Some(plain.clone()), "networks do not see what networks added");
+        let mut own = anchor(&detail(false));
+        own.header.source = AnchorOrigin::Captured;
+        twin.sent(&own, None);
+        assert_ne!(twin.start(0).map(|seen| seen.samples().to_vec()), Some(plain));
         assert_eq!(twin.picture(3000, |_| ()), None);
         twin.reset();
         assert_eq!(twin.picture(0, |_| ()), None);

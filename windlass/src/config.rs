@@ -393,7 +393,7 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
         anchor_fraction: share("anchor-fraction", said.anchor_fraction, default.anchor_fraction)?,
         anchor_codec: said.anchor_codec.map_or(default.anchor_codec, |codec| codec.0),
         anchor_quality: quality,
-        tiles: TileConfig { threshold, refresh },
+        tiles: TileConfig { threshold, refresh, ..TileConfig::default() },
         regions: RegionConfig {
             // One request a second.
             bytes: detail(said)?.map_or(0, |d| (d.kbps * 125.0) as usize),

@@ -38,7 +38,7 @@ pub use architecture::{
 pub use choice::EngineChoice;
 pub use cpu::CpuEngine;
 pub use cuda::{CudaEngine, CudaError};
-pub use model::{Conv, Model, ModelError, embedded_model};
+pub use model::{Conv, Model, ModelError, embedded_model, fused_model};
 pub use simd::Simd;
 pub use tiles::{infer_tiles, infer_tiles_fused};
 

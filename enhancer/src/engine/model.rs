@@ -20,6 +20,8 @@ const GREATEST: f32 = 1e6;
 
 /// The network of this build: trained, and compiled into the binary.
 static EMBEDDED: &[u8] = include_bytes!("../../../models/xs-x2.safetensors");
+/// The same for servers, which know what viewers see.
+static FUSED: &[u8] = include_bytes!("../../../models/fused-xs-x2.safetensors");
 
 /// Why weights were refused.
 #[derive(Debug, Error)]
@@ -80,9 +82,14 @@ pub struct Model {
     fragments: OnceLock<Box<[u8]>>,
 }
 
-/// The trained network that this build carries.
+/// The trained network of low pictures alone that this build carries.
 pub fn embedded_model() -> Result<Arc<Model>, ModelError> {
     Model::from_safetensors(EMBEDDED).map(Arc::new)
+}
+
+/// The trained network that starts from what viewers see: what the server runs.
+pub fn fused_model() -> Result<Arc<Model>, ModelError> {
+    Model::from_safetensors(FUSED).map(Arc::new)
 }
 
 impl Model {

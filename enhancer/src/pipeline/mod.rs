@@ -35,7 +35,7 @@ use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_media::{AnchorCodecId, EnhancerOutput};
 
-use crate::engine::{Engine, EngineChoice, ModelError, Residual, embedded_model};
+use crate::engine::{Engine, EngineChoice, ModelError, Residual, fused_model};
 use crate::schedule::{RegionConfig, SchedulerConfig, TileConfig};
 use crate::stats::{EnhancerStats, Stats};
 use anchors::{Anchors, Choice, Coding};
@@ -194,7 +194,7 @@ pub struct Enhancer {
 impl Enhancer {
     /// Starts with the embedded network on what the configuration and the machine allow.
     pub fn start(config: EnhancerConfig) -> Result<Self, StartError> {
-        let model = embedded_model()?;
+        let model = fused_model()?;
         let choice = config.engine;
         let engines: EngineFactory = Arc::new(move || choice.engine(model.clone()));
         Enhancer::start_with(config, &engines)

@@ -96,12 +96,14 @@ impl Worker {
         let detail = if let Some(detail) = captured {
             Ok(detail)
         } else {
-            let Some(seen) = frame.twin.picture(frame.rtp_timestamp, |seen| seen.y.clone()) else {
+            let start = frame.twin.start(frame.rtp_timestamp);
+            let seen = frame.twin.picture(frame.rtp_timestamp, |seen| seen.y.clone());
+            let Some((start, seen)) = start.zip(seen) else {
                 // Subscribers have forgotten it as well.
                 count(&counters.late_infer);
                 return false;
             };
-            let detail = infer(&frame.picture, &seen, &choice.tiles, engine, residual);
+            let detail = infer(&frame.picture, &start, &choice.tiles, engine, residual);
             if let Ok(detail) = &detail
                 && let Ok(known) = detail_of(Samples::from(&seen), low, scale)
                 && !choice.whole
@@ -191,7 +193,7 @@ impl Worker {
     }
 }
 
-/// Super-resolves tiles of a picture's luma, of which subscribers see `seen`.
+/// Super-resolves tiles of a picture's luma; `seen` is what subscribers would see without.
 pub(super) fn infer(
     low: &FrameBuffer,
     seen: &Plane,

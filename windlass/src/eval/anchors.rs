@@ -170,7 +170,9 @@ pub fn make_beside(
             AnchorOrigin::Enhanced => {
                 let seen = twin.picture(at, |seen| seen.y.clone());
                 let seen = seen.with_context(|| format!("the twin has no frame {frame}"))?;
-                let (detail, samples) = upscaler.tiles(&picture.y, &seen, &tiles)?;
+                let start = twin.start(at);
+                let start = start.with_context(|| format!("the twin has no frame {frame}"))?;
+                let (detail, samples) = upscaler.tiles(&picture.y, &start, &tiles)?;
                 work += samples;
                 if settings.tiles.is_some() && !anchors.is_empty() {
                     let known = detail_of(&seen, &picture.y, scale.factor())?;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use windlass_enhancer::engine::{
-    CpuEngine, Engine, Inputs, Luma, Model, Residual, embedded_model, infer_tiles,
-    infer_tiles_fused,
+    CpuEngine, Engine, Inputs, Luma, Model, Residual, fused_model, infer_tiles, infer_tiles_fused,
 };
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
@@ -28,7 +27,7 @@ pub struct Upscaler {
 impl Upscaler {
     /// The network that the binary carries, on the processor.
     pub fn new() -> Result<Upscaler> {
-        let model = embedded_model().context("loading the network that this binary carries")?;
+        let model = fused_model().context("loading the network that this binary carries")?;
         Ok(Upscaler::with(model))
     }
 
