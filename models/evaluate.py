@@ -95,7 +95,13 @@ def measure(
 
 
 def run(
-    paths: list[Path], role: str, stride: int, vmaf: bool, pictures: Path | None = None, twins: Sequence[str] = TWINS
+    paths: list[Path],
+    role: str,
+    stride: int,
+    vmaf: bool,
+    pictures: Path | None = None,
+    twins: Sequence[str] = TWINS,
+    only: Sequence[str] = (),
 ) -> list[Row]:
     """All rows; what needs no twin is measured beside the first of the twins."""
     models = {path.stem: network.load(path) for path in paths}
@@ -110,7 +116,7 @@ def run(
     rows: list[Row] = []
     for clip in pairs.load_list():
         path = pairs.find(clip)
-        if clip["role"] != role or "sizes" not in clip:
+        if clip["role"] != role or "sizes" not in clip or (only and clip["name"] not in only):
             continue
         if path is None:
             print(f"{clip['name']}: {clip['file']} is not in {pairs.clips_folder()}, skipped", file=sys.stderr)
@@ -166,13 +172,14 @@ def main() -> None:
     parser.add_argument("--role", choices=["holdout", "train"], default="holdout")
     parser.add_argument("--stride", type=int, default=4, help="measure every so manieth frame")
     parser.add_argument("--vmaf", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--only", nargs="*", default=[], help="names of clips")
     parser.add_argument("--pictures", type=Path, help="folder for crops side by side: source, then each method")
     parser.add_argument("--twins", nargs="*", default=TWINS, help="what decoders have had, as `twin_pictures` takes it")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    rows = run(args.weights, args.role, args.stride, args.vmaf, args.pictures, args.twins)
+    rows = run(args.weights, args.role, args.stride, args.vmaf, args.pictures, args.twins, args.only)
     print(json.dumps({"command": "models/evaluate.py", "rows": rows}) if args.json else table(rows))
 
 
