@@ -7,9 +7,16 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use windlass_enhancer::engine::Architecture;
 
-/// Networks that run unless others are named: the built-in one, and the tiers of issue 9.
-const NETWORKS: [&str; 5] =
-    ["chain:5x16x2", "chain:5x16x3", "blocks:8x32x2", "blocks:8x32x3", "blocks:8x32x3+twin"];
+/// Networks that run unless others are named: those that are trained, and the large tiers.
+const NETWORKS: [&str; 7] = [
+    "chain:5x16x2",
+    "chain:5x16x2+twin",
+    "chain:5x32x2+twin",
+    "chain:5x16x3",
+    "blocks:8x32x2",
+    "blocks:8x32x3",
+    "blocks:8x32x3+twin",
+];
 
 /// Run networks on the GPU at several sizes, beside what the GPU can do.
 ///
