@@ -69,6 +69,8 @@ pub struct DetailStream {
     key_asked: Option<Instant>,
     /// What the controller wants of the publisher; `None` before it has said anything.
     pub adapted: Option<PublisherKnobs>,
+    /// Whether the quarter layer has been told to send next to nothing, as nobody holds it.
+    pub standby: bool,
     useful: Option<Instant>,
 }
 
@@ -88,6 +90,7 @@ impl DetailStream {
             key_wanted: false,
             key_asked: None,
             adapted: None,
+            standby: false,
             useful: None,
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-use windlass_media::{DetailKnobs, Layer, Rung, TapInput};
+use windlass_media::{DetailKnobs, Layer, LayerKnobs, Rung, TapInput};
 
 use super::allocator::Demand;
 use super::enhance::unbounded;
@@ -17,6 +17,10 @@ use crate::api::{Kind, SfuEvent, TrackId};
 const AUDIO_BPS: u64 = 40_000;
 /// The share of the estimate that anchors may fill up, video included.
 const SHARE_FOR_ALL: f64 = 0.95;
+
+/// The quarter layer while its bits are better spent on the half layer and nobody holds it: on, so that whoever needs it has
+/// it at once.
+const STANDBY: LayerKnobs = LayerKnobs { active: true, kbps: 30.0, fps: 10.0 };
 
 impl Core {
     /// Chooses everybody's rungs, then starts, moves and stops taps accordingly.
@@ -57,6 +61,7 @@ impl Core {
                     if let Some(detail) = &mut track.detail
                         && detail.adapted.take().is_some()
                     {
+                        detail.standby = false;
                         let (track, detail) = (track.info.track, detail.told);
                         let layers = [Layer::Q, Layer::H].map(unbounded).to_vec();
                         let knobs = SfuEvent::Knobs { track, detail, layers };
@@ -96,6 +101,7 @@ impl Core {
                 }
                 track.regions = possible;
             }
+            let publisher = track.info.participant;
             let Some(detail) = &mut track.detail else { continue };
             let holds = |peer: &Peer| {
                 let mut slots = peer.slots.iter().filter(|s| s.track == Some(track.info.track));
@@ -112,6 +118,22 @@ impl Core {
                 }),
                 (allowed, _) => allowed,
             };
+            let small = |peer: &Peer| {
+                let mut slots = peer.slots.iter().filter(|s| s.track == Some(track.info.track));
+                slots.any(|s| s.rung.is_none_or(|rung| rung.layer() == Layer::Q))
+            };
+            let mut watching = track.subscribers.iter().filter_map(|id| self.peers.get(id));
+            let half = detail.adapted.is_some_and(|adapted| adapted.layer == Layer::H);
+            let standby = half && !watching.any(small);
+            if detail.standby != standby {
+                detail.standby = standby;
+                let (layer, knobs) = unbounded(Layer::Q);
+                let knobs = if standby { STANDBY } else { knobs };
+                let (track, detail) = (track.info.track, detail.told);
+                let layers = vec![(layer, knobs)];
+                let knobs = SfuEvent::Knobs { track, detail, layers };
+                self.outputs.push_back(Output::Event(publisher, knobs));
+            }
             if detail.tune(now, wanted) {
                 let told = detail.told;
                 let knobs =

@@ -2,8 +2,8 @@
 import { openPage } from "./browser.mjs";
 
 /** A browser that publishes `scene` with the given layers. */
-export async function publish(server, scene, { room = "call", layers = "qh", query = "" } = {}) {
-  const tab = await openPage({ camera: scene.file });
+export async function publish(server, scene, { room = "call", layers = "qh", query = "", init } = {}) {
+  const tab = await openPage({ camera: scene.file, init });
   await tab.page.goto(`${server.url}/?room=${room}&name=Publisher&auto=1&layers=${layers}${query}`);
   await until(() => tab.page.evaluate(() => window.windlass?.phase === "call"), "the publisher joins", 20_000);
   return tab;
