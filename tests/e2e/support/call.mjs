@@ -1,9 +1,9 @@
 // A call: a publisher that shows a scene, and subscribers of it, through one server.
 import { openPage } from "./browser.mjs";
 
-/** A browser that publishes `scene` with the given layers. */
-export async function publish(server, scene, { room = "call", layers = "qh", query = "", init } = {}) {
-  const tab = await openPage({ camera: scene.file, init });
+/** A browser that publishes `scene` with the given layers; `browser`: what else it is opened with. */
+export async function publish(server, scene, { room = "call", layers = "qh", query = "", init, browser = {} } = {}) {
+  const tab = await openPage({ camera: scene.file, init, ...browser });
   await tab.page.goto(`${server.url}/?room=${room}&name=Publisher&auto=1&layers=${layers}${query}`);
   await until(() => tab.page.evaluate(() => window.windlass?.phase === "call"), "the publisher joins", 20_000);
   return tab;

@@ -1,4 +1,4 @@
-// A UDP path with seeded loss and jitter, and slow uplinks, standing between browsers and the server's media port.
+// A UDP path with seeded loss and jitter, slow uplinks and streams that lag, standing between browsers and the server's media port.
 import dgram from "node:dgram";
 import { once } from "node:events";
 
@@ -13,6 +13,15 @@ function random(seed) {
   };
 }
 
+/** The SSRC of an RTP packet; null for all else, RTCP among it. */
+export function ssrcOf(data) {
+  const rtp = data.length >= 12 && data[0] >> 6 === 2 && (data[1] < 192 || data[1] > 223);
+  return rtp ? data.readUInt32BE(8) : null;
+}
+
+/** Whether it is of the data channels (or the handshake before them). */
+export const ofDataChannels = (data) => data[0] >= 20 && data[0] < 64;
+
 export class UdpProxy {
   /**
    * What each client may send from now on, kbit/s: what is beyond waits up to `queueMs`, then is dropped, the newest
@@ -21,11 +30,18 @@ export class UdpProxy {
   uplinkKbps = Infinity;
   queueMs = 300;
 
+  /**
+   * How long a datagram is held back beside all else, ms, given what it is and whether it comes from a client: those that are held for different times
+   * change their order. May be changed at any time.
+   * @type {(data: Buffer, up: boolean) => number}
+   */
+  hold = () => 0;
+
   /** @param {{loss?: number, jitterMs?: number, seed?: number}} path loss as a fraction, each way */
   static async start(serverPort, { loss = 0, jitterMs = 0, seed = 1 } = {}) {
     const proxy = new UdpProxy();
     Object.assign(proxy, { serverPort, loss, jitterMs, next: random(seed), clients: new Map(), freeAt: new Map() });
-    proxy.counts = { forwarded: 0, dropped: 0, overflowed: 0 };
+    proxy.counts = { forwarded: 0, dropped: 0, overflowed: 0, held: 0 };
     proxy.front = dgram.createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
     proxy.front.on("message", (data, from) => proxy.fromClient(data, from));
     proxy.front.bind(0, "127.0.0.1");
@@ -40,13 +56,13 @@ export class UdpProxy {
     if (!back) {
       this.freeAt.set(key, 0);
       back = dgram.createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
-      back.on("message", (answer) => this.pass(answer, (d) => this.front.send(d, from.port, from.address)));
+      back.on("message", (answer) => this.pass(answer, (d) => this.front.send(d, from.port, from.address), this.hold(answer, false)));
       back.on("error", () => {});
       this.clients.set(key, back);
     }
     const wait = this.uplinkWait(key, data.length);
     if (wait === null) this.counts.overflowed++;
-    else this.pass(data, (d) => back.send(d, this.serverPort, "127.0.0.1"), wait);
+    else this.pass(data, (d) => back.send(d, this.serverPort, "127.0.0.1"), this.hold(data, true), wait);
   }
 
   /** How long a datagram takes through its client's uplink, ms; null where that is full. */
@@ -59,7 +75,7 @@ export class UdpProxy {
     return end - now;
   }
 
-  pass(data, send, waitMs = 0) {
+  pass(data, send, heldMs, waitMs = 0) {
     // Only media is lost: a lost handshake would test the handshake's timers instead.
     const media = data[0] >= 128 && data[0] < 192;
     if (media && this.next() < this.loss) {
@@ -67,10 +83,11 @@ export class UdpProxy {
       return;
     }
     this.counts.forwarded++;
+    if (heldMs > 0) this.counts.held++;
     const deliver = () => {
       if (!this.closed) send(data);
     };
-    const delay = waitMs + (media ? this.jitterMs * this.next() : 0);
+    const delay = waitMs + heldMs + (media ? this.jitterMs * this.next() : 0);
     if (delay >= 1) setTimeout(deliver, delay);
     else deliver();
   }
