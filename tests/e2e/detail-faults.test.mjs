@@ -200,11 +200,13 @@ describe("a camera whose size changes", { timeout: 200_000 }, () => {
     assert.equal((await remote(call.viewer.page)).rung, "h+");
   });
 
-  test(
-    "a height that no layer divides: detail fits the low layers all the same",
-    { todo: "Chromium cuts the layers of 480x270 to 240x134: twice that is not the size of the detail stream" },
-    () => resized({ width: 480, height: 270 }, 480, 15_000),
-  );
+  // Chromium cuts the layers of 480x270 to 240x134: twice that is not the size of the detail stream.
+  test("a height that no layer divides: detail that fits no low layer is no longer asked for", async () => {
+    await withVideo(call.publisher.page, (video) => video.track.applyConstraints({ width: 480, height: 270 }));
+    await until(async () => (await stills(call.publisher.page)).detail === null, "the server asks for none", 60_000);
+    const before = await flow(call);
+    await until(async () => (await flow(call)).decoded >= before.decoded + 60, "the low layer goes on", 30_000);
+  });
 
   test("nothing is written to the console as an error", () => assert.deepEqual(call.errors(), []));
 });
@@ -242,24 +244,20 @@ describe("a shared tab instead of a camera", { timeout: 200_000 }, () => {
     assert.deepEqual(missed, []);
   });
 
-  test(
-    "the low layer has the tab's frame rate and not that of detail",
-    { todo: "maxFramerate of the detail sender slows the capture of the tab, and with it the low layers" },
-    async () => {
-      const frames = async () => {
-        const shown = await call.publisher.page.evaluate(() => window.shared.film.getVideoPlaybackQuality().totalVideoFrames);
-        return { shown, ...(await flow(call)) };
-      };
-      const from = await frames();
-      const to = await until(async () => {
-        const now = await frames();
-        return now.shown >= from.shown + 90 && now;
-      }, "the tab has shown 90 frames", 60_000);
-      const [shown, decoded] = [to.shown - from.shown, to.decoded - from.decoded];
-      console.log(`detail, a shared tab: it showed ${shown} frames, of which ${decoded} were decoded`);
-      assert.ok(decoded >= 0.5 * shown, `${decoded} of ${shown}`);
-    },
-  );
+  test("the low layer has the tab's frame rate and not that of detail", async () => {
+    const frames = async () => {
+      const shown = await call.publisher.page.evaluate(() => window.shared.film.getVideoPlaybackQuality().totalVideoFrames);
+      return { shown, ...(await flow(call)) };
+    };
+    const from = await frames();
+    const to = await until(async () => {
+      const now = await frames();
+      return now.shown >= from.shown + 90 && now;
+    }, "the tab has shown 90 frames", 60_000);
+    const [shown, decoded] = [to.shown - from.shown, to.decoded - from.decoded];
+    console.log(`detail, a shared tab: it showed ${shown} frames, of which ${decoded} were decoded`);
+    assert.ok(decoded >= 0.5 * shown, `${decoded} of ${shown}`);
+  });
 
   test("detail follows back to the camera, and the low layer goes on", async () => {
     await replaced("camera");
@@ -271,53 +269,4 @@ describe("a shared tab instead of a camera", { timeout: 200_000 }, () => {
   });
 
   test("nothing is written to the console as an error", () => assert.deepEqual(call.errors(), []));
-});
-
-describe("an uplink that falls to 50 kbit/s step by step", { timeout: 300_000 }, () => {
-  /** What the low layer had while the uplink fell, and what it comes to at 50 kbit/s: the best of three times six seconds. */
-  async function fallingCall(query) {
-    const call = await detailCall(makeScene({ clip: "d13", out: "output" }), { layers: "q", query, serverArgs: [] });
-    const { server, publisher } = call;
-    const rates = async (during) => {
-      const [from, began] = [await flow(call), performance.now()];
-      await during();
-      const [to, seconds] = [await flow(call), (performance.now() - began) / 1000];
-      return { fps: (to.decoded - from.decoded) / seconds, kbps: ((to.bytes - from.bytes) * 8) / 1000 / seconds, frozen: to.frozen - from.frozen };
-    };
-    try {
-      // Sound alone would take most of 50 kbit/s.
-      await publisher.page.evaluate(() => window.windlass.room.unpublish(window.windlass.room.published.find((p) => p.kind === "audio")));
-      if (query !== "") await sending(publisher.page);
-      await sleep(4000);
-      const states = [];
-      const fall = await rates(async () => {
-        for (const kbps of [400, 200, 100, 50]) {
-          server.proxy.uplinkKbps = kbps;
-          await sleep(5000);
-          states.push(query === "" ? null : (await stills(publisher.page)).detail);
-        }
-      });
-      const low = [];
-      for (let n = 0; n < 3; n++) low.push(await rates(() => sleep(6000)));
-      const best = (of) => Math.max(...low.map((l) => l[of]));
-      const state = query === "" ? null : await stills(publisher.page);
-      const line = (r) => `${r.fps.toFixed(1)} fps, ${r.kbps.toFixed(0)} kbit/s, frozen ${r.frozen.toFixed(1)} s`;
-      console.log(`detail, uplink falls in steps${query === "" ? ", without detail" : ""}: falling ${line(fall)}; at 50: ${low.map(line).join("; ")}; ${JSON.stringify({ states, state })}`);
-      return { fall, fps: best("fps"), kbps: best("kbps"), state, errors: call.errors() };
-    } finally {
-      await call.close();
-    }
-  }
-
-  test("detail is gone, and frame rate and bits of the low layer are as without it", async () => {
-    const without = await fallingCall("");
-    const withDetail = await fallingCall("&detail=1");
-    assert.ok(without.fps >= 10 && without.kbps >= 10, "there is something to compare with");
-    assert.equal(withDetail.state.detail, null, JSON.stringify(withDetail.state));
-    assert.notEqual(withDetail.state.restraint, null);
-    assert.ok(withDetail.fall.fps >= 0.7 * without.fall.fps, `falling: ${withDetail.fall.fps} after ${without.fall.fps} frames a second`);
-    assert.ok(withDetail.fps >= 0.8 * without.fps, `${withDetail.fps} after ${without.fps} frames a second`);
-    assert.ok(withDetail.kbps >= 0.8 * without.kbps, `${withDetail.kbps} after ${without.kbps} kbit/s`);
-    assert.deepEqual(withDetail.errors, []);
-  });
 });

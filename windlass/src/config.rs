@@ -48,7 +48,7 @@ pub struct Settings {
           default_missing_value = "true")]
     pub no_enhancer: Option<bool>,
 
-    /// What runs the network: auto (a GPU where one works, else the processor), cpu, cuda [default: auto]
+    /// What runs the network: auto (a GPU where one works, else the processor), cpu, cuda [default: cpu]
     #[arg(long, value_name = "NAME")]
     pub engine: Option<Engine>,
 

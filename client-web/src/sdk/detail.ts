@@ -92,13 +92,18 @@ export class DetailSender {
     const old = this.clone;
     const track = old?.of === of && old.track.readyState !== "ended" ? old.track : camera.clone();
     // A lower rate at the source: with the encoder's cap alone Chromium sends two key frames at each start.
-    await track.applyConstraints(constraints(camera, detail.fps)).catch(() => undefined);
+    const slowed = await track.applyConstraints(constraints(camera, detail.fps)).then(
+      () => true,
+      () => false,
+    );
     const parameters = sender.getParameters();
     parameters.degradationPreference = "maintain-resolution";
     for (const encoding of parameters.encodings) {
       encoding.active = true;
       encoding.maxBitrate = detail.kbps * 1000;
-      encoding.maxFramerate = detail.fps;
+      // Chromium slows the capture of a shared tab to the cap of any of its encoders, and with it the low layers.
+      if (slowed && shared(camera)) delete encoding.maxFramerate;
+      else encoding.maxFramerate = detail.fps;
       encoding.scaleResolutionDownBy = down;
     }
     await sender.setParameters(parameters);
@@ -119,10 +124,13 @@ function shape(camera: MediaStreamTrack): string {
   return `${camera.id} ${width}x${height}`;
 }
 
+/** Whether it is a screen, a window or a tab. */
+const shared = (track: MediaStreamTrack): boolean => track.getSettings().displaySurface !== undefined;
+
 /** A camera's own constraints with another frame rate; a shared surface keeps whatever size it has. */
 function constraints(camera: MediaStreamTrack, fps: number): MediaTrackConstraints {
-  const { width, height, displaySurface } = camera.getSettings();
-  if (displaySurface !== undefined || width === undefined || height === undefined) return { frameRate: fps };
+  const { width, height } = camera.getSettings();
+  if (shared(camera) || width === undefined || height === undefined) return { frameRate: fps };
   return { ...camera.getConstraints(), width, height, frameRate: fps };
 }
 

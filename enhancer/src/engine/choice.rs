@@ -15,9 +15,9 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EngineChoice {
     /// The GPU where there is one that works, else the processor.
-    #[default]
     Auto,
-    /// The processor.
+    /// The processor: the default until a real GPU has run the kernels.
+    #[default]
     Cpu,
     /// The GPU; without one, a warning and the processor.
     Cuda,

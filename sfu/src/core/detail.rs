@@ -36,6 +36,20 @@ const BURST: f64 = 64.0 * 1024.0;
 /// The stream goes on for so long after the last subscriber that has a use for it.
 const LINGER: Duration = Duration::from_secs(3);
 
+/// So many pictures in a row of a size that no subscriber can use, and nothing is asked for a while: browsers round the sides of
+/// layers, and twice such a side need not be a side of the camera's.
+const MISFITS: u32 = 5;
+/// How long that is, as long as the low layer keeps its size.
+const REST: Duration = Duration::from_secs(60);
+
+/// What is known of pictures that do not fit the low layer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Misfits {
+    low: (u16, u16),
+    count: u32,
+    rests: Option<Instant>,
+}
+
 /// A frame of the stream as anchors carry it.
 #[derive(Debug, Clone)]
 pub struct DetailFrame {
@@ -71,6 +85,7 @@ pub struct DetailStream {
     pub adapted: Option<PublisherKnobs>,
     /// Whether the quarter layer has been told to send next to nothing, as nobody holds it.
     pub standby: bool,
+    misfits: Misfits,
     useful: Option<Instant>,
 }
 
@@ -91,6 +106,7 @@ impl DetailStream {
             key_asked: None,
             adapted: None,
             standby: false,
+            misfits: Misfits::default(),
             useful: None,
         }
     }
@@ -199,6 +215,27 @@ impl DetailStream {
         asks
     }
 
+    /// Takes note of whether a frame's picture has the size that goes with a low layer of size `low`.
+    pub fn compare(&mut self, now: Instant, size: (u16, u16), low: Option<(u16, u16)>) {
+        let Some(low) = low else { return };
+        if self.misfits.low != low {
+            self.misfits = Misfits { low, ..Misfits::default() };
+        }
+        if size == (SCALE.saturating_mul(low.0), SCALE.saturating_mul(low.1)) {
+            self.misfits.count = 0;
+        } else {
+            self.misfits.count += 1;
+            if self.misfits.count >= MISFITS {
+                self.misfits = Misfits { low, count: 0, rests: Some(now + REST) };
+            }
+        }
+    }
+
+    /// Whether its pictures are of no use for a low layer of size `low`, as they had another size until now.
+    pub fn misfits(&self, now: Instant, low: Option<(u16, u16)>) -> bool {
+        low == Some(self.misfits.low) && self.misfits.rests.is_some_and(|until| now < until)
+    }
+
     /// Lets the publisher be told to send by `knobs` while somebody has a use for it, and nothing a while after; whether
     /// [`told`](Self::told) has changed.
     pub fn tune(&mut self, now: Instant, knobs: Option<DetailKnobs>) -> bool {
@@ -301,6 +338,23 @@ mod tests {
         // 10 s of 50 kbit/s.
         let most = BURST + TOLERANCE * 62_500.0;
         assert!((0.8 * most..=most).contains(&(passed as f64)), "{passed} bytes");
+    }
+
+    #[test]
+    fn pictures_that_fit_no_low_layer_are_not_asked_for_until_that_changes() {
+        let (mut stream, now) = (stream(), Instant::now());
+        let low = Some((240, 134));
+        for _ in 0..MISFITS - 1 {
+            stream.compare(now, (480, 270), low);
+        }
+        stream.compare(now, (480, 268), low);
+        assert!(!stream.misfits(now, low), "one that fits begins the count anew");
+        for _ in 0..MISFITS {
+            stream.compare(now, (480, 270), low);
+        }
+        assert!(stream.misfits(now, low));
+        assert!(!stream.misfits(now, Some((240, 135))), "another size is another matter");
+        assert!(!stream.misfits(now + REST, low), "it is tried again");
     }
 
     #[test]

@@ -128,6 +128,7 @@ impl Core {
             let Some(frame) = frame else { return };
             self.counters.detail_frames += 1;
             let (Some(tap), Some(stream)) = (&track.tap, track.info.stream) else { continue };
+            detail.compare(now, frame.size, tap.size());
             let layer = tap.layer();
             let at = track.alignment.map(Timeline::Detail, frame.timestamp, layer);
             self.counters.detail_unaligned += u64::from(at.is_none());

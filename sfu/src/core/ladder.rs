@@ -108,7 +108,11 @@ impl Core {
                 peer.decodes_pictures && slots.any(|s| s.rung.is_some_and(Rung::enhanced))
             };
             let mut watching = track.subscribers.iter().filter_map(|id| self.peers.get(id));
-            let useful = track.tap.is_some() && track.capture.is_none() && watching.any(holds);
+            let low = track.tap.as_ref().and_then(Tap::size);
+            let useful = track.tap.is_some()
+                && track.capture.is_none()
+                && watching.any(holds)
+                && !detail.misfits(now, low);
             let allowed = self.config.detail.filter(|_| useful);
             // A controller splits what there is; what the operator set is the most of it.
             let wanted = match (allowed, detail.adapted.filter(|_| self.config.adapt)) {

@@ -115,6 +115,11 @@ impl Tap {
         self.stream
     }
 
+    /// Width and height of its pictures, as the last key frame said.
+    pub fn size(&self) -> Option<(u16, u16)> {
+        self.size
+    }
+
     /// The layer that is copied.
     pub fn layer(&self) -> Layer {
         self.layer
