@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_model_file_is_used_and_anything_else_is_refused_with_its_name() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../models/xs-x2.safetensors");
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../models/fused-xs-x2.safetensors");
         let low = Picture {
             y: Plane::filled(24, 16, 90),
             u: Plane::filled(12, 8, 128),
@@ -122,7 +122,13 @@ mod tests {
         let mut given = Upscaler::from_file(Path::new(file)).unwrap();
         let high = given.picture(&low).unwrap();
         assert_eq!((high.y.width(), high.y.height(), given.scale()), (48, 32, Scale::TWO));
-        assert_eq!(high.y, Upscaler::new().unwrap().picture(&low).unwrap().y);
+        assert!(
+            high.y == Upscaler::new().unwrap().picture(&low).unwrap().y,
+            "it is the built-in one"
+        );
+        let other = concat!(env!("CARGO_MANIFEST_DIR"), "/../models/xs-x2.safetensors");
+        let other = Upscaler::from_file(Path::new(other)).unwrap().picture(&low).unwrap();
+        assert!(high.y != other.y, "and this is another");
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let refused = Upscaler::from_file(&manifest).err().unwrap().to_string();
         assert!(refused.contains("Cargo.toml"), "{refused}");
