@@ -10,6 +10,7 @@ const GOOD: UplinkSample = {
   lowFps: 30,
   limited: "none",
   flowing: ["q"],
+  served: true,
   encodeShare: 0.2,
 };
 const WISH = { kbps: 50, fps: 1, down: undefined };
@@ -114,9 +115,20 @@ test("what it lowered it raises after a while", () => {
 test("what is to spare is told, and is nothing in trouble", () => {
   const { governor, look } = running();
   look();
+  assert.equal(governor.spareKbps, 0, "not before layers have had enough for a while");
+  look();
   assert.equal(governor.spareKbps, 400 * 0.85 - 150 - 50);
   look({ limited: "cpu" });
   assert.equal(governor.spareKbps, 0);
+});
+
+test("nothing is to spare while a layer lacks bits", () => {
+  const { governor, look } = running();
+  look({ served: false });
+  for (let n = 0; n < 5; n++) look({ served: n % 2 === 0 });
+  assert.equal(governor.spareKbps, 0);
+  for (let n = 0; n < 3; n++) look();
+  assert.ok(governor.spareKbps > 0);
 });
 
 test("a glance at a fallen estimate pauses it, another one leaves it", () => {

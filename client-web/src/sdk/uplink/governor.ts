@@ -23,6 +23,8 @@ export interface UplinkSample {
   limited: "none" | "cpu" | "bandwidth" | "other";
   /** RIDs of the layers that frames came of since the last look. */
   flowing: readonly string[];
+  /** Whether every layer that is sent is given about all that it may use. */
+  served: boolean;
   /** Share of one core that all encoders of the camera take. */
   encodeShare: number;
 }
@@ -50,6 +52,8 @@ const LONGEST_HOLD_MS = 60_000;
 /** A pause so soon after resuming is a relapse. */
 const RELAPSE_MS = 20_000;
 const SLOW_SHARE = 0.9;
+/** There is something to spare when layers have had enough for so long. */
+const SERVED_MS = 2000;
 /** Samples in a row that make a lack of frames or bits one. */
 const PATIENCE = 2;
 
@@ -66,6 +70,7 @@ export class DetailGovernor {
   private poor = 0;
   private restraint: Restraint | null = null;
   private spare = 0;
+  private servedSince: number | null = null;
 
   /** What may be sent beside the low layers and the detail stream, by the last look. */
   get spareKbps(): number {
@@ -87,7 +92,10 @@ export class DetailGovernor {
     const room = roomOf(sample.availableKbps, sample.lowCapKbps);
     const fault = this.fault(sample, room);
     const verdict = this.judge(now, room, fault);
-    this.spare = fault === null ? Math.max(0, room - (verdict.detail?.kbps ?? 0)) : 0;
+    // Regions go by a channel that knows nothing of the congestion control of video: what layers lack is theirs.
+    this.servedSince = sample.served && fault === null ? (this.servedSince ?? now) : null;
+    const served = this.servedSince !== null && now - this.servedSince >= SERVED_MS;
+    this.spare = served ? Math.max(0, room - (verdict.detail?.kbps ?? 0)) : 0;
     return verdict;
   }
 

@@ -35,8 +35,16 @@ test("rates are those since the last look", () => {
     lowFps: 25,
     limited: "bandwidth",
     flowing: ["q"],
+    served: false,
     encodeShare: 0.2,
   });
+});
+
+test("a layer that is capped lower has enough with less", () => {
+  const settings = layerSettings("q", new Map([["q", { kbps: 120, fps: undefined, active: undefined }]]));
+  const sampler = new UplinkSampler();
+  sampler.sample(low(1, 30, 0), [], settings);
+  assert.equal(sampler.sample(low(2, 60, 0), [], settings).served, true);
 });
 
 test("a capped frame rate is no lack of frames", () => {
