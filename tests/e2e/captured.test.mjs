@@ -123,7 +123,9 @@ describe("regions that the server asks for", { timeout: 240_000 }, () => {
     const { stats } = await remote(viewer.page);
     console.log(`regions: asked ${asked}, given ${given}, ${JSON.stringify(stills.regions)}, used ${stats.anchorsUsed}, lost ${stats.anchorsLost}`);
     assert.equal(unasked, 0);
-    assert.ok(given >= 0.7 * asked, `${given} of ${asked}`);
+    // The first may come before the layers have had all that they may use for a while.
+    assert.ok(given >= 0.7 * (asked - stills.regions.capped), `${given} of ${asked}`);
+    assert.ok(stills.regions.capped <= 6, `${stills.regions.capped} were beyond the client's caps`);
     assert.ok(stats.anchorsUsed >= 0.8 * given, `${stats.anchorsUsed} of ${given}`);
     assert.ok(stats.anchorsLost <= 2, `${stats.anchorsLost} lost`);
     assert.equal(stills.detail, null, "no detail stream was asked for");

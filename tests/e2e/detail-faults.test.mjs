@@ -9,7 +9,11 @@ import { ofDataChannels, ssrcOf } from "./support/udp_proxy.mjs";
 
 /** What came of the low layer while `during` ran; `share`: frames that the viewer decoded of those that the camera gave. */
 async function carried(call, during) {
-  const from = await flow(call);
+  // A camera that has just taken another's place is not counted at once.
+  const from = await until(async () => {
+    const now = await flow(call);
+    return now.source !== null && now;
+  }, "the camera's frames are counted");
   const seen = await during();
   const to = await flow(call);
   const decoded = to.decoded - from.decoded;

@@ -68,7 +68,9 @@ export async function look({ publisher, viewer, scene }, enough, what, timeoutMs
 /** So far: frames that the publisher's camera gave, and frames, bytes and freezes of the picture that the viewer decodes. */
 export async function flow({ publisher, viewer }) {
   const source = await withVideo(publisher.page, async (video) => {
-    for (const s of (await video.sender.getStats()).values()) if (s.type === "media-source") return s.frames;
+    // After another track has taken its place, the former one's count may still be in the report.
+    const own = (s) => s.type === "media-source" && s.trackIdentifier === video.sender.track?.id;
+    return [...(await video.sender.getStats()).values()].find(own)?.frames ?? null;
   });
   const got = await viewer.page.evaluate(async () => {
     const [track] = window.windlass.remoteVideos();
