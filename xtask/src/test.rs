@@ -73,7 +73,6 @@ pub fn run(parts: &[Part]) -> Result<()> {
                 "codec.test.mjs",
                 "captured.test.mjs",
                 "detail.test.mjs",
-                "detail-faults.test.mjs",
                 "adapt.test.mjs",
                 "call.test.mjs",
                 "hd.test.mjs",
