@@ -97,15 +97,15 @@ impl Worker {
             Ok(detail)
         } else {
             let start = frame.twin.start(frame.rtp_timestamp);
-            let seen = frame.twin.picture(frame.rtp_timestamp, |seen| seen.y.clone());
-            let Some((start, seen)) = start.zip(seen) else {
+            let Some(start) = start else {
                 // Subscribers have forgotten it as well.
                 count(&counters.late_infer);
                 return false;
             };
             let detail = infer(&frame.picture, &start, &choice.tiles, engine, residual);
             if let Ok(detail) = &detail
-                && let Ok(known) = detail_of(Samples::from(&seen), low, scale)
+                // Not what they have by anchors: whoever lost one needs the next.
+                && let Ok(known) = detail_of(Samples::from(&start), low, scale)
                 && !choice.whole
             {
                 choice.tiles = frame.twin.worthwhile(detail, &known, &choice.tiles);

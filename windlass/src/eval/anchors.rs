@@ -168,14 +168,12 @@ pub fn make_beside(
         let Some(mut tiles) = tiles else { continue };
         let mut detail = match settings.source {
             AnchorOrigin::Enhanced => {
-                let seen = twin.picture(at, |seen| seen.y.clone());
-                let seen = seen.with_context(|| format!("the twin has no frame {frame}"))?;
                 let start = twin.start(at);
                 let start = start.with_context(|| format!("the twin has no frame {frame}"))?;
                 let (detail, samples) = upscaler.tiles(&picture.y, &start, &tiles)?;
                 work += samples;
                 if settings.tiles.is_some() && !anchors.is_empty() {
-                    let known = detail_of(&seen, &picture.y, scale.factor())?;
+                    let known = detail_of(&start, &picture.y, scale.factor())?;
                     tiles = twin.worthwhile(&detail, &known, &tiles);
                 }
                 detail
