@@ -1,9 +1,10 @@
-//! The twin: the decoder of a subscriber that has everything, run in the server.
+//! The twin: the decoder of a subscriber that has all of the publisher's own detail, run in the server.
 //!
-//! Source: design.md *Two sources of anchors*. It is fed with the frames that the tap decodes anyway, with every anchor that
-//! leaves, and with the publisher's own detail that passes through, so its pictures are those that subscribers see, bit for
-//! bit (all kernels agree everywhere). Super-resolution starts from them instead of from the low picture alone, and what
-//! subscribers have as well is not sent again.
+//! Source: design.md *Two sources of anchors*. It is fed with the frames that the tap decodes anyway and with the publisher's
+//! own detail, so its pictures are those that subscribers would see if no network had ever added anything, bit for bit (all
+//! kernels agree everywhere). Super-resolution starts from them instead of from the low picture alone, and what they show as
+//! well is not sent. Enhanced anchors are left out: a network that sees its own additions adds them again
+//! (`models/fused-xs-x2.md`), and whoever has lost one needs the next.
 //!
 //! Following a frame traces its field, and nothing is painted: a picture is made only of a frame that becomes an anchor.
 
@@ -12,7 +13,7 @@ use windlass_hybrid::anchor::message::{AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::DecodedFrame;
-use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Picture, Plane};
+use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Plane};
 
 use crate::schedule::energy_by_tile;
 
@@ -27,8 +28,6 @@ const RIGHT: f64 = 0.5;
 /// The twin of one stream and epoch.
 pub struct Twin {
     decoder: Mutex<HybridDecoder>,
-    /// The same without enhanced anchors: what a network starts from.
-    apart: Mutex<HybridDecoder>,
     loss: Mutex<Loss>,
     gain: Mutex<Option<f64>>,
     scale: usize,
@@ -52,10 +51,8 @@ impl Twin {
     /// The twin of subscribers who have had nothing.
     pub fn new(scale: usize) -> Twin {
         let config = HybridConfig { scale, ..HybridConfig::default() };
-        let decoder = || Mutex::new(HybridDecoder::new(config));
         Twin {
-            decoder: decoder(),
-            apart: decoder(),
+            decoder: Mutex::new(HybridDecoder::new(config)),
             loss: Mutex::default(),
             gain: Mutex::default(),
             scale,
@@ -65,20 +62,15 @@ impl Twin {
     /// Takes what was decoded of a chunk.
     pub fn follow(&self, rtp_timestamp: u32, frames: &[DecodedFrame]) {
         self.decoder.lock().push_decoded(rtp_timestamp, frames);
-        self.apart.lock().push_decoded(rtp_timestamp, frames);
     }
 
     /// Frames are missing.
     pub fn reset(&self) {
         self.decoder.lock().reset();
-        self.apart.lock().reset();
     }
 
-    /// Takes an anchor that subscribers are given.
+    /// Takes a captured anchor that subscribers are given.
     pub fn give(&self, anchor: &ReassembledAnchor) -> AnchorOutcome {
-        if anchor.header.source == AnchorOrigin::Captured {
-            self.apart.lock().push_anchor(anchor);
-        }
         self.decoder.lock().push_anchor(anchor)
     }
 
@@ -89,7 +81,9 @@ impl Twin {
 
     /// Takes an anchor that has just left; `wanted` is what it was coded from, where the loss by that is to be measured.
     pub fn sent(&self, anchor: &ReassembledAnchor, wanted: Option<&Detail>) {
-        self.give(anchor);
+        if anchor.header.source == AnchorOrigin::Captured {
+            self.give(anchor);
+        }
         let Some(wanted) = wanted else { return };
         if let Ok((left, tiles)) = payload::decode(anchor, self.scale)
             && let Some(error) = self.difference(wanted, &left, &tiles)
@@ -100,15 +94,9 @@ impl Twin {
         }
     }
 
-    /// What `with` makes of the picture that subscribers have of a frame; `None` where it is no longer remembered.
-    pub fn picture<T>(&self, rtp_timestamp: u32, with: impl FnOnce(&Picture) -> T) -> Option<T> {
-        self.decoder.lock().picture_at(rtp_timestamp).map(with)
-    }
-
-    /// The luma that subscribers would have of a frame if no network had ever added anything: that is what networks start
-    /// from, as one that sees its own additions adds them again (`models/fused-xs-x2.md`).
+    /// The luma that subscribers see of a frame without enhanced anchors; `None` where it is no longer remembered.
     pub fn start(&self, rtp_timestamp: u32) -> Option<Plane> {
-        self.apart.lock().picture_at(rtp_timestamp).map(|seen| seen.y.clone())
+        self.decoder.lock().picture_at(rtp_timestamp).map(|seen| seen.y.clone())
     }
 
     /// By how many dB enhanced anchors have raised their frames lately, as far as that can be known without the original.
@@ -187,19 +175,8 @@ mod tests {
     fn anchor(detail: &Detail) -> ReassembledAnchor {
         let codec = codec::by_name("htj2k").expect("a codec");
         let header = AnchorHeader {
-            codec: codec.id(),
-            source: AnchorOrigin::Enhanced,
-            tiled: false,
-            beyond_prior: false,
-            part: 0,
             stream: 1,
-            epoch: 0,
-            chunk_index: 0,
-            chunk_count: 1,
-            age_ms: 0,
-            rtp_timestamp: 0,
-            width: 192,
-            height: 128,
+            ..AnchorHeader::new(codec.id(), AnchorOrigin::Enhanced, 0, (192, 128))
         };
         ReassembledAnchor { header, payload: codec.encode(detail, 90).expect("it can be coded") }
     }
@@ -230,22 +207,20 @@ mod tests {
     }
 
     #[test]
-    fn its_picture_has_the_anchors_that_left() {
+    fn its_picture_has_the_publishers_own_detail_and_not_what_networks_added() {
         let twin = Twin::new(2);
         twin.follow(0, &[shown()]);
-        let luma = |twin: &Twin| twin.picture(0, |seen| seen.y.samples().to_vec());
+        let luma = |twin: &Twin| twin.start(0).map(|seen| seen.samples().to_vec());
         let plain = luma(&twin).expect("it is remembered");
         twin.sent(&anchor(&detail(true)), None);
-        let changed = luma(&twin).expect("it is remembered");
-        assert!(changed.iter().zip(&plain).any(|(a, b)| a.abs_diff(*b) >= 7));
-        let start = twin.start(0).map(|seen| seen.samples().to_vec());
-        assert_eq!(start, Some(plain.clone()), "networks do not see what networks added");
-        let mut own = anchor(&detail(false));
+        assert_eq!(luma(&twin), Some(plain.clone()), "networks do not see what networks added");
+        let mut own = anchor(&detail(true));
         own.header.source = AnchorOrigin::Captured;
         twin.sent(&own, None);
-        assert_ne!(twin.start(0).map(|seen| seen.samples().to_vec()), Some(plain));
-        assert_eq!(twin.picture(3000, |_| ()), None);
+        let changed = luma(&twin).expect("it is remembered");
+        assert!(changed.iter().zip(&plain).any(|(a, b)| a.abs_diff(*b) >= 7));
+        assert!(twin.start(3000).is_none());
         twin.reset();
-        assert_eq!(twin.picture(0, |_| ()), None);
+        assert!(twin.start(0).is_none());
     }
 }

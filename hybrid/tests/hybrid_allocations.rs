@@ -52,19 +52,14 @@ fn anchor(
     let (payload, tiled) = payload::pack(&tiles, coded);
     ReassembledAnchor {
         header: AnchorHeader {
-            codec: ResidualJpeg.id(),
-            source: AnchorOrigin::Captured,
             tiled,
-            beyond_prior: false,
-            part: 0,
             stream: 1,
-            epoch: 0,
-            chunk_index: 0,
-            chunk_count: 1,
-            age_ms: 0,
-            rtp_timestamp: at(frame),
-            width: w as u16,
-            height: h as u16,
+            ..AnchorHeader::new(
+                ResidualJpeg.id(),
+                AnchorOrigin::Captured,
+                at(frame),
+                (w as u16, h as u16),
+            )
         },
         payload,
     }

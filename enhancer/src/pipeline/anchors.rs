@@ -241,23 +241,16 @@ impl Anchors {
 
 /// An anchor as subscribers have it once it has arrived, but for their own timeline and epoch.
 pub(super) fn arrived(anchor: &Anchor, rtp_timestamp: u32) -> ReassembledAnchor {
+    let source = match anchor.source {
+        AnchorSource::Enhanced => AnchorOrigin::Enhanced,
+        AnchorSource::Captured => AnchorOrigin::Captured,
+    };
+    let size = (anchor.width, anchor.height);
     let header = AnchorHeader {
-        codec: anchor.codec,
-        source: match anchor.source {
-            AnchorSource::Enhanced => AnchorOrigin::Enhanced,
-            AnchorSource::Captured => AnchorOrigin::Captured,
-        },
         tiled: anchor.tiled,
         beyond_prior: anchor.beyond_prior,
-        part: 0,
         stream: anchor.stream.0,
-        epoch: 0,
-        chunk_index: 0,
-        chunk_count: 1,
-        age_ms: 0,
-        rtp_timestamp,
-        width: anchor.width,
-        height: anchor.height,
+        ..AnchorHeader::new(anchor.codec, source, rtp_timestamp, size)
     };
     ReassembledAnchor { header, payload: anchor.payload.to_vec() }
 }

@@ -85,6 +85,32 @@ pub struct AnchorHeader {
     pub height: u16,
 }
 
+impl AnchorHeader {
+    /// That of a whole anchor in one piece; what is not named here is 0 or not so.
+    pub fn new(
+        codec: u8,
+        source: AnchorOrigin,
+        rtp_timestamp: u32,
+        (width, height): (u16, u16),
+    ) -> Self {
+        Self {
+            codec,
+            source,
+            tiled: false,
+            beyond_prior: false,
+            part: 0,
+            stream: 0,
+            epoch: 0,
+            chunk_index: 0,
+            chunk_count: 1,
+            age_ms: 0,
+            rtp_timestamp,
+            width,
+            height,
+        }
+    }
+}
+
 /// Why a message or an anchor is not one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AnchorMessageError {

@@ -14,19 +14,9 @@ fn at(frame: usize) -> u32 {
 fn anchor(frame: usize, payload: Vec<u8>, tiled: bool) -> ReassembledAnchor {
     ReassembledAnchor {
         header: AnchorHeader {
-            codec: VP9_PICTURES,
-            source: AnchorOrigin::Captured,
             tiled,
-            beyond_prior: false,
-            part: 0,
             stream: 1,
-            epoch: 0,
-            chunk_index: 0,
-            chunk_count: 1,
-            age_ms: 0,
-            rtp_timestamp: at(frame),
-            width: 192,
-            height: 128,
+            ..AnchorHeader::new(VP9_PICTURES, AnchorOrigin::Captured, at(frame), (192, 128))
         },
         payload,
     }

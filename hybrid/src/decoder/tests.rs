@@ -61,19 +61,14 @@ fn packed(
 ) -> ReassembledAnchor {
     ReassembledAnchor {
         header: AnchorHeader {
-            codec: ResidualJpeg.id(),
-            source: AnchorOrigin::Enhanced,
             tiled,
-            beyond_prior: false,
-            part: 0,
             stream: 1,
-            epoch: 0,
-            chunk_index: 0,
-            chunk_count: 1,
-            age_ms: 0,
-            rtp_timestamp: at(frame),
-            width,
-            height,
+            ..AnchorHeader::new(
+                ResidualJpeg.id(),
+                AnchorOrigin::Enhanced,
+                at(frame),
+                (width, height),
+            )
         },
         payload,
     }

@@ -79,23 +79,18 @@ pub fn messages(
     if anchor.payload.is_empty() || anchor.width == 0 || anchor.height == 0 {
         return None;
     }
+    let source = match anchor.source {
+        AnchorSource::Enhanced => AnchorOrigin::Enhanced,
+        AnchorSource::Captured => AnchorOrigin::Captured,
+    };
+    let size = (anchor.width, anchor.height);
     let header = AnchorHeader {
-        codec: anchor.codec,
-        source: match anchor.source {
-            AnchorSource::Enhanced => AnchorOrigin::Enhanced,
-            AnchorSource::Captured => AnchorOrigin::Captured,
-        },
         tiled: anchor.tiled,
         beyond_prior: anchor.beyond_prior,
-        part: 0,
         stream: anchor.stream.0,
         epoch,
-        chunk_index: 0,
-        chunk_count: 1,
         age_ms: u16::try_from(age.as_millis()).unwrap_or(u16::MAX),
-        rtp_timestamp,
-        width: anchor.width,
-        height: anchor.height,
+        ..AnchorHeader::new(anchor.codec, source, rtp_timestamp, size)
     };
     message::encode_chunks(&header, &anchor.payload, message::MAX_CHUNK).ok()
 }

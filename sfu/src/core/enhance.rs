@@ -224,8 +224,7 @@ impl Core {
         } else if before.is_some_and(|before| before.layer == Layer::Q) {
             layers.push(unbounded(Layer::Q));
         }
-        let knobs = SfuEvent::Knobs { track: track.info.track, detail: detail.told, layers };
-        self.outputs.push_back(Output::Event(track.info.participant, knobs));
+        self.outputs.extend(track.knobs(layers));
         self.next_allocation = now;
         self.due = now;
     }

@@ -45,7 +45,6 @@ impl Core {
         }
         for (&id, track) in &mut self.tracks {
             let Some(stream) = track.info.stream else { continue };
-            let participant = track.info.participant;
             let wanted = taps.get(&id).copied().filter(|_| !track.info.muted);
             match (&mut track.tap, wanted) {
                 (Some(tap), Some(layer)) => tap.set_layer(layer),
@@ -62,10 +61,8 @@ impl Core {
                         && detail.adapted.take().is_some()
                     {
                         detail.standby = false;
-                        let (track, detail) = (track.info.track, detail.told);
                         let layers = [Layer::Q, Layer::H].map(unbounded).to_vec();
-                        let knobs = SfuEvent::Knobs { track, detail, layers };
-                        self.outputs.push_back(Output::Event(participant, knobs));
+                        self.outputs.extend(track.knobs(layers));
                     }
                 }
                 (None, None) => {}
@@ -101,7 +98,6 @@ impl Core {
                 }
                 track.regions = possible;
             }
-            let publisher = track.info.participant;
             let Some(detail) = &mut track.detail else { continue };
             let holds = |peer: &Peer| {
                 let mut slots = peer.slots.iter().filter(|s| s.track == Some(track.info.track));
@@ -129,26 +125,28 @@ impl Core {
             let mut watching = track.subscribers.iter().filter_map(|id| self.peers.get(id));
             let half = detail.adapted.is_some_and(|adapted| adapted.layer == Layer::H);
             let standby = half && !watching.any(small);
+            let mut layers = Vec::new();
             if detail.standby != standby {
                 detail.standby = standby;
                 let (layer, knobs) = unbounded(Layer::Q);
                 let knobs = if standby { STANDBY } else { knobs };
-                let (track, detail) = (track.info.track, detail.told);
-                let layers = vec![(layer, knobs)];
-                let knobs = SfuEvent::Knobs { track, detail, layers };
-                self.outputs.push_back(Output::Event(publisher, knobs));
+                layers.push((layer, knobs));
             }
-            if detail.tune(now, wanted) {
-                let told = detail.told;
-                let knobs =
-                    SfuEvent::Knobs { track: track.info.track, detail: told, layers: Vec::new() };
-                self.outputs.push_back(Output::Event(track.info.participant, knobs));
+            if detail.tune(now, wanted) || !layers.is_empty() {
+                self.outputs.extend(track.knobs(layers));
             }
         }
     }
 }
 
 impl Track {
+    /// Tells its publisher what to send as detail stream, and of `layers`.
+    pub(super) fn knobs(&self, layers: Vec<(Layer, LayerKnobs)>) -> Option<Output> {
+        let detail = self.detail.as_ref()?.told;
+        let knobs = SfuEvent::Knobs { track: self.info.track, detail, layers };
+        Some(Output::Event(self.info.participant, knobs))
+    }
+
     /// Copies the layer above the tapped one while that is of use and being sent.
     fn keep_capture(
         &mut self,

@@ -151,7 +151,9 @@ pub fn make_beside(
     {
         let (original, picture) = (original?, picture?);
         let at = rtp_timestamp(frame, fps);
-        twin.follow(at, decoder.decode(&low.frames[frame].data)?);
+        if settings.source == AnchorOrigin::Enhanced {
+            twin.follow(at, decoder.decode(&low.frames[frame].data)?);
+        }
         if chosen.binary_search(&frame).is_err() {
             continue;
         }
@@ -231,20 +233,12 @@ fn header(
     rtp_timestamp: u32,
     settings: &AnchorSettings,
 ) -> AnchorHeader {
+    let size = (detail.width() as u16, detail.height() as u16);
     AnchorHeader {
-        codec,
-        source: settings.source,
-        tiled: false,
         beyond_prior: settings.beyond_prior,
-        part: 0,
         stream: STREAM,
-        epoch: 0,
-        chunk_index: 0,
-        chunk_count: 0,
         age_ms: settings.delay.as_millis().min(u128::from(u16::MAX)) as u16,
-        rtp_timestamp,
-        width: detail.width() as u16,
-        height: detail.height() as u16,
+        ..AnchorHeader::new(codec, settings.source, rtp_timestamp, size)
     }
 }
 

@@ -196,21 +196,8 @@ fn anchor(
 ) -> Result<ReassembledAnchor> {
     let (high, low) = (&high.planes()[0], &low.planes()[0]);
     let detail = detail_of(high, low, scale.factor()).context("the peer has another size")?;
-    let header = AnchorHeader {
-        codec: ResidualJpeg.id(),
-        source: AnchorOrigin::Enhanced,
-        tiled: false,
-        beyond_prior: false,
-        part: 0,
-        stream: 1,
-        epoch: 0,
-        chunk_index: 0,
-        chunk_count: 1,
-        age_ms: 0,
-        rtp_timestamp: timestamp(n),
-        width: detail.width() as u16,
-        height: detail.height() as u16,
-    };
+    let size = (detail.width() as u16, detail.height() as u16);
+    let header = AnchorHeader::new(ResidualJpeg.id(), AnchorOrigin::Enhanced, timestamp(n), size);
     Ok(ReassembledAnchor { header, payload: ResidualJpeg.encode(&detail, QUALITY)? })
 }
 

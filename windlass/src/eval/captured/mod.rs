@@ -115,20 +115,11 @@ impl Sender {
         payload: &[u8],
         tiled: bool,
     ) -> Result<()> {
+        let size = (self.size.width as u16, self.size.height as u16);
         let header = AnchorHeader {
-            codec: VP9_PICTURES,
-            source: AnchorOrigin::Captured,
             tiled,
-            beyond_prior: false,
-            part: 0,
             stream: STREAM,
-            epoch: 0,
-            chunk_index: 0,
-            chunk_count: 0,
-            age_ms: 0,
-            rtp_timestamp,
-            width: self.size.width as u16,
-            height: self.size.height as u16,
+            ..AnchorHeader::new(VP9_PICTURES, AnchorOrigin::Captured, rtp_timestamp, size)
         };
         let mut whole: Option<ReassembledAnchor> = None;
         for message in encode_chunks(&header, payload, MAX_CHUNK)? {
