@@ -125,7 +125,7 @@ function shape(camera: MediaStreamTrack): string {
 }
 
 /** Whether it is a screen, a window or a tab. */
-const shared = (track: MediaStreamTrack): boolean => track.getSettings().displaySurface !== undefined;
+export const shared = (track: MediaStreamTrack): boolean => track.getSettings().displaySurface !== undefined;
 
 /** A camera's own constraints with another frame rate; a shared surface keeps whatever size it has. */
 function constraints(camera: MediaStreamTrack, fps: number): MediaTrackConstraints {

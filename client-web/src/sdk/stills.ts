@@ -2,7 +2,7 @@
  * The full-size pixels of one camera that leave the page, once the person has agreed: the detail stream and the
  * regions that the server asks for. It joins the server's wishes, the uplink's state and the camera's.
  */
-import { DetailSender } from "./detail.js";
+import { DetailSender, shared } from "./detail.js";
 import type { DetailWish, RegionRequest, UplinkReport } from "./protocol.js";
 import { type RegionCounts, RegionSender } from "./regions.js";
 import { DetailGovernor, type Restraint } from "./uplink/governor.js";
@@ -88,7 +88,7 @@ export class Stills {
     const seen = sample.flowing.join();
     if (seen === this.seen) this.flowing = sample.flowing;
     this.seen = seen;
-    this.verdict = this.governor.look(performance.now(), sample);
+    this.verdict = this.governor.look(performance.now(), sample, screen(this.host.camera()) ? "smallest" : "all");
     this.refresh();
   }
 
@@ -124,3 +124,7 @@ export class Stills {
     this.regions.close();
   }
 }
+
+/** Whether it is a screen, or what the page says is like one. */
+const screen = (track: MediaStreamTrack | null): boolean =>
+  track !== null && (shared(track) || track.contentHint === "detail" || track.contentHint === "text");

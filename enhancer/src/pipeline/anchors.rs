@@ -20,7 +20,7 @@ use windlass_media::{Anchor, AnchorCodecId, AnchorSource};
 
 use crate::encode::{KeyThrottle, Prediction, StreamConfig, StreamEncoder};
 use crate::schedule::{
-    RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, energy_by_tile,
+    RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, energy_by_tile, stakes,
 };
 
 /// The anchors of one stream and epoch.
@@ -53,6 +53,8 @@ struct Asked {
     ledger: RegionLedger,
     /// By tile: what super-resolution last added to plain upsampling, in square grey levels by sample.
     uncertainty: Vec<f64>,
+    /// By tile: what it counts for by what people look at.
+    subjects: Vec<f64>,
     last: Option<Duration>,
 }
 
@@ -157,9 +159,9 @@ impl Anchors {
         if asked.last.is_some_and(|last| now.saturating_sub(last) < ASK_EVERY) {
             return None;
         }
-        let Asked { ledger, uncertainty, last } = &mut *asked;
-        let known = (!uncertainty.is_empty()).then_some(&uncertainty[..]);
-        let request = ledger.choose(energy, known, now, config)?;
+        let Asked { ledger, uncertainty, subjects, last } = &mut *asked;
+        let stakes = stakes(uncertainty, subjects);
+        let request = ledger.choose(energy, stakes.as_deref(), now, config)?;
         *last = Some(now);
         Some(request)
     }
@@ -171,6 +173,11 @@ impl Anchors {
         for ((column, row), energy) in energy_by_tile(detail, tiles, scale) {
             known[row * tiles.columns() + column] = energy;
         }
+    }
+
+    /// Takes note of what each tile counts for, by what people look at.
+    pub fn note_subjects(&self, weights: Vec<f64>) {
+        self.asked.lock().subjects = weights;
     }
 
     /// Takes back that an anchor was made.

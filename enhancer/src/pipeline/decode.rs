@@ -15,6 +15,7 @@ use crossbeam_channel::{Receiver, Sender};
 use windlass_hybrid::AnchorOutcome;
 use windlass_hybrid::anchor::stream::{Prediction, StreamHeader};
 use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::resample::Samples;
 use windlass_hybrid::vp9::{
     DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference,
 };
@@ -24,12 +25,15 @@ use super::Timing;
 use super::adapt::{Adaptation, Operator, Uplink};
 use super::anchors::{Anchors, arrived};
 use super::capture::Captures;
-use crate::schedule::{Tier, TileEnergy};
+use crate::schedule::{Subjects, Tier, TileEnergy};
 use crate::stats::{Stats, count};
 use crate::twin::Twin;
 
 /// While a stream waits for a key frame, one is asked for this often (the SFU throttles further).
 pub(super) const ASK_EVERY: Duration = Duration::from_millis(500);
+
+/// Publishers who can be asked for regions are looked at this often: what people look at stays where it is for a while.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Frames whose residual is remembered: those whose captured detail may still be under way.
 const REMEMBERED: usize = 64;
@@ -103,6 +107,8 @@ struct State {
     twin: Arc<Twin>,
     /// What the publisher is asked to send, once it has said what it can.
     adaptation: Option<Adaptation>,
+    /// What people look at, and when it was looked for.
+    subjects: Option<(Subjects, Instant)>,
 }
 
 impl StreamDecoder {
@@ -118,6 +124,7 @@ impl StreamDecoder {
             anchors: Arc::default(),
             twin: Arc::new(Twin::new(self.operator.scale)),
             adaptation: None,
+            subjects: None,
         };
         for packet in &self.packets {
             if self.stop.load(Ordering::Relaxed) {
@@ -176,6 +183,7 @@ impl StreamDecoder {
                 state.energies.push_back((frame.rtp_timestamp, state.energy.clone()));
                 state.twin.follow(frame.rtp_timestamp, &decoded);
                 self.hand_on(&frame, &decoded, state);
+                self.look(&decoded, state);
             }
             Err(error) => {
                 tracing::debug!(stream = self.stream.0, %error, "frame not decoded");
@@ -252,6 +260,22 @@ impl StreamDecoder {
         if sent.is_err() {
             count(&self.stats.counters.dropped_schedule_queue);
         }
+    }
+
+    /// Looks for what people look at, where that decides anything: the frame has gone on before, the next one waits.
+    fn look(&self, decoded: &[DecodedFrame], state: &mut State) {
+        if !self.captures.regions.load(Ordering::Relaxed) {
+            state.subjects = None;
+            return;
+        }
+        let now = Instant::now();
+        if state.subjects.as_ref().is_some_and(|(_, last)| now.duration_since(*last) < LOOK_EVERY) {
+            return;
+        }
+        let Some(shown) = decoded.iter().rev().find(|d| d.info.shown) else { return };
+        let (subjects, last) = state.subjects.get_or_insert_with(|| (Subjects::new(), now));
+        *last = now;
+        state.anchors.note_subjects(subjects.weigh(Samples::from(&shown.picture.planes()[0])));
     }
 
     fn wait_for_key(&self, state: &mut State) {

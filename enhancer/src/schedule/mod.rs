@@ -34,6 +34,7 @@
 mod cost;
 mod gain;
 pub mod regions;
+pub mod subjects;
 pub mod tiles;
 
 use std::collections::BTreeMap;
@@ -43,7 +44,8 @@ use windlass_media::StreamId;
 
 pub use cost::CostModel;
 pub use gain::GainEstimator;
-pub use regions::{RegionConfig, RegionLedger, Request, energy_by_tile};
+pub use regions::{RegionConfig, RegionLedger, Request, energy_by_tile, stakes};
+pub use subjects::Subjects;
 pub use tiles::{TileConfig, TileEnergy, TileLedger};
 
 /// How strongly other frames depend on a frame; the first tier is served first.

@@ -3,9 +3,9 @@
 //! Source: seed 001 §3.1 (DDS) has the server choose regions by what its network finds in the low stream. Here a tile is worth what is
 //! missing there: its *uncertainty* (the energy of what super-resolution, or the built-in filters, would add: where
 //! they add much there is much to know) times the share of its captured detail that is lost. Detail is lost as the low layer codes
-//! residual over it, and with age. DDS forgets; this remembers, so that what is known is not asked for again.
+//! residual over it, and with age. Tiles that people look at ([`Subjects`](super::Subjects)) count for more. DDS forgets; this remembers, so that what is known is not asked for again.
 //!
-//! Pure: time is an argument. In: the residual by tile so far ([`TileEnergy`]), uncertainty by tile if known. Out: tiles
+//! Pure: time is an argument. In: the residual by tile so far ([`TileEnergy`]), what is at stake by tile if known. Out: tiles
 //! within a cap on area and one on bytes.
 
 use std::time::Duration;
@@ -76,6 +76,14 @@ pub fn energy_by_tile<'a>(
     })
 }
 
+/// What is at stake in each tile: its uncertainty (square grey levels by sample; where none is known, 1) times what it counts for
+/// by what people look at. `None` where neither is known.
+pub fn stakes(uncertainty: &[f64], subjects: &[f64]) -> Option<Vec<f64>> {
+    let tiles = uncertainty.len().max(subjects.len());
+    let of = |known: &[f64], i: usize| known.get(i).copied().unwrap_or(1.0);
+    (tiles > 0).then(|| (0..tiles).map(|i| of(uncertainty, i) * of(subjects, i)).collect())
+}
+
 /// What is known of one tile.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
@@ -95,11 +103,11 @@ pub struct RegionLedger {
 
 impl RegionLedger {
     /// The tiles of a frame with these totals that are worth most at `now`, which then count as asked for; `None` where
-    /// none is worth it. Without `uncertainty` (square grey levels by sample, by tile) all tiles are equally uncertain.
+    /// none is worth it. `stakes`: what each tile lacks while nothing is known of it, as of [`stakes`]; without, all are alike.
     pub fn choose(
         &mut self,
         energy: &TileEnergy,
-        uncertainty: Option<&[f64]>,
+        stakes: Option<&[f64]>,
         now: Duration,
         config: &RegionConfig,
     ) -> Option<Request> {
@@ -111,8 +119,8 @@ impl RegionLedger {
                 self.tiles[i].asked.is_none_or(|at| now.saturating_sub(at) >= config.patience)
             })
             .map(|i| {
-                let uncertain = uncertainty.and_then(|u| u.get(i)).map_or(1.0, |&u| u.max(0.0));
-                (uncertain * self.lost(i, energy, now, config), i)
+                let stake = stakes.and_then(|s| s.get(i)).map_or(1.0, |&s| s.max(0.0));
+                (stake * self.lost(i, energy, now, config), i)
             })
             .filter(|&(worth, _)| worth >= config.least)
             .collect();
@@ -204,6 +212,17 @@ mod tests {
         assert_eq!(ledger.choose(&energy, Some(&uncertainty), SECOND, &config()), None);
         let request = ledger.choose(&energy, Some(&uncertainty), 3 * SECOND, &config());
         assert_eq!(chosen(request).len(), 4, "no answer came");
+    }
+
+    #[test]
+    fn of_equally_uncertain_tiles_those_that_people_look_at_come_first() {
+        assert_eq!(stakes(&[], &[]), None);
+        assert_eq!(stakes(&[4.0, 2.0], &[1.0, 3.0, 2.0]), Some(vec![4.0, 6.0, 2.0]));
+        let mut ledger = RegionLedger::default();
+        let at_stake = stakes(&[2.0; 8], &[1.0, 1.0, 3.0, 1.0, 1.0, 2.0, 1.0, 1.0]);
+        let few = RegionConfig { area: 0.25, ..config() };
+        let request = ledger.choose(&energy(0, 0), at_stake.as_deref(), SECOND, &few);
+        assert_eq!(chosen(request), [(2, 0), (1, 1)]);
     }
 
     #[test]

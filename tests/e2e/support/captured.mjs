@@ -145,6 +145,12 @@ function trusted(frames, scene) {
   return new Map(kept.map((f) => [f.rtp, f.number]));
 }
 
+/** The native frames next to a timestamp, to tell from what was amiss. */
+function around(frames, rtp) {
+  const at = frames.findIndex((f) => f.rtp === rtp);
+  return frames.slice(Math.max(0, at - 3), at + 4).map((f) => `${f.number} at ${(f.rtp - rtp) | 0} in ${f.at}`).join(", ");
+}
+
 /**
  * Takes what was seen since the last call: `met`, anchors whose native frame shows the same number, `tilesMet` those of tiles; `missed`, those where
  * it shows another; `unseen`, those whose native frame was not seen or read.
@@ -156,7 +162,8 @@ export async function takeCaptured(page, scene) {
     window.captured.native = native.slice(-90); // for anchors that are still to come
     return { anchors, native, messages, undecodable, overtaken };
   });
-  const native = trusted(seen.native.map((f) => ({ rtp: f.rtp, number: numberOf(f, scene) })), scene);
+  const numbered = seen.native.map((f) => ({ rtp: f.rtp, number: numberOf(f, scene), at: Math.round(f.at) }));
+  const native = trusted(numbered, scene);
   const out = { met: 0, tilesMet: 0, tiled: 0, missed: [], unseen: 0, anchors: seen.anchors.length, bytes: [], widths: new Set(), native: seen.native.length };
   for (const anchor of seen.anchors) {
     const shown = native.get(anchor.rtp) ?? -1;
@@ -173,7 +180,7 @@ export async function takeCaptured(page, scene) {
     const is = numberOf(anchor, scene);
     if (shown < 0 || is < 0) out.unseen++;
     else if (shown === is) out.met++;
-    else out.missed.push({ anchor: is, native: shown, rtp: anchor.rtp });
+    else out.missed.push({ anchor: is, native: shown, rtp: anchor.rtp, around: around(numbered, anchor.rtp) });
   }
   return { ...out, messages: seen.messages, undecodable: seen.undecodable, overtaken: seen.overtaken, widths: [...out.widths] };
 }

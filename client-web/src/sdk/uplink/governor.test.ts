@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DetailGovernor, type UplinkSample } from "./governor.js";
+import { DetailGovernor, type Guarded, type UplinkSample } from "./governor.js";
 
 const GOOD: UplinkSample = {
   availableKbps: 400,
@@ -16,7 +16,7 @@ const GOOD: UplinkSample = {
 const WISH = { kbps: 50, fps: 1, down: undefined };
 
 /** A governor that sends as wished, and its next second. */
-function running(): {
+function running(guarded: Guarded = "all"): {
   governor: DetailGovernor;
   look(change?: Partial<UplinkSample>): ReturnType<DetailGovernor["look"]>;
 } {
@@ -25,7 +25,7 @@ function running(): {
   let now = 0;
   const look = (change: Partial<UplinkSample> = {}) => {
     now += 1000;
-    return governor.look(now, { ...GOOD, ...change });
+    return governor.look(now, { ...GOOD, ...change }, guarded);
   };
   look();
   return { governor, look };
@@ -40,7 +40,7 @@ function secondsToResume(look: () => { detail: unknown }, most = 200): number {
 test("with room for it the wish is sent at once", () => {
   const governor = new DetailGovernor();
   governor.setWish(WISH);
-  assert.deepEqual(governor.look(0, GOOD), { detail: { kbps: 50, fps: 1, down: undefined }, restraint: null });
+  assert.deepEqual(governor.look(0, GOOD, "all"), { detail: { kbps: 50, fps: 1, down: undefined }, restraint: null });
 });
 
 test("without a wish nothing is sent", () => {
@@ -52,7 +52,7 @@ test("without a wish nothing is sent", () => {
 test("a wish beyond what detail may ever take is cut", () => {
   const governor = new DetailGovernor();
   governor.setWish({ kbps: 5000, fps: 30, down: undefined });
-  const { detail } = governor.look(0, { ...GOOD, availableKbps: 5000 });
+  const { detail } = governor.look(0, { ...GOOD, availableKbps: 5000 }, "all");
   assert.deepEqual(detail, { kbps: 150, fps: 2, down: undefined });
 });
 
@@ -77,6 +77,31 @@ test("a low layer that loses frames or bits for two seconds pauses it", () => {
     assert.notEqual(look(poor).detail, null);
     assert.equal(look(poor).restraint, "low-layer");
   }
+});
+
+test("a camera's larger layer that lacks bits pauses it, a screen's does not", () => {
+  const camera = running("all");
+  assert.notEqual(camera.look({ served: false }).detail, null, "a single look may err");
+  assert.equal(camera.look({ served: false }).restraint, "low-layer");
+  const screen = running("smallest");
+  for (let n = 0; n < 5; n++) assert.notEqual(screen.look({ served: false }).detail, null);
+});
+
+test("it does not begin while a layer lacks bits, and begins when all have had enough for a while", () => {
+  const governor = new DetailGovernor();
+  governor.setWish(WISH);
+  for (let n = 0; n < 3; n++) {
+    assert.deepEqual(governor.look(n * 1000, { ...GOOD, served: false }, "all"), {
+      detail: null,
+      restraint: "low-layer",
+    });
+  }
+  let now = 3000;
+  const next = () => {
+    now += 1000;
+    return governor.look(now, GOOD, "all");
+  };
+  assert.equal(secondsToResume(next), 6);
 });
 
 test("a single poor second is forgiven", () => {

@@ -4,10 +4,12 @@
  *
  * Once a second it sees the uplink, and its estimate more often. The room for detail is a share of what the congestion control estimates, less
  * the bits of the smallest layer. It lowers the bitrate to the room, and pauses at once when the room is below what Chromium gives every
- * sender (30 kbit/s, `docs/detail-stream.md`), when the machine is too slow, or when the smallest layer loses frames or bits.
+ * sender (30 kbit/s, `docs/detail-stream.md`), when the machine is too slow, when the smallest layer loses frames or bits, or,
+ * of a camera, when any layer lacks bits: a face gains more from them (`docs/benchmarks.md`).
  * It raises and resumes only after a while without trouble; after each relapse that while is twice as long.
  */
 import type { DetailWish } from "../protocol.js";
+import { USABLE } from "./sample.js";
 
 /** What one look at the sender's statistics says. */
 export interface UplinkSample {
@@ -23,11 +25,17 @@ export interface UplinkSample {
   limited: "none" | "cpu" | "bandwidth" | "other";
   /** RIDs of the layers that frames came of since the last look. */
   flowing: readonly string[];
-  /** Whether every layer that is sent is given about all that it may use. */
+  /** Whether every layer that is sent is given about all that it may use, or the uplink has what it lacks. */
   served: boolean;
   /** Share of one core that all encoders of the camera take. */
   encodeShare: number;
 }
+
+/**
+ * Whose lack of bits pauses detail: any layer's; or the smallest one's alone, as of a screen, where stills show more than
+ * the larger layers do.
+ */
+export type Guarded = "all" | "smallest";
 
 /** Why detail is not sent as wished. */
 export type Restraint = "uplink" | "processor" | "low-layer";
@@ -43,8 +51,6 @@ const LEAST_KBPS = 30;
 /** Most that is ever sent. */
 const MOST_KBPS = 150;
 const MOST_FPS = 2;
-/** Share of the estimate that may be planned with. */
-const USABLE = 0.85;
 /** Resuming needs so much more room than going on. */
 const RESUME = 1.2;
 const HOLD_MS = 5000;
@@ -88,9 +94,9 @@ export class DetailGovernor {
   }
 
   /** Looks at the uplink and decides. */
-  look(now: number, sample: UplinkSample): Verdict {
+  look(now: number, sample: UplinkSample, guarded: Guarded): Verdict {
     const room = roomOf(sample.availableKbps, sample.lowCapKbps);
-    const fault = this.fault(sample, room);
+    const fault = this.fault(sample, room, guarded);
     const verdict = this.judge(now, room, fault);
     // Regions go by a channel that knows nothing of the congestion control of video: what layers lack is theirs.
     this.servedSince = sample.served && fault === null ? (this.servedSince ?? now) : null;
@@ -161,13 +167,15 @@ export class DetailGovernor {
   }
 
   /** What forbids any detail at the moment. */
-  private fault(sample: UplinkSample, room: number): Restraint | null {
+  private fault(sample: UplinkSample, room: number, guarded: Guarded): Restraint | null {
     if (room < LEAST_KBPS) return "uplink";
     if (sample.limited === "cpu" || sample.encodeShare > SLOW_SHARE) return "processor";
     const { wantedFps, lowFps, lowTargetKbps, lowCapKbps } = sample;
     const fewFrames = wantedFps !== null && lowFps !== null && lowFps < wantedFps * 0.7;
     const fewBits = sample.limited === "bandwidth" && lowTargetKbps !== null && lowTargetKbps < lowCapKbps * 0.6;
-    this.poor = fewFrames || fewBits ? this.poor + 1 : 0;
-    return this.poor >= PATIENCE ? "low-layer" : null;
+    const lacking = guarded === "all" && !sample.served;
+    this.poor = fewFrames || fewBits || lacking ? this.poor + 1 : 0;
+    // What lacks bits before there is any detail has none to give.
+    return this.poor >= PATIENCE || (lacking && this.sentKbps === null) ? "low-layer" : null;
   }
 }

@@ -35,7 +35,7 @@ test("rates are those since the last look", () => {
     lowFps: 25,
     limited: "bandwidth",
     flowing: ["q"],
-    served: false,
+    served: true,
     encodeShare: 0.2,
   });
 });
@@ -45,6 +45,15 @@ test("a layer that is capped lower has enough with less", () => {
   const sampler = new UplinkSampler();
   sampler.sample(low(1, 30, 0), [], settings);
   assert.equal(sampler.sample(low(2, 60, 0), [], settings).served, true);
+});
+
+test("a layer that is given less than it may use has enough where the uplink has more to give", () => {
+  const settings = layerSettings("q", new Map());
+  const wide = low(2, 60, 0).map((e) => (e.id === "pair" ? { ...e, availableOutgoingBitrate: 150_000 } : e));
+  assert.equal(new UplinkSampler().sample(low(2, 60, 0), [], settings).served, true);
+  assert.equal(new UplinkSampler().sample(wide, [], settings).served, true);
+  const detail = [{ id: "d", type: "outbound-rtp", targetBitrate: 50_000 }];
+  assert.equal(new UplinkSampler().sample(wide, detail, settings).served, false);
 });
 
 test("a capped frame rate is no lack of frames", () => {

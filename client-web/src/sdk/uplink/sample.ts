@@ -18,8 +18,10 @@ interface Entry {
   availableOutgoingBitrate?: number;
 }
 
-/** A layer that is given so much of what it may use has enough: of 150 kbit/s Chromium gives 160x90 112 at most. */
+/** A layer that is given so much of what it may use has enough. */
 const SERVED = 0.7;
+/** Share of the estimate that may be planned with. */
+export const USABLE = 0.85;
 const REASONS = ["none", "cpu", "bandwidth", "other"] as const;
 
 /** Keeps the encoders' totals between looks. */
@@ -41,6 +43,9 @@ export class UplinkSampler {
     const since = (rid: string) => Math.max(0, (frames.get(rid) ?? 0) - (last?.frames.get(rid) ?? 0));
     this.last = { at, frames, encodeS };
     const seconds = last === null ? 0 : (at - last.at) / 1000;
+    // Chromium gives small pictures less than they may use however much there is: then the uplink has bits left.
+    const assigned = encoders.reduce((sum, e) => sum + (e.targetBitrate ?? 0), 0);
+    const unassigned = (availableKbps(all) ?? 0) * 1000 * USABLE - assigned;
     const cameraFps = source?.framesPerSecond ?? null;
     const capFps = setting?.maxFramerate;
     return {
@@ -53,7 +58,7 @@ export class UplinkSampler {
       served: layers.every((e) => {
         const cap = settings.find((layer) => layer.rid === e.rid && layer.active)?.maxBitrate;
         if (cap === undefined || e.targetBitrate === undefined || since(e.rid ?? "") === 0) return true;
-        return e.targetBitrate >= SERVED * cap;
+        return SERVED * cap - e.targetBitrate <= Math.max(0, unassigned);
       }),
       limited: REASONS.find((reason) => reason === smallest?.qualityLimitationReason) ?? "none",
       encodeShare: last === null || seconds < 0.5 ? 0 : Math.max(0, encodeS - last.encodeS) / seconds,

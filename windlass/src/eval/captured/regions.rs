@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use windlass_enhancer::encode::vpx::SequenceConfig;
-use windlass_enhancer::schedule::{RegionConfig, RegionLedger, energy_by_tile};
+use windlass_enhancer::schedule::{RegionConfig, RegionLedger, Subjects, energy_by_tile, stakes};
 use windlass_hybrid::anchor::payload as payloads;
 use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::picture::{Picture, Plane};
@@ -56,6 +56,7 @@ pub fn make(
     let back = (way.delay.as_secs_f64() * clip.fps).ceil() as usize;
     let mut asked: Vec<(usize, TileMap)> = Vec::new();
     let mut ledger = RegionLedger::default();
+    let mut subjects = Subjects::new();
     let mut sender = Sender::new(clip.frames.size());
     let mut number = 0u16;
     for (n, (original, picture)) in clip.frames.frames()?.zip(low.pictures.frames()?).enumerate() {
@@ -71,7 +72,8 @@ pub fn make(
                 dds(&uncertainty, &picture.y)
             } else {
                 let (energy, now) = (&low.frames[n].energy, shown_at(n, clip.fps));
-                let request = ledger.choose(energy, Some(&uncertainty), now, &config);
+                let stakes = stakes(&uncertainty, &subjects.weigh((&picture.y).into()));
+                let request = ledger.choose(energy, stakes.as_deref(), now, &config);
                 request.map(|request| request.tiles)
             };
             // DDS sends the frame that was looked at, which the camera has kept.
