@@ -137,6 +137,19 @@ pub struct StageLatencies {
     pub total: LatencySummary,
 }
 
+/// One of the networks that anchors are made by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NetworkStats {
+    /// Its name.
+    pub name: &'static str,
+    /// What it took per LR pixel at the start, coding included.
+    pub per_pixel: Duration,
+    /// Streams whose anchors are made by it.
+    pub streams: usize,
+    /// Anchors made by it that left.
+    pub anchors: u64,
+}
+
 /// A snapshot of what the enhancer did so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EnhancerStats {
@@ -146,6 +159,8 @@ pub struct EnhancerStats {
     pub backend: &'static str,
     /// Streams with a decoder now.
     pub streams: usize,
+    /// The networks, the cheapest first.
+    pub networks: Vec<NetworkStats>,
     /// What the pipeline counted.
     pub counters: PipelineCounters,
     /// What the selection decided.
@@ -224,6 +239,8 @@ pub(crate) struct Stats {
     pub total: Histogram,
     /// The scheduler's own counters, as of its last tick.
     pub scheduler: parking_lot::Mutex<SchedulerCounters>,
+    /// The networks, as of its last tick.
+    pub networks: parking_lot::Mutex<Vec<NetworkStats>>,
 }
 
 impl Stats {
@@ -232,6 +249,7 @@ impl Stats {
         EnhancerStats {
             counters: self.counters.snapshot(),
             scheduler: *self.scheduler.lock(),
+            networks: self.networks.lock().clone(),
             latency: StageLatencies {
                 decode: self.decode.summary(),
                 schedule: self.schedule.summary(),

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Deserialize;
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::engine::EngineChoice;
+use windlass_enhancer::engine::{EngineChoice, NetworkChoice};
 use windlass_enhancer::schedule::{RegionConfig, TileConfig};
 use windlass_media::AnchorCodecId;
 use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
@@ -51,6 +51,11 @@ pub struct Settings {
     /// What runs the network: auto (a GPU where one works, else the processor), cpu, cuda [default: cpu]
     #[arg(long, value_name = "NAME")]
     pub engine: Option<Engine>,
+
+    /// The network: auto (for each publisher the best that the machine can sustain within the budget), xs (the
+    /// cheapest), m (three and a half times its cost) [default: auto]
+    #[arg(long, value_name = "NAME")]
+    pub network: Option<Network>,
 
     /// Threads for super-resolution [default: half of the machine's]
     #[arg(long, value_name = "N")]
@@ -231,6 +236,27 @@ impl TryFrom<String> for Engine {
     }
 }
 
+/// Which network makes anchors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Network(pub NetworkChoice);
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Network)
+    }
+}
+
+impl TryFrom<String> for Network {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
 impl Settings {
     /// Reads a TOML file. A key that is no setting is an error, not a surprise later.
     pub fn read(path: &Path) -> Result<Settings> {
@@ -254,6 +280,7 @@ impl Settings {
             budget_ms: self.budget_ms.or(others.budget_ms),
             no_enhancer: self.no_enhancer.or(others.no_enhancer),
             engine: self.engine.or(others.engine),
+            network: self.network.or(others.network),
             enhancer_threads: self.enhancer_threads.or(others.enhancer_threads),
             compute_cap: self.compute_cap.or(others.compute_cap),
             anchor_fraction: self.anchor_fraction.or(others.anchor_fraction),
@@ -388,6 +415,7 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
         budget,
         delivery_allowance: DELIVERY.min(budget * 3 / 10),
         engine: said.engine.map_or(default.engine, |engine| engine.0),
+        network: said.network.map_or(default.network, |network| network.0),
         threads,
         compute_cap: share("compute-cap", said.compute_cap, default.compute_cap)?,
         anchor_fraction: share("anchor-fraction", said.anchor_fraction, default.anchor_fraction)?,
@@ -417,6 +445,7 @@ mod tests {
             budget-ms = 150
             no-enhancer = true
             engine = "cpu"
+            network = "auto"
             enhancer-threads = 4
             compute-cap = 0.5
             anchor-fraction = 0.1
@@ -464,6 +493,7 @@ mod tests {
             ("anchor-quality = 0", "anchor-quality"),
             ("anchor-codec = \"png\"", "jpeg, htj2k"),
             ("engine = \"gpu\"", "auto, cpu, cuda"),
+            ("network = \"l\"", "auto, xs, m"),
             ("tile-threshold = -1.0", "tile-threshold"),
             ("tile-threshold = inf", "tile-threshold"),
             ("tile-refresh-s = 0", "tile-refresh-s"),

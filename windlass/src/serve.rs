@@ -97,6 +97,16 @@ fn enhancer_metrics(enhancer: &Enhancer) -> Vec<Metric> {
         Metric::gauge("enhancer_enabled", f64::from(u8::from(stats.enabled))),
         Metric::gauge("enhancer_streams", stats.streams as f64),
     ];
+    for network in &stats.networks {
+        let labels = format!("network=\"{}\"", network.name);
+        let labelled = |metric: Metric| metric.labelled(labels.clone());
+        let per_pixel = network.per_pixel.as_secs_f64();
+        metrics.extend([
+            labelled(Metric::gauge("enhancer_network_streams", network.streams as f64)),
+            labelled(Metric::gauge("enhancer_network_seconds_per_pixel", per_pixel)),
+            labelled(Metric::counter("enhancer_network_anchors", network.anchors)),
+        ]);
+    }
     for (name, value) in stats.counters.entries() {
         metrics.push(Metric::counter(&format!("enhancer_{name}"), value));
     }

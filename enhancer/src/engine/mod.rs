@@ -35,10 +35,10 @@ use windlass_hybrid::resample::Samples;
 pub use architecture::{
     Architecture, ArchitectureError, CHANNEL_STEP, Inputs, Kind, MAX_CHANNELS, MAX_CONVS,
 };
-pub use choice::EngineChoice;
+pub use choice::{EngineChoice, NetworkChoice};
 pub use cpu::CpuEngine;
 pub use cuda::{CudaEngine, CudaError};
-pub use model::{Conv, Model, ModelError, embedded_model, fused_model};
+pub use model::{Conv, Model, ModelError, embedded_model, fused_m_model, fused_model};
 pub use simd::Simd;
 pub use tiles::{infer_tiles, infer_tiles_fused};
 

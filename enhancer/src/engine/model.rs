@@ -22,6 +22,8 @@ const GREATEST: f32 = 1e6;
 static EMBEDDED: &[u8] = include_bytes!("../../../models/xs-x2.safetensors");
 /// The same for servers, which know what viewers see.
 static FUSED: &[u8] = include_bytes!("../../../models/fused-xs-x2.safetensors");
+/// A larger one of those.
+static FUSED_M: &[u8] = include_bytes!("../../../models/fused-m-x2.safetensors");
 
 /// Why weights were refused.
 #[derive(Debug, Error)]
@@ -90,6 +92,11 @@ pub fn embedded_model() -> Result<Arc<Model>, ModelError> {
 /// The trained network that starts from what viewers see: what the server runs.
 pub fn fused_model() -> Result<Arc<Model>, ModelError> {
     Model::from_safetensors(FUSED).map(Arc::new)
+}
+
+/// The larger one, three and a half times the cost: what the server runs where there is time.
+pub fn fused_m_model() -> Result<Arc<Model>, ModelError> {
+    Model::from_safetensors(FUSED_M).map(Arc::new)
 }
 
 impl Model {

@@ -35,9 +35,9 @@ use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_media::{AnchorCodecId, EnhancerOutput};
 
-use crate::engine::{Engine, EngineChoice, ModelError, Residual, fused_model};
+use crate::engine::{Engine, EngineChoice, ModelError, NetworkChoice, Residual};
 use crate::schedule::{RegionConfig, SchedulerConfig, TileConfig};
-use crate::stats::{EnhancerStats, Stats};
+use crate::stats::{EnhancerStats, NetworkStats, Stats};
 use anchors::{Anchors, Choice, Coding};
 use decode::DecoderFactory;
 use input::{Intake, join};
@@ -47,11 +47,22 @@ use worker::Worker;
 pub use decode::tier_of;
 pub use input::EnhancerInput;
 
-/// Makes an engine for a worker, at its start and after a panic.
+/// Makes an engine for a worker, when it first needs one and after a panic.
 pub type EngineFactory = Arc<dyn Fn() -> Box<dyn Engine> + Send + Sync>;
+
+/// A network that anchors can be made by.
+#[derive(Clone)]
+pub struct Network {
+    /// Its name, as of its card in `models/`.
+    pub name: &'static str,
+    /// Makes what runs it.
+    pub engines: EngineFactory,
+}
 
 /// Decoded frames that may wait for the scheduler's thread, which only sorts them in.
 const SCHEDULE_QUEUE: usize = 256;
+/// Cost of an LR pixel by a network that refuses to be measured.
+const GUESS: Duration = Duration::from_nanos(300);
 /// Chosen frames that may wait for each worker. Time bounds them before: what cannot meet its
 /// deadline is not chosen.
 const JOBS_PER_WORKER: usize = 32;
@@ -63,8 +74,10 @@ pub struct EnhancerConfig {
     pub budget: Duration,
     /// The part of the budget kept for pacing, network and browser.
     pub delivery_allowance: Duration,
-    /// What runs the network.
+    /// What runs the networks.
     pub engine: EngineChoice,
+    /// Which of them there are.
+    pub network: NetworkChoice,
     /// Inference threads.
     pub threads: usize,
     /// Share of those threads' time that inference may take, 0 to 1.
@@ -97,6 +110,7 @@ impl Default for EnhancerConfig {
             budget: Duration::from_millis(200),
             delivery_allowance: Duration::from_millis(60),
             engine: EngineChoice::default(),
+            network: NetworkChoice::default(),
             threads: available_parallelism().map_or(1, |n| (n.get() / 2).max(1)),
             compute_cap: 1.0,
             interval: Duration::from_millis(66),
@@ -140,14 +154,14 @@ impl EnhancerConfig {
     }
 
     /// The limits under which the selection works.
-    pub fn scheduler(&self, cost_per_pixel: Duration) -> SchedulerConfig {
+    pub fn scheduler(&self, networks: Vec<Duration>) -> SchedulerConfig {
         SchedulerConfig {
             interval: self.interval,
             devices: u32::try_from(self.threads).unwrap_or(u32::MAX),
             compute_cap: self.compute_cap,
             anchor_fraction: self.anchor_fraction,
             deadline: self.timing().deadline(),
-            cost_per_pixel,
+            networks,
             ..SchedulerConfig::default()
         }
     }
@@ -192,37 +206,46 @@ pub struct Enhancer {
 }
 
 impl Enhancer {
-    /// Starts with the embedded network on what the configuration and the machine allow.
+    /// Starts with the embedded networks on what the configuration and the machine allow.
     pub fn start(config: EnhancerConfig) -> Result<Self, StartError> {
-        let model = fused_model()?;
         let choice = config.engine;
-        let engines: EngineFactory = Arc::new(move || choice.engine(model.clone()));
-        Enhancer::start_with(config, &engines)
+        let networks = config.network.models()?.into_iter().map(|(name, model)| {
+            let engines: EngineFactory = Arc::new(move || choice.engine(model.clone()));
+            Network { name, engines }
+        });
+        let networks: Vec<Network> = networks.collect();
+        Enhancer::start_with(config, &networks)
     }
 
-    /// Starts with engines of the caller's choice.
-    pub fn start_with(config: EnhancerConfig, engines: &EngineFactory) -> Result<Self, StartError> {
+    /// Starts with networks of the caller's choice, the cheapest and worst first.
+    pub fn start_with(config: EnhancerConfig, networks: &[Network]) -> Result<Self, StartError> {
         let decoders: DecoderFactory = Arc::new(|| {
             let mut decoder = vp9::Decoder::new();
             Box::new(move |chunk| decoder.decode(chunk).map(<[_]>::to_vec))
         });
-        Enhancer::start_parts(config, engines, decoders)
+        Enhancer::start_parts(config, networks, decoders)
     }
 
     fn start_parts(
         config: EnhancerConfig,
-        engines: &EngineFactory,
+        networks: &[Network],
         decoders: DecoderFactory,
     ) -> Result<Self, StartError> {
         config.validate()?;
         let coding = Coding { codec: config.anchor_codec, quality: config.anchor_quality };
         let config = Arc::new(config);
-        let mut engine = engines();
-        let cost_per_pixel = measure(engine.as_mut(), coding);
-        let (backend, scale) = (engine.backend(), engine.scale());
-        drop(engine);
-
+        let measured = calibrate(networks, coding)?;
+        let Measured { backend, scale, costs } = measured;
         let stats = Arc::new(Stats::default());
+        *stats.networks.lock() = networks
+            .iter()
+            .zip(&costs)
+            .map(|(network, &per_pixel)| NetworkStats {
+                name: network.name,
+                per_pixel,
+                ..NetworkStats::default()
+            })
+            .collect();
         let enabled = Arc::new(AtomicBool::new(true));
         let origin = Instant::now();
         let (frames_in, frames) = bounded(SCHEDULE_QUEUE);
@@ -245,7 +268,7 @@ impl Enhancer {
             threads: Vec::new(),
         };
         let selector = Selector {
-            config: config.scheduler(cost_per_pixel),
+            config: config.scheduler(costs.clone()),
             tiles: config.tiles,
             regions: config.regions,
             origin,
@@ -266,7 +289,7 @@ impl Enhancer {
                 timing: config.timing(),
                 coding,
                 stats: stats.clone(),
-                factory: engines.clone(),
+                networks: networks.to_vec(),
             };
             enhancer.spawn(format!("infer-{n}"), config.nice, move || worker.run())?;
         }
@@ -274,9 +297,12 @@ impl Enhancer {
             backend,
             codec = coding.codec.name(),
             threads = config.threads,
-            ns_per_pixel = cost_per_pixel.as_nanos() as u64,
             "enhancer started"
         );
+        for (network, per_pixel) in networks.iter().zip(costs) {
+            let ns_per_pixel = per_pixel.as_nanos() as u64;
+            tracing::info!(network = network.name, ns_per_pixel, "network measured");
+        }
         Ok(enhancer)
     }
 
@@ -339,6 +365,29 @@ impl Drop for Enhancer {
     }
 }
 
+/// What is known of the networks on this machine before any stream has come.
+struct Measured {
+    backend: &'static str,
+    scale: usize,
+    /// Inference and coding time per LR pixel.
+    costs: Vec<Duration>,
+}
+
+/// Runs each network a few times, in far less than a second altogether.
+fn calibrate(networks: &[Network], coding: Coding) -> Result<Measured, StartError> {
+    let mut engines = networks.iter().map(|network| (network.engines)());
+    let mut first = engines.next().ok_or(StartError::Config("there must be a network"))?;
+    let (backend, scale) = (first.backend(), first.scale());
+    let mut costs = vec![measure(first.as_mut(), coding)];
+    for mut engine in engines {
+        if engine.scale() != scale {
+            return Err(StartError::Config("all networks must be of one scale"));
+        }
+        costs.push(measure(engine.as_mut(), coding));
+    }
+    Ok(Measured { backend, scale, costs })
+}
+
 /// Inference and coding time per LR pixel on this machine: a first guess for the scheduler.
 fn measure(engine: &mut dyn Engine, coding: Coding) -> Duration {
     let (low, scale) = (FrameBuffer::grey(160, 90), engine.scale());
@@ -358,7 +407,7 @@ fn measure(engine: &mut dyn Engine, coding: Coding) -> Duration {
         }
     }
     if best == Duration::MAX {
-        return SchedulerConfig::default().cost_per_pixel;
+        return GUESS;
     }
     best / (160 * 90)
 }

@@ -123,6 +123,10 @@ impl Selector {
         // Whatever was not chosen is never looked at again.
         state.waiting.clear();
         *self.stats.scheduler.lock() = state.scheduler.counters();
+        let assigned = state.scheduler.assigned();
+        for (network, streams) in self.stats.networks.lock().iter_mut().zip(assigned) {
+            network.streams = streams;
+        }
     }
 }
 

@@ -93,17 +93,20 @@ impl Engine for TestEngine {
     }
 }
 
-fn engines(time: Duration, panics: u32) -> EngineFactory {
+fn engines(time: Duration, panics: u32) -> [Network; 1] {
     let panics = Arc::new(AtomicU32::new(panics));
-    Arc::new(move || Box::new(TestEngine { time, added: ADDED, panics: panics.clone() }))
+    let engines: EngineFactory =
+        Arc::new(move || Box::new(TestEngine { time, added: ADDED, panics: panics.clone() }));
+    [Network { name: "test", engines }]
 }
 
 /// Engines that have nothing to add.
-fn idle_engines() -> EngineFactory {
+fn idle_engines() -> [Network; 1] {
     let panics = Arc::new(AtomicU32::new(0));
-    Arc::new(move || {
+    let engines: EngineFactory = Arc::new(move || {
         Box::new(TestEngine { time: Duration::ZERO, added: 0.0, panics: panics.clone() })
-    })
+    });
+    [Network { name: "idle", engines }]
 }
 
 /// Generous in time, so that a busy machine does not make anchors late.
@@ -532,5 +535,42 @@ fn configurations_that_contradict_themselves_are_refused() {
         let parts = (engines(Duration::ZERO, 0), decoders(Duration::ZERO));
         let refused = Enhancer::start_parts(wrong.clone(), &parts.0, parts.1);
         assert!(matches!(refused.map(|_| ()), Err(StartError::Config(_))), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_stream_gets_the_better_network_once_it_is_known_to_fit() {
+    let [cheap] = engines(Duration::ZERO, 0);
+    let [better] = engines(Duration::from_millis(2), 0);
+    let networks = [cheap, Network { name: "better", ..better }];
+    let decoders = decoders(Duration::ZERO);
+    let enhancer = Enhancer::start_parts(config(), &networks, decoders).unwrap();
+    let input = enhancer.input();
+    let by_network = || enhancer.stats().networks.iter().map(|n| n.anchors).collect::<Vec<_>>();
+    let (mut timestamp, deadline) = (0, Instant::now() + 20 * SECOND);
+    while by_network()[1] == 0 {
+        assert!(Instant::now() < deadline, "never: {:?}", enhancer.stats().networks);
+        timestamp += 3000;
+        input.push(frame(1, timestamp, KEY));
+        while enhancer.output.try_recv().is_ok() {}
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    let networks = enhancer.stats().networks;
+    assert!(networks[0].anchors > 0, "the first was made at once");
+    assert_eq!(networks.iter().map(|n| n.streams).collect::<Vec<_>>(), [0, 1]);
+    assert!(networks[0].per_pixel < networks[1].per_pixel);
+}
+
+#[test]
+fn networks_of_different_scales_are_refused() {
+    let by_three: EngineFactory = Arc::new(|| {
+        let model = Model::random(Architecture::chain(3, 8, 2), 1).expect("it runs");
+        Box::new(crate::engine::CpuEngine::new(Arc::new(model)))
+    });
+    let [by_two] = idle_engines();
+    let networks = [by_two, Network { name: "by three", engines: by_three }];
+    for networks in [&networks[..], &[]] {
+        let refused = Enhancer::start_parts(config(), networks, decoders(Duration::ZERO));
+        assert!(matches!(refused, Err(StartError::Config(_))));
     }
 }

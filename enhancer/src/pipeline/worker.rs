@@ -21,7 +21,7 @@ use windlass_media::{Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, StageT
 
 use super::anchors::{Coding, arrived};
 use super::select::{Finished, Job};
-use super::{EngineFactory, Timing};
+use super::{Network, Timing};
 use crate::engine::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
 use crate::stats::{Stats, count};
 
@@ -37,13 +37,14 @@ pub(super) struct Worker {
     pub timing: Timing,
     pub coding: Coding,
     pub stats: Arc<Stats>,
-    pub factory: EngineFactory,
+    pub networks: Vec<Network>,
 }
 
 impl Worker {
     /// Runs until the scheduler is gone.
     pub fn run(self) {
-        let mut engine: Option<Box<dyn Engine>> = None;
+        let mut engines: Vec<Option<Box<dyn Engine>>> =
+            self.networks.iter().map(|_| None).collect();
         let (mut residual, mut prior) = (Residual::default(), None);
         for job in &self.jobs {
             let chosen = job.chosen;
@@ -55,7 +56,9 @@ impl Worker {
                 job.frame.anchors.forget(&job.choice);
                 count(&self.stats.counters.late_infer);
             } else if catch_unwind(AssertUnwindSafe(|| {
-                let engine = engine.get_or_insert_with(|| (self.factory)());
+                let (engine, network) =
+                    (&mut engines[chosen.network], &self.networks[chosen.network]);
+                let engine = engine.get_or_insert_with(|| (network.engines)());
                 let scale = engine.scale();
                 let prior = prior.get_or_insert_with(|| Prior::new(Isa::detect(), scale));
                 if !self.enhance(&job, engine.as_mut(), prior, &mut residual) {
@@ -66,7 +69,7 @@ impl Worker {
             {
                 job.frame.anchors.forget(&job.choice);
                 count(&self.stats.counters.panics);
-                engine = None;
+                engines[chosen.network] = None;
             }
             let took = live.then(|| started.elapsed());
             if self.finished.send(Finished { chosen, took }).is_err() {
@@ -178,6 +181,11 @@ impl Worker {
             self.stats.total.record(age);
             count(&counters.anchors);
             let captured = u64::from(source == AnchorSource::Captured);
+            if source == AnchorSource::Enhanced
+                && let Some(network) = self.stats.networks.lock().get_mut(job.chosen.network)
+            {
+                network.anchors += 1;
+            }
             counters.captured_anchors.fetch_add(captured, Ordering::Relaxed);
             counters.whole_anchors.fetch_add(u64::from(job.choice.whole), Ordering::Relaxed);
             counters.anchor_bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -33,6 +33,7 @@
 
 mod cost;
 mod gain;
+mod networks;
 pub mod regions;
 pub mod subjects;
 pub mod tiles;
@@ -44,6 +45,7 @@ use windlass_media::StreamId;
 
 pub use cost::CostModel;
 pub use gain::GainEstimator;
+use networks::{Demand, assign};
 pub use regions::{RegionConfig, RegionLedger, Request, energy_by_tile, stakes};
 pub use subjects::Subjects;
 pub use tiles::{TileConfig, TileEnergy, TileLedger};
@@ -92,6 +94,8 @@ pub struct Chosen {
     pub width: u32,
     /// Height of the LR picture in pixels.
     pub height: u32,
+    /// Which of [`SchedulerConfig::networks`] is to run.
+    pub network: usize,
     /// What the cost model expects it to cost; hand it back to [`Scheduler::finished`].
     pub cost: Duration,
 }
@@ -117,8 +121,9 @@ pub struct SchedulerConfig {
     pub horizon: u32,
     /// Most candidates kept for a stream between two ticks; beyond it the oldest goes.
     pub frames_per_stream: usize,
-    /// Expected inference and coding time per LR pixel before anything was measured.
-    pub cost_per_pixel: Duration,
+    /// The networks that anchors can be made by, the cheapest and worst first: inference and coding time of each per LR pixel,
+    /// as expected before anything was measured. At least one.
+    pub networks: Vec<Duration>,
     /// A stream without frames for so long is forgotten.
     pub forget_after: Duration,
 }
@@ -134,7 +139,7 @@ impl Default for SchedulerConfig {
             deadline: Duration::from_millis(140),
             horizon: 30,
             frames_per_stream: 16,
-            cost_per_pixel: Duration::from_nanos(300),
+            networks: vec![Duration::from_nanos(300)],
             forget_after: Duration::from_secs(10),
         }
     }
@@ -179,6 +184,12 @@ struct Stream {
     /// When it last got an anchor: the longest without goes first among equals.
     last_chosen: Duration,
     last_seen: Duration,
+    /// What its anchors are made by.
+    network: usize,
+    /// Anchors that the fraction has allowed since networks were last assigned.
+    earned: f64,
+    /// Width and height of its last picture.
+    size: (u32, u32),
 }
 
 impl Stream {
@@ -189,6 +200,9 @@ impl Stream {
             allowance: 1.0,
             last_chosen: Duration::ZERO,
             last_seen: Duration::ZERO,
+            network: 0,
+            earned: 0.0,
+            size: (0, 0),
         }
     }
 }
@@ -198,6 +212,7 @@ impl Stream {
 struct Entry {
     candidate: Candidate,
     gain: u64,
+    network: usize,
     last_chosen: Duration,
     /// Residual accumulated up to and with this frame, in bytes.
     residual: u64,
@@ -215,6 +230,9 @@ impl Entry {
     }
 }
 
+/// Between two assignments of networks.
+const ASSIGN_EVERY: Duration = Duration::from_secs(1);
+
 /// An unchanged picture gets an anchor all the same after this time: the last may have been lost.
 const REFRESH: Duration = Duration::from_secs(5);
 
@@ -222,7 +240,8 @@ const REFRESH: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Scheduler {
     config: SchedulerConfig,
-    costs: CostModel,
+    /// Of each network.
+    costs: Vec<CostModel>,
     gains: GainEstimator,
     streams: BTreeMap<StreamId, Stream>,
     /// Inference seconds that may still be spent; below zero after an overrun.
@@ -230,6 +249,7 @@ pub struct Scheduler {
     /// Expected seconds of chosen work that has not finished.
     outstanding_s: f64,
     last_tick: Option<Duration>,
+    assigned: Option<Duration>,
     merged: Vec<Entry>,
     counters: SchedulerCounters,
 }
@@ -237,14 +257,16 @@ pub struct Scheduler {
 impl Scheduler {
     /// A selector that has seen nothing.
     pub fn new(config: SchedulerConfig) -> Self {
+        let costs = config.networks.iter().copied().map(CostModel::new).collect();
         Scheduler {
-            costs: CostModel::new(config.cost_per_pixel),
+            costs,
             config,
             gains: GainEstimator::default(),
             streams: BTreeMap::new(),
             credit_s: 0.0,
             outstanding_s: 0.0,
             last_tick: None,
+            assigned: None,
             merged: Vec::new(),
             counters: SchedulerCounters::default(),
         }
@@ -278,22 +300,56 @@ impl Scheduler {
         let expected = chosen.cost.as_secs_f64();
         self.outstanding_s = (self.outstanding_s - expected).max(0.0);
         self.credit_s += expected - took.unwrap_or_default().as_secs_f64();
-        if let Some(took) = took {
-            self.costs.observe(chosen.width, chosen.height, took);
+        if let (Some(took), Some(costs)) = (took, self.costs.get_mut(chosen.network)) {
+            costs.observe(chosen.width, chosen.height, took);
         }
     }
 
     /// Decides every waiting candidate; appends the chosen ones to `out` in running order.
     pub fn tick(&mut self, now: Duration, out: &mut Vec<Chosen>) {
         self.merge(now);
-        let costliest = self
-            .merged
-            .iter()
-            .map(|e| self.costs.predict(e.candidate.width, e.candidate.height).as_secs_f64())
-            .fold(0.0, f64::max);
+        let cost = |e: &Entry| self.cost(e.network, (e.candidate.width, e.candidate.height));
+        let costliest = self.merged.iter().map(|e| cost(e).as_secs_f64()).fold(0.0, f64::max);
         self.earn(now, costliest);
         self.fill(now, out);
+        self.assign(now);
         self.close(now);
+    }
+
+    /// What an anchor of that size is expected to cost by a network.
+    fn cost(&self, network: usize, (width, height): (u32, u32)) -> Duration {
+        self.costs.get(network).map_or(Duration::MAX, |costs| costs.predict(width, height))
+    }
+
+    /// Decides by which network each stream's anchors are made, now and then.
+    fn assign(&mut self, now: Duration) {
+        let last = *self.assigned.get_or_insert(now);
+        let elapsed = now.saturating_sub(last);
+        if elapsed < ASSIGN_EVERY {
+            return;
+        }
+        self.assigned = Some(now);
+        let demands = self.streams.values_mut().map(|stream| {
+            let rate = std::mem::take(&mut stream.earned) / elapsed.as_secs_f64();
+            Demand { size: stream.size, rate, network: stream.network }
+        });
+        let demands: Vec<Demand> = demands.collect();
+        let capacity = self.config.capacity_s(Duration::from_secs(1));
+        let networks = assign(&mut self.costs, &demands, capacity, self.config.deadline);
+        for (stream, network) in self.streams.values_mut().zip(networks) {
+            stream.network = network;
+        }
+    }
+
+    /// How many streams' anchors are made by each network.
+    pub fn assigned(&self) -> Vec<usize> {
+        let mut streams = vec![0; self.costs.len()];
+        for stream in self.streams.values() {
+            if let Some(streams) = streams.get_mut(stream.network) {
+                *streams += 1;
+            }
+        }
+        streams
     }
 
     /// What became of all candidates so far.
@@ -301,8 +357,8 @@ impl Scheduler {
         self.counters
     }
 
-    /// The measured cost of inference by picture size.
-    pub fn costs(&self) -> &CostModel {
+    /// The measured cost of inference by picture size, of each network.
+    pub fn costs(&self) -> &[CostModel] {
         &self.costs
     }
 
@@ -319,6 +375,10 @@ impl Scheduler {
             let share = |frame: &Candidate| most.min(f64::from(frame.per_mille) / 1000.0);
             let earned: f64 = stream.frames.iter().map(share).sum();
             stream.allowance = stream.allowance.min(1.0) + earned;
+            stream.earned += earned;
+            if let Some(last) = stream.frames.last() {
+                stream.size = (last.width, last.height);
+            }
             let gains = self.gains.estimate(&stream.frames, stream.carried, self.config.horizon);
             let mut residual = stream.carried;
             self.merged.extend(stream.frames.iter().zip(gains).enumerate().map(
@@ -327,6 +387,7 @@ impl Scheduler {
                     Entry {
                         candidate: *candidate,
                         gain: *gain,
+                        network: stream.network,
                         last_chosen: stream.last_chosen.min(now),
                         residual,
                         position,
@@ -360,7 +421,9 @@ impl Scheduler {
             let candidate = &entry.candidate;
             let Some(stream) = self.streams.get_mut(&candidate.stream) else { continue };
             let (width, height) = (candidate.width, candidate.height);
-            let cost = self.costs.predict(width, height);
+            let network = stream.network;
+            let Some(costs) = self.costs.get_mut(network) else { continue };
+            let cost = costs.predict(width, height);
             let cost_s = cost.as_secs_f64();
             let age_s = now.saturating_sub(candidate.arrival).as_secs_f64();
             let ready_s = age_s + self.outstanding_s / devices + cost_s;
@@ -368,7 +431,7 @@ impl Scheduler {
                 self.counters.lost_causes += 1;
                 // With nothing else in its way, only a measurement can show that this is still so.
                 if self.outstanding_s <= 0.0 {
-                    self.costs.doubt(width, height);
+                    costs.doubt(width, height);
                 }
                 continue;
             }
@@ -394,7 +457,8 @@ impl Scheduler {
             stream.allowance -= 1.0;
             stream.last_chosen = now;
             self.counters.chosen += 1;
-            out.push(Chosen { id: candidate.id, stream: candidate.stream, width, height, cost });
+            let (id, stream_id) = (candidate.id, candidate.stream);
+            out.push(Chosen { id, stream: stream_id, width, height, network, cost });
             mark_chosen(&mut stream.frames, candidate.id);
         }
     }

@@ -12,7 +12,7 @@ fn candidate(id: u64, stream: u32, tier: Tier, bytes: u32, arrival: Duration) ->
 /// 100×100 pixels at this cost take 10 ms.
 fn config() -> SchedulerConfig {
     SchedulerConfig {
-        cost_per_pixel: Duration::from_micros(1),
+        networks: vec![Duration::from_micros(1)],
         anchor_fraction: 0.2,
         least_residual: 0.0,
         ..SchedulerConfig::default()
@@ -191,9 +191,9 @@ fn work_that_has_not_finished_delays_what_follows_until_it_is_lost() {
 fn a_size_that_was_measured_too_dear_once_is_tried_again() {
     let mut s = Scheduler::new(config());
     for _ in 0..20 {
-        s.costs.observe(100, 100, Duration::from_secs(1));
+        s.costs[0].observe(100, 100, Duration::from_secs(1));
     }
-    assert!(s.costs.predict(100, 100) > s.config.deadline);
+    assert!(s.costs[0].predict(100, 100) > s.config.deadline);
     let tried = (1..=150u32).position(|n| {
         s.push(candidate(1, 1, Tier::Normal, 10, 66 * MS * n));
         !tick(&mut s, 66 * MS * n).is_empty()

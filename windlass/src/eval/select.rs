@@ -21,8 +21,8 @@ pub fn scheduled(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
     // One thread, and the cost that is expected before anything was measured: no clock decides.
     let limits =
         EnhancerConfig { anchor_fraction: fraction, threads: 1, ..EnhancerConfig::default() };
-    let cost_per_pixel = SchedulerConfig::default().cost_per_pixel;
-    let cost = cost_per_pixel * (width * height);
+    let networks = SchedulerConfig::default().networks;
+    let cost = networks.iter().copied().min().unwrap_or_default() * (width * height);
     let candidates: Vec<Candidate> = low
         .frames
         .iter()
@@ -38,8 +38,7 @@ pub fn scheduled(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
             per_mille: 1000,
         })
         .collect();
-    let (plan, _) =
-        AnchorPlanner::new(limits.scheduler(cost_per_pixel)).plan(&candidates, |_| cost);
+    let (plan, _) = AnchorPlanner::new(limits.scheduler(networks)).plan(&candidates, |_| cost);
     let mut chosen: Vec<usize> = plan.into_iter().map(|anchor| anchor.index).collect();
     chosen.sort_unstable();
     chosen
