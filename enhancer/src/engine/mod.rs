@@ -21,6 +21,7 @@ pub mod conformance;
 mod cpu;
 pub mod cuda;
 mod kernel;
+mod last_layer;
 mod model;
 mod packed;
 mod simd;
@@ -38,6 +39,7 @@ pub use architecture::{
 pub use choice::{EngineChoice, NetworkChoice};
 pub use cpu::CpuEngine;
 pub use cuda::{CudaEngine, CudaError};
+pub use last_layer::{LastLayer, Learned};
 pub use model::{Conv, Model, ModelError, embedded_model, fused_m_model, fused_model};
 pub use simd::Simd;
 pub use tiles::{infer_tiles, infer_tiles_fused};

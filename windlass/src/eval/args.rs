@@ -227,6 +227,12 @@ pub struct EvalArgs {
     #[arg(long, value_name = "DIR", requires = "controller", help_heading = "Controller")]
     pub cache: Option<PathBuf>,
 
+    /// Let the network learn its last layer from the call so far, after so many seconds each, and measure what it gains on
+    /// the rest: from the camera's own pictures and from the full layer's, one a second.
+    #[arg(long, value_delimiter = ',', value_name = "S,…", conflicts_with_all = ["controller", "sweep", "methods"],
+          help_heading = "Adapting the network")]
+    pub adapt: Vec<f64>,
+
     /// Write rate-quality plots (SVG) into this folder: one for each clip and metric, and the mean.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub plots: Option<PathBuf>,
@@ -283,6 +289,12 @@ impl EvalArgs {
             ensure!(
                 seconds > 0.0 && seconds.is_finite(),
                 "--seconds must be more than 0, not {seconds}"
+            );
+        }
+        for seconds in &self.adapt {
+            ensure!(
+                *seconds > 0.0 && seconds.is_finite(),
+                "--adapt takes seconds of a call, more than 0, not {seconds}"
             );
         }
         let own = self.clips.iter().filter_map(|clip| clip.height);

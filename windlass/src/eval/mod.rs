@@ -5,8 +5,9 @@
 //! coded by [`coding`]; [`captured`] ones as publishers send them) → make HR pictures by every [`method`] ([`methods`]
 //! alone from the low layer, [`rebuild`] by the codec, [`nemo_style`] as the papers do) with the delay that anchors
 //! have → [`score`] → [`row`]s, their means, and in a [`sweep`] [`bd`]-rates and plots → [`report`].
-//! [`stage`] is where they come together. Everything but the `…_ms` columns repeats exactly.
+//! [`stage`] is where they come together. [`controller`] and [`adapt`] compare other things in the same way. Everything but the `…_ms` columns repeats exactly.
 
+mod adapt;
 mod anchors;
 pub mod args;
 mod bd;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use windlass_hybrid::anchor::AnchorOrigin;
 
+use super::adapt;
 use super::anchors::AnchorSettings;
 use super::args::{ClipSpec, EvalArgs};
 use super::captured::{Source, rates};
@@ -44,6 +45,9 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     args.check()?;
     if args.controller {
         return controller::run(args);
+    }
+    if !args.adapt.is_empty() {
+        return adapt::run(args);
     }
     let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
     if tools.vmaf.is_none() {
