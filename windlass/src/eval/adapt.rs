@@ -26,12 +26,21 @@ use super::cpu_clock::CpuClock;
 use super::ffmpeg;
 use super::low_layer::{self, Coded};
 use super::metrics;
+use super::report::Machine;
 use super::scale::Scale;
 
 /// Frames between those that are learned from and those that are measured.
 const GAP: usize = 10;
 /// Every so manyeth frame after them is measured.
 const EVERY: usize = 5;
+
+/// All that was measured.
+#[derive(Debug, Clone, Serialize)]
+struct Report {
+    command: &'static str,
+    machine: Machine,
+    rows: Vec<Row>,
+}
 
 /// One clip, uplink, source and time of learning.
 #[derive(Debug, Clone, Serialize)]
@@ -113,7 +122,8 @@ pub fn run(args: &EvalArgs) -> Result<()> {
         }
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        let report = Report { command: "eval", machine: Machine::here(), rows };
+        println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         print!("{}", table(&rows));
     }
