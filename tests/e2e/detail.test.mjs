@@ -15,6 +15,17 @@ const withVideo = (page, change, argument) =>
 const sending = (page) => until(async () => (await stills(page))?.detail, "the detail stream is sent", 20_000);
 const paused = (page, ms) => until(async () => (await stills(page))?.detail === null, "the detail stream is paused", ms);
 
+/** To be run in a page before its scripts: lets a test close its sockets. */
+function keepSockets() {
+  window.sockets = [];
+  window.WebSocket = class extends WebSocket {
+    constructor(...args) {
+      super(...args);
+      window.sockets.push(this);
+    }
+  };
+}
+
 /** Frames per second of the native picture, and how long it froze, over `seconds`. */
 async function flow(page, seconds) {
   const look = () =>
@@ -62,7 +73,7 @@ describe("captured anchors from a detail stream", { timeout: 400_000 }, () => {
   before(async () => {
     scene = makeScene({ clip: "d13", out: "output" });
     server = await startServer({ path: {} });
-    publisher = await publish(server, scene, { query: "&detail=1" });
+    publisher = await publish(server, scene, { query: "&detail=1", init: keepSockets });
     viewer = await subscribe(server, { init: watchCaptured });
     await until(() => nativeFrames(viewer.page), "the picture is received");
     await viewer.page.evaluate(() => window.watchNative());
@@ -145,6 +156,16 @@ describe("captured anchors from a detail stream", { timeout: 400_000 }, () => {
     await withVideo(publisher.page, (video) => video.setLayers("qh"));
     await until(async () => (await remote(viewer.page)).rung === "h+", "the rung is h+", 25_000);
     await meets(3, "the half layer again");
+  });
+
+  test("a publisher whose connection was lost and is back", async () => {
+    const before = (await remote(viewer.page)).id;
+    await publisher.page.evaluate(() => window.sockets.at(-1).close());
+    await until(async () => ((await remote(viewer.page))?.id ?? before) !== before, "the publisher is back with another track", 30_000);
+    await until(async () => (await nativeFrames(viewer.page)) > 10, "the picture is received");
+    await viewer.page.evaluate(() => window.watchNative());
+    await sending(publisher.page);
+    await meets(4, "after a reconnect");
   });
 
   test("a lossy path loses anchors and mends, and shows no wrong ones", async () => {
