@@ -27,7 +27,7 @@ pub(super) struct Job {
     pub captured: Option<Arc<FrameBuffer>>,
 }
 
-/// What a worker did with a job; `took` is `None` when it was dropped before it ran.
+/// What a worker did with a job; `took` is `None` when it was dropped before it ran, or the engine panicked.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub chosen: Chosen,

@@ -49,6 +49,7 @@ impl Worker {
         for job in &self.jobs {
             let chosen = job.chosen;
             let started = Instant::now();
+            let mut panicked = false;
             let live = self.enabled.load(Ordering::Relaxed)
                 && started.saturating_duration_since(job.frame.arrival) + chosen.cost
                     <= self.timing.deadline();
@@ -70,8 +71,10 @@ impl Worker {
                 job.frame.anchors.forget(&job.choice);
                 count(&self.stats.counters.panics);
                 engines[chosen.network] = None;
+                panicked = true;
             }
-            let took = live.then(|| started.elapsed());
+            // What a panic takes, its report above all, says nothing about inference.
+            let took = (live && !panicked).then(|| started.elapsed());
             if self.finished.send(Finished { chosen, took }).is_err() {
                 return;
             }
