@@ -50,12 +50,12 @@ pub struct Settings {
 
     /// What runs the network: auto (a GPU where one works, else the processor), cpu, cuda [default: cpu]
     #[arg(long, value_name = "NAME")]
-    pub engine: Option<Engine>,
+    pub engine: Option<Named<EngineChoice>>,
 
     /// The network: auto (for each publisher the best that the machine can sustain within the budget), xs (the
     /// cheapest), m (three and a half times its cost) [default: auto]
     #[arg(long, value_name = "NAME")]
-    pub network: Option<Network>,
+    pub network: Option<Named<NetworkChoice>>,
 
     /// Threads for super-resolution [default: half of the machine's]
     #[arg(long, value_name = "N")]
@@ -215,41 +215,20 @@ impl TryFrom<String> for Codec {
     }
 }
 
-/// What runs the network, by its name.
+/// A choice of the enhancer's, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Engine(pub EngineChoice);
+#[serde(try_from = "String", bound = "T: FromStr<Err = String>")]
+pub struct Named<T>(pub T);
 
-impl FromStr for Engine {
+impl<T: FromStr<Err = String>> FromStr for Named<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        text.parse().map(Engine)
+        text.parse().map(Named)
     }
 }
 
-impl TryFrom<String> for Engine {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-/// Which network makes anchors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Network(pub NetworkChoice);
-
-impl FromStr for Network {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.parse().map(Network)
-    }
-}
-
-impl TryFrom<String> for Network {
+impl<T: FromStr<Err = String>> TryFrom<String> for Named<T> {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {

@@ -39,21 +39,8 @@ fn anchor(width: u16, height: u16, rtp_timestamp: u32) -> Vec<u8> {
     let samples = (0..w * h).map(|i| (wave(i % w) * wave(i / w) / 90.0) as i16).collect();
     let detail = Detail::from_samples(w, h, samples).expect("the count is right");
     let payload = ResidualJpeg.encode(&detail, 60).expect("a legal size");
-    let header = AnchorHeader {
-        codec: ResidualJpeg.id(),
-        source: AnchorOrigin::Enhanced,
-        tiled: false,
-        beyond_prior: false,
-        part: 0,
-        stream: 0,
-        epoch: 0,
-        chunk_index: 0,
-        chunk_count: 1,
-        age_ms: 0,
-        rtp_timestamp,
-        width,
-        height,
-    };
+    let size = (width, height);
+    let header = AnchorHeader::new(ResidualJpeg.id(), AnchorOrigin::Enhanced, rtp_timestamp, size);
     let mut messages = encode_chunks(&header, &payload, MAX_CHUNK).expect("a small payload");
     assert_eq!(messages.len(), 1, "the anchor must fit one message");
     messages.remove(0)

@@ -82,9 +82,7 @@ impl Learned {
         );
         let mut left = [0.0; 2];
         for (left, model) in left.iter_mut().zip([&self.model, generic]) {
-            let device = |error: super::SwapError| InferError::Device(error.to_string());
-            engine.swap(model).map_err(device)?;
-            engine.infer_batch(&[*input], std::slice::from_mut(&mut residual))?;
+            run(engine, model, input, &mut residual)?;
             let samples = base.iter().zip(&residual.data);
             let wanted = (0..height).flat_map(|y| wanted.row(y));
             *left = samples
@@ -237,14 +235,11 @@ impl LastLayer {
             let (width, height) = (wanted.width(), wanted.height());
             return Err(InferError::Size { width, height });
         }
-        let device = |error: super::SwapError| InferError::Device(error.to_string());
         self.features.resize_with(self.selectors.len(), Residual::default);
         for (selector, features) in self.selectors.iter().zip(&mut self.features) {
-            engine.swap(selector).map_err(device)?;
-            engine.infer_batch(&[*input], std::slice::from_mut(features))?;
+            run(engine, selector, input, features)?;
         }
-        engine.swap(&self.generic).map_err(device)?;
-        engine.infer_batch(&[*input], std::slice::from_mut(&mut self.answer))?;
+        run(engine, &self.generic, input, &mut self.answer)?;
         self.base.resize(scale * width * scale * height, 0);
         let low = input.low.samples();
         lanczos(Isa::detect(), low, scale, 0..height, &mut self.base, &mut self.scratch);
@@ -320,6 +315,17 @@ impl LastLayer {
         let finite = last.weights.iter().chain(&last.bias).all(|w| w.is_finite());
         finite.then(|| Learned { model: Arc::new(with_last(&self.generic, last)), held_back_db })
     }
+}
+
+/// What the engine makes of a picture by these weights, which it keeps.
+fn run(
+    engine: &mut dyn Engine,
+    model: &Arc<Model>,
+    input: &Input<'_>,
+    out: &mut Residual,
+) -> Result<(), InferError> {
+    engine.swap(model).map_err(|error| InferError::Device(error.to_string()))?;
+    engine.infer_batch(&[*input], std::slice::from_mut(out))
 }
 
 /// A last layer that gives some channels of its input, and opens no gate.

@@ -12,22 +12,21 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use windlass_enhancer::engine::{
-    CpuEngine, Engine, Input, LastLayer, Learned, Luma, Model, Residual, fused_model,
+    CpuEngine, Engine, Input, LastLayer, Learned, Luma, Model, Residual,
 };
-use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::picture::Plane;
 use windlass_hybrid::resample::to_plane;
-use windlass_hybrid::simd::Isa;
 
 use super::args::EvalArgs;
 use super::captured::rates;
-use super::clip::{self, Clip, Wanted};
+use super::clip::{self, Clip};
 use super::cpu_clock::CpuClock;
 use super::ffmpeg;
 use super::low_layer::{self, Coded};
 use super::metrics;
 use super::report::Machine;
 use super::scale::Scale;
+use super::sr;
 
 /// Frames between those that are learned from and those that are measured.
 const GAP: usize = 10;
@@ -78,29 +77,14 @@ struct Pupil {
 
 /// Runs the command and prints its table.
 pub fn run(args: &EvalArgs) -> Result<()> {
-    let model = match &args.model {
-        Some(path) => {
-            let bytes =
-                std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-            let model = Model::from_safetensors(&bytes);
-            Arc::new(model.with_context(|| format!("{} is no model", path.display()))?)
-        }
-        None => fused_model().context("loading the network that this binary carries")?,
-    };
+    let model = sr::network(args.model.as_deref())?;
     let scale = Scale::of(model.architecture());
     let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
     let mut rows = Vec::new();
     for spec in &args.clips {
         let name = spec.path.file_name().unwrap_or(spec.path.as_os_str()).to_string_lossy();
         eprintln!("{name}: reading");
-        let wanted = Wanted {
-            crop: spec.crop.or(args.crop),
-            height: spec.height.unwrap_or(args.height).get(),
-            seconds: args.seconds,
-            fps: args.fps,
-            scale,
-        };
-        let clip = clip::read(&tools.reader, &spec.path, &wanted)?;
+        let clip = clip::read(&tools.reader, &spec.path, &args.wanted(spec, scale))?;
         let screen = args.screen || spec.screen;
         let full_kbps = args.captured().full_kbps;
         let full_kbps = full_kbps.unwrap_or_else(|| rates::layer_kbps(clip.frames.size()));
@@ -128,13 +112,6 @@ pub fn run(args: &EvalArgs) -> Result<()> {
         print!("{}", table(&rows));
     }
     Ok(())
-}
-
-/// What a viewer sees of a low picture without anchors.
-fn seen(low: &Plane, scale: Scale) -> Plane {
-    let mut seen = scale.base(low);
-    Prior::new(Isa::detect(), scale.factor()).put_back(low.into(), &mut seen, None);
-    to_plane(&seen)
 }
 
 fn luma(plane: &Plane) -> Result<Luma<'_>> {
@@ -180,7 +157,7 @@ fn learn(
             });
         }
         if n % step == 0 && n < last {
-            let twin = seen(&picture.y, scale);
+            let twin = sr::without_anchors(&picture.y, scale);
             let twin = model.architecture().has_twin().then_some(&twin).map(luma).transpose()?;
             let input = Input { low: luma(&picture.y)?, twin };
             let mut clock = CpuClock::default();
@@ -220,7 +197,7 @@ fn measure(known: &Known<'_>, mut pupils: Vec<Pupil>) -> Result<Vec<Row>> {
         let (original, picture, truth) = (original?, picture?, truth?);
         let at = n.checked_sub(from);
         if let Some(at) = at.filter(|at| at.is_multiple_of(step)) {
-            let twin = seen(&picture.y, scale);
+            let twin = sr::without_anchors(&picture.y, scale);
             let twin = model.architecture().has_twin().then_some(&twin).map(luma).transpose()?;
             let input = Input { low: luma(&picture.y)?, twin };
             for pupil in &mut pupils {
@@ -237,7 +214,7 @@ fn measure(known: &Known<'_>, mut pupils: Vec<Pupil>) -> Result<Vec<Row>> {
         frames += 1;
         let base = scale.base(&picture.y);
         lanczos += metrics::psnr_db(&original.y, &to_plane(&base));
-        let twin = seen(&picture.y, scale);
+        let twin = sr::without_anchors(&picture.y, scale);
         let twin = model.architecture().has_twin().then_some(&twin).map(luma).transpose()?;
         let input = Input { low: luma(&picture.y)?, twin };
         let mut quality = |weights: &Arc<Model>| -> Result<f64> {

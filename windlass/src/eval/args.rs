@@ -10,6 +10,7 @@ use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::schedule::TileConfig;
 
 use super::captured::{CapturedSettings, Source};
+use super::clip::Wanted;
 use super::coding::{Codec, Target};
 use super::controller::Trace;
 use super::method::Method;
@@ -327,6 +328,17 @@ impl EvalArgs {
             );
         }
         Ok(())
+    }
+
+    /// What to take of a clip.
+    pub fn wanted(&self, spec: &ClipSpec, scale: Scale) -> Wanted {
+        Wanted {
+            crop: spec.crop.or(self.crop),
+            height: spec.height.unwrap_or(self.height).get(),
+            seconds: self.seconds,
+            fps: self.fps,
+            scale,
+        }
     }
 
     /// Which tiles are sent.

@@ -10,7 +10,7 @@ use super::adapt;
 use super::anchors::AnchorSettings;
 use super::args::{ClipSpec, EvalArgs};
 use super::captured::{Source, rates};
-use super::clip::{self, Clip, Wanted};
+use super::clip::{self, Clip};
 use super::coding::Coding;
 use super::controller;
 use super::ffmpeg::{self, Ffmpeg};
@@ -134,14 +134,7 @@ fn evaluate(
     rows: &mut Vec<Row>,
 ) -> Result<()> {
     eprintln!("{name}: reading");
-    let wanted = Wanted {
-        crop: spec.crop.or(args.crop),
-        height: spec.height.unwrap_or(args.height).get(),
-        seconds: args.seconds,
-        fps: args.fps,
-        scale: args.scale,
-    };
-    let clip = clip::read(&tools.reader, &spec.path, &wanted)?;
+    let clip = clip::read(&tools.reader, &spec.path, &args.wanted(spec, args.scale))?;
     eprintln!(
         "{name}: {} frames of {} at {:.2} fps",
         clip.frames.len(),

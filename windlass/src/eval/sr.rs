@@ -17,6 +17,23 @@ use windlass_hybrid::simd::Isa;
 use super::cpu_clock::CpuClock;
 use super::scale::Scale;
 
+/// The weights of a file, or those that the binary carries.
+pub fn network(file: Option<&Path>) -> Result<Arc<Model>> {
+    let Some(path) = file else {
+        return fused_model().context("loading the network that this binary carries");
+    };
+    let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+    let model = Model::from_safetensors(&bytes);
+    Ok(Arc::new(model.with_context(|| format!("{} is no model for this engine", path.display()))?))
+}
+
+/// The luma that a viewer sees of a low picture without anchors.
+pub fn without_anchors(low: &Plane, scale: Scale) -> Plane {
+    let mut seen = scale.base(low);
+    Prior::new(Isa::detect(), scale.factor()).put_back(low.into(), &mut seen, None);
+    to_plane(&seen)
+}
+
 /// The network, its working memory and what it has cost so far.
 pub struct Upscaler {
     engine: CpuEngine,
@@ -27,16 +44,12 @@ pub struct Upscaler {
 impl Upscaler {
     /// The network that the binary carries, on the processor.
     pub fn new() -> Result<Upscaler> {
-        let model = fused_model().context("loading the network that this binary carries")?;
-        Ok(Upscaler::with(model))
+        network(None).map(Upscaler::with)
     }
 
     /// A network of the caller's, on the processor.
     pub fn from_file(path: &Path) -> Result<Upscaler> {
-        let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-        let model = Model::from_safetensors(&bytes)
-            .with_context(|| format!("{} is no model for this engine", path.display()))?;
-        Ok(Upscaler::with(Arc::new(model)))
+        network(Some(path)).map(Upscaler::with)
     }
 
     fn with(model: Arc<Model>) -> Upscaler {
@@ -72,11 +85,8 @@ impl Upscaler {
         let scale = self.scale();
         let (engine, residual) = (&mut self.engine, &mut self.residual);
         if engine.architecture().has_twin() {
-            // What a viewer sees without anchors.
-            let mut seen = scale.base(lr);
-            Prior::new(Isa::detect(), scale.factor()).put_back(lr.into(), &mut seen, None);
             let all = TileMap::full(lr.width(), lr.height());
-            return Ok(self.tiles(lr, &to_plane(&seen), &all)?.0);
+            return Ok(self.tiles(lr, &without_anchors(lr, scale), &all)?.0);
         }
         let luma = Luma::packed(lr.samples(), lr.width(), lr.height())?;
         self.clock.measure(|| engine.infer(luma, residual))?;

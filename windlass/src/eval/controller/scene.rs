@@ -8,7 +8,7 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::eval::args::{ClipSpec, EvalArgs};
-use crate::eval::clip::{self, Wanted};
+use crate::eval::clip;
 use crate::eval::frames::{FrameStore, FrameWriter};
 
 /// The camera's pictures.
@@ -38,14 +38,8 @@ impl Scene {
         let (mut names, mut identity, mut parts) = (Vec::new(), String::new(), Vec::new());
         let (mut fps, mut count) = (0.0, 0);
         for spec in specs {
-            let wanted = Wanted {
-                crop: spec.crop.or(args.crop),
-                height: spec.height.unwrap_or(args.height).get(),
-                seconds: args.seconds,
-                fps: args.fps,
-                // The quarter layer of these sizes has whole chroma samples too.
-                scale: "4".parse()?,
-            };
+            // The quarter layer of these sizes has whole chroma samples too.
+            let wanted = args.wanted(spec, "4".parse()?);
             let clip = clip::read(reader, &spec.path, &wanted)
                 .with_context(|| format!("reading {}", spec.path.display()))?;
             let stem = spec.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
