@@ -3,6 +3,8 @@ import type { Knobs, LayerWish, PublishEntry, RegionRequest, UplinkReport } from
 import { vp9Preferences } from "./receiver.js";
 import { Stills, type StillsState } from "./stills.js";
 import { LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
+import { NarrowUplink } from "./uplink/narrow.js";
+import { availableKbps } from "./uplink/sample.js";
 
 export type { Layers } from "./uplink/layers.js";
 
@@ -35,6 +37,7 @@ export class Publication {
   private transceiver: RTCRtpTransceiver | null = null;
   private full: Stills | null = null;
   private readonly wishes = new Map<string, LayerWish>();
+  private narrow = new NarrowUplink();
   private settling: Promise<void> = Promise.resolve();
   private isMuted = false;
 
@@ -82,7 +85,7 @@ export class Publication {
     const sendEncodings = videoEncodings(this.layers);
     this.transceiver = pc.addTransceiver(this.source, { direction: "sendonly", sendEncodings });
     if (this.detail === "ask") {
-      const host = { camera: () => this.camera(), settings: () => layerSettings(this.layers, this.wishes) };
+      const host = { camera: () => this.camera(), settings: () => this.settings() };
       this.full = new Stills(pc, this.transceiver.sender, workerUrl, scale, host);
     }
     this.transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
@@ -93,6 +96,7 @@ export class Publication {
     this.full?.close();
     this.full = null;
     this.wishes.clear();
+    this.narrow = new NarrowUplink();
     if (this.transceiver !== null) {
       this.transceiver.direction = "inactive";
       void this.transceiver.sender.replaceTrack(null);
@@ -155,9 +159,16 @@ export class Publication {
     return this.full?.report() ?? null;
   }
 
-  /** Looks after the detail stream; `LOOKS_A_SECOND`. @internal */
+  /** Looks after the frame rate and the detail stream; `LOOKS_A_SECOND`. @internal */
   async look(): Promise<void> {
-    await this.full?.look();
+    const { sender } = this;
+    if (this.kind !== "video" || sender === null) return;
+    const [stats] = await Promise.all([sender.getStats(), this.full?.look()]);
+    if (this.narrow.look(performance.now(), availableKbps(stats.values()))) await this.settle();
+  }
+
+  private settings(): LayerSetting[] {
+    return layerSettings(this.layers, this.wishes, this.narrow.mostFps);
   }
 
   /** The camera while it has pictures to give. A page may have given the sender another one itself. */
@@ -171,7 +182,7 @@ export class Publication {
     const change = async () => {
       const sender = this.transceiver?.sender;
       if (this.kind !== "video" || sender === undefined) return;
-      const settings = layerSettings(this.layers, this.wishes);
+      const settings = this.settings();
       const parameters = sender.getParameters();
       for (const encoding of parameters.encodings) apply(encoding, settings);
       await sender.setParameters(parameters);

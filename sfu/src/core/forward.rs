@@ -175,7 +175,7 @@ impl Core {
         let slot = self.peers.get(&id).and_then(|p| p.slots.iter().find(|s| s.mid == mid));
         let Some(source) = slot.and_then(|s| s.video.current()) else { return };
         if let Some(track) = self.tracks.get_mut(&source.track) {
-            track.keyframes.want(source.layer);
+            track.keyframes.want_repair(source.layer);
         }
     }
 
@@ -200,13 +200,13 @@ impl Core {
                 && track.layers.rate(tap.layer(), now).is_some()
                 && tap.asks_for_key(now)
             {
-                track.keyframes.want(tap.layer());
+                track.keyframes.want_repair(tap.layer());
             }
             if let Some(capture) = &mut track.capture
                 && track.layers.rate(capture.layer(), now).is_some()
                 && capture.asks_for_key(now)
             {
-                track.keyframes.want(capture.layer());
+                track.keyframes.want_repair(capture.layer());
             }
             if let Some(detail) = &mut track.detail
                 && detail.asks_for_key(now)

@@ -35,16 +35,24 @@ export const LAYERS: readonly LayerCap[] = [
 const LEAST_BITRATE = 20_000;
 const LEAST_FPS = 1;
 
-/** The settings of all layers. At least the smallest one allowed stays on: a wish cannot end the video. */
-export function layerSettings(allowed: Layers, wishes: ReadonlyMap<string, LayerWish>): LayerSetting[] {
+/**
+ * The settings of all layers; `mostFps`: what the uplink has room for, undefined: all. At least the smallest one allowed stays on:
+ * a wish cannot end the video.
+ */
+export function layerSettings(
+  allowed: Layers,
+  wishes: ReadonlyMap<string, LayerWish>,
+  mostFps?: number,
+): LayerSetting[] {
   const settings = LAYERS.map(({ rid, maxBitrate }): LayerSetting => {
     const wish = wishes.get(rid);
     const bitrate = wish?.kbps === undefined ? maxBitrate : Math.round(wish.kbps * 1000);
+    const fps = Math.min(wish?.fps ?? Infinity, mostFps ?? Infinity);
     return {
       rid,
       active: allowed.includes(rid) && wish?.active !== false,
       maxBitrate: Math.min(maxBitrate, Math.max(LEAST_BITRATE, bitrate)),
-      maxFramerate: wish?.fps === undefined ? undefined : Math.max(LEAST_FPS, wish.fps),
+      maxFramerate: fps === Infinity ? undefined : Math.max(LEAST_FPS, fps),
     };
   });
   if (!settings.some((layer) => layer.active)) {
