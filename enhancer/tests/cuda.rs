@@ -16,7 +16,7 @@ use windlass_enhancer::engine::cuda::compile_for;
 use windlass_enhancer::engine::cuda::peaks::{self, Peaks};
 use windlass_enhancer::engine::{
     Architecture, CpuEngine, CudaEngine, CudaError, Engine, EngineChoice, InferError, Input, Luma,
-    Model, Residual, embedded_model,
+    Model, Residual, Simd, embedded_model,
 };
 
 /// Error of half precision relative to the residual, 2⁻¹¹ in each of some layers, and of steps of 1/64 grey level.
@@ -157,8 +157,9 @@ fn trained_networks_differ_from_the_cpu_by_nothing_to_be_seen() {
                 twin: model.architecture().has_twin().then_some(twin),
             };
             let (mut on_cpu, mut on_gpu) = ([Residual::default()], [Residual::default()]);
+            let cpu = CpuEngine::with_simd(model.clone(), Simd::single());
             let (mut cpu, mut gpu) =
-                (CpuEngine::new(model.clone()), CudaEngine::new(&model).expect("an engine"));
+                (cpu.expect("an engine"), CudaEngine::new(&model).expect("an engine"));
             cpu.infer_batch(&[input], &mut on_cpu).expect("a residual");
             gpu.infer_batch(&[input], &mut on_gpu).expect("a residual");
             let pairs = on_cpu[0].data.iter().zip(&on_gpu[0].data);

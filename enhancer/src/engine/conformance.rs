@@ -2,10 +2,11 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use windlass_enhancer::engine::{CpuEngine, conformance};
+//! use windlass_enhancer::engine::{CpuEngine, Simd, conformance};
 //!
 //! let case = &conformance::Case::all()[0];
-//! let mut engine = CpuEngine::new(Arc::new(case.model()));
+//! let model = Arc::new(case.model());
+//! let mut engine = CpuEngine::with_simd(model, Simd::single()).expect("the CPU has it");
 //! assert!(conformance::check(&mut engine, case)? < 1e-5);
 //! # Ok::<(), conformance::Violation>(())
 //! ```

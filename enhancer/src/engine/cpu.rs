@@ -8,21 +8,92 @@
 //! not; but such a layer takes 576 multiplications of a vector for the 384 bytes that a pixel reads, so that what comes
 //! from a farther cache, in order, costs nothing to be seen. Strips of columns would compute 18 columns twice on either side.
 //!
-//! Instruction set: chosen once, when the engine is made, from what the CPU has.
+//! Instruction set and type of number: chosen once, when the engine is made, from what the CPU has.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use windlass_hybrid::resample::{Scratch, lanczos};
 use windlass_hybrid::simd::Isa;
 
 use super::architecture::Architecture;
+use super::gate::add_gated;
 use super::kernel::{Finish, Kernels, LANES, Pixel, Rows, row_len};
-use super::packed::Tail;
+use super::number::{Number, Single};
+use super::packed::{Head, Packed, Tail};
 use super::simd::Simd;
 use super::{Engine, InferError, Input, Luma, Model, Residual, SwapError, check};
 
 /// LR rows whose Lanczos base is made at a time.
 const STRIP: usize = 16;
+
+/// A network on the CPU.
+#[derive(Debug)]
+pub struct CpuEngine {
+    model: Arc<Model>,
+    simd: Simd,
+    network: Box<dyn Run>,
+}
+
+impl CpuEngine {
+    /// An engine on the best instruction set that the CPU has.
+    pub fn new(model: Arc<Model>) -> Self {
+        let best = Simd::available().pop().unwrap_or(Simd::Scalar);
+        CpuEngine::with(model, best)
+    }
+
+    /// An engine on a given instruction set; `None` if the CPU lacks it.
+    pub fn with_simd(model: Arc<Model>, simd: Simd) -> Option<Self> {
+        Simd::available().contains(&simd).then(|| CpuEngine::with(model, simd))
+    }
+
+    /// The weights that it runs.
+    pub fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// The caller has checked that the CPU has `simd`.
+    fn with(model: Arc<Model>, simd: Simd) -> Self {
+        CpuEngine { network: simd.network(&model), model, simd }
+    }
+}
+
+impl Engine for CpuEngine {
+    fn backend(&self) -> &'static str {
+        self.simd.name()
+    }
+
+    fn architecture(&self) -> Architecture {
+        self.model.architecture()
+    }
+
+    fn infer_batch(
+        &mut self,
+        inputs: &[Input<'_>],
+        out: &mut [Residual],
+    ) -> Result<(), InferError> {
+        check(&self.architecture(), inputs, out)?;
+        for (input, out) in inputs.iter().zip(out) {
+            self.network.infer(&self.model, input, out);
+        }
+        Ok(())
+    }
+
+    fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
+        SwapError::check(self.architecture(), model)?;
+        self.network.prepare(model);
+        self.model = model.clone();
+        Ok(())
+    }
+}
+
+/// The working memory of a network, with its kernels.
+pub(super) trait Run: Send + Debug {
+    /// Packs weights, unless that is done.
+    fn prepare(&self, model: &Model);
+    /// Super-resolves a picture whose shape was checked, by a model of the network's architecture.
+    fn infer(&mut self, model: &Model, input: &Input<'_>, out: &mut Residual);
+}
 
 /// The last rows of a layer, addressed by picture row.
 #[derive(Debug)]
@@ -61,43 +132,35 @@ impl<T: Copy> Ring<T> {
     }
 }
 
-/// What goes into the first layer.
+/// The working memory of a network in one type of number.
 #[derive(Debug)]
-enum InputRing {
-    Luma(Ring<f32>),
-    /// Luma and the folded twin.
-    Pixels(Ring<Pixel>),
-}
-
-/// A network on the CPU.
-#[derive(Debug)]
-pub struct CpuEngine {
-    model: Arc<Model>,
-    simd: Simd,
-    kernels: Kernels,
-    input: InputRing,
+pub(super) struct Network<N: Number> {
+    kernels: Kernels<N>,
+    /// Width of the pictures that the rows are made for.
+    width: usize,
+    /// Luma, for networks that look at nothing else.
+    luma: Ring<f32>,
+    /// Luma and the folded twin, for the others.
+    pixels: Ring<N::Cell>,
     /// Of all layers but the last.
-    layers: Vec<Ring<Pixel>>,
+    layers: Vec<Ring<N::Cell>>,
     sums: Vec<Pixel>,
+    /// Those of a high row, for gated networks.
+    gates: Vec<f32>,
     /// Lanczos of the low rows of a strip, for gated networks.
     base: Vec<i16>,
     scratch: Scratch,
 }
 
-impl CpuEngine {
-    /// An engine on the best instruction set that the CPU has.
-    pub fn new(model: Arc<Model>) -> Self {
-        let best = Simd::available().pop().unwrap_or(Simd::Scalar);
-        CpuEngine::with(model, best)
-    }
+/// A sample as the networks were trained with it.
+fn unit(sample: u8) -> f32 {
+    f32::from(sample) * (1.0 / 255.0) - 0.5
+}
 
-    /// An engine on a given instruction set; `None` if the CPU lacks it.
-    pub fn with_simd(model: Arc<Model>, simd: Simd) -> Option<Self> {
-        Simd::available().contains(&simd).then(|| CpuEngine::with(model, simd))
-    }
-
-    /// The caller has checked that the CPU has `simd`.
-    fn with(model: Arc<Model>, simd: Simd) -> Self {
+impl<N: Number> Network<N> {
+    /// Working memory for a model's architecture; the weights are packed.
+    pub fn new(model: &Model, kernels: Kernels<N>) -> Self {
+        N::of(model);
         let architecture = model.architecture();
         let kept = architecture.convs - 1;
         // The row that leaves the last block needs the first layer's row of the same number.
@@ -105,72 +168,72 @@ impl CpuEngine {
             let skipped = layer == 0 && (0..kept).any(|n| architecture.ends_blocks(n));
             if skipped { kept.max(3) } else { 3 }
         };
-        CpuEngine {
-            simd,
-            kernels: simd.kernels(),
-            input: if architecture.has_twin() {
-                InputRing::Pixels(Ring::new(3))
-            } else {
-                InputRing::Luma(Ring::new(3))
-            },
+        Network {
+            kernels,
+            width: 0,
+            luma: Ring::new(3),
+            pixels: Ring::new(3),
             layers: (0..kept).map(|layer| Ring::new(depth(layer))).collect(),
             sums: Vec::new(),
+            gates: Vec::new(),
             base: Vec::new(),
             scratch: Scratch::default(),
-            model,
         }
     }
 
-    /// Sizes all working memory; allocates only for the largest picture so far.
-    fn reset(&mut self, width: usize) {
-        let (len, zero) = (row_len(width), [0.0; LANES]);
-        let packed = self.model.packed();
-        match &mut self.input {
-            InputRing::Luma(ring) => ring.reset(len, 0.0),
-            InputRing::Pixels(ring) => ring.reset(packed.head.inputs * len, zero),
+    /// Sizes all working memory; allocates only for the widest picture so far. What lies beside the picture is zero, and
+    /// stays so: kernels clear what they write there.
+    fn reset(&mut self, packed: &Packed<N>, width: usize) {
+        if self.width == width {
+            return;
         }
-        let outputs = [&packed.head].into_iter().chain(&packed.body).map(|layer| layer.outputs);
+        self.width = width;
+        let len = row_len(width);
+        let first = match &packed.head {
+            Head::Luma(layer) => {
+                self.luma.reset(len, 0.0);
+                layer.outputs
+            }
+            Head::Layer(layer) => {
+                self.pixels.reset(layer.inputs * len, N::ZERO);
+                layer.outputs
+            }
+        };
+        let outputs = [first].into_iter().chain(packed.body.iter().map(|layer| layer.outputs));
         for (ring, groups) in self.layers.iter_mut().zip(outputs) {
-            ring.reset(groups * len, zero);
+            ring.reset(groups * len, N::ZERO);
         }
         let groups = if let Tail::Layer(layer) = &packed.tail { layer.outputs } else { 1 };
         self.sums.clear();
-        self.sums.resize(groups * len, zero);
+        self.sums.resize(groups * len, Single::ZERO);
     }
 
     /// Fills row `y` of the input with samples, scaled as the network was trained.
-    fn load_row(&mut self, input: &Input<'_>, y: usize) {
-        let unit = |sample: u8| f32::from(sample) * (1.0 / 255.0) - 0.5;
+    fn load_row(&mut self, scale: usize, input: &Input<'_>, y: usize) {
         let low = input.low.row(y);
-        match &mut self.input {
-            InputRing::Luma(ring) => {
-                for (value, sample) in ring.row_mut(y)[1..].iter_mut().zip(low) {
-                    *value = unit(*sample);
-                }
+        let Some(twin) = input.twin else {
+            for (value, sample) in self.luma.row_mut(y)[1..].iter_mut().zip(low) {
+                *value = unit(*sample);
             }
-            InputRing::Pixels(ring) => {
-                let (row, len) = (ring.row_mut(y), row_len(low.len()));
-                for (pixel, sample) in row[1..].iter_mut().zip(low) {
-                    pixel[0] = unit(*sample);
-                }
-                let scale = self.model.architecture().scale;
-                let Some(twin) = input.twin else { return };
-                for channel in 0..scale * scale {
-                    let (dy, dx) = (channel / scale, channel % scale);
-                    let (group, lane) = ((1 + channel) / LANES, (1 + channel) % LANES);
-                    let high = twin.row(scale * y + dy)[dx..].iter().step_by(scale);
-                    for (pixel, sample) in row[group * len + 1..].iter_mut().zip(high) {
-                        pixel[lane] = unit(*sample);
-                    }
-                }
+            return;
+        };
+        let (row, len) = (self.pixels.row_mut(y), row_len(low.len()));
+        for (pixel, sample) in row[1..].iter_mut().zip(low) {
+            N::set(pixel, 0, unit(*sample));
+        }
+        for channel in 0..scale * scale {
+            let (dy, dx) = (channel / scale, channel % scale);
+            let (group, lane) = ((1 + channel) / LANES, (1 + channel) % LANES);
+            let high = twin.row(scale * y + dy)[dx..].iter().step_by(scale);
+            for (pixel, sample) in row[group * len + 1..].iter_mut().zip(high) {
+                N::set(pixel, lane, unit(*sample));
             }
         }
     }
 
     /// Computes row `y` of layer `layer` from the rows of those before it.
-    fn layer_row(&mut self, layer: usize, y: usize, width: usize, height: usize) {
-        let architecture = self.model.architecture();
-        let packed = self.model.packed();
+    fn layer_row(&mut self, model: &Model, layer: usize, y: usize, height: usize) {
+        let (architecture, packed, width) = (model.architecture(), N::of(model), self.width);
         let (before, rest) = self.layers.split_at_mut(layer);
         let out = rest[0].row_mut(y);
         let finish = if architecture.has_relu(layer) {
@@ -185,24 +248,24 @@ impl CpuEngine {
         if let Some(last) = before.last() {
             let rows = last.around(y, height);
             (self.kernels.body)(rows, &packed.body[layer - 1], finish, width, out);
-        } else {
-            match &self.input {
-                InputRing::Luma(ring) => {
-                    (self.kernels.head)(ring.around(y, height), &packed.head, finish, width, out);
-                }
-                InputRing::Pixels(ring) => {
-                    (self.kernels.body)(ring.around(y, height), &packed.head, finish, width, out);
-                }
+            return;
+        }
+        match &packed.head {
+            Head::Luma(layer) => {
+                (self.kernels.head)(self.luma.around(y, height), layer, finish, width, out);
+            }
+            Head::Layer(layer) => {
+                (self.kernels.body)(self.pixels.around(y, height), layer, finish, width, out);
             }
         }
     }
 
     /// Computes the last layer's row `y` and shuffles its channels into rows of the residual.
-    fn output_row(&mut self, y: usize, input: &Input<'_>, out: &mut [f32]) {
+    fn output_row(&mut self, model: &Model, y: usize, input: &Input<'_>, out: &mut [f32]) {
         let (width, height) = (input.low.width(), input.low.height());
-        let scale = self.model.architecture().scale;
+        let scale = model.architecture().scale;
         let Some(rows) = self.layers.last().map(|ring| ring.around(y, height)) else { return };
-        match &self.model.packed().tail {
+        match &N::of(model).tail {
             Tail::Columns { taps, bias } => {
                 (self.kernels.tail)(rows, taps, width, &mut self.sums);
                 // Few outputs are those of scale 2.
@@ -210,14 +273,14 @@ impl CpuEngine {
                 let pairs =
                     top.as_chunks_mut::<2>().0.iter_mut().zip(bottom.as_chunks_mut::<2>().0);
                 for (columns, (top, bottom)) in self.sums.windows(3).zip(pairs) {
-                    let at =
-                        |n: usize| bias[n] + columns[0][n] + columns[1][4 + n] + columns[2][8 + n];
+                    let [left, middle, right] = [&columns[0].0, &columns[1].0, &columns[2].0];
+                    let at = |n: usize| bias[n] + left[n] + middle[4 + n] + right[8 + n];
                     *top = [at(0), at(1)];
                     *bottom = [at(2), at(3)];
                 }
             }
             Tail::Layer(layer) => {
-                (self.kernels.body)(rows, layer, Finish::Plain, width, &mut self.sums);
+                (self.kernels.last)(rows, layer, width, &mut self.sums);
                 let sums = Sums { sums: &self.sums, len: row_len(width) };
                 for (dy, out) in out.chunks_exact_mut(scale * width).enumerate() {
                     for dx in 0..scale {
@@ -228,17 +291,24 @@ impl CpuEngine {
             }
         }
         if let Some(twin) = &input.twin {
-            self.gate_rows(y, input.low, twin, out);
+            self.gate_rows(scale, y, input.low, twin, out);
         }
     }
 
     /// Adds `σ(g)·(T − L)` to the rows of the residual that row `y` of the picture has.
-    fn gate_rows(&mut self, y: usize, low: Luma<'_>, twin: &Luma<'_>, out: &mut [f32]) {
-        let scale = self.model.architecture().scale;
+    fn gate_rows(
+        &mut self,
+        scale: usize,
+        y: usize,
+        low: Luma<'_>,
+        twin: &Luma<'_>,
+        out: &mut [f32],
+    ) {
         let high_width = scale * low.width();
         if y.is_multiple_of(STRIP) {
             let rows = y..(y + STRIP).min(low.height());
             self.base.resize(scale * rows.len() * high_width, 0);
+            self.gates.resize(high_width, 0.0);
             let samples = low.samples();
             lanczos(Isa::detect(), samples, scale, rows, &mut self.base, &mut self.scratch);
         }
@@ -246,37 +316,40 @@ impl CpuEngine {
         let sums = Sums { sums: &self.sums, len: row_len(low.width()) };
         let rows = out.chunks_exact_mut(high_width).zip(base.chunks_exact(high_width));
         for (dy, (out, base)) in rows.enumerate() {
-            let twin = twin.row(scale * y + dy);
             for dx in 0..scale {
                 let gates = sums.channel(scale * (scale + dy) + dx);
-                let high = (dx..high_width).step_by(scale);
-                for (x, gate) in high.zip(gates) {
-                    let difference = f32::from(twin[x]) - f32::from(base[x]) * (1.0 / 16.0);
-                    out[x] += difference / (1.0 + (-gate).exp());
-                }
+                let to = self.gates[dx..].iter_mut().step_by(scale);
+                to.zip(gates).for_each(|(to, gate)| *to = gate);
             }
+            add_gated(out, &self.gates, twin.row(scale * y + dy), base);
         }
     }
+}
 
-    fn infer_one(&mut self, input: &Input<'_>, out: &mut Residual) {
+impl<N: Number> Run for Network<N> {
+    fn prepare(&self, model: &Model) {
+        N::of(model);
+    }
+
+    fn infer(&mut self, model: &Model, input: &Input<'_>, out: &mut Residual) {
         let (width, height) = (input.low.width(), input.low.height());
-        let scale = self.model.architecture().scale;
-        self.reset(width);
+        let scale = model.architecture().scale;
+        self.reset(N::of(model), width);
         out.resize(scale * width, scale * height);
         let kept = self.layers.len();
         // At step `y`, the input gets row y, layer n row y − 1 − n, the output row y − 1 − kept.
         for y in 0..=height + kept {
             if y < height {
-                self.load_row(input, y);
+                self.load_row(scale, input, y);
             }
             for layer in 0..kept {
                 if let Some(row) = y.checked_sub(1 + layer).filter(|row| *row < height) {
-                    self.layer_row(layer, row, width, height);
+                    self.layer_row(model, layer, row, height);
                 }
             }
             if let Some(row) = y.checked_sub(1 + kept) {
                 let size = scale * scale * width;
-                self.output_row(row, input, &mut out.data[row * size..][..size]);
+                self.output_row(model, row, input, &mut out.data[row * size..][..size]);
             }
         }
     }
@@ -292,35 +365,7 @@ impl<'a> Sums<'a> {
     /// The values of a channel, from the first pixel of the picture on.
     fn channel(&self, channel: usize) -> impl Iterator<Item = f32> + 'a {
         let lane = channel % LANES;
-        self.sums[channel / LANES * self.len + 1..].iter().map(move |pixel| pixel[lane])
-    }
-}
-
-impl Engine for CpuEngine {
-    fn backend(&self) -> &'static str {
-        self.simd.name()
-    }
-
-    fn architecture(&self) -> Architecture {
-        self.model.architecture()
-    }
-
-    fn infer_batch(
-        &mut self,
-        inputs: &[Input<'_>],
-        out: &mut [Residual],
-    ) -> Result<(), InferError> {
-        check(&self.architecture(), inputs, out)?;
-        for (input, out) in inputs.iter().zip(out) {
-            self.infer_one(input, out);
-        }
-        Ok(())
-    }
-
-    fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
-        SwapError::check(self.architecture(), model)?;
-        self.model = model.clone();
-        Ok(())
+        self.sums[channel / LANES * self.len + 1..].iter().map(move |pixel| pixel.0[lane])
     }
 }
 
@@ -332,6 +377,15 @@ mod tests {
     use crate::engine::conformance::{self, Case};
     use crate::engine::embedded_model;
 
+    /// What a form may differ by from the definition, over its root mean square.
+    fn relative_error(simd: Simd) -> f64 {
+        match simd.number() {
+            "f32" => 2e-6,
+            "f16" => 8e-3,
+            _ => 2e-2,
+        }
+    }
+
     #[test]
     fn every_form_conforms() {
         for simd in Simd::available() {
@@ -339,8 +393,73 @@ mod tests {
                 let model = Arc::new(case.model());
                 let mut engine = CpuEngine::with_simd(model, simd).unwrap();
                 let error = conformance::check(&mut engine, &case).unwrap();
-                assert!(error < 2e-6, "{simd:?}, {case}: {error}");
+                assert!(error < relative_error(simd), "{simd:?}, {case}: {error}");
             }
+        }
+    }
+
+    /// PSNR of the HR picture that a backend makes of a low one.
+    fn psnr(simd: Simd, model: &Arc<Model>, low: Luma<'_>, high: &[u8]) -> f64 {
+        let mut engine = CpuEngine::with_simd(model.clone(), simd).unwrap();
+        let mut residual = Residual::default();
+        engine.infer(low, &mut residual).unwrap();
+        let mut base = vec![0; high.len()];
+        let (isa, rows) = (Isa::detect(), 0..low.height());
+        lanczos(isa, low.samples(), 2, rows, &mut base, &mut Scratch::default());
+        let squares = base.iter().zip(&residual.data).zip(high).map(|((base, residual), high)| {
+            let made = (f32::from(*base) / 16.0 + residual).round().clamp(0.0, 255.0);
+            f64::from(made - f32::from(*high)).powi(2)
+        });
+        10.0 * (255.0 * 255.0 * high.len() as f64 / squares.sum::<f64>()).log10()
+    }
+
+    #[test]
+    fn on_decoded_pictures_no_form_loses_a_twentieth_of_a_decibel() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../hybrid/tests/fixtures/realtime.ivf");
+        let file = std::fs::read(path).unwrap();
+        let size = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
+        let (mut at, mut decoder) = (32, windlass_hybrid::vp9::Decoder::new());
+        let model = embedded_model().unwrap();
+        for _ in 0..3 {
+            let frames = decoder.decode(&file[at + 12..at + 12 + size(at)]).unwrap();
+            at += 12 + size(at);
+            let plane = &frames.last().unwrap().picture.planes()[0];
+            // Halved, the decoded picture is a low one whose high one is known.
+            let (width, height) = (plane.width() / 2, plane.height() / 2);
+            let high: Vec<u8> =
+                (0..2 * height).flat_map(|y| &plane.row(y)[..2 * width]).copied().collect();
+            let four = |x: usize, y: usize| {
+                [0, 1, 2 * width, 2 * width + 1].map(|n| u16::from(high[4 * width * y + 2 * x + n]))
+            };
+            let low: Vec<u8> = (0..width * height)
+                .map(|n| ((four(n % width, n / width).iter().sum::<u16>() + 2) / 4) as u8)
+                .collect();
+            let low = Luma::packed(&low, width, height).unwrap();
+            let plain = psnr(Simd::Scalar, &model, low, &high);
+            for simd in Simd::available() {
+                let loss = plain - psnr(simd, &model, low, &high);
+                assert!(loss.abs() < 0.05, "{simd:?}: {loss} dB of {plain}");
+            }
+        }
+    }
+
+    #[test]
+    fn sums_beyond_a_type_of_number_stay_numbers() {
+        let architecture = Architecture::blocks(2, 32, 2).with_twin();
+        let random = Model::random(architecture, 3).unwrap();
+        let mut convs = random.convs().to_vec();
+        convs.iter_mut().flat_map(|conv| &mut conv.weights).for_each(|weight| *weight *= 300.0);
+        let model = Arc::new(Model::from_convs(architecture, convs));
+        let samples: Vec<u8> = (0..30 * 8 * 4).map(|n| (n * 31 % 256) as u8).collect();
+        let input = Input {
+            low: Luma::packed(&samples[..30 * 8], 30, 8).unwrap(),
+            twin: Some(Luma::packed(&samples, 60, 16).unwrap()),
+        };
+        for simd in Simd::available() {
+            let mut engine = CpuEngine::with_simd(model.clone(), simd).unwrap();
+            let mut out = [Residual::default()];
+            engine.infer_batch(&[input], &mut out).unwrap();
+            assert!(out[0].data.iter().all(|sample| sample.is_finite()), "{simd:?}");
         }
     }
 
@@ -361,7 +480,12 @@ mod tests {
             let expected = words.map(|w| f32::from_le_bytes(w.try_into().unwrap()));
             let error =
                 got.data.iter().zip(expected).map(|(g, e)| (g - e).abs()).fold(0.0, f32::max);
-            assert!(error < 0.02, "{simd:?}: {error} grey levels");
+            let most = match simd.number() {
+                "f32" => 0.02,
+                "f16" => 0.5,
+                _ => 1.5,
+            };
+            assert!(error < most, "{simd:?}: {error} grey levels");
         }
     }
 }

@@ -1,36 +1,45 @@
 //! Convolution of one row of pixels of 16 channels, or of several groups of 16: the inner loop of the network.
 //!
-//! Pixels are `[f32; 16]`, so one pixel's group of channels is one AVX-512 register or two AVX ones.
-//! A block of neighbouring pixels accumulates at once: each vector of weights is loaded once per
-//! block, each input value is broadcast. The kernels are written once over [`Vector`]; the scalar
-//! vector defines the result, the others differ from it by fused rounding only.
+//! A pixel's group of channels is one AVX-512 register in single precision, and half of one in the narrower types. A
+//! block of neighbouring pixels accumulates at once, one register or several for each: a vector of weights is loaded
+//! once for the block, an input is broadcast. The kernels are written once over [`Form`]; plain code in single precision
+//! defines the result, the others differ from it by fused rounding, or by that of their type of number.
 //!
 //! Rows of several groups hold one after the other. Each carries one zero pixel before the picture and at least one
-//! after it, and is padded to a whole number of blocks: see [`row_len`].
+//! after it, and has room for a block that begins inside of the picture: see [`row_len`].
 
 // Everything here must melt into the functions that carry the instruction set.
 #![allow(clippy::inline_always)]
 
+#[cfg(target_arch = "x86_64")]
+pub(super) mod bytes;
+#[cfg(target_arch = "x86_64")]
+mod narrow;
 mod vector;
 
 #[cfg(target_arch = "x86_64")]
+use narrow::{Avx512Brain, Avx512Half};
+#[cfg(target_arch = "x86_64")]
 use vector::{Avx2, Avx512};
-use vector::{Plain, Vector};
+use vector::{Cell, Form, Lanes, Plain, Taps, Values};
 
+use super::number::{Number, Single};
 use super::packed::Layer;
 
 /// Channels of a pixel.
 pub(super) const LANES: usize = 16;
 
-/// One pixel's channels.
-pub(super) type Pixel = [f32; LANES];
+/// One pixel's channels in single precision.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Pixel(pub [f32; LANES]);
 
-/// A multiple of every block size below.
-const MOST_BLOCK: usize = 24;
+/// The greatest block size below.
+const MOST_BLOCK: usize = 20;
 
-/// Pixels that a row of `width` must hold for any block size in use: zero border, whole blocks.
+/// Pixels that a row of `width` must hold for any block size in use.
 pub(super) fn row_len(width: usize) -> usize {
-    width.next_multiple_of(MOST_BLOCK) + MOST_BLOCK + 2
+    width + MOST_BLOCK + 2
 }
 
 /// Three neighbouring rows, top to bottom.
@@ -38,48 +47,55 @@ pub(super) type Rows<'a, T> = [&'a [T]; 3];
 
 /// What becomes of the sums of a convolution.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Finish<'a> {
+pub(super) enum Finish<'a, C> {
     /// Nothing.
     Plain,
     /// The greater of each and zero.
     Relu,
     /// The pixels of a row are added.
-    Add(&'a [Pixel]),
+    Add(&'a [C]),
     /// Those of two rows are.
-    AddBoth(&'a [Pixel], &'a [Pixel]),
+    AddBoth(&'a [C], &'a [C]),
 }
 
-/// The row kernels of one instruction set.
+/// A layer of a network of luma: rows in, what to do with the sums, the picture's width, a row out.
+type HeadKernel<C> = fn(Rows<'_, f32>, &Layer<Single>, Finish<'_, C>, usize, &mut [C]);
+
+/// The row kernels of one instruction set and type of number.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kernels {
+pub(super) struct Kernels<N: Number> {
     /// First layer: three rows of samples to pixels.
-    pub head: fn(Rows<'_, f32>, &Layer, Finish<'_>, usize, &mut [Pixel]),
+    pub head: HeadKernel<N::Cell>,
     /// Any layer: three rows of pixels to pixels.
-    pub body: fn(Rows<'_, Pixel>, &Layer, Finish<'_>, usize, &mut [Pixel]),
+    pub body: fn(Rows<'_, N::Cell>, &Layer<N>, Finish<'_, N::Cell>, usize, &mut [N::Cell]),
+    /// Last layer: three rows of pixels to single precision.
+    pub last: fn(Rows<'_, N::Cell>, &Layer<N>, usize, &mut [Pixel]),
     /// Last layer with few outputs: three rows of pixels to the sums of each column's taps
     /// (lane `outputs·column + output`).
-    pub tail: fn(Rows<'_, Pixel>, &[Pixel], usize, &mut [Pixel]),
+    pub tail: fn(Rows<'_, N::Cell>, &[N::Taps], usize, &mut [Pixel]),
+    /// Multiplies and adds in registers alone, so many times; how many multiplications that were.
+    pub peak: fn(usize) -> u64,
 }
 
 /// Output pixel `x` (1-based: border first) reads input samples `x − 1 ..= x + 1`.
 #[inline(always)]
-fn head<V: Vector<BLOCK>, const BLOCK: usize>(
+fn head<F: Form<BLOCK>, const BLOCK: usize>(
     rows: Rows<'_, f32>,
-    layer: &Layer,
-    finish: Finish<'_>,
+    layer: &Layer<Single>,
+    finish: Finish<'_, Cell<F, BLOCK>>,
     width: usize,
-    out: &mut [Pixel],
+    out: &mut [Cell<F, BLOCK>],
 ) {
     let len = row_len(width);
     let groups = layer.taps.chunks_exact(9).zip(&layer.bias);
     for ((group, (taps, bias)), out) in groups.enumerate().zip(out.chunks_exact_mut(len)) {
-        let bias = V::load(bias);
+        let bias = F::Lanes::load(bias);
         let (taps, _) = taps.as_chunks::<3>();
         for x in (1..=width).step_by(BLOCK) {
             let mut sums = [bias; BLOCK];
             for (row, taps) in rows.iter().zip(taps) {
                 for (column, tap) in taps.iter().enumerate() {
-                    let tap = V::load(tap);
+                    let tap = F::Lanes::load(tap);
                     if let Some(inputs) = row[x - 1 + column..].first_chunk::<BLOCK>() {
                         for (sum, input) in sums.iter_mut().zip(inputs) {
                             *sum = sum.add_product(*input, tap);
@@ -87,153 +103,254 @@ fn head<V: Vector<BLOCK>, const BLOCK: usize>(
                     }
                 }
             }
-            store(sums, finish, group * len + x, &mut out[x..]);
+            store::<F, _, BLOCK>(sums, F::narrow, finish, group * len + x, &mut out[x..]);
         }
-        clear_border(out, width);
+        clear_border::<F, BLOCK>(out, width);
     }
 }
 
 #[inline(always)]
-fn body<V: Vector<BLOCK>, const BLOCK: usize>(
-    rows: Rows<'_, Pixel>,
-    layer: &Layer,
-    finish: Finish<'_>,
+fn body<F: Form<BLOCK>, const BLOCK: usize>(
+    rows: Rows<'_, Cell<F, BLOCK>>,
+    layer: &Layer<F::Number>,
+    finish: Finish<'_, Cell<F, BLOCK>>,
     width: usize,
-    out: &mut [Pixel],
+    out: &mut [Cell<F, BLOCK>],
 ) {
     let len = row_len(width);
-    let groups = layer.taps.chunks_exact(layer.inputs * 9 * LANES).zip(&layer.bias);
-    for ((group, (taps, bias)), out) in groups.enumerate().zip(out.chunks_exact_mut(len)) {
-        let bias = V::load(bias);
-        let (taps, _) = taps.as_chunks::<LANES>();
+    for (group, out) in out.chunks_exact_mut(len).take(layer.outputs).enumerate() {
         for x in (1..=width).step_by(BLOCK) {
-            let mut sums = [bias; BLOCK];
-            for (from, taps) in taps.chunks_exact(9).enumerate() {
-                let window = rows.map(|row| &row[from * len + x - 1..][..BLOCK + 2]);
-                let inputs: [_; 9] =
-                    std::array::from_fn(|tap| &window[tap / 3][tap % 3..][..BLOCK]);
-                sums = V::accumulate(sums, inputs, taps);
-            }
-            store(sums, finish, group * len + x, &mut out[x..]);
+            let sums = convolve::<F, BLOCK>(rows, layer, group, width, x);
+            store::<F, _, BLOCK>(sums, F::values, finish, group * len + x, &mut out[x..]);
         }
-        clear_border(out, width);
+        clear_border::<F, BLOCK>(out, width);
     }
 }
 
 #[inline(always)]
-fn tail<V: Vector<BLOCK>, const BLOCK: usize>(
-    rows: Rows<'_, Pixel>,
-    taps: &[Pixel],
+fn last<F: Form<BLOCK>, const BLOCK: usize>(
+    rows: Rows<'_, Cell<F, BLOCK>>,
+    layer: &Layer<F::Number>,
+    width: usize,
+    out: &mut [Pixel],
+) {
+    for (group, out) in out.chunks_exact_mut(row_len(width)).take(layer.outputs).enumerate() {
+        for x in (1..=width).step_by(BLOCK) {
+            let sums = convolve::<F, BLOCK>(rows, layer, group, width, x);
+            for (pixel, sum) in out[x..].iter_mut().zip(sums) {
+                sum.widen(pixel);
+            }
+        }
+    }
+}
+
+/// The sums of a block of pixels for a group of outputs.
+#[inline(always)]
+fn convolve<F: Form<BLOCK>, const BLOCK: usize>(
+    rows: Rows<'_, Cell<F, BLOCK>>,
+    layer: &Layer<F::Number>,
+    group: usize,
+    width: usize,
+    x: usize,
+) -> [F; BLOCK] {
+    let len = row_len(width);
+    let size = 9 * layer.words;
+    let taps = &layer.taps[group * layer.inputs * size..][..layer.inputs * size];
+    let mut sums = [F::start(&layer.bias[group]); BLOCK];
+    for (from, taps) in taps.chunks_exact(size).enumerate() {
+        let window = rows.map(|row| &row[from * len + x - 1..][..BLOCK + 2]);
+        sums = F::accumulate(sums, window, taps);
+    }
+    sums
+}
+
+#[inline(always)]
+fn tail<F: Form<BLOCK>, const BLOCK: usize>(
+    rows: Rows<'_, Cell<F, BLOCK>>,
+    taps: &[Taps<F, BLOCK>],
     width: usize,
     out: &mut [Pixel],
 ) {
     let len = row_len(width);
-    let (taps, _) = taps.as_chunks::<LANES>();
     for x in (1..=width).step_by(BLOCK) {
-        let mut sums = [V::load(&[0.0; LANES]); BLOCK];
-        for (from, taps) in taps.chunks_exact(3).enumerate() {
+        let mut sums = [F::start(&F::Number::NO_TAPS); BLOCK];
+        for (from, taps) in taps.chunks_exact(3 * LANES / F::Number::WORD).enumerate() {
             let inputs = rows.map(|row| &row[from * len + x..][..BLOCK]);
-            sums = V::accumulate(sums, inputs, taps);
+            sums = F::accumulate_columns(sums, inputs, taps);
         }
-        for (pixel, sum) in out[x..].iter_mut().zip(&sums) {
-            sum.store(pixel);
+        for (pixel, sum) in out[x..].iter_mut().zip(sums) {
+            sum.widen(pixel);
         }
     }
-    clear_border(out, width);
+    out[0] = Single::ZERO;
+    out[width + 1..].fill(Single::ZERO);
 }
 
 /// Finishes the sums of the pixels from `at` on of a row.
 #[inline(always)]
-fn store<V: Vector<BLOCK>, const BLOCK: usize>(
-    sums: [V; BLOCK],
-    finish: Finish<'_>,
+fn store<F: Form<BLOCK>, S: Copy, const BLOCK: usize>(
+    sums: [S; BLOCK],
+    values: impl Fn(S) -> F::Values,
+    finish: Finish<'_, Cell<F, BLOCK>>,
     at: usize,
-    out: &mut [Pixel],
+    out: &mut [Cell<F, BLOCK>],
 ) {
+    // Rows hold a whole block after any pixel of the picture.
+    let Some(out) = out.first_chunk_mut::<BLOCK>() else { return };
     match finish {
-        Finish::Plain => each(sums, out, |sum, _| sum),
-        Finish::Relu => each(sums, out, |sum, _| sum.relu()),
+        Finish::Plain => {
+            for (pixel, sum) in out.iter_mut().zip(sums) {
+                values(sum).store(pixel);
+            }
+        }
+        Finish::Relu => {
+            for (pixel, sum) in out.iter_mut().zip(sums) {
+                values(sum).relu().store(pixel);
+            }
+        }
         Finish::Add(row) => {
-            let row = &row[at..][..BLOCK];
-            each(sums, out, |sum, n| sum.add(V::load(&row[n])));
+            for ((pixel, sum), more) in out.iter_mut().zip(sums).zip(&row[at..][..BLOCK]) {
+                values(sum).add(F::Values::load(more)).store(pixel);
+            }
         }
         Finish::AddBoth(row, other) => {
-            let (row, other) = (&row[at..][..BLOCK], &other[at..][..BLOCK]);
-            each(sums, out, |sum, n| sum.add(V::load(&row[n])).add(V::load(&other[n])));
+            let rows = row[at..][..BLOCK].iter().zip(&other[at..][..BLOCK]);
+            for ((pixel, sum), (more, most)) in out.iter_mut().zip(sums).zip(rows) {
+                let value = values(sum).add(F::Values::load(more));
+                value.add(F::Values::load(most)).store(pixel);
+            }
         }
-    }
-}
-
-#[inline(always)]
-fn each<V: Vector<BLOCK>, const BLOCK: usize>(
-    sums: [V; BLOCK],
-    out: &mut [Pixel],
-    finish: impl Fn(V, usize) -> V,
-) {
-    for (n, (pixel, sum)) in out.iter_mut().zip(sums).enumerate() {
-        finish(sum, n).store(pixel);
     }
 }
 
 /// Zero padding: whatever the blocks wrote beyond the picture is cleared.
 #[inline(always)]
-fn clear_border(out: &mut [Pixel], width: usize) {
-    out[0] = [0.0; LANES];
-    out[width + 1..].fill([0.0; LANES]);
+fn clear_border<F: Form<BLOCK>, const BLOCK: usize>(out: &mut [Cell<F, BLOCK>], width: usize) {
+    out[0] = F::Number::ZERO;
+    out[width + 1..].fill(F::Number::ZERO);
+}
+
+/// Multiplies and adds in registers alone.
+#[inline(always)]
+fn peak<F: Form<BLOCK>, const BLOCK: usize>(rounds: usize) -> u64 {
+    let taps = std::hint::black_box(F::Number::NO_TAPS);
+    let cell = std::hint::black_box(F::Number::ZERO);
+    // Sums that are known to be equal would be made once.
+    let mut sums = [F::start(&taps); BLOCK];
+    for sum in &mut sums {
+        *sum = F::start(&std::hint::black_box(taps));
+    }
+    let sums = F::repeat(sums, &cell, &taps, rounds);
+    for sum in sums {
+        let mut pixel = Single::ZERO;
+        sum.widen(&mut pixel);
+        std::hint::black_box(pixel);
+    }
+    (rounds * BLOCK * LANES * F::Number::WORD) as u64
 }
 
 /// The form that defines the result.
-pub(super) const PLAIN: Kernels = Kernels {
+pub(super) const PLAIN: Kernels<Single> = Kernels {
     head: head::<Plain<false>, 4>,
     body: body::<Plain<false>, 4>,
+    last: last::<Plain<false>, 4>,
     tail: tail::<Plain<false>, 4>,
+    peak: peak::<Plain<false>, 4>,
 };
 
 /// aarch64 always has 128-bit vectors and fused multiply-add, so plain code compiles to them.
 #[cfg(target_arch = "aarch64")]
-pub(super) const NEON: Kernels = Kernels {
+pub(super) const NEON: Kernels<Single> = Kernels {
     head: head::<Plain<true>, 4>,
     body: body::<Plain<true>, 4>,
+    last: last::<Plain<true>, 4>,
     tail: tail::<Plain<true>, 4>,
+    peak: peak::<Plain<true>, 4>,
 };
 
-/// Compiles the generic kernels for one x86-64 feature set.
+/// Compiles the generic kernels for one x86-64 feature set and type of number.
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_form {
-    ($name:ident, $vector:ty, $features:literal, $block:literal) => {
+    ($name:ident, $form:ty, $number:ty, $features:literal, $block:literal) => {
         pub(super) mod $name {
+            use super::super::number::{Number, Single};
             use super::{Finish, Layer, Pixel, Rows};
 
+            type Cell = <$number as Number>::Cell;
+            type Taps = <$number as Number>::Taps;
+
             #[target_feature(enable = $features)]
-            fn head(r: Rows<'_, f32>, l: &Layer, f: Finish<'_>, width: usize, out: &mut [Pixel]) {
-                super::head::<$vector, $block>(r, l, f, width, out);
+            fn head(
+                r: Rows<'_, f32>,
+                l: &Layer<Single>,
+                f: Finish<'_, Cell>,
+                width: usize,
+                out: &mut [Cell],
+            ) {
+                super::head::<$form, $block>(r, l, f, width, out);
             }
 
             #[target_feature(enable = $features)]
-            fn body(r: Rows<'_, Pixel>, l: &Layer, f: Finish<'_>, width: usize, out: &mut [Pixel]) {
-                super::body::<$vector, $block>(r, l, f, width, out);
+            fn body(
+                r: Rows<'_, Cell>,
+                l: &Layer<$number>,
+                f: Finish<'_, Cell>,
+                width: usize,
+                out: &mut [Cell],
+            ) {
+                super::body::<$form, $block>(r, l, f, width, out);
             }
 
             #[target_feature(enable = $features)]
-            fn tail(r: Rows<'_, Pixel>, taps: &[Pixel], width: usize, out: &mut [Pixel]) {
-                super::tail::<$vector, $block>(r, taps, width, out);
+            fn last(r: Rows<'_, Cell>, l: &Layer<$number>, width: usize, out: &mut [Pixel]) {
+                super::last::<$form, $block>(r, l, width, out);
+            }
+
+            #[target_feature(enable = $features)]
+            fn tail(r: Rows<'_, Cell>, taps: &[Taps], width: usize, out: &mut [Pixel]) {
+                super::tail::<$form, $block>(r, taps, width, out);
+            }
+
+            #[target_feature(enable = $features)]
+            fn peak(rounds: usize) -> u64 {
+                super::peak::<$form, $block>(rounds)
             }
 
             /// To be called only where the CPU was seen to have the features.
-            pub(in super::super) const KERNELS: super::Kernels = super::Kernels {
-                // SAFETY: `CpuEngine` hands this table out only after it detected every feature
-                // named above on the running CPU.
+            pub(in super::super) const KERNELS: super::Kernels<$number> = super::Kernels {
+                // SAFETY: `Simd` hands this table out only for a form that it detected every feature
+                // named above for on the running CPU.
                 head: |r, l, f, width, out| unsafe { head(r, l, f, width, out) },
                 // SAFETY: as above.
                 body: |r, l, f, width, out| unsafe { body(r, l, f, width, out) },
                 // SAFETY: as above.
+                last: |r, l, width, out| unsafe { last(r, l, width, out) },
+                // SAFETY: as above.
                 tail: |r, taps, width, out| unsafe { tail(r, taps, width, out) },
+                // SAFETY: as above.
+                peak: |rounds| unsafe { peak(rounds) },
             };
         }
     };
 }
 
 #[cfg(target_arch = "x86_64")]
-x86_form!(avx2, super::Avx2, "avx2,fma", 6);
+x86_form!(avx2, super::Avx2, super::super::number::Single, "avx2,fma", 6);
 #[cfg(target_arch = "x86_64")]
-x86_form!(avx512, super::Avx512, "avx512f,avx2,fma", 12);
+x86_form!(avx512, super::Avx512, super::super::number::Single, "avx512f,avx2,fma", 20);
+#[cfg(target_arch = "x86_64")]
+x86_form!(
+    avx512_brain,
+    super::Avx512Brain,
+    super::super::number::Brain,
+    "avx512f,avx512bw,avx512vl,avx512bf16,avx2,fma",
+    20
+);
+#[cfg(target_arch = "x86_64")]
+x86_form!(
+    avx512_half,
+    super::Avx512Half,
+    super::super::number::Half,
+    "avx512f,avx512bw,avx512vl,avx512fp16,avx2,fma",
+    20
+);

@@ -13,6 +13,9 @@ use safetensors::{Dtype, SafeTensors};
 use thiserror::Error;
 
 use super::architecture::{Architecture, ArchitectureError, Inputs, Kind, MAX_CONVS};
+use super::number::Single;
+#[cfg(target_arch = "x86_64")]
+use super::number::{Brain, Half};
 use super::packed::Packed;
 
 /// Weights beyond this are no trained network, and their sums could overflow.
@@ -79,9 +82,19 @@ pub struct Conv {
 pub struct Model {
     architecture: Architecture,
     convs: Vec<Conv>,
-    packed: Packed,
+    packs: Packs,
     /// For the GPU, once one wants it.
     fragments: OnceLock<Box<[u8]>>,
+}
+
+/// Weights in the order in which the CPU's kernels read them, of each type of number that an engine asked for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Packs {
+    pub single: OnceLock<Packed<Single>>,
+    #[cfg(target_arch = "x86_64")]
+    pub half: OnceLock<Packed<Half>>,
+    #[cfg(target_arch = "x86_64")]
+    pub brain: OnceLock<Packed<Brain>>,
 }
 
 /// The trained network of low pictures alone that this build carries.
@@ -161,8 +174,7 @@ impl Model {
 
     /// The caller has checked the architecture and all shapes.
     pub(super) fn from_convs(architecture: Architecture, convs: Vec<Conv>) -> Self {
-        let packed = Packed::new(&architecture, &convs);
-        Model { architecture, convs, packed, fragments: OnceLock::new() }
+        Model { architecture, convs, packs: Packs::default(), fragments: OnceLock::new() }
     }
 
     /// What it is.
@@ -181,8 +193,8 @@ impl Model {
     }
 
     /// The weights in the order in which the CPU's kernels read them.
-    pub(super) fn packed(&self) -> &Packed {
-        &self.packed
+    pub(super) fn packs(&self) -> &Packs {
+        &self.packs
     }
 }
 

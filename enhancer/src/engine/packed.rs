@@ -1,91 +1,113 @@
 //! A network's weights in the order in which the CPU's kernels read them.
 //!
-//! Channels lie in groups of [`LANES`], the last one padded with zeros. Of each group of outputs
-//! there follow: groups of inputs, 9 taps (row by row), inputs of the group; a vector of outputs each.
+//! Channels lie in groups of [`LANES`], the last one padded with zeros, inputs in words of
+//! [`Number::WORD`] of them. Of each group of outputs there follow: groups of inputs, rows of taps, words of the group,
+//! columns of taps; a vector of outputs each.
 
 use super::architecture::Architecture;
-use super::kernel::{LANES, Pixel};
+use super::kernel::LANES;
 use super::model::Conv;
+use super::number::{Number, Single};
 
 /// Most outputs whose three columns of taps fit into one vector.
 const PACKED_OUTPUTS: usize = 5;
 
 /// One convolution.
 #[derive(Debug, Clone)]
-pub(super) struct Layer {
+pub(super) struct Layer<N: Number> {
     /// Groups of input channels.
     pub inputs: usize,
+    /// Words of each group that hold a channel.
+    pub words: usize,
     /// Groups of output channels.
     pub outputs: usize,
-    pub taps: Vec<Pixel>,
-    /// One vector for each group of outputs.
-    pub bias: Vec<Pixel>,
+    pub taps: Vec<N::Taps>,
+    /// What sums start from: one vector for each group of outputs.
+    pub bias: Vec<N::Taps>,
+}
+
+/// The first convolution.
+#[derive(Debug, Clone)]
+pub(super) enum Head<N: Number> {
+    /// Of luma alone, which is in single precision.
+    Luma(Layer<Single>),
+    /// As any other.
+    Layer(Layer<N>),
 }
 
 /// The last convolution.
 #[derive(Debug, Clone)]
-pub(super) enum Tail {
-    /// Few outputs: for each group of inputs 3 rows × inputs; lane `outputs × column + output` holds that column's tap.
-    Columns { taps: Vec<Pixel>, bias: [f32; PACKED_OUTPUTS] },
+pub(super) enum Tail<N: Number> {
+    /// Few outputs: for each group of inputs 3 rows × words; lane `outputs × column + output` holds that column's tap.
+    Columns { taps: Vec<N::Taps>, bias: [f32; PACKED_OUTPUTS] },
     /// As any other.
-    Layer(Layer),
+    Layer(Layer<N>),
 }
 
 /// All convolutions.
 #[derive(Debug, Clone)]
-pub(super) struct Packed {
-    /// 9 taps of one input for each group of outputs where luma alone goes in; else as any other.
-    pub head: Layer,
-    pub body: Vec<Layer>,
-    pub tail: Tail,
+pub(super) struct Packed<N: Number> {
+    pub head: Head<N>,
+    pub body: Vec<Layer<N>>,
+    pub tail: Tail<N>,
 }
 
-impl Packed {
+impl<N: Number> Packed<N> {
     /// The shapes have been checked, and there are two convolutions or more.
     pub fn new(architecture: &Architecture, convs: &[Conv]) -> Self {
         let last = convs.len() - 1;
-        let layer = |n: usize, lanes: usize| {
+        let shaped = |n: usize| {
             let (outputs, inputs) = architecture.shape(n);
-            layer(&convs[n], outputs, inputs, lanes)
+            layer(&convs[n], outputs, inputs)
         };
         let outputs = architecture.output_channels();
         let tail = if outputs <= PACKED_OUTPUTS {
             columns(&convs[last], outputs, architecture.channels)
         } else {
-            Tail::Layer(layer(last, LANES))
+            Tail::Layer(shaped(last))
         };
-        let lanes = if architecture.has_twin() { LANES } else { 1 };
-        Packed { head: layer(0, lanes), body: (1..last).map(|n| layer(n, LANES)).collect(), tail }
+        let head = if architecture.has_twin() {
+            Head::Layer(shaped(0))
+        } else {
+            Head::Luma(layer(&convs[0], architecture.channels, 1))
+        };
+        Packed { head, body: (1..last).map(shaped).collect(), tail }
     }
 }
 
-/// Packs a convolution; inputs lie in groups of `lanes`.
-fn layer(conv: &Conv, outputs: usize, inputs: usize, lanes: usize) -> Layer {
-    let groups = inputs.div_ceil(lanes);
+/// Packs a convolution.
+fn layer<N: Number>(conv: &Conv, outputs: usize, inputs: usize) -> Layer<N> {
+    let groups = inputs.div_ceil(LANES);
+    let words = inputs.min(LANES).div_ceil(N::WORD);
     let mut layer = Layer {
         inputs: groups,
+        words,
         outputs: outputs.div_ceil(LANES),
-        taps: vec![[0.0; LANES]; outputs.div_ceil(LANES) * groups * 9 * lanes],
-        bias: vec![[0.0; LANES]; outputs.div_ceil(LANES)],
+        taps: vec![N::NO_TAPS; outputs.div_ceil(LANES) * groups * 9 * words],
+        bias: vec![N::NO_TAPS; outputs.div_ceil(LANES)],
     };
     for (index, value) in conv.weights.iter().enumerate() {
         let (tap, input, output) = (index % 9, index / 9 % inputs, index / 9 / inputs);
-        let group = output / LANES * groups + input / lanes;
-        layer.taps[(group * 9 + tap) * lanes + input % lanes][output % LANES] = *value;
+        let group = output / LANES * groups + input / LANES;
+        let (word, part) = (input % LANES / N::WORD, input % N::WORD);
+        let at = ((group * 3 + tap / 3) * words + word) * 3 + tap % 3;
+        N::set_tap(&mut layer.taps[at], output % LANES, part, *value);
     }
     for (output, value) in conv.bias.iter().enumerate() {
-        layer.bias[output / LANES][output % LANES] = *value;
+        N::set_bias(&mut layer.bias[output / LANES], output % LANES, *value);
     }
     layer
 }
 
 /// Packs a convolution's columns into the lanes of one vector.
-fn columns(conv: &Conv, outputs: usize, inputs: usize) -> Tail {
-    let mut taps = vec![[0.0; LANES]; inputs.div_ceil(LANES) * 3 * LANES];
+fn columns<N: Number>(conv: &Conv, outputs: usize, inputs: usize) -> Tail<N> {
+    let words = LANES / N::WORD;
+    let mut taps = vec![N::NO_TAPS; inputs.div_ceil(LANES) * 3 * words];
     for (index, value) in conv.weights.iter().enumerate() {
         let (tap, input, output) = (index % 9, index / 9 % inputs, index / 9 / inputs);
         let row = input / LANES * 3 + tap / 3;
-        taps[row * LANES + input % LANES][outputs * (tap % 3) + output] = *value;
+        let (word, part) = (input % LANES / N::WORD, input % N::WORD);
+        N::set_tap(&mut taps[row * words + word], outputs * (tap % 3) + output, part, *value);
     }
     let mut bias = [0.0; PACKED_OUTPUTS];
     bias.iter_mut().zip(&conv.bias).for_each(|(to, from)| *to = *from);

@@ -1,6 +1,8 @@
-//! The instruction sets that the CPU's kernels are compiled for.
+//! The instruction sets, and with them the types of number, that the CPU's kernels are compiled for.
 
-use super::kernel::{self, Kernels};
+use super::cpu::{Network, Run};
+use super::kernel;
+use super::model::Model;
 
 /// An instruction set that the kernels are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,12 @@ pub enum Simd {
     /// 512-bit vectors.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// 512-bit vectors of bfloat16, sums in single precision.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Bf16,
+    /// 512-bit vectors of half precision.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Fp16,
 }
 
 impl Simd {
@@ -25,18 +33,32 @@ impl Simd {
         #[cfg(target_arch = "aarch64")]
         forms.push(Simd::Neon);
         #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                forms.push(Simd::Avx2);
-                if is_x86_feature_detected!("avx512f") {
-                    forms.push(Simd::Avx512);
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            forms.push(Simd::Avx2);
+            if is_x86_feature_detected!("avx512f") {
+                let narrow =
+                    is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl");
+                // Where it was measured, half the speed of single precision.
+                if narrow && is_x86_feature_detected!("avx512bf16") {
+                    forms.push(Simd::Avx512Bf16);
+                }
+                forms.push(Simd::Avx512);
+                if narrow && is_x86_feature_detected!("avx512fp16") {
+                    forms.push(Simd::Avx512Fp16);
                 }
             }
         }
         forms
     }
 
-    pub(super) fn name(self) -> &'static str {
+    /// The fastest form in single precision: what the other types of number, and other backends, are compared with.
+    pub fn single() -> Simd {
+        let mut forms = Simd::available().into_iter().rev();
+        forms.find(|simd| simd.number() == "f32").unwrap_or(Simd::Scalar)
+    }
+
+    /// As reports have it.
+    pub fn name(self) -> &'static str {
         match self {
             Simd::Scalar => "cpu-scalar",
             #[cfg(target_arch = "aarch64")]
@@ -45,18 +67,70 @@ impl Simd {
             Simd::Avx2 => "cpu-avx2",
             #[cfg(target_arch = "x86_64")]
             Simd::Avx512 => "cpu-avx512",
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512Bf16 => "cpu-avx512-bf16",
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512Fp16 => "cpu-avx512-f16",
         }
     }
 
-    pub(super) fn kernels(self) -> Kernels {
+    /// The type of number between the layers.
+    pub fn number(self) -> &'static str {
         match self {
-            Simd::Scalar => kernel::PLAIN,
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512Bf16 => "bf16",
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512Fp16 => "f16",
+            _ => "f32",
+        }
+    }
+
+    /// Multiplies and adds in registers alone, so many times, and gives the number of multiplications: the time that it
+    /// takes is the least for as many. `None` if the CPU lacks the instruction set.
+    pub fn multiply(self, rounds: usize) -> Option<u64> {
+        if !Simd::available().contains(&self) {
+            return None;
+        }
+        Some(match self {
+            Simd::Scalar => (kernel::PLAIN.peak)(rounds),
             #[cfg(target_arch = "aarch64")]
-            Simd::Neon => kernel::NEON,
+            Simd::Neon => (kernel::NEON.peak)(rounds),
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx2 => kernel::avx2::KERNELS,
+            Simd::Avx2 => (kernel::avx2::KERNELS.peak)(rounds),
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx512 => kernel::avx512::KERNELS,
+            Simd::Avx512 => (kernel::avx512::KERNELS.peak)(rounds),
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512Bf16 => (kernel::avx512_brain::KERNELS.peak)(rounds),
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512Fp16 => (kernel::avx512_half::KERNELS.peak)(rounds),
+        })
+    }
+
+    /// The same with 8-bit numbers, which no network runs in; `None` if the CPU lacks the instructions.
+    pub fn multiply_bytes(rounds: usize) -> Option<u64> {
+        #[cfg(target_arch = "x86_64")]
+        return kernel::bytes::multiply(rounds);
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let _ = rounds;
+            None
+        }
+    }
+
+    /// Working memory for a model on an instruction set that the CPU was seen to have.
+    pub(super) fn network(self, model: &Model) -> Box<dyn Run> {
+        match self {
+            Simd::Scalar => Box::new(Network::new(model, kernel::PLAIN)),
+            #[cfg(target_arch = "aarch64")]
+            Simd::Neon => Box::new(Network::new(model, kernel::NEON)),
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx2 => Box::new(Network::new(model, kernel::avx2::KERNELS)),
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512 => Box::new(Network::new(model, kernel::avx512::KERNELS)),
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512Bf16 => Box::new(Network::new(model, kernel::avx512_brain::KERNELS)),
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512Fp16 => Box::new(Network::new(model, kernel::avx512_half::KERNELS)),
         }
     }
 }

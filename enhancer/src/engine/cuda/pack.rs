@@ -5,10 +5,9 @@
 //! then the tiles: in pairs where their number is even, for each of 32 lanes two numbers of 32 bits of each tile.
 
 use super::plan::Shape;
+use crate::engine::number::half_bits;
 use crate::engine::{Architecture, Conv, Model};
 
-/// Greatest number in half precision.
-const LARGEST: f32 = 65_504.0;
 /// The first convolution's inputs are twice a sample less 255, over 512, instead of the sample over 255 less a half.
 const INPUT_FACTOR: f32 = 512.0 / 510.0;
 
@@ -106,46 +105,9 @@ fn pack_conv(
     }
 }
 
-/// A number in half precision, rounded to the nearest, ties to even; beyond the greatest, that one.
-fn half_bits(value: f32) -> u16 {
-    let value = value.clamp(-LARGEST, LARGEST);
-    let (bits, sign) = (value.to_bits() & 0x7fff_ffff, (value.to_bits() >> 16 & 0x8000) as u16);
-    let magnitude = if bits < 0x3880_0000 {
-        // Below the least normal number: a multiple of 2⁻²⁴.
-        (value.abs() * f32::from(1u16 << 12) * f32::from(1u16 << 12)).round_ties_even() as u16
-    } else {
-        let rounded = bits + 0x0fff + (bits >> 13 & 1);
-        ((rounded >> 13) - (112 << 10)) as u16
-    };
-    sign | magnitude
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn halves_are_rounded_to_the_nearest_even_one() {
-        for (value, bits) in [
-            (0.0, 0x0000),
-            (-0.0, 0x8000),
-            (1.0, 0x3c00),
-            (-2.5, 0xc100),
-            (65_504.0, 0x7bff),
-            (1e9, 0x7bff),
-            (-1e9, 0xfbff),
-            (1.0 + 1.0 / 2_048.0, 0x3c00),
-            (1.0 + 3.0 / 2_048.0, 0x3c02),
-            (1.0 + 1.1 / 2_048.0, 0x3c01),
-            (6.103_515_6e-5, 0x0400),
-            (5.960_464_5e-8, 0x0001),
-            (2.9e-8, 0x0000),
-            (6.1e-5, 0x03ff),
-            (0.099_975_586, 0x2e66),
-        ] {
-            assert_eq!(half_bits(value), bits, "{value}");
-        }
-    }
 
     #[test]
     fn every_weight_has_its_place() {

@@ -1,0 +1,211 @@
+//! The types of number that networks run in on the CPU: what a pixel is between the layers, and what weights are.
+//!
+//! Kernels multiply *words*, of one channel in single precision and of two in the narrower types, and add them up in 16
+//! lanes, one for each output channel.
+
+use super::kernel::{LANES, Pixel};
+use super::model::{Model, Packs};
+use super::packed::Packed;
+
+/// Greatest number in half precision.
+const LARGEST_HALF: f32 = 65_504.0;
+
+/// A type of number.
+pub(super) trait Number: Copy + Send + Sync + std::fmt::Debug + 'static {
+    /// Channels of a word.
+    const WORD: usize;
+    /// A pixel's channels, 16 of them.
+    type Cell: Copy + Send + Sync + std::fmt::Debug + 'static;
+    /// A word of weights for each of 16 outputs, or the sums that a kernel starts from.
+    type Taps: Copy + Send + Sync + std::fmt::Debug + 'static;
+
+    /// A pixel of zeros.
+    const ZERO: Self::Cell;
+    /// Weights of zero.
+    const NO_TAPS: Self::Taps;
+
+    /// Sets a channel of a pixel.
+    fn set(cell: &mut Self::Cell, channel: usize, value: f32);
+    /// Sets the weight of a channel of the word for an output.
+    fn set_tap(taps: &mut Self::Taps, output: usize, channel: usize, weight: f32);
+    /// Sets what the sum of an output starts from.
+    fn set_bias(taps: &mut Self::Taps, output: usize, bias: f32);
+    /// Where a model keeps its weights of this type, made when they are first asked for.
+    fn packed(packs: &Packs, make: impl FnOnce() -> Packed<Self>) -> &Packed<Self>;
+    /// Packs a model's weights, unless that is done.
+    fn of(model: &Model) -> &Packed<Self> {
+        Self::packed(model.packs(), || Packed::new(&model.architecture(), model.convs()))
+    }
+}
+
+/// Single precision: what the others are measured by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Single;
+
+impl Number for Single {
+    const WORD: usize = 1;
+    type Cell = Pixel;
+    type Taps = Pixel;
+    const ZERO: Pixel = Pixel([0.0; LANES]);
+    const NO_TAPS: Pixel = Pixel([0.0; LANES]);
+
+    fn set(cell: &mut Pixel, channel: usize, value: f32) {
+        cell.0[channel] = value;
+    }
+
+    fn set_tap(taps: &mut Pixel, output: usize, _: usize, weight: f32) {
+        taps.0[output] = weight;
+    }
+
+    fn set_bias(taps: &mut Pixel, output: usize, bias: f32) {
+        taps.0[output] = bias;
+    }
+
+    fn packed(packs: &Packs, make: impl FnOnce() -> Packed<Self>) -> &Packed<Self> {
+        packs.single.get_or_init(make)
+    }
+}
+
+/// A pixel's channels in 16 bits each, two in a word, the first one in its low half.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(32))]
+pub(super) struct NarrowPixel(pub [u32; LANES / 2]);
+
+/// For each output two weights of 16 bits, the first one in the low half, or the image of a sum.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct NarrowTaps(pub [u32; LANES]);
+
+/// Sets the low half of a word (0) or the high one (1).
+#[cfg(target_arch = "x86_64")]
+fn set_part(word: &mut u32, part: usize, bits: u16) {
+    let shift = 16 * part;
+    *word = *word & !(0xffff << shift) | u32::from(bits) << shift;
+}
+
+/// Half precision: 11 bits, up to 65 504. Sums are in half precision, too, those of even and of odd channels apart.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Half;
+
+#[cfg(target_arch = "x86_64")]
+impl Number for Half {
+    const WORD: usize = 2;
+    type Cell = NarrowPixel;
+    type Taps = NarrowTaps;
+    const ZERO: NarrowPixel = NarrowPixel([0; LANES / 2]);
+    const NO_TAPS: NarrowTaps = NarrowTaps([0; LANES]);
+
+    fn set(cell: &mut NarrowPixel, channel: usize, value: f32) {
+        set_part(&mut cell.0[channel / 2], channel % 2, half_bits(value));
+    }
+
+    fn set_tap(taps: &mut NarrowTaps, output: usize, channel: usize, weight: f32) {
+        set_part(&mut taps.0[output], channel, half_bits(weight));
+    }
+
+    fn set_bias(taps: &mut NarrowTaps, output: usize, bias: f32) {
+        taps.0[output] = u32::from(half_bits(bias));
+    }
+
+    fn packed(packs: &Packs, make: impl FnOnce() -> Packed<Self>) -> &Packed<Self> {
+        packs.half.get_or_init(make)
+    }
+}
+
+/// bfloat16: 8 bits, with the range of single precision, in which the sums are.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Brain;
+
+#[cfg(target_arch = "x86_64")]
+impl Number for Brain {
+    const WORD: usize = 2;
+    type Cell = NarrowPixel;
+    type Taps = NarrowTaps;
+    const ZERO: NarrowPixel = NarrowPixel([0; LANES / 2]);
+    const NO_TAPS: NarrowTaps = NarrowTaps([0; LANES]);
+
+    fn set(cell: &mut NarrowPixel, channel: usize, value: f32) {
+        set_part(&mut cell.0[channel / 2], channel % 2, brain_bits(value));
+    }
+
+    fn set_tap(taps: &mut NarrowTaps, output: usize, channel: usize, weight: f32) {
+        set_part(&mut taps.0[output], channel, brain_bits(weight));
+    }
+
+    fn set_bias(taps: &mut NarrowTaps, output: usize, bias: f32) {
+        taps.0[output] = bias.to_bits();
+    }
+
+    fn packed(packs: &Packs, make: impl FnOnce() -> Packed<Self>) -> &Packed<Self> {
+        packs.brain.get_or_init(make)
+    }
+}
+
+/// A number in half precision, rounded to the nearest, ties to even; beyond the greatest, that one.
+pub(super) fn half_bits(value: f32) -> u16 {
+    let value = value.clamp(-LARGEST_HALF, LARGEST_HALF);
+    let (bits, sign) = (value.to_bits() & 0x7fff_ffff, (value.to_bits() >> 16 & 0x8000) as u16);
+    let magnitude = if bits < 0x3880_0000 {
+        // Below the least normal number: a multiple of 2⁻²⁴.
+        (value.abs() * f32::from(1u16 << 12) * f32::from(1u16 << 12)).round_ties_even() as u16
+    } else {
+        let rounded = bits + 0x0fff + (bits >> 13 & 1);
+        ((rounded >> 13) - (112 << 10)) as u16
+    };
+    sign | magnitude
+}
+
+/// A finite number as bfloat16, rounded to the nearest, ties to even.
+#[cfg(target_arch = "x86_64")]
+fn brain_bits(value: f32) -> u16 {
+    let bits = value.to_bits();
+    (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_rounded_to_the_nearest_even_one() {
+        for (value, bits) in [
+            (0.0, 0x0000),
+            (-0.0, 0x8000),
+            (1.0, 0x3c00),
+            (-2.5, 0xc100),
+            (65_504.0, 0x7bff),
+            (1e9, 0x7bff),
+            (-1e9, 0xfbff),
+            (1.0 + 1.0 / 2_048.0, 0x3c00),
+            (1.0 + 3.0 / 2_048.0, 0x3c02),
+            (1.0 + 1.1 / 2_048.0, 0x3c01),
+            (6.103_515_6e-5, 0x0400),
+            (5.960_464_5e-8, 0x0001),
+            (2.9e-8, 0x0000),
+            (6.1e-5, 0x03ff),
+            (0.099_975_586, 0x2e66),
+        ] {
+            assert_eq!(half_bits(value), bits, "{value}");
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn brain_floats_are_rounded_to_the_nearest_even_one() {
+        for (value, bits) in [
+            (0.0, 0x0000),
+            (1.0, 0x3f80),
+            (-2.5, 0xc020),
+            (1.0 + 1.0 / 256.0, 0x3f80),
+            (1.0 + 3.0 / 256.0, 0x3f82),
+            (1.0 + 1.1 / 256.0, 0x3f81),
+            (1e6, 0x4974),
+        ] {
+            assert_eq!(brain_bits(value), bits, "{value}");
+        }
+    }
+}
