@@ -47,6 +47,8 @@ mod tests {
     fn an_open_gate_takes_the_difference_and_a_shut_one_nothing() {
         let mut out = [1.0, 1.0, 1.0];
         add_gated(&mut out, &[90.0, -90.0, 0.0], &[100, 100, 100], &[80 * 16, 80 * 16, 80 * 16]);
-        assert!((out[0] - 21.0).abs() < 1e-5 && out[1] == 1.0 && (out[2] - 11.0).abs() < 1e-5);
+        for (out, due) in out.into_iter().zip([21.0, 1.0, 11.0]) {
+            assert!((out - due).abs() < 1e-5, "{out} for {due}");
+        }
     }
 }

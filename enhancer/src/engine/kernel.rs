@@ -61,18 +61,23 @@ pub(super) enum Finish<'a, C> {
 /// A layer of a network of luma: rows in, what to do with the sums, the picture's width, a row out.
 type HeadKernel<C> = fn(Rows<'_, f32>, &Layer<Single>, Finish<'_, C>, usize, &mut [C]);
 
+/// Any layer of pixels: the same.
+type BodyKernel<N, C> = fn(Rows<'_, C>, &Layer<N>, Finish<'_, C>, usize, &mut [C]);
+/// A last layer: rows in, the layer or its taps, the picture's width, sums out.
+type LastKernel<C, L> = fn(Rows<'_, C>, &L, usize, &mut [Pixel]);
+
 /// The row kernels of one instruction set and type of number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kernels<N: Number> {
     /// First layer: three rows of samples to pixels.
     pub head: HeadKernel<N::Cell>,
     /// Any layer: three rows of pixels to pixels.
-    pub body: fn(Rows<'_, N::Cell>, &Layer<N>, Finish<'_, N::Cell>, usize, &mut [N::Cell]),
+    pub body: BodyKernel<N, N::Cell>,
     /// Last layer: three rows of pixels to single precision.
-    pub last: fn(Rows<'_, N::Cell>, &Layer<N>, usize, &mut [Pixel]),
+    pub last: LastKernel<N::Cell, Layer<N>>,
     /// Last layer with few outputs: three rows of pixels to the sums of each column's taps
     /// (lane `outputs·column + output`).
-    pub tail: fn(Rows<'_, N::Cell>, &[N::Taps], usize, &mut [Pixel]),
+    pub tail: LastKernel<N::Cell, [N::Taps]>,
     /// Multiplies and adds in registers alone, so many times; how many multiplications that were.
     pub peak: fn(usize) -> u64,
 }

@@ -4,8 +4,11 @@
 //! progress goes to standard error.
 
 mod anchors;
+mod engine;
 mod gpu;
 mod hybrid;
+mod networks;
+mod pictures;
 mod vp9;
 
 use anyhow::Result;
@@ -24,6 +27,7 @@ enum Bench {
     Anchors(Box<anchors::AnchorsArgs>),
     Hybrid(Box<hybrid::HybridArgs>),
     Gpu(Box<gpu::GpuArgs>),
+    Engine(Box<engine::EngineArgs>),
 }
 
 /// Runs the bench and prints its report on standard output.
@@ -33,5 +37,6 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Bench::Anchors(args) => anchors::run(args),
         Bench::Hybrid(args) => hybrid::run(args),
         Bench::Gpu(args) => gpu::run(args),
+        Bench::Engine(args) => engine::run(args),
     }
 }

@@ -62,6 +62,10 @@ pub struct EvalArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["scale", "controller"])]
     pub model: Option<PathBuf>,
 
+    /// Run the network on this backend of the processor, as `bench engine` names them, instead of the fastest.
+    #[arg(long, value_name = "NAME", conflicts_with = "controller")]
+    pub backend: Option<String>,
+
     /// Bit rates of the low (LR) layer in kbit/s [default: 150,300; with --sweep 60,100,160,280,500].
     #[arg(long, value_delimiter = ',', value_name = "K,…")]
     pub uplink: Vec<NonZeroU32>,

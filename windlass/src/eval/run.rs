@@ -57,6 +57,9 @@ pub fn run(args: &EvalArgs) -> Result<()> {
         );
     }
     let mut upscaler = network.map_or_else(Upscaler::new, Ok)?;
+    if let Some(name) = &args.backend {
+        upscaler = upscaler.on(name)?;
+    }
     let plan = plan(args, &tools);
     let mut rows = Vec::new();
     for (number, spec) in args.clips.iter().enumerate() {

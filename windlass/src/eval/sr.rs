@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use windlass_enhancer::engine::{
-    CpuEngine, Engine, Inputs, Luma, Model, Residual, fused_model, infer_tiles, infer_tiles_fused,
+    CpuEngine, Engine, Inputs, Luma, Model, Residual, Simd, fused_model, infer_tiles,
+    infer_tiles_fused,
 };
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
@@ -50,6 +51,14 @@ impl Upscaler {
     /// A network of the caller's, on the processor.
     pub fn from_file(path: &Path) -> Result<Upscaler> {
         network(Some(path)).map(Upscaler::with)
+    }
+
+    /// The same on a backend of the processor, as reports name them.
+    pub fn on(self, backend: &str) -> Result<Upscaler> {
+        let found = Simd::available().into_iter().find(|simd| simd.name() == backend);
+        let engine = found.and_then(|simd| CpuEngine::with_simd(self.engine.model().clone(), simd));
+        let engine = engine.with_context(|| format!("this processor has no backend {backend}"))?;
+        Ok(Upscaler { engine, ..self })
     }
 
     fn with(model: Arc<Model>) -> Upscaler {

@@ -4,72 +4,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use windlass_enhancer::engine::cuda::peaks::Peaks;
-use windlass_enhancer::engine::{
-    Architecture, CpuEngine, CudaEngine, Engine, Input, Luma, Model, Residual, embedded_model,
-};
+use windlass_enhancer::engine::{CpuEngine, CudaEngine, Engine, Input, Model, Residual, Simd};
 
-use super::args::{Case, GpuArgs, Size};
+use super::args::{Case, GpuArgs};
 use super::report::Row;
+use crate::bench::networks::{Size, weights};
+use crate::bench::pictures::Pictures;
 
-/// Different pictures, so that caches of the device do not hold all of what runs again and again.
-const PICTURES: usize = 8;
 /// Batches in a row when throughput is measured.
 const IN_A_ROW: usize = 8;
 /// Least batches of which latencies are taken.
 const LEAST_BATCHES: usize = 40;
-
-/// Pictures of one size, with noise.
-struct Pictures {
-    low: Vec<Vec<u8>>,
-    twin: Vec<Vec<u8>>,
-    size: Size,
-    network: Architecture,
-}
-
-impl Pictures {
-    fn new(network: Architecture, size: Size) -> Self {
-        let mut state = 1u32;
-        let mut plane = |count: usize| {
-            let mut next = |n: usize| {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                ((n / 7 % 160) as u32 + (state >> 26)) as u8
-            };
-            (0..count).map(&mut next).collect::<Vec<u8>>()
-        };
-        let count = size.0 * size.1;
-        let high = if network.has_twin() { network.scale * network.scale * count } else { 0 };
-        Pictures {
-            low: (0..PICTURES).map(|_| plane(count)).collect(),
-            twin: (0..PICTURES).map(|_| plane(high)).collect(),
-            size,
-            network,
-        }
-    }
-
-    /// So many inputs, by turns.
-    fn inputs(&self, count: usize) -> Result<Vec<Input<'_>>> {
-        let (Size(width, height), scale) = (self.size, self.network.scale);
-        let input = |n: usize| {
-            let twin = || Luma::packed(&self.twin[n % PICTURES], scale * width, scale * height);
-            Ok(Input {
-                low: Luma::packed(&self.low[n % PICTURES], width, height)?,
-                twin: self.network.has_twin().then(twin).transpose()?,
-            })
-        };
-        (0..count).map(input).collect()
-    }
-}
-
-/// The weights, and whether they are trained.
-fn weights(network: Architecture) -> Result<(Arc<Model>, bool)> {
-    let embedded = embedded_model()?;
-    if embedded.architecture() == network {
-        return Ok((embedded, true));
-    }
-    Ok((Arc::new(Model::random(network, 1)?), false))
-}
 
 /// Measures a case; also the device's name.
 pub fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<(Row, String)> {
@@ -122,7 +69,8 @@ fn psnr_to_cpu(engine: &mut CudaEngine, model: &Arc<Model>) -> Result<f64> {
     let inputs = pictures.inputs(1)?;
     let (mut gpu, mut cpu) = ([Residual::default()], [Residual::default()]);
     engine.infer_batch(&inputs, &mut gpu)?;
-    CpuEngine::new(model.clone()).infer_batch(&inputs, &mut cpu)?;
+    let single = CpuEngine::with_simd(model.clone(), Simd::single());
+    single.context("the CPU lacks the instruction set")?.infer_batch(&inputs, &mut cpu)?;
     let pairs = gpu[0].data.iter().zip(&cpu[0].data);
     let sum: f64 = pairs.map(|(a, b)| f64::from(a - b).powi(2)).sum();
     Ok(10.0 * (255.0 * 255.0 / (sum / gpu[0].data.len() as f64)).log10())

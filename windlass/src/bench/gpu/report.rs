@@ -7,7 +7,8 @@ use windlass_enhancer::engine::Architecture;
 use windlass_enhancer::engine::cuda::DeviceInfo;
 use windlass_enhancer::engine::cuda::peaks::Peaks;
 
-use super::args::{Case, Size};
+use super::args::Case;
+use crate::bench::networks::Size;
 use crate::eval::report::Machine;
 
 /// Share of frames that are anchors in the figures by streams.

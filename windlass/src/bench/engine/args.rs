@@ -1,0 +1,99 @@
+//! The command line of `windlass bench engine`.
+
+use std::fmt;
+use std::num::NonZeroU32;
+
+use clap::Args;
+use windlass_enhancer::engine::{Architecture, Simd};
+
+use crate::bench::networks::{Network, Size};
+
+/// Networks that run unless others are named: those that are built in, and larger ones.
+const NETWORKS: [&str; 5] =
+    ["chain:5x16x2", "chain:5x16x2+twin", "chain:5x32x2+twin", "blocks:8x16x2", "blocks:8x32x2"];
+
+/// Run networks on the CPU at several sizes, beside what the CPU can do.
+///
+/// Two threads are two engines on different pictures at once: a picture's network never waits for other threads.
+#[derive(Debug, Clone, Args)]
+pub struct EngineArgs {
+    /// Networks as KIND:NxCHANNELSxSCALE, with +twin if they look at the viewer's picture: KIND is chain (N convolutions)
+    /// or blocks (N residual blocks).
+    #[arg(long, value_delimiter = ',', value_name = "NETWORK,…", default_values = NETWORKS)]
+    pub networks: Vec<Network>,
+
+    /// Sizes of the low layer.
+    #[arg(long, value_delimiter = ',', value_name = "WxH,…", default_values = ["320x180", "640x360"])]
+    pub sizes: Vec<Size>,
+
+    /// Engines at once.
+    #[arg(long, value_delimiter = ',', value_name = "N,…", default_values = ["1", "2"],
+          value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub threads: Vec<u8>,
+
+    /// Backends, as the table names them; all that the CPU has unless named.
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub backends: Vec<String>,
+
+    /// How often backends and peaks take turns.
+    #[arg(long, default_value = "5", value_name = "N")]
+    pub passes: NonZeroU32,
+
+    /// Least time that a backend runs in a pass.
+    #[arg(long, default_value_t = 0.3, value_name = "S")]
+    pub seconds: f64,
+
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A network at a size with so many threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Case {
+    pub network: Architecture,
+    pub size: Size,
+    pub threads: usize,
+}
+
+impl EngineArgs {
+    /// All cases, network by network.
+    pub fn cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for &Network(network) in &self.networks {
+            for &size in &self.sizes {
+                for &threads in &self.threads {
+                    cases.push(Case { network, size, threads: usize::from(threads) });
+                }
+            }
+        }
+        cases
+    }
+
+    /// The instruction sets that run.
+    pub fn forms(&self) -> Vec<Simd> {
+        let wanted = |simd: &Simd| {
+            self.backends.is_empty() || self.backends.iter().any(|name| name == simd.name())
+        };
+        Simd::available().into_iter().filter(wanted).collect()
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { network, size: Size(width, height), threads } = self;
+        write!(f, "{network}, {width}x{height}, {threads} at once")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_networks_that_run_unless_others_are_named_are_networks() {
+        for name in NETWORKS {
+            assert!(name.parse::<Network>().is_ok(), "{name}");
+        }
+    }
+}

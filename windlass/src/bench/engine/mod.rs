@@ -1,0 +1,33 @@
+//! `windlass bench engine`: networks on the CPU, on every instruction set and type of number that it has.
+//!
+//! Source: issue 6, *The CPU engine*; `docs/design.md`, *Reports*. What the CPU can do at most is measured in the same
+//! passes, by multiplications in registers alone, and each network stands beside that ([`measure`]). Weights are the
+//! built-in ones where the network is built in, else random: they say nothing about quality, and the same about speed.
+
+mod args;
+mod measure;
+mod report;
+
+pub use args::EngineArgs;
+
+use anyhow::{Context, Result};
+
+use self::report::Report;
+use crate::eval::report::Machine;
+
+/// Runs the bench and prints its report.
+pub fn run(args: &EngineArgs) -> Result<()> {
+    let mut peaks = measure::Peaks::default();
+    let mut rows = Vec::new();
+    for case in args.cases() {
+        eprintln!("{case}");
+        rows.extend(measure::rows(&case, args, &mut peaks).with_context(|| case.to_string())?);
+    }
+    let report = Report::new(Machine::here(), peaks, rows);
+    if args.json {
+        println!("{}", report.json()?);
+    } else {
+        print!("{}", report.table());
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Networks and sizes as benches take them from the command line, and the networks' weights.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use windlass_enhancer::engine::{Architecture, Model, embedded_model, fused_m_model, fused_model};
+
+/// A network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network(pub Architecture);
+
+/// Width and height.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size(pub usize, pub usize);
+
+/// The built-in weights where there are some, else random ones; and whether they are trained.
+pub fn weights(network: Architecture) -> Result<(Arc<Model>, bool)> {
+    for trained in [embedded_model()?, fused_model()?, fused_m_model()?] {
+        if trained.architecture() == network {
+            return Ok((trained, true));
+        }
+    }
+    Ok((Arc::new(Model::random(network, 1)?), false))
+}
+
+impl FromStr for Network {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self, anyhow::Error> {
+        let shape = || format!("`{text}` is no network: write chain:5x16x2 or blocks:8x32x3+twin");
+        let (kind, rest) = text.split_once(':').with_context(shape)?;
+        let (numbers, twin) = match rest.strip_suffix("+twin") {
+            Some(numbers) => (numbers, true),
+            None => (rest, false),
+        };
+        let numbers: Result<Vec<usize>, _> = numbers.split('x').map(str::parse).collect();
+        let &[count, channels, scale] = &numbers.with_context(shape)?[..] else {
+            anyhow::bail!(shape());
+        };
+        ensure!(count <= 64, "{count} are too many");
+        let plain = match kind {
+            "chain" => Architecture::chain(scale, channels, count),
+            "blocks" => Architecture::blocks(scale, channels, count),
+            _ => anyhow::bail!(shape()),
+        };
+        let network = if twin { plain.with_twin() } else { plain };
+        network.check()?;
+        Ok(Network(network))
+    }
+}
+
+impl FromStr for Size {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self, anyhow::Error> {
+        let shape = || format!("`{text}` is no size: write 640x360");
+        let (width, height) = text.split_once('x').with_context(shape)?;
+        let size = Size(width.parse().with_context(shape)?, height.parse().with_context(shape)?);
+        let sane = 1..=2_048;
+        ensure!(sane.contains(&size.0) && sane.contains(&size.1), "sides must be from 1 to 2048");
+        Ok(size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_and_sizes_are_read_and_anything_else_is_refused() {
+        let network = |text: &str| text.parse::<Network>().map(|network| network.0);
+        assert_eq!(network("chain:5x16x2").unwrap(), Architecture::chain(2, 16, 5));
+        let fused = Architecture::blocks(3, 32, 8).with_twin();
+        assert_eq!(network("blocks:8x32x3+twin").unwrap(), fused);
+        for wrong in [
+            "",
+            "chain",
+            "chain:5x16",
+            "chain:5x16x9",
+            "chain:5x15x2",
+            "blocks:99x32x2",
+            "net:5x16x2",
+        ] {
+            assert!(network(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!("640x360".parse::<Size>().unwrap(), Size(640, 360));
+        for wrong in ["640", "0x360", "640x9999", "ax2"] {
+            assert!(wrong.parse::<Size>().is_err(), "{wrong}");
+        }
+    }
+}
