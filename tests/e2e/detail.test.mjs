@@ -7,6 +7,7 @@ import { nativeFrames, publish, remote, sleep, subscribe, until } from "./suppor
 import { takeCaptured, watchCaptured } from "./support/captured.mjs";
 import { makeScene } from "./support/scene.mjs";
 import { startServer } from "./support/server.mjs";
+import { traceUplink } from "./support/uplink_trace.mjs";
 
 const stills = (page) => page.evaluate(() => window.windlass.room.published.find((p) => p.kind === "video")?.stills);
 /** Runs `change` in the publisher's page with its video publication. */
@@ -232,6 +233,7 @@ describe("an uplink that falls to 50 kbit/s", { timeout: 300_000 }, () => {
       if (query !== "") await sending(publisher.page);
       await sleep(6000);
       const before = await flow(viewer.page, 5);
+      const trace = traceUplink(publisher.page, viewer.page, server.proxy);
       server.proxy.uplinkKbps = 50;
       const state = async () => (query === "" ? null : stills(publisher.page));
       const fall = await flow(viewer.page, 10);
@@ -240,9 +242,10 @@ describe("an uplink that falls to 50 kbit/s", { timeout: 300_000 }, () => {
       server.proxy.uplinkKbps = Infinity;
       const risen = query === "" ? null : await until(async () => (await stills(publisher.page)).detail, "detail is sent again", 60_000);
       const back = await flow(viewer.page, 5);
+      const looks = trace();
       const line = (f) => `${f.fps.toFixed(1)} fps, ${f.freezes} freezes of ${f.frozen.toFixed(1)} s`;
       console.log(`detail, uplink 50 kbit/s${query === "" ? " without stills" : ""}: before ${line(before)}; first 10 s ${line(fall)}; next 12 s ${line(low)}; after ${line(back)}; ${JSON.stringify({ stopped, risen })}`);
-      return { before, fall, low, back, stopped, errors: [...publisher.errors, ...viewer.errors] };
+      return { before, fall, low, back, stopped, looks, errors: [...publisher.errors, ...viewer.errors] };
     } finally {
       await viewer.close();
       await publisher.close();
@@ -255,8 +258,8 @@ describe("an uplink that falls to 50 kbit/s", { timeout: 300_000 }, () => {
     const withStills = await call("&detail=1");
     assert.equal(withStills.stopped.detail, null, JSON.stringify(withStills.stopped));
     assert.notEqual(withStills.stopped.restraint, null);
-    assert.ok(withStills.low.fps >= without.low.fps * 0.7, `${withStills.low.fps} after ${without.low.fps}`);
-    for (const { low } of [without, withStills]) assert.ok(low.frozen < 3, `the picture stood for ${low.frozen} s of the 12`);
+    assert.ok(withStills.low.fps >= without.low.fps * 0.7, `${withStills.low.fps} after ${without.low.fps}\n${withStills.looks}`);
+    for (const { low, looks } of [without, withStills]) assert.ok(low.frozen < 3, `the picture stood for ${low.frozen} s of the 12\n${looks}`);
     assert.ok(withStills.back.fps >= 20, "the whole frame rate is back");
     assert.deepEqual(withStills.errors, []);
   });

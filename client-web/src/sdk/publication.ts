@@ -4,7 +4,7 @@ import { vp9Preferences } from "./receiver.js";
 import { Stills, type StillsState } from "./stills.js";
 import { LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
 import { NarrowUplink } from "./uplink/narrow.js";
-import { availableKbps } from "./uplink/sample.js";
+import { pathLook } from "./uplink/sample.js";
 
 export type { Layers } from "./uplink/layers.js";
 
@@ -164,11 +164,11 @@ export class Publication {
     const { sender } = this;
     if (this.kind !== "video" || sender === null) return;
     const [stats] = await Promise.all([sender.getStats(), this.full?.look()]);
-    if (this.narrow.look(performance.now(), availableKbps(stats.values()))) await this.settle();
+    if (this.narrow.look(performance.now(), pathLook([...stats.values()]))) await this.settle();
   }
 
   private settings(): LayerSetting[] {
-    return layerSettings(this.layers, this.wishes, this.narrow.mostFps);
+    return layerSettings(this.layers, this.wishes, this.narrow.hold);
   }
 
   /** The camera while it has pictures to give. A page may have given the sender another one itself. */

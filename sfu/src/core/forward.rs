@@ -85,6 +85,9 @@ impl Core {
             if descriptor.starts_key() {
                 track.keyframes.arrived(layer);
             }
+            if !descriptor.inter && descriptor.end && packet.marker {
+                track.keyframes.whole(layer, packet.arrival);
+            }
         }
         track.alignment.saw(Timeline::Of(layer), packet.timestamp, report(rtp));
         packet.stale = track.recent.push(layer, packet, &rtp.payload);

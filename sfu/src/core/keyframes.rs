@@ -6,8 +6,8 @@
 //! (the layer may have ended meanwhile, and each request costs every other layer a key frame).
 //!
 //! Who begins to watch waits for one request. Decoders that lost frames may lose the next key frame, too: on an uplink
-//! that is too narrow, each one crowds out the frames and repairs that would end the misery. They are asked for at
-//! half the pace each time, until there has been calm.
+//! that is too narrow, each one crowds out the frames and the repairs that would end the misery. For them the pace is half that at
+//! which key frames come through, whole.
 
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,8 @@ use windlass_media::Layer;
 
 /// The least time between two requests to one publisher, and the pace at which they are repeated.
 pub const PACE: Duration = Duration::from_millis(400);
-/// How often the pace is halved: 3.2 s between requests at most.
-const DOUBLINGS: u32 = 3;
-/// So long after a request for a broken decoder the next one is a new matter.
-const CALM: Duration = Duration::from_secs(6);
+/// The most time between two requests for a broken decoder.
+const SLOWEST: Duration = Duration::from_millis(3200);
 
 /// The requests to one publisher's track.
 #[derive(Debug, Default)]
@@ -26,9 +24,10 @@ pub struct KeyFrames {
     wanted: [bool; 3],
     broken: [bool; 3],
     last: Option<Instant>,
-    last_repair: Option<Instant>,
-    /// Requests for broken decoders without calm between them, less the first.
-    repeats: u32,
+    /// The first request that no whole key frame has come for, and the layer that it was sent to.
+    open: Option<(Instant, Layer)>,
+    /// From a request to the end of its key frame, the last time.
+    took: Duration,
 }
 
 impl KeyFrames {
@@ -48,6 +47,13 @@ impl KeyFrames {
         self.broken[layer as usize] = false;
     }
 
+    /// The last packet of a key frame of the layer is here.
+    pub fn whole(&mut self, layer: Layer, now: Instant) {
+        if let Some((asked, _)) = self.open.take_if(|(_, of)| *of == layer) {
+            self.took = now.saturating_duration_since(asked);
+        }
+    }
+
     /// Nobody can answer now.
     pub fn forget(&mut self) {
         self.wanted = [false; 3];
@@ -59,7 +65,7 @@ impl KeyFrames {
         let pace = if self.wanted.contains(&true) {
             PACE
         } else if self.broken.contains(&true) {
-            PACE * (1 << self.repeats.min(DOUBLINGS))
+            (2 * self.took).clamp(PACE, SLOWEST)
         } else {
             return None;
         };
@@ -71,12 +77,8 @@ impl KeyFrames {
         self.timeout(now).filter(|&due| due <= now)?;
         let any = |l: &Layer| self.wanted[*l as usize] || self.broken[*l as usize];
         let layer = Layer::ALL.into_iter().find(any)?;
-        if self.broken.contains(&true) {
-            let calm = self.last_repair.is_none_or(|then| now.duration_since(then) >= CALM);
-            self.repeats = if calm { 0 } else { (self.repeats + 1).min(DOUBLINGS) };
-            self.last_repair = Some(now);
-        }
         self.last = Some(now);
+        self.open.get_or_insert((now, layer));
         self.forget();
         Some(layer)
     }
@@ -121,44 +123,61 @@ mod tests {
         assert_eq!(k.poll(now + 2 * PACE), None);
     }
 
-    /// When requests go out within `seconds` to a publisher none of whose key frames arrives whole.
-    fn requests(k: &mut KeyFrames, begin: Instant, seconds: u64, newcomer: bool) -> Vec<u128> {
-        let mut at = Vec::new();
-        for ms in (0..seconds * 1000).step_by(100) {
+    /// When requests go out within five seconds, in ms, while a decoder is broken all the time and a whole key frame comes `takes` after
+    /// each of them.
+    fn requests(k: &mut KeyFrames, begin: Instant, takes: Duration, newcomer: bool) -> Vec<u128> {
+        let (mut at, mut due) = (Vec::new(), None);
+        for ms in (0..5000).step_by(100) {
             let now = begin + Duration::from_millis(ms);
+            if due.take_if(|due| *due <= now).is_some() {
+                k.whole(Layer::Q, now);
+            }
             k.want_repair(Layer::Q);
             if newcomer {
                 k.want(Layer::Q);
             }
             if k.poll(now).is_some() {
-                k.arrived(Layer::Q);
+                due.get_or_insert(now + takes);
                 at.push(now.duration_since(begin).as_millis());
             }
         }
         at
     }
 
+    const SLOW: Duration = Duration::from_millis(1100);
+
     #[test]
-    fn a_decoder_that_breaks_again_and_again_is_served_ever_more_slowly() {
+    fn broken_decoders_leave_key_frames_twice_the_time_that_they_take() {
         let mut k = KeyFrames::default();
-        let at = requests(&mut k, Instant::now(), 10, false);
-        assert_eq!(at, [0, 400, 1200, 2800, 6000, 9200]);
+        assert_eq!(requests(&mut k, Instant::now(), SLOW, false), [0, 400, 800, 3000]);
     }
 
     #[test]
-    fn the_pace_is_the_first_one_again_after_calm() {
+    fn they_are_served_at_once_where_key_frames_come_at_once() {
         let (begin, mut k) = (Instant::now(), KeyFrames::default());
-        requests(&mut k, begin, 10, false);
-        let calm = begin + Duration::from_secs(10) + CALM;
-        assert_eq!(requests(&mut k, calm, 1, false), [0, 400]);
+        requests(&mut k, begin, SLOW, false);
+        let fast = requests(&mut k, begin + SLOWEST * 2, Duration::from_millis(100), false);
+        assert_eq!(fast[..4], [0, 400, 800, 1200]);
     }
 
     #[test]
     fn who_begins_to_watch_does_not_wait_for_the_pace_of_broken_decoders() {
         let (begin, mut k) = (Instant::now(), KeyFrames::default());
-        requests(&mut k, begin, 10, false);
-        let later = begin + Duration::from_secs(10);
-        assert_eq!(requests(&mut k, later, 1, true), [0, 400, 800]);
+        requests(&mut k, begin, SLOW, false);
+        let later = requests(&mut k, begin + SLOWEST * 2, SLOW, true);
+        assert_eq!(later[..3], [0, 400, 800]);
+    }
+
+    #[test]
+    fn another_layers_key_frame_says_nothing_of_the_one_asked_for() {
+        let (begin, mut k) = (Instant::now(), KeyFrames::default());
+        k.want_repair(Layer::Q);
+        assert_eq!(k.poll(begin), Some(Layer::Q));
+        k.whole(Layer::H, begin + PACE);
+        k.want_repair(Layer::Q);
+        assert_eq!(k.timeout(begin), Some(begin + PACE));
+        k.whole(Layer::Q, begin + SLOW);
+        assert_eq!(k.timeout(begin), Some(begin + 2 * SLOW));
     }
 
     #[test]

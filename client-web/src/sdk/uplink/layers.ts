@@ -4,6 +4,7 @@
  * A wish can lower what the page allows and take that back, never go beyond it.
  */
 import type { LayerWish } from "../protocol.js";
+import type { Hold } from "./narrow.js";
 
 /** Which layers a camera sends: all, those for a weak uplink, or the smallest alone. */
 export type Layers = "q" | "qh" | "qhf";
@@ -36,22 +37,22 @@ const LEAST_BITRATE = 20_000;
 const LEAST_FPS = 1;
 
 /**
- * The settings of all layers; `mostFps`: what the uplink has room for, undefined: all. At least the smallest one allowed stays on:
- * a wish cannot end the video.
+ * The settings of all layers, `hold` being what the uplink has room for. At least the smallest one allowed stays on: a wish cannot
+ * end the video.
  */
 export function layerSettings(
   allowed: Layers,
   wishes: ReadonlyMap<string, LayerWish>,
-  mostFps?: number,
+  hold: Hold = { mostFps: undefined, mostBitrate: undefined },
 ): LayerSetting[] {
   const settings = LAYERS.map(({ rid, maxBitrate }): LayerSetting => {
     const wish = wishes.get(rid);
     const bitrate = wish?.kbps === undefined ? maxBitrate : Math.round(wish.kbps * 1000);
-    const fps = Math.min(wish?.fps ?? Infinity, mostFps ?? Infinity);
+    const fps = Math.min(wish?.fps ?? Infinity, hold.mostFps ?? Infinity);
     return {
       rid,
       active: allowed.includes(rid) && wish?.active !== false,
-      maxBitrate: Math.min(maxBitrate, Math.max(LEAST_BITRATE, bitrate)),
+      maxBitrate: Math.min(maxBitrate, Math.max(LEAST_BITRATE, bitrate), hold.mostBitrate ?? Infinity),
       maxFramerate: fps === Infinity ? undefined : Math.max(LEAST_FPS, fps),
     };
   });

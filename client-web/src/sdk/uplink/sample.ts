@@ -1,6 +1,7 @@
 /** What the browser's statistics say about the uplink of one camera. Pure: reports in, a sample out. */
 import type { UplinkSample } from "./governor.js";
 import type { LayerSetting } from "./layers.js";
+import type { PathLook } from "./narrow.js";
 
 /** The fields of statistics that are used; the browser's own types lack some. */
 interface Entry {
@@ -13,6 +14,8 @@ interface Entry {
   framesEncoded?: number;
   totalEncodeTime?: number;
   targetBitrate?: number;
+  bytesSent?: number;
+  retransmittedBytesSent?: number;
   qualityLimitationReason?: string;
   selectedCandidatePairId?: string;
   availableOutgoingBitrate?: number;
@@ -77,4 +80,16 @@ export function availableKbps(report: Iterable<object>): number | null {
   const selected = entries.find((e) => e.type === "transport")?.selectedCandidatePairId;
   const pair = entries.find((e) => e.type === "candidate-pair" && e.id === selected);
   return pair?.availableOutgoingBitrate === undefined ? null : pair.availableOutgoingBitrate / 1000;
+}
+
+/** What a sender's statistics say of its path. */
+export function pathLook(report: Iterable<object>): PathLook {
+  const entries = [...report] as Entry[];
+  const layers = entries.filter((e) => e.type === "outbound-rtp");
+  const sum = (read: (e: Entry) => number | undefined) => layers.reduce((all, e) => all + (read(e) ?? 0), 0);
+  return {
+    availableKbps: availableKbps(entries),
+    sentBytes: sum((e) => e.bytesSent),
+    repairBytes: sum((e) => e.retransmittedBytesSent),
+  };
 }
