@@ -42,9 +42,13 @@ def unsharp(picture: Tensor, amount: float) -> Tensor:
 
 def upscaled(method: str, models: dict[str, tuple], lr: Tensor, twin: Tensor | None, scale: int) -> Tensor:
     """HR luma as 8-bit values (in f32) by a network's name or one of the other methods."""
-    if method in models:
-        shape, weights = models[method]
+    name, _, rest = method.partition(" then ")
+    if name in models:
+        shape, weights = models[name]
         out = network.high(shape, weights, lr, twin if shape.fused else None)
+        if rest:
+            out = resampling.up(out.round().clamp(0, 255), scale // shape.scale)
+            out = unsharp(out, 0.3) if rest == "lanczos@0.3" else out
     elif method == "twin" and twin is not None:
         out = twin
     else:
@@ -102,13 +106,17 @@ def run(
     pictures: Path | None = None,
     twins: Sequence[str] = TWINS,
     only: Sequence[str] = (),
+    halfway: Sequence[Path] = (),
 ) -> list[Row]:
-    """All rows; what needs no twin is measured beside the first of the twins."""
+    """All rows; what needs no twin is measured beside the first of the twins. `halfway`: of a factor of the scale."""
     models = {path.stem: network.load(path) for path in paths}
     scales = {shape.scale for shape, _ in models.values()}
     if len(scales) != 1:
         raise ValueError(f"networks of one scale can be measured at once, not of {sorted(scales)}")
     fused = any(shape.fused for shape, _ in models.values())
+    parts = {path.stem: network.load(path) for path in halfway}
+    if any(scales.copy().pop() % shape.scale or shape.fused for shape, _ in parts.values()):
+        raise ValueError("what comes halfway must be of luma alone, and of a factor of the scale")
     seeing = ["twin", *(name for name, (shape, _) in models.items() if shape.fused)]
     vmaf_exe = pairs.ffmpeg_with("libvmaf") if vmaf else None
     if vmaf and vmaf_exe is None:
@@ -123,9 +131,10 @@ def run(
             continue
         for variant, made in pairs.measured(clip, path, scales.copy().pop(), stride, list(twins) if fused else []):
             methods = ["bicubic", "lanczos", "lanczos@0.3", *models]
+            methods += [f"{name} then {rest}" for name in parts for rest in ("lanczos", "lanczos@0.3")]
             if fused:
                 methods = ["bicubic", "lanczos", "lanczos@0.3", "twin", *models] if variant.twin == twins[0] else seeing
-            rows += measure(variant, made, models, methods, vmaf_exe, pictures)
+            rows += measure(variant, made, models | parts, methods, vmaf_exe, pictures)
             print(f"{variant.label}: measured", file=sys.stderr)
     return with_gains(rows)
 
@@ -175,11 +184,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="names of clips")
     parser.add_argument("--pictures", type=Path, help="folder for crops side by side: source, then each method")
     parser.add_argument("--twins", nargs="*", default=TWINS, help="what decoders have had, as `twin_pictures` takes it")
+    parser.add_argument(
+        "--halfway", type=Path, nargs="*", default=[], help="networks of a factor of the scale, Lanczos after them"
+    )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    rows = run(args.weights, args.role, args.stride, args.vmaf, args.pictures, args.twins, args.only)
+    rows = run(args.weights, args.role, args.stride, args.vmaf, args.pictures, args.twins, args.only, args.halfway)
     print(json.dumps({"command": "models/evaluate.py", "rows": rows}) if args.json else table(rows))
 
 

@@ -3,6 +3,7 @@
 //! Counters and histograms are atomics that any thread adds to; [`EnhancerStats`] is a snapshot.
 //! Every place that drops something has a counter of its own, named by stage.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -138,10 +139,10 @@ pub struct StageLatencies {
 }
 
 /// One of the networks that anchors are made by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NetworkStats {
     /// Its name.
-    pub name: &'static str,
+    pub name: Arc<str>,
     /// What it took per LR pixel at the start, coding included.
     pub per_pixel: Duration,
     /// Streams whose anchors are made by it.

@@ -53,8 +53,9 @@ pub struct Settings {
     pub engine: Option<Named<EngineChoice>>,
 
     /// The network: auto (for each publisher the best that the machine can sustain within the budget), xs (the
-    /// cheapest), m (three and a half times its cost) [default: auto]
-    #[arg(long, value_name = "NAME")]
+    /// cheapest), m (three and a half times its cost), or files of your own with commas between, of which each
+    /// publisher is given the best in the same way [default: auto]
+    #[arg(long, value_name = "NAME|FILE,...")]
     pub network: Option<Named<NetworkChoice>>,
 
     /// Threads for super-resolution [default: half of the machine's]
@@ -394,7 +395,7 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
         budget,
         delivery_allowance: DELIVERY.min(budget * 3 / 10),
         engine: said.engine.map_or(default.engine, |engine| engine.0),
-        network: said.network.map_or(default.network, |network| network.0),
+        network: said.network.clone().map_or(default.network, |network| network.0),
         threads,
         compute_cap: share("compute-cap", said.compute_cap, default.compute_cap)?,
         anchor_fraction: share("anchor-fraction", said.anchor_fraction, default.anchor_fraction)?,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use windlass_enhancer::{Enhancer, LatencySummary};
+use windlass_enhancer::{Enhancer, LatencySummary, StartError as EnhancerError};
 use windlass_sfu::{Sfu, StartError};
 use windlass_signaling::{Metric, Services, Signaling};
 
@@ -35,13 +35,17 @@ async fn serve(config: &Config) -> Result<()> {
         .map_err(|e| socket_error("--http", "TCP", config.http, &e))?;
     let http = listener.local_addr()?;
 
-    let enhancer = config.enhancer.clone().and_then(|config| match Enhancer::start(config) {
-        Ok(enhancer) => Some(Arc::new(enhancer)),
-        Err(error) => {
+    let enhancer = match config.enhancer.clone().map(Enhancer::start).transpose() {
+        Ok(enhancer) => enhancer.map(Arc::new),
+        // What was asked for cannot be done: the operator is there to be told.
+        Err(error @ (EnhancerError::Config(_) | EnhancerError::Network(_))) => {
+            return Err(error.into());
+        }
+        Err(error @ EnhancerError::Thread(_)) => {
             tracing::error!(%error, "no enhancement: calls go on with plain video");
             None
         }
-    });
+    };
     let (sink, intake) = bridge::tap();
     // Without an enhancer nothing is full: frames are just not looked at.
     let sink = if enhancer.is_some() { sink } else { Box::new(|_| true) };
@@ -55,6 +59,10 @@ async fn serve(config: &Config) -> Result<()> {
         None => None,
     };
 
+    let mut told = config.signaling.clone();
+    if let Some(enhancer) = &enhancer {
+        told.session.scale = u32::try_from(enhancer.scale()).unwrap_or(told.session.scale);
+    }
     let services = services(&sfu, enhancer);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -66,7 +74,7 @@ async fn serve(config: &Config) -> Result<()> {
         eprintln!("Windlass is shutting down.");
     };
     announce(config, http, sfu.local_addr());
-    let signaling = Signaling::new(config.signaling.clone(), services);
+    let signaling = Signaling::new(told, services);
     signaling.serve(listener, page::router(), stop, GRACE).await;
     drop(bridge);
     drop(sfu);

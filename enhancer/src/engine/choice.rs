@@ -1,4 +1,4 @@
-//! Which networks there are and which backend runs them: what the operator wants, and what the machine has.
+//! Which backend runs the networks: what the operator wants, and what the machine has.
 //!
 //! A GPU that is missing, or fails while calls go on (out of memory, lost), costs a line in the log: the processor takes
 //! over, and stays.
@@ -8,8 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::{
-    Architecture, CpuEngine, CudaEngine, Engine, InferError, Input, Model, ModelError, Residual,
-    SwapError, fused_m_model, fused_model,
+    Architecture, CpuEngine, CudaEngine, Engine, InferError, Input, Model, Residual, SwapError,
 };
 
 /// What the operator wants.
@@ -76,59 +75,6 @@ impl FromStr for EngineChoice {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = EngineChoice::ALL.into_iter().find(|choice| choice.name() == text);
         found.ok_or_else(|| format!("engine: `{text}` is none of auto, cpu, cuda"))
-    }
-}
-
-/// Which of the networks of this build the operator wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum NetworkChoice {
-    /// For each stream the best that the machine can sustain.
-    #[default]
-    Auto,
-    /// `fused-xs-x2` for all.
-    Xs,
-    /// `fused-m-x2` for all.
-    M,
-}
-
-impl NetworkChoice {
-    /// All of them.
-    pub const ALL: [NetworkChoice; 3] = [NetworkChoice::Auto, NetworkChoice::Xs, NetworkChoice::M];
-
-    /// As in the configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            NetworkChoice::Auto => "auto",
-            NetworkChoice::Xs => "xs",
-            NetworkChoice::M => "m",
-        }
-    }
-
-    /// The networks to choose from, with their names, the cheapest and worst first.
-    pub fn models(self) -> Result<Vec<(&'static str, Arc<Model>)>, ModelError> {
-        let mut models = Vec::new();
-        if self != NetworkChoice::M {
-            models.push(("fused-xs-x2", fused_model()?));
-        }
-        if self != NetworkChoice::Xs {
-            models.push(("fused-m-x2", fused_m_model()?));
-        }
-        Ok(models)
-    }
-}
-
-impl fmt::Display for NetworkChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for NetworkChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = NetworkChoice::ALL.into_iter().find(|choice| choice.name() == text);
-        found.ok_or_else(|| format!("network: `{text}` is none of auto, xs, m"))
     }
 }
 
@@ -248,18 +194,6 @@ mod tests {
         let wider = Model::random(Architecture::chain(2, 8, 5), 9).unwrap();
         assert!(engine.swap(&Arc::new(wider)).is_err());
         assert_eq!(engine.backend(), "failing");
-    }
-
-    #[test]
-    fn every_choice_of_networks_gives_some_from_cheap_to_dear_of_one_scale() {
-        for choice in NetworkChoice::ALL {
-            assert_eq!(choice.name().parse(), Ok(choice));
-            let models = choice.models().unwrap();
-            let costs: Vec<_> = models.iter().map(|(_, m)| m.architecture().macs()).collect();
-            assert!(costs.is_sorted() && !costs.is_empty());
-            assert!(models.iter().all(|(_, model)| model.architecture().scale == 2));
-        }
-        assert!("l".parse::<NetworkChoice>().unwrap_err().contains("auto, xs, m"));
     }
 
     #[test]

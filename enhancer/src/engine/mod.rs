@@ -24,6 +24,7 @@ mod gate;
 mod kernel;
 mod last_layer;
 mod model;
+mod network_choice;
 mod number;
 mod packed;
 mod simd;
@@ -38,11 +39,12 @@ use windlass_hybrid::resample::Samples;
 pub use architecture::{
     Architecture, ArchitectureError, CHANNEL_STEP, Inputs, Kind, MAX_CHANNELS, MAX_CONVS,
 };
-pub use choice::{EngineChoice, NetworkChoice};
+pub use choice::EngineChoice;
 pub use cpu::CpuEngine;
 pub use cuda::{CudaEngine, CudaError};
 pub use last_layer::{LastLayer, Learned};
 pub use model::{Conv, Model, ModelError, embedded_model, fused_m_model, fused_model};
+pub use network_choice::{NamedModel, NetworkChoice, NetworkError};
 pub use simd::Simd;
 pub use tiles::{infer_tiles, infer_tiles_fused};
 

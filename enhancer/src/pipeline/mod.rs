@@ -35,7 +35,7 @@ use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_media::{AnchorCodecId, EnhancerOutput};
 
-use crate::engine::{Engine, EngineChoice, ModelError, NetworkChoice, Residual};
+use crate::engine::{Engine, EngineChoice, NetworkChoice, NetworkError, Residual};
 use crate::schedule::{RegionConfig, SchedulerConfig, TileConfig};
 use crate::stats::{EnhancerStats, NetworkStats, Stats};
 use anchors::{Anchors, Choice, Coding};
@@ -53,8 +53,8 @@ pub type EngineFactory = Arc<dyn Fn() -> Box<dyn Engine> + Send + Sync>;
 /// A network that anchors can be made by.
 #[derive(Clone)]
 pub struct Network {
-    /// Its name, as of its card in `models/`.
-    pub name: &'static str,
+    /// Its name, as of its card in `models/` or of its file.
+    pub name: Arc<str>,
     /// Makes what runs it.
     pub engines: EngineFactory,
 }
@@ -187,9 +187,9 @@ pub enum StartError {
     /// The configuration contradicts itself.
     #[error("enhancer configuration: {0}")]
     Config(&'static str),
-    /// The network's weights are not usable.
-    #[error("enhancer model: {0}")]
-    Model(#[from] ModelError),
+    /// A network is not usable.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     /// The system gives no more threads.
     #[error("enhancer threads: {0}")]
     Thread(#[from] std::io::Error),
@@ -202,6 +202,7 @@ pub struct Enhancer {
     enabled: Arc<AtomicBool>,
     stats: Arc<Stats>,
     backend: &'static str,
+    scale: usize,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -241,7 +242,7 @@ impl Enhancer {
             .iter()
             .zip(&costs)
             .map(|(network, &per_pixel)| NetworkStats {
-                name: network.name,
+                name: network.name.clone(),
                 per_pixel,
                 ..NetworkStats::default()
             })
@@ -265,6 +266,7 @@ impl Enhancer {
             enabled: enabled.clone(),
             stats: stats.clone(),
             backend,
+            scale,
             threads: Vec::new(),
         };
         let selector = Selector {
@@ -301,7 +303,7 @@ impl Enhancer {
         );
         for (network, per_pixel) in networks.iter().zip(costs) {
             let ns_per_pixel = per_pixel.as_nanos() as u64;
-            tracing::info!(network = network.name, ns_per_pixel, "network measured");
+            tracing::info!(network = &*network.name, ns_per_pixel, "network measured");
         }
         Ok(enhancer)
     }
@@ -318,6 +320,11 @@ impl Enhancer {
         })?;
         self.threads.push(thread);
         Ok(())
+    }
+
+    /// Width of an anchor's picture over that of its frame.
+    pub fn scale(&self) -> usize {
+        self.scale
     }
 
     /// Where taps hand in frames.

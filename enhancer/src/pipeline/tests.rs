@@ -97,7 +97,7 @@ fn engines(time: Duration, panics: u32) -> [Network; 1] {
     let panics = Arc::new(AtomicU32::new(panics));
     let engines: EngineFactory =
         Arc::new(move || Box::new(TestEngine { time, added: ADDED, panics: panics.clone() }));
-    [Network { name: "test", engines }]
+    [Network { name: "test".into(), engines }]
 }
 
 /// Engines that have nothing to add.
@@ -106,7 +106,7 @@ fn idle_engines() -> [Network; 1] {
     let engines: EngineFactory = Arc::new(move || {
         Box::new(TestEngine { time: Duration::ZERO, added: 0.0, panics: panics.clone() })
     });
-    [Network { name: "idle", engines }]
+    [Network { name: "idle".into(), engines }]
 }
 
 /// Generous in time, so that a busy machine does not make anchors late.
@@ -542,7 +542,7 @@ fn configurations_that_contradict_themselves_are_refused() {
 fn a_stream_gets_the_better_network_once_it_is_known_to_fit() {
     let [cheap] = engines(Duration::ZERO, 0);
     let [better] = engines(Duration::from_millis(2), 0);
-    let networks = [cheap, Network { name: "better", ..better }];
+    let networks = [cheap, Network { name: "better".into(), ..better }];
     let decoders = decoders(Duration::ZERO);
     let enhancer = Enhancer::start_parts(config(), &networks, decoders).unwrap();
     let input = enhancer.input();
@@ -568,7 +568,7 @@ fn networks_of_different_scales_are_refused() {
         Box::new(crate::engine::CpuEngine::new(Arc::new(model)))
     });
     let [by_two] = idle_engines();
-    let networks = [by_two, Network { name: "by three", engines: by_three }];
+    let networks = [by_two, Network { name: "by three".into(), engines: by_three }];
     for networks in [&networks[..], &[]] {
         let refused = Enhancer::start_parts(config(), networks, decoders(Duration::ZERO));
         assert!(matches!(refused, Err(StartError::Config(_))));

@@ -74,18 +74,22 @@ export function span(list, total) {
   return count;
 }
 
-/** Mean PSNR-Y against the source of the enhanced pictures and of the same LR frames upsampled. */
+/** Mean PSNR-Y against the source of the enhanced pictures and of the same LR frames upsampled, by two or by two again and again. */
 export function quality(captured, scene, everyNth = 4) {
   const lr = new Map(numbers(captured.plain, scene).map((n, i) => [n, captured.plain[i]]));
   const rows = { enhanced: [], bicubic: [], lanczos: [] };
   captured.enhanced.forEach((frame, i) => {
     const n = readNumber(frame.y, frame.width, scene.width);
     const low = lr.get(n);
-    if (i % everyNth || n < 0 || !low || frame.width !== scene.width || low.width * 2 !== scene.width) return;
+    if (i % everyNth || n < 0 || !low || frame.width !== scene.width) return;
+    const doublings = Math.log2(scene.width / low.width);
+    if (doublings < 1 || !Number.isInteger(doublings)) return;
     const score = (y) => psnr(y, scene.luma(n), scene.width, scene.height, CODE_ROWS * 2);
     rows.enhanced.push(score(frame.y));
     for (const kernel of ["bicubic", "lanczos"]) {
-      rows[kernel].push(score(upsample2(low.y, low.width, low.height, KERNELS[kernel])));
+      let y = low.y;
+      for (let d = 0; d < doublings; d++) y = upsample2(y, low.width << d, low.height << d, KERNELS[kernel]);
+      rows[kernel].push(score(y));
     }
   });
   return { pairs: rows.enhanced.length, ...Object.fromEntries(Object.entries(rows).map(([k, v]) => [k, mean(v)])) };

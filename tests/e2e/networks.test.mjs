@@ -1,0 +1,72 @@
+// A server with a network of the operator's own, which enlarges by four: the smallest layer at the camera's size.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { after, before, describe, test } from "node:test";
+import { enhancedAt, publish, remote, subscribe, until } from "./support/call.mjs";
+import { capture, numbers, quality } from "./support/capture.mjs";
+import { makeScene } from "./support/scene.mjs";
+import { startServer } from "./support/server.mjs";
+
+const network = (name) => fileURLToPath(new URL(`../../models/${name}`, import.meta.url));
+
+describe("a network that enlarges by four", { timeout: 240_000 }, () => {
+  let scene;
+  let server;
+  let publisher;
+  let viewer;
+  let captured;
+
+  before(async () => {
+    scene = makeScene({ clip: "d13", out: "output" });
+    server = await startServer({ args: ["--no-congestion-control", "--network", network("xs-x4.safetensors")] });
+    publisher = await publish(server, scene, { layers: "q" });
+    viewer = await subscribe(server);
+    await enhancedAt(viewer.page, scene.width);
+    captured = await capture(viewer.page, 6);
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  test("the smallest layer is shown at the camera's size, by anchors of that network", async () => {
+    const seen = await remote(viewer.page);
+    assert.equal(seen.rung, "q+");
+    const made = async () => (await server.metrics())['windlass_enhancer_network_anchors_total{network="xs-x4"}'] > 0;
+    await until(made, "anchors are made by it");
+    await until(async () => (await remote(viewer.page)).stats.anchorsUsed > 0, "they are used");
+  });
+
+  test("its pictures are in order, and better than bicubic", () => {
+    assert.equal(numbers(captured.enhanced, scene).filter((n) => n < 0).length, 0);
+    const q = quality(captured, scene);
+    console.log(
+      `by four: PSNR-Y over ${q.pairs} frames: enhanced ${q.enhanced.toFixed(2)} dB, bicubic ${q.bicubic.toFixed(2)} dB, Lanczos ${q.lanczos.toFixed(2)} dB`,
+    );
+    assert.ok(q.pairs >= 10, `only ${q.pairs} pairs`);
+    assert.ok(q.enhanced > q.bicubic, JSON.stringify(q));
+  });
+
+  test("nothing is written to the console as an error", () => {
+    assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+  });
+});
+
+test("files that are no networks are refused at the start, by name", () => {
+  for (const [files, why] of [
+    ["absent.safetensors", /cannot read the network .*absent\.safetensors/],
+    ["xs-x2.fixture.safetensors", /cannot use the network .*xs-x2\.fixture\.safetensors/],
+    ["xs-x2.safetensors,xs-x3.safetensors", /enlarge by different factors \(2 and 3\)/],
+  ]) {
+    const list = files.split(",").map(network).join(",");
+    const { status, stderr } = spawnSync(process.env.WINDLASS_BIN, ["serve", "--http", "127.0.0.1:0", "--udp", "127.0.0.1:0", "--network", list], {
+      encoding: "utf8",
+      timeout: 20_000,
+    });
+    assert.equal(status, 1, stderr);
+    assert.match(stderr, why);
+  }
+});
