@@ -33,13 +33,15 @@ pub struct CpuEngine {
     model: Arc<Model>,
     simd: Simd,
     network: Box<dyn Run>,
+    /// Whether the form is its own choice, which other weights may change.
+    free: bool,
 }
 
 impl CpuEngine {
-    /// An engine on the best instruction set that the CPU has.
+    /// An engine on the best instruction set that the CPU has, in the narrowest numbers that keep the model's result.
     pub fn new(model: Arc<Model>) -> Self {
-        let best = Simd::available().pop().unwrap_or(Simd::Scalar);
-        CpuEngine::with(model, best)
+        let best = Simd::best_for(&model);
+        CpuEngine { free: true, ..CpuEngine::with(model, best) }
     }
 
     /// An engine on a given instruction set; `None` if the CPU lacks it.
@@ -54,7 +56,7 @@ impl CpuEngine {
 
     /// The caller has checked that the CPU has `simd`.
     fn with(model: Arc<Model>, simd: Simd) -> Self {
-        CpuEngine { network: simd.network(&model), model, simd }
+        CpuEngine { network: simd.network(&model), model, simd, free: false }
     }
 }
 
@@ -81,7 +83,12 @@ impl Engine for CpuEngine {
 
     fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
         SwapError::check(self.architecture(), model)?;
-        self.network.prepare(model);
+        let simd = if self.free { Simd::best_for(model) } else { self.simd };
+        if simd == self.simd {
+            self.network.prepare(model);
+        } else {
+            (self.simd, self.network) = (simd, simd.network(model));
+        }
         self.model = model.clone();
         Ok(())
     }

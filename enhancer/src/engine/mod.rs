@@ -20,6 +20,7 @@ mod choice;
 pub mod conformance;
 mod cpu;
 pub mod cuda;
+mod faithful;
 mod gate;
 mod kernel;
 mod last_layer;

@@ -95,6 +95,8 @@ pub(super) struct Packs {
     pub half: OnceLock<Packed<Half>>,
     #[cfg(target_arch = "x86_64")]
     pub brain: OnceLock<Packed<Brain>>,
+    /// Whether the fastest form keeps the model's result.
+    faithful: OnceLock<bool>,
 }
 
 /// The trained network of low pictures alone that this build carries.
@@ -190,6 +192,11 @@ impl Model {
     /// The weights in the order in which the GPU's kernels read them, made by `pack` at first.
     pub(super) fn fragments(&self, pack: fn(&Model) -> Box<[u8]>) -> &[u8] {
         self.fragments.get_or_init(|| pack(self))
+    }
+
+    /// Whether the fastest form keeps its result, found by `find` at first.
+    pub(super) fn is_kept(&self, find: impl FnOnce(&Model) -> bool) -> bool {
+        *self.packs.faithful.get_or_init(|| find(self))
     }
 
     /// The weights in the order in which the CPU's kernels read them.
