@@ -33,12 +33,12 @@ impl Layer {
     /// All layers, smallest first.
     pub const ALL: [Layer; 3] = [Layer::Q, Layer::H, Layer::F];
 
-    /// The layer of twice the size, whose pictures are this one's at HR size; `None` of the full one.
-    pub fn above(self) -> Option<Layer> {
-        match self {
-            Layer::Q => Some(Layer::H),
-            Layer::H => Some(Layer::F),
-            Layer::F => None,
+    /// The layer whose pictures are this one's at HR size; `None` where there is none.
+    pub fn enlarged(self, scale: u16) -> Option<Layer> {
+        match (self, scale) {
+            (Layer::Q, 2) => Some(Layer::H),
+            (Layer::Q, 4) | (Layer::H, 2) => Some(Layer::F),
+            _ => None,
         }
     }
 
@@ -454,9 +454,10 @@ mod tests {
     }
 
     #[test]
-    fn above_a_layer_is_the_next_larger_one() {
-        assert!(Layer::ALL.windows(2).all(|w| w[0].above() == Some(w[1])));
-        assert_eq!(Layer::F.above(), None);
+    fn each_layer_is_the_next_smaller_one_enlarged_by_two() {
+        assert!(Layer::ALL.windows(2).all(|w| w[0].enlarged(2) == Some(w[1])));
+        assert_eq!(Layer::Q.enlarged(4), Some(Layer::F));
+        assert_eq!([Layer::F.enlarged(2), Layer::H.enlarged(4), Layer::Q.enlarged(3)], [None; 3]);
     }
 
     #[test]

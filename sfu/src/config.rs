@@ -17,6 +17,8 @@ pub struct SfuConfig {
     pub advertise: Vec<SocketAddr>,
     /// From a frame's arrival at the SFU to its anchor's last use; anchors older than this are dropped.
     pub budget: Duration,
+    /// Width of an anchor's picture over that of its frame.
+    pub scale: u16,
     /// The codec of all anchors.
     pub anchor_codec: AnchorCodecId,
     /// Whether the layer above a tapped one is copied too, for captured anchors.
@@ -44,6 +46,7 @@ impl Default for SfuConfig {
             udp: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7881),
             advertise: Vec::new(),
             budget: Duration::from_millis(200),
+            scale: 2,
             anchor_codec: AnchorCodecId::default(),
             captured: true,
             regions: true,

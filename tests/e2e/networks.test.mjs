@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { after, before, describe, test } from "node:test";
-import { enhancedAt, publish, remote, subscribe, until } from "./support/call.mjs";
+import { enhancedAt, publish, remote, sleep, subscribe, until } from "./support/call.mjs";
 import { capture, numbers, quality } from "./support/capture.mjs";
+import { takeCaptured, watchCaptured } from "./support/captured.mjs";
 import { makeScene } from "./support/scene.mjs";
 import { startServer } from "./support/server.mjs";
 
@@ -52,6 +53,35 @@ describe("a network that enlarges by four", { timeout: 240_000 }, () => {
 
   test("nothing is written to the console as an error", () => {
     assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+  });
+});
+
+describe("the publisher's own detail beside such a network", { timeout: 240_000 }, () => {
+  test("a detail stream of four times the smallest layer is used", async () => {
+    const scene = makeScene({ clip: "d13", out: "output" });
+    const server = await startServer({ args: ["--no-congestion-control", "--network", network("xs-x4.safetensors")] });
+    const publisher = await publish(server, scene, { layers: "q", query: "&detail=1" });
+    const viewer = await subscribe(server, { init: watchCaptured });
+    const seen = { met: 0, missed: [], widths: [] };
+    try {
+      await enhancedAt(viewer.page, scene.width);
+      await viewer.page.evaluate(() => window.watchNative());
+      await until(async () => {
+        const { met, missed, widths } = await takeCaptured(viewer.page, scene);
+        seen.met += met;
+        seen.missed.push(...missed);
+        seen.widths.push(...widths);
+        await sleep(400);
+        return seen.met >= 3;
+      }, "three stills show the frame whose timestamp they bear", 60_000);
+      assert.deepEqual(seen.missed, []);
+      assert.deepEqual([...new Set(seen.widths)], [scene.width]);
+      assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+    } finally {
+      await viewer.close();
+      await publisher.close();
+      await server.stop();
+    }
   });
 });
 

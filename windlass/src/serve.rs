@@ -49,7 +49,11 @@ async fn serve(config: &Config) -> Result<()> {
     let (sink, intake) = bridge::tap();
     // Without an enhancer nothing is full: frames are just not looked at.
     let sink = if enhancer.is_some() { sink } else { Box::new(|_| true) };
-    let sfu = Sfu::start(config.sfu.clone(), sink).map_err(|e| match e {
+    let (mut sfu, mut signaling) = (config.sfu.clone(), config.signaling.clone());
+    if let Some(scale) = enhancer.as_ref().and_then(|e| u16::try_from(e.scale()).ok()) {
+        (sfu.scale, signaling.session.scale) = (scale, scale.into());
+    }
+    let sfu = Sfu::start(sfu, sink).map_err(|e| match e {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
         other @ StartError::Thread(_) => other.into(),
     })?;
@@ -59,10 +63,6 @@ async fn serve(config: &Config) -> Result<()> {
         None => None,
     };
 
-    let mut told = config.signaling.clone();
-    if let Some(enhancer) = &enhancer {
-        told.session.scale = u32::try_from(enhancer.scale()).unwrap_or(told.session.scale);
-    }
     let services = services(&sfu, enhancer);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -74,7 +74,7 @@ async fn serve(config: &Config) -> Result<()> {
         eprintln!("Windlass is shutting down.");
     };
     announce(config, http, sfu.local_addr());
-    let signaling = Signaling::new(told, services);
+    let signaling = Signaling::new(signaling, services);
     signaling.serve(listener, page::router(), stop, GRACE).await;
     drop(bridge);
     drop(sfu);

@@ -22,8 +22,6 @@ use super::rewriter::PacketIn;
 use super::tap::Tap;
 use super::vp9::key_frame_size;
 
-/// Size of its pictures over that of the low layer they fit.
-pub const SCALE: u16 = 2;
 /// Most bytes since the last key frame that are kept for those who join.
 const KEPT_BYTES: usize = 32 * 1024;
 /// The least time between two requests for key frames on behalf of subscribers.
@@ -85,13 +83,27 @@ pub struct DetailStream {
     pub adapted: Option<PublisherKnobs>,
     /// Whether the quarter layer has been told to send next to nothing, as nobody holds it.
     pub standby: bool,
+    /// Size of its pictures over that of the low layer they fit.
+    scale: u16,
     misfits: Misfits,
     useful: Option<Instant>,
 }
 
+/// A size `scale` times as large.
+pub fn enlarged((width, height): (u16, u16), scale: u16) -> (u16, u16) {
+    (width.saturating_mul(scale), height.saturating_mul(scale))
+}
+
 impl DetailStream {
-    /// A stream that has not begun. `run` tells it from others of the track before.
-    pub fn new(stream: StreamId, mid: Mid, run: u16, frame_bytes: usize) -> DetailStream {
+    /// A stream that has not begun, of pictures `scale` times as large as the low layer's. `run` tells it from others of the track
+    /// before.
+    pub fn new(
+        stream: StreamId,
+        mid: Mid,
+        run: u16,
+        scale: u16,
+        frame_bytes: usize,
+    ) -> DetailStream {
         DetailStream {
             mid,
             told: None,
@@ -106,6 +118,7 @@ impl DetailStream {
             key_asked: None,
             adapted: None,
             standby: false,
+            scale,
             misfits: Misfits::default(),
             useful: None,
         }
@@ -221,7 +234,7 @@ impl DetailStream {
         if self.misfits.low != low {
             self.misfits = Misfits { low, ..Misfits::default() };
         }
-        if size == (SCALE.saturating_mul(low.0), SCALE.saturating_mul(low.1)) {
+        if size == enlarged(low, self.scale) {
             self.misfits.count = 0;
         } else {
             self.misfits.count += 1;
@@ -261,7 +274,7 @@ mod tests {
     const KNOBS: DetailKnobs = DetailKnobs { kbps: 50.0, fps: 1.0 };
 
     fn stream() -> DetailStream {
-        DetailStream::new(StreamId(1), Mid::from("1"), 7, 1 << 20)
+        DetailStream::new(StreamId(1), Mid::from("1"), 7, 2, 1 << 20)
     }
 
     /// A frame of `bytes` bytes; a key frame begins with the header of a picture of 640 × 360.

@@ -41,6 +41,8 @@ struct Parcel<'a> {
     at: Option<u32>,
     /// Whether others rest on it, so that it must be decoded even where its frame is not shown.
     chained: bool,
+    /// Size of its picture over that of its frame.
+    scale: u16,
 }
 
 impl Core {
@@ -135,7 +137,14 @@ impl Core {
             track.anchor_bytes += frame.payload.len() as u64;
             let anchor = of_detail(&frame, stream);
             let source = Source { track: id, layer };
-            let parcel = Parcel { anchor: &anchor, source, tapped: layer, at, chained: true };
+            let parcel = Parcel {
+                anchor: &anchor,
+                source,
+                tapped: layer,
+                at,
+                chained: true,
+                scale: self.config.scale,
+            };
             let given = TapInput::Given { low_timestamp: at, anchor: anchor.clone() };
             self.outputs.push_back(Output::Tap(given));
             self.give_all(now, id, &parcel);
@@ -156,7 +165,14 @@ impl Core {
             // Its age counts from now: that it is old is what it is for.
             let anchor = Anchor { arrival: now, ..of_detail(frame, stream) };
             let tapped = source.layer;
-            let parcel = Parcel { anchor: &anchor, source, tapped, at, chained: true };
+            let parcel = Parcel {
+                anchor: &anchor,
+                source,
+                tapped,
+                at,
+                chained: true,
+                scale: self.config.scale,
+            };
             give(now, peer, slot, &parcel, self.config.budget, &mut self.counters);
         }
     }
@@ -177,7 +193,11 @@ impl Core {
         track.anchor_bytes += anchor.payload.len() as u64;
         let source = Source { track: track.info.track, layer };
         let at = Some(anchor.rtp_timestamp);
-        self.give_all(now, source.track, &Parcel { anchor, source, tapped, at, chained: false });
+        self.give_all(
+            now,
+            source.track,
+            &Parcel { anchor, source, tapped, at, chained: false, scale: self.config.scale },
+        );
     }
 
     /// A publisher says what its uplink carries: where it has agreed to send detail, what it sends is adapted to that.
@@ -243,7 +263,9 @@ impl Core {
         let id = track.info.participant;
         let Some(publisher) = self.peers.get_mut(&id).filter(|p| p.gives_regions()) else { return };
         let track = track.info.track;
-        if let Some(request) = publisher.regions.ask(now, track, size, tiles, bytes) {
+        if let Some(request) =
+            publisher.regions.ask(now, track, (size, self.config.scale), tiles, bytes)
+        {
             self.counters.region_requests += 1;
             self.outputs.push_back(Output::Event(id, SfuEvent::Regions { track, request }));
         }
@@ -285,7 +307,14 @@ impl Core {
         self.give_all(
             now,
             id,
-            &Parcel { anchor: &anchor, source, tapped: layer, at, chained: false },
+            &Parcel {
+                anchor: &anchor,
+                source,
+                tapped: layer,
+                at,
+                chained: false,
+                scale: self.config.scale,
+            },
         );
     }
 
@@ -329,16 +358,15 @@ fn give(
     budget: Duration,
     counters: &mut Counters,
 ) {
-    let Parcel { anchor, source, tapped, at, chained } = *parcel;
+    let Parcel { anchor, source, tapped, at, chained, scale } = *parcel;
     let holds = peer.slots[slot].enhanced(Some(tapped), peer.can_take_anchors());
     if !holds.is_some_and(|(id, rung)| id == source.track && rung.enhanced()) {
         return;
     }
     let video = &peer.slots[slot].video;
     if anchor.codec == detail::codec() {
-        let (width, height) = video.epoch().1.unwrap_or_default();
-        let fits = (detail::SCALE.saturating_mul(width), detail::SCALE.saturating_mul(height))
-            == (anchor.width, anchor.height);
+        let low = video.epoch().1.unwrap_or_default();
+        let fits = detail::enlarged(low, scale) == (anchor.width, anchor.height);
         if !fits || !peer.decodes_pictures {
             return;
         }

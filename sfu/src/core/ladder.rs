@@ -68,7 +68,9 @@ impl Core {
                 (None, None) => {}
             }
             let capture = self.config.captured;
-            track.keep_capture(now, capture, self.config.limits.tap_frame_bytes, &mut self.outputs);
+            let scale = self.config.scale;
+            let limit = self.config.limits.tap_frame_bytes;
+            track.keep_capture(now, capture.then_some(scale), limit, &mut self.outputs);
         }
         let mut newcomers = Vec::new();
         for peer in self.peers.values_mut() {
@@ -147,16 +149,16 @@ impl Track {
         Some(Output::Event(self.info.participant, knobs))
     }
 
-    /// Copies the layer above the tapped one while that is of use and being sent.
+    /// Copies the layer that is `scale` times the tapped one while that is of use (`None`: it is not) and being sent.
     fn keep_capture(
         &mut self,
         now: Instant,
-        wanted: bool,
+        scale: Option<u16>,
         frame_bytes: usize,
         outputs: &mut VecDeque<Output>,
     ) {
         let Some(stream) = self.info.stream else { return };
-        let above = self.tap.as_ref().and_then(|tap| tap.layer().above()).filter(|_| wanted);
+        let above = scale.zip(self.tap.as_ref()).and_then(|(s, tap)| tap.layer().enlarged(s));
         let above = above.filter(|&layer| self.layers.rate(layer, now).is_some());
         if self.capture.as_ref().map(Tap::layer) == above {
             return;

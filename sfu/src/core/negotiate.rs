@@ -229,7 +229,8 @@ impl Core {
             let Some(stream) = track.info.stream else { continue };
             self.next_run = self.next_run.wrapping_add(1);
             let limit = self.config.limits.tap_frame_bytes;
-            track.detail = Some(DetailStream::new(stream, mid, self.next_run, limit));
+            track.detail =
+                Some(DetailStream::new(stream, mid, self.next_run, self.config.scale, limit));
         }
     }
 

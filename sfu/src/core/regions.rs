@@ -31,6 +31,8 @@ pub struct RegionRequest {
     pub id: u16,
     /// Width and height of the low layer.
     pub size: (u16, u16),
+    /// Size of the answer's picture over that.
+    pub scale: u16,
     /// The bits of the tile map.
     pub tiles: Vec<u8>,
     /// Most bytes of the answer.
@@ -63,12 +65,12 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// A request for tiles of a track's low layer; `None` where it is too soon for another.
+    /// A request for tiles of a track's low layer, at `scale` times its size; `None` where it is too soon for another.
     pub fn ask(
         &mut self,
         now: Instant,
         track: TrackId,
-        size: (u16, u16),
+        (size, scale): ((u16, u16), u16),
         tiles: &[u8],
         bytes: usize,
     ) -> Option<RegionRequest> {
@@ -77,7 +79,7 @@ impl Regions {
         }
         self.last = Some(now);
         self.next = self.next.wrapping_add(1);
-        let request = RegionRequest { id: self.next, size, tiles: tiles.to_vec(), bytes };
+        let request = RegionRequest { id: self.next, size, scale, tiles: tiles.to_vec(), bytes };
         if self.open.len() == OPEN {
             self.open.pop_front();
         }
@@ -104,11 +106,10 @@ impl Regions {
 impl RegionRequest {
     fn fits(&self, answer: &ReassembledAnchor) -> bool {
         let header = &answer.header;
-        let high = |side: u16| detail::SCALE.checked_mul(side);
         header.epoch == self.id
             && header.codec == detail::codec()
             && header.tiled
-            && (Some(header.width), Some(header.height)) == (high(self.size.0), high(self.size.1))
+            && (header.width, header.height) == detail::enlarged(self.size, self.scale)
             && answer.payload.len() <= SLACK * self.bytes + self.tiles.len()
             && answer.payload.get(..self.tiles.len()) == Some(&self.tiles[..])
     }
@@ -152,7 +153,7 @@ mod tests {
     }
 
     fn asked(regions: &mut Regions, now: Instant) -> RegionRequest {
-        regions.ask(now, TRACK, (320, 180), &[5, 0], 3000).expect("not too soon")
+        regions.ask(now, TRACK, ((320, 180), 2), &[5, 0], 3000).expect("not too soon")
     }
 
     #[test]
@@ -183,7 +184,7 @@ mod tests {
     fn requests_are_seldom_and_few_are_open() {
         let (mut regions, mut now) = (Regions::default(), Instant::now());
         let first = asked(&mut regions, now);
-        assert_eq!(regions.ask(now, TRACK, (320, 180), &[5, 0], 3000), None);
+        assert_eq!(regions.ask(now, TRACK, ((320, 180), 2), &[5, 0], 3000), None);
         for _ in 0..OPEN {
             now += INTERVAL;
             asked(&mut regions, now);
