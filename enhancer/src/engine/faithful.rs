@@ -40,7 +40,7 @@ fn same(model: &Model, a: Simd, b: Simd) -> bool {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             match n / 7 % 4 {
                 0 => (state >> 24) as u8,
-                1 => 255 * u8::from(n % 3 == 0),
+                1 => 255 * u8::from(n.is_multiple_of(3)),
                 2 => 255,
                 _ => (n * 5 % 256) as u8,
             }
