@@ -6,6 +6,7 @@
 mod apt;
 mod fuzz;
 mod memory;
+mod models;
 mod neon;
 mod page;
 mod process;
@@ -49,6 +50,8 @@ enum Task {
     Wasm,
     /// Build the WebAssembly module and the demo page into client-web/dist.
     Page,
+    /// Measure every trained network: cost, speed, gain on held-out clips, and other libraries; prints Markdown.
+    Models(models::Args),
     /// Check licences and sources of all dependencies with cargo-deny.
     Deny,
     /// Run the codec's tests on an emulated aarch64 machine, which has NEON.
@@ -115,6 +118,7 @@ fn perform(task: Task) -> Result<()> {
         Task::Test { parts } => test::run(&parts),
         Task::Wasm => wasm::build(),
         Task::Page => page::build(),
+        Task::Models(args) => models::run(&args),
         Task::Deny => test::deny(),
         Task::Neon => neon::run(),
         Task::Memory => memory::run(),

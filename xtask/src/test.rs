@@ -1,5 +1,7 @@
 //! Every check and test, in the order in which a failure is cheapest.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
@@ -143,9 +145,12 @@ pub fn e2e(files: &[&str], env: &[(&str, String)]) -> Result<()> {
     cmd.run()
 }
 
-/// Tells tests where the clips are: `WINDLASS_CLIPS`, by default beside the checkout.
+/// Tells tests where the clips are.
 pub fn with_clips(cmd: Cmd) -> Cmd {
-    let clips = std::env::var_os("WINDLASS_CLIPS")
-        .map_or_else(|| root().join("../shared/clips"), Into::into);
-    cmd.env("WINDLASS_CLIPS", clips)
+    cmd.env("WINDLASS_CLIPS", clips_folder())
+}
+
+/// Where the clips are: `WINDLASS_CLIPS`, by default beside the checkout.
+pub fn clips_folder() -> PathBuf {
+    std::env::var_os("WINDLASS_CLIPS").map_or_else(|| root().join("../shared/clips"), Into::into)
 }

@@ -44,7 +44,7 @@ pub struct TimedAnchor {
 }
 
 /// All anchors of a clip.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct AnchorTrack {
     /// In the order of their frames, which is that of becoming ready.
     pub anchors: Vec<TimedAnchor>,

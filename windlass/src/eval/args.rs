@@ -30,7 +30,7 @@ const SWEPT_UPLINKS: [u32; 5] = [60, 100, 160, 280, 500];
 #[command(after_long_help = EXAMPLES)]
 pub struct EvalArgs {
     /// Video files, anything that ffmpeg reads. A file may have options of its own after an @:
-    /// crop=W:H:X:Y, height=LINES, screen (as in d13.mp4@crop=720:405:0:300,height=360).
+    /// crop=W:H:X:Y, height=LINES, screen, name=NAME (as in d13.mp4@crop=720:405:0:300,height=360).
     #[arg(required = true, value_name = "CLIP[@OPTION,…]")]
     pub clips: Vec<ClipSpec>,
 
@@ -444,20 +444,22 @@ pub struct ClipSpec {
     pub height: Option<NonZeroU32>,
     /// Whether it shows a shared screen.
     pub screen: bool,
+    /// What reports call it; the file's name when `None`.
+    pub name: Option<String>,
 }
 
 impl FromStr for ClipSpec {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<ClipSpec> {
-        let mut spec =
-            ClipSpec { path: PathBuf::from(text), crop: None, height: None, screen: false };
+        let path = PathBuf::from(text);
+        let mut spec = ClipSpec { path, crop: None, height: None, screen: false, name: None };
         let Some((path, options)) = text.rsplit_once('@') else {
             return Ok(spec);
         };
         // File names have @ too: what does not begin with an option's name belongs to the file's.
         let key = options.split([',', '=']).next().unwrap_or_default();
-        if !["crop", "height", "screen"].contains(&key) || path.is_empty() {
+        if !["crop", "height", "screen", "name"].contains(&key) || path.is_empty() {
             return Ok(spec);
         }
         spec.path = PathBuf::from(path);
@@ -469,9 +471,10 @@ impl FromStr for ClipSpec {
                     let lines = lines.with_context(|| format!("a height in lines: {value:?}"))?;
                     spec.height = Some(lines);
                 }
+                Some(("name", value)) if !value.is_empty() => spec.name = Some(value.to_owned()),
                 None if option == "screen" => spec.screen = true,
                 _ => bail!(
-                    "a clip's options are crop=W:H:X:Y, height=LINES and screen, not {option:?}"
+                    "a clip's options are crop=W:H:X:Y, height=LINES, screen and name=NAME, not {option:?}"
                 ),
             }
         }
@@ -563,13 +566,17 @@ mod tests {
 
     #[test]
     fn a_clip_may_have_options_of_its_own() {
-        let spec: ClipSpec = "a@b/c.mp4@crop=720:405:0:300,height=360,screen".parse().unwrap();
+        let options = "crop=720:405:0:300,height=360,screen,name=c";
+        let spec: ClipSpec = format!("a@b/c.mp4@{options}").parse().unwrap();
+        assert_eq!(spec.name.as_deref(), Some("c"));
         assert_eq!(spec.path, PathBuf::from("a@b/c.mp4"));
         assert_eq!(spec.crop, Some("720:405:0:300".parse().unwrap()));
         assert_eq!((spec.height, spec.screen), (NonZeroU32::new(360), true));
         let plain: ClipSpec = "me@home.mp4".parse().unwrap();
         assert_eq!((plain.path, plain.crop), (PathBuf::from("me@home.mp4"), None));
-        for wrong in ["a.mp4@crop=1:2", "a.mp4@height=tall", "a.mp4@screen,colour=no"] {
+        for wrong in
+            ["a.mp4@crop=1:2", "a.mp4@height=tall", "a.mp4@screen,colour=no", "a.mp4@name="]
+        {
             assert!(wrong.parse::<ClipSpec>().is_err(), "{wrong}");
         }
     }

@@ -5,7 +5,7 @@
 //! coded by [`coding`]; [`captured`] ones as publishers send them) → make HR pictures by every [`method`] ([`methods`]
 //! alone from the low layer, [`rebuild`] by the codec, [`nemo_style`] as the papers do) with the delay that anchors
 //! have → [`score`] → [`row`]s, their means, and in a [`sweep`] [`bd`]-rates and plots → [`report`].
-//! [`stage`] is where they come together. [`controller`] and [`adapt`] compare other things in the same way. Everything but the `…_ms` columns repeats exactly.
+//! [`stage`] is where they come together. [`controller`] and [`adapt`] compare other things in the same way; [`networks`] is what `bench engine --quality` takes of it. Everything but the `…_ms` columns repeats exactly.
 
 mod adapt;
 mod anchors;
@@ -25,11 +25,12 @@ mod method;
 mod methods;
 mod metrics;
 mod nemo_style;
-mod pictures;
+pub mod networks;
+pub mod pictures;
 mod plot;
 mod rebuild;
 pub mod report;
-mod row;
+pub mod row;
 mod run;
 mod rungs;
 pub mod scale;
@@ -40,11 +41,11 @@ mod stage;
 mod stats;
 mod sweep;
 #[cfg(test)]
-mod synthetic;
+pub mod synthetic;
 mod table;
 mod variants;
 mod vmaf;
 pub mod vpx;
 
 pub use args::EvalArgs;
-pub use run::run;
+pub use run::{name, run};

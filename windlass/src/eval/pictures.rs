@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use windlass_hybrid::picture::{Picture, Plane};
 
+use super::frames::Size;
+
 /// Sides of the shown region in HR samples.
 const REGION: usize = 160;
 const BLOCK: usize = 8;
@@ -29,6 +31,28 @@ pub struct Region {
     pub width: usize,
     /// Height.
     pub height: usize,
+}
+
+impl Region {
+    /// As large as is shown, with its corner at `x`, `y`, or as near to it as fits.
+    pub fn at(x: usize, y: usize, picture: Size) -> Region {
+        let (width, height) = (picture.width.min(REGION), picture.height.min(REGION));
+        Region { x: x.min(picture.width - width), y: y.min(picture.height - height), width, height }
+    }
+
+    /// The same part of a picture of another size.
+    pub fn in_other(self, from: Size, to: Size) -> Region {
+        let scaled = |at: usize, from: usize, to: usize| (at * to + from / 2) / from;
+        Region::at(scaled(self.x, from.width, to.width), scaled(self.y, from.height, to.height), to)
+    }
+}
+
+/// Panels side by side: the same region of pictures of one size, each with its name.
+pub struct Line<'a> {
+    /// What is shown of each.
+    pub region: Region,
+    /// From left to right.
+    pub panels: Vec<(&'a str, &'a Picture)>,
 }
 
 /// The frames to show of a clip: early, middle and late.
@@ -84,44 +108,61 @@ pub fn write(
     region: Region,
     panels: &[(&str, &Picture)],
 ) -> Result<PathBuf> {
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("making the folder {}", folder.display()))?;
     let names: Vec<&str> = panels.iter().map(|(name, _)| *name).collect();
     let path = folder.join(format!("{stem}_{}.png", names.join("_")));
-    let (width, height, rgb) = compose(region, panels)?;
-    let file = File::create(&path).with_context(|| format!("writing {}", path.display()))?;
-    let mut encoder = png::Encoder::new(BufWriter::new(file), width as u32, height as u32);
-    encoder.set_color(png::ColorType::Rgb);
-    let mut writer =
-        encoder.write_header().with_context(|| format!("writing {}", path.display()))?;
-    writer.write_image_data(&rgb).with_context(|| format!("writing {}", path.display()))?;
-    writer.finish().with_context(|| format!("writing {}", path.display()))?;
+    write_lines(&path, &[Line { region, panels: panels.to_vec() }])?;
     Ok(path)
 }
 
-fn compose(region: Region, panels: &[(&str, &Picture)]) -> Result<(usize, usize, Vec<u8>)> {
-    ensure!(!panels.is_empty(), "there is nothing to show");
-    let step = region.width * ZOOM + GAP;
-    let (width, height) = (step * panels.len() - GAP, region.height * ZOOM);
+/// Writes lines of panels one below the other, and makes the folder where it is not there.
+pub fn write_lines(path: &Path, lines: &[Line<'_>]) -> Result<()> {
+    let (width, height, rgb) = compose(lines)?;
+    let writing = || format!("writing {}", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(writing)?;
+    }
+    let file = File::create(path).with_context(writing)?;
+    let mut encoder = png::Encoder::new(BufWriter::new(file), width as u32, height as u32);
+    encoder.set_color(png::ColorType::Rgb);
+    let mut writer = encoder.write_header().with_context(writing)?;
+    writer.write_image_data(&rgb).with_context(writing)?;
+    writer.finish().with_context(writing)
+}
+
+/// Width, height and pixels of all lines; what they do not fill is white.
+fn compose(lines: &[Line<'_>]) -> Result<(usize, usize, Vec<u8>)> {
+    let wide = |line: &Line<'_>| line.panels.len() * (line.region.width * ZOOM + GAP);
+    let high = |line: &Line<'_>| line.region.height * ZOOM + GAP;
+    let width = lines.iter().map(wide).max().unwrap_or(0).saturating_sub(GAP);
+    let height = lines.iter().map(high).sum::<usize>().saturating_sub(GAP);
+    ensure!(width > 0 && height > 0, "there is nothing to show");
     let mut rgb = vec![255; width * height * 3];
-    for (n, (name, picture)) in panels.iter().enumerate() {
-        ensure!(
-            region.x + region.width <= picture.width()
-                && region.y + region.height <= picture.height(),
-            "the picture of {name} is too small"
-        );
-        for y in 0..height {
-            for x in 0..region.width * ZOOM {
-                let at = (y * width + n * step + x) * 3;
-                rgb[at..at + 3].copy_from_slice(&colour(
-                    picture,
-                    region.x + x / ZOOM,
-                    region.y + y / ZOOM,
-                ));
-            }
+    let mut top = 0;
+    for line in lines {
+        for (n, (name, picture)) in line.panels.iter().enumerate() {
+            let left = n * (line.region.width * ZOOM + GAP);
+            draw(line.region, picture, &mut rgb[(top * width + left) * 3..], width)
+                .with_context(|| format!("showing {name}"))?;
         }
+        top += high(line);
     }
     Ok((width, height, rgb))
+}
+
+/// A region of a picture at the beginning of `rgb`, whose rows have `width` pixels.
+fn draw(region: Region, picture: &Picture, rgb: &mut [u8], width: usize) -> Result<()> {
+    ensure!(
+        region.x + region.width <= picture.width() && region.y + region.height <= picture.height(),
+        "the picture is too small"
+    );
+    for y in 0..region.height * ZOOM {
+        for x in 0..region.width * ZOOM {
+            let at = (y * width + x) * 3;
+            let colour = colour(picture, region.x + x / ZOOM, region.y + y / ZOOM);
+            rgb[at..at + 3].copy_from_slice(&colour);
+        }
+    }
+    Ok(())
 }
 
 /// Limited-range BT.709 to RGB.
@@ -173,6 +214,31 @@ mod tests {
             .read_info()
             .unwrap();
         assert_eq!((reader.info().width, reader.info().height), (164, 48));
+    }
+
+    #[test]
+    fn lines_stand_one_below_the_other_and_the_widest_gives_the_width() {
+        let (dark, light) = (Picture::grey(40, 24), Picture::grey(36, 24));
+        let size = Size::of(&dark);
+        let lines = [
+            Line { region: Region::at(0, 0, size), panels: vec![("a", &dark), ("b", &dark)] },
+            Line { region: Region::at(0, 0, Size::of(&light)), panels: vec![("c", &light)] },
+        ];
+        let (width, height, rgb) = compose(&lines).unwrap();
+        assert_eq!((width, height), (164, 100));
+        let pixel = |x: usize, y: usize| rgb[(y * width + x) * 3];
+        assert!(pixel(0, 0) < 200 && pixel(163, 47) < 200 && pixel(71, 99) < 200);
+        assert_eq!([pixel(80, 0), pixel(0, 48), pixel(72, 99), pixel(163, 99)], [255; 4]);
+        assert!(compose(&[]).is_err());
+    }
+
+    #[test]
+    fn a_wished_region_stays_within_the_picture_and_means_the_same_in_another_size() {
+        let (large, small) = (Size { width: 640, height: 360 }, Size { width: 636, height: 360 });
+        let region = Region::at(600, 10, large);
+        assert_eq!(region, Region { x: 480, y: 10, width: 160, height: 160 });
+        assert_eq!(region.in_other(large, small).x, 476);
+        assert_eq!(region.in_other(large, large), region);
     }
 
     #[test]

@@ -163,9 +163,12 @@ fn evaluate(
     Ok(())
 }
 
-/// A clip's name in the report: its file's, numbered where an earlier clip is of the same file.
-fn name(clips: &[ClipSpec], number: usize) -> String {
+/// A clip's name in the report: its own or its file's, numbered where an earlier clip has the same.
+pub fn name(clips: &[ClipSpec], number: usize) -> String {
     let of = |spec: &ClipSpec| {
+        if let Some(name) = &spec.name {
+            return name.clone();
+        }
         let name = spec.path.file_name();
         name.map_or_else(|| spec.path.display().to_string(), |n| n.to_string_lossy().into_owned())
     };
@@ -213,5 +216,7 @@ mod tests {
             ["x/a.mp4", "b.mp4", "a.mp4@height=360"].map(|text| text.parse().unwrap()).into();
         let names: Vec<String> = (0..3).map(|number| name(&clips, number)).collect();
         assert_eq!(names, ["a.mp4", "b.mp4", "a.mp4 #2"]);
+        let named: Vec<ClipSpec> = vec!["x/a.mp4@name=anna".parse().unwrap()];
+        assert_eq!(name(&named, 0), "anna");
     }
 }

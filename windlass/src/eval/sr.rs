@@ -61,12 +61,18 @@ impl Upscaler {
         Ok(Upscaler { engine, ..self })
     }
 
-    fn with(model: Arc<Model>) -> Upscaler {
+    /// A network on the processor.
+    pub fn with(model: Arc<Model>) -> Upscaler {
         Upscaler {
             engine: CpuEngine::new(model),
             residual: Residual::default(),
             clock: CpuClock::default(),
         }
+    }
+
+    /// The network.
+    pub fn model(&self) -> &Arc<Model> {
+        self.engine.model()
     }
 
     /// The network's scale.

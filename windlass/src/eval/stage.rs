@@ -31,7 +31,7 @@ pub struct Plan<'a> {
     pub scale: Scale,
     /// The methods, in the order of the report.
     pub methods: Vec<Method>,
-    /// The ways of making anchors; at least one.
+    /// The ways of making anchors; at least one where a method of the plan runs.
     pub ways: Vec<AnchorSettings>,
     /// How captured anchors are made.
     pub captured: CapturedSettings,
@@ -78,6 +78,7 @@ struct Outcome {
 }
 
 /// The anchors of one way of making them, for each selection that was asked for.
+#[derive(Default)]
 struct Tracks {
     scheduled: AnchorTrack,
     /// Bits of those that the publisher sends, by where they come from.
@@ -159,13 +160,26 @@ impl<'a> Stage<'a> {
                 self.say(&format!("{method}{}", self.way_name(method, way)));
                 let keep = if number == 0 && shown.contains(&method) { keep } else { &[] };
                 let outcome = self.play(method, &tracks, keep, upscaler)?;
-                rows.push(self.row(method, way, &tracks, &outcome));
+                let key = method.has_anchors().then(|| key(method, way, &plan.captured));
+                rows.push(self.row(method, key, &tracks, &outcome));
                 if number == 0 {
                     panels.push((method, outcome.kept));
                 }
             }
         }
         Ok((rows, panels))
+    }
+
+    /// The row of a method that needs no anchors, whether the plan has it or not, and its pictures numbered `keep`.
+    pub fn alone(
+        &self,
+        method: Method,
+        upscaler: &mut Upscaler,
+        keep: &[usize],
+    ) -> Result<(Row, Vec<Picture>)> {
+        let tracks = Tracks::default();
+        let outcome = self.play(method, &tracks, keep, upscaler)?;
+        Ok((self.row(method, None, &tracks, &outcome), outcome.kept))
     }
 
     fn say(&self, what: &str) {
@@ -369,7 +383,13 @@ impl<'a> Stage<'a> {
         Cost { reconstruct_ms, infer_ms: None }
     }
 
-    fn row(&self, method: Method, way: &AnchorSettings, tracks: &Tracks, outcome: &Outcome) -> Row {
+    fn row(
+        &self,
+        method: Method,
+        key: Option<AnchorKey>,
+        tracks: &Tracks,
+        outcome: &Outcome,
+    ) -> Row {
         let Outcome { scores, cost, played, .. } = outcome;
         let track = method.has_anchors().then(|| tracks.of(method));
         let video = outcome.video.as_ref().unwrap_or_else(|| self.low_of(method));
@@ -397,7 +417,7 @@ impl<'a> Stage<'a> {
             fps: self.clip.fps,
             uplink_kbps: self.uplink_kbps,
             method: method.to_string(),
-            key: track.map(|_| key(method, way, &self.plan.captured)),
+            key,
             quality: Quality::of(scores, &self.bicubic_db, &self.lanczos_db),
             video_kbps,
             anchor_kbps,

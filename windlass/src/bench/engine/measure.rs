@@ -77,12 +77,21 @@ pub struct Times {
     pub wall_ms: f64,
 }
 
-/// Measures a case on every instruction set.
+/// Measures a case on every instruction set, with the built-in weights where there are some.
 pub fn rows(case: &Case, args: &EngineArgs, peaks: &mut Peaks) -> Result<Vec<Row>> {
-    let (model, trained) = weights(case.network)?;
+    rows_with(weights(case.network)?, &args.forms(), case, args, peaks)
+}
+
+/// Measures a case with these weights (and whether they are trained) on these instruction sets.
+pub fn rows_with(
+    (model, trained): (Arc<Model>, bool),
+    forms: &[Simd],
+    case: &Case,
+    args: &EngineArgs,
+    peaks: &mut Peaks,
+) -> Result<Vec<Row>> {
     let pictures = Pictures::new(case.network, case.size);
     let inputs = pictures.inputs(PICTURES)?;
-    let forms = args.forms();
     anyhow::ensure!(!forms.is_empty(), "the CPU has none of the backends that were named");
     let mut times: Vec<Vec<Times>> = vec![Vec::new(); forms.len()];
     for pass in 0..args.passes.get() as usize {
@@ -193,15 +202,7 @@ mod tests {
 
     #[test]
     fn every_instruction_set_is_measured_and_close_to_plain_code() {
-        let args = EngineArgs {
-            networks: Vec::new(),
-            sizes: Vec::new(),
-            threads: Vec::new(),
-            backends: Vec::new(),
-            passes: std::num::NonZeroU32::MIN,
-            seconds: 0.0,
-            json: false,
-        };
+        let args = EngineArgs::parsed(&["--passes", "1", "--seconds", "0"]).unwrap();
         let network = Architecture::blocks(2, 8, 1).with_twin();
         let case = Case { network, size: Size(16, 8), threads: 2 };
         let mut peaks = Peaks::default();

@@ -73,8 +73,8 @@ impl fmt::Display for Source {
     }
 }
 
-/// How captured anchors are made.
-#[derive(Debug, Clone, Copy)]
+/// How captured anchors are made; by default none are.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct CapturedSettings {
     /// Bit rate of the full layer; Chromium's for the size when `None`.
     pub full_kbps: Option<u32>,

@@ -1,0 +1,112 @@
+//! Networks alone: every decoded picture of a clip by each of several networks, beside what needs none.
+//!
+//! In: a clip and networks of one scale. Out: `eval`'s own rows (`per-frame-sr` by the network's name), and one picture
+//! of each. A network that looks at what the viewer sees is given what a viewer without anchors sees.
+
+use std::path::Path;
+
+use anyhow::Result;
+use windlass_hybrid::picture::Picture;
+
+use super::captured::CapturedSettings;
+use super::clip::Clip;
+use super::method::Method;
+use super::row::Row;
+use super::scale::Scale;
+use super::sr::Upscaler;
+use super::stage::{Plan, Stage};
+
+/// What every network is compared with, by the names of the report.
+pub const BICUBIC: &str = "bicubic";
+/// The base of every network.
+pub const LANCZOS: &str = "lanczos";
+/// The bar for VMAF, which sharpening alone raises.
+pub const SHARPENED: &str = "lanczos@0.3";
+
+const PLAIN: [Method; 3] = [Method::Bicubic, Method::Lanczos, Method::LanczosSharp];
+
+/// A network by its name.
+pub struct Network {
+    /// As reports have it.
+    pub name: String,
+    /// What runs it.
+    pub upscaler: Upscaler,
+}
+
+/// A clip at one uplink.
+pub struct Call<'a> {
+    /// Its name in reports.
+    pub name: &'a str,
+    /// Its pictures.
+    pub clip: &'a Clip,
+    /// Whether it is coded as a screen.
+    pub screen: bool,
+    /// Bit rate of the low layer.
+    pub uplink_kbps: u32,
+    /// An ffmpeg with libvmaf.
+    pub vmaf: Option<&'a Path>,
+}
+
+/// What gave a row, and the picture that was asked for.
+pub type Shown = (Row, Option<Picture>);
+
+/// Plays the call by everything that needs no network, then by each network of `scale`; sets frame number `keep` aside.
+pub fn play(
+    call: &Call<'_>,
+    scale: Scale,
+    networks: &mut [Network],
+    keep: Option<usize>,
+) -> Result<Vec<Shown>> {
+    let mut networks: Vec<&mut Network> =
+        networks.iter_mut().filter(|network| network.upscaler.scale() == scale).collect();
+    if networks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let plan = Plan {
+        scale,
+        methods: Vec::new(),
+        ways: Vec::new(),
+        captured: CapturedSettings::default(),
+        nemo_step: 1,
+        vmaf: call.vmaf,
+        times: true,
+        quiet: true,
+    };
+    let stage = Stage::new(&plan, call.name, call.clip, call.uplink_kbps, call.screen)?;
+    let keep = keep.as_slice();
+    let mut found = Vec::new();
+    let mut add = |method: Method, name: Option<&str>, upscaler: &mut Upscaler| -> Result<()> {
+        let (mut row, kept) = stage.alone(method, upscaler, keep)?;
+        row.method = name.map_or(row.method, str::to_owned);
+        eprintln!("{} at {} kbit/s, ×{scale}: {}", call.name, call.uplink_kbps, row.method);
+        found.push((row, kept.into_iter().next()));
+        Ok(())
+    };
+    if let Some(any) = networks.first_mut() {
+        for method in PLAIN {
+            add(method, None, &mut any.upscaler)?;
+        }
+    }
+    for network in networks {
+        add(Method::PerFrameSr, Some(&network.name), &mut network.upscaler)?;
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::synthetic;
+
+    #[test]
+    fn every_network_of_the_scale_has_a_row_beside_what_needs_none() {
+        let clip = synthetic::panning(4);
+        let call = Call { name: "a", clip: &clip, screen: false, uplink_kbps: 300, vmaf: None };
+        let mut networks = [Network { name: "own".into(), upscaler: Upscaler::new().unwrap() }];
+        let shown = play(&call, Scale::TWO, &mut networks, Some(2)).unwrap();
+        let names: Vec<&str> = shown.iter().map(|(row, _)| row.method.as_str()).collect();
+        assert_eq!(names, [BICUBIC, LANCZOS, SHARPENED, "own"]);
+        assert!(shown.iter().all(|(row, picture)| row.frames == 4 && picture.is_some()));
+        assert!(play(&call, "3".parse().unwrap(), &mut networks, None).unwrap().is_empty());
+    }
+}
