@@ -1,0 +1,196 @@
+//! What runs networks: Windlass's engine and the libraries, one file for each, behind one trait.
+
+pub mod candle;
+mod onnxruntime;
+mod ours;
+mod rten;
+mod tract;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow};
+use windlass_enhancer::engine::{Model, Simd};
+
+use crate::args::{Maker, Size};
+use crate::calibrate::ranges;
+use crate::{onnx, pictures::pictures};
+
+/// Pictures whose values 8 bits must span; none of them is measured.
+const CALIBRATION: usize = 4;
+
+/// Runs a network on pictures of one size.
+pub trait Worker: Send {
+    /// Hands the residual of an 8-bit picture to `read`. It is lent, so that no engine pays for a copy that its callers
+    /// do not need.
+    fn infer(&mut self, luma: &[u8], read: &mut dyn FnMut(&[f32])) -> Result<()>;
+}
+
+/// An engine in a type of number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Ours on an instruction set.
+    Ours(Simd),
+    /// onnxruntime in single precision.
+    Ort,
+    /// onnxruntime in 8 bits.
+    OrtBytes,
+    /// rten.
+    Rten,
+    /// tract.
+    Tract,
+    /// candle.
+    Candle,
+}
+
+impl Kind {
+    /// Those of some makers. Ours is there in single precision and, where it is faster, in what it runs by default.
+    pub fn of(makers: &[Maker]) -> Vec<Kind> {
+        let mut kinds = Vec::new();
+        for maker in makers {
+            match maker {
+                Maker::Ours => {
+                    let (single, best) = (Simd::single(), Simd::available().pop());
+                    kinds.push(Kind::Ours(single));
+                    kinds.extend(best.filter(|best| *best != single).map(Kind::Ours));
+                }
+                Maker::Ort => kinds.extend([Kind::Ort, Kind::OrtBytes]),
+                Maker::Rten => kinds.push(Kind::Rten),
+                Maker::Tract => kinds.push(Kind::Tract),
+                Maker::Candle => kinds.push(Kind::Candle),
+            }
+        }
+        kinds
+    }
+
+    /// As reports have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Ours(simd) => simd.name(),
+            Kind::Ort | Kind::OrtBytes => "ort",
+            Kind::Rten => "rten",
+            Kind::Tract => "tract",
+            Kind::Candle => "candle",
+        }
+    }
+
+    /// The type of number between the layers.
+    pub fn number(self) -> &'static str {
+        match self {
+            Kind::Ours(simd) => simd.number(),
+            Kind::OrtBytes => "int8",
+            _ => "f32",
+        }
+    }
+
+    /// Whether it is Windlass's.
+    pub fn is_ours(self) -> bool {
+        matches!(self, Kind::Ours(_))
+    }
+}
+
+/// Makes engines for a network at a size.
+pub struct Workshop {
+    model: Arc<Model>,
+    size: Size,
+    onnxruntime: Option<PathBuf>,
+    single: Vec<u8>,
+    /// Made when an engine first asks for it: it takes runs of the network.
+    bytes: Option<Vec<u8>>,
+}
+
+impl Workshop {
+    /// Nothing is made yet.
+    pub fn new(model: Arc<Model>, size: Size, onnxruntime: Option<PathBuf>) -> Result<Self> {
+        let single = onnx::single(&model, size)?;
+        Ok(Workshop { model, size, onnxruntime, single, bytes: None })
+    }
+
+    /// An engine that uses so many threads on a picture.
+    pub fn make(&mut self, kind: Kind, threads: usize) -> Result<Box<dyn Worker>> {
+        Ok(match kind {
+            Kind::Ours(simd) => Box::new(ours::Network::new(&self.model, simd, self.size)?),
+            Kind::Ort => Box::new(self.session(&self.single, threads)?),
+            Kind::OrtBytes => {
+                if self.bytes.is_none() {
+                    // The pictures after those that are measured.
+                    let all = pictures(self.size, crate::measure::PICTURES + CALIBRATION)?;
+                    let ranges = ranges(&self.model, self.size, &all[crate::measure::PICTURES..])?;
+                    self.bytes = Some(onnx::bytes(&self.model, self.size, &ranges)?);
+                }
+                Box::new(self.session(self.bytes.as_deref().unwrap_or_default(), threads)?)
+            }
+            Kind::Rten => Box::new(rten::Network::new(self.single.clone(), self.size, threads)?),
+            Kind::Tract => Box::new(tract::Network::new(&self.single, self.size, threads)?),
+            Kind::Candle => Box::new(candle::Network::new(&self.model, self.size, threads)?),
+        })
+    }
+
+    fn session(&self, file: &[u8], threads: usize) -> Result<onnxruntime::Network> {
+        let path = self.onnxruntime.as_deref().ok_or_else(|| {
+            anyhow!("no library was named: --onnxruntime PATH or ORT_DYLIB_PATH is needed")
+        })?;
+        onnxruntime::Network::new(path, file, self.size, threads)
+    }
+}
+
+/// Samples as the networks were trained with them.
+pub fn unit(luma: &[u8], samples: &mut Vec<f32>) {
+    samples.clear();
+    samples.extend(luma.iter().map(|sample| f32::from(*sample) * (1.0 / 255.0) - 0.5));
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_enhancer::engine::{Architecture, embedded_model};
+
+    use super::*;
+    use crate::quality::{Quality, reference};
+
+    /// onnxruntime is there if the environment names it, as it is for the program.
+    fn workshop(model: &Arc<Model>, size: Size) -> Workshop {
+        let library = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from);
+        Workshop::new(model.clone(), size, library).unwrap()
+    }
+
+    #[test]
+    fn every_engine_gives_what_plain_code_gives() {
+        let size = Size { width: 40, height: 24 };
+        let picture = &pictures(size, 1).unwrap()[0];
+        let blocks = Model::random(Architecture::blocks(3, 16, 2), 1).unwrap();
+        for model in [embedded_model().unwrap(), Arc::new(blocks)] {
+            let expected = reference(&model, size, picture).unwrap();
+            let mut workshop = workshop(&model, size);
+            for kind in Kind::of(&Maker::ALL) {
+                if workshop.onnxruntime.is_none() && kind.name() == "ort" {
+                    continue;
+                }
+                for threads in [1, 2] {
+                    let mut worker = workshop.make(kind, threads).unwrap();
+                    let quality = Quality::of(&mut *worker, picture, &expected).unwrap();
+                    let least = match kind.number() {
+                        "f32" => 100.0,
+                        "int8" => 30.0,
+                        _ => 60.0,
+                    };
+                    assert!(
+                        quality.psnr_db.is_none_or(|psnr| psnr > least),
+                        "{kind:?} on {threads}: {quality:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_library_that_is_not_there_is_an_error_with_its_path() {
+        let size = Size { width: 16, height: 16 };
+        let model = embedded_model().unwrap();
+        let mut none = Workshop::new(model.clone(), size, None).unwrap();
+        let error = none.make(Kind::Ort, 1).err().unwrap();
+        assert!(error.to_string().contains("--onnxruntime"), "{error}");
+        let wrong = Some(PathBuf::from("/nowhere/libonnxruntime.so"));
+        let error = Workshop::new(model, size, wrong).unwrap().make(Kind::Ort, 1).err().unwrap();
+        assert!(format!("{error:#}").contains("/nowhere/libonnxruntime.so"), "{error:#}");
+    }
+}

@@ -1,0 +1,62 @@
+//! onnxruntime, Microsoft's C++ runtime, through `ort`: loaded when the program runs, so that nothing is linked.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, anyhow};
+use ort::environment::Environment;
+use ort::session::Session;
+use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
+use ort::value::TensorRef;
+
+use super::{Worker, unit};
+use crate::args::Size;
+use crate::onnx::{INPUT, OUTPUT};
+
+/// The library, once for the process; what went wrong stays so.
+static LIBRARY: OnceLock<Result<Environment, String>> = OnceLock::new();
+
+/// A session with its input.
+pub struct Network {
+    session: Session,
+    shape: [usize; 4],
+    samples: Vec<f32>,
+}
+
+impl Network {
+    /// Loads the library at its first call.
+    pub fn new(library: &Path, file: &[u8], size: Size, threads: usize) -> Result<Self> {
+        // `ort` takes relative paths as relative to the program, not to where it was called from.
+        let path = library.canonicalize();
+        let path = path.with_context(|| format!("loading {}", library.display()))?;
+        let environment = LIBRARY.get_or_init(|| load(&path).map_err(|e| format!("{e:#}")));
+        let environment = environment.as_ref().map_err(|why| anyhow!(why.clone()))?;
+        let builder = Session::builder(environment)?;
+        let builder = builder.with_intra_threads(threads).map_err(plain)?;
+        let builder = builder.with_optimization_level(GraphOptimizationLevel::All);
+        let session = builder.map_err(plain)?.commit_from_memory(file)?;
+        let shape = [1, 1, size.height, size.width];
+        Ok(Network { session, shape, samples: Vec::new() })
+    }
+}
+
+/// The error without the builder that it carries.
+fn plain(error: ort::Error<SessionBuilder>) -> ort::Error {
+    error.into()
+}
+
+fn load(library: &Path) -> Result<Environment> {
+    let environment = ort::init_from(library);
+    Ok(environment.with_context(|| format!("loading {}", library.display()))?.build()?)
+}
+
+impl Worker for Network {
+    fn infer(&mut self, luma: &[u8], read: &mut dyn FnMut(&[f32])) -> Result<()> {
+        unit(luma, &mut self.samples);
+        let input = TensorRef::from_array_view((self.shape, &self.samples[..]))?;
+        let outputs = self.session.run(ort::inputs![INPUT => input])?;
+        let (_, residual) = outputs[OUTPUT].try_extract_tensor::<f32>()?;
+        read(residual);
+        Ok(())
+    }
+}

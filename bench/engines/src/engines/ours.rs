@@ -1,0 +1,34 @@
+//! Windlass's engine on one instruction set. A picture is one thread's.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use windlass_enhancer::engine::{CpuEngine, Engine, Luma, Model, Residual, Simd};
+
+use super::Worker;
+use crate::args::Size;
+
+/// The engine with its residual.
+pub struct Network {
+    engine: CpuEngine,
+    size: Size,
+    out: Residual,
+}
+
+impl Network {
+    /// Fails if the processor lacks the instruction set.
+    pub fn new(model: &Arc<Model>, simd: Simd, size: Size) -> Result<Self> {
+        let engine = CpuEngine::with_simd(model.clone(), simd);
+        let engine = engine.context("the processor lacks the instruction set")?;
+        Ok(Network { engine, size, out: Residual::default() })
+    }
+}
+
+impl Worker for Network {
+    fn infer(&mut self, luma: &[u8], read: &mut dyn FnMut(&[f32])) -> Result<()> {
+        let luma = Luma::packed(luma, self.size.width, self.size.height)?;
+        self.engine.infer(luma, &mut self.out)?;
+        read(&self.out.data);
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! The networks' structure, written once: what an engine's graph is built of, and what is run step by step.
+//!
+//! Source: `windlass_enhancer::engine::Architecture`, whose order of convolutions, ReLU and skips this is.
+
+use anyhow::Result;
+use windlass_enhancer::engine::{Architecture, Kind};
+
+/// Makes the steps of a network, or runs them.
+pub trait Steps {
+    /// What lies between the steps.
+    type Value: Clone;
+
+    /// Convolution `n`, and ReLU if it follows.
+    fn conv(&mut self, n: usize, x: &Self::Value, relu: bool) -> Result<Self::Value>;
+
+    /// The sum of two.
+    fn add(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value>;
+}
+
+/// Takes the steps of a network, from its input to the channels that pixel shuffle unfolds.
+pub fn take<S: Steps>(
+    architecture: Architecture,
+    steps: &mut S,
+    input: &S::Value,
+) -> Result<S::Value> {
+    let last = architecture.convs - 1;
+    let mut x = input.clone();
+    match architecture.kind {
+        Kind::Chain => {
+            for n in 0..last {
+                x = steps.conv(n, &x, true)?;
+            }
+        }
+        Kind::Blocks => {
+            let head = steps.conv(0, &x, false)?;
+            x = head.clone();
+            for n in (1..last).step_by(2) {
+                let inner = steps.conv(n, &x, true)?;
+                let inner = steps.conv(n + 1, &inner, false)?;
+                x = steps.add(&x, &inner)?;
+            }
+            x = steps.add(&x, &head)?;
+        }
+    }
+    steps.conv(last, &x, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes the steps down.
+    struct Notes;
+
+    impl Steps for Notes {
+        type Value = String;
+
+        fn conv(&mut self, n: usize, x: &String, relu: bool) -> Result<String> {
+            Ok(format!("{}{n}({x})", if relu { "r" } else { "c" }))
+        }
+
+        fn add(&mut self, a: &String, b: &String) -> Result<String> {
+            Ok(format!("[{a}+{b}]"))
+        }
+    }
+
+    #[test]
+    fn steps_follow_each_other_as_the_architecture_says() {
+        let steps = |network| take(network, &mut Notes, &"x".to_owned()).unwrap();
+        assert_eq!(steps(Architecture::chain(2, 8, 3)), "c2(r1(r0(x)))");
+        let blocks = steps(Architecture::blocks(2, 8, 1));
+        assert_eq!(blocks, "c3([[c0(x)+c2(r1(c0(x)))]+c0(x)])");
+    }
+}

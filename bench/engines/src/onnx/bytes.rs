@@ -1,0 +1,102 @@
+//! The graph in 8 bits, in the form that onnxruntime's own static quantisation writes (QDQ): every value is rounded to
+//! unsigned bytes by a scale and a zero point and taken back at once, weights are bytes with sign, scaled by output. What
+//! runs it recognises a convolution or sum between those and computes in bytes.
+
+use anyhow::{Context, Result};
+use windlass_enhancer::engine::Model;
+
+use super::Graph;
+use super::wire::{Number, node, with_int};
+use crate::calibrate::Range;
+use crate::graph::Steps;
+
+/// Writes the steps.
+pub struct Bytes<'a> {
+    model: &'a Model,
+    pub graph: Graph,
+    /// Of the values that are not written yet, in order.
+    ranges: std::slice::Iter<'a, Range>,
+}
+
+/// A value that was rounded.
+#[derive(Debug, Clone)]
+pub struct Rounded {
+    pub name: String,
+    scale: f32,
+}
+
+impl<'a> Bytes<'a> {
+    pub fn new(model: &'a Model, ranges: &'a [Range]) -> Self {
+        Bytes { model, graph: Graph::default(), ranges: ranges.iter() }
+    }
+
+    /// Whether all ranges were used.
+    pub fn is_done(&self) -> bool {
+        self.ranges.len() == 0
+    }
+
+    /// Rounds a value to bytes of the next range, and takes it back.
+    pub fn rounded(&mut self, value: &str) -> Result<Rounded> {
+        let range = self.ranges.next().context("fewer ranges than steps")?;
+        let (scale, zero) = range.to_bytes();
+        let number = [scale.to_le_bytes()];
+        let scale_name = self.graph.constant(format!("{value}_scale"), Number::Float, &[], number);
+        let zero_name = self.graph.constant(format!("{value}_zero"), Number::Uint8, &[], [[zero]]);
+        let (coded, name) = (format!("{value}_bytes"), format!("{value}_rounded"));
+        self.graph.add(&node("QuantizeLinear", &[value, &scale_name, &zero_name], &coded));
+        self.graph.add(&node("DequantizeLinear", &[&coded, &scale_name, &zero_name], &name));
+        Ok(Rounded { name, scale })
+    }
+
+    /// Constants with a scale for each output, taken back to floats.
+    fn scaled<const N: usize>(
+        &mut self,
+        name: &str,
+        number: Number,
+        shape: &[usize],
+        values: impl IntoIterator<Item = [u8; N]>,
+        scales: &[f32],
+    ) -> String {
+        let bytes = scales.iter().map(|scale| scale.to_le_bytes());
+        let each = [scales.len()];
+        let scale = self.graph.constant(format!("{name}_scale"), Number::Float, &each, bytes);
+        let none = scales.iter().map(|_| [0; N]);
+        let zero = self.graph.constant(format!("{name}_zero"), number, &each, none);
+        let coded = self.graph.constant(format!("{name}_coded"), number, shape, values);
+        let taken = node("DequantizeLinear", &[&coded, &scale, &zero], name);
+        self.graph.add(&with_int(taken, "axis", 0));
+        name.to_owned()
+    }
+}
+
+impl Steps for Bytes<'_> {
+    type Value = Rounded;
+
+    /// ReLU is no step of its own: the range of what follows it begins at zero, and bytes below that there are none.
+    fn conv(&mut self, n: usize, x: &Rounded, _relu: bool) -> Result<Rounded> {
+        let (outputs, inputs) = self.model.architecture().shape(n);
+        let conv = &self.model.convs()[n];
+        let rows = || conv.weights.chunks_exact(9 * inputs);
+        let greatest = |row: &[f32]| row.iter().fold(1e-9, |most: f32, w| most.max(w.abs()));
+        let scales: Vec<f32> = rows().map(|row| greatest(row) / 127.0).collect();
+        let weights = rows().zip(&scales).flat_map(|(row, scale)| {
+            row.iter().map(move |w| ((w / scale).round().clamp(-127.0, 127.0) as i8).to_le_bytes())
+        });
+        let shape = [outputs, inputs, 3, 3];
+        let weights = self.scaled(&format!("w{n}"), Number::Int8, &shape, weights, &scales);
+        // Sums are in units of both scales, and so must be what is added to them.
+        let scales: Vec<f32> = scales.iter().map(|scale| scale * x.scale).collect();
+        let bias = conv.bias.iter().zip(&scales);
+        let bias = bias.map(|(b, scale)| ((b / scale).round() as i32).to_le_bytes());
+        let bias = self.scaled(&format!("b{n}"), Number::Int32, &[outputs], bias, &scales);
+        let output = format!("conv{n}");
+        self.graph.conv(&x.name, &weights, &bias, &output);
+        self.rounded(&output)
+    }
+
+    fn add(&mut self, a: &Rounded, b: &Rounded) -> Result<Rounded> {
+        let output = format!("sum{}", self.ranges.len());
+        self.graph.add(&node("Add", &[&a.name, &b.name], &output));
+        self.rounded(&output)
+    }
+}
