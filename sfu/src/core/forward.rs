@@ -83,7 +83,7 @@ impl Core {
                 return;
             };
             if descriptor.starts_key() {
-                track.keyframes.arrived(layer);
+                track.keyframes.arrived(layer, packet.arrival);
             }
             if !descriptor.inter && descriptor.end && packet.marker {
                 track.keyframes.whole(layer, packet.arrival);
