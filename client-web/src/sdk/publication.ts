@@ -163,8 +163,9 @@ export class Publication {
   async look(): Promise<void> {
     const { sender } = this;
     if (this.kind !== "video" || sender === null) return;
-    const [stats] = await Promise.all([sender.getStats(), this.full?.look()]);
-    if (this.narrow.look(performance.now(), pathLook([...stats.values()]))) await this.settle();
+    const stats = [...(await sender.getStats()).values()];
+    await this.full?.look(stats);
+    if (this.narrow.look(performance.now(), pathLook(stats))) await this.settle();
   }
 
   private settings(): LayerSetting[] {

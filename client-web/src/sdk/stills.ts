@@ -44,7 +44,7 @@ export class Stills {
   /** `low`: the camera's sender, just made: its encoded transform must be set before anything else is done with it. */
   constructor(
     pc: RTCPeerConnection,
-    private readonly low: RTCRtpSender,
+    low: RTCRtpSender,
     workerUrl: string,
     private readonly scale: number,
     private readonly host: StillsHost,
@@ -75,14 +75,14 @@ export class Stills {
     this.regions.request(request, this.host.camera(), this.governor.spareKbps);
   }
 
-  /** Looks at the uplink: called each quarter of a second, it looks at all once a second. */
-  async look(): Promise<void> {
+  /** Looks at the uplink by the camera's statistics: called each quarter of a second, it looks at all once a second. */
+  async look(low: readonly object[]): Promise<void> {
     if (this.looks++ % LOOKS_A_SECOND !== 0) {
-      await this.glance();
+      this.glance(low);
       return;
     }
-    const [low, detail] = await Promise.all([this.low.getStats(), this.detail.transceiver.sender.getStats()]);
-    const sample = this.sampler.sample(low.values(), detail.values(), this.host.settings());
+    const detail = await this.detail.transceiver.sender.getStats();
+    const sample = this.sampler.sample(low, detail.values(), this.host.settings());
     // Twice the same, as a layer that comes and goes would change the picture's size each time.
     this.available = sample.availableKbps;
     const seen = sample.flowing.join();
@@ -93,10 +93,9 @@ export class Stills {
   }
 
   /** Looks at the estimate alone, while there is something to pause. */
-  private async glance(): Promise<void> {
+  private glance(low: readonly object[]): void {
     if (this.verdict.detail === null) return;
-    const available = availableKbps((await this.low.getStats()).values());
-    const verdict = this.governor.glance(performance.now(), available, capKbps(this.host.settings()));
+    const verdict = this.governor.glance(performance.now(), availableKbps(low), capKbps(this.host.settings()));
     if (verdict === null) return;
     this.verdict = verdict;
     this.refresh();
