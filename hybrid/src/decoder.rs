@@ -141,6 +141,8 @@ pub struct HybridStats {
 /// Decodes one track: see the module's text.
 pub struct HybridDecoder {
     config: HybridConfig,
+    /// What the caller lets low pictures be.
+    given: SizeLimit,
     decoder: Decoder,
     history: History,
     early: VecDeque<ReassembledAnchor>,
@@ -175,14 +177,13 @@ impl HybridDecoder {
         let scale = config.scale.clamp(*SCALES.start(), *SCALES.end());
         let history = config.history.clamp(1, MAX_HISTORY);
         let config = HybridConfig { scale, history, ..config };
-        // No HR picture may be larger than the largest anchor.
-        let area = u64::from(MAX_AREA) / (scale * scale) as u64;
-        let limit = SizeLimit::default();
-        let limit = SizeLimit { area: limit.area.min(area), ..limit };
         let lent = config.history + MAX_LENT;
         Self {
             config,
-            decoder: Decoder::with_isa(config.isa).lending(lent).limited(limit),
+            given: SizeLimit::default(),
+            decoder: Decoder::with_isa(config.isa)
+                .lending(lent)
+                .limited(within(SizeLimit::default(), scale)),
             history: History::new(config.history),
             early: VecDeque::new(),
             streams: Streams::default(),
@@ -207,7 +208,8 @@ impl HybridDecoder {
     /// The same decoder, refusing low pictures beyond `limit`.
     #[must_use]
     pub fn limited(mut self, limit: SizeLimit) -> Self {
-        self.decoder = self.decoder.limited(limit);
+        self.given = limit;
+        self.decoder.limit(within(limit, self.config.scale));
         self
     }
 
@@ -355,6 +357,30 @@ impl HybridDecoder {
     pub fn reset(&mut self) {
         self.decoder.reset();
         self.forget();
+    }
+
+    /// Makes HR pictures of another size from now on: `scale`, taken for the nearest of [`SCALES`], times the low layer's. The
+    /// low layer goes on without a key frame; what anchors and filters knew of the former size is forgotten. The
+    /// picture on display stays until the next frame or [`refresh`](Self::refresh).
+    pub fn rescale(&mut self, scale: usize) {
+        let scale = scale.clamp(*SCALES.start(), *SCALES.end());
+        if scale == self.config.scale {
+            return;
+        }
+        self.config.scale = scale;
+        self.decoder.limit(within(self.given, scale));
+        self.history.without_detail();
+        self.sources.clear();
+        self.streams = Streams::default();
+        self.learned = fresh(&self.config);
+        (self.prior, self.taught, self.weigher) = (None, false, Weigher::default());
+        self.rebuilder.rescale(scale);
+        self.generation += 1;
+    }
+
+    /// Size of HR pictures over that of the low layer.
+    pub fn scale(&self) -> usize {
+        self.config.scale
     }
 
     fn forget(&mut self) {
@@ -568,6 +594,12 @@ fn outside(tiles: &TileMap, width: usize, height: usize) -> Option<Vec<bool>> {
     (!tiles.is_full()).then(|| (0..height.div_ceil(CELL)).flat_map(cells).collect())
 }
 
+/// The limit of low pictures, so that no HR picture is larger than the largest anchor.
+fn within(limit: SizeLimit, scale: usize) -> SizeLimit {
+    let area = u64::from(MAX_AREA) / (scale * scale) as u64;
+    SizeLimit { area: limit.area.min(area), ..limit }
+}
+
 /// The filters of a stream that has had no anchor.
 fn fresh(config: &HybridConfig) -> Learned {
     if config.prior { Learned::with_prior(config.scale) } else { Learned::new(config.scale) }
@@ -575,6 +607,8 @@ fn fresh(config: &HybridConfig) -> Learned {
 
 #[cfg(all(test, feature = "encode"))]
 mod picture_tests;
+#[cfg(all(test, feature = "encode"))]
+mod rescale_tests;
 #[cfg(all(test, feature = "encode"))]
 mod tests;
 #[cfg(all(test, feature = "encode"))]

@@ -78,6 +78,19 @@ impl History {
         self.current = 0;
     }
 
+    /// Forgets what anchors have given, and no frame.
+    pub fn without_detail(&mut self) {
+        for entry in &mut self.entries {
+            let (width, height) = entry.size();
+            entry.field.reset(width, height);
+            entry.given = None;
+        }
+        for slot in &mut self.slots {
+            let (width, height) = slot.field.size();
+            slot.field.reset(width, height);
+        }
+    }
+
     /// Forgets the frames of other sizes than that of the picture on display.
     pub fn forget_other_sizes(&mut self) {
         let Some(size) = self.current().map(Entry::size) else { return };

@@ -10,6 +10,7 @@
 //! | `dealloc(ptr, len)` | gives it back; `len` as it was asked for |
 //! | `decoder_new(scale) -> handle` | a decoder that waits for a key frame; HR is `scale` (2, 3 or 4) times as large as the low layer, 0 for another scale |
 //! | `decoder_free(handle)` | frees it |
+//! | `rescale(handle, scale) -> i32` | makes HR pictures of another size from now on, without a key frame: 0, or -1 where there is no such decoder or scale |
 //! | `push_frame(handle, rtp_ts, ptr, len) -> i32` | decodes one complete VP9 frame: bits 1 shown, 2 key, 4 detail present, 8 size of the picture changed; below zero an [error](#errors) |
 //! | `push_message(handle, ptr, len) -> i32` | takes one raw message of the data channel: an [outcome](#outcomes) |
 //! | `refresh(handle) -> i32` | makes the picture on display anew where anchors have come since it was made: 1 it did, 0 there is nothing newer, -1 no such decoder. The next frame does so by itself |
@@ -110,6 +111,22 @@ pub unsafe extern "C" fn decoder_free(handle: *mut Track) {
     if !handle.is_null() {
         // SAFETY: the caller hands back what `decoder_new` leaked, once.
         drop(unsafe { Box::from_raw(handle) });
+    }
+}
+
+/// Makes HR pictures `scale` times as large as the low layer from now on.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rescale(handle: *mut Track, scale: u32) -> i32 {
+    // SAFETY: as promised by the caller.
+    match unsafe { track_mut(handle) } {
+        Some(track) if SCALES.contains(&(scale as usize)) => {
+            track.decoder.rescale(scale as usize);
+            0
+        }
+        _ => -1,
     }
 }
 

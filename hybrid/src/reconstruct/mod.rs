@@ -83,6 +83,11 @@ impl Rebuilder {
         }
     }
 
+    /// Makes pictures of another size from now on, the first of them anew.
+    pub fn rescale(&mut self, scale: usize) {
+        (self.scale, self.last) = (scale, None);
+    }
+
     /// Makes pictures in so many parts, which `threads` may run at the same time.
     pub fn with_threads(&mut self, threads: Arc<dyn Join>, parts: usize) {
         self.threads = threads;

@@ -1,0 +1,81 @@
+//! Another size of HR pictures in the middle of a stream.
+
+use super::tests::{REALTIME, anchor, at, frames};
+use super::*;
+
+const CHANGE: usize = 9;
+
+fn new(scale: usize) -> HybridDecoder {
+    HybridDecoder::new(HybridConfig { scale, ..HybridConfig::default() })
+}
+
+/// A decoder that has had the first frames, and an anchor, by two.
+fn at_two() -> (HybridDecoder, (u16, u16)) {
+    let mut decoder = new(2);
+    let chunks = frames(REALTIME);
+    decoder.push_frame(at(0), chunks[0]).expect("a sound stream");
+    let low = decoder.lr().map(|low| (low.width() as u16, low.height() as u16));
+    let (width, height) = low.expect("it is shown");
+    let outcome = decoder.push_anchor(&anchor(0, 2 * width, 2 * height));
+    assert!(matches!(outcome, AnchorOutcome::Applied { .. }), "{outcome:?}");
+    for (n, chunk) in chunks.into_iter().enumerate().take(CHANGE).skip(1) {
+        decoder.push_frame(at(n), chunk).expect("a sound stream");
+    }
+    (decoder, (width, height))
+}
+
+#[test]
+fn pictures_of_another_size_are_those_of_a_decoder_that_always_made_them() {
+    let (mut decoder, _) = at_two();
+    let mut always = new(4);
+    for (n, chunk) in frames(REALTIME).into_iter().enumerate().take(CHANGE) {
+        always.push_frame(at(n), chunk).expect("a sound stream");
+    }
+    decoder.rescale(4);
+    assert!(decoder.refresh(), "at once, where no frame comes");
+    assert_eq!(decoder.hr(), always.hr());
+    for (n, chunk) in frames(REALTIME).into_iter().enumerate().skip(CHANGE) {
+        let outcome = decoder.push_frame(at(n), chunk).expect("no key frame is needed");
+        assert!(!outcome.enhanced, "the former anchor was of another size");
+        always.push_frame(at(n), chunk).expect("a sound stream");
+        assert_eq!(decoder.hr(), always.hr(), "frame {n}");
+    }
+}
+
+#[test]
+fn anchors_of_the_new_size_are_taken_even_for_frames_before_and_others_are_not() {
+    let (mut decoder, (width, height)) = at_two();
+    decoder.rescale(3);
+    assert_eq!(decoder.scale(), 3);
+    let former = anchor(CHANGE - 1, 2 * width, 2 * height);
+    assert_eq!(decoder.push_anchor(&former), AnchorOutcome::WrongSize);
+    let late = anchor(CHANGE - 3, 3 * width, 3 * height);
+    assert!(matches!(decoder.push_anchor(&late), AnchorOutcome::Applied { frames_late: 2 }));
+    let chunk = frames(REALTIME)[CHANGE];
+    assert!(decoder.push_frame(at(CHANGE), chunk).expect("a sound stream").enhanced);
+    let size = decoder.hr().map(|high| (high.width(), high.height()));
+    assert_eq!(size, Some((3 * usize::from(width), 3 * usize::from(height))));
+}
+
+#[test]
+fn the_same_size_changes_nothing() {
+    let (mut decoder, _) = at_two();
+    decoder.rescale(2);
+    assert!(!decoder.refresh());
+    let chunk = frames(REALTIME)[CHANGE];
+    assert!(decoder.push_frame(at(CHANGE), chunk).expect("a sound stream").enhanced);
+}
+
+#[test]
+fn low_pictures_whose_enlargement_would_be_too_large_are_refused() {
+    let side = |scale: usize| within(SizeLimit::default(), scale).area;
+    assert!(side(4) < side(2));
+    let (mut decoder, (width, height)) = at_two();
+    let least = SizeLimit { area: u64::from(width) * u64::from(height), ..SizeLimit::default() };
+    decoder = decoder.limited(least);
+    decoder.rescale(4);
+    assert!(
+        decoder.push_frame(at(CHANGE), frames(REALTIME)[CHANGE]).is_ok(),
+        "the caller's limit holds"
+    );
+}
