@@ -47,7 +47,8 @@ def upscaled(method: str, models: dict[str, tuple], lr: Tensor, twin: Tensor | N
         shape, weights = models[name]
         out = network.high(shape, weights, lr, twin if shape.fused else None)
         if rest:
-            out = resampling.up(out.round().clamp(0, 255), scale // shape.scale)
+            kernel = resampling.triangle if rest == "bilinear" else resampling.lanczos3
+            out = resampling.up(out.round().clamp(0, 255), scale // shape.scale, kernel)
             out = unsharp(out, 0.3) if rest == "lanczos@0.3" else out
     elif method == "twin" and twin is not None:
         out = twin
@@ -131,7 +132,7 @@ def run(
             continue
         for variant, made in pairs.measured(clip, path, scales.copy().pop(), stride, list(twins) if fused else []):
             methods = ["bicubic", "lanczos", "lanczos@0.3", *models]
-            methods += [f"{name} then {rest}" for name in parts for rest in ("lanczos", "lanczos@0.3")]
+            methods += [f"{name} then {rest}" for name in parts for rest in ("lanczos", "lanczos@0.3", "bilinear")]
             if fused:
                 methods = ["bicubic", "lanczos", "lanczos@0.3", "twin", *models] if variant.twin == twins[0] else seeing
             rows += measure(variant, made, models | parts, methods, vmaf_exe, pictures)
@@ -185,7 +186,7 @@ def main() -> None:
     parser.add_argument("--pictures", type=Path, help="folder for crops side by side: source, then each method")
     parser.add_argument("--twins", nargs="*", default=TWINS, help="what decoders have had, as `twin_pictures` takes it")
     parser.add_argument(
-        "--halfway", type=Path, nargs="*", default=[], help="networks of a factor of the scale, Lanczos after them"
+        "--halfway", type=Path, nargs="*", default=[], help="networks of a factor of the scale, Lanczos or bilinear after them"
     )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--threads", type=int, default=1)

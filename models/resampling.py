@@ -35,6 +35,11 @@ def catmull_rom(x: float) -> float:
     return 0.0
 
 
+def triangle(x: float) -> float:
+    """The bilinear kernel, by which browsers enlarge pictures."""
+    return max(0.0, 1.0 - abs(x))
+
+
 @lru_cache
 def phase_taps(kernel: Callable[[float], float], scale: int) -> Tensor:
     """Weights [scale, 2·REACH + 1] over LR samples i−REACH…i+REACH for HR samples scale·i, …, scale·i + scale − 1."""

@@ -93,6 +93,8 @@ mod tests {
                 height: 180,
                 arrival: Duration::from_millis(u64::from(n) * 33),
                 per_mille: 1000,
+                scale: 2,
+                most_scale: 2,
             })
             .collect()
     }

@@ -96,6 +96,8 @@ counters! {
     given,
     /// Changes of what publishers are asked to send.
     knobs,
+    /// Changes of the factor by which streams are enlarged.
+    rescales,
     /// Requests to publishers for regions.
     region_requests,
     /// Anchors handed to the SFU.
@@ -143,6 +145,8 @@ pub struct StageLatencies {
 pub struct NetworkStats {
     /// Its name.
     pub name: Arc<str>,
+    /// Width of its pictures over that of the low layer's.
+    pub scale: usize,
     /// What it took per LR pixel at the start, coding included.
     pub per_pixel: Duration,
     /// Streams whose anchors are made by it.
@@ -160,7 +164,7 @@ pub struct EnhancerStats {
     pub backend: &'static str,
     /// Streams with a decoder now.
     pub streams: usize,
-    /// The networks, the cheapest first.
+    /// The networks, by scale, then the cheapest first.
     pub networks: Vec<NetworkStats>,
     /// What the pipeline counted.
     pub counters: PipelineCounters,

@@ -59,6 +59,11 @@ impl Twin {
         }
     }
 
+    /// Width of its pictures over that of the low layer's.
+    pub fn scale(&self) -> usize {
+        self.scale
+    }
+
     /// Takes what was decoded of a chunk.
     pub fn follow(&self, rtp_timestamp: u32, frames: &[DecodedFrame]) {
         self.decoder.lock().push_decoded(rtp_timestamp, frames);

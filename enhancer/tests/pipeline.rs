@@ -74,6 +74,7 @@ fn tap(stream: u32, number: usize, data: &Bytes) -> TapInput {
         rtp_timestamp: timestamp(number),
         arrival: Instant::now(),
         key: number == 0,
+        most_scale: 4,
         data: data.clone(),
     })
 }
@@ -89,6 +90,7 @@ fn anchors(enhancer: &Enhancer) -> Vec<Anchor> {
         EnhancerOutput::NeedKeyFrame { .. }
         | EnhancerOutput::NeedCapturedKeyFrame { .. }
         | EnhancerOutput::WantRegions { .. }
+        | EnhancerOutput::Scale { .. }
         | EnhancerOutput::Knobs { .. } => None,
     });
     anchors.collect()

@@ -42,6 +42,15 @@ impl Layer {
         }
     }
 
+    /// By how much its pictures may be enlarged before they are larger than the camera's.
+    pub fn most_scale(self) -> u16 {
+        match self {
+            Layer::Q => 4,
+            Layer::H => 2,
+            Layer::F => 1,
+        }
+    }
+
     /// The RTP stream id (`a=rid`) that a publisher gives the layer.
     pub fn rid(self) -> &'static str {
         match self {
@@ -124,6 +133,8 @@ pub struct TapFrame {
     pub arrival: Instant,
     /// Whether it is a key frame.
     pub key: bool,
+    /// By how much its pictures may be enlarged: to no more than the camera's size, nor past a larger layer that is sent.
+    pub most_scale: u16,
     /// The VP9 frame (or superframe), as the encoder made it.
     pub data: Bytes,
 }
@@ -405,6 +416,15 @@ pub enum EnhancerOutput {
     NeedKeyFrame {
         /// The stream that waits.
         stream: StreamId,
+    },
+    /// Pictures of an epoch are enlarged by another factor from now on.
+    Scale {
+        /// Whose.
+        stream: StreamId,
+        /// Of which span.
+        epoch: Epoch,
+        /// Width of HR pictures over that of the low layer's.
+        scale: u16,
     },
     /// Tell the publisher what to send.
     Knobs {

@@ -261,6 +261,8 @@ pub enum SfuEvent {
         width: u16,
         /// Height of the layer in pixels.
         height: u16,
+        /// Width of the rung's pictures over that, where it is enhanced.
+        scale: u16,
     },
     /// What the participant is asked to send of its own track.
     Knobs {
@@ -268,6 +270,8 @@ pub enum SfuEvent {
         track: TrackId,
         /// Its detail stream; `None` to pause it.
         detail: Option<DetailKnobs>,
+        /// Size of that stream's pictures over that of the low layer's.
+        scale: u16,
         /// Its layers; those that are not named stay as they are.
         layers: Vec<(Layer, LayerKnobs)>,
     },

@@ -73,10 +73,11 @@ pub(crate) fn stats(tracks: &[windlass_sfu::TrackStats]) -> ServerMessage {
 
 pub(crate) fn knobs(
     track: TrackId,
-    detail: Option<DetailKnobs>,
+    (detail, scale): (Option<DetailKnobs>, u16),
     layers: Vec<(Layer, LayerKnobs)>,
 ) -> ServerMessage {
-    ServerMessage::Knobs { track: track.to_string(), detail, layers: layers.into_iter().collect() }
+    let layers = layers.into_iter().collect();
+    ServerMessage::Knobs { track: track.to_string(), detail, scale, layers }
 }
 
 pub(crate) fn regions(track: TrackId, request: &windlass_sfu::RegionRequest) -> ServerMessage {
@@ -85,6 +86,7 @@ pub(crate) fn regions(track: TrackId, request: &windlass_sfu::RegionRequest) -> 
         id: request.id,
         width: request.size.0,
         height: request.size.1,
+        scale: request.scale,
         tiles: BASE64.encode(&request.tiles),
         bytes: request.bytes,
     }

@@ -299,10 +299,12 @@ impl Session {
             SfuEvent::TrackMuted { track, muted } => {
                 ServerMessage::TrackMuted { track: track.to_string(), muted }
             }
-            SfuEvent::RungChanged { track, rung, epoch, width, height } => {
-                ServerMessage::Rung { track: track.to_string(), rung, epoch, width, height }
+            SfuEvent::RungChanged { track, rung, epoch, width, height, scale } => {
+                ServerMessage::Rung { track: track.to_string(), rung, epoch, width, height, scale }
             }
-            SfuEvent::Knobs { track, detail, layers } => convert::knobs(track, detail, layers),
+            SfuEvent::Knobs { track, detail, scale, layers } => {
+                convert::knobs(track, (detail, scale), layers)
+            }
             SfuEvent::Regions { track, request } => convert::regions(track, &request),
             SfuEvent::TrackStats(stats) => convert::stats(&stats),
             SfuEvent::Disconnected => return self.media_lost(),

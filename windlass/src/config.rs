@@ -52,9 +52,11 @@ pub struct Settings {
     #[arg(long, value_name = "NAME")]
     pub engine: Option<Named<EngineChoice>>,
 
-    /// The network: auto (for each publisher the best that the machine can sustain within the budget), xs (the
-    /// cheapest), m (three and a half times its cost), or files of your own with commas between, of which each
-    /// publisher is given the best in the same way [default: auto]
+    /// The network: auto (for each publisher the best that the machine can sustain within the budget, of pictures
+    /// twice as large), all (the same, four times as large where the camera's pictures are: better, and four times
+    /// the work for browsers), xs (the cheapest), m (three and a half times its cost), or files of your own with
+    /// commas between, of whatever factors, of which each publisher is given the best in the same way
+    /// [default: auto]
     #[arg(long, value_name = "NAME|FILE,...")]
     pub network: Option<Named<NetworkChoice>>,
 

@@ -1,5 +1,6 @@
 //! `windlass serve`: SFU, enhancer, signalling and page in one process.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -114,6 +115,14 @@ fn enhancer_metrics(enhancer: &Enhancer) -> Vec<Metric> {
             labelled(Metric::gauge("enhancer_network_seconds_per_pixel", per_pixel)),
             labelled(Metric::counter("enhancer_network_anchors", network.anchors)),
         ]);
+    }
+    let mut by_scale = BTreeMap::<usize, usize>::new();
+    for network in &stats.networks {
+        *by_scale.entry(network.scale).or_default() += network.streams;
+    }
+    for (scale, streams) in by_scale {
+        let metric = Metric::gauge("enhancer_scale_streams", streams as f64);
+        metrics.push(metric.labelled(format!("scale=\"{scale}\"")));
     }
     for (name, value) in stats.counters.entries() {
         metrics.push(Metric::counter(&format!("enhancer_{name}"), value));

@@ -45,7 +45,8 @@ test("whatever is malformed is refused, never thrown", () => {
     '{"type":"toString"}',
     '{"type":"fly"}',
     '{"type":"pong","time":"x"}',
-    '{"type":"rung","track":"t1","rung":"z","epoch":1,"width":1,"height":1}',
+    '{"type":"rung","track":"t1","rung":"z","epoch":1,"width":1,"height":1,"scale":2}',
+    '{"type":"rung","track":"t1","rung":"q+","epoch":1,"width":1,"height":1,"scale":"2"}',
     '{"type":"track_added","track":{"id":"t1"}}',
     '{"type":"stats","tracks":{}}',
     '{"type":"answer","id":1}',
@@ -82,21 +83,32 @@ test("only failures that may pass are tried again", () => {
 });
 
 test("knobs name layers, and start, pause or leave the detail stream", () => {
-  const knobs = (fields: object) => parseServerMessage(JSON.stringify({ type: "knobs", track: "t1", ...fields }));
+  const knobs = (fields: object) =>
+    parseServerMessage(JSON.stringify({ type: "knobs", track: "t1", scale: 2, ...fields }));
   assert.deepEqual(knobs({ detail: { kbps: 50, fps: 1 }, layers: { q: { kbps: 80, active: true } } }), {
     type: "knobs",
     track: "t1",
     detail: { kbps: 50, fps: 1, down: undefined },
+    scale: 2,
     layers: { q: { kbps: 80, fps: undefined, active: true } },
   });
-  assert.deepEqual(knobs({ detail: null }), { type: "knobs", track: "t1", detail: null, layers: {} });
-  assert.deepEqual(knobs({}), { type: "knobs", track: "t1", detail: undefined, layers: {} });
+  assert.deepEqual(knobs({ detail: null }), { type: "knobs", track: "t1", detail: null, scale: 2, layers: {} });
+  assert.deepEqual(knobs({}), { type: "knobs", track: "t1", detail: undefined, scale: 2, layers: {} });
   assert.equal(knobs({ detail: { kbps: "many", fps: 1 } }), null);
   assert.equal(knobs({ layers: [] }), null);
 });
 
 test("a request for regions is read whole or not at all", () => {
-  const request = { type: "regions", track: "t1", id: 7, width: 320, height: 180, tiles: "AQA=", bytes: 2000 };
+  const request = {
+    type: "regions",
+    track: "t1",
+    id: 7,
+    width: 320,
+    height: 180,
+    scale: 2,
+    tiles: "AQA=",
+    bytes: 2000,
+  };
   assert.deepEqual(parseServerMessage(JSON.stringify(request)), request);
   assert.equal(parseServerMessage(JSON.stringify({ ...request, tiles: 3 })), null);
 });

@@ -71,6 +71,8 @@ export interface Knobs {
   track: string;
   /** Null: none. Undefined: as it is. */
   detail: DetailWish | null | undefined;
+  /** Size of its pictures over that of the best low layer that is sent. */
+  scale: number;
   /** By RID; layers that are not named stay as they are. */
   layers: Record<string, LayerWish>;
 }
@@ -84,6 +86,8 @@ export interface RegionRequest {
   /** Size of the low layer. */
   width: number;
   height: number;
+  /** Size of the answer's picture over that. */
+  scale: number;
   /** The tile map's bits, base64. */
   tiles: string;
   /** Most bytes of the answer. */
@@ -164,7 +168,7 @@ export type ServerMessage =
   | { type: "track_added"; track: TrackInfo }
   | { type: "track_removed"; track: string }
   | { type: "track_muted"; track: string; muted: boolean }
-  | { type: "rung"; track: string; rung: Rung; epoch: number; width: number; height: number }
+  | { type: "rung"; track: string; rung: Rung; epoch: number; width: number; height: number; scale: number }
   | { type: "stats"; tracks: ServerTrackStats[] }
   | Knobs
   | RegionRequest
@@ -275,12 +279,14 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     epoch: number(o["epoch"]),
     width: number(o["width"]),
     height: number(o["height"]),
+    scale: number(o["scale"]),
   }),
   stats: (o) => ({ type: "stats", tracks: list(o["tracks"], trackStats) }),
   knobs: (o) => ({
     type: "knobs",
     track: text(o["track"]),
     detail: o["detail"] === null ? null : optional(o["detail"], detailWish),
+    scale: number(o["scale"]),
     layers: Object.fromEntries(
       Object.entries(optional(o["layers"], object) ?? {}).map(([rid, wish]) => [rid, layerWish(wish)]),
     ),
@@ -291,6 +297,7 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     id: number(o["id"]),
     width: number(o["width"]),
     height: number(o["height"]),
+    scale: number(o["scale"]),
     tiles: text(o["tiles"]),
     bytes: number(o["bytes"]),
   }),

@@ -146,7 +146,7 @@ export class Publication {
       this.wishes.set(rid, { kbps, fps, active });
     }
     if (Object.keys(knobs.layers).length > 0) void this.settle().catch(() => undefined);
-    if (knobs.detail !== undefined) this.full?.wish(knobs.detail);
+    if (knobs.detail !== undefined) this.full?.wish(knobs.detail, knobs.scale);
   }
 
   /** Answers the server's request for regions, if the person agreed. @internal */

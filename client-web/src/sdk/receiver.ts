@@ -51,7 +51,7 @@ export class VideoReceiver {
   /** The decoder could not be loaded. */
   private undecodable = false;
 
-  /** `scale`: HR size over LR size of the enhanced rungs. */
+  /** `scale`: HR size over LR size of enhanced rungs, until {@link rung} tells another. */
   constructor(pc: RTCPeerConnection, assets: Assets, output: OutputKind, scale: number) {
     this.transceiver = pc.addTransceiver("video", { direction: "recvonly" });
     const { receiver } = this.transceiver;
@@ -96,9 +96,9 @@ export class VideoReceiver {
     if (this.undecodable) listener?.state("native", "unsupported");
   }
 
-  /** Tells whether the server gives an enhanced rung. */
-  rung(enhanced: boolean): void {
-    this.post({ type: "rung", enhanced });
+  /** Tells whether the server gives an enhanced rung, and of which scale. */
+  rung(enhanced: boolean, scale: number): void {
+    this.post({ type: "rung", enhanced, scale });
   }
 
   /** Takes one anchor message; its buffer is handed on. */

@@ -4,6 +4,7 @@
  */
 import type { FromPublisher, ToPublisher } from "../worker/messages.js";
 import { bitsOf, parseTileMap } from "../worker/regions/tiles.js";
+import { SCALES } from "../worker/wasm.js";
 import type { RegionRequest } from "./protocol.js";
 import { RegionCaps } from "./uplink/region-caps.js";
 
@@ -37,12 +38,7 @@ export class RegionSender {
   private idle: ReturnType<typeof setTimeout> | undefined;
 
   /** `low`: the camera's sender, just made; a transform that is set later is passed by silently. */
-  constructor(
-    pc: RTCPeerConnection,
-    low: RTCRtpSender,
-    workerUrl: string,
-    private readonly scale: number,
-  ) {
+  constructor(pc: RTCPeerConnection, low: RTCRtpSender, workerUrl: string) {
     const able =
       typeof RTCRtpScriptTransform !== "undefined" &&
       typeof MediaStreamTrackProcessor !== "undefined" &&
@@ -61,10 +57,10 @@ export class RegionSender {
   /** Answers a request of what `camera` gives, or counts why not. `spareKbps`: what the uplink has to spare. */
   request(request: RegionRequest, camera: MediaStreamTrack | null, spareKbps: number): void {
     this.counts.requested++;
-    const { id, width, height } = request;
+    const { id, width, height, scale } = request;
     const bits = bitsOf(request.tiles);
     const map = bits === null ? null : parseTileMap(width, height, bits);
-    if (camera === null || map === null || this.worker === null) {
+    if (camera === null || map === null || this.worker === null || !SCALES.includes(scale)) {
       this.counts.refused++;
       return;
     }
@@ -75,7 +71,7 @@ export class RegionSender {
       return;
     }
     this.read(camera);
-    this.post({ type: "regions", task: { id, width, height, scale: this.scale, bits: map.bits, bytes } });
+    this.post({ type: "regions", task: { id, width, height, scale, bits: map.bits, bytes } });
   }
 
   /** Reads no camera any more, until the next request. */

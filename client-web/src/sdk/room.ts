@@ -269,9 +269,9 @@ export class Room extends Emitter<RoomEvents> {
       case "rung": {
         const track = this.video(message.track);
         if (track === undefined) break;
-        const { rung, epoch, width, height } = message;
-        track.setRung({ rung, epoch, width, height });
-        this.emit("rung", { track, rung, epoch, width, height });
+        const { rung, epoch, width, height, scale } = message;
+        track.setRung({ rung, epoch, width, height, scale });
+        this.emit("rung", { track, rung, epoch, width, height, scale });
         break;
       }
       case "knobs":

@@ -46,10 +46,10 @@ export class Stills {
     pc: RTCPeerConnection,
     low: RTCRtpSender,
     workerUrl: string,
-    private readonly scale: number,
+    private scale: number,
     private readonly host: StillsHost,
   ) {
-    this.regions = new RegionSender(pc, low, workerUrl, scale);
+    this.regions = new RegionSender(pc, low, workerUrl);
     this.detail = new DetailSender(pc);
   }
 
@@ -63,8 +63,9 @@ export class Stills {
     };
   }
 
-  /** Takes the server's wish for the detail stream. */
-  wish(detail: DetailWish | null): void {
+  /** Takes the server's wish for the detail stream, whose pictures are to be `scale` times as large as the low layer's. */
+  wish(detail: DetailWish | null, scale: number): void {
+    this.scale = scale;
     this.governor.setWish(detail);
     if (detail === null) this.verdict = { detail: null, restraint: null };
     this.refresh();

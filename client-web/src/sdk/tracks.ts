@@ -21,6 +21,8 @@ export interface RungInfo {
   /** Size of the layer in pixels; zero while unknown. */
   width: number;
   height: number;
+  /** Size of the rebuilt picture over that, where the rung is enhanced. */
+  scale: number;
 }
 
 /** A video track's figures over the last second. */
@@ -192,7 +194,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   /** @internal */
   setRung(rung: RungInfo): void {
     this.currentRung = rung;
-    this.receiver.rung(rung.rung.endsWith("+"));
+    this.receiver.rung(rung.rung.endsWith("+"), rung.scale);
     this.emit("rung", rung);
   }
 

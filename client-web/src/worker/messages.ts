@@ -18,8 +18,8 @@ export type ToWorker =
   | { type: "nativeShown"; rtpTimestamp: number; at: number }
   /** The native player's pictures have these colours; they may be told beside the bit stream. */
   | { type: "colour"; colour: VideoColorSpaceInit }
-  /** Whether the server now gives a rung with enhancement: on a plain one the native picture is shown. */
-  | { type: "rung"; enhanced: boolean }
+  /** Whether the server now gives a rung with enhancement (on a plain one the native picture is shown), and its scale. */
+  | { type: "rung"; enhanced: boolean; scale: number }
   /** The receiver carries another track from now on, or none. */
   | { type: "restart"; enabled: boolean };
 

@@ -27,6 +27,7 @@ class Bench {
 
   constructor() {
     const decoder: TrackDecoder = {
+      rescale: (scale) => void this.scales.push(scale),
       pushFrame: () => {
         if (this.broken) throw new Error("trap");
         this.stale = false;
@@ -126,7 +127,7 @@ Object.assign(globalThis, {
 
 test("the rebuilt picture is shown from the first frame on, before any anchor", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true);
+  bench.pipeline.rung(true, 3);
   bench.run(3);
   assert.deepEqual(bench.states(), ["rebuilt"]);
   assert.equal(bench.shown, 3);
@@ -134,9 +135,42 @@ test("the rebuilt picture is shown from the first frame on, before any anchor", 
   assert.equal(bench.pipeline.stats().enhancedFps, 0);
 });
 
+test("another scale needs no key frame, and a whole anchor before tiles are of use", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true, 3);
+  bench.run(3);
+  bench.anchor("applied");
+  bench.anchor("applied", { tiled: true });
+  assert.equal(bench.wholeRequests(), 0);
+  bench.pipeline.rung(true, 4);
+  bench.pipeline.rung(true, 4);
+  bench.run(3);
+  assert.deepEqual(bench.scales, [3, 4], "once, in the same decoder");
+  assert.equal(bench.shown, 6);
+  assert.equal(bench.keyRequests, 0);
+  bench.anchor("applied", { tiled: true });
+  assert.equal(bench.wholeRequests(), 1);
+});
+
+test("a scale that there is not, or of a plain rung, changes nothing", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true, 3);
+  bench.run(3);
+  bench.pipeline.rung(true, 7);
+  bench.pipeline.rung(false, 4);
+  assert.deepEqual(bench.scales, [3]);
+});
+
+test("a decoder that is made later has the scale of then", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true, 4);
+  bench.run(3);
+  assert.deepEqual(bench.scales, [4]);
+});
+
 test("the state is enhanced as soon as anchors have a part in the picture", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true);
+  bench.pipeline.rung(true, 3);
   bench.run(3);
   bench.detail = true;
   bench.run(3);
@@ -146,7 +180,7 @@ test("the state is enhanced as soon as anchors have a part in the picture", () =
 
 test("anchors that stay away are no reason for the native picture", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true);
+  bench.pipeline.rung(true, 3);
   bench.run(1000);
   assert.deepEqual(bench.states(), ["rebuilt"]);
   assert.equal(bench.shown, 1000);
@@ -156,9 +190,9 @@ test("a plain rung shows the native picture, and the enhanced one after it goes 
   const bench = new Bench();
   bench.run(3);
   assert.deepEqual(bench.states(), ["native: plain-rung"]);
-  bench.pipeline.rung(true);
+  bench.pipeline.rung(true, 3);
   bench.run(3);
-  bench.pipeline.rung(false);
+  bench.pipeline.rung(false, 2);
   bench.run(3);
   assert.deepEqual(bench.states(), ["rebuilt", "native: plain-rung"]);
   assert.equal(bench.shown, 3);
@@ -167,7 +201,7 @@ test("a plain rung shows the native picture, and the enhanced one after it goes 
 
 test("a gap falls back to the native picture and asks for a key frame", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true);
+  bench.pipeline.rung(true, 3);
   bench.run(3);
   bench.run(30, { lost: [2] });
   assert.deepEqual(bench.states(), ["rebuilt", "native: gap"]);
@@ -176,7 +210,7 @@ test("a gap falls back to the native picture and asks for a key frame", () => {
 
 test("a trap falls back to the native picture", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true);
+  bench.pipeline.rung(true, 3);
   bench.run(3);
   bench.broken = true;
   bench.run(1);
@@ -185,7 +219,7 @@ test("a trap falls back to the native picture", () => {
 
 test("without an anchor of the whole picture, tiles ask for one, once a second", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true);
+  bench.pipeline.rung(true, 3);
   bench.run(3);
   bench.anchor("applied", { tiled: true });
   bench.anchor("applied", { tiled: true });
@@ -201,7 +235,7 @@ test("without an anchor of the whole picture, tiles ask for one, once a second",
 
 test("a whole anchor that came before its frame counts, and a decoder that begins anew needs another", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true);
+  bench.pipeline.rung(true, 3);
   bench.run(1);
   bench.anchor("early", { rtpTimestamp: 3600 });
   bench.run(1);
@@ -214,7 +248,7 @@ test("a whole anchor that came before its frame counts, and a decoder that begin
 
 test("an anchor that is of no use without one that is missing asks for a whole one", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true);
+  bench.pipeline.rung(true, 3);
   bench.run(1);
   bench.anchor("applied");
   bench.anchor("needs-whole");
@@ -226,7 +260,7 @@ test("an anchor that is of no use without one that is missing asks for a whole o
 
 test("what becomes of anchors is counted by kind", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true);
+  bench.pipeline.rung(true, 3);
   bench.run(3);
   const outcomes: AnchorOutcome[] = ["applied", "applied-late", "duplicate", "former-epoch", "former-epoch", "lost"];
   for (const outcome of outcomes) bench.anchor(outcome);
@@ -239,7 +273,7 @@ test("what becomes of anchors is counted by kind", () => {
 
 test("an anchor is left to the next frame, which makes the picture anew anyway", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true);
+  bench.pipeline.rung(true, 3);
   bench.run(5);
   for (let i = 0; i < 5; i++) {
     bench.anchor("applied");
@@ -251,7 +285,7 @@ test("an anchor is left to the next frame, which makes the picture anew anyway",
 
 test("where no frame comes the picture on the screen is bettered after 50 ms", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true);
+  bench.pipeline.rung(true, 3);
   bench.run(5);
   bench.anchor("applied");
   bench.idle(49);
@@ -265,7 +299,7 @@ test("where no frame comes the picture on the screen is bettered after 50 ms", (
 
 test("an anchor that nothing can be done with leaves the picture alone", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true);
+  bench.pipeline.rung(true, 3);
   bench.run(5);
   bench.anchor("lost");
   bench.idle(200);

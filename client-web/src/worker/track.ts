@@ -12,7 +12,14 @@ import type { AnchorSource, FromWorker, NativeReason, PictureState, WorkerStats 
 import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";
 import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
 import { parseVp9Header, type Vp9Header } from "./vp9.js";
-import { type AnchorOutcome, DecodeFailure, type FrameOutcome, HybridDecoder, type PictureView } from "./wasm.js";
+import {
+  type AnchorOutcome,
+  DecodeFailure,
+  type FrameOutcome,
+  HybridDecoder,
+  type PictureView,
+  SCALES,
+} from "./wasm.js";
 import { RateWindow, SampleWindow } from "./windows.js";
 
 /** What the pipeline needs from its surroundings. */
@@ -29,6 +36,7 @@ export interface TrackHost {
 
 /** The decoder of one track: {@link HybridDecoder}, but for tests. */
 export interface TrackDecoder {
+  rescale(scale: number): void;
   pushFrame(rtpTimestamp: number, data: Uint8Array): FrameOutcome;
   pushMessage(data: Uint8Array): AnchorOutcome;
   refresh(): boolean;
@@ -115,7 +123,7 @@ export class TrackPipeline {
   constructor(
     private readonly host: TrackHost,
     private readonly maxPixels: number,
-    private readonly scale: number,
+    private scale: number,
     private readonly make: (module: WebAssembly.Module, scale: number) => TrackDecoder = (module, scale) =>
       new HybridDecoder(module, scale),
   ) {}
@@ -137,8 +145,14 @@ export class TrackPipeline {
     this.setState("starting");
   }
 
-  /** The server now gives a rung with enhancement, or a plain one. */
-  rung(enhanced: boolean): void {
+  /** The server now gives a rung with enhancement, or a plain one; `scale`: HR size over LR size. */
+  rung(enhanced: boolean, scale: number): void {
+    if (enhanced && scale !== this.scale && SCALES.includes(scale)) {
+      this.scale = scale;
+      this.hasWhole = false;
+      this.early.clear();
+      this.guarded((decoder) => decoder.rescale(scale));
+    }
     this.enhancedRung = enhanced;
     if (!enhanced && this.showsOurs()) this.setState("plain-rung");
   }

@@ -12,6 +12,7 @@ export interface HybridExports {
   dealloc(pointer: number, length: number): void;
   decoder_new(scale: number): number;
   decoder_free(handle: number): void;
+  rescale(handle: number, scale: number): number;
   push_frame(handle: number, rtpTimestamp: number, pointer: number, length: number): number;
   push_message(handle: number, pointer: number, length: number): number;
   refresh(handle: number): number;
@@ -88,6 +89,11 @@ export class HybridDecoder {
     this.wasm = new WebAssembly.Instance(module, {}).exports as unknown as HybridExports;
     this.handle = this.wasm.decoder_new(scale);
     if (this.handle === 0) throw new Error(`the decoder knows no scale ${scale}`);
+  }
+
+  /** Makes HR pictures of another size from now on; the low layer needs no key frame for it. */
+  rescale(scale: number): void {
+    if (this.wasm.rescale(this.handle, scale) < 0) throw new Error(`the decoder knows no scale ${scale}`);
   }
 
   /** Decodes one frame. Throws {@link DecodeFailure} on a bad one; anything else thrown is a trap. */

@@ -108,7 +108,7 @@ self.onmessage = (event: MessageEvent<ToWorker | ToPublisher>) => {
       pipeline?.nativeColour(message.colour);
       break;
     case "rung":
-      pipeline?.rung(message.enhanced);
+      pipeline?.rung(message.enhanced, message.scale);
       break;
     case "restart":
       pipeline?.restart(message.enabled);

@@ -44,7 +44,9 @@ pub use choice::EngineChoice;
 pub use cpu::CpuEngine;
 pub use cuda::{CudaEngine, CudaError};
 pub use last_layer::{LastLayer, Learned};
-pub use model::{Conv, Model, ModelError, embedded_model, fused_m_model, fused_model};
+pub use model::{
+    Conv, Model, ModelError, by_four_model, embedded_model, fused_m_model, fused_model,
+};
 pub use network_choice::{NamedModel, NetworkChoice, NetworkError};
 pub use simd::Simd;
 pub use tiles::{infer_tiles, infer_tiles_fused};

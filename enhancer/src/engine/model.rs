@@ -27,6 +27,8 @@ static EMBEDDED: &[u8] = include_bytes!("../../../models/xs-x2.safetensors");
 static FUSED: &[u8] = include_bytes!("../../../models/fused-xs-x2.safetensors");
 /// A larger one of those.
 static FUSED_M: &[u8] = include_bytes!("../../../models/fused-m-x2.safetensors");
+/// One of low pictures alone that enlarges by four.
+static BY_FOUR: &[u8] = include_bytes!("../../../models/xs-x4.safetensors");
 
 /// Why weights were refused.
 #[derive(Debug, Error)]
@@ -112,6 +114,11 @@ pub fn fused_model() -> Result<Arc<Model>, ModelError> {
 /// The larger one, three and a half times the cost: what the server runs where there is time.
 pub fn fused_m_model() -> Result<Arc<Model>, ModelError> {
     Model::from_safetensors(FUSED_M).map(Arc::new)
+}
+
+/// The trained network of low pictures alone that enlarges by four.
+pub fn by_four_model() -> Result<Arc<Model>, ModelError> {
+    Model::from_safetensors(BY_FOUR).map(Arc::new)
 }
 
 impl Model {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Model, ModelError, fused_m_model, fused_model};
+use super::{Model, ModelError, by_four_model, fused_m_model, fused_model};
 
 /// Largest file that is read as a network: the largest architecture takes less than a quarter.
 const MAX_FILE: u64 = 64 << 20;
@@ -19,14 +19,16 @@ const MAX_FILE: u64 = 64 << 20;
 /// Which networks the operator wants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum NetworkChoice {
-    /// For each stream the best of those of this build that the machine can sustain.
+    /// For each stream the best of those of this build that the machine can sustain, of pictures twice as large.
     #[default]
     Auto,
+    /// The same of pictures four times as large too, where the camera's are and browsers are to make them.
+    All,
     /// `fused-xs-x2` for all.
     Xs,
     /// `fused-m-x2` for all.
     M,
-    /// For each stream the best of the operator's own.
+    /// For each stream the best of the operator's own, of whatever scales.
     Files(Vec<PathBuf>),
 }
 
@@ -61,13 +63,10 @@ pub enum NetworkError {
         /// Why.
         source: ModelError,
     },
-    /// Pictures of two sizes.
-    #[error("the networks enlarge by different factors ({0} and {1}): give those of one")]
-    Scales(usize, usize),
 }
 
 impl NetworkChoice {
-    /// The networks to choose from, with their names, the cheapest first.
+    /// The networks to choose from, with their names: by scale, then the cheapest first.
     pub fn models(&self) -> Result<Vec<NamedModel>, NetworkError> {
         let mut models = match self {
             NetworkChoice::Auto => {
@@ -76,19 +75,23 @@ impl NetworkChoice {
                     ("fused-m-x2".into(), fused_m_model()?),
                 ]
             }
+            NetworkChoice::All => {
+                vec![
+                    ("fused-xs-x2".into(), fused_model()?),
+                    ("fused-m-x2".into(), fused_m_model()?),
+                    ("xs-x4".into(), by_four_model()?),
+                ]
+            }
             NetworkChoice::Xs => vec![("fused-xs-x2".into(), fused_model()?)],
             NetworkChoice::M => vec![("fused-m-x2".into(), fused_m_model()?)],
             NetworkChoice::Files(paths) => {
                 paths.iter().map(|path| read(path)).collect::<Result<Vec<NamedModel>, _>>()?
             }
         };
-        models.sort_by_key(|(_, model)| model.architecture().macs());
-        let mut scales = models.iter().map(|(_, model)| model.architecture().scale);
-        if let Some(first) = scales.next()
-            && let Some(other) = scales.find(|scale| *scale != first)
-        {
-            return Err(NetworkError::Scales(first, other));
-        }
+        models.sort_by_key(|(_, model)| {
+            let architecture = model.architecture();
+            (architecture.scale, architecture.macs())
+        });
         Ok(models)
     }
 }
@@ -117,6 +120,7 @@ impl fmt::Display for NetworkChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NetworkChoice::Auto => f.write_str("auto"),
+            NetworkChoice::All => f.write_str("all"),
             NetworkChoice::Xs => f.write_str("xs"),
             NetworkChoice::M => f.write_str("m"),
             NetworkChoice::Files(paths) => {
@@ -133,13 +137,14 @@ impl FromStr for NetworkChoice {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "auto" => Ok(NetworkChoice::Auto),
+            "all" => Ok(NetworkChoice::All),
             "xs" => Ok(NetworkChoice::Xs),
             "m" => Ok(NetworkChoice::M),
             _ => {
                 let paths: Vec<PathBuf> = text.split(',').map(PathBuf::from).collect();
                 if paths.iter().any(|path| path.extension().is_none_or(|e| e != "safetensors")) {
                     return Err(format!(
-                        "network: `{text}` is none of auto, xs, m, and no list of .safetensors files"
+                        "network: `{text}` is none of auto, all, xs, m, and no list of .safetensors files"
                     ));
                 }
                 Ok(NetworkChoice::Files(paths))
@@ -162,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_choice_is_read_as_it_is_written() {
-        for text in ["auto", "xs", "m", "own.safetensors", "a/b.safetensors,c.safetensors"] {
+        for text in ["auto", "all", "xs", "m", "own.safetensors", "a/b.safetensors,c.safetensors"] {
             assert_eq!(
                 text.parse::<NetworkChoice>().map(|choice| choice.to_string()),
                 Ok(text.to_owned())
@@ -182,14 +187,18 @@ mod tests {
             assert!(costs.is_sorted() && !costs.is_empty());
             assert!(models.iter().all(|(_, model)| model.architecture().scale == 2));
         }
+        let all = NetworkChoice::All.models().expect("they are built in");
+        let scales: Vec<_> = all.iter().map(|(_, model)| model.architecture().scale).collect();
+        assert_eq!(scales, [2, 2, 4]);
     }
 
     #[test]
     fn files_are_named_and_come_the_cheapest_first() {
-        let files = ["fused-m-x2.safetensors", "xs-x2.safetensors"].map(shipped).to_vec();
+        let files = ["fused-m-x2.safetensors", "xs-x4.safetensors", "xs-x2.safetensors"];
+        let files = files.map(shipped).to_vec();
         let models = NetworkChoice::Files(files).models().expect("they are networks");
         let names: Vec<&str> = models.iter().map(|(name, _)| name.as_ref()).collect();
-        assert_eq!(names, ["xs-x2", "fused-m-x2"]);
+        assert_eq!(names, ["xs-x2", "fused-m-x2", "xs-x4"], "by scale first");
     }
 
     #[test]
@@ -198,13 +207,6 @@ mod tests {
         assert!(refused(shipped("xs-x2.md")).contains("xs-x2.md: not a safetensors file"));
         assert!(refused(shipped("")).contains("cannot read the network"));
         assert!(refused(PathBuf::from("/dev/zero")).contains("has more than"));
-    }
-
-    #[test]
-    fn networks_of_two_scales_are_refused() {
-        let files = ["xs-x2.safetensors", "xs-x3.safetensors"].map(shipped).to_vec();
-        let error = NetworkChoice::Files(files).models().expect_err("two scales").to_string();
-        assert!(error.contains("(2 and 3)"), "{error}");
     }
 
     #[test]

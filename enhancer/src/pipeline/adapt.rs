@@ -43,7 +43,7 @@ pub(super) struct Adaptation {
 pub(super) struct Operator {
     /// Most enhanced anchors by frame.
     pub anchor_fraction: f64,
-    /// Size of HR pictures over that of the low layer.
+    /// Size of HR pictures over that of the low layer, the least that there is where nothing else is said.
     pub scale: usize,
 }
 

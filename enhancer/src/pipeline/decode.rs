@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
@@ -73,6 +73,10 @@ pub(super) struct Decoded {
     pub twin: Arc<Twin>,
     /// The publisher's own pictures of the stream.
     pub captures: Arc<Captures>,
+    /// By how much its pictures may be enlarged.
+    pub most_scale: usize,
+    /// What the scheduler wants the next pictures of the stream to be enlarged by.
+    pub wanted_scale: Arc<AtomicUsize>,
 }
 
 /// One stream's decoder and where its results go.
@@ -87,6 +91,8 @@ pub(super) struct StreamDecoder {
     pub output: Sender<EnhancerOutput>,
     pub timing: Timing,
     pub operator: Operator,
+    /// Whether there are networks of more than the operator's scale.
+    pub several_scales: bool,
     /// The pipeline's beginning, from which ledgers count time.
     pub origin: Instant,
     pub stats: Arc<Stats>,
@@ -105,10 +111,26 @@ struct State {
     energies: VecDeque<(u32, TileEnergy)>,
     anchors: Arc<Anchors>,
     twin: Arc<Twin>,
+    /// Set by the scheduler.
+    wanted_scale: Arc<AtomicUsize>,
+    /// What the SFU has last been told of the scale, and of which span.
+    told: Option<(Epoch, usize)>,
     /// What the publisher is asked to send, once it has said what it can.
     adaptation: Option<Adaptation>,
     /// What people look at, and when it was looked for.
     subjects: Option<(Subjects, Instant)>,
+}
+
+impl State {
+    /// Nobody has anything of the pictures that follow, which are enlarged by `scale`.
+    fn begin_anew(&mut self, scale: usize) {
+        self.anchors = Arc::default();
+        if let Some(adaptation) = &self.adaptation {
+            self.anchors.limit(adaptation.limits());
+        }
+        self.twin = Arc::new(Twin::new(scale));
+        self.wanted_scale = Arc::new(AtomicUsize::new(scale));
+    }
 }
 
 impl StreamDecoder {
@@ -123,6 +145,8 @@ impl StreamDecoder {
             energies: VecDeque::new(),
             anchors: Arc::default(),
             twin: Arc::new(Twin::new(self.operator.scale)),
+            wanted_scale: Arc::new(AtomicUsize::new(self.operator.scale)),
+            told: None,
             adaptation: None,
             subjects: None,
         };
@@ -153,12 +177,9 @@ impl StreamDecoder {
             // Another span: nobody has anything of it.
             state.energy = TileEnergy::default();
             state.energies.clear();
-            state.anchors = Arc::default();
-            if let Some(adaptation) = &state.adaptation {
-                state.anchors.limit(adaptation.limits());
-            }
-            state.twin = Arc::new(Twin::new(self.operator.scale));
+            state.begin_anew(self.operator.scale);
         }
+        self.rescale(state, &frame);
         if self.whole_wanted.swap(false, Ordering::Relaxed) {
             state.anchors.want_whole();
         }
@@ -193,12 +214,46 @@ impl StreamDecoder {
         }
     }
 
+    /// Enlarges a frame, and those after it, as the scheduler wants it, and tells the SFU. The low layer goes on: no key
+    /// frame is needed.
+    fn rescale(&self, state: &mut State, frame: &TapFrame) {
+        if !self.several_scales {
+            return;
+        }
+        let (base, most) = (self.operator.scale, usize::from(frame.most_scale));
+        let scale = Some(state.wanted_scale.load(Ordering::Relaxed)).filter(|&s| s <= most);
+        let scale = scale.unwrap_or(base);
+        if scale != state.twin.scale() {
+            count(&self.stats.counters.rescales);
+            state.begin_anew(scale);
+            // It begins anew when the publisher next says what it can send.
+            state.adaptation = None;
+        }
+        let news = (frame.epoch, scale);
+        // Without a word the SFU takes it for the least there is, in every span.
+        let known = match state.told {
+            Some((epoch, told)) if epoch == frame.epoch => told == scale,
+            Some(_) => scale == base,
+            None => false,
+        };
+        if !known {
+            let (stream, epoch) = (self.stream, frame.epoch);
+            let scale = u16::try_from(scale).unwrap_or(u16::MAX);
+            match self.output.try_send(EnhancerOutput::Scale { stream, epoch, scale }) {
+                Ok(()) => state.told = Some(news),
+                // Told with the next frame.
+                Err(_) => count(&self.stats.counters.dropped_output_queue),
+            }
+        }
+    }
+
     /// Takes note of what the publisher can send, and tells it what to.
     fn adapt(&self, state: &mut State, uplink: &Uplink) {
         let now = Instant::now().saturating_duration_since(self.origin);
         let gain = state.twin.gain_db();
+        let operator = Operator { scale: state.twin.scale(), ..self.operator };
         let adaptation =
-            state.adaptation.get_or_insert_with(|| Adaptation::new(now, uplink, self.operator));
+            state.adaptation.get_or_insert_with(|| Adaptation::new(now, uplink, operator));
         let Some(knobs) = adaptation.observe(now, uplink, gain) else { return };
         state.anchors.limit(adaptation.limits());
         match self.output.try_send(EnhancerOutput::Knobs { stream: self.stream, knobs }) {
@@ -256,6 +311,8 @@ impl StreamDecoder {
             anchors: state.anchors.clone(),
             twin: state.twin.clone(),
             captures: self.captures.clone(),
+            most_scale: usize::from(frame.most_scale),
+            wanted_scale: state.wanted_scale.clone(),
         });
         if sent.is_err() {
             count(&self.stats.counters.dropped_schedule_queue);

@@ -53,8 +53,8 @@ struct Registry {
 pub(super) struct Intake {
     config: Arc<EnhancerConfig>,
     timing: Timing,
-    /// Of HR pictures.
-    scale: usize,
+    /// The least scale of HR pictures, and the greatest.
+    scales: (usize, usize),
     origin: Instant,
     stats: Arc<Stats>,
     decoders: DecoderFactory,
@@ -83,7 +83,7 @@ impl Intake {
     pub fn new(
         config: Arc<EnhancerConfig>,
         (enabled, stats): (Arc<AtomicBool>, Arc<Stats>),
-        (decoders, scale): (DecoderFactory, usize),
+        (decoders, scales): (DecoderFactory, (usize, usize)),
         (frames, output): (Sender<Decoded>, Sender<EnhancerOutput>),
         origin: Instant,
     ) -> Self {
@@ -92,7 +92,7 @@ impl Intake {
         let registry = Registry { streams, with_regions, retired: Vec::new(), frames, output };
         Intake {
             timing: config.timing(),
-            scale,
+            scales,
             origin,
             config,
             stats,
@@ -233,7 +233,11 @@ impl Intake {
             frames: registry.frames.clone(),
             output: registry.output.clone(),
             timing: self.timing,
-            operator: Operator { anchor_fraction: self.config.anchor_fraction, scale: self.scale },
+            operator: Operator {
+                anchor_fraction: self.config.anchor_fraction,
+                scale: self.scales.0,
+            },
+            several_scales: self.scales.0 < self.scales.1,
             origin: self.origin,
             stats: Arc::clone(&self.stats),
             factory: Arc::clone(&self.decoders),

@@ -36,7 +36,7 @@ use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_media::{AnchorCodecId, EnhancerOutput};
 
 use crate::engine::{Engine, EngineChoice, NetworkChoice, NetworkError, Residual};
-use crate::schedule::{RegionConfig, SchedulerConfig, TileConfig};
+use crate::schedule::{NetworkCost, RegionConfig, SchedulerConfig, TileConfig};
 use crate::stats::{EnhancerStats, NetworkStats, Stats};
 use anchors::{Anchors, Choice, Coding};
 use decode::DecoderFactory;
@@ -154,7 +154,7 @@ impl EnhancerConfig {
     }
 
     /// The limits under which the selection works.
-    pub fn scheduler(&self, networks: Vec<Duration>) -> SchedulerConfig {
+    pub fn scheduler(&self, networks: Vec<NetworkCost>) -> SchedulerConfig {
         SchedulerConfig {
             interval: self.interval,
             devices: u32::try_from(self.threads).unwrap_or(u32::MAX),
@@ -218,7 +218,7 @@ impl Enhancer {
         Enhancer::start_with(config, &networks)
     }
 
-    /// Starts with networks of the caller's choice, the cheapest and worst first.
+    /// Starts with networks of the caller's choice, by scale, then the cheapest and worst first.
     pub fn start_with(config: EnhancerConfig, networks: &[Network]) -> Result<Self, StartError> {
         let decoders: DecoderFactory = Arc::new(|| {
             let mut decoder = vp9::Decoder::new();
@@ -236,14 +236,17 @@ impl Enhancer {
         let coding = Coding { codec: config.anchor_codec, quality: config.anchor_quality };
         let config = Arc::new(config);
         let measured = calibrate(networks, coding)?;
-        let Measured { backend, scale, costs } = measured;
+        let Measured { backend, costs } = measured;
+        let of = |network: Option<&NetworkCost>| network.map_or(2, |network| network.scale);
+        let scales = (of(costs.first()), of(costs.last()));
         let stats = Arc::new(Stats::default());
         *stats.networks.lock() = networks
             .iter()
             .zip(&costs)
-            .map(|(network, &per_pixel)| NetworkStats {
+            .map(|(network, cost)| NetworkStats {
                 name: network.name.clone(),
-                per_pixel,
+                scale: cost.scale,
+                per_pixel: cost.per_pixel,
                 ..NetworkStats::default()
             })
             .collect();
@@ -256,7 +259,7 @@ impl Enhancer {
         let intake = Arc::new(Intake::new(
             config.clone(),
             (enabled.clone(), stats.clone()),
-            (decoders, scale),
+            (decoders, scales),
             (frames_in, output_in.clone()),
             origin,
         ));
@@ -266,7 +269,7 @@ impl Enhancer {
             enabled: enabled.clone(),
             stats: stats.clone(),
             backend,
-            scale,
+            scale: scales.0,
             threads: Vec::new(),
         };
         let selector = Selector {
@@ -301,9 +304,9 @@ impl Enhancer {
             threads = config.threads,
             "enhancer started"
         );
-        for (network, per_pixel) in networks.iter().zip(costs) {
+        for (network, NetworkCost { scale, per_pixel }) in networks.iter().zip(costs) {
             let ns_per_pixel = per_pixel.as_nanos() as u64;
-            tracing::info!(network = &*network.name, ns_per_pixel, "network measured");
+            tracing::info!(network = &*network.name, scale, ns_per_pixel, "network measured");
         }
         Ok(enhancer)
     }
@@ -322,7 +325,8 @@ impl Enhancer {
         Ok(())
     }
 
-    /// Width of an anchor's picture over that of its frame.
+    /// Width of an anchor's picture over that of its frame, at the least: where there are networks of several scales,
+    /// [`EnhancerOutput::Scale`] tells of streams that are enlarged by more.
     pub fn scale(&self) -> usize {
         self.scale
     }
@@ -375,24 +379,24 @@ impl Drop for Enhancer {
 /// What is known of the networks on this machine before any stream has come.
 struct Measured {
     backend: &'static str,
-    scale: usize,
-    /// Inference and coding time per LR pixel.
-    costs: Vec<Duration>,
+    costs: Vec<NetworkCost>,
 }
 
 /// Runs each network a few times, in far less than a second altogether.
 fn calibrate(networks: &[Network], coding: Coding) -> Result<Measured, StartError> {
-    let mut engines = networks.iter().map(|network| (network.engines)());
-    let mut first = engines.next().ok_or(StartError::Config("there must be a network"))?;
-    let (backend, scale) = (first.backend(), first.scale());
-    let mut costs = vec![measure(first.as_mut(), coding)];
-    for mut engine in engines {
-        if engine.scale() != scale {
-            return Err(StartError::Config("all networks must be of one scale"));
+    let mut backend = None;
+    let mut costs: Vec<NetworkCost> = Vec::new();
+    for network in networks {
+        let mut engine = (network.engines)();
+        backend = backend.or(Some(engine.backend()));
+        let scale = engine.scale();
+        if costs.last().is_some_and(|last| scale < last.scale) {
+            return Err(StartError::Config("networks must come by scale, the least first"));
         }
-        costs.push(measure(engine.as_mut(), coding));
+        costs.push(NetworkCost { scale, per_pixel: measure(engine.as_mut(), coding) });
     }
-    Ok(Measured { backend, scale, costs })
+    let backend = backend.ok_or(StartError::Config("there must be a network"))?;
+    Ok(Measured { backend, costs })
 }
 
 /// Inference and coding time per LR pixel on this machine: a first guess for the scheduler.

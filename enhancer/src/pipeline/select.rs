@@ -167,7 +167,8 @@ fn captured(
     if let Some(picture) = chosen.captures.get(chosen.rtp_timestamp) {
         return (chosen, Some(picture));
     }
-    let of_stream = |frame: &Decoded| (frame.stream, frame.epoch) == (chosen.stream, chosen.epoch);
+    let span = |frame: &Decoded| (frame.stream, frame.epoch, frame.twin.scale());
+    let of_stream = |frame: &Decoded| span(frame) == span(&chosen);
     let has = |frame: &Decoded| frame.captures.get(frame.rtp_timestamp).is_some();
     let newest = waiting
         .iter()
@@ -191,7 +192,12 @@ fn accept(state: &mut State, frame: Decoded) {
         height: u32::try_from(frame.picture.height()).unwrap_or(u32::MAX),
         arrival: frame.arrival.saturating_duration_since(state.origin),
         per_mille: frame.anchors.limits().per_mille,
+        scale: frame.twin.scale(),
+        most_scale: frame.most_scale,
     });
+    if let Some(scale) = state.scheduler.scale(frame.stream) {
+        frame.wanted_scale.store(scale, Ordering::Relaxed);
+    }
     if let Some(evicted) = evicted {
         state.waiting.remove(&evicted.id);
     }

@@ -1,5 +1,6 @@
 //! The threads and queues, with decoders and engines that tests control.
 
+use std::collections::HashMap;
 use std::sync::atomic::AtomicU32;
 
 use bytes::Bytes;
@@ -50,6 +51,7 @@ const ADDED: f32 = 12.0;
 
 /// An engine that takes its time, and panics at its first frames.
 struct TestEngine {
+    scale: usize,
     time: Duration,
     added: f32,
     panics: Arc<AtomicU32>,
@@ -61,7 +63,7 @@ impl Engine for TestEngine {
     }
 
     fn architecture(&self) -> Architecture {
-        Architecture::chain(2, 16, 5)
+        Architecture::chain(self.scale, 16, 5)
     }
 
     fn reach(&self) -> usize {
@@ -82,7 +84,7 @@ impl Engine for TestEngine {
             assert!(left.is_err(), "an engine that panics, as the test asks");
         }
         for (input, out) in inputs.iter().zip(out) {
-            out.resize(2 * input.low.width(), 2 * input.low.height());
+            out.resize(self.scale * input.low.width(), self.scale * input.low.height());
             out.data.fill(self.added);
         }
         Ok(())
@@ -95,8 +97,9 @@ impl Engine for TestEngine {
 
 fn engines(time: Duration, panics: u32) -> [Network; 1] {
     let panics = Arc::new(AtomicU32::new(panics));
-    let engines: EngineFactory =
-        Arc::new(move || Box::new(TestEngine { time, added: ADDED, panics: panics.clone() }));
+    let engines: EngineFactory = Arc::new(move || {
+        Box::new(TestEngine { scale: 2, time, added: ADDED, panics: panics.clone() })
+    });
     [Network { name: "test".into(), engines }]
 }
 
@@ -104,7 +107,7 @@ fn engines(time: Duration, panics: u32) -> [Network; 1] {
 fn idle_engines() -> [Network; 1] {
     let panics = Arc::new(AtomicU32::new(0));
     let engines: EngineFactory = Arc::new(move || {
-        Box::new(TestEngine { time: Duration::ZERO, added: 0.0, panics: panics.clone() })
+        Box::new(TestEngine { scale: 2, time: Duration::ZERO, added: 0.0, panics: panics.clone() })
     });
     [Network { name: "idle".into(), engines }]
 }
@@ -134,6 +137,7 @@ fn frame(stream: u32, timestamp: u32, kind: u8) -> TapInput {
         rtp_timestamp: timestamp,
         arrival: Instant::now(),
         key: kind != DELTA,
+        most_scale: 4,
         data: Bytes::from(vec![kind; 500]),
     })
 }
@@ -157,6 +161,7 @@ fn anchor(enhancer: &Enhancer) -> Option<Anchor> {
             EnhancerOutput::NeedKeyFrame { .. }
             | EnhancerOutput::NeedCapturedKeyFrame { .. }
             | EnhancerOutput::WantRegions { .. }
+            | EnhancerOutput::Scale { .. }
             | EnhancerOutput::Knobs { .. } => {}
         }
     }
@@ -561,15 +566,69 @@ fn a_stream_gets_the_better_network_once_it_is_known_to_fit() {
     assert!(networks[0].per_pixel < networks[1].per_pixel);
 }
 
+/// Networks that enlarge by two and by four.
+fn of_two_scales() -> [Network; 2] {
+    [2, 4].map(|scale| {
+        let engines: EngineFactory = Arc::new(move || {
+            let (time, panics) = (Duration::ZERO, Arc::new(AtomicU32::new(0)));
+            Box::new(TestEngine { scale, time, added: ADDED, panics })
+        });
+        Network { name: format!("by {scale}").into(), engines }
+    })
+}
+
 #[test]
-fn networks_of_different_scales_are_refused() {
-    let by_three: EngineFactory = Arc::new(|| {
-        let model = Model::random(Architecture::chain(3, 8, 2), 1).expect("it runs");
-        Box::new(crate::engine::CpuEngine::new(Arc::new(model)))
-    });
-    let [by_two] = idle_engines();
-    let networks = [by_two, Network { name: "by three".into(), engines: by_three }];
-    for networks in [&networks[..], &[]] {
+fn a_stream_is_enlarged_by_more_where_it_may_and_the_sfu_is_told() {
+    let decoders = decoders(Duration::ZERO);
+    let enhancer = Enhancer::start_parts(config(), &of_two_scales(), decoders).unwrap();
+    assert_eq!(enhancer.scale(), 2);
+    let input = enhancer.input();
+    let (mut timestamp, deadline) = (0, Instant::now() + 20 * SECOND);
+    // By stream: what the SFU was told, and the widths of the anchors since.
+    let mut told: HashMap<u32, (u16, Vec<u16>)> = HashMap::new();
+    let done = |told: &HashMap<u32, (u16, Vec<u16>)>| {
+        let has = |stream: u32, scale: u16| {
+            told.get(&stream).is_some_and(|(s, widths)| *s == scale && widths.len() > 1)
+        };
+        has(1, 4) && has(2, 2)
+    };
+    while !done(&told) {
+        assert!(Instant::now() < deadline, "never: {told:?}");
+        timestamp += 3000;
+        for (stream, most_scale) in [(1, 4), (2, 2)] {
+            let TapInput::Frame(frame) = frame(stream, timestamp, KEY) else { unreachable!() };
+            input.push(TapInput::Frame(TapFrame { most_scale, ..frame }));
+        }
+        while let Ok(output) = enhancer.output.try_recv() {
+            match output {
+                EnhancerOutput::Scale { stream, scale, .. } => {
+                    told.insert(stream.0, (scale, Vec::new()));
+                }
+                EnhancerOutput::Anchor(anchor) => {
+                    let (scale, widths) = told.get_mut(&anchor.stream.0).expect("told before");
+                    // One may have been under way at the change.
+                    let fits = anchor.width == *scale * 160;
+                    assert!(fits || widths.is_empty(), "{} after {scale}", anchor.width);
+                    widths.extend(fits.then_some(anchor.width));
+                }
+                _ => {}
+            }
+        }
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    let stats = enhancer.stats();
+    assert_eq!(
+        stats.networks.iter().map(|n| (n.scale, n.streams)).collect::<Vec<_>>(),
+        [(2, 1), (4, 1)]
+    );
+    assert_eq!(stats.counters.rescales, 1);
+    assert_eq!((stats.counters.panics, stats.counters.infer_errors), (0, 0));
+}
+
+#[test]
+fn no_networks_and_networks_out_of_order_are_refused() {
+    let [two, four] = of_two_scales();
+    for networks in [&[four, two][..], &[]] {
         let refused = Enhancer::start_parts(config(), networks, decoders(Duration::ZERO));
         assert!(matches!(refused, Err(StartError::Config(_))));
     }

@@ -25,6 +25,8 @@ use super::{Network, Timing};
 use crate::engine::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
 use crate::stats::{Stats, count};
 
+/// Of all networks.
+const MOST_SCALE: usize = *windlass_hybrid::decoder::SCALES.end();
 /// Greatest payload of an anchor in bytes: what the messages to the browser can carry.
 const MAX_PAYLOAD: usize = 1 << 20;
 
@@ -45,7 +47,8 @@ impl Worker {
     pub fn run(self) {
         let mut engines: Vec<Option<Box<dyn Engine>>> =
             self.networks.iter().map(|_| None).collect();
-        let (mut residual, mut prior) = (Residual::default(), None);
+        let mut residual = Residual::default();
+        let mut priors: [Option<Prior>; MOST_SCALE + 1] = [const { None }; MOST_SCALE + 1];
         for job in &self.jobs {
             let chosen = job.chosen;
             let started = Instant::now();
@@ -61,6 +64,7 @@ impl Worker {
                     (&mut engines[chosen.network], &self.networks[chosen.network]);
                 let engine = engine.get_or_insert_with(|| (network.engines)());
                 let scale = engine.scale();
+                let prior = &mut priors[scale.min(MOST_SCALE)];
                 let prior = prior.get_or_insert_with(|| Prior::new(Isa::detect(), scale));
                 if !self.enhance(&job, engine.as_mut(), prior, &mut residual) {
                     job.frame.anchors.forget(&job.choice);

@@ -92,6 +92,8 @@ mod tests {
             height: 16,
             arrival: Duration::ZERO,
             per_mille: 1000,
+            scale: 2,
+            most_scale: 2,
         }
     }
 

@@ -25,6 +25,8 @@
 //!     height: 180,
 //!     arrival: Duration::from_millis(10),
 //!     per_mille: 1000,
+//!     scale: 2,
+//!     most_scale: 4,
 //! });
 //! let mut chosen = Vec::new();
 //! scheduler.tick(Duration::from_millis(66), &mut chosen);
@@ -45,7 +47,8 @@ use windlass_media::StreamId;
 
 pub use cost::CostModel;
 pub use gain::GainEstimator;
-use networks::{Demand, assign};
+pub use networks::NetworkCost;
+use networks::{Demand, Room, assign};
 pub use regions::{RegionConfig, RegionLedger, Request, energy_by_tile, stakes};
 pub use subjects::Subjects;
 pub use tiles::{TileConfig, TileEnergy, TileLedger};
@@ -81,6 +84,10 @@ pub struct Candidate {
     pub arrival: Duration,
     /// Most anchors of a thousand frames of its stream; the operator's fraction holds as well.
     pub per_mille: u16,
+    /// Width of its anchor's picture over its own.
+    pub scale: usize,
+    /// By how much its stream's pictures may be enlarged.
+    pub most_scale: usize,
 }
 
 /// A frame to make an anchor of.
@@ -121,9 +128,10 @@ pub struct SchedulerConfig {
     pub horizon: u32,
     /// Most candidates kept for a stream between two ticks; beyond it the oldest goes.
     pub frames_per_stream: usize,
-    /// The networks that anchors can be made by, the cheapest and worst first: inference and coding time of each per LR pixel,
-    /// as expected before anything was measured. At least one.
-    pub networks: Vec<Duration>,
+    /// The networks that anchors can be made by, by scale, then the cheapest and worst first. At least one.
+    pub networks: Vec<NetworkCost>,
+    /// Most pixels of an HR picture, beyond the least scale: browsers make all of them.
+    pub most_pixels: u64,
     /// A stream without frames for so long is forgotten.
     pub forget_after: Duration,
 }
@@ -139,7 +147,8 @@ impl Default for SchedulerConfig {
             deadline: Duration::from_millis(140),
             horizon: 30,
             frames_per_stream: 16,
-            networks: vec![Duration::from_nanos(300)],
+            networks: vec![NetworkCost { scale: 2, per_pixel: Duration::from_nanos(300) }],
+            most_pixels: 1280 * 720,
             forget_after: Duration::from_secs(10),
         }
     }
@@ -186,6 +195,9 @@ struct Stream {
     last_seen: Duration,
     /// What its anchors are made by.
     network: usize,
+    /// When the scale of that last changed.
+    rescaled: Option<Duration>,
+    most_scale: usize,
     /// Anchors that the fraction has allowed since networks were last assigned.
     earned: f64,
     /// Width and height of its last picture.
@@ -201,6 +213,8 @@ impl Stream {
             last_chosen: Duration::ZERO,
             last_seen: Duration::ZERO,
             network: 0,
+            rescaled: None,
+            most_scale: 0,
             earned: 0.0,
             size: (0, 0),
         }
@@ -230,6 +244,9 @@ impl Entry {
     }
 }
 
+/// A stream whose scale has changed is not enlarged by more for so long: its viewers see each change.
+const SETTLE: Duration = Duration::from_secs(10);
+
 /// Between two assignments of networks.
 const ASSIGN_EVERY: Duration = Duration::from_secs(1);
 
@@ -242,6 +259,7 @@ pub struct Scheduler {
     config: SchedulerConfig,
     /// Of each network.
     costs: Vec<CostModel>,
+    scales: Vec<usize>,
     gains: GainEstimator,
     streams: BTreeMap<StreamId, Stream>,
     /// Inference seconds that may still be spent; below zero after an overrun.
@@ -257,9 +275,10 @@ pub struct Scheduler {
 impl Scheduler {
     /// A selector that has seen nothing.
     pub fn new(config: SchedulerConfig) -> Self {
-        let costs = config.networks.iter().copied().map(CostModel::new).collect();
+        let costs = config.networks.iter().map(|n| CostModel::new(n.per_pixel)).collect();
         Scheduler {
             costs,
+            scales: config.networks.iter().map(|n| n.scale).collect(),
             config,
             gains: GainEstimator::default(),
             streams: BTreeMap::new(),
@@ -318,7 +337,7 @@ impl Scheduler {
 
     /// What an anchor of that size is expected to cost by a network.
     fn cost(&self, network: usize, (width, height): (u32, u32)) -> Duration {
-        self.costs.get(network).map_or(Duration::MAX, |costs| costs.predict(width, height))
+        self.costs.get(network).map_or(Duration::ZERO, |costs| costs.predict(width, height))
     }
 
     /// Decides by which network each stream's anchors are made, now and then.
@@ -331,14 +350,28 @@ impl Scheduler {
         self.assigned = Some(now);
         let demands = self.streams.values_mut().map(|stream| {
             let rate = std::mem::take(&mut stream.earned) / elapsed.as_secs_f64();
-            Demand { size: stream.size, rate, network: stream.network }
+            let may_grow = stream.rescaled.is_none_or(|then| now.saturating_sub(then) >= SETTLE);
+            let Stream { size, network, most_scale, .. } = *stream;
+            Demand { size, rate, network, most_scale, may_grow }
         });
         let demands: Vec<Demand> = demands.collect();
-        let capacity = self.config.capacity_s(Duration::from_secs(1));
-        let networks = assign(&mut self.costs, &demands, capacity, self.config.deadline);
+        let room = Room {
+            capacity: self.config.capacity_s(Duration::from_secs(1)),
+            deadline: self.config.deadline,
+            most_pixels: self.config.most_pixels,
+        };
+        let networks = assign(&self.scales, &mut self.costs, &demands, &room);
         for (stream, network) in self.streams.values_mut().zip(networks) {
+            if self.scales.get(network) != self.scales.get(stream.network) {
+                stream.rescaled = Some(now);
+            }
             stream.network = network;
         }
+    }
+
+    /// By how much the next pictures of a stream are to be enlarged; `None` of one that it does not know.
+    pub fn scale(&self, stream: StreamId) -> Option<usize> {
+        self.scales.get(self.streams.get(&stream)?.network).copied()
     }
 
     /// How many streams' anchors are made by each network.
@@ -378,6 +411,7 @@ impl Scheduler {
             stream.earned += earned;
             if let Some(last) = stream.frames.last() {
                 stream.size = (last.width, last.height);
+                stream.most_scale = last.most_scale;
             }
             let gains = self.gains.estimate(&stream.frames, stream.carried, self.config.horizon);
             let mut residual = stream.carried;
@@ -387,7 +421,7 @@ impl Scheduler {
                     Entry {
                         candidate: *candidate,
                         gain: *gain,
-                        network: stream.network,
+                        network: fitting(&self.scales, stream.network, candidate.scale),
                         last_chosen: stream.last_chosen.min(now),
                         residual,
                         position,
@@ -421,8 +455,11 @@ impl Scheduler {
             let candidate = &entry.candidate;
             let Some(stream) = self.streams.get_mut(&candidate.stream) else { continue };
             let (width, height) = (candidate.width, candidate.height);
-            let network = stream.network;
-            let Some(costs) = self.costs.get_mut(network) else { continue };
+            let network = entry.network;
+            let Some(costs) = self.costs.get_mut(network) else {
+                self.counters.lost_causes += 1;
+                continue;
+            };
             let cost = costs.predict(width, height);
             let cost_s = cost.as_secs_f64();
             let age_s = now.saturating_sub(candidate.arrival).as_secs_f64();
@@ -473,6 +510,12 @@ impl Scheduler {
             now.saturating_sub(stream.last_seen) < forget_after
         });
     }
+}
+
+/// The network of a frame: its stream's, or the cheapest of the frame's scale where that is about to change.
+fn fitting(scales: &[usize], network: usize, scale: usize) -> usize {
+    let fits = scales.get(network) == Some(&scale);
+    if fits { network } else { scales.iter().position(|&s| s == scale).unwrap_or(usize::MAX) }
 }
 
 /// The residual after a frame: a key frame, or one that became an anchor, clears it.

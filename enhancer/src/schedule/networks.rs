@@ -1,8 +1,11 @@
-//! By which network each stream's anchors are made: the best that the machine can sustain inside the budget.
+//! By which network each stream's anchors are made, and so how much its pictures are enlarged: the best that the machine can
+//! sustain inside the budget.
 //!
 //! Source: issue 6, *Choosing a model*; seed 000 §5.2 counts one network's cost, here there are several. A stream may have a
 //! network whose inference leaves most of the deadline to everything else; all together may take a share of the devices'
-//! time. Networks are raised level by level, so that no stream has the best before all have the second best, as each level
+//! time. Scales come first: a network for the whole way to the camera's size gains more over what browsers make of
+//! a smaller picture than a better network of the smaller scale does (`docs/benchmarks.md`, *SR models*). Then networks of each scale
+//! are raised level by level, so that no stream has the best before all have the second best, as each level
 //! gives less for more. To rise needs more room than to stay; a network that is not used for its cost is believed
 //! a little cheaper each time, so that it is tried again.
 
@@ -17,6 +20,15 @@ const LATENCY_SHARE: f64 = 0.4;
 const TO_RISE: f64 = 0.5;
 const TO_STAY: f64 = 0.7;
 
+/// A network that anchors can be made by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NetworkCost {
+    /// Width of its pictures over that of the low layer's.
+    pub scale: usize,
+    /// Inference and coding time for each LR pixel, as expected before anything was measured.
+    pub per_pixel: Duration,
+}
+
 /// What a stream asks for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
@@ -26,50 +38,99 @@ pub(super) struct Demand {
     pub rate: f64,
     /// The network that it has now.
     pub network: usize,
+    /// By how much its pictures may be enlarged; the least scale always may.
+    pub most_scale: usize,
+    /// Whether it may be enlarged by more than it is: not soon after the last change.
+    pub may_grow: bool,
 }
 
-/// The network of each stream, in the order of `demands`. `costs`: of each network, the cheapest first. `capacity`: seconds of
-/// inference that a second offers.
+/// What all streams share.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Seconds of inference that a second offers.
+    pub capacity: f64,
+    /// From a frame's arrival to its anchor coded.
+    pub deadline: Duration,
+    /// Most pixels of an HR picture, beyond the least scale.
+    pub most_pixels: u64,
+}
+
+/// The network of each stream, in the order of `demands`. `scales`, `costs`: of each network, by scale, then the cheapest first.
 pub(super) fn assign(
+    scales: &[usize],
     costs: &mut [CostModel],
     demands: &[Demand],
-    capacity: f64,
-    deadline: Duration,
+    room: &Room,
 ) -> Vec<usize> {
-    let seconds = |costs: &CostModel, demand: &Demand| {
-        costs.predict(demand.size.0, demand.size.1).as_secs_f64()
-    };
-    let mut networks = vec![0; demands.len()];
-    let first = costs.first();
-    let mut taken: f64 =
-        demands.iter().filter_map(|d| first.map(|costs| d.rate * seconds(costs, d))).sum();
-    for level in 1..costs.len() {
-        let (below, from) = costs.split_at_mut(level);
-        let (Some(below), Some(costs)) = (below.last(), from.first_mut()) else { break };
-        // Those that have it already come first: who has it keeps it.
-        let mut order: Vec<usize> =
-            (0..demands.len()).filter(|&i| networks[i] + 1 == level).collect();
-        order.sort_by_key(|&i| demands[i].network < level);
+    let mut plan = Plan { costs, demands, room, networks: vec![0; demands.len()], taken: 0.0 };
+    if plan.costs.is_empty() {
+        return plan.networks;
+    }
+    plan.taken = demands.iter().map(|demand| demand.rate * plan.seconds(0, demand)).sum();
+    let first_of_scale = |n: usize| n == 0 || scales[n] != scales[n - 1];
+    let has_scale =
+        |demand: &Demand, scale| scales.get(demand.network).is_some_and(|&s| s >= scale);
+    for network in (1..scales.len()).filter(|&n| first_of_scale(n)) {
+        let scale = scales[network];
+        let fits = |demand: &Demand| {
+            let area = u64::from(demand.size.0) * u64::from(demand.size.1);
+            scale <= demand.most_scale
+                && area.saturating_mul((scale * scale) as u64) <= room.most_pixels
+                && (demand.may_grow || has_scale(demand, scale))
+        };
+        let some = (0..demands.len()).filter(|&i| fits(&demands[i])).collect();
+        plan.raise(some, network, |demand| has_scale(demand, scale));
+    }
+    let tier = |n: usize| scales[..n].iter().rev().take_while(|&&s| s == scales[n]).count();
+    for level in 1..scales.len() {
+        for network in (1..scales.len()).filter(|&n| tier(n) == level) {
+            let some = (0..demands.len()).filter(|&i| plan.networks[i] + 1 == network).collect();
+            let has = |demand: &Demand| {
+                scales.get(demand.network) == Some(&scales[network]) && demand.network >= network
+            };
+            plan.raise(some, network, has);
+        }
+    }
+    plan.networks
+}
+
+/// An assignment in the making.
+struct Plan<'a> {
+    costs: &'a mut [CostModel],
+    demands: &'a [Demand],
+    room: &'a Room,
+    networks: Vec<usize>,
+    /// Seconds of inference that it takes of each second.
+    taken: f64,
+}
+
+impl Plan<'_> {
+    fn seconds(&self, network: usize, demand: &Demand) -> f64 {
+        self.costs[network].predict(demand.size.0, demand.size.1).as_secs_f64()
+    }
+
+    /// Gives a dearer network to as many of `some` as there is room for. Those that have it already come first: who has it keeps it.
+    fn raise(&mut self, mut some: Vec<usize>, network: usize, has: impl Fn(&Demand) -> bool) {
+        some.sort_by_key(|&i| !has(&self.demands[i]));
         let mut refused = BTreeSet::new();
-        for i in order {
-            let demand = &demands[i];
-            let cost = seconds(costs, demand);
-            let more = demand.rate * (cost - seconds(below, demand)).max(0.0);
-            let share = if demand.network >= level { TO_STAY } else { TO_RISE };
-            let in_time = cost <= deadline.as_secs_f64() * LATENCY_SHARE;
-            if in_time && taken + more <= capacity * share {
-                taken += more;
-                networks[i] = level;
+        for i in some {
+            let demand = &self.demands[i];
+            let cost = self.seconds(network, demand);
+            let more = demand.rate * (cost - self.seconds(self.networks[i], demand)).max(0.0);
+            let share = if has(demand) { TO_STAY } else { TO_RISE };
+            let in_time = cost <= self.room.deadline.as_secs_f64() * LATENCY_SHARE;
+            if in_time && self.taken + more <= self.room.capacity * share {
+                self.taken += more;
+                self.networks[i] = network;
             } else {
                 refused.insert(demand.size);
             }
         }
         // Once for each size, however many streams have it.
         for (width, height) in refused {
-            costs.doubt(width, height);
+            self.costs[network].doubt(width, height);
         }
     }
-    networks
 }
 
 #[cfg(test)]
@@ -81,17 +142,63 @@ mod tests {
     const DEADLINE: Duration = Duration::from_millis(140);
     /// 320×180 takes 5.8 ms by the cheapest, 23 and 115 ms by the others.
     const NANOS: [u64; 3] = [100, 400, 2000];
+    const BY_TWO: [usize; 3] = [2; 3];
+    /// The last two are of four: 11.5 and 29 ms.
+    const BY_TWO_AND_FOUR: [usize; 4] = [2, 2, 4, 4];
+    const MORE_NANOS: [u64; 4] = [100, 400, 200, 500];
 
-    fn costs() -> Vec<CostModel> {
-        NANOS.iter().map(|&n| CostModel::new(Duration::from_nanos(n))).collect()
+    fn models(nanos: &[u64]) -> Vec<CostModel> {
+        nanos.iter().map(|&n| CostModel::new(Duration::from_nanos(n))).collect()
     }
 
     fn demand(width: u32, rate: f64, network: usize) -> Demand {
-        Demand { size: (width, width * 9 / 16), rate, network }
+        let size = (width, width * 9 / 16);
+        Demand { size, rate, network, most_scale: 4, may_grow: true }
+    }
+
+    fn room(capacity: f64) -> Room {
+        Room { capacity, deadline: DEADLINE, most_pixels: 1280 * 720 }
     }
 
     fn assigned(demands: &[Demand], capacity: f64) -> Vec<usize> {
-        assign(&mut costs(), demands, capacity, DEADLINE)
+        assign(&BY_TWO, &mut models(&NANOS), demands, &room(capacity))
+    }
+
+    /// With networks of two scales.
+    fn enlarged(demands: &[Demand], capacity: f64) -> Vec<usize> {
+        assign(&BY_TWO_AND_FOUR, &mut models(&MORE_NANOS), demands, &room(capacity))
+    }
+
+    #[test]
+    fn a_stream_alone_has_the_largest_scale_and_its_best_network() {
+        assert_eq!(enlarged(&[demand(320, 1.0, 0)], 1.0), [3]);
+    }
+
+    #[test]
+    fn pictures_are_not_enlarged_beyond_the_camera_or_what_browsers_manage() {
+        let camera = Demand { most_scale: 2, ..demand(320, 1.0, 0) };
+        let large = demand(640, 1.0, 0);
+        assert_eq!(enlarged(&[camera, large], 1.0), [1, 0], "92 ms are too late for the last");
+    }
+
+    #[test]
+    fn all_are_enlarged_before_any_has_a_better_network() {
+        // Each takes 5.8 ms, 5.8 more by four, 17 more by the better network of four.
+        let networks = enlarged(&vec![demand(320, 1.0, 0); 40], 1.0);
+        assert_eq!(networks.iter().filter(|&&n| n >= 2).count(), 40);
+        let networks = enlarged(&vec![demand(320, 1.0, 0); 60], 1.0);
+        let by_four = networks.iter().filter(|&&n| n == 2).count();
+        assert!((20..40).contains(&by_four), "{by_four} of 60");
+        assert_eq!(networks.iter().filter(|&&n| n == 1 || n == 3).count(), 0);
+    }
+
+    #[test]
+    fn what_the_machine_cannot_sustain_shrinks_and_grows_again_only_after_a_while() {
+        assert_eq!(enlarged(&[demand(320, 30.0, 2)], 0.2), [0], "345 ms of 200 in a second");
+        let soon = Demand { may_grow: false, ..demand(320, 1.0, 0) };
+        assert_eq!(enlarged(&[soon], 1.0), [1]);
+        let has_it = Demand { network: 2, ..soon };
+        assert_eq!(enlarged(&[has_it], 1.0), [3], "what it has it keeps");
     }
 
     #[test]
@@ -130,13 +237,13 @@ mod tests {
 
     #[test]
     fn what_is_too_dear_is_tried_again_some_day() {
-        let mut costs = costs();
+        let mut costs = models(&NANOS);
         for _ in 0..60 {
             costs[1].observe(320, 180, Duration::from_millis(90));
         }
         let demands = [demand(320, 1.0, 0)];
         let mut seconds = 0;
-        while assign(&mut costs, &demands, 1.0, DEADLINE) != [1] {
+        while assign(&BY_TWO, &mut costs, &demands, &room(1.0)) != [1] {
             seconds += 1;
             assert!(seconds < 60, "it is never tried again");
         }
@@ -149,7 +256,7 @@ mod tests {
             streams in proptest::collection::vec((1u32..2000, 0.0f64..30.0, 0usize..4), 0..40), capacity in 0.0f64..8.0,
         ) {
             let demands: Vec<Demand> = streams.iter().map(|&(w, rate, n)| demand(w, rate, n)).collect();
-            let (known, networks) = (costs(), assigned(&demands, capacity));
+            let (known, networks) = (models(&NANOS), assigned(&demands, capacity));
             prop_assert_eq!(networks.len(), demands.len());
             let cost = |d: &Demand, n: usize| d.rate * known[n].predict(d.size.0, d.size.1).as_secs_f64();
             let least: f64 = demands.iter().map(|d| cost(d, 0)).sum();

@@ -5,14 +5,15 @@ use super::*;
 const MS: Duration = Duration::from_millis(1);
 
 fn candidate(id: u64, stream: u32, tier: Tier, bytes: u32, arrival: Duration) -> Candidate {
-    let (stream, per_mille) = (StreamId(stream), 1000);
-    Candidate { id, stream, tier, bytes, width: 100, height: 100, arrival, per_mille }
+    let (stream, per_mille, scale) = (StreamId(stream), 1000, 2);
+    let (width, height, most_scale) = (100, 100, 4);
+    Candidate { id, stream, tier, bytes, width, height, arrival, per_mille, scale, most_scale }
 }
 
 /// 100×100 pixels at this cost take 10 ms.
 fn config() -> SchedulerConfig {
     SchedulerConfig {
-        networks: vec![Duration::from_micros(1)],
+        networks: vec![NetworkCost { scale: 2, per_pixel: Duration::from_micros(1) }],
         anchor_fraction: 0.2,
         least_residual: 0.0,
         ..SchedulerConfig::default()
@@ -27,6 +28,64 @@ fn tick(scheduler: &mut Scheduler, now: Duration) -> Vec<u64> {
         scheduler.finished(chosen, Some(chosen.cost));
     }
     out.iter().map(|c| c.id).collect()
+}
+
+/// Networks of two and of four; 100×100 pixels take 1 ms by the first and 2 ms by the second.
+fn of_two_scales() -> SchedulerConfig {
+    let network = |scale, nanos| NetworkCost { scale, per_pixel: Duration::from_nanos(nanos) };
+    SchedulerConfig { networks: vec![network(2, 100), network(4, 200)], ..config() }
+}
+
+/// Two seconds of a stream whose frames have the scale that was chosen for it; the networks of those chosen.
+fn two_seconds(s: &mut Scheduler, from: u32, most_scale: usize) -> Vec<usize> {
+    let (mut networks, mut out) = (Vec::new(), Vec::new());
+    for n in from..from + 30 {
+        let now = 66 * MS * n;
+        let scale = s.scale(StreamId(1)).unwrap_or(2);
+        s.push(Candidate {
+            scale,
+            most_scale,
+            ..candidate(u64::from(n), 1, Tier::Normal, 900, now)
+        });
+        out.clear();
+        s.tick(now, &mut out);
+        for chosen in &out {
+            s.finished(chosen, Some(chosen.cost));
+            networks.push(chosen.network);
+        }
+    }
+    networks
+}
+
+#[test]
+fn a_stream_is_enlarged_as_far_as_it_may_be_and_back_at_once() {
+    let mut s = Scheduler::new(of_two_scales());
+    let networks = two_seconds(&mut s, 1, 4);
+    assert!(networks.is_sorted() && networks.contains(&0) && networks.contains(&1), "{networks:?}");
+    assert_eq!(s.scale(StreamId(1)), Some(4));
+    two_seconds(&mut s, 31, 2);
+    assert_eq!(s.scale(StreamId(1)), Some(2), "a larger layer has come");
+    two_seconds(&mut s, 61, 4);
+    assert_eq!(s.scale(StreamId(1)), Some(2), "not to and fro");
+    for n in 0..5 {
+        two_seconds(&mut s, 91 + 30 * n, 4);
+    }
+    assert_eq!(s.scale(StreamId(1)), Some(4));
+    assert_eq!(s.scale(StreamId(2)), None);
+}
+
+#[test]
+fn a_frame_of_the_former_scale_has_a_network_of_that() {
+    let mut s = Scheduler::new(of_two_scales());
+    two_seconds(&mut s, 1, 4);
+    let mut out = Vec::new();
+    let of_two = Candidate { scale: 2, ..candidate(1, 1, Tier::Key, 900, 2000 * MS) };
+    let of_none = Candidate { scale: 3, ..candidate(2, 1, Tier::Key, 900, 2000 * MS) };
+    s.push(of_two);
+    s.push(of_none);
+    s.tick(2046 * MS, &mut out);
+    assert_eq!(out.iter().map(|c| (c.id, c.network)).collect::<Vec<_>>(), [(1, 0)]);
+    assert_eq!(s.counters().lost_causes, 1);
 }
 
 #[test]

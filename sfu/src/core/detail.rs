@@ -84,7 +84,7 @@ pub struct DetailStream {
     /// Whether the quarter layer has been told to send next to nothing, as nobody holds it.
     pub standby: bool,
     /// Size of its pictures over that of the low layer they fit.
-    scale: u16,
+    pub scale: u16,
     misfits: Misfits,
     useful: Option<Instant>,
 }
@@ -122,6 +122,17 @@ impl DetailStream {
             misfits: Misfits::default(),
             useful: None,
         }
+    }
+
+    /// Its pictures are to have another size over that of the low layer; whether that is new.
+    pub fn rescale(&mut self, scale: u16) -> bool {
+        let new = self.scale != scale;
+        if new {
+            self.scale = scale;
+            self.misfits = Misfits::default();
+            self.kept.clear();
+        }
+        new
     }
 
     /// Takes a packet.
@@ -288,6 +299,7 @@ mod tests {
             rtp_timestamp: 90_000,
             arrival: Instant::now(),
             key,
+            most_scale: 2,
             data: data.into(),
         }
     }
@@ -368,6 +380,23 @@ mod tests {
         assert!(stream.misfits(now, low));
         assert!(!stream.misfits(now, Some((240, 135))), "another size is another matter");
         assert!(!stream.misfits(now + REST, low), "it is tried again");
+    }
+
+    #[test]
+    fn with_another_scale_pictures_of_another_size_fit() {
+        let (mut stream, now) = (stream(), Instant::now());
+        let low = Some((160, 90));
+        for _ in 0..MISFITS {
+            stream.compare(now, (640, 360), low);
+        }
+        stream.wrap(&frame(true, 500));
+        assert!(stream.misfits(now, low) && !stream.rescale(2));
+        assert!(stream.rescale(4), "it is new");
+        assert!(!stream.misfits(now, low) && stream.kept().is_empty());
+        for _ in 0..MISFITS {
+            stream.compare(now, (640, 360), low);
+        }
+        assert!(!stream.misfits(now, low));
     }
 
     #[test]

@@ -57,6 +57,13 @@ impl Core {
                     self.due = now;
                 }
             }
+            EnhancerOutput::Scale { stream, epoch, scale } => {
+                let track = self.streams.get(&stream).and_then(|t| self.tracks.get_mut(t));
+                if let Some(track) = track {
+                    track.scaled = Some((epoch, scale));
+                    (self.next_allocation, self.due) = (now, now);
+                }
+            }
             EnhancerOutput::Knobs { stream, knobs } => self.adapted(now, stream, knobs),
             EnhancerOutput::WantRegions { stream, size, tiles, bytes } => {
                 self.ask_for_regions(now, stream, size, &tiles, bytes);
@@ -137,14 +144,9 @@ impl Core {
             track.anchor_bytes += frame.payload.len() as u64;
             let anchor = of_detail(&frame, stream);
             let source = Source { track: id, layer };
-            let parcel = Parcel {
-                anchor: &anchor,
-                source,
-                tapped: layer,
-                at,
-                chained: true,
-                scale: self.config.scale,
-            };
+            let scale = track.scale(self.config.scale);
+            let parcel =
+                Parcel { anchor: &anchor, source, tapped: layer, at, chained: true, scale };
             let given = TapInput::Given { low_timestamp: at, anchor: anchor.clone() };
             self.outputs.push_back(Output::Tap(given));
             self.give_all(now, id, &parcel);
@@ -156,6 +158,7 @@ impl Core {
         let Some(peer) = self.peers.get_mut(&id).filter(|p| p.decodes_pictures) else { return };
         let Some(source) = peer.slots.get(slot).and_then(|s| s.video.current()) else { return };
         let Some(track) = self.tracks.get_mut(&source.track) else { return };
+        let scale = track.scale(self.config.scale);
         let Some((detail, stream)) = track.detail.as_mut().zip(track.info.stream) else { return };
         if detail.kept().is_empty() {
             detail.want_key();
@@ -165,14 +168,7 @@ impl Core {
             // Its age counts from now: that it is old is what it is for.
             let anchor = Anchor { arrival: now, ..of_detail(frame, stream) };
             let tapped = source.layer;
-            let parcel = Parcel {
-                anchor: &anchor,
-                source,
-                tapped,
-                at,
-                chained: true,
-                scale: self.config.scale,
-            };
+            let parcel = Parcel { anchor: &anchor, source, tapped, at, chained: true, scale };
             give(now, peer, slot, &parcel, self.config.budget, &mut self.counters);
         }
     }
@@ -193,11 +189,9 @@ impl Core {
         track.anchor_bytes += anchor.payload.len() as u64;
         let source = Source { track: track.info.track, layer };
         let at = Some(anchor.rtp_timestamp);
-        self.give_all(
-            now,
-            source.track,
-            &Parcel { anchor, source, tapped, at, chained: false, scale: self.config.scale },
-        );
+        let scale = track.scale(self.config.scale);
+        let parcel = Parcel { anchor, source, tapped, at, chained: false, scale };
+        self.give_all(now, source.track, &parcel);
     }
 
     /// A publisher says what its uplink carries: where it has agreed to send detail, what it sends is adapted to that.
@@ -262,10 +256,8 @@ impl Core {
         let Some(track) = track.filter(|t| t.regions && !t.info.muted) else { return };
         let id = track.info.participant;
         let Some(publisher) = self.peers.get_mut(&id).filter(|p| p.gives_regions()) else { return };
-        let track = track.info.track;
-        if let Some(request) =
-            publisher.regions.ask(now, track, (size, self.config.scale), tiles, bytes)
-        {
+        let (track, scale) = (track.info.track, track.scale(self.config.scale));
+        if let Some(request) = publisher.regions.ask(now, track, (size, scale), tiles, bytes) {
             self.counters.region_requests += 1;
             self.outputs.push_back(Output::Event(id, SfuEvent::Regions { track, request }));
         }
@@ -304,18 +296,9 @@ impl Core {
         let at = Some(header.rtp_timestamp);
         let given = TapInput::Given { low_timestamp: at, anchor: anchor.clone() };
         self.outputs.push_back(Output::Tap(given));
-        self.give_all(
-            now,
-            id,
-            &Parcel {
-                anchor: &anchor,
-                source,
-                tapped: layer,
-                at,
-                chained: false,
-                scale: self.config.scale,
-            },
-        );
+        let scale = track.scale(self.config.scale);
+        let parcel = Parcel { anchor: &anchor, source, tapped: layer, at, chained: false, scale };
+        self.give_all(now, id, &parcel);
     }
 
     /// Sends an anchor to every subscriber of its track that it is for.

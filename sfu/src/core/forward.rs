@@ -93,6 +93,7 @@ impl Core {
         packet.stale = track.recent.push(layer, packet, &rtp.payload);
         let source = Source { track: track_id, layer };
         let mut newcomers = Vec::new();
+        let made = (track.tap.as_ref(), track.scale(self.config.scale));
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber).filter(|p| p.connected) else {
                 continue;
@@ -109,7 +110,7 @@ impl Core {
                         peer.send_video(slot, source, *packet, payload, &mut self.counters);
                     }
                 }
-                if sent.new_epoch && peer.announce(slot, track.tap.as_ref(), &mut self.outputs) {
+                if sent.new_epoch && peer.announce(slot, made, &mut self.outputs) {
                     newcomers.push((peer.id, slot));
                 }
             }

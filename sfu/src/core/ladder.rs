@@ -6,6 +6,7 @@ use std::time::Instant;
 use windlass_media::{DetailKnobs, Layer, LayerKnobs, Rung, TapInput};
 
 use super::allocator::Demand;
+use super::detail::DetailStream;
 use super::enhance::unbounded;
 use super::peer::Peer;
 use super::rewriter::Source;
@@ -68,16 +69,24 @@ impl Core {
                 (None, None) => {}
             }
             let capture = self.config.captured;
-            let scale = self.config.scale;
+            let scale = track.scale(self.config.scale);
             let limit = self.config.limits.tap_frame_bytes;
             track.keep_capture(now, capture.then_some(scale), limit, &mut self.outputs);
+            let larger = if capture { track.larger(now) } else { None };
+            if let Some(tap) = &mut track.tap {
+                tap.most_scale = larger.unwrap_or(tap.layer().most_scale());
+            }
+            if track.detail.as_mut().is_some_and(|detail| detail.rescale(scale)) {
+                self.outputs.extend(track.knobs(Vec::new()));
+            }
         }
         let mut newcomers = Vec::new();
         for peer in self.peers.values_mut() {
             for slot in 0..peer.slots.len() {
                 let track = peer.slots[slot].track.and_then(|t| self.tracks.get(&t));
                 let tap = track.and_then(|t| t.tap.as_ref());
-                if peer.announce(slot, tap, &mut self.outputs) {
+                let scale = track.map_or(self.config.scale, |t| t.scale(self.config.scale));
+                if peer.announce(slot, (tap, scale), &mut self.outputs) {
                     newcomers.push((peer.id, slot));
                 }
             }
@@ -144,9 +153,23 @@ impl Core {
 impl Track {
     /// Tells its publisher what to send as detail stream, and of `layers`.
     pub(super) fn knobs(&self, layers: Vec<(Layer, LayerKnobs)>) -> Option<Output> {
-        let detail = self.detail.as_ref()?.told;
-        let knobs = SfuEvent::Knobs { track: self.info.track, detail, layers };
+        let DetailStream { told: detail, scale, .. } = *self.detail.as_ref()?;
+        let knobs = SfuEvent::Knobs { track: self.info.track, detail, scale, layers };
         Some(Output::Event(self.info.participant, knobs))
+    }
+
+    /// By how much the tapped layer is enlarged now; `base`: where the enhancer has not said.
+    pub(super) fn scale(&self, base: u16) -> u16 {
+        let epoch = self.tap.as_ref().and_then(Tap::epoch);
+        self.scaled.filter(|(of, _)| Some(*of) == epoch).map_or(base, |(_, scale)| scale)
+    }
+
+    /// Size of the next larger layer that is being sent over that of the tapped one.
+    fn larger(&self, now: Instant) -> Option<u16> {
+        let low = self.tap.as_ref()?.layer();
+        let mut larger = Layer::ALL.into_iter().filter(|&layer| layer > low);
+        let next = larger.find(|&layer| self.layers.rate(layer, now).is_some())?;
+        (1..=low.most_scale()).find(|&scale| low.enlarged(scale) == Some(next))
     }
 
     /// Copies the layer that is `scale` times the tapped one while that is of use (`None`: it is not) and being sent.
@@ -230,7 +253,7 @@ impl Peer {
     pub(super) fn announce(
         &mut self,
         slot: usize,
-        tap: Option<&Tap>,
+        (tap, scale): (Option<&Tap>, u16),
         outputs: &mut VecDeque<Output>,
     ) -> bool {
         let anchors = self.can_take_anchors();
@@ -239,13 +262,13 @@ impl Peer {
             return false;
         };
         let (epoch, Some(size)) = slot.video.epoch() else { return false };
-        let news = Some((rung, epoch, size));
+        let news = Some((rung, epoch, size, scale));
         if slot.told != news {
             slot.told = news;
             let (width, height) = size;
             outputs.push_back(Output::Event(
                 self.id,
-                SfuEvent::RungChanged { track, rung, epoch, width, height },
+                SfuEvent::RungChanged { track, rung, epoch, width, height, scale },
             ));
             if let Some(tap) = tap.filter(|_| rung.enhanced()) {
                 outputs.push_back(Output::Tap(TapInput::WholeAnchor { stream: tap.stream() }));

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use str0m::Input;
 use str0m::media::Mid;
 use str0m::net::{DatagramRecv, Protocol, Receive};
-use windlass_media::{AnchorCodecId, Layer, Rung, StreamId, TapInput};
+use windlass_media::{AnchorCodecId, Epoch, Layer, Rung, StreamId, TapInput};
 
 use self::alignment::Alignment;
 use self::detail::DetailStream;
@@ -84,6 +84,8 @@ struct Track {
     recent: Recent,
     keyframes: KeyFrames,
     tap: Option<Tap>,
+    /// By how much the enhancer enlarges a span of the tap.
+    scaled: Option<(Epoch, u16)>,
     /// Whose frames belong together.
     alignment: Alignment,
     /// The layer above the tapped one, while both are there.
@@ -474,6 +476,7 @@ impl Core {
                 recent: Recent::default(),
                 keyframes: KeyFrames::default(),
                 tap: None,
+                scaled: None,
                 alignment: Alignment::default(),
                 capture: None,
                 detail: None,
@@ -529,6 +532,8 @@ impl Core {
 
 #[cfg(test)]
 mod captured_tests;
+#[cfg(test)]
+mod scale_tests;
 #[cfg(test)]
 #[path = "core_tests.rs"]
 mod tests;

@@ -72,8 +72,8 @@ pub struct Slot {
     pub max: Rung,
     /// The rung that was allocated.
     pub rung: Option<Rung>,
-    /// What the client was told last: rung, epoch, size.
-    pub told: Option<(Rung, u16, (u16, u16))>,
+    /// What the client was told last: rung, epoch, size, scale.
+    pub told: Option<(Rung, u16, (u16, u16), u16)>,
     /// The video timeline.
     pub video: Rewriter,
     audio: AudioTimeline,

@@ -61,6 +61,8 @@ pub struct Tap {
     partial: Option<Partial>,
     /// Whether the enhancer must hear of a gap before the next frame.
     gap_due: bool,
+    /// By how much its pictures may be enlarged.
+    pub most_scale: u16,
     size: Option<(u16, u16)>,
     epochs: VecDeque<(Epoch, Layer)>,
     next_epoch: u16,
@@ -87,6 +89,7 @@ impl Tap {
             next: None,
             partial: None,
             gap_due: false,
+            most_scale: layer.most_scale(),
             size: None,
             epochs: VecDeque::new(),
             next_epoch: first_epoch,
@@ -129,6 +132,7 @@ impl Tap {
     pub fn set_layer(&mut self, layer: Layer) {
         if layer != self.layer {
             self.layer = layer;
+            self.most_scale = layer.most_scale();
             self.size = None;
             self.await_key();
             self.waiting.clear();
@@ -143,6 +147,11 @@ impl Tap {
         self.ask_at = Some(now + keyframes::PACE * (1 << self.asked.min(DOUBLINGS)));
         self.asked += 1;
         true
+    }
+
+    /// The span that its frames belong to; `None` while those of its layer have not begun.
+    pub fn epoch(&self) -> Option<Epoch> {
+        self.epochs.back().filter(|(_, layer)| *layer == self.layer).map(|(epoch, _)| *epoch)
     }
 
     /// Which layer an epoch was made of; `None` for those long gone.
@@ -299,6 +308,7 @@ impl Tap {
             rtp_timestamp: packet.timestamp,
             arrival: partial.arrival.unwrap_or(packet.arrival),
             key: partial.key,
+            most_scale: self.most_scale,
             data: partial.data.into(),
         }));
     }

@@ -65,6 +65,8 @@ pub enum ServerMessage {
         width: u16,
         /// Height of the layer in pixels; zero while unknown.
         height: u16,
+        /// HR size / LR size, where the rung is enhanced.
+        scale: u16,
     },
     /// What the client is asked to send of its own track from now on.
     Knobs {
@@ -72,6 +74,8 @@ pub enum ServerMessage {
         track: String,
         /// Its detail stream; null to pause it, as it is at first.
         detail: Option<DetailKnobs>,
+        /// Size of that stream's pictures over that of the best low layer that is sent.
+        scale: u16,
         /// Layers, by name; those that are not named stay as they are.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         layers: BTreeMap<Layer, LayerKnobs>,
@@ -86,6 +90,8 @@ pub enum ServerMessage {
         width: u16,
         /// Height of the low layer in pixels.
         height: u16,
+        /// Size of the answer's picture over that.
+        scale: u16,
         /// The bits of the tile map (64×64 pixels of the low layer each, row by row, the lowest bit first) in Base64.
         tiles: String,
         /// Most bytes of the answer.
@@ -118,7 +124,7 @@ pub struct Welcome {
     pub loopback: bool,
     /// The operator's latency budget for anchors, in ms.
     pub budget_ms: u32,
-    /// HR size / LR size of enhanced rungs.
+    /// The least HR size / LR size of enhanced rungs: `rung` says that of each track.
     pub scale: u32,
     /// Who else is here.
     pub participants: Vec<Participant>,

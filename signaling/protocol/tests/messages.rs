@@ -184,14 +184,15 @@ fn server_messages_have_the_documented_shapes() {
             ServerMessage::Knobs {
                 track: "t1".into(),
                 detail: Some(DetailKnobs { kbps: 50.0, fps: 1.0 }),
+                scale: 4,
                 layers: [(Layer::H, LayerKnobs { active: true, kbps: 300.0, fps: 15.0 })].into(),
             },
             json!({"type": "knobs", "track": "t1", "detail": {"kbps": 50.0, "fps": 1.0},
-                "layers": {"h": {"active": true, "kbps": 300.0, "fps": 15.0}}}),
+                "scale": 4, "layers": {"h": {"active": true, "kbps": 300.0, "fps": 15.0}}}),
         ),
         (
-            ServerMessage::Knobs { track: "t1".into(), detail: None, layers: [].into() },
-            json!({"type": "knobs", "track": "t1", "detail": null}),
+            ServerMessage::Knobs { track: "t1".into(), detail: None, scale: 2, layers: [].into() },
+            json!({"type": "knobs", "track": "t1", "detail": null, "scale": 2}),
         ),
         (
             ServerMessage::Regions {
@@ -199,11 +200,12 @@ fn server_messages_have_the_documented_shapes() {
                 id: 7,
                 width: 640,
                 height: 360,
+                scale: 2,
                 tiles: "DwAA".into(),
                 bytes: 6000,
             },
             json!({"type": "regions", "track": "t1", "id": 7, "width": 640, "height": 360,
-                "tiles": "DwAA", "bytes": 6000}),
+                "scale": 2, "tiles": "DwAA", "bytes": 6000}),
         ),
         (
             ServerMessage::Welcome(Welcome {
@@ -253,9 +255,10 @@ fn server_messages_have_the_documented_shapes() {
                 epoch: 4,
                 width: 320,
                 height: 180,
+                scale: 2,
             },
             json!({"type": "rung", "track": "t1", "rung": "q+", "epoch": 4, "width": 320,
-                "height": 180}),
+                "height": 180, "scale": 2}),
         ),
         (
             ServerMessage::Stats {

@@ -211,8 +211,9 @@ fn events_of_the_room_become_messages() {
     session.event(SfuEvent::ParticipantJoined { participant: ParticipantId(3) }, name);
     session.event(SfuEvent::TrackAdded(camera(10)), name);
     session.event(SfuEvent::TrackMuted { track: TrackId(10), muted: true }, name);
-    let (rung, epoch, width, height) = (Rung::QPlus, 2, 320, 180);
-    session.event(SfuEvent::RungChanged { track: TrackId(10), rung, epoch, width, height }, name);
+    let (track, rung, epoch) = (TrackId(10), Rung::QPlus, 2);
+    let (width, height, scale) = (320, 180, 2);
+    session.event(SfuEvent::RungChanged { track, rung, epoch, width, height, scale }, name);
     let stats = TrackStats {
         track: TrackId(10),
         video_kbps: 150.0,

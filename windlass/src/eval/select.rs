@@ -22,7 +22,7 @@ pub fn scheduled(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
     let limits =
         EnhancerConfig { anchor_fraction: fraction, threads: 1, ..EnhancerConfig::default() };
     let networks = SchedulerConfig::default().networks;
-    let cost = networks.iter().copied().min().unwrap_or_default() * (width * height);
+    let cost = networks.iter().map(|n| n.per_pixel).min().unwrap_or_default() * (width * height);
     let candidates: Vec<Candidate> = low
         .frames
         .iter()
@@ -36,6 +36,8 @@ pub fn scheduled(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
             height,
             arrival: shown_at(n, fps),
             per_mille: 1000,
+            scale: 2,
+            most_scale: 2,
         })
         .collect();
     let (plan, _) = AnchorPlanner::new(limits.scheduler(networks)).plan(&candidates, |_| cost);

@@ -1,0 +1,96 @@
+//! Streams that the enhancer enlarges by more than the least.
+
+use windlass_media::{AnchorCodecId, EnhancerOutput};
+
+use super::world::*;
+use super::*;
+
+/// A call whose publisher sends these layers, watched at `q+` or as near to it as there is.
+fn watched(layers: &[Layer]) -> World {
+    let mut world = World::new(config());
+    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    let track = world.publish();
+    world.camera.layers = layers.to_vec();
+    world.publish_detail();
+    world.run(Duration::from_secs(2));
+    let anchor_codecs = AnchorCodecId::ALL.into_iter().collect();
+    let options = JoinOptions { anchor_codecs, ..JoinOptions::default() };
+    world.core.join(world.now, "room", SUBSCRIBER, options).expect("joined");
+    world.subscribe(SUBSCRIBER, track);
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
+    world.run(Duration::from_secs(3));
+    world
+}
+
+/// The enhancer enlarges what it was last given by `scale`.
+fn enlarge(world: &mut World, scale: u16) {
+    let windlass_media::TapFrame { stream, epoch, .. } = world.last_tapped();
+    world.core.enhancer(world.now, EnhancerOutput::Scale { stream, epoch, scale });
+    world.run(Duration::from_secs(1));
+}
+
+/// The scales that the subscriber was told.
+fn told(world: &World) -> Vec<u16> {
+    let events = world.events.get(&SUBSCRIBER).into_iter().flatten();
+    let scales = events.filter_map(|e| match e {
+        SfuEvent::RungChanged { rung: Rung::QPlus, scale, .. } => Some(*scale),
+        _ => None,
+    });
+    scales.collect()
+}
+
+#[test]
+fn subscribers_are_told_and_get_a_whole_anchor() {
+    let mut world = watched(&[Layer::Q]);
+    assert_eq!(told(&world), [2]);
+    let whole = |world: &World| {
+        world.taps.iter().filter(|t| matches!(t, TapInput::WholeAnchor { .. })).count()
+    };
+    let before = whole(&world);
+    enlarge(&mut world, 4);
+    assert_eq!(told(&world), [2, 4]);
+    assert_eq!(whole(&world), before + 1);
+    enlarge(&mut world, 4);
+    assert_eq!(told(&world), [2, 4], "once");
+}
+
+#[test]
+fn the_publisher_is_told_what_size_its_detail_is_to_have() {
+    let mut world = watched(&[Layer::Q]);
+    enlarge(&mut world, 4);
+    let events = world.events.get(&PUBLISHER).into_iter().flatten();
+    let scales = events.filter_map(|e| match e {
+        SfuEvent::Knobs { scale, .. } => Some(*scale),
+        _ => None,
+    });
+    assert_eq!(scales.collect::<Vec<_>>(), [2, 4]);
+}
+
+#[test]
+fn pictures_may_be_enlarged_to_the_cameras_size_but_not_past_a_layer_that_is_sent() {
+    for (layers, most) in [
+        (&[Layer::Q][..], 4),
+        (&[Layer::Q, Layer::H], 2),
+        (&[Layer::Q, Layer::F], 4),
+        (&Layer::ALL, 2),
+    ] {
+        assert_eq!(watched(layers).last_tapped().most_scale, most, "{layers:?}");
+    }
+}
+
+#[test]
+fn another_span_begins_with_the_least() {
+    let mut world = watched(&[Layer::Q]);
+    let former = world.last_tapped();
+    enlarge(&mut world, 4);
+    world.core.set_enhancement(world.now, false);
+    world.run(Duration::from_secs(1));
+    world.core.set_enhancement(world.now, true);
+    world.run(Duration::from_secs(2));
+    assert_ne!(world.last_tapped().epoch, former.epoch);
+    assert_eq!(told(&world), [2, 4, 2]);
+    let (stream, epoch) = (former.stream, former.epoch);
+    world.core.enhancer(world.now, EnhancerOutput::Scale { stream, epoch, scale: 4 });
+    world.run(Duration::from_secs(1));
+    assert_eq!(told(&world), [2, 4, 2], "said of a span that is gone");
+}
