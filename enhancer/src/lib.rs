@@ -25,7 +25,8 @@ pub mod offline;
 pub mod pipeline;
 pub mod schedule;
 mod stats;
+pub mod sustain;
 pub mod twin;
 
 pub use pipeline::{Enhancer, EnhancerConfig, EnhancerInput, StartError};
-pub use stats::{EnhancerStats, LatencySummary, PipelineCounters, StageLatencies};
+pub use stats::{EnhancerStats, LatencySummary, NetworkStats, PipelineCounters, StageLatencies};

@@ -153,6 +153,26 @@ impl EnhancerConfig {
         }
     }
 
+    fn networks(&self) -> Result<Vec<Network>, NetworkError> {
+        let choice = self.engine;
+        let networks = self.network.models()?.into_iter().map(|(name, model)| {
+            let engines: EngineFactory = Arc::new(move || choice.engine(model.clone()));
+            Network { name, engines }
+        });
+        Ok(networks.collect())
+    }
+
+    fn coding(&self) -> Coding {
+        Coding { codec: self.anchor_codec, quality: self.anchor_quality }
+    }
+
+    /// What the networks cost on this machine, measured as at a start.
+    pub fn calibrate(&self) -> Result<Vec<NetworkStats>, StartError> {
+        let networks = self.networks()?;
+        let Measured { costs, .. } = calibrate(&networks, self.coding())?;
+        Ok(named(&networks, &costs))
+    }
+
     /// The limits under which the selection works.
     pub fn scheduler(&self, networks: Vec<NetworkCost>) -> SchedulerConfig {
         SchedulerConfig {
@@ -207,14 +227,9 @@ pub struct Enhancer {
 }
 
 impl Enhancer {
-    /// Starts with the embedded networks on what the configuration and the machine allow.
+    /// Starts with the networks that the configuration names, on what the machine allows.
     pub fn start(config: EnhancerConfig) -> Result<Self, StartError> {
-        let choice = config.engine;
-        let networks = config.network.models()?.into_iter().map(|(name, model)| {
-            let engines: EngineFactory = Arc::new(move || choice.engine(model.clone()));
-            Network { name, engines }
-        });
-        let networks: Vec<Network> = networks.collect();
+        let networks = config.networks()?;
         Enhancer::start_with(config, &networks)
     }
 
@@ -233,23 +248,14 @@ impl Enhancer {
         decoders: DecoderFactory,
     ) -> Result<Self, StartError> {
         config.validate()?;
-        let coding = Coding { codec: config.anchor_codec, quality: config.anchor_quality };
+        let coding = config.coding();
         let config = Arc::new(config);
         let measured = calibrate(networks, coding)?;
         let Measured { backend, costs } = measured;
         let of = |network: Option<&NetworkCost>| network.map_or(2, |network| network.scale);
         let scales = (of(costs.first()), of(costs.last()));
         let stats = Arc::new(Stats::default());
-        *stats.networks.lock() = networks
-            .iter()
-            .zip(&costs)
-            .map(|(network, cost)| NetworkStats {
-                name: network.name.clone(),
-                scale: cost.scale,
-                per_pixel: cost.per_pixel,
-                ..NetworkStats::default()
-            })
-            .collect();
+        *stats.networks.lock() = named(networks, &costs);
         let enabled = Arc::new(AtomicBool::new(true));
         let origin = Instant::now();
         let (frames_in, frames) = bounded(SCHEDULE_QUEUE);
@@ -380,6 +386,15 @@ impl Drop for Enhancer {
 struct Measured {
     backend: &'static str,
     costs: Vec<NetworkCost>,
+}
+
+fn named(networks: &[Network], costs: &[NetworkCost]) -> Vec<NetworkStats> {
+    let pairs = networks.iter().zip(costs);
+    let named = pairs.map(|(network, &NetworkCost { scale, per_pixel })| {
+        let name = network.name.clone();
+        NetworkStats { name, scale, per_pixel, ..NetworkStats::default() }
+    });
+    named.collect()
 }
 
 /// Runs each network a few times, in far less than a second altogether.

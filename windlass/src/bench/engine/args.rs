@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use clap::Args;
 use windlass_enhancer::engine::{Architecture, Simd};
 
+use super::choose::ChooseArgs;
 use super::quality::QualityArgs;
 use crate::bench::networks::{Network, Size};
 
@@ -16,7 +17,8 @@ const NETWORKS: [&str; 5] =
 /// Run networks on the CPU at several sizes, beside what the CPU can do.
 ///
 /// Two threads are two engines on different pictures at once: a picture's network never waits for other threads.
-/// With --quality, trained networks instead: what each costs, and what it gains on coded clips.
+/// With --quality, trained networks instead: what each costs, and what it gains on coded clips. With --choose, what the server
+/// would make of so many publishers.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct EngineArgs {
@@ -53,11 +55,15 @@ pub struct EngineArgs {
 
     #[command(flatten)]
     pub quality: QualityArgs,
+
+    #[command(flatten)]
+    pub choose: ChooseArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   windlass bench engine --networks chain:5x16x2,blocks:8x32x2 --threads 1
+  windlass bench engine --choose 1,10,50,200 --sizes 160x90,320x180
   windlass bench engine --quality clip.mp4 --models models/xs-x2.safetensors --crops crops
   windlass bench engine --quality d13.mp4@crop=720:405:0:300,name=d13 screen.mp4@screen --uplink 200 --json";
 

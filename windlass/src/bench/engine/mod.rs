@@ -3,9 +3,11 @@
 //! Source: issue 6, *The CPU engine*; `docs/design.md`, *Reports*. What the CPU can do at most is measured in the same
 //! passes, by multiplications in registers alone, and each network stands beside that ([`measure`]). Weights are the
 //! built-in ones where the network is built in, else random: they say nothing about quality, and the same about speed.
-//! What trained networks gain stands beside what they cost with `--quality` ([`quality`]).
+//! What trained networks gain stands beside what they cost with `--quality` ([`quality`]); which of them the server would choose
+//! here is said with `--choose` ([`choose`]).
 
 mod args;
+mod choose;
 mod measure;
 mod quality;
 mod report;
@@ -21,6 +23,9 @@ use crate::eval::report::Machine;
 pub fn run(args: &EngineArgs) -> Result<()> {
     if !args.quality.quality.is_empty() {
         return quality::run(args);
+    }
+    if !args.choose.choose.is_empty() {
+        return choose::run(args);
     }
     let mut peaks = measure::Peaks::default();
     let mut rows = Vec::new();

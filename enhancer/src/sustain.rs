@@ -1,0 +1,115 @@
+//! By which networks the anchors of so many publishers would be made, if all were alike: the scheduler itself, without pictures.
+//!
+//! For operators who want to know what a machine is good for before anyone calls (`windlass bench engine --choose`).
+//! Deterministic: each anchor takes what the networks' costs say.
+
+use std::time::Duration;
+
+use windlass_media::{Layer, StreamId};
+
+use crate::schedule::{Candidate, Scheduler, SchedulerConfig, Tier};
+
+/// Simulated time before the choice is looked at, and during which anchors are counted.
+const SETTLE: Duration = Duration::from_secs(4);
+const COUNT: Duration = Duration::from_secs(4);
+/// Frames per second of each publisher, and bytes of each frame: 150 kbit/s.
+const FPS: u32 = 30;
+const BYTES: u32 = 625;
+
+/// What came of so many publishers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sustained {
+    /// How many publishers have each network.
+    pub streams: Vec<usize>,
+    /// Anchors per second of all together.
+    pub anchors_per_s: f64,
+    /// Share of the time of all inference threads that making them takes.
+    pub share: f64,
+}
+
+/// Runs the selection for some seconds of `publishers` quarter layers of `size` pixels.
+pub fn sustained(config: &SchedulerConfig, publishers: u32, size: (u32, u32)) -> Sustained {
+    let mut scheduler = Scheduler::new(config.clone());
+    let frame = Duration::from_secs(1) / FPS;
+    let (mut now, mut sent, mut id) = (Duration::ZERO, Duration::ZERO, 0);
+    let (mut chosen, mut anchors, mut taken) = (Vec::new(), 0u32, Duration::ZERO);
+    while now < SETTLE + COUNT {
+        now += config.interval.max(Duration::from_millis(1));
+        while sent <= now {
+            for stream in (0..publishers).map(StreamId) {
+                // Cameras do not keep step.
+                let arrival = sent + frame * (stream.0 % 8) / 8;
+                scheduler.push(Candidate {
+                    id,
+                    stream,
+                    tier: if sent.is_zero() { Tier::Key } else { Tier::Normal },
+                    bytes: BYTES,
+                    width: size.0,
+                    height: size.1,
+                    arrival: arrival.min(now),
+                    per_mille: 1000,
+                    scale: scheduler.scale(stream).unwrap_or_else(|| least(config)),
+                    most_scale: Layer::Q.most_scale().into(),
+                });
+                id += 1;
+            }
+            sent += frame;
+        }
+        chosen.clear();
+        scheduler.tick(now, &mut chosen);
+        for job in &chosen {
+            scheduler.finished(job, Some(job.cost));
+            if now > SETTLE {
+                (anchors, taken) = (anchors + 1, taken + job.cost);
+            }
+        }
+    }
+    let counted = COUNT.as_secs_f64();
+    Sustained {
+        streams: scheduler.assigned(),
+        anchors_per_s: f64::from(anchors) / counted,
+        share: taken.as_secs_f64() / (counted * f64::from(config.devices.max(1))),
+    }
+}
+
+fn least(config: &SchedulerConfig) -> usize {
+    config.networks.first().map_or(2, |network| network.scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::NetworkCost;
+
+    /// 320×180 takes 2.9, 11.5 and 5.8 ms.
+    fn config() -> SchedulerConfig {
+        let network = |scale, nanos| NetworkCost { scale, per_pixel: Duration::from_nanos(nanos) };
+        let networks = vec![network(2, 50), network(2, 200), network(4, 100)];
+        SchedulerConfig { networks, ..SchedulerConfig::default() }
+    }
+
+    #[test]
+    fn few_have_the_best_and_many_what_is_cheap() {
+        let few = sustained(&config(), 2, (320, 180));
+        assert_eq!(few.streams, [0, 0, 2]);
+        assert!((1.5..3.0).contains(&few.anchors_per_s), "{few:?}");
+        let many = sustained(&config(), 200, (320, 180));
+        assert_eq!(many.streams.iter().sum::<usize>(), 200);
+        assert!(many.streams[0] > 100, "{many:?}");
+        assert!(many.share <= 1.0, "{many:?}");
+    }
+
+    #[test]
+    fn two_threads_serve_more() {
+        let of_two = SchedulerConfig { devices: 2, ..config() };
+        let (one, two) =
+            (sustained(&config(), 120, (320, 180)), sustained(&of_two, 120, (320, 180)));
+        assert!(two.streams[2] > one.streams[2], "{one:?}, {two:?}");
+    }
+
+    #[test]
+    fn nobody_is_no_load() {
+        let none = sustained(&config(), 0, (320, 180));
+        assert_eq!((none.streams, none.anchors_per_s, none.share), (vec![0; 3], 0.0, 0.0));
+    }
+}
