@@ -1,8 +1,8 @@
 //! Every figure of the trained networks by one command, as Markdown for `docs/benchmarks.md`.
 //!
 //! In: the held-out clips of `models/data.toml` below `WINDLASS_CLIPS`, all of `models/*.safetensors`. Out, on standard
-//! output: the table of `windlass bench engine --quality`, and the same networks in other libraries where
-//! `bench/engines` is there. What could not be measured is said in its place.
+//! output: the table of `windlass bench engine --quality`, that of `--choose`, and the same networks in other libraries
+//! where `bench/engines` is there. What could not be measured is said in its place.
 
 use std::path::{Path, PathBuf};
 
@@ -89,6 +89,11 @@ pub fn run(args: &Args) -> Result<()> {
             .run()?;
         eprintln!("The pictures are in {}.", crops.display());
     }
+    println!("\n### What the server would choose\n");
+    step("Asking the scheduler");
+    println!("```text");
+    bench().args(["--choose", "1,10,50,200", "--sizes", "160x90,320x180"]).run()?;
+    println!("```");
     println!("\n### In other libraries\n");
     libraries(args.no_libraries)
 }

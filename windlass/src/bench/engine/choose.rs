@@ -44,13 +44,13 @@ struct Report {
     threads: usize,
     /// All networks together.
     calibration_ms: f64,
-    networks: Vec<Network>,
+    networks: Vec<Calibrated>,
     rows: Vec<Row>,
 }
 
 /// A network as the start of a server measures it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Network {
+struct Calibrated {
     network: String,
     scale: usize,
     /// Inference and coding of the whole of a low picture.
@@ -88,7 +88,7 @@ pub fn run(args: &EngineArgs) -> Result<()> {
             rows.push(Row::new(publishers.get(), size, found));
         }
     }
-    let named = networks.iter().map(|n| Network {
+    let named = networks.iter().map(|n| Calibrated {
         network: n.name.to_string(),
         scale: n.scale,
         ns_by_sample: 1e9 * n.per_pixel.as_secs_f64(),
@@ -126,14 +126,14 @@ impl Report {
             "{cpu}, {platform}; {} inference threads; networks measured in {:.0} ms\n",
             self.threads, self.calibration_ms
         );
-        for Network { network, scale, ns_by_sample } in &self.networks {
+        for Calibrated { network, scale, ns_by_sample } in &self.networks {
             let _ = writeln!(
                 out,
                 "{network:<14} by {scale}  {ns_by_sample:>8.1} ns by low sample, coding included"
             );
         }
         let _ = write!(out, "\n{:>10} {:>9}", "publishers", "input");
-        for Network { network, .. } in &self.networks {
+        for Calibrated { network, .. } in &self.networks {
             let _ = write!(out, " {network:>14}");
         }
         let _ = writeln!(out, " {:>10} {:>14}", "anchors/s", "share of time");
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn each_network_has_its_column() {
         let network =
-            |name: &str, scale| Network { network: name.into(), scale, ns_by_sample: 50.0 };
+            |name: &str, scale| Calibrated { network: name.into(), scale, ns_by_sample: 50.0 };
         let found = Sustained { streams: vec![3, 7], anchors_per_s: 9.9, share: 0.254 };
         let report = Report {
             command: "bench engine --choose",
