@@ -9,6 +9,7 @@ mod gpu;
 mod hybrid;
 mod networks;
 mod pictures;
+mod schedule;
 mod vp9;
 
 use anyhow::Result;
@@ -28,6 +29,7 @@ enum Bench {
     Hybrid(Box<hybrid::HybridArgs>),
     Gpu(Box<gpu::GpuArgs>),
     Engine(Box<engine::EngineArgs>),
+    Schedule(schedule::ScheduleArgs),
 }
 
 /// Runs the bench and prints its report on standard output.
@@ -38,5 +40,6 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Bench::Hybrid(args) => hybrid::run(args),
         Bench::Gpu(args) => gpu::run(args),
         Bench::Engine(args) => engine::run(args),
+        Bench::Schedule(args) => schedule::run(args),
     }
 }

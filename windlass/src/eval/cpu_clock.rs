@@ -14,9 +14,9 @@ pub struct CpuClock {
 impl CpuClock {
     /// Runs `work` and counts its time.
     pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        let start = now();
+        let start = thread_time();
         let result = work();
-        self.total += now().saturating_sub(start);
+        self.total += thread_time().saturating_sub(start);
         self.runs += 1;
         result
     }
@@ -32,7 +32,8 @@ impl CpuClock {
     }
 }
 
-fn now() -> Duration {
+/// Processor time of the calling thread so far.
+pub fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
@@ -47,8 +48,8 @@ mod tests {
         assert_eq!(clock.mean_run_ms(), None);
         clock.measure(|| std::thread::sleep(Duration::from_millis(30)));
         assert!(clock.mean_run_ms().unwrap() < 20.0);
-        let start = now();
-        clock.measure(|| while now() < start + Duration::from_millis(50) {});
+        let start = thread_time();
+        clock.measure(|| while thread_time() < start + Duration::from_millis(50) {});
         assert!(clock.mean_run_ms().unwrap() >= 25.0);
     }
 }
