@@ -66,7 +66,7 @@ pub fn sustained(config: &SchedulerConfig, publishers: u32, size: (u32, u32)) ->
     }
     let counted = COUNT.as_secs_f64();
     Sustained {
-        streams: scheduler.assigned(),
+        streams: scheduler.assigned().to_vec(),
         anchors_per_s: f64::from(anchors) / counted,
         share: taken.as_secs_f64() / (counted * f64::from(config.devices.max(1))),
     }

@@ -124,7 +124,7 @@ impl Selector {
         state.waiting.clear();
         *self.stats.scheduler.lock() = state.scheduler.counters();
         let assigned = state.scheduler.assigned();
-        for (network, streams) in self.stats.networks.lock().iter_mut().zip(assigned) {
+        for (network, &streams) in self.stats.networks.lock().iter_mut().zip(assigned) {
             network.streams = streams;
         }
     }

@@ -48,7 +48,7 @@ use windlass_media::StreamId;
 pub use cost::CostModel;
 pub use gain::GainEstimator;
 pub use networks::NetworkCost;
-use networks::{Demand, Room, assign};
+use networks::{Assigner, Demand, Room};
 pub use regions::{RegionConfig, RegionLedger, Request, energy_by_tile, stakes};
 pub use subjects::Subjects;
 pub use tiles::{TileConfig, TileEnergy, TileLedger};
@@ -260,6 +260,9 @@ pub struct Scheduler {
     /// Of each network.
     costs: Vec<CostModel>,
     scales: Vec<usize>,
+    assigner: Assigner,
+    /// How many streams have each network.
+    in_use: Vec<usize>,
     gains: GainEstimator,
     streams: BTreeMap<StreamId, Stream>,
     /// Inference seconds that may still be spent; below zero after an overrun.
@@ -279,6 +282,8 @@ impl Scheduler {
         Scheduler {
             costs,
             scales: config.networks.iter().map(|n| n.scale).collect(),
+            assigner: Assigner::default(),
+            in_use: vec![0; config.networks.len()],
             config,
             gains: GainEstimator::default(),
             streams: BTreeMap::new(),
@@ -354,14 +359,15 @@ impl Scheduler {
             let Stream { size, network, most_scale, .. } = *stream;
             Demand { size, rate, network, most_scale, may_grow }
         });
-        let demands: Vec<Demand> = demands.collect();
+        self.assigner.demands.clear();
+        self.assigner.demands.extend(demands);
         let room = Room {
             capacity: self.config.capacity_s(Duration::from_secs(1)),
             deadline: self.config.deadline,
             most_pixels: self.config.most_pixels,
         };
-        let networks = assign(&self.scales, &mut self.costs, &demands, &room);
-        for (stream, network) in self.streams.values_mut().zip(networks) {
+        self.assigner.assign(&self.scales, &mut self.costs, &room);
+        for (stream, &network) in self.streams.values_mut().zip(&self.assigner.networks) {
             if self.scales.get(network) != self.scales.get(stream.network) {
                 stream.rescaled = Some(now);
             }
@@ -374,15 +380,9 @@ impl Scheduler {
         self.scales.get(self.streams.get(&stream)?.network).copied()
     }
 
-    /// How many streams' anchors are made by each network.
-    pub fn assigned(&self) -> Vec<usize> {
-        let mut streams = vec![0; self.costs.len()];
-        for stream in self.streams.values() {
-            if let Some(streams) = streams.get_mut(stream.network) {
-                *streams += 1;
-            }
-        }
-        streams
+    /// How many streams' anchors were made by each network at the last tick.
+    pub fn assigned(&self) -> &[usize] {
+        &self.in_use
     }
 
     /// What became of all candidates so far.
@@ -503,11 +503,16 @@ impl Scheduler {
     /// Carries residuals over to the next interval and forgets candidates and silent streams.
     fn close(&mut self, now: Duration) {
         let forget_after = self.config.forget_after;
+        self.in_use.fill(0);
         self.streams.retain(|_, stream| {
             for frame in stream.frames.drain(..) {
                 stream.carried = accumulate(stream.carried, &frame);
             }
-            now.saturating_sub(stream.last_seen) < forget_after
+            let stays = now.saturating_sub(stream.last_seen) < forget_after;
+            if let Some(streams) = self.in_use.get_mut(stream.network).filter(|_| stays) {
+                *streams += 1;
+            }
+            stays
         });
     }
 }

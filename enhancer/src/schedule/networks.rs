@@ -9,7 +9,6 @@
 //! gives less for more. To rise needs more room than to stay; a network that is not used for its cost is believed
 //! a little cheaper each time, so that it is tried again.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::CostModel;
@@ -55,82 +54,92 @@ pub(super) struct Room {
     pub most_pixels: u64,
 }
 
-/// The network of each stream, in the order of `demands`. `scales`, `costs`: of each network, by scale, then the cheapest first.
-pub(super) fn assign(
-    scales: &[usize],
-    costs: &mut [CostModel],
-    demands: &[Demand],
-    room: &Room,
-) -> Vec<usize> {
-    let mut plan = Plan { costs, demands, room, networks: vec![0; demands.len()], taken: 0.0 };
-    if plan.costs.is_empty() {
-        return plan.networks;
-    }
-    plan.taken = demands.iter().map(|demand| demand.rate * plan.seconds(0, demand)).sum();
-    let first_of_scale = |n: usize| n == 0 || scales[n] != scales[n - 1];
-    let has_scale =
-        |demand: &Demand, scale| scales.get(demand.network).is_some_and(|&s| s >= scale);
-    for network in (1..scales.len()).filter(|&n| first_of_scale(n)) {
-        let scale = scales[network];
-        let fits = |demand: &Demand| {
-            let area = u64::from(demand.size.0) * u64::from(demand.size.1);
-            scale <= demand.most_scale
-                && area.saturating_mul((scale * scale) as u64) <= room.most_pixels
-                && (demand.may_grow || has_scale(demand, scale))
-        };
-        let some = (0..demands.len()).filter(|&i| fits(&demands[i])).collect();
-        plan.raise(some, network, |demand| has_scale(demand, scale));
-    }
-    let tier = |n: usize| scales[..n].iter().rev().take_while(|&&s| s == scales[n]).count();
-    for level in 1..scales.len() {
-        for network in (1..scales.len()).filter(|&n| tier(n) == level) {
-            let some = (0..demands.len()).filter(|&i| plan.networks[i] + 1 == network).collect();
-            let has = |demand: &Demand| {
-                scales.get(demand.network) == Some(&scales[network]) && demand.network >= network
+/// Assigns networks; its memory is used again.
+#[derive(Debug, Default)]
+pub(super) struct Assigner {
+    /// What all streams ask for, to be filled in before.
+    pub demands: Vec<Demand>,
+    /// The network of each, in the order of the demands.
+    pub networks: Vec<usize>,
+    some: Vec<usize>,
+    refused: Vec<(u32, u32)>,
+}
+
+impl Assigner {
+    /// Gives every demand its network. `scales`, `costs`: of each network, by scale, then the cheapest first.
+    pub fn assign(&mut self, scales: &[usize], costs: &mut [CostModel], room: &Room) {
+        self.networks.clear();
+        self.networks.resize(self.demands.len(), 0);
+        let Some(first) = costs.first() else { return };
+        let taken = self.demands.iter().map(|demand| demand.rate * seconds(first, demand)).sum();
+        let mut plan = Plan { costs, room, taken };
+        let has_scale =
+            |demand: &Demand, scale| scales.get(demand.network).is_some_and(|&s| s >= scale);
+        let first_of_scale = |n: usize| scales[n] != scales[n - 1];
+        for network in (1..scales.len()).filter(|&n| first_of_scale(n)) {
+            let scale = scales[network];
+            let fits = |demand: &Demand| {
+                let area = u64::from(demand.size.0) * u64::from(demand.size.1);
+                scale <= demand.most_scale
+                    && area.saturating_mul((scale * scale) as u64) <= room.most_pixels
+                    && (demand.may_grow || has_scale(demand, scale))
             };
-            plan.raise(some, network, has);
+            self.some.clear();
+            self.some.extend((0..self.demands.len()).filter(|&i| fits(&self.demands[i])));
+            self.raise(&mut plan, network, |demand| has_scale(demand, scale));
+        }
+        let tier = |n: usize| scales[..n].iter().rev().take_while(|&&s| s == scales[n]).count();
+        for level in 1..scales.len() {
+            for network in (1..scales.len()).filter(|&n| tier(n) == level) {
+                self.some.clear();
+                let below = |i: &usize| self.networks[*i] + 1 == network;
+                self.some.extend((0..self.demands.len()).filter(below));
+                let has = |demand: &Demand| {
+                    scales.get(demand.network) == Some(&scales[network])
+                        && demand.network >= network
+                };
+                self.raise(&mut plan, network, has);
+            }
         }
     }
-    plan.networks
+
+    /// Gives a dearer network to as many of `some` as there is room for. Those that have it already come first: who has it keeps it.
+    fn raise(&mut self, plan: &mut Plan<'_>, network: usize, has: impl Fn(&Demand) -> bool) {
+        self.some.sort_unstable_by_key(|&i| (!has(&self.demands[i]), i));
+        self.refused.clear();
+        for &i in &self.some {
+            let demand = &self.demands[i];
+            let cost = seconds(&plan.costs[network], demand);
+            let before = seconds(&plan.costs[self.networks[i]], demand);
+            let more = demand.rate * (cost - before).max(0.0);
+            let share = if has(demand) { TO_STAY } else { TO_RISE };
+            let in_time = cost <= plan.room.deadline.as_secs_f64() * LATENCY_SHARE;
+            if in_time && plan.taken + more <= plan.room.capacity * share {
+                plan.taken += more;
+                self.networks[i] = network;
+            } else {
+                self.refused.push(demand.size);
+            }
+        }
+        // Once for each size, however many streams have it.
+        self.refused.sort_unstable();
+        self.refused.dedup();
+        for &(width, height) in &self.refused {
+            plan.costs[network].doubt(width, height);
+        }
+    }
 }
 
 /// An assignment in the making.
 struct Plan<'a> {
     costs: &'a mut [CostModel],
-    demands: &'a [Demand],
     room: &'a Room,
-    networks: Vec<usize>,
     /// Seconds of inference that it takes of each second.
     taken: f64,
 }
 
-impl Plan<'_> {
-    fn seconds(&self, network: usize, demand: &Demand) -> f64 {
-        self.costs[network].predict(demand.size.0, demand.size.1).as_secs_f64()
-    }
-
-    /// Gives a dearer network to as many of `some` as there is room for. Those that have it already come first: who has it keeps it.
-    fn raise(&mut self, mut some: Vec<usize>, network: usize, has: impl Fn(&Demand) -> bool) {
-        some.sort_by_key(|&i| !has(&self.demands[i]));
-        let mut refused = BTreeSet::new();
-        for i in some {
-            let demand = &self.demands[i];
-            let cost = self.seconds(network, demand);
-            let more = demand.rate * (cost - self.seconds(self.networks[i], demand)).max(0.0);
-            let share = if has(demand) { TO_STAY } else { TO_RISE };
-            let in_time = cost <= self.room.deadline.as_secs_f64() * LATENCY_SHARE;
-            if in_time && self.taken + more <= self.room.capacity * share {
-                self.taken += more;
-                self.networks[i] = network;
-            } else {
-                refused.insert(demand.size);
-            }
-        }
-        // Once for each size, however many streams have it.
-        for (width, height) in refused {
-            self.costs[network].doubt(width, height);
-        }
-    }
+fn seconds(costs: &CostModel, demand: &Demand) -> f64 {
+    costs.predict(demand.size.0, demand.size.1).as_secs_f64()
 }
 
 #[cfg(test)]
@@ -158,6 +167,17 @@ mod tests {
 
     fn room(capacity: f64) -> Room {
         Room { capacity, deadline: DEADLINE, most_pixels: 1280 * 720 }
+    }
+
+    fn assign(
+        scales: &[usize],
+        costs: &mut [CostModel],
+        demands: &[Demand],
+        room: &Room,
+    ) -> Vec<usize> {
+        let mut assigner = Assigner { demands: demands.to_vec(), ..Assigner::default() };
+        assigner.assign(scales, costs, room);
+        assigner.networks
     }
 
     fn assigned(demands: &[Demand], capacity: f64) -> Vec<usize> {
