@@ -131,9 +131,12 @@ describe("networks of two factors", { timeout: 240_000 }, () => {
     const publisher = await publish(server, scene, { layers: "qh" });
     const viewer = await subscribe(server);
     try {
-      await enhancedAt(viewer.page, scene.width);
+      await viewer.page.evaluate(() => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0], "q+"));
+      await enhancedAt(viewer.page, scene.width / 2);
       await sleep(4000);
-      assert.equal((await remote(viewer.page)).rung, "h+");
+      assert.equal((await remote(viewer.page)).rung, "q+");
+      const { hr } = (await remote(viewer.page)).stats;
+      assert.equal(hr.width, scene.width / 2);
       assert.deepEqual([await byScale(server, 2), await byScale(server, 4)], [1, 0]);
     } finally {
       await viewer.close();
@@ -144,7 +147,7 @@ describe("networks of two factors", { timeout: 240_000 }, () => {
 
   test("nor by more than the machine can sustain", async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
-    const server = await startServer({ args: ["--no-congestion-control", "--network", "all", "--compute-cap", "0.005"] });
+    const server = await startServer({ args: ["--no-congestion-control", "--network", "all", "--enhancer-threads", "1", "--compute-cap", "0.0005"] });
     const publisher = await publish(server, scene, { layers: "q" });
     const viewer = await subscribe(server);
     try {

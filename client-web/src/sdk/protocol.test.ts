@@ -94,6 +94,13 @@ test("knobs name layers, and start, pause or leave the detail stream", () => {
   });
   assert.deepEqual(knobs({ detail: null }), { type: "knobs", track: "t1", detail: null, scale: 2, layers: {} });
   assert.deepEqual(knobs({}), { type: "knobs", track: "t1", detail: undefined, scale: 2, layers: {} });
+  assert.deepEqual(knobs({ scale: undefined }), {
+    type: "knobs",
+    track: "t1",
+    detail: undefined,
+    scale: undefined,
+    layers: {},
+  });
   assert.equal(knobs({ detail: { kbps: "many", fps: 1 } }), null);
   assert.equal(knobs({ layers: [] }), null);
 });

@@ -71,8 +71,8 @@ export interface Knobs {
   track: string;
   /** Null: none. Undefined: as it is. */
   detail: DetailWish | null | undefined;
-  /** Size of its pictures over that of the best low layer that is sent. */
-  scale: number;
+  /** Size of its pictures over that of the best low layer that is sent; undefined: as the welcome says. */
+  scale: number | undefined;
   /** By RID; layers that are not named stay as they are. */
   layers: Record<string, LayerWish>;
 }
@@ -86,8 +86,8 @@ export interface RegionRequest {
   /** Size of the low layer. */
   width: number;
   height: number;
-  /** Size of the answer's picture over that. */
-  scale: number;
+  /** Size of the answer's picture over that; undefined: as the welcome says. */
+  scale: number | undefined;
   /** The tile map's bits, base64. */
   tiles: string;
   /** Most bytes of the answer. */
@@ -168,7 +168,7 @@ export type ServerMessage =
   | { type: "track_added"; track: TrackInfo }
   | { type: "track_removed"; track: string }
   | { type: "track_muted"; track: string; muted: boolean }
-  | { type: "rung"; track: string; rung: Rung; epoch: number; width: number; height: number; scale: number }
+  | { type: "rung"; track: string; rung: Rung; epoch: number; width: number; height: number; scale: number | undefined }
   | { type: "stats"; tracks: ServerTrackStats[] }
   | Knobs
   | RegionRequest
@@ -279,14 +279,14 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     epoch: number(o["epoch"]),
     width: number(o["width"]),
     height: number(o["height"]),
-    scale: number(o["scale"]),
+    scale: optional(o["scale"], number),
   }),
   stats: (o) => ({ type: "stats", tracks: list(o["tracks"], trackStats) }),
   knobs: (o) => ({
     type: "knobs",
     track: text(o["track"]),
     detail: o["detail"] === null ? null : optional(o["detail"], detailWish),
-    scale: number(o["scale"]),
+    scale: optional(o["scale"], number),
     layers: Object.fromEntries(
       Object.entries(optional(o["layers"], object) ?? {}).map(([rid, wish]) => [rid, layerWish(wish)]),
     ),
@@ -297,7 +297,7 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     id: number(o["id"]),
     width: number(o["width"]),
     height: number(o["height"]),
-    scale: number(o["scale"]),
+    scale: optional(o["scale"], number),
     tiles: text(o["tiles"]),
     bytes: number(o["bytes"]),
   }),

@@ -55,7 +55,7 @@ export class RegionSender {
   }
 
   /** Answers a request of what `camera` gives, or counts why not. `spareKbps`: what the uplink has to spare. */
-  request(request: RegionRequest, camera: MediaStreamTrack | null, spareKbps: number): void {
+  request(request: RegionRequest & { scale: number }, camera: MediaStreamTrack | null, spareKbps: number): void {
     this.counts.requested++;
     const { id, width, height, scale } = request;
     const bits = bitsOf(request.tiles);

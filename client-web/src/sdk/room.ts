@@ -269,7 +269,8 @@ export class Room extends Emitter<RoomEvents> {
       case "rung": {
         const track = this.video(message.track);
         if (track === undefined) break;
-        const { rung, epoch, width, height, scale } = message;
+        const { rung, epoch, width, height } = message;
+        const scale = message.scale ?? this.welcome?.scale ?? 2;
         track.setRung({ rung, epoch, width, height, scale });
         this.emit("rung", { track, rung, epoch, width, height, scale });
         break;

@@ -2,6 +2,8 @@
  * The full-size pixels of one camera that leave the page, once the person has agreed: the detail stream and the
  * regions that the server asks for. It joins the server's wishes, the uplink's state and the camera's.
  */
+
+import { SCALES } from "../worker/wasm.js";
 import { DetailSender, shared } from "./detail.js";
 import type { DetailWish, RegionRequest, UplinkReport } from "./protocol.js";
 import { type RegionCounts, RegionSender } from "./regions.js";
@@ -35,6 +37,8 @@ export class Stills {
   private readonly governor = new DetailGovernor();
   private readonly sampler = new UplinkSampler();
   private readonly regions: RegionSender;
+  /** Size of detail pictures over that of the low layer's. */
+  private scale: number;
   private flowing: readonly string[] = [];
   private seen = "";
   private available: number | null = null;
@@ -46,9 +50,10 @@ export class Stills {
     pc: RTCPeerConnection,
     low: RTCRtpSender,
     workerUrl: string,
-    private scale: number,
+    private readonly welcomed: number,
     private readonly host: StillsHost,
   ) {
+    this.scale = welcomed;
     this.regions = new RegionSender(pc, low, workerUrl);
     this.detail = new DetailSender(pc);
   }
@@ -64,8 +69,8 @@ export class Stills {
   }
 
   /** Takes the server's wish for the detail stream, whose pictures are to be `scale` times as large as the low layer's. */
-  wish(detail: DetailWish | null, scale: number): void {
-    this.scale = scale;
+  wish(detail: DetailWish | null, scale: number | undefined): void {
+    if (scale !== undefined && SCALES.includes(scale)) this.scale = scale;
     this.governor.setWish(detail);
     if (detail === null) this.verdict = { detail: null, restraint: null };
     this.refresh();
@@ -73,7 +78,8 @@ export class Stills {
 
   /** Answers, or refuses, a request for regions. */
   request(request: RegionRequest): void {
-    this.regions.request(request, this.host.camera(), this.governor.spareKbps);
+    const scale = request.scale ?? this.welcomed;
+    this.regions.request({ ...request, scale }, this.host.camera(), this.governor.spareKbps);
   }
 
   /** Looks at the uplink by the camera's statistics: called each quarter of a second, it looks at all once a second. */

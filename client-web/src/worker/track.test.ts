@@ -152,6 +152,17 @@ test("another scale needs no key frame, and a whole anchor before tiles are of u
   assert.equal(bench.wholeRequests(), 1);
 });
 
+test("what the former scale's anchors had bettered is not shown as theirs", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true, 3);
+  bench.run(3);
+  bench.anchor("applied");
+  bench.pipeline.rung(true, 4);
+  bench.idle(200);
+  assert.equal(bench.refreshed, 0);
+  assert.deepEqual(bench.states(), ["rebuilt"]);
+});
+
 test("a scale that there is not, or of a plain rung, changes nothing", () => {
   const bench = new Bench();
   bench.pipeline.rung(true, 3);

@@ -150,7 +150,8 @@ export class TrackPipeline {
     if (enhanced && scale !== this.scale && SCALES.includes(scale)) {
       this.scale = scale;
       this.hasWhole = false;
-      this.early.clear();
+      // What anchors had bettered is gone.
+      this.refreshAt = null;
       this.guarded((decoder) => decoder.rescale(scale));
     }
     this.enhancedRung = enhanced;

@@ -63,6 +63,14 @@ impl Belief {
         }
     }
 
+    /// Viewers' pictures have another size over the low layer's from now on; anchors of that gain something else.
+    pub fn rescale(&mut self, scale: usize) {
+        self.scale = scale;
+        if let Some(model) = &mut self.model {
+            (model.scale, model.enhanced_gain_db) = (scale, None);
+        }
+    }
+
     /// The model of the content; `None` before anything was seen.
     pub fn model(&self) -> Option<&Model> {
         self.model.as_ref()

@@ -144,6 +144,12 @@ impl Controller {
         }
     }
 
+    /// Viewers' pictures are to be `scale` times as large as the low layer's from now on. What is known of the content stays.
+    pub fn rescale(&mut self, scale: usize) {
+        self.config.scale = scale;
+        self.belief.rescale(scale);
+    }
+
     /// Knobs to begin with, before anything was measured: the layer that suits usual content, all frames, no detail.
     /// `size` is that of full pictures.
     pub fn start(&mut self, uplink_kbps: f64, size: (u32, u32)) -> Knobs {
@@ -187,6 +193,11 @@ impl Controller {
             return Some(next);
         }
         None
+    }
+
+    /// The layers that it may choose.
+    pub fn layers(&self) -> &[Layer] {
+        &self.config.layers
     }
 
     /// What the controller believes of the content, for reports.

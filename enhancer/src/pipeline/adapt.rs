@@ -64,6 +64,14 @@ impl Adaptation {
         }
     }
 
+    /// Viewers' pictures are to be `scale` times as large as the low layer's from now on. Detail of that size begins with
+    /// a key frame.
+    pub fn rescale(&mut self, scale: usize) {
+        self.operator.scale = scale;
+        self.controller.rescale(scale);
+        self.detail = None;
+    }
+
     /// Looks at a decoded frame of the low layer.
     pub fn low(&mut self, frame: &DecodedFrame) {
         if frame.info.shown {
@@ -199,6 +207,21 @@ mod tests {
             let said = adaptation.observe(at(300 + 1000 * second), &short, None);
             assert!(said.is_none_or(|said| said.layer == Layer::Q), "they cannot take more");
         }
+    }
+
+    #[test]
+    fn with_another_scale_it_goes_on_and_may_still_choose_the_layer_that_it_left() {
+        let high = Uplink { layer: Layer::H, kbps: 300.0, ..UPLINK };
+        let mut adaptation = Adaptation::new(at(0), &high, OPERATOR);
+        adaptation.observe(at(0), &high, None);
+        adaptation.said.layer = Layer::Q;
+        let low = Uplink { layer: Layer::Q, ..high };
+        assert_eq!(adaptation.observe(at(100), &low, None), None, "as it was told");
+        let before = adaptation.limits();
+        adaptation.rescale(4);
+        assert_eq!(adaptation.limits(), before);
+        assert!(adaptation.observe(at(200), &low, None).is_none(), "it does not begin anew");
+        assert_eq!(adaptation.controller.layers(), [Layer::H, Layer::Q]);
     }
 
     #[test]

@@ -113,6 +113,8 @@ struct State {
     twin: Arc<Twin>,
     /// Set by the scheduler.
     wanted_scale: Arc<AtomicUsize>,
+    /// Nothing has been handed on since the scale changed in the middle of a span.
+    fresh: bool,
     /// What the SFU has last been told of the scale, and of which span.
     told: Option<(Epoch, usize)>,
     /// What the publisher is asked to send, once it has said what it can.
@@ -125,6 +127,11 @@ impl State {
     /// Nobody has anything of the pictures that follow, which are enlarged by `scale`.
     fn begin_anew(&mut self, scale: usize) {
         self.anchors = Arc::default();
+        if scale != self.twin.scale()
+            && let Some(adaptation) = &mut self.adaptation
+        {
+            adaptation.rescale(scale);
+        }
         if let Some(adaptation) = &self.adaptation {
             self.anchors.limit(adaptation.limits());
         }
@@ -146,6 +153,7 @@ impl StreamDecoder {
             anchors: Arc::default(),
             twin: Arc::new(Twin::new(self.operator.scale)),
             wanted_scale: Arc::new(AtomicUsize::new(self.operator.scale)),
+            fresh: false,
             told: None,
             adaptation: None,
             subjects: None,
@@ -177,7 +185,9 @@ impl StreamDecoder {
             // Another span: nobody has anything of it.
             state.energy = TileEnergy::default();
             state.energies.clear();
-            state.begin_anew(self.operator.scale);
+            // As before, until the scheduler says otherwise.
+            let scale = state.wanted_scale.load(Ordering::Relaxed);
+            state.begin_anew(scale);
         }
         self.rescale(state, &frame);
         if self.whole_wanted.swap(false, Ordering::Relaxed) {
@@ -226,17 +236,10 @@ impl StreamDecoder {
         if scale != state.twin.scale() {
             count(&self.stats.counters.rescales);
             state.begin_anew(scale);
-            // It begins anew when the publisher next says what it can send.
-            state.adaptation = None;
+            state.fresh = true;
         }
         let news = (frame.epoch, scale);
-        // Without a word the SFU takes it for the least there is, in every span.
-        let known = match state.told {
-            Some((epoch, told)) if epoch == frame.epoch => told == scale,
-            Some(_) => scale == base,
-            None => false,
-        };
-        if !known {
+        if state.told != Some(news) {
             let (stream, epoch) = (self.stream, frame.epoch);
             let scale = u16::try_from(scale).unwrap_or(u16::MAX);
             match self.output.try_send(EnhancerOutput::Scale { stream, epoch, scale }) {
@@ -270,6 +273,10 @@ impl StreamDecoder {
             AnchorOutcome::Applied { .. } | AnchorOutcome::Early => {}
             outcome => {
                 tracing::debug!(stream = self.stream.0, ?outcome, "detail of no use to the twin");
+                // Subscribers were not given it either.
+                if matches!(outcome, AnchorOutcome::WrongSize | AnchorOutcome::Malformed) {
+                    return;
+                }
             }
         }
         if !anchor.tiled
@@ -289,7 +296,7 @@ impl StreamDecoder {
     }
 
     /// Gives the shown picture of a chunk to the scheduler, if it can still become an anchor.
-    fn hand_on(&self, frame: &TapFrame, decoded: &[DecodedFrame], state: &State) {
+    fn hand_on(&self, frame: &TapFrame, decoded: &[DecodedFrame], state: &mut State) {
         let now = Instant::now();
         let age = now.saturating_duration_since(frame.arrival);
         self.stats.decode.record(age);
@@ -298,6 +305,8 @@ impl StreamDecoder {
             return count(&self.stats.counters.late_decode);
         }
         let tier = decoded.iter().map(|d| tier_of(&d.info)).min().unwrap_or(Tier::Normal);
+        // Whatever has changed since: nobody has an anchor of this size.
+        let tier = if state.fresh { Tier::Key } else { tier };
         let sent = self.frames.try_send(Decoded {
             stream: self.stream,
             epoch: frame.epoch,
@@ -314,8 +323,9 @@ impl StreamDecoder {
             most_scale: usize::from(frame.most_scale),
             wanted_scale: state.wanted_scale.clone(),
         });
-        if sent.is_err() {
-            count(&self.stats.counters.dropped_schedule_queue);
+        match sent {
+            Ok(()) => state.fresh = false,
+            Err(_) => count(&self.stats.counters.dropped_schedule_queue),
         }
     }
 

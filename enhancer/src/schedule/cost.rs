@@ -15,6 +15,8 @@ const WEIGHT: f64 = 0.2;
 const MOST_SURPRISE: f64 = 4.0;
 /// What is left of an expectation each time it keeps a picture from being tried.
 const DOUBT: f64 = 0.97;
+/// The part of what was measured at the start below which doubt does not go: whatever is tried then is no surprise without bounds.
+const LEAST_DOUBTED: f64 = 0.25;
 /// Most sizes remembered: layers of many cameras, not arbitrary ones.
 const MAX_SIZES: usize = 32;
 
@@ -31,12 +33,15 @@ pub struct CostModel {
     /// Most recently measured last.
     sizes: Vec<Size>,
     seconds_per_pixel: f64,
+    /// Before anything was measured in calls.
+    first_guess: f64,
 }
 
 impl CostModel {
     /// A model that knows only an expected time per LR pixel.
     pub fn new(per_pixel: Duration) -> Self {
-        CostModel { sizes: Vec::new(), seconds_per_pixel: per_pixel.as_secs_f64() }
+        let seconds_per_pixel = per_pixel.as_secs_f64();
+        CostModel { sizes: Vec::new(), seconds_per_pixel, first_guess: seconds_per_pixel }
     }
 
     /// Expected time for an LR picture of this size.
@@ -63,7 +68,8 @@ impl CostModel {
     /// expectation itself kept it from being tried.
     pub fn doubt(&mut self, width: u32, height: u32) {
         let mut size = self.take(width, height);
-        size.seconds *= DOUBT;
+        let least = LEAST_DOUBTED * self.first_guess * pixels(width, height);
+        size.seconds = (size.seconds * DOUBT).max(least.min(size.seconds));
         self.sizes.push(size);
     }
 
@@ -126,6 +132,21 @@ mod tests {
             model.doubt(100, 100);
         }
         assert!(model.predict(100, 100) < Duration::from_millis(100));
+    }
+
+    #[test]
+    fn doubt_ends_at_a_part_of_the_first_guess() {
+        let mut model = CostModel::new(Duration::from_micros(20));
+        for _ in 0..1_000 {
+            model.doubt(100, 100);
+        }
+        assert_eq!(model.predict(100, 100), Duration::from_millis(50));
+        for _ in 0..200 {
+            model.observe(100, 100, Duration::from_millis(8));
+        }
+        let measured = model.predict(100, 100);
+        model.doubt(100, 100);
+        assert_eq!(model.predict(100, 100), measured, "less than that was measured");
     }
 
     #[test]

@@ -197,7 +197,10 @@ struct Stream {
     network: usize,
     /// When the scale of that last changed.
     rescaled: Option<Duration>,
+    /// How often it could not be sustained lately.
+    falls: u32,
     most_scale: usize,
+    first_seen: Duration,
     /// Anchors that the fraction has allowed since networks were last assigned.
     earned: f64,
     /// Width and height of its last picture.
@@ -205,16 +208,18 @@ struct Stream {
 }
 
 impl Stream {
-    fn new() -> Self {
+    fn new(arrival: Duration) -> Self {
         Stream {
             frames: Vec::new(),
             carried: 0,
             allowance: 1.0,
             last_chosen: Duration::ZERO,
-            last_seen: Duration::ZERO,
+            last_seen: arrival,
             network: 0,
             rescaled: None,
+            falls: 0,
             most_scale: 0,
+            first_seen: arrival,
             earned: 0.0,
             size: (0, 0),
         }
@@ -244,8 +249,11 @@ impl Entry {
     }
 }
 
-/// A stream whose scale has changed is not enlarged by more for so long: its viewers see each change.
+/// A stream whose scale has changed is not enlarged by more for so long: its viewers see each change. Twice as long for each
+/// time that it could not be sustained, which is forgotten after so long without.
 const SETTLE: Duration = Duration::from_secs(10);
+const MOST_DOUBLINGS: u32 = 5;
+const FORGIVEN: Duration = Duration::from_secs(60);
 
 /// Between two assignments of networks.
 const ASSIGN_EVERY: Duration = Duration::from_secs(1);
@@ -300,7 +308,8 @@ impl Scheduler {
     /// had to go for it, when the stream has more than it may keep.
     pub fn push(&mut self, candidate: Candidate) -> Option<Candidate> {
         self.counters.considered += 1;
-        let stream = self.streams.entry(candidate.stream).or_insert_with(Stream::new);
+        let stream = self.streams.entry(candidate.stream);
+        let stream = stream.or_insert_with(|| Stream::new(candidate.arrival));
         stream.last_seen = stream.last_seen.max(candidate.arrival);
         let mut evicted = None;
         if stream.frames.len() >= self.config.frames_per_stream.max(1) {
@@ -355,7 +364,11 @@ impl Scheduler {
         self.assigned = Some(now);
         let demands = self.streams.values_mut().map(|stream| {
             let rate = std::mem::take(&mut stream.earned) / elapsed.as_secs_f64();
-            let may_grow = stream.rescaled.is_none_or(|then| now.saturating_sub(then) >= SETTLE);
+            let settled = stream.rescaled.map(|then| now.saturating_sub(then));
+            let wait = SETTLE * (1 << stream.falls.min(MOST_DOUBLINGS));
+            // The rate of one that has just come is not known yet.
+            let may_grow = settled.is_none_or(|settled| settled >= wait)
+                && now.saturating_sub(stream.first_seen) >= ASSIGN_EVERY;
             let Stream { size, network, most_scale, .. } = *stream;
             Demand { size, rate, network, most_scale, may_grow }
         });
@@ -368,8 +381,15 @@ impl Scheduler {
         };
         self.assigner.assign(&self.scales, &mut self.costs, &room);
         for (stream, &network) in self.streams.values_mut().zip(&self.assigner.networks) {
-            if self.scales.get(network) != self.scales.get(stream.network) {
+            let (old, new) = (self.scales.get(stream.network), self.scales.get(network));
+            if new != old {
+                let forced = new < old && old.is_some_and(|&old| old <= stream.most_scale);
+                stream.falls += u32::from(forced);
                 stream.rescaled = Some(now);
+            } else if new > self.scales.first()
+                && stream.rescaled.is_some_and(|then| now.saturating_sub(then) >= FORGIVEN)
+            {
+                stream.falls = 0;
             }
             stream.network = network;
         }

@@ -75,6 +75,32 @@ fn a_stream_is_enlarged_as_far_as_it_may_be_and_back_at_once() {
 }
 
 #[test]
+fn what_cannot_be_sustained_is_tried_ever_more_rarely() {
+    let mut s = Scheduler::new(of_two_scales());
+    let (mut out, mut grown, mut before) = (Vec::new(), Vec::new(), 2);
+    for n in 1..6_000u32 {
+        let now = 66 * MS * n;
+        let scale = s.scale(StreamId(1)).unwrap_or(2);
+        if scale > before {
+            grown.push(now);
+        }
+        before = scale;
+        s.push(Candidate { scale, ..candidate(n.into(), 1, Tier::Normal, 900, now) });
+        out.clear();
+        s.tick(now, &mut out);
+        for chosen in &out {
+            // By four it takes too long each time.
+            let took = if chosen.network == 1 { 80 * MS } else { chosen.cost };
+            s.finished(chosen, Some(took));
+        }
+    }
+    let pauses: Vec<Duration> = grown.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
+    assert!((3..9).contains(&grown.len()), "{pauses:?}");
+    assert!(pauses.is_sorted() && pauses[0] >= 2 * SETTLE, "{pauses:?}");
+    assert!(pauses[pauses.len() - 1] > 3 * pauses[0], "{pauses:?}");
+}
+
+#[test]
 fn a_frame_of_the_former_scale_has_a_network_of_that() {
     let mut s = Scheduler::new(of_two_scales());
     two_seconds(&mut s, 1, 4);

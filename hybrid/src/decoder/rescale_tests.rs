@@ -68,14 +68,24 @@ fn the_same_size_changes_nothing() {
 
 #[test]
 fn low_pictures_whose_enlargement_would_be_too_large_are_refused() {
-    let side = |scale: usize| within(SizeLimit::default(), scale).area;
-    assert!(side(4) < side(2));
-    let (mut decoder, (width, height)) = at_two();
-    let least = SizeLimit { area: u64::from(width) * u64::from(height), ..SizeLimit::default() };
-    decoder = decoder.limited(least);
+    // A key frame whose header says 3840 × 2160 pixels: four bits after the sync code, sixteen for each side.
+    let mut large = frames(REALTIME)[0].to_vec();
+    let fields = u64::from_be_bytes(large[4..12].try_into().expect("eight bytes"));
+    let sides = 0x0eff_u64 << 44 | 0x086f << 28;
+    let fields = fields & !(0xffff_ffff << 28) | sides;
+    large[4..12].copy_from_slice(&fields.to_be_bytes());
+    let refused = |decoder: &mut HybridDecoder| {
+        matches!(decoder.push_frame(at(CHANGE), &large), Err(DecodeError::Size { .. }))
+    };
+    let (mut decoder, _) = at_two();
+    assert!(!refused(&mut decoder), "it is cut short, and not too large by two");
     decoder.rescale(4);
-    assert!(
-        decoder.push_frame(at(CHANGE), frames(REALTIME)[CHANGE]).is_ok(),
-        "the caller's limit holds"
-    );
+    assert!(refused(&mut decoder));
+    decoder.rescale(2);
+    assert!(!refused(&mut decoder));
+    let least = SizeLimit { area: 1_000_000, ..SizeLimit::default() };
+    let mut decoder = decoder.limited(least);
+    decoder.rescale(4);
+    decoder.rescale(2);
+    assert!(refused(&mut decoder), "the caller's limit holds");
 }

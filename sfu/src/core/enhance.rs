@@ -59,8 +59,9 @@ impl Core {
             }
             EnhancerOutput::Scale { stream, epoch, scale } => {
                 let track = self.streams.get(&stream).and_then(|t| self.tracks.get_mut(t));
-                if let Some(track) = track {
-                    track.scaled = Some((epoch, scale));
+                let layer = track.as_ref().and_then(|t| t.tap.as_ref()?.layer_of(epoch));
+                if let Some((track, layer)) = track.zip(layer) {
+                    track.scaled = Some((layer, scale));
                     (self.next_allocation, self.due) = (now, now);
                 }
             }

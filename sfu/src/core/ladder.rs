@@ -55,7 +55,7 @@ impl Core {
                 }
                 (Some(tap), None) => {
                     track.next_epoch = tap.next_epoch();
-                    track.tap = None;
+                    (track.tap, track.scaled) = (None, None);
                     self.outputs.push_back(Output::Tap(TapInput::Stop { stream }));
                     // Nobody adapts its layers any more.
                     if let Some(detail) = &mut track.detail
@@ -72,7 +72,7 @@ impl Core {
             let scale = track.scale(self.config.scale);
             let limit = self.config.limits.tap_frame_bytes;
             track.keep_capture(now, capture.then_some(scale), limit, &mut self.outputs);
-            let larger = if capture { track.larger(now) } else { None };
+            let larger = track.larger(now);
             if let Some(tap) = &mut track.tap {
                 tap.most_scale = larger.unwrap_or(tap.layer().most_scale());
             }
@@ -160,8 +160,8 @@ impl Track {
 
     /// By how much the tapped layer is enlarged now; `base`: where the enhancer has not said.
     pub(super) fn scale(&self, base: u16) -> u16 {
-        let epoch = self.tap.as_ref().and_then(Tap::epoch);
-        self.scaled.filter(|(of, _)| Some(*of) == epoch).map_or(base, |(_, scale)| scale)
+        let layer = self.tap.as_ref().map(Tap::layer);
+        self.scaled.filter(|(of, _)| Some(*of) == layer).map_or(base, |(_, scale)| scale)
     }
 
     /// Size of the next larger layer that is being sent over that of the tapped one.

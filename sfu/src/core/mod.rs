@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use str0m::Input;
 use str0m::media::Mid;
 use str0m::net::{DatagramRecv, Protocol, Receive};
-use windlass_media::{AnchorCodecId, Epoch, Layer, Rung, StreamId, TapInput};
+use windlass_media::{AnchorCodecId, Layer, Rung, StreamId, TapInput};
 
 use self::alignment::Alignment;
 use self::detail::DetailStream;
@@ -84,8 +84,8 @@ struct Track {
     recent: Recent,
     keyframes: KeyFrames,
     tap: Option<Tap>,
-    /// By how much the enhancer enlarges a span of the tap.
-    scaled: Option<(Epoch, u16)>,
+    /// By how much the enhancer enlarges a tapped layer.
+    scaled: Option<(Layer, u16)>,
     /// Whose frames belong together.
     alignment: Alignment,
     /// The layer above the tapped one, while both are there.

@@ -149,11 +149,6 @@ impl Tap {
         true
     }
 
-    /// The span that its frames belong to; `None` while those of its layer have not begun.
-    pub fn epoch(&self) -> Option<Epoch> {
-        self.epochs.back().filter(|(_, layer)| *layer == self.layer).map(|(epoch, _)| *epoch)
-    }
-
     /// Which layer an epoch was made of; `None` for those long gone.
     pub fn layer_of(&self, epoch: Epoch) -> Option<Layer> {
         self.epochs.iter().find(|e| e.0 == epoch).map(|e| e.1)
