@@ -35,7 +35,9 @@
 
 mod cost;
 mod gain;
+pub mod jct;
 mod networks;
+pub mod queue;
 pub mod regions;
 pub mod subjects;
 pub mod tiles;
