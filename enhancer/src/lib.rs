@@ -21,6 +21,7 @@
 pub mod control;
 pub mod encode;
 pub mod engine;
+mod learn;
 pub mod offline;
 pub mod pipeline;
 pub mod schedule;

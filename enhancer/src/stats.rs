@@ -108,6 +108,16 @@ counters! {
     whole_anchors,
     /// Bytes of those anchors.
     anchor_bytes,
+    /// Captured pictures that the networks of their streams learned from.
+    lessons,
+    /// Captured pictures that were not, for lack of time or room.
+    dropped_lessons,
+    /// Times that learned weights were taken into use.
+    learned,
+    /// Times that they were given up, because a new picture came out worse by them.
+    learned_given_up,
+    /// Anchors made by learned weights.
+    learned_anchors,
     /// Panics caught, of any thread.
     panics,
 }
@@ -172,6 +182,8 @@ pub struct EnhancerStats {
     pub scheduler: SchedulerCounters,
     /// Latencies by stage.
     pub latency: StageLatencies,
+    /// Processor time that learning took; by a network on a GPU, time.
+    pub learning: Duration,
 }
 
 /// Steps per doubling: a percentile is exact to 1/16 of its value.
@@ -246,6 +258,8 @@ pub(crate) struct Stats {
     pub scheduler: parking_lot::Mutex<SchedulerCounters>,
     /// The networks, as of its last tick.
     pub networks: parking_lot::Mutex<Vec<NetworkStats>>,
+    /// What learning took so far.
+    pub learning: parking_lot::Mutex<Duration>,
 }
 
 impl Stats {
@@ -262,6 +276,7 @@ impl Stats {
                 encode: self.encode.summary(),
                 total: self.total.summary(),
             },
+            learning: *self.learning.lock(),
             ..EnhancerStats::default()
         }
     }

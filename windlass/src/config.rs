@@ -97,6 +97,12 @@ pub struct Settings {
           default_missing_value = "true")]
     pub no_captured: Option<bool>,
 
+    /// Never learn from a publisher's own larger pictures how to make its enhanced anchors, once these pictures have
+    /// ended; by the networks as they are
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub no_learn: Option<bool>,
+
     /// How publishers whose users agree send full-size detail where they send no larger layer: as a stream of whole
     /// frames (faces, motion), or as regions that the server asks for once a second (still screens)
     /// [default: stream]
@@ -271,6 +277,7 @@ impl Settings {
             tile_threshold: self.tile_threshold.or(others.tile_threshold),
             tile_refresh_s: self.tile_refresh_s.or(others.tile_refresh_s),
             no_captured: self.no_captured.or(others.no_captured),
+            no_learn: self.no_learn.or(others.no_learn),
             detail_as: self.detail_as.or(others.detail_as),
             adapt: self.adapt.or(others.adapt),
             detail_kbps: self.detail_kbps.or(others.detail_kbps),
@@ -410,6 +417,7 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
             ..default.regions
         },
         max_streams: said.max_enhanced.unwrap_or(default.max_streams),
+        learn: !said.no_learn.unwrap_or(!default.learn),
         ..default
     })
 }
@@ -436,6 +444,7 @@ mod tests {
             tile-threshold = 0.5
             tile-refresh-s = 20
             no-captured = false
+            no-learn = true
             detail-as = "stream"
             adapt = true
             detail-kbps = 40
@@ -475,7 +484,7 @@ mod tests {
             ("anchor-quality = 0", "anchor-quality"),
             ("anchor-codec = \"png\"", "jpeg, htj2k"),
             ("engine = \"gpu\"", "auto, cpu, cuda"),
-            ("network = \"l\"", "auto, xs, m"),
+            ("network = \"l\"", "auto, all, xs, m"),
             ("tile-threshold = -1.0", "tile-threshold"),
             ("tile-threshold = inf", "tile-threshold"),
             ("tile-refresh-s = 0", "tile-refresh-s"),
@@ -514,6 +523,15 @@ mod tests {
     fn anchors_cannot_be_coded_as_the_publishers_pictures() {
         let error = Codec::from_str("vp9-pictures").unwrap_err();
         assert!(error.contains("publishers' own") && error.contains("jpeg, htj2k, vp9"), "{error}");
+    }
+
+    #[test]
+    fn networks_learn_unless_they_are_told_not_to() {
+        let learn = |text: &str| {
+            let config = Config::resolve(Settings::parse(text).unwrap()).unwrap();
+            config.enhancer.unwrap().learn
+        };
+        assert!(learn("") && learn("no-learn = false") && !learn("no-learn = true"));
     }
 
     #[test]

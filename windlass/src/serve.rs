@@ -127,6 +127,10 @@ fn enhancer_metrics(enhancer: &Enhancer) -> Vec<Metric> {
     for (name, value) in stats.counters.entries() {
         metrics.push(Metric::counter(&format!("enhancer_{name}"), value));
     }
+    metrics.push(Metric {
+        value: stats.learning.as_secs_f64(),
+        ..Metric::counter("enhancer_learning_seconds", 0)
+    });
     let s = stats.scheduler;
     for (name, value) in [
         ("considered", s.considered),

@@ -116,6 +116,10 @@ impl<G: Engine> Engine for OnGpu<G> {
     }
 
     fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
+        // The GPU has what the processor has: nothing to upload.
+        if Arc::ptr_eq(self.cpu.model(), model) {
+            return Ok(());
+        }
         self.cpu.swap(model)?;
         if let Some(Err(why)) = self.gpu.as_mut().map(|gpu| gpu.swap(model)) {
             self.give_up(&why.to_string());

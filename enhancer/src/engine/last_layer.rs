@@ -288,6 +288,12 @@ impl LastLayer {
         }
     }
 
+    /// Lets go of the working memory, some planes of HR size; what was seen stays.
+    pub fn release(&mut self) {
+        (self.features, self.base) = (Vec::new(), Vec::new());
+        (self.answer, self.scratch) = (Residual::default(), Scratch::default());
+    }
+
     /// Lets what was seen so far count for less: people and light change.
     pub fn forget(&mut self, keep: f64) {
         self.learned.scale(keep);
@@ -349,14 +355,14 @@ fn with_last(model: &Model, last: Conv) -> Model {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::engine::{Architecture, CpuEngine};
 
-    const LOW: (usize, usize) = (48, 32);
+    pub(crate) const LOW: (usize, usize) = (48, 32);
 
     /// Low and twin luma of picture `n`.
-    fn pictures(n: usize, scale: usize) -> (Vec<u8>, Vec<u8>) {
+    pub(crate) fn pictures(n: usize, scale: usize) -> (Vec<u8>, Vec<u8>) {
         let texture = |i: usize, width: usize| {
             let (x, y) = ((i % width) as f64, (i / width) as f64);
             (120.0
@@ -369,7 +375,7 @@ mod tests {
     }
 
     /// HR luma by a network.
-    fn made(engine: &mut CpuEngine, input: &Input<'_>) -> Vec<u8> {
+    pub(crate) fn made(engine: &mut CpuEngine, input: &Input<'_>) -> Vec<u8> {
         let scale = engine.scale();
         let mut residual = Residual::default();
         engine.infer_batch(&[*input], std::slice::from_mut(&mut residual)).unwrap();
@@ -403,12 +409,13 @@ mod tests {
             lessons
                 .see(&mut engine, &input, Luma::packed(&wanted, high.0, high.1).unwrap())
                 .unwrap();
+            lessons.release();
         }
         lessons
     }
 
     /// The same network but for some weights of its last layer.
-    fn changed(model: &Model) -> Arc<Model> {
+    pub(crate) fn changed(model: &Model) -> Arc<Model> {
         let architecture = model.architecture();
         let mut last = model.convs().last().unwrap().clone();
         let own = architecture.scale * architecture.scale * architecture.channels * 9;

@@ -43,6 +43,8 @@ pub use architecture::{
 pub use choice::EngineChoice;
 pub use cpu::CpuEngine;
 pub use cuda::{CudaEngine, CudaError};
+#[cfg(test)]
+pub(crate) use last_layer::tests as last_layer_tests;
 pub use last_layer::{LastLayer, Learned};
 pub use model::{
     Conv, Model, ModelError, by_four_model, embedded_model, fused_m_model, fused_model,

@@ -182,7 +182,7 @@ impl Model {
     }
 
     /// The caller has checked the architecture and all shapes.
-    pub(super) fn from_convs(architecture: Architecture, convs: Vec<Conv>) -> Self {
+    pub(crate) fn from_convs(architecture: Architecture, convs: Vec<Conv>) -> Self {
         Model { architecture, convs, packs: Packs::default(), fragments: OnceLock::new() }
     }
 

@@ -25,6 +25,7 @@ use super::Timing;
 use super::adapt::{Adaptation, Operator, Uplink};
 use super::anchors::{Anchors, arrived};
 use super::capture::Captures;
+use crate::learn::Progress;
 use crate::schedule::{Subjects, Tier, TileEnergy};
 use crate::stats::{Stats, count};
 use crate::twin::Twin;
@@ -77,6 +78,8 @@ pub(super) struct Decoded {
     pub most_scale: usize,
     /// What the scheduler wants the next pictures of the stream to be enlarged by.
     pub wanted_scale: Arc<AtomicUsize>,
+    /// What its networks have learned.
+    pub progress: Arc<Progress>,
 }
 
 /// One stream's decoder and where its results go.
@@ -87,6 +90,7 @@ pub(super) struct StreamDecoder {
     /// Somebody has none of the anchors so far.
     pub whole_wanted: Arc<AtomicBool>,
     pub captures: Arc<Captures>,
+    pub progress: Arc<Progress>,
     pub frames: Sender<Decoded>,
     pub output: Sender<EnhancerOutput>,
     pub timing: Timing,
@@ -322,6 +326,7 @@ impl StreamDecoder {
             captures: self.captures.clone(),
             most_scale: usize::from(frame.most_scale),
             wanted_scale: state.wanted_scale.clone(),
+            progress: self.progress.clone(),
         });
         match sent {
             Ok(()) => state.fresh = false,

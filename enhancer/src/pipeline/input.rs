@@ -230,6 +230,7 @@ impl Intake {
             stop: Arc::clone(&stop),
             whole_wanted: Arc::clone(&whole_wanted),
             captures: Arc::clone(&captures),
+            progress: Arc::default(),
             frames: registry.frames.clone(),
             output: registry.output.clone(),
             timing: self.timing,

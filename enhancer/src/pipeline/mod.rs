@@ -5,6 +5,9 @@
 //!                        │ NeedKeyFrame                              │ chosen frames
 //!                        ▼                                           ▼
 //!                    [output] ◀── infer + encode (a pool of workers) ◀── [queue]
+//!                                         │ captured pictures   ▲ weights
+//!                                         ▼                     │
+//!                                      [queue] ─▶ learn (one thread)
 //! ```
 //!
 //! No queue is ever waited on when it is full: the frame is dropped and counted in
@@ -17,6 +20,7 @@ mod anchors;
 mod capture;
 mod decode;
 mod input;
+mod learn;
 mod priority;
 mod select;
 #[cfg(test)]
@@ -35,12 +39,13 @@ use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_media::{AnchorCodecId, EnhancerOutput};
 
-use crate::engine::{Engine, EngineChoice, NetworkChoice, NetworkError, Residual};
+use crate::engine::{Engine, EngineChoice, Model, NetworkChoice, NetworkError, Residual};
 use crate::schedule::{NetworkCost, RegionConfig, SchedulerConfig, TileConfig};
 use crate::stats::{EnhancerStats, NetworkStats, Stats};
 use anchors::{Anchors, Choice, Coding};
 use decode::DecoderFactory;
 use input::{Intake, join};
+use learn::Learner;
 use select::Selector;
 use worker::Worker;
 
@@ -57,6 +62,8 @@ pub struct Network {
     pub name: Arc<str>,
     /// Makes what runs it.
     pub engines: EngineFactory,
+    /// Its weights, which learning begins with; without them nothing is learned.
+    pub model: Option<Arc<Model>>,
 }
 
 /// Decoded frames that may wait for the scheduler's thread, which only sorts them in.
@@ -66,6 +73,8 @@ const GUESS: Duration = Duration::from_nanos(300);
 /// Chosen frames that may wait for each worker. Time bounds them before: what cannot meet its
 /// deadline is not chosen.
 const JOBS_PER_WORKER: usize = 32;
+/// By how much the learner's nice value is above that of the other threads.
+const LEARN_LATER: u8 = 8;
 
 /// What the operator allows the enhancer.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,6 +109,8 @@ pub struct EnhancerConfig {
     pub decode_queue: usize,
     /// Outputs that may wait for the SFU.
     pub output_queue: usize,
+    /// Whether networks learn from captured pictures, for enhanced anchors of the same stream.
+    pub learn: bool,
     /// Nice value of all threads (Linux): on a busy machine, forwarding goes first.
     pub nice: u8,
 }
@@ -122,6 +133,7 @@ impl Default for EnhancerConfig {
             max_streams: 64,
             decode_queue: 16,
             output_queue: 128,
+            learn: true,
             nice: 2,
         }
     }
@@ -156,8 +168,9 @@ impl EnhancerConfig {
     fn networks(&self) -> Result<Vec<Network>, NetworkError> {
         let choice = self.engine;
         let networks = self.network.models()?.into_iter().map(|(name, model)| {
+            let weights = Some(model.clone());
             let engines: EngineFactory = Arc::new(move || choice.engine(model.clone()));
-            Network { name, engines }
+            Network { name, engines, model: weights }
         });
         Ok(networks.collect())
     }
@@ -291,6 +304,9 @@ impl Enhancer {
             stats: stats.clone(),
         };
         enhancer.spawn("select".to_owned(), config.nice, move || selector.run())?;
+        let (lessons_in, lessons) = bounded(learn::QUEUE);
+        let desk = learn::Desk { lessons: lessons_in, stats: stats.clone() };
+        let desk = config.learn.then_some(desk);
         for n in 0..config.threads {
             let worker = Worker {
                 jobs: jobs.clone(),
@@ -301,8 +317,15 @@ impl Enhancer {
                 coding,
                 stats: stats.clone(),
                 networks: networks.to_vec(),
+                desk: desk.clone(),
             };
             enhancer.spawn(format!("infer-{n}"), config.nice, move || worker.run())?;
+        }
+        if config.learn {
+            let (networks, enabled, stats) = (networks.to_vec(), enabled.clone(), stats.clone());
+            let learner = Learner { lessons, networks, enabled, stats };
+            let nice = config.nice.saturating_add(LEARN_LATER);
+            enhancer.spawn("learn".to_owned(), nice, move || learner.run())?;
         }
         tracing::info!(
             backend,

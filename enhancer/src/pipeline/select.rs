@@ -32,6 +32,8 @@ pub(super) struct Job {
 pub(super) struct Finished {
     pub chosen: Chosen,
     pub took: Option<Duration>,
+    /// Whether its network ran.
+    pub inferred: bool,
 }
 
 /// The scheduler with its queues.
@@ -90,8 +92,11 @@ impl Selector {
     }
 
     fn tick(&self, state: &mut State, now: Instant) {
-        for Finished { chosen, took } in self.finished.try_iter() {
-            state.scheduler.finished(&chosen, took);
+        for Finished { chosen, took, inferred } in self.finished.try_iter() {
+            match took {
+                Some(took) if !inferred => state.scheduler.finished_without_network(&chosen, took),
+                took => state.scheduler.finished(&chosen, took),
+            }
         }
         state.chosen.clear();
         let since_origin = now.saturating_duration_since(state.origin);

@@ -100,7 +100,7 @@ fn engines(time: Duration, panics: u32) -> [Network; 1] {
     let engines: EngineFactory = Arc::new(move || {
         Box::new(TestEngine { scale: 2, time, added: ADDED, panics: panics.clone() })
     });
-    [Network { name: "test".into(), engines }]
+    [Network { name: "test".into(), engines, model: None }]
 }
 
 /// Engines that have nothing to add.
@@ -109,7 +109,7 @@ fn idle_engines() -> [Network; 1] {
     let engines: EngineFactory = Arc::new(move || {
         Box::new(TestEngine { scale: 2, time: Duration::ZERO, added: 0.0, panics: panics.clone() })
     });
-    [Network { name: "idle".into(), engines }]
+    [Network { name: "idle".into(), engines, model: None }]
 }
 
 /// Generous in time, so that a busy machine does not make anchors late.
@@ -573,7 +573,7 @@ fn of_two_scales() -> [Network; 2] {
             let (time, panics) = (Duration::ZERO, Arc::new(AtomicU32::new(0)));
             Box::new(TestEngine { scale, time, added: ADDED, panics })
         });
-        Network { name: format!("by {scale}").into(), engines }
+        Network { name: format!("by {scale}").into(), engines, model: None }
     })
 }
 
@@ -631,5 +631,85 @@ fn no_networks_and_networks_out_of_order_are_refused() {
     for networks in [&[four, two][..], &[]] {
         let refused = Enhancer::start_parts(config(), networks, decoders(Duration::ZERO));
         assert!(matches!(refused, Err(StartError::Config(_))));
+    }
+}
+
+/// Pushes frames of which the publisher's own pictures are here until `done`.
+fn push_captured(enhancer: &Enhancer, streams: u32, done: impl Fn(&EnhancerStats) -> bool) {
+    let (mut timestamp, deadline) = (0, Instant::now() + 20 * SECOND);
+    while !done(&enhancer.stats()) {
+        assert!(Instant::now() < deadline, "never: {:?}", enhancer.stats());
+        timestamp += 3000;
+        for stream in 0..streams {
+            enhancer.input().push(frame(stream, timestamp, KEY));
+            enhancer.input().push(captured(stream, Some(timestamp), HIGH));
+        }
+        while enhancer.output.try_recv().is_ok() {}
+        std::thread::sleep(FRAME);
+    }
+}
+
+/// An engine that does what it is told where it learns, and adds nothing.
+struct Lesson(fn());
+
+impl Engine for Lesson {
+    fn backend(&self) -> &'static str {
+        "lesson"
+    }
+
+    fn architecture(&self) -> Architecture {
+        Architecture::chain(2, 8, 2)
+    }
+
+    fn infer_batch(
+        &mut self,
+        inputs: &[Input<'_>],
+        out: &mut [Residual],
+    ) -> Result<(), InferError> {
+        if std::thread::current().name() == Some("learn") {
+            self.0();
+        }
+        for (input, out) in inputs.iter().zip(out) {
+            out.resize(2 * input.low.width(), 2 * input.low.height());
+            out.data.fill(0.0);
+        }
+        Ok(())
+    }
+
+    fn swap(&mut self, _: &Arc<Model>) -> Result<(), SwapError> {
+        Ok(())
+    }
+}
+
+fn learning(what: fn()) -> Enhancer {
+    let model = Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs");
+    let engines: EngineFactory = Arc::new(move || Box::new(Lesson(what)));
+    let network = Network { name: "learns".into(), engines, model: Some(Arc::new(model)) };
+    Enhancer::start_parts(config(), &[network], decoders(Duration::ZERO)).unwrap()
+}
+
+#[test]
+fn a_learner_that_panics_costs_no_anchor() {
+    let enhancer = learning(|| panic!("a learner that panics, as the test asks"));
+    push_captured(&enhancer, 1, |stats| stats.counters.panics > 0);
+    let before = enhancer.stats().counters;
+    push_captured(&enhancer, 1, |s| s.counters.captured_anchors > before.captured_anchors + 3);
+    let counters = enhancer.stats().counters;
+    assert_eq!((counters.lessons, counters.learned, counters.panics), (0, 0, 1), "it rests");
+}
+
+#[test]
+fn lessons_for_which_there_is_no_time_are_dropped_and_workers_wait_for_none() {
+    // One inference alone takes all that is allowed in ten seconds.
+    let enhancer = learning(|| std::thread::sleep(SECOND));
+    let begin = Instant::now();
+    push_captured(&enhancer, 3, |_| begin.elapsed() > 5 * SECOND);
+    let stats = enhancer.stats();
+    assert!(stats.counters.lessons <= 1 && stats.counters.dropped_lessons > 0, "{stats:?}");
+    assert!(stats.counters.captured_anchors > 20, "{stats:?}");
+    assert!(stats.latency.total.p95 < SECOND, "{:?}", stats.latency);
+    // Streams that have ended leave nothing to learn for.
+    for stream in 0..3 {
+        enhancer.input().push(TapInput::Stop { stream: StreamId(stream) });
     }
 }

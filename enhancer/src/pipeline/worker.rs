@@ -20,13 +20,14 @@ use windlass_hybrid::{Detail, Plane};
 use windlass_media::{Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, StageTimes};
 
 use super::anchors::{Coding, arrived};
+use super::learn::{Desk, equip};
 use super::select::{Finished, Job};
 use super::{Network, Timing};
 use crate::engine::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
 use crate::stats::{Stats, count};
 
 /// Of all networks.
-const MOST_SCALE: usize = *windlass_hybrid::decoder::SCALES.end();
+pub(super) const MOST_SCALE: usize = *windlass_hybrid::decoder::SCALES.end();
 /// Greatest payload of an anchor in bytes: what the messages to the browser can carry.
 const MAX_PAYLOAD: usize = 1 << 20;
 
@@ -40,6 +41,8 @@ pub(super) struct Worker {
     pub coding: Coding,
     pub stats: Arc<Stats>,
     pub networks: Vec<Network>,
+    /// Where lessons go, if networks learn.
+    pub desk: Option<Desk>,
 }
 
 impl Worker {
@@ -79,7 +82,8 @@ impl Worker {
             }
             // What a panic takes, its report above all, says nothing about inference.
             let took = (live && !panicked).then(|| started.elapsed());
-            if self.finished.send(Finished { chosen, took }).is_err() {
+            let inferred = job.captured.is_none();
+            if self.finished.send(Finished { chosen, took, inferred }).is_err() {
                 return;
             }
         }
@@ -103,7 +107,12 @@ impl Worker {
         let source =
             if captured.is_some() { AnchorSource::Captured } else { AnchorSource::Enhanced };
         let mut choice = job.choice.clone();
+        let network = &self.networks[job.chosen.network];
+        let mut learned = false;
         let detail = if let Some(detail) = captured {
+            if let Some(desk) = &self.desk {
+                desk.hand_in(job, network);
+            }
             Ok(detail)
         } else {
             let start = frame.twin.start(frame.rtp_timestamp);
@@ -112,7 +121,10 @@ impl Worker {
                 count(&counters.late_infer);
                 return false;
             };
-            let detail = infer(&frame.picture, &start, &choice.tiles, engine, residual);
+            let detail = equip(engine, network, job).and_then(|own| {
+                learned = own;
+                infer(&frame.picture, &start, &choice.tiles, engine, residual)
+            });
             if let Ok(detail) = &detail
                 // Not what they have by anchors: whoever lost one needs the next.
                 && let Ok(known) = detail_of(Samples::from(&start), low, scale)
@@ -194,6 +206,7 @@ impl Worker {
                 network.anchors += 1;
             }
             counters.captured_anchors.fetch_add(captured, Ordering::Relaxed);
+            counters.learned_anchors.fetch_add(u64::from(learned), Ordering::Relaxed);
             counters.whole_anchors.fetch_add(u64::from(job.choice.whole), Ordering::Relaxed);
             counters.anchor_bytes.fetch_add(bytes, Ordering::Relaxed);
             frame.twin.sent(&arrived(&anchor, frame.rtp_timestamp), wanted.as_ref());

@@ -332,12 +332,21 @@ impl Scheduler {
     /// Says what a chosen frame really cost; `took` is `None` when it was dropped before running.
     /// The difference goes back to, or comes out of, the compute that may be spent.
     pub fn finished(&mut self, chosen: &Chosen, took: Option<Duration>) {
-        let expected = chosen.cost.as_secs_f64();
-        self.outstanding_s = (self.outstanding_s - expected).max(0.0);
-        self.credit_s += expected - took.unwrap_or_default().as_secs_f64();
+        self.settle(chosen, took.unwrap_or_default());
         if let (Some(took), Some(costs)) = (took, self.costs.get_mut(chosen.network)) {
             costs.observe(chosen.width, chosen.height, took);
         }
+    }
+
+    /// The same of a frame that became an anchor without its network: that says nothing of what the network costs.
+    pub fn finished_without_network(&mut self, chosen: &Chosen, took: Duration) {
+        self.settle(chosen, took);
+    }
+
+    fn settle(&mut self, chosen: &Chosen, took: Duration) {
+        let expected = chosen.cost.as_secs_f64();
+        self.outstanding_s = (self.outstanding_s - expected).max(0.0);
+        self.credit_s += expected - took.as_secs_f64();
     }
 
     /// Decides every waiting candidate; appends the chosen ones to `out` in running order.

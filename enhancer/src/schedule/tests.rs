@@ -298,6 +298,19 @@ fn an_overrun_is_paid_back_by_later_intervals() {
 }
 
 #[test]
+fn an_anchor_made_without_its_network_says_nothing_of_what_that_costs() {
+    let mut s = Scheduler::new(SchedulerConfig { anchor_fraction: 1.0, ..config() });
+    s.push(candidate(1, 1, Tier::Key, 10, 66 * MS));
+    let mut out = Vec::new();
+    s.tick(66 * MS, &mut out);
+    let credit = s.credit_s;
+    s.finished_without_network(&out[0], MS);
+    assert_eq!(s.costs[0].predict(100, 100), 10 * MS);
+    assert!(s.outstanding_s.abs() < 1e-9);
+    assert!((s.credit_s - credit - 0.009).abs() < 1e-9, "what it did not take goes back");
+}
+
+#[test]
 fn a_stream_keeps_a_bounded_number_of_candidates_and_loses_the_oldest() {
     let mut s = Scheduler::new(SchedulerConfig { frames_per_stream: 4, ..config() });
     for n in 0..10 {

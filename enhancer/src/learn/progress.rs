@@ -1,0 +1,117 @@
+//! What a stream's networks have become: the weights that its anchors are made by in place of the generic ones.
+//!
+//! Lives as long as the stream is tapped, over key frames, gaps and the end of the publisher's larger layer: that is when
+//! what was learned is needed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::engine::Model;
+
+/// Between two lessons of a stream: pictures that are closer in time teach little more.
+const EVERY: Duration = Duration::from_secs(1);
+/// Weights that are kept of a stream: of two networks at two sizes.
+const KEPT: usize = 4;
+
+/// Which weights of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Of {
+    /// The network's place in the pipeline's list.
+    pub network: usize,
+    /// Width and height of the low pictures: what fits one size was tried on no other.
+    pub size: (usize, usize),
+}
+
+/// Shared by a stream's decoder, the workers and the learner.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    weights: Vec<(Of, Arc<Model>)>,
+    /// Before this, another lesson is of no use.
+    next: Option<Instant>,
+    taught: Option<Instant>,
+}
+
+impl Progress {
+    /// Whether a lesson is wanted at `now`, which is then counted on.
+    pub fn due(&self, now: Instant) -> bool {
+        let mut state = self.state.lock();
+        let due = state.next.is_none_or(|next| now >= next);
+        if due {
+            state.next = Some(now + EVERY);
+        }
+        due
+    }
+
+    /// No lesson is wanted before `until`.
+    pub fn rest(&self, until: Instant) {
+        self.state.lock().next = Some(until);
+    }
+
+    /// A lesson begins at `now`.
+    pub fn teach(&self, now: Instant) {
+        self.state.lock().taught = Some(now);
+    }
+
+    /// When the last lesson began.
+    pub fn taught(&self) -> Option<Instant> {
+        self.state.lock().taught
+    }
+
+    /// The weights that are used; `None`: the generic ones.
+    pub fn weights(&self, of: Of) -> Option<Arc<Model>> {
+        let state = self.state.lock();
+        state.weights.iter().find(|(key, _)| *key == of).map(|(_, model)| model.clone())
+    }
+
+    /// Uses these weights from now on; `None`: the generic ones. Beyond what is kept, the oldest go.
+    pub fn put(&self, of: Of, model: Option<Arc<Model>>) {
+        let mut state = self.state.lock();
+        state.weights.retain(|(key, _)| *key != of);
+        let Some(model) = model else { return };
+        if state.weights.len() == KEPT {
+            state.weights.remove(0);
+        }
+        state.weights.push((of, model));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Architecture;
+
+    #[test]
+    fn a_lesson_a_second_and_none_during_a_rest() {
+        let (progress, start) = (Progress::default(), Instant::now());
+        let due = |ms: u64| progress.due(start + Duration::from_millis(ms));
+        assert!(due(0) && !due(1) && !due(999) && due(1000) && !due(1999));
+        progress.rest(start + Duration::from_secs(10));
+        assert!(!due(2000) && !due(9999) && due(10_000));
+    }
+
+    #[test]
+    fn weights_are_of_a_network_and_a_size_and_few() {
+        let progress = Progress::default();
+        let model = |seed| Arc::new(Model::random(Architecture::chain(2, 8, 2), seed).unwrap());
+        let of = |network, width| Of { network, size: (width, 90) };
+        let (first, second) = (model(1), model(2));
+        progress.put(of(0, 160), Some(first.clone()));
+        assert!(progress.weights(of(1, 160)).is_none() && progress.weights(of(0, 320)).is_none());
+        progress.put(of(0, 160), Some(second.clone()));
+        assert!(progress.weights(of(0, 160)).is_some_and(|kept| Arc::ptr_eq(&kept, &second)));
+        for width in 1..=KEPT {
+            progress.put(of(0, width), Some(first.clone()));
+        }
+        assert!(progress.weights(of(0, 160)).is_none(), "the oldest went");
+        assert!(progress.weights(of(0, KEPT)).is_some());
+        progress.put(of(0, KEPT), None);
+        assert!(progress.weights(of(0, KEPT)).is_none());
+    }
+}

@@ -1,0 +1,366 @@
+//! The learner: captured pictures in, weights of their streams' networks out.
+//!
+//! A thread of its own at the lowest priority of all, with engines of its own. Workers hand it what they code captured anchors
+//! of and never wait for it; what it has no time or room for is dropped and counted. A panic costs what the stream's network has learned.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use rustix::time::{ClockId, clock_gettime};
+use windlass_hybrid::anchor::prior::Prior;
+use windlass_hybrid::resample::{Samples, Scratch, lanczos, to_plane};
+use windlass_hybrid::simd::Isa;
+use windlass_hybrid::vp9::FrameBuffer;
+use windlass_hybrid::{Detail, Plane};
+
+use super::Network;
+use super::select::Job;
+use super::worker::MOST_SCALE;
+use crate::engine::{Engine, InferError, Input, Luma, Model};
+use crate::learn::{Allowance, Of, Progress, Pupil, Report, Waiting};
+use crate::stats::{Stats, count};
+
+/// Share of one core that learning may take, of all streams together.
+const SHARE: f64 = 0.1;
+/// Over which time.
+const SPAN: Duration = Duration::from_secs(5);
+/// Lessons between workers and learner. Each holds three pictures.
+pub(super) const QUEUE: usize = 4;
+/// Lessons that wait for their turn.
+const MOST_WAITING: usize = 8;
+/// Networks of streams that learn at a time: the sums of each take 0.4 MB, of the largest network built in 1.4 MB.
+const MOST_PUPILS: usize = 32;
+/// After so long without a lesson, a network's sums make room for another's; its weights stay in use.
+const IDLE: Duration = Duration::from_secs(60);
+/// After weights were given up, the stream's next lesson.
+const REST: Duration = Duration::from_secs(10);
+/// Low samples of the largest pictures that are learned from: HR 1920×1080. The working memory is up to nine such planes of f32.
+const MOST_SAMPLES: usize = 960 * 540;
+/// How often the learner looks whether streams have ended.
+const SWEEP: Duration = Duration::from_secs(2);
+
+/// A picture of which the HR luma is known.
+pub(super) struct Lesson {
+    progress: Weak<Progress>,
+    of: Of,
+    low: Arc<FrameBuffer>,
+    /// What subscribers saw of it before they were given its captured detail; for networks that look at that.
+    seen: Option<Plane>,
+    high: Arc<FrameBuffer>,
+}
+
+/// Where workers hand in lessons.
+#[derive(Clone)]
+pub(super) struct Desk {
+    pub lessons: Sender<Lesson>,
+    pub stats: Arc<Stats>,
+}
+
+impl Desk {
+    /// Hands in the job's captured picture, which is of HR size, if its stream's network is to learn from it. To be called
+    /// before its twin is given the anchor.
+    pub fn hand_in(&self, job: &Job, network: &Network) {
+        let (Some(high), Some(model)) = (&job.captured, &network.model) else { return };
+        let frame = &job.frame;
+        if !frame.progress.due(Instant::now()) {
+            return;
+        }
+        let of = of(job);
+        if of.size.0 * of.size.1 > MOST_SAMPLES || self.lessons.is_full() {
+            return count(&self.stats.counters.dropped_lessons);
+        }
+        let (low, high) = (frame.picture.clone(), high.clone());
+        let size = |plane: &Plane| (plane.width(), plane.height());
+        let seen = if model.architecture().has_twin() {
+            let seen = frame.twin.start(frame.rtp_timestamp);
+            // Forgotten, or the stream's scale has just changed.
+            if seen.as_ref().map(size) != Some((high.width(), high.height())) {
+                return;
+            }
+            seen
+        } else {
+            None
+        };
+        let lesson = Lesson { progress: Arc::downgrade(&frame.progress), of, low, seen, high };
+        if self.lessons.try_send(lesson).is_err() {
+            count(&self.stats.counters.dropped_lessons);
+        }
+    }
+}
+
+/// Which weights a job is of.
+fn of(job: &Job) -> Of {
+    let picture = &job.frame.picture;
+    Of { network: job.chosen.network, size: (picture.width(), picture.height()) }
+}
+
+/// Gives the engine the weights of the job's stream, or the generic ones where it has none; whether it has.
+pub(super) fn equip(
+    engine: &mut dyn Engine,
+    network: &Network,
+    job: &Job,
+) -> Result<bool, InferError> {
+    let Some(generic) = &network.model else { return Ok(false) };
+    if let Some(own) = job.frame.progress.weights(of(job))
+        && engine.swap(&own).is_ok()
+    {
+        return Ok(true);
+    }
+    let swapped = engine.swap(generic);
+    swapped.map_err(|error| InferError::Device(error.to_string()))?;
+    Ok(false)
+}
+
+/// The thread.
+pub(super) struct Learner {
+    pub lessons: Receiver<Lesson>,
+    pub networks: Vec<Network>,
+    pub enabled: Arc<AtomicBool>,
+    pub stats: Arc<Stats>,
+}
+
+/// One network of a stream, at one size.
+struct Place {
+    progress: Weak<Progress>,
+    of: Of,
+    pupil: Pupil,
+    taught: Instant,
+}
+
+/// What lives from lesson to lesson.
+struct State {
+    engines: Vec<Option<Box<dyn Engine>>>,
+    places: Vec<Place>,
+    /// By scale.
+    priors: [Option<Prior>; MOST_SCALE + 1],
+}
+
+impl State {
+    /// Whether a network runs on this thread: then it costs the thread's processor time, however long it has to wait behind
+    /// others. Of a device nothing is known but how long it took.
+    fn on_processor(&self, network: usize) -> bool {
+        let engine = self.engines.get(network).and_then(Option::as_ref);
+        engine.is_some_and(|engine| engine.backend().starts_with("cpu"))
+    }
+}
+
+/// Of the calling thread.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+impl Learner {
+    /// Runs until the workers are gone.
+    pub fn run(self) {
+        let engines = self.networks.iter().map(|_| None).collect();
+        let mut state = State { engines, places: Vec::new(), priors: Default::default() };
+        let mut allowance = Allowance::new(SHARE, SPAN, Instant::now());
+        let mut waiting = Waiting::new(MOST_WAITING);
+        loop {
+            let now = Instant::now();
+            let mut until = now + SWEEP;
+            if !waiting.is_empty() {
+                until = until.min(allowance.ready_at(now));
+            }
+            match self.lessons.recv_deadline(until) {
+                Ok(lesson) => {
+                    if !waiting.put(lesson.progress.as_ptr(), lesson) {
+                        count(&self.stats.counters.dropped_lessons);
+                    }
+                    continue;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            state.places.retain(|place| place.progress.strong_count() > 0);
+            let enabled = self.enabled.load(Ordering::Relaxed);
+            waiting.retain(|lesson: &Lesson| enabled && lesson.progress.strong_count() > 0);
+            let started = Instant::now();
+            if allowance.ready_at(started) > started {
+                continue;
+            }
+            let taught = |lesson: &Lesson| lesson.progress.upgrade().and_then(|p| p.taught());
+            let Some(lesson) = waiting.take(taught) else { continue };
+            let processor = processor_time();
+            self.turn(&mut state, &lesson);
+            let now = Instant::now();
+            let took = if state.on_processor(lesson.of.network) {
+                processor_time().saturating_sub(processor)
+            } else {
+                now.saturating_duration_since(started)
+            };
+            allowance.spend(now, took);
+            *self.stats.learning.lock() += took;
+        }
+    }
+
+    /// One lesson, whatever becomes of it.
+    fn turn(&self, state: &mut State, lesson: &Lesson) {
+        let Some(progress) = lesson.progress.upgrade() else { return };
+        progress.teach(Instant::now());
+        let taught = catch_unwind(AssertUnwindSafe(|| self.teach(state, lesson, &progress)));
+        match taught {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "lesson refused");
+                count(&self.stats.counters.infer_errors);
+            }
+            Err(_) => {
+                count(&self.stats.counters.panics);
+                state.engines[lesson.of.network] = None;
+                state.priors = Default::default();
+                state.places.retain(|place| !place.is(lesson));
+                progress.put(lesson.of, None);
+                progress.rest(Instant::now() + REST);
+            }
+        }
+    }
+
+    fn teach(
+        &self,
+        state: &mut State,
+        lesson: &Lesson,
+        progress: &Arc<Progress>,
+    ) -> Result<(), InferError> {
+        let counters = &self.stats.counters;
+        let network = &self.networks[lesson.of.network];
+        let Some(model) = &network.model else { return Ok(()) };
+        let now = Instant::now();
+        let Some(place) = place(&mut state.places, lesson, progress, model, now) else {
+            count(&counters.dropped_lessons);
+            return Ok(());
+        };
+        place.taught = now;
+        let engine =
+            state.engines[lesson.of.network].get_or_insert_with(|| (network.engines)()).as_mut();
+        let low = &lesson.low.planes()[0];
+        let low = Luma::new(low.samples(), low.width(), low.height(), low.stride())?;
+        let high = &lesson.high.planes()[0];
+        let high = Luma::new(high.samples(), high.width(), high.height(), high.stride())?;
+        let plain = lesson.seen.as_ref().map(|_| {
+            let scale = model.architecture().scale;
+            let prior = &mut state.priors[scale.min(MOST_SCALE)];
+            let prior = prior.get_or_insert_with(|| Prior::new(Isa::detect(), scale));
+            without_anchors(low.samples(), scale, prior)
+        });
+        let mut views = Vec::with_capacity(2);
+        // Where the larger layer has ended, the twin soon shows nothing of it any more.
+        for twin in lesson.seen.iter().chain(&plain) {
+            let (width, height) = (twin.width(), twin.height());
+            let twin = Luma::new(twin.samples(), width, height, twin.stride())?;
+            views.push(Input { low, twin: Some(twin) });
+        }
+        if views.is_empty() {
+            views.push(Input { low, twin: None });
+        }
+        let report = place.pupil.lesson(engine, &views, high)?;
+        count(&counters.lessons);
+        match report {
+            Report::Same => {}
+            Report::Use(weights) => {
+                count(&counters.learned);
+                progress.put(lesson.of, Some(weights));
+            }
+            Report::GivenUp => {
+                count(&counters.learned_given_up);
+                progress.put(lesson.of, None);
+                progress.rest(Instant::now() + REST);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    fn is(&self, lesson: &Lesson) -> bool {
+        self.progress.ptr_eq(&lesson.progress) && self.of == lesson.of
+    }
+}
+
+/// Where the lesson's network learns; `None` where too many do.
+fn place<'a>(
+    places: &'a mut Vec<Place>,
+    lesson: &Lesson,
+    progress: &Arc<Progress>,
+    generic: &Arc<Model>,
+    now: Instant,
+) -> Option<&'a mut Place> {
+    let known = places.iter().position(|place| place.is(lesson));
+    let n = if let Some(n) = known {
+        n
+    } else {
+        if places.len() >= MOST_PUPILS {
+            let oldest = places.iter().enumerate().min_by_key(|(_, place)| place.taught);
+            let (n, _) = oldest.filter(|(_, oldest)| now >= oldest.taught + IDLE)?;
+            places.swap_remove(n);
+        }
+        let pupil = Pupil::new(generic.clone(), progress.weights(lesson.of));
+        places.push(Place { progress: lesson.progress.clone(), of: lesson.of, pupil, taught: now });
+        places.len() - 1
+    };
+    places.get_mut(n)
+}
+
+/// The luma that subscribers see of a low picture whose stream has had no anchors.
+fn without_anchors(low: Samples<'_>, scale: usize, prior: &mut Prior) -> Plane {
+    let mut seen = Detail::zero(scale * low.width, scale * low.height);
+    let rows = 0..low.height;
+    lanczos(Isa::detect(), low, scale, rows, seen.samples_mut(), &mut Scratch::default());
+    prior.put_back(low, &mut seen, None);
+    to_plane(&seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Architecture;
+
+    fn model() -> Arc<Model> {
+        Arc::new(Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs"))
+    }
+
+    fn lesson(progress: &Arc<Progress>, width: usize) -> Lesson {
+        let of = Of { network: 0, size: (width, 90) };
+        let (low, high) =
+            (Arc::new(FrameBuffer::grey(width, 90)), Arc::new(FrameBuffer::grey(2 * width, 180)));
+        Lesson { progress: Arc::downgrade(progress), of, low, seen: None, high }
+    }
+
+    #[test]
+    fn only_so_many_networks_learn_at_a_time_and_idle_ones_make_room() {
+        let (generic, start) = (model(), Instant::now());
+        let streams: Vec<_> = (0..=MOST_PUPILS).map(|_| Arc::<Progress>::default()).collect();
+        let mut places = Vec::new();
+        let mut sit = |stream: usize, now: Instant| {
+            let lesson = lesson(&streams[stream], 160);
+            let place = place(&mut places, &lesson, &streams[stream], &generic, now);
+            let seated = place.map(|place| place.taught = now).is_some();
+            (seated, places.len())
+        };
+        for stream in 0..MOST_PUPILS {
+            let later = start + Duration::from_millis(stream as u64);
+            assert_eq!(sit(stream, later), (true, stream + 1));
+        }
+        assert_eq!(sit(MOST_PUPILS, start + IDLE / 2), (false, MOST_PUPILS));
+        assert_eq!(sit(1, start + IDLE / 2), (true, MOST_PUPILS), "it has a place already");
+        assert_eq!(sit(MOST_PUPILS, start + IDLE), (true, MOST_PUPILS), "the first has been idle");
+        assert_eq!(sit(0, start + IDLE), (false, MOST_PUPILS));
+    }
+
+    #[test]
+    fn another_size_begins_anew_and_all_goes_with_the_stream() {
+        let (generic, now) = (model(), Instant::now());
+        let (progress, mut places) = (Arc::<Progress>::default(), Vec::new());
+        for (width, count) in [(160, 1), (320, 2), (160, 2)] {
+            place(&mut places, &lesson(&progress, width), &progress, &generic, now).unwrap();
+            assert_eq!(places.len(), count);
+        }
+        drop(progress);
+        places.retain(|place| place.progress.strong_count() > 0);
+        assert!(places.is_empty(), "what a stream has learned goes with it");
+    }
+}

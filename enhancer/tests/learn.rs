@@ -1,0 +1,225 @@
+//! A call that teaches its network: real VP9 through the whole enhancer, in real time.
+//!
+//! The publisher sends its larger layer for a while, then the low one alone. Both are made by `ffmpeg` with libvpx as
+//! Chromium sets it, from a drawn pattern, and from a clip where there is one (`WINDLASS_CLIPS`). Without such an `ffmpeg` the tests are
+//! skipped.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use windlass_enhancer::engine::NetworkChoice;
+use windlass_enhancer::{Enhancer, EnhancerConfig, PipelineCounters};
+use windlass_media::{
+    AnchorSource, CapturedFrame, EnhancerOutput, Epoch, StreamId, TapFrame, TapInput,
+};
+
+const FRAME: Duration = Duration::from_nanos(33_333_333);
+/// One frame at 30 fps on RTP's 90 kHz clock.
+const TICKS: u32 = 3_000;
+const STREAM: StreamId = StreamId(5);
+
+/// What a call shows.
+#[derive(Clone, Copy, PartialEq)]
+enum Scene {
+    /// A face; not on every machine.
+    Clip,
+    /// A drawn pattern, whose larger layer is lighter: that can be learned, whatever the network.
+    Drawn,
+}
+
+fn clip() -> PathBuf {
+    let clips = std::env::var_os("WINDLASS_CLIPS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/clips"),
+        PathBuf::from,
+    );
+    clips.join("LivePortrait__d13.mp4")
+}
+
+/// Three seconds of a scene, of so many lines and kbit/s, the first frame a key frame.
+fn encode(scene: Scene, lines: usize, kbps: u32) -> Option<Vec<Bytes>> {
+    let width = 16 * lines / 9;
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-nostdin"]);
+    if scene == Scene::Clip {
+        let crop = format!("crop=720:405:0:300,scale={width}:{lines}");
+        command.arg("-i").arg(clip()).args(["-vf", &crop]);
+    } else {
+        let pattern = "mandelbrot=size=640x360:rate=30:start_scale=0.5:end_scale=0.02:end_pts=300";
+        let light = if lines > 180 { ",lutyuv=y=val+8" } else { "" };
+        let shown = format!("scale={width}:{lines}{light}");
+        command.args(["-f", "lavfi", "-i", pattern, "-vf", &shown]);
+    }
+    let arguments = format!(
+        "-frames:v 90 -pix_fmt yuv420p -c:v libvpx-vp9 -deadline realtime -cpu-used 7 -b:v {kbps}k \
+         -minrate {kbps}k -maxrate {kbps}k -g 9999 -lag-in-frames 0 -error-resilient 1 \
+         -auto-alt-ref 0 -f ivf pipe:1"
+    );
+    let output = command.args(arguments.split_whitespace()).output();
+    let frames = output.ok().filter(|o| o.status.success()).map(|o| ivf_frames(&o.stdout));
+    if frames.is_none() {
+        println!("skipped: no ffmpeg with libvpx-vp9");
+    }
+    frames
+}
+
+/// The frames of an IVF file: a header of 32 bytes, then 12 bytes before each frame.
+fn ivf_frames(file: &[u8]) -> Vec<Bytes> {
+    let mut rest = &file[32..];
+    let mut frames = Vec::new();
+    while let Some((header, data)) = rest.split_first_chunk::<12>() {
+        let size = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        frames.push(Bytes::copy_from_slice(&data[..size]));
+        rest = &data[size..];
+    }
+    frames
+}
+
+/// A publisher in real time; its clip begins anew, with a key frame, when it is over.
+struct Publisher<'a> {
+    enhancer: &'a Enhancer,
+    low: &'a [Bytes],
+    high: &'a [Bytes],
+    begin: Instant,
+    sent: usize,
+}
+
+impl Publisher<'_> {
+    /// Sends one frame when it is time, of the larger layer as well if `both`; the anchors so far are taken.
+    fn frame(&mut self, both: bool) -> (usize, usize) {
+        let (n, at) = (self.sent % self.low.len(), self.sent as u32 * TICKS);
+        let due = self.begin + FRAME * self.sent as u32;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        self.sent += 1;
+        let (key, arrival) = (n == 0, Instant::now());
+        let (epoch, data) = (Epoch(0), self.low[n].clone());
+        let low = TapFrame {
+            stream: STREAM,
+            epoch,
+            rtp_timestamp: at,
+            arrival,
+            key,
+            most_scale: 2,
+            data,
+        };
+        self.enhancer.input().push(TapInput::Frame(low));
+        // A capture begins with a stream that is there.
+        if both {
+            let data = self.high[n].clone();
+            self.enhancer.input().push(TapInput::Captured(CapturedFrame {
+                stream: STREAM,
+                low_timestamp: Some(at),
+                arrival,
+                key,
+                data,
+            }));
+        }
+        let (mut captured, mut enhanced) = (0, 0);
+        for output in self.enhancer.output().try_iter() {
+            if let EnhancerOutput::Anchor(anchor) = output {
+                match anchor.source {
+                    AnchorSource::Captured => captured += 1,
+                    AnchorSource::Enhanced => enhanced += 1,
+                }
+            }
+        }
+        (captured, enhanced)
+    }
+
+    fn counters(&self) -> PipelineCounters {
+        self.enhancer.stats().counters
+    }
+}
+
+fn config(scene: Scene, learn: bool) -> EnhancerConfig {
+    let plain = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/xs-x2.safetensors");
+    EnhancerConfig {
+        threads: 1,
+        nice: 0,
+        learn,
+        // Generous: the test shall hold on a machine that is busy with others.
+        budget: Duration::from_secs(2),
+        // One that sees low pictures alone has nothing to tell it of the light that it lacks.
+        network: match scene {
+            Scene::Clip => NetworkChoice::Xs,
+            Scene::Drawn => NetworkChoice::Files(vec![plain]),
+        },
+        decode_queue: 64,
+        anchor_fraction: 0.2,
+        ..EnhancerConfig::default()
+    }
+}
+
+/// Sends both layers for as long as `go_on` says, then the low one for four seconds.
+fn call(
+    scene: Scene,
+    learn: bool,
+    go_on: impl Fn(Duration, &PipelineCounters) -> bool,
+) -> Option<[PipelineCounters; 2]> {
+    // Calls in real time must not take each other's cores.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (low, high) = (encode(scene, 180, 150)?, encode(scene, 360, 900)?);
+    let enhancer = Enhancer::start(config(scene, learn)).expect("it starts");
+    let begin = Instant::now();
+    let mut publisher = Publisher { enhancer: &enhancer, low: &low, high: &high, begin, sent: 0 };
+    while go_on(begin.elapsed(), &publisher.counters()) {
+        publisher.frame(true);
+    }
+    enhancer.input().push(TapInput::CaptureStop { stream: STREAM });
+    let before = publisher.counters();
+    let (until, mut enhanced) = (publisher.sent + 120, 0);
+    while publisher.sent < until {
+        enhanced += publisher.frame(false).1;
+    }
+    let after = publisher.counters();
+    let stats = enhancer.stats();
+    println!(
+        "{enhanced} enhanced anchors at the end; {before:#?} {after:#?}; {:?}",
+        stats.learning
+    );
+    assert_eq!((after.panics, after.infer_errors, after.decode_errors), (0, 0, 0));
+    assert!(enhanced > 0, "{after:?}");
+    let most = 0.1 * (begin.elapsed().as_secs_f64() + 5.0) + 2.0;
+    assert!(stats.learning.as_secs_f64() < most, "learning took {:?}", stats.learning);
+    Some([before, after])
+}
+
+/// Teaches until new weights have come into use twice, and goes on without the larger layer.
+fn learns(scene: Scene) {
+    let patience = Duration::from_secs(60);
+    let go_on = |elapsed, counters: &PipelineCounters| elapsed < patience && counters.learned < 2;
+    let Some([before, after]) = call(scene, true, go_on) else { return };
+    assert!(before.learned >= 2 && before.lessons >= 4, "{before:?}");
+    assert_eq!(before.learned_given_up, 0, "the same scene over and over");
+    let enhanced = |counters: &PipelineCounters| counters.anchors - counters.captured_anchors;
+    let enhanced = enhanced(&after) - enhanced(&before);
+    let learned = after.learned_anchors - before.learned_anchors;
+    // One may have been under way already.
+    assert!(learned > 0 && learned + 1 >= enhanced, "{learned} of {enhanced}: {after:?}");
+}
+
+#[test]
+fn what_was_learned_from_the_larger_layer_makes_anchors_once_it_has_ended() {
+    learns(Scene::Drawn);
+}
+
+#[test]
+fn so_it_does_on_a_face_by_the_network_that_sees_what_viewers_see() {
+    if clip().exists() {
+        learns(Scene::Clip);
+    } else {
+        println!("skipped: no {}", clip().display());
+    }
+}
+
+#[test]
+fn without_learning_all_anchors_are_made_by_generic_weights() {
+    let go_on = |elapsed: Duration, _: &PipelineCounters| elapsed < Duration::from_secs(4);
+    let Some([_, after]) = call(Scene::Drawn, false, go_on) else { return };
+    assert!(after.captured_anchors > 0, "{after:?}");
+    let learning = [after.lessons, after.dropped_lessons, after.learned, after.learned_anchors];
+    assert_eq!(learning, [0; 4]);
+}
