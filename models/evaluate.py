@@ -186,7 +186,11 @@ def main() -> None:
     parser.add_argument("--pictures", type=Path, help="folder for crops side by side: source, then each method")
     parser.add_argument("--twins", nargs="*", default=TWINS, help="what decoders have had, as `twin_pictures` takes it")
     parser.add_argument(
-        "--halfway", type=Path, nargs="*", default=[], help="networks of a factor of the scale, Lanczos or bilinear after them"
+        "--halfway",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="networks of a factor of the scale, and plain stretching after them",
     )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--threads", type=int, default=1)

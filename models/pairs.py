@@ -130,7 +130,7 @@ def read_i420(
     count = min(clip["frames"] - start, most or clip["frames"])
     out = ["-frames:v", str(count), "-fps_mode", "passthrough", "-pix_fmt", "yuv420p", "-f", "rawvideo", "-"]
     seek = ["-ss", f"{start / rate:.3f}"] if start else []
-    raw = _run([exe, "-v", "error", *seek, "-i", str(path), "-vf", ",".join(filters), *out])
+    raw = run([exe, "-v", "error", *seek, "-i", str(path), "-vf", ",".join(filters), *out])
     frames = np.frombuffer(raw, np.uint8).reshape(-1, width * height * 3 // 2)
     return frames, rate
 
@@ -167,9 +167,9 @@ def through_vp9(i420: bytes, width: int, height: int, fps: float, kbps: int, scr
     mode = ["-deadline", "realtime", "-cpu-used", speed, "-lag-in-frames", "0", "-auto-alt-ref", "0", "-aq-mode", "3"]
     limits = ["-g", "99999", "-qmin", "8" if screen else "2", "-qmax", "52", "-undershoot-pct", "50"]
     limits += ["-overshoot-pct", "50", "-tune-content", "screen" if screen else "default", "-threads", "1"]
-    coded = _run([exe, "-v", "error", *raw, "-c:v", "libvpx-vp9", *mode, *rate, *limits, "-f", "ivf", "-"], i420)
+    coded = run([exe, "-v", "error", *raw, "-c:v", "libvpx-vp9", *mode, *rate, *limits, "-f", "ivf", "-"], i420)
     decode = ["-fps_mode", "passthrough", "-pix_fmt", "yuv420p", "-f", "rawvideo", "-"]
-    data = np.frombuffer(_run([exe, "-v", "error", "-f", "ivf", "-i", "-", *decode], coded), np.uint8)
+    data = np.frombuffer(run([exe, "-v", "error", "-f", "ivf", "-i", "-", *decode], coded), np.uint8)
     chroma = 2 * ((width + 1) // 2) * ((height + 1) // 2)
     frames = data.reshape(-1, width * height + chroma)
     return np.ascontiguousarray(frames[:, : width * height]).reshape(-1, height, width)
@@ -186,7 +186,7 @@ def pairs_of(variant: Variant, frames: npt.NDArray[np.uint8], fps: float, first:
         return Pairs(lr[first::every], hr, None)
     words = [f"size={width}x{height}", f"kbps={variant.kbps}", f"fps={fps}", f"scale={scale}"]
     words += [f"screen={int(screen)}", f"first={first}", f"every={every}", *variant.twin.split()]
-    raw = _run([*twin_tool(), *words], frames.tobytes())
+    raw = run([*twin_tool(), *words], frames.tobytes())
     rows = np.frombuffer(raw, np.uint8).reshape(len(hr), -1)
     area = low[0] * low[1]
     return Pairs(rows[:, :area].reshape(-1, *low), hr, rows[:, area:].reshape(-1, height, width))
@@ -245,14 +245,14 @@ def drawn(
 
 def described(path: Path) -> dict[str, Any]:
     """An operator's own clip, as the data list would describe it: whole frames, at most 720 lines."""
-    probe = _run(
+    probe = run(
         [ffmpeg_with() or "ffmpeg", "-v", "error", "-i", str(path), "-frames:v", "1", "-f", "yuv4mpegpipe", "-"]
     )
     words = {word[:1]: word[1:] for word in probe[: probe.index(b"\n")].decode().split()[1:]}
     width, height = int(words["W"]), int(words["H"])
     over, under = (int(v) for v in words["F"].split(":"))
     share = min(1.0, 720 / height)
-    packets = _run(
+    packets = run(
         [
             ffmpeg_with() or "ffmpeg",
             "-v",
@@ -274,7 +274,7 @@ def described(path: Path) -> dict[str, Any]:
     return names | {"rate": over / under, "crop": f"{width}:{height}:0:0", "most": most}
 
 
-def _run(command: list[str], data: bytes | None = None) -> bytes:
+def run(command: list[str], data: bytes | None = None) -> bytes:
     """Runs a command over bytes; its error text becomes the exception's."""
     done = subprocess.run(command, input=data, capture_output=True, check=False)
     if done.returncode != 0:

@@ -11,6 +11,7 @@ import torch
 import network
 import pairs
 import patches
+import recurrent
 import resampling
 import train
 
@@ -107,6 +108,45 @@ class Network(unittest.TestCase):
                     torch.testing.assert_close(made[1], fixture["gate"], atol=1e-3, rtol=1e-4)
                     high = network.high(shape, weights, luma, twin)[0, 0]
                     torch.testing.assert_close(high, fixture["high"], atol=1e-3, rtol=1e-4)
+
+
+class Recurrence(unittest.TestCase):
+    """The decoder's part in `recurrent`."""
+
+    def setUp(self) -> None:
+        torch.manual_seed(3)
+        self.detail = torch.randn(1, 1, 96, 96) * 20.0
+        self.low = torch.full((1, 54, 54), 90.0)
+        self.cells = torch.zeros(1, 6, 6, 3, dtype=torch.int16)
+
+    def carried(self) -> torch.Tensor:
+        return recurrent.carried(self.detail, self.low[:, None], self.low, self.cells)
+
+    def test_whole_vectors_move_a_picture(self) -> None:
+        self.cells[...] = torch.tensor([1, 2 * 8, -8])
+        made = self.carried()
+        # Two low samples to the right and one up are four and two high ones; what moves in from outside is not known.
+        torch.testing.assert_close(made[:, 16:, :80], self.detail[0, :, 14:94, 4:84])
+        self.assertEqual(float(made[:, :, 80:].abs().max()), 0.0)
+
+    def test_nothing_comes_from_nowhere_or_where_low_pictures_differ(self) -> None:
+        self.assertEqual(float(self.carried().abs().max()), 0.0)
+        self.cells[..., 0] = 1
+        torch.testing.assert_close(self.carried(), self.detail[:, 0])
+        noisy = self.low + 100.0 * torch.randn_like(self.low)
+        made = recurrent.carried(self.detail, self.low[:, None], noisy, self.cells)
+        self.assertLess(float(made.square().mean()), 0.01 * float(self.detail.square().mean()))
+
+    def test_older_frames_are_found(self) -> None:
+        details = torch.cat([self.detail, torch.zeros_like(self.detail)], 1)
+        self.cells[..., 0] = 2
+        made = recurrent.carried(details, self.low[:, None].expand(-1, 2, -1, -1), self.low, self.cells)
+        torch.testing.assert_close(made, self.detail[:, 0])
+
+    def test_the_codec_keeps_what_is_above_its_step(self) -> None:
+        fine = recurrent.quantised(self.detail[0], 1e-3)
+        torch.testing.assert_close(fine, self.detail[0], atol=5e-3, rtol=0.0)
+        self.assertEqual(float(recurrent.quantised(torch.full((1, 96, 96), 0.01), 4.8).abs().max()), 0.0)
 
 
 if __name__ == "__main__":

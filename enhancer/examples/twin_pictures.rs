@@ -5,12 +5,18 @@
 //! of each sampled frame. `models/pairs.py` calls it. Further settings, with their defaults:
 //!
 //! - `fps=30 scale=2 screen=0`: of the call.
-//! - `first=0 every=10`: which frames are written.
+//! - `first=0 every=10`: which frames are written, or `at=N,N,…`: these.
+//! - `flow=0`: with 1 also how their cells follow from the written frames before, as [`flow`] says.
+//! - `before=0`: with 1 the high picture is that without the frame's own anchor, as the network sees it.
 //! - `keys=0`: a key frame every so many frames.
 //! - `detail=KBPS@FPS`: captured detail, as a second full-size sender codes it.
 //! - `enhanced=N`: an enhanced anchor every N frames, `model=FILE`: by this network instead of the built-in one.
 //! - `apart=0`: with 1 the network sees the picture of a decoder that has had the captured detail alone.
+//! - `own=0`: a quality. The network sees a decoder that has had its anchors coded with this one, at once; the other decoder
+//!   has them as the enhancer codes them.
 //! - `late=4`: frames from an anchor's frame to its arrival.
+
+mod flow;
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -35,8 +41,11 @@ use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::FrameBuffer;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 
+use flow::Flow;
+
 type Failure = Box<dyn Error>;
-type Made = Result<Option<ReassembledAnchor>, Failure>;
+/// An anchor, and the same for the decoder that the network sees where that gets one of its own.
+type Made = Result<Option<(ReassembledAnchor, Option<ReassembledAnchor>)>, Failure>;
 
 const CHUNK: usize = 1100;
 /// RTP ticks of a frame; the rate of the clip does not matter to the decoder.
@@ -64,9 +73,11 @@ fn main() -> Result<(), Failure> {
     }
     let mut decoder =
         HybridDecoder::new(HybridConfig { scale: settings.scale, ..HybridConfig::default() });
-    let mut apart = settings.apart.then(|| {
+    let mut apart = (settings.apart || settings.own.is_some()).then(|| {
         HybridDecoder::new(HybridConfig { scale: settings.scale, ..HybridConfig::default() })
     });
+    let mut flow =
+        settings.flow.then(|| Flow::new(width / settings.scale, height / settings.scale));
     let mut coming: Vec<(usize, ReassembledAnchor)> = Vec::new();
     let mut bytes = vec![0; width * height * 3 / 2];
     for n in 0usize.. {
@@ -82,12 +93,18 @@ fn main() -> Result<(), Failure> {
         if let Some(apart) = &mut apart {
             apart.push_frame(n as u32 * TICKS, &data)?;
         }
+        if let Some(flow) = &mut flow {
+            flow.push(&data)?;
+        }
         let shown = decoder.lr().map(FrameBuffer::to_picture).ok_or("a frame shows nothing")?;
+        let seen = apart.as_ref().unwrap_or(&decoder).hr();
+        let seen = seen.ok_or("a frame shows no high picture")?.clone();
         for source in &mut sources {
-            let seen = apart.as_ref().unwrap_or(&decoder);
-            let twin = &seen.hr().ok_or("a frame shows no high picture")?.y;
-            let anchor = source.anchor(n, &high, &shown.y, twin)?;
-            coming.extend(anchor.map(|anchor| (n + settings.late, anchor)));
+            let Some((anchor, own)) = source.anchor(n, &high, &shown.y, &seen.y)? else { continue };
+            coming.push((n + settings.late, anchor));
+            if let (Some(apart), Some(own)) = (&mut apart, own) {
+                apart.push_anchor(&own);
+            }
         }
         for (_, anchor) in coming.extract_if(.., |(at, _)| *at <= n) {
             decoder.push_anchor(&anchor);
@@ -101,9 +118,13 @@ fn main() -> Result<(), Failure> {
         if let Some(apart) = &mut apart {
             apart.refresh();
         }
-        if n >= settings.first && (n - settings.first).is_multiple_of(settings.every) {
+        if settings.writes(n) {
+            let high = if settings.before { Some(&seen) } else { decoder.hr() };
             output.write_all(shown.y.samples())?;
-            output.write_all(decoder.hr().ok_or("a frame shows no high picture")?.y.samples())?;
+            output.write_all(high.ok_or("a frame shows no high picture")?.y.samples())?;
+            if let Some(flow) = &mut flow {
+                flow.write(&mut output)?;
+            }
         }
     }
     Ok(output.flush()?)
@@ -118,11 +139,15 @@ struct Settings {
     screen: bool,
     first: usize,
     every: usize,
+    at: Option<Vec<usize>>,
+    flow: bool,
+    before: bool,
     keys: usize,
     detail: Option<(u32, f64)>,
     enhanced: Option<usize>,
     model: Option<String>,
     apart: bool,
+    own: Option<u8>,
     late: usize,
 }
 
@@ -142,6 +167,7 @@ impl Settings {
             Some((kbps, fps)) => Some((kbps.parse()?, fps.parse()?)),
             None => None,
         };
+        let at = given.get("at").map(|at| at.split(',').map(str::parse).collect()).transpose()?;
         let enhanced = of("enhanced", "0")? as usize;
         Ok(Settings {
             size: (size.0.parse()?, size.1.parse()?),
@@ -151,13 +177,25 @@ impl Settings {
             screen: of("screen", "0")? != 0.0,
             first: of("first", "0")? as usize,
             every: (of("every", "10")? as usize).max(1),
+            at,
+            flow: of("flow", "0")? != 0.0,
+            before: of("before", "0")? != 0.0,
             keys: of("keys", "0")? as usize,
             detail,
             enhanced: (enhanced > 0).then_some(enhanced),
             model: given.get("model").cloned(),
             apart: of("apart", "0")? != 0.0,
+            own: Some(of("own", "0")? as u8).filter(|&quality| quality > 0),
             late: of("late", "4")? as usize,
         })
+    }
+
+    /// Whether frame `n` is written.
+    fn writes(&self, n: usize) -> bool {
+        match &self.at {
+            Some(at) => at.contains(&n),
+            None => n >= self.first && (n - self.first).is_multiple_of(self.every),
+        }
     }
 
     /// The anchor that comes out of a payload's messages.
@@ -235,7 +273,8 @@ impl Source for Captured<'_> {
         let refers_to = sequence.saturating_sub(1);
         let header = StreamHeader { prediction, gain: Gain::ONE, sequence, refers_to, run: 1 };
         let payload = [&header.to_bytes()[..], &used].concat();
-        self.settings.sent(n, VP9_PICTURES, AnchorOrigin::Captured, &payload)
+        let anchor = self.settings.sent(n, VP9_PICTURES, AnchorOrigin::Captured, &payload)?;
+        Ok(anchor.map(|anchor| (anchor, None)))
     }
 }
 
@@ -273,8 +312,12 @@ impl Source for Enhanced<'_> {
         }
         let mut detail = made.to_detail().ok_or("the model's scale is another")?;
         self.prior.take_out(low.into(), &mut detail);
-        let payload = codec.encode(&detail, config.anchor_quality)?;
-        self.settings.sent(n, codec.id(), AnchorOrigin::Enhanced, &payload)
+        let sent = |quality| {
+            let payload = codec.encode(&detail, quality)?;
+            self.settings.sent(n, codec.id(), AnchorOrigin::Enhanced, &payload)
+        };
+        let own = self.settings.own.map(sent).transpose()?.flatten();
+        Ok(sent(config.anchor_quality)?.map(|anchor| (anchor, own)))
     }
 }
 
