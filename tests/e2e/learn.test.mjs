@@ -21,7 +21,8 @@ describe("a full layer that ends", { timeout: 300_000 }, () => {
   before(async () => {
     // Chromium sends no third layer of a smaller camera.
     const scene = makeScene({ clip: "s18", width: 960, height: 540, out: "output" });
-    server = await startServer({ args: ["--no-congestion-control"] });
+    // One network: on a busy machine another one, which has learned nothing, could be chosen meanwhile.
+    server = await startServer({ args: ["--no-congestion-control", "--network", "xs"] });
     publisher = await publish(server, scene, { layers: "qhf" });
     viewer = await subscribe(server, { query: "&maxRung=h%2B" });
     await enhancedAt(viewer.page, scene.width);
