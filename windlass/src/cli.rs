@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::bench;
 use crate::config::{Config, Settings};
-use crate::eval;
+use crate::{eval, simulate};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -35,6 +35,8 @@ pub enum Command {
     Eval(Box<eval::EvalArgs>),
     /// Measure how fast the parts are, against their peers.
     Bench(bench::BenchArgs),
+    /// Play scenarios of many streams through the scheduler, without pictures.
+    Simulate(simulate::SimulateArgs),
 }
 
 /// Arguments of `windlass serve`.
@@ -69,7 +71,9 @@ mod tests {
         let cli = Cli::try_parse_from([&["windlass", "serve"], args].concat())?;
         match cli.command {
             Command::Serve(args) => args.load(),
-            Command::Eval(_) | Command::Bench(_) => unreachable!("`serve` was parsed"),
+            Command::Eval(_) | Command::Bench(_) | Command::Simulate(_) => {
+                unreachable!("`serve` was parsed")
+            }
         }
     }
 

@@ -10,6 +10,7 @@ mod eval;
 mod logging;
 mod page;
 mod serve;
+mod simulate;
 
 use std::process::ExitCode;
 
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => args.load().and_then(|settings| serve::run(&settings)),
         Command::Bench(args) => logging::init("warn", false).and_then(|()| bench::run(&args)),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Eval(args) => logging::init("warn", false).and_then(|()| eval::run(&args)),
     };
     match done {

@@ -324,6 +324,11 @@ impl Scheduler {
         evicted
     }
 
+    /// So many inferences can run side by side from now on: an accelerator was lost, or is back.
+    pub fn set_devices(&mut self, devices: u32) {
+        self.config.devices = devices;
+    }
+
     /// Forgets a stream and its candidates.
     pub fn forget(&mut self, stream: StreamId) {
         self.streams.remove(&stream);

@@ -154,6 +154,24 @@ fn the_interval_is_filled_up_to_its_compute_and_no_further() {
 }
 
 #[test]
+fn with_an_accelerator_less_less_is_chosen_from_the_next_tick_on() {
+    let mut s = Scheduler::new(SchedulerConfig { devices: 2, anchor_fraction: 1.0, ..config() });
+    let mut chosen = |devices: u32, n: u32| {
+        s.set_devices(devices);
+        for stream in 0..20 {
+            let id = u64::from(20 * n + stream);
+            s.push(candidate(id, stream, Tier::Normal, 900, (66 * MS * n).saturating_sub(MS)));
+        }
+        tick(&mut s, 66 * MS * n).len()
+    };
+    let (two, one, none, again) = (chosen(2, 2), chosen(1, 3), chosen(0, 4), chosen(2, 6));
+    assert!((13..=14).contains(&two), "{two}");
+    assert!((6..=7).contains(&one), "{one}");
+    assert!(none <= 1, "what was saved up: {none}");
+    assert!((12..=14).contains(&again), "{again}");
+}
+
+#[test]
 fn what_an_interval_leaves_over_is_carried_to_the_next() {
     // 6.6 ms an interval for anchors of 10 ms: two in three intervals.
     let mut s =

@@ -1,0 +1,96 @@
+//! Devices, and chance.
+
+use std::time::Duration;
+
+use super::scenario::Accelerator;
+
+/// Numbers at random, the same for the same seed (SplitMix64).
+#[derive(Debug, Clone)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    /// From 0 to 1, without 1.
+    pub fn share(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// About 1: the sum of some shares, with a standard deviation of `spread`.
+    pub fn about_one(&mut self, spread: f64) -> f64 {
+        let sum: f64 = (0..12).map(|_| self.share()).sum();
+        (1.0 + spread * (sum - 6.0)).max(0.05)
+    }
+}
+
+/// An accelerator at work.
+#[derive(Debug, Clone)]
+pub(super) struct Device {
+    spec: Accelerator,
+    /// When it can begin something.
+    pub free: Duration,
+    /// The network that it has loaded.
+    pub resident: Option<usize>,
+    pub busy: Duration,
+    pub done: u64,
+}
+
+impl Device {
+    pub fn new(spec: &Accelerator) -> Self {
+        Device {
+            spec: spec.clone(),
+            free: Duration::ZERO,
+            resident: None,
+            busy: Duration::ZERO,
+            done: 0,
+        }
+    }
+
+    /// Whether it is there at a time.
+    pub fn works_at(&self, time: Duration) -> bool {
+        let lost = self.spec.fails_at_s.is_some_and(|at| time.as_secs_f64() >= at);
+        let back = self.spec.returns_at_s.is_some_and(|at| time.as_secs_f64() >= at);
+        !lost || back
+    }
+
+    /// While it is lost it is not free before it is back.
+    pub fn settle(&mut self) {
+        if !self.works_at(self.free) {
+            self.resident = None;
+            let back = self.spec.returns_at_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
+            self.free = back.unwrap_or(Duration::MAX);
+        }
+    }
+
+    /// When it is lost within a span, if it is.
+    pub fn fails_between(&self, from: Duration, to: Duration) -> Option<Duration> {
+        let at = Duration::try_from_secs_f64(self.spec.fails_at_s?).ok()?;
+        (from <= at && at < to).then_some(at)
+    }
+
+    /// It is lost; with what it had loaded.
+    pub fn fail(&mut self, at: Duration) {
+        self.free = at;
+        self.settle();
+    }
+
+    /// Time for work of so many seconds on a device of speed 1.
+    pub fn takes(&self, seconds: f64, resident: bool, random: &mut Random) -> Duration {
+        let load = if resident { 0.0 } else { self.spec.load_ms / 1e3 };
+        let seconds = seconds / self.spec.speed * random.about_one(self.spec.spread) + load;
+        Duration::from_secs_f64(seconds.clamp(0.0, 3_600.0))
+    }
+
+    pub fn work(&mut self, took: Duration, network: usize) {
+        self.free += took;
+        self.busy += took;
+        self.done += 1;
+        self.resident = Some(network);
+    }
+}

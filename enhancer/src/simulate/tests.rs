@@ -1,0 +1,139 @@
+use proptest::prelude::*;
+
+use super::scenario::OrderName;
+use super::*;
+
+fn group(name: &str, count: u32, width: u32) -> Group {
+    Group {
+        name: name.to_owned(),
+        count,
+        width,
+        height: width * 9 / 16,
+        fps: 30.0,
+        kbps: 150.0,
+        keys_every: 0,
+        joins_at_s: 0.0,
+        joins_over_s: 1.0,
+        leaves_at_s: None,
+        most_scale: 2,
+    }
+}
+
+fn accelerator() -> Accelerator {
+    Accelerator { speed: 1.0, spread: 0.1, load_ms: 0.0, fails_at_s: None, returns_at_s: None }
+}
+
+/// Anchors of 320×180 take 5.8 ms.
+fn scenario(streams: Vec<Group>, accelerators: usize) -> Scenario {
+    Scenario {
+        about: "a test".to_owned(),
+        seconds: 20.0,
+        seed: 1,
+        interval_ms: 66.0,
+        deadline_ms: 140.0,
+        anchor_fraction: 0.033,
+        order: OrderName::Calibrated,
+        lambda: 1.0,
+        networks: vec![NetworkSpec { scale: 2, ns_by_pixel: 100.0 }],
+        accelerators: vec![accelerator(); accelerators],
+        streams,
+    }
+}
+
+fn play(scenario: &Scenario) -> Report {
+    run(scenario).expect("it can be played")
+}
+
+#[test]
+fn with_room_every_stream_has_its_fraction_in_time() {
+    let report = play(&scenario(vec![group("q", 50, 320)], 1));
+    assert!((0.030..=0.036).contains(&report.all.fraction), "{report:?}");
+    assert!(report.all.miss_rate < 0.01, "{report:?}");
+    assert!(report.all.p99_ms <= 140.0 && report.all.p50_ms > 10.0, "{report:?}");
+    // 50 anchors a second of 5.8 ms.
+    assert!((0.2..0.4).contains(&report.utilisation[0]), "{report:?}");
+}
+
+#[test]
+fn with_three_times_too_many_the_fraction_falls_and_the_deadline_holds() {
+    let report = play(&scenario(vec![group("q", 520, 320)], 1));
+    assert!((0.008..0.016).contains(&report.all.fraction), "{report:?}");
+    assert!(report.all.p99_ms <= 140.0 && report.utilisation[0] > 0.9, "{report:?}");
+    assert!(report.all.miss_rate < 0.05, "{report:?}");
+}
+
+#[test]
+fn a_lost_accelerator_gives_its_jobs_back_and_the_other_goes_on() {
+    let mut scenario = scenario(vec![group("q", 200, 320)], 2);
+    scenario.accelerators[1].fails_at_s = Some(8.0);
+    scenario.accelerators[1].returns_at_s = Some(14.0);
+    let report = play(&scenario);
+    assert!(report.given_back <= 1 && report.all.anchors > 1_500, "{report:?}");
+    assert!(
+        report.utilisation[1] > 0.1 && report.utilisation[1] < report.utilisation[0],
+        "{report:?}"
+    );
+    let mut whole = scenario.clone();
+    whole.accelerators[1].fails_at_s = None;
+    assert!(play(&whole).all.anchors > report.all.anchors);
+}
+
+#[test]
+fn a_faster_accelerator_does_more() {
+    let mut scenario = scenario(vec![group("q", 400, 320)], 2);
+    scenario.accelerators[0].speed = 3.0;
+    let report = play(&scenario);
+    assert!(report.all.anchors > 7_000, "{report:?}");
+    assert!(report.utilisation.iter().all(|u| (0.3..=1.0).contains(u)), "{report:?}");
+}
+
+#[test]
+fn streams_join_and_leave() {
+    let mut early = group("early", 20, 320);
+    early.leaves_at_s = Some(5.0);
+    let mut late = group("late", 20, 160);
+    late.joins_at_s = 10.0;
+    let report = play(&scenario(vec![early, late], 1));
+    let frames: Vec<u64> = report.groups.iter().map(|g| g.frames).collect();
+    assert!(
+        (2_000..=3_000).contains(&frames[0]) && (5_000..=6_000).contains(&frames[1]),
+        "{frames:?}"
+    );
+    assert_eq!(report.all.frames, frames.iter().sum::<u64>());
+}
+
+#[test]
+fn values_out_of_range_are_refused_by_name() {
+    let change = |change: fn(&mut Scenario)| {
+        let mut scenario = scenario(vec![group("q", 1, 320)], 1);
+        change(&mut scenario);
+        run(&scenario).map(|_| ()).expect_err("it is refused").to_string()
+    };
+    assert!(change(|s| s.seconds = f64::NAN).starts_with("seconds must be"));
+    assert!(change(|s| s.networks.clear()).starts_with("networks must be"));
+    assert!(change(|s| s.accelerators[0].speed = 0.0).contains("speed"));
+    assert!(change(|s| s.streams[0].count = 0).contains("count"));
+    assert!(change(|s| s.streams[0].fps = -1.0).contains("fps"));
+    assert!(change(|s| s.streams[0].leaves_at_s = Some(f64::INFINITY)).contains("leaves_at_s"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn equal_seeds_give_equal_reports_and_no_anchor_is_sent_late(
+        seed in 0u64..1_000, count in 1u32..300, devices in 1usize..4, order in 0usize..3, spread in 0.0f64..0.5,
+    ) {
+        let mut scenario = scenario(vec![group("q", count, 320), group("h", count / 4 + 1, 640)], devices);
+        scenario.order = [OrderName::Fifo, OrderName::Shortest, OrderName::Calibrated][order];
+        (scenario.seed, scenario.seconds) = (seed, 6.0);
+        scenario.accelerators.iter_mut().for_each(|a| a.spread = spread);
+        let report = play(&scenario);
+        prop_assert_eq!(&report, &play(&scenario));
+        prop_assert!(report.all.p99_ms <= 140.0);
+        let used: f64 = report.utilisation.iter().sum();
+        prop_assert!(used <= devices as f64 * 1.05, "{}", used);
+        // Beside its fraction each stream may borrow one anchor, for its key frame.
+        let most = 0.033 * report.all.frames as f64 + 2.0 * report.all.streams as f64;
+        prop_assert!((report.all.anchors as f64) <= most);
+    }
+}
