@@ -20,6 +20,7 @@ mod anchors;
 mod capture;
 mod decode;
 mod input;
+mod jobs;
 mod learn;
 mod priority;
 mod select;
@@ -45,6 +46,7 @@ use crate::stats::{EnhancerStats, NetworkStats, Stats};
 use anchors::{Anchors, Choice, Coding};
 use decode::DecoderFactory;
 use input::{Intake, join};
+use jobs::Jobs;
 use learn::Learner;
 use select::Selector;
 use worker::Worker;
@@ -273,7 +275,8 @@ impl Enhancer {
         let origin = Instant::now();
         let (frames_in, frames) = bounded(SCHEDULE_QUEUE);
         let (output_in, output) = bounded(config.output_queue);
-        let (jobs_in, jobs) = bounded(JOBS_PER_WORKER * config.threads);
+        let most = JOBS_PER_WORKER * config.threads;
+        let (jobs_in, jobs) = Jobs::new(&costs, most, origin);
         let (finished_in, finished) = bounded((JOBS_PER_WORKER + 1) * config.threads);
         let intake = Arc::new(Intake::new(
             config.clone(),

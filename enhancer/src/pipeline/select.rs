@@ -13,6 +13,7 @@ use windlass_media::{EnhancerOutput, StreamId};
 
 use super::anchors::Choice;
 use super::decode::Decoded;
+use super::jobs::JobsIn;
 use crate::schedule::{Candidate, Chosen, RegionConfig, Scheduler, SchedulerConfig, TileConfig};
 use crate::stats::{Stats, count};
 
@@ -45,7 +46,7 @@ pub(super) struct Selector {
     pub output: Sender<EnhancerOutput>,
     pub frames: Receiver<Decoded>,
     pub finished: Receiver<Finished>,
-    pub jobs: Sender<Job>,
+    pub jobs: JobsIn,
     pub enabled: Arc<AtomicBool>,
     pub stats: Arc<Stats>,
 }
@@ -117,11 +118,10 @@ impl Selector {
                 continue;
             };
             let job = Job { frame, chosen, chosen_at: now, choice, captured };
-            if let Err(refused) = self.jobs.try_send(job) {
-                let job = refused.into_inner();
-                job.frame.anchors.forget(&job.choice);
+            if let Some(refused) = self.jobs.push(job) {
+                refused.frame.anchors.forget(&refused.choice);
                 count(&self.stats.counters.dropped_infer_queue);
-                state.scheduler.finished(&chosen, None);
+                state.scheduler.finished(&refused.chosen, None);
             }
         }
         self.ask_for_regions(state, since_origin);

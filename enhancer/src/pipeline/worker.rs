@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Sender;
 use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
@@ -20,6 +20,7 @@ use windlass_hybrid::{Detail, Plane};
 use windlass_media::{Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, StageTimes};
 
 use super::anchors::{Coding, arrived};
+use super::jobs::Jobs;
 use super::learn::{Desk, equip};
 use super::select::{Finished, Job};
 use super::{Network, Timing};
@@ -33,7 +34,7 @@ const MAX_PAYLOAD: usize = 1 << 20;
 
 /// One worker and its queues.
 pub(super) struct Worker {
-    pub jobs: Receiver<Job>,
+    pub jobs: Arc<Jobs>,
     pub finished: Sender<Finished>,
     pub output: Sender<EnhancerOutput>,
     pub enabled: Arc<AtomicBool>,
@@ -52,7 +53,8 @@ impl Worker {
             self.networks.iter().map(|_| None).collect();
         let mut residual = Residual::default();
         let mut priors: [Option<Prior>; MOST_SCALE + 1] = [const { None }; MOST_SCALE + 1];
-        for job in &self.jobs {
+        let mut last = None;
+        while let Some((shape, job)) = self.jobs.take(last) {
             let chosen = job.chosen;
             let started = Instant::now();
             let mut panicked = false;
@@ -83,6 +85,10 @@ impl Worker {
             // What a panic takes, its report above all, says nothing about inference.
             let took = (live && !panicked).then(|| started.elapsed());
             let inferred = job.captured.is_none();
+            if let Some(took) = took {
+                self.jobs.done(shape, last, took);
+            }
+            last = Some(shape);
             if self.finished.send(Finished { chosen, took, inferred }).is_err() {
                 return;
             }

@@ -1,0 +1,104 @@
+//! The chosen frames that wait for a worker: [`AcceleratorQueue`] behind a lock.
+//!
+//! Workers wait for jobs; nobody waits to hand one in. Pictures of the publisher's own, for which no network runs, are
+//! a kind of their own: they are only coded, and sooner done.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::select::Job;
+use crate::schedule::NetworkCost;
+use crate::schedule::jct::JctModel;
+use crate::schedule::queue::{AcceleratorQueue, Order, Shape};
+
+/// See the module.
+pub(super) struct Jobs {
+    inner: Mutex<Inner>,
+    ready: Condvar,
+    origin: Instant,
+    /// Of captured pictures, in the place of a network.
+    captured: usize,
+}
+
+struct Inner {
+    queue: AcceleratorQueue<Job>,
+    jct: JctModel,
+    closed: bool,
+    out: Vec<Job>,
+}
+
+/// Where jobs are handed in; when it goes, workers end with what waits.
+pub(super) struct JobsIn(Arc<Jobs>);
+
+impl Jobs {
+    /// At most `most` jobs for workers that have these networks.
+    pub fn new(networks: &[NetworkCost], most: usize, origin: Instant) -> (JobsIn, Arc<Jobs>) {
+        let coding = networks.iter().map(|n| n.per_pixel).min().unwrap_or_default() / 2;
+        let coding = NetworkCost { scale: 2, per_pixel: coding };
+        let costs: Vec<NetworkCost> = networks.iter().copied().chain([coding]).collect();
+        let inner = Inner {
+            queue: AcceleratorQueue::new(Order::default(), most),
+            jct: JctModel::new(&costs),
+            closed: false,
+            out: Vec::new(),
+        };
+        let jobs = Arc::new(Jobs {
+            inner: Mutex::new(inner),
+            ready: Condvar::new(),
+            origin,
+            captured: networks.len(),
+        });
+        (JobsIn(jobs.clone()), jobs)
+    }
+
+    /// What a job is to the queue.
+    fn shape(&self, job: &Job) -> Shape {
+        let network = if job.captured.is_some() { self.captured } else { job.chosen.network };
+        Shape { network, size: (job.chosen.width, job.chosen.height) }
+    }
+
+    /// The next job of a worker that ran `last` before, and what it is to the queue; `None` when there will be no more.
+    pub fn take(&self, last: Option<Shape>) -> Option<(Shape, Job)> {
+        let mut inner = self.inner.lock();
+        loop {
+            let now = self.origin.elapsed();
+            let Inner { queue, jct, closed, out } = &mut *inner;
+            if let Some(shape) = queue.pop(now, last.map(|l| l.network), 1, jct, out) {
+                return out.pop().map(|job| (shape, job));
+            }
+            if *closed {
+                return None;
+            }
+            self.ready.wait(&mut inner);
+        }
+    }
+
+    /// A worker that ran `last` before has done a job of this shape.
+    pub fn done(&self, shape: Shape, last: Option<Shape>, took: Duration) {
+        let resident = last.is_none_or(|last| last.network == shape.network);
+        self.inner.lock().jct.observe(shape.network, shape.pixels(), resident, took);
+    }
+}
+
+impl JobsIn {
+    /// Hands in a job; the one that has to go for it, if the queue is full.
+    pub fn push(&self, job: Job) -> Option<Job> {
+        let Jobs { inner, ready, origin, .. } = &*self.0;
+        let (shape, now) = (self.0.shape(&job), origin.elapsed());
+        let mut inner = inner.lock();
+        let Inner { queue, jct, .. } = &mut *inner;
+        let refused = queue.push(now, shape, job, jct);
+        drop(inner);
+        ready.notify_one();
+        refused
+    }
+}
+
+impl Drop for JobsIn {
+    fn drop(&mut self) {
+        self.0.inner.lock().closed = true;
+        self.0.ready.notify_all();
+    }
+}
