@@ -355,14 +355,7 @@ def run(args: argparse.Namespace) -> None:
             state = after
         going[group] = (runs, state.detached())
         loss = torch.stack(each).mean()
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(net.parameters(), 20.0)
-        optimizer.step()
-        keep = min(0.999, (number + 1) / (number + 10))
-        with torch.no_grad():
-            for name, value in net.state_dict().items():
-                mean[name].lerp_(value, 1.0 - keep)
+        train.descend(net, optimizer, loss, mean, number)
         losses[part].append(loss.detach())
         if (number + 1) % args.every == 0 or number + 1 == args.steps:
             recent = (torch.stack(each[-args.every // PARTS :]).mean().item() for each in losses if each)

@@ -77,6 +77,20 @@ def learning_rate(step: int, steps: int, peak: float) -> float:
     return peak * min(1.0, (step + 1) / 100) * 0.5 * (1.0 + math.cos(math.pi * step / steps))
 
 
+def descend(
+    net: network.Net, optimizer: torch.optim.Optimizer, loss: Tensor, mean: dict[str, Tensor], number: int
+) -> None:
+    """A step down the loss, after which the mean of the weights follows: the longer the training, the more slowly."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 20.0)
+    optimizer.step()
+    keep = min(0.999, (number + 1) / (number + 10))
+    with torch.no_grad():
+        for name, value in net.state_dict().items():
+            mean[name].lerp_(value, 1.0 - keep)
+
+
 def train(args: argparse.Namespace) -> None:
     """The whole run: data, steps, checkpoints, export."""
     torch.set_num_threads(args.threads)
@@ -116,14 +130,7 @@ def train(args: argparse.Namespace) -> None:
         answer = net(step.inputs, body).float()
         made = step.base + network.beyond_base(shape, answer, step.base, step.twin)
         loss = distance(made, step, number >= args.l1_share * args.steps, weights)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(net.parameters(), 20.0)
-        optimizer.step()
-        keep = min(0.999, (number + 1) / (number + 10))
-        with torch.no_grad():
-            for name, value in net.state_dict().items():
-                mean[name].lerp_(value, 1.0 - keep)
+        descend(net, optimizer, loss, mean, number)
         losses.append(loss.detach())
         if (number + 1) % args.every == 0 or number + 1 == args.steps:
             took = time.monotonic() - begun

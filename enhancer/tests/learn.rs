@@ -4,12 +4,15 @@
 //! Chromium sets it, from a drawn pattern, and from a clip where there is one (`WINDLASS_CLIPS`). Without such an `ffmpeg` the tests are
 //! skipped.
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use common::coded;
 use windlass_enhancer::engine::NetworkChoice;
 use windlass_enhancer::{Enhancer, EnhancerConfig, PipelineCounters};
 use windlass_media::{
@@ -57,24 +60,8 @@ fn encode(scene: Scene, lines: usize, kbps: u32) -> Option<Vec<Bytes>> {
          -minrate {kbps}k -maxrate {kbps}k -g 9999 -lag-in-frames 0 -error-resilient 1 \
          -auto-alt-ref 0 -f ivf pipe:1"
     );
-    let output = command.args(arguments.split_whitespace()).output();
-    let frames = output.ok().filter(|o| o.status.success()).map(|o| ivf_frames(&o.stdout));
-    if frames.is_none() {
-        println!("skipped: no ffmpeg with libvpx-vp9");
-    }
-    frames
-}
-
-/// The frames of an IVF file: a header of 32 bytes, then 12 bytes before each frame.
-fn ivf_frames(file: &[u8]) -> Vec<Bytes> {
-    let mut rest = &file[32..];
-    let mut frames = Vec::new();
-    while let Some((header, data)) = rest.split_first_chunk::<12>() {
-        let size = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
-        frames.push(Bytes::copy_from_slice(&data[..size]));
-        rest = &data[size..];
-    }
-    frames
+    command.args(arguments.split_whitespace());
+    coded(&mut command)
 }
 
 /// A publisher in real time; its clip begins anew, with a key frame, when it is over.

@@ -3,12 +3,15 @@
 //! The stream is made by `ffmpeg` with libvpx as Chromium sets it, from a clip where there is one
 //! (`WINDLASS_CLIPS`), else from a test pattern. Without such an `ffmpeg` the tests are skipped.
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use common::coded;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
 use windlass_media::{Anchor, EnhancerOutput, Epoch, StreamId, TapFrame, TapInput};
@@ -46,24 +49,8 @@ fn encode() -> Option<Vec<Bytes>> {
     let arguments = "-frames:v 90 -pix_fmt yuv420p -c:v libvpx-vp9 -deadline realtime -cpu-used 7 \
                      -b:v 150k -minrate 150k -maxrate 150k -g 9999 -lag-in-frames 0 \
                      -error-resilient 1 -auto-alt-ref 0 -f ivf pipe:1";
-    let output = command.args(arguments.split_whitespace()).output();
-    let frames = output.ok().filter(|o| o.status.success()).map(|o| ivf_frames(&o.stdout));
-    if frames.is_none() {
-        println!("skipped: no ffmpeg with libvpx-vp9");
-    }
-    frames
-}
-
-/// The frames of an IVF file: a header of 32 bytes, then 12 bytes before each frame.
-fn ivf_frames(file: &[u8]) -> Vec<Bytes> {
-    let mut rest = &file[32..];
-    let mut frames = Vec::new();
-    while let Some((header, data)) = rest.split_first_chunk::<12>() {
-        let size = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
-        frames.push(Bytes::copy_from_slice(&data[..size]));
-        rest = &data[size..];
-    }
-    frames
+    command.args(arguments.split_whitespace());
+    coded(&mut command)
 }
 
 fn tap(stream: u32, number: usize, data: &Bytes) -> TapInput {

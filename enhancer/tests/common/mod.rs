@@ -1,0 +1,27 @@
+//! Streams that tests have coded.
+
+use std::process::Command;
+
+use bytes::Bytes;
+
+/// The frames of the IVF file that a command writes; where it cannot, the reason is printed.
+pub fn coded(command: &mut Command) -> Option<Vec<Bytes>> {
+    let output = command.output();
+    let frames = output.ok().filter(|o| o.status.success()).map(|o| ivf_frames(&o.stdout));
+    if frames.is_none() {
+        println!("skipped: no ffmpeg with libvpx-vp9");
+    }
+    frames
+}
+
+/// The frames of an IVF file: a header of 32 bytes, then 12 bytes before each frame.
+fn ivf_frames(file: &[u8]) -> Vec<Bytes> {
+    let mut rest = &file[32..];
+    let mut frames = Vec::new();
+    while let Some((header, data)) = rest.split_first_chunk::<12>() {
+        let size = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        frames.push(Bytes::copy_from_slice(&data[..size]));
+        rest = &data[size..];
+    }
+    frames
+}
