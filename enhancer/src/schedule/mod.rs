@@ -39,6 +39,7 @@ pub mod jct;
 mod networks;
 pub mod queue;
 pub mod regions;
+pub mod slots;
 pub mod subjects;
 pub mod tiles;
 

@@ -1,0 +1,247 @@
+//! Which of the tasks of the processor run now: slots, and who gets the next one.
+//!
+//! Source: seed 003 §3.2 (ZARN): no more than `cpu_tasks_cap` tasks are given to the operating system at once, the others wait until
+//! one yields; nothing is preempted; the next is the first that came, or the one with the nearest deadline, which "can be past but no
+//! more than `lost_cause_threshold`".
+//!
+//! **Lost causes.** The paper gives a task up when its deadline is past by more than the threshold. Here what the task is expected to
+//! take counts as well: it is lost when now + expected > deadline + threshold. An anchor that will be late is of no use, and is as lost
+//! before it is coded as after. As in the paper, only the order by deadline has lost causes.
+//!
+//! **Tasks that must run.** The paper does not say what becomes of a lost cause. Here it is refused, unless later ones depend on it, as
+//! VP9 frames do on those before: such a task goes behind all that can still be in time. So that it does not starve, it goes before
+//! all once it has waited for [`SlotConfig::patience`], the oldest of these first. Nobody who comes later overtakes it then, and in any
+//! time L, the longest that a task runs, each slot is given back at least once: with M such tasks waiting at the most, it waits for no
+//! more than patience + L × ⌈M / cap⌉ ([`SlotQueue::longest_wait`]). A test holds this.
+//!
+//! Pure: times are since one origin that the caller keeps to. Bounded: of tasks that may be refused [`SlotConfig::most`] wait, and the
+//! last of the order is given back where there are more; those that must run are one for each stream, and bounded with the streams.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Nothing is expected to take longer.
+const MOST_EXPECTED: Duration = Duration::from_secs(3_600);
+
+/// Who gets the next slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TaskOrder {
+    /// Who came first. There are no lost causes.
+    Fifo,
+    /// Whose deadline is nearest.
+    #[default]
+    Edf,
+}
+
+impl FromStr for TaskOrder {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "fifo" => Ok(TaskOrder::Fifo),
+            "edf" => Ok(TaskOrder::Edf),
+            _ => Err(format!("cpu-order: `{text}` is neither edf nor fifo")),
+        }
+    }
+}
+
+/// How many run, and who next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotConfig {
+    /// `cpu_tasks_cap`: tasks that run at once, at least one.
+    pub cap: usize,
+    /// Who gets the next slot.
+    pub order: TaskOrder,
+    /// By how much a deadline may be missed before it is given up.
+    pub lost_cause_threshold: Duration,
+    /// After this long, a task that must run goes before all others.
+    pub patience: Duration,
+    /// Tasks that may wait, of those that may be refused.
+    pub most: usize,
+}
+
+impl Default for SlotConfig {
+    fn default() -> Self {
+        SlotConfig {
+            cap: 1,
+            order: TaskOrder::default(),
+            // What is late is not sent: there is nothing to be had from a missed deadline.
+            lost_cause_threshold: Duration::ZERO,
+            // Five frames a second, for a stream that always comes last.
+            patience: Duration::from_millis(200),
+            most: 256,
+        }
+    }
+}
+
+/// A task of the processor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Task {
+    /// When it should be done.
+    pub deadline: Duration,
+    /// Seconds that it is expected to run. What is no time counts as none.
+    pub expected_s: f64,
+    /// Others depend on it: it is never refused.
+    pub must_run: bool,
+    /// Of two that are otherwise alike, the one with the lesser goes first.
+    pub key: u64,
+}
+
+impl Task {
+    fn expected(&self) -> Duration {
+        if self.expected_s.is_nan() || self.expected_s <= 0.0 {
+            return Duration::ZERO;
+        }
+        Duration::try_from_secs_f64(self.expected_s).map_or(MOST_EXPECTED, |e| e.min(MOST_EXPECTED))
+    }
+}
+
+/// What becomes of a task that has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// It has a slot: it runs, and gives it back.
+    Runs {
+        /// It will be late.
+        late: bool,
+    },
+    /// It is a lost cause.
+    Lost,
+    /// It has to wait ([`SlotQueue::push`]).
+    Waits,
+}
+
+#[derive(Debug, Clone)]
+struct Waiting<T> {
+    of: T,
+    task: Task,
+    came: Duration,
+    /// Of those that are alike in all, the first goes first.
+    number: u64,
+}
+
+/// The slots, and the tasks that wait for one.
+#[derive(Debug, Clone)]
+pub struct SlotQueue<T> {
+    config: SlotConfig,
+    running: usize,
+    waiting: Vec<Waiting<T>>,
+    numbers: u64,
+}
+
+impl<T> SlotQueue<T> {
+    /// All slots are free.
+    pub fn new(config: SlotConfig) -> Self {
+        let config = SlotConfig { cap: config.cap.max(1), ..config };
+        SlotQueue { config, running: 0, waiting: Vec::new(), numbers: 0 }
+    }
+
+    /// Tasks that have a slot.
+    pub fn running(&self) -> usize {
+        self.running
+    }
+
+    /// Tasks that wait for one.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Gives a task a slot at once, if one is free and nobody waits.
+    pub fn offer(&mut self, now: Duration, task: &Task) -> Offer {
+        let late = self.lost(now, task);
+        if late && !task.must_run {
+            return Offer::Lost;
+        }
+        if self.running >= self.config.cap || !self.waiting.is_empty() {
+            return Offer::Waits;
+        }
+        self.running += 1;
+        Offer::Runs { late }
+    }
+
+    /// A task comes to wait. Where there is no room, the last of those that may be refused is given back.
+    pub fn push(&mut self, now: Duration, task: Task, of: T) -> Option<T> {
+        self.waiting.push(Waiting { of, task, came: now, number: self.numbers });
+        self.numbers += 1;
+        let may_be_refused = self.waiting.iter().enumerate().filter(|(_, w)| !w.task.must_run);
+        if may_be_refused.clone().count() <= self.config.most {
+            return None;
+        }
+        let last = may_be_refused.max_by_key(|(_, w)| self.rank(w, now)).map(|(at, _)| at)?;
+        Some(self.waiting.swap_remove(last).of)
+    }
+
+    /// The next task, if a slot is free, and whether it will be late; lost causes go to `lost` before.
+    pub fn pop(&mut self, now: Duration, lost: &mut Vec<T>) -> Option<(T, bool)> {
+        self.give_up(now, lost);
+        if self.running >= self.config.cap {
+            return None;
+        }
+        let all = self.waiting.iter().enumerate();
+        let (next, _) = all.min_by_key(|(_, w)| self.rank(w, now))?;
+        self.running += 1;
+        let Waiting { of, task, .. } = self.waiting.swap_remove(next);
+        Some((of, self.lost(now, &task)))
+    }
+
+    /// Takes lost causes out.
+    pub fn give_up(&mut self, now: Duration, lost: &mut Vec<T>) {
+        let mut at = 0;
+        while let Some(w) = self.waiting.get(at) {
+            if !w.task.must_run && self.lost(now, &w.task) {
+                lost.push(self.waiting.swap_remove(at).of);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// A task has given its slot back.
+    pub fn done(&mut self) {
+        self.running = self.running.saturating_sub(1);
+    }
+
+    /// The last moment to begin a task, if there is one: after it, it is a lost cause.
+    pub fn begin_by(&self, task: &Task) -> Option<Duration> {
+        let until = task.deadline.saturating_add(self.config.lost_cause_threshold);
+        (self.config.order == TaskOrder::Edf).then(|| until.saturating_sub(task.expected()))
+    }
+
+    /// What a task that must run waits at the most if none runs longer than `longest` and no more than `tasks` such tasks, with it,
+    /// wait at once (by [`TaskOrder::Fifo`]: than `tasks` of any kind).
+    pub fn longest_wait(&self, longest: Duration, tasks: usize) -> Duration {
+        let rounds = u32::try_from(tasks.div_ceil(self.config.cap)).unwrap_or(u32::MAX);
+        let turn = longest.saturating_mul(rounds);
+        match self.config.order {
+            TaskOrder::Fifo => turn,
+            TaskOrder::Edf => self.config.patience.saturating_add(turn),
+        }
+    }
+
+    fn lost(&self, now: Duration, task: &Task) -> bool {
+        let until = task.deadline.saturating_add(self.config.lost_cause_threshold);
+        self.config.order == TaskOrder::Edf && now.saturating_add(task.expected()) > until
+    }
+
+    /// The least goes first.
+    fn rank(&self, waiting: &Waiting<T>, now: Duration) -> (u8, Duration, u64, u64) {
+        let Waiting { task, came, number, .. } = waiting;
+        let (class, by) = match self.config.order {
+            TaskOrder::Fifo => (0, *came),
+            TaskOrder::Edf => {
+                let waited = now.saturating_sub(*came);
+                if task.must_run && waited >= self.config.patience {
+                    (0, *came)
+                } else if self.lost(now, task) {
+                    (2, *came)
+                } else {
+                    (1, task.deadline)
+                }
+            }
+        };
+        (class, by, task.key, *number)
+    }
+}
+
+#[cfg(test)]
+#[path = "slots_tests.rs"]
+mod tests;
