@@ -31,4 +31,7 @@ pub mod sustain;
 pub mod twin;
 
 pub use pipeline::{Enhancer, EnhancerConfig, EnhancerInput, StartError};
-pub use stats::{EnhancerStats, LatencySummary, NetworkStats, PipelineCounters, StageLatencies};
+pub use stats::{
+    EnhancerStats, LatencySummary, NetworkStats, PipelineCounters, SlotStats, StageLatencies,
+    StageSlots,
+};

@@ -165,6 +165,32 @@ pub struct NetworkStats {
     pub anchors: u64,
 }
 
+/// How one stage fared that runs on the processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StageSlots {
+    /// Its name.
+    pub stage: &'static str,
+    /// How long its tasks waited for a slot.
+    pub wait: LatencySummary,
+    /// Tasks refused as lost causes.
+    pub refused: u64,
+    /// Tasks that were lost causes but had to run.
+    pub demoted: u64,
+}
+
+/// The slots of the processor.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SlotStats {
+    /// How many there are.
+    pub cap: usize,
+    /// Tasks that have one now.
+    pub running: usize,
+    /// Tasks that wait for one now.
+    pub waiting: usize,
+    /// By stage.
+    pub stages: Vec<StageSlots>,
+}
+
 /// A snapshot of what the enhancer did so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EnhancerStats {
@@ -182,6 +208,8 @@ pub struct EnhancerStats {
     pub scheduler: SchedulerCounters,
     /// Latencies by stage.
     pub latency: StageLatencies,
+    /// The processor's slots.
+    pub slots: SlotStats,
     /// Processor time that learning took; by a network on a GPU, time.
     pub learning: Duration,
 }

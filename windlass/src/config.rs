@@ -13,6 +13,7 @@ use clap::Args;
 use serde::Deserialize;
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::engine::{EngineChoice, NetworkChoice};
+use windlass_enhancer::schedule::slots::TaskOrder;
 use windlass_enhancer::schedule::{RegionConfig, TileConfig};
 use windlass_media::AnchorCodecId;
 use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
@@ -67,6 +68,20 @@ pub struct Settings {
     /// Share of those threads' time that super-resolution may take, 0 to 1 [default: 1]
     #[arg(long, value_name = "SHARE")]
     pub compute_cap: Option<f64>,
+
+    /// Frames that are decoded and anchors that are coded at once; 0: as many as the machine has cores [default: 0]
+    #[arg(long, value_name = "N")]
+    pub cpu_tasks: Option<usize>,
+
+    /// Which of them is next where more wait: edf (the nearest deadline; what cannot meet it comes last or is
+    /// refused) or fifo (the first that came) [default: edf]
+    #[arg(long, value_name = "ORDER")]
+    pub cpu_order: Option<Named<TaskOrder>>,
+
+    /// Milliseconds, 0 to 2000, by which an anchor may be expected to miss its deadline and still be coded, with
+    /// edf [default: 0]
+    #[arg(long, value_name = "MS")]
+    pub lost_cause_threshold_ms: Option<u32>,
 
     /// Most anchors per frame of a publisher, 0 to 1 [default: 0.033]
     #[arg(long, value_name = "SHARE")]
@@ -271,6 +286,11 @@ impl Settings {
             network: self.network.or(others.network),
             enhancer_threads: self.enhancer_threads.or(others.enhancer_threads),
             compute_cap: self.compute_cap.or(others.compute_cap),
+            cpu_tasks: self.cpu_tasks.or(others.cpu_tasks),
+            cpu_order: self.cpu_order.or(others.cpu_order),
+            lost_cause_threshold_ms: self
+                .lost_cause_threshold_ms
+                .or(others.lost_cause_threshold_ms),
             anchor_fraction: self.anchor_fraction.or(others.anchor_fraction),
             anchor_quality: self.anchor_quality.or(others.anchor_quality),
             anchor_codec: self.anchor_codec.or(others.anchor_codec),
@@ -387,6 +407,8 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
     let default = EnhancerConfig::default();
     let threads = said.enhancer_threads.unwrap_or(default.threads);
     ensure!((1..=256).contains(&threads), "enhancer-threads must be from 1 to 256, not {threads}");
+    let lost = said.lost_cause_threshold_ms.unwrap_or(0);
+    ensure!(lost <= 2000, "lost-cause-threshold-ms must be from 0 to 2000, not {lost}");
     let quality = said.anchor_quality.unwrap_or(default.anchor_quality);
     ensure!((1..=100).contains(&quality), "anchor-quality must be from 1 to 100, not {quality}");
     let threshold = said.tile_threshold.unwrap_or(default.tiles.threshold);
@@ -406,6 +428,9 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
         engine: said.engine.map_or(default.engine, |engine| engine.0),
         network: said.network.clone().map_or(default.network, |network| network.0),
         threads,
+        cpu_tasks: said.cpu_tasks.unwrap_or(default.cpu_tasks),
+        cpu_order: said.cpu_order.map_or(default.cpu_order, |order| order.0),
+        lost_cause_threshold: Duration::from_millis(lost.into()),
         compute_cap: share("compute-cap", said.compute_cap, default.compute_cap)?,
         anchor_fraction: share("anchor-fraction", said.anchor_fraction, default.anchor_fraction)?,
         anchor_codec: said.anchor_codec.map_or(default.anchor_codec, |codec| codec.0),
@@ -438,6 +463,9 @@ mod tests {
             network = "auto"
             enhancer-threads = 4
             compute-cap = 0.5
+            cpu-tasks = 3
+            cpu-order = "fifo"
+            lost-cause-threshold-ms = 20
             anchor-fraction = 0.1
             anchor-quality = 70
             anchor-codec = "htj2k"
@@ -488,6 +516,8 @@ mod tests {
             ("tile-threshold = -1.0", "tile-threshold"),
             ("tile-threshold = inf", "tile-threshold"),
             ("tile-refresh-s = 0", "tile-refresh-s"),
+            ("cpu-order = \"sjf\"", "edf nor fifo"),
+            ("lost-cause-threshold-ms = 3000", "lost-cause-threshold-ms"),
             ("enhancer-threads = 0", "enhancer-threads"),
             ("advertise = [\"0.0.0.0\"]", "0.0.0.0"),
             ("advertise = [\"example\"]", "example"),

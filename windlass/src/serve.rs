@@ -9,7 +9,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use windlass_enhancer::{Enhancer, LatencySummary, StartError as EnhancerError};
+use windlass_enhancer::{
+    Enhancer, LatencySummary, SlotStats, StageSlots, StartError as EnhancerError,
+};
 use windlass_sfu::{Sfu, StartError};
 use windlass_signaling::{Metric, Services, Signaling};
 
@@ -143,6 +145,7 @@ fn enhancer_metrics(enhancer: &Enhancer) -> Vec<Metric> {
     ] {
         metrics.push(Metric::counter(&format!("enhancer_schedule_{name}"), value));
     }
+    metrics.extend(slot_metrics(&stats.slots));
     let l = stats.latency;
     for (stage, LatencySummary { p50, p95, p99, .. }) in [
         ("decode", l.decode),
@@ -154,6 +157,32 @@ fn enhancer_metrics(enhancer: &Enhancer) -> Vec<Metric> {
         for (quantile, value) in [("0.5", p50), ("0.95", p95), ("0.99", p99)] {
             let labels = format!("stage=\"{stage}\",quantile=\"{quantile}\"");
             let metric = Metric::gauge("enhancer_latency_seconds", value.as_secs_f64());
+            metrics.push(metric.labelled(labels));
+        }
+    }
+    metrics
+}
+
+fn slot_metrics(slots: &SlotStats) -> Vec<Metric> {
+    let mut metrics = vec![
+        Metric::gauge("enhancer_cpu_slots", slots.cap as f64),
+        Metric::gauge("enhancer_cpu_tasks_running", slots.running as f64),
+        Metric::gauge("enhancer_cpu_tasks_waiting", slots.waiting as f64),
+    ];
+    for (name, of) in [
+        ("enhancer_cpu_tasks", (|s| s.wait.count) as fn(&StageSlots) -> u64),
+        ("enhancer_cpu_tasks_refused", |s| s.refused),
+        ("enhancer_cpu_tasks_demoted", |s| s.demoted),
+    ] {
+        let metric = |s: &StageSlots| {
+            Metric::counter(name, of(s)).labelled(format!("stage=\"{}\"", s.stage))
+        };
+        metrics.extend(slots.stages.iter().map(metric));
+    }
+    for StageSlots { stage, wait, .. } in &slots.stages {
+        for (quantile, value) in [("0.5", wait.p50), ("0.95", wait.p95), ("0.99", wait.p99)] {
+            let labels = format!("stage=\"{stage}\",quantile=\"{quantile}\"");
+            let metric = Metric::gauge("enhancer_cpu_wait_seconds", value.as_secs_f64());
             metrics.push(metric.labelled(labels));
         }
     }

@@ -14,7 +14,9 @@ use parking_lot::Mutex;
 use windlass_hybrid::vp9::FrameBuffer;
 use windlass_media::{CapturedFrame, EnhancerOutput, StreamId};
 
-use super::decode::{ASK_EVERY, DecodeFn, DecoderFactory};
+use super::Timing;
+use super::decode::{ASK_EVERY, DecodeFn, DecoderFactory, FIRST_PIXELS, pixels_of};
+use super::slots::{Slots, Stage};
 use crate::stats::{Stats, count};
 
 /// Pictures kept of a stream: those of two intervals at 60 per second.
@@ -64,6 +66,8 @@ pub(super) struct CaptureDecoder {
     pub stop: Arc<AtomicBool>,
     pub captures: Arc<Captures>,
     pub output: Sender<EnhancerOutput>,
+    pub timing: Timing,
+    pub slots: Arc<Slots>,
     pub stats: Arc<Stats>,
     pub factory: DecoderFactory,
 }
@@ -73,12 +77,15 @@ struct State {
     /// Nothing can be decoded before the next key frame.
     waiting: bool,
     asked: Option<Instant>,
+    /// Pixels of the last picture.
+    pixels: u64,
 }
 
 impl CaptureDecoder {
     /// Runs until it is stopped.
     pub fn run(self) {
-        let mut state = State { decode: (self.factory)(), waiting: true, asked: None };
+        let mut state =
+            State { decode: (self.factory)(), waiting: true, asked: None, pixels: FIRST_PIXELS };
         for packet in &self.packets {
             if self.stop.load(Ordering::Relaxed) {
                 break;
@@ -98,11 +105,19 @@ impl CaptureDecoder {
         if state.waiting && !frame.key {
             return self.wait_for_key(state);
         }
+        let deadline = self.timing.deadline_of(frame.arrival);
+        // Held to the end.
+        let mut slot =
+            self.slots.take(Stage::Capture, state.pixels, deadline, self.stream.0.into());
         match (state.decode)(&frame.data) {
             Ok(decoded) => {
                 count(&counters.captured_decoded);
                 (state.waiting, state.asked) = (false, None);
                 let shown = decoded.iter().rev().find(|d| d.info.shown);
+                if let Some((shown, slot)) = shown.zip(slot.as_mut()) {
+                    state.pixels = pixels_of(&shown.info);
+                    slot.did(state.pixels);
+                }
                 if let Some((shown, at)) = shown.zip(frame.low_timestamp) {
                     self.captures.put(at, shown.picture.clone());
                 }

@@ -3,7 +3,7 @@
 //! After a gap, an error or a change of epoch without a key frame, frames are skipped until the
 //! next key frame, and key frames are asked for. A panic of the decoder counts as an error.
 //! Every frame is decoded, however late: those after it depend on it. What is too late to become an
-//! anchor ends here.
+//! anchor ends here. Where the processor is busy, frames that can still become one are decoded first ([`Slots`]).
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +25,7 @@ use super::Timing;
 use super::adapt::{Adaptation, Operator, Uplink};
 use super::anchors::{Anchors, arrived};
 use super::capture::Captures;
+use super::slots::{Slots, Stage};
 use crate::learn::Progress;
 use crate::schedule::{Subjects, Tier, TileEnergy};
 use crate::stats::{Stats, count};
@@ -35,6 +36,9 @@ pub(super) const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// Publishers who can be asked for regions are looked at this often: what people look at stays where it is for a while.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A stream's pictures are taken to have so many pixels before the first is decoded: 320 × 180.
+pub(super) const FIRST_PIXELS: u64 = 57_600;
 
 /// Frames whose residual is remembered: those whose captured detail may still be under way.
 const REMEMBERED: usize = 64;
@@ -100,6 +104,7 @@ pub(super) struct StreamDecoder {
     /// The pipeline's beginning, from which ledgers count time.
     pub origin: Instant,
     pub stats: Arc<Stats>,
+    pub slots: Arc<Slots>,
     pub factory: DecoderFactory,
 }
 
@@ -110,6 +115,8 @@ struct State {
     /// Nothing can be decoded before the next key frame.
     waiting: bool,
     asked: Option<Instant>,
+    /// Pixels of the last picture.
+    pixels: u64,
     energy: TileEnergy,
     /// That of the last frames, by timestamp.
     energies: VecDeque<(u32, TileEnergy)>,
@@ -152,6 +159,7 @@ impl StreamDecoder {
             epoch: None,
             waiting: true,
             asked: None,
+            pixels: FIRST_PIXELS,
             energy: TileEnergy::default(),
             energies: VecDeque::new(),
             anchors: Arc::default(),
@@ -201,11 +209,18 @@ impl StreamDecoder {
             count(&counters.dropped_waiting_key);
             return self.wait_for_key(state);
         }
+        let deadline = self.timing.deadline_of(frame.arrival);
+        // Held to the end.
+        let mut slot = self.slots.take(Stage::Decode, state.pixels, deadline, self.stream.0.into());
         match (state.decode)(&frame.data) {
             Ok(decoded) => {
                 count(&counters.decoded);
                 state.waiting = false;
                 state.asked = None;
+                if let Some((last, slot)) = decoded.last().zip(slot.as_mut()) {
+                    state.pixels = pixels_of(&last.info);
+                    slot.did(state.pixels);
+                }
                 for frame in &decoded {
                     state.energy.add(&frame.info);
                     if let Some(adaptation) = &mut state.adaptation {
@@ -365,6 +380,11 @@ impl StreamDecoder {
             Err(_) => count(&self.stats.counters.dropped_output_queue),
         }
     }
+}
+
+/// Of a frame's picture.
+pub(super) fn pixels_of(info: &FrameInfo) -> u64 {
+    u64::from(info.width) * u64::from(info.height)
 }
 
 /// How strongly later frames depend on a frame. Golden: it refreshes a slot besides that of the

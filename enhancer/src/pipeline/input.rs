@@ -16,6 +16,7 @@ use windlass_media::{EnhancerOutput, StreamId, TapInput};
 use super::adapt::{Operator, Uplink};
 use super::capture::{CaptureDecoder, CapturePacket, Captures};
 use super::decode::{Decoded, DecoderFactory, Packet, StreamDecoder};
+use super::slots::Slots;
 use super::{EnhancerConfig, Timing, priority};
 use crate::stats::{Stats, count};
 
@@ -57,6 +58,7 @@ pub(super) struct Intake {
     scales: (usize, usize),
     origin: Instant,
     stats: Arc<Stats>,
+    slots: Arc<Slots>,
     decoders: DecoderFactory,
     pub enabled: Arc<AtomicBool>,
     registry: Mutex<Option<Registry>>,
@@ -82,7 +84,7 @@ impl EnhancerInput {
 impl Intake {
     pub fn new(
         config: Arc<EnhancerConfig>,
-        (enabled, stats): (Arc<AtomicBool>, Arc<Stats>),
+        (enabled, stats, slots): (Arc<AtomicBool>, Arc<Stats>, Arc<Slots>),
         (decoders, scales): (DecoderFactory, (usize, usize)),
         (frames, output): (Sender<Decoded>, Sender<EnhancerOutput>),
         origin: Instant,
@@ -96,6 +98,7 @@ impl Intake {
             origin,
             config,
             stats,
+            slots,
             decoders,
             enabled,
             registry: Mutex::new(Some(registry)),
@@ -241,6 +244,7 @@ impl Intake {
             several_scales: self.scales.0 < self.scales.1,
             origin: self.origin,
             stats: Arc::clone(&self.stats),
+            slots: Arc::clone(&self.slots),
             factory: Arc::clone(&self.decoders),
         };
         let thread = self.spawn(format!("decode-{}", id.0), move || decoder.run());
@@ -272,6 +276,8 @@ impl Intake {
             stop: Arc::clone(&stop),
             captures,
             output: registry.output.clone(),
+            timing: self.timing,
+            slots: Arc::clone(&self.slots),
             stats: Arc::clone(&self.stats),
             factory: Arc::clone(&self.decoders),
         };

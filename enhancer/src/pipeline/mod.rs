@@ -10,6 +10,8 @@
 //!                                      [queue] ─▶ learn (one thread)
 //! ```
 //!
+//! Decoding and coding take a [slot](Slots) of the processor first, so that no more of them run at once than it has cores.
+//!
 //! No queue is ever waited on when it is full: the frame is dropped and counted in
 //! [`PipelineCounters`](crate::PipelineCounters). No thread's panic reaches another.
 //! An anchor that cannot leave within [`EnhancerConfig::budget`] less
@@ -24,6 +26,7 @@ mod jobs;
 mod learn;
 mod priority;
 mod select;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -41,6 +44,7 @@ use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_media::{AnchorCodecId, EnhancerOutput};
 
 use crate::engine::{Engine, EngineChoice, Model, NetworkChoice, NetworkError, Residual};
+use crate::schedule::slots::{SlotConfig, TaskOrder};
 use crate::schedule::{NetworkCost, RegionConfig, SchedulerConfig, TileConfig};
 use crate::stats::{EnhancerStats, NetworkStats, Stats};
 use anchors::{Anchors, Choice, Coding};
@@ -53,6 +57,7 @@ use worker::Worker;
 
 pub use decode::tier_of;
 pub use input::EnhancerInput;
+pub use slots::{Slot, Slots, Stage};
 
 /// Makes an engine for a worker, when it first needs one and after a panic.
 pub type EngineFactory = Arc<dyn Fn() -> Box<dyn Engine> + Send + Sync>;
@@ -111,6 +116,12 @@ pub struct EnhancerConfig {
     pub decode_queue: usize,
     /// Outputs that may wait for the SFU.
     pub output_queue: usize,
+    /// Frames decoded and anchors coded at once; 0 for as many as the machine has cores.
+    pub cpu_tasks: usize,
+    /// Which of them is next.
+    pub cpu_order: TaskOrder,
+    /// By how much an anchor may be expected to miss its deadline and still be coded.
+    pub lost_cause_threshold: Duration,
     /// Whether networks learn from captured pictures, for enhanced anchors of the same stream.
     pub learn: bool,
     /// Nice value of all threads (Linux): on a busy machine, forwarding goes first.
@@ -135,6 +146,9 @@ impl Default for EnhancerConfig {
             max_streams: 64,
             decode_queue: 16,
             output_queue: 128,
+            cpu_tasks: 0,
+            cpu_order: TaskOrder::default(),
+            lost_cause_threshold: Duration::ZERO,
             learn: true,
             nice: 2,
         }
@@ -144,6 +158,18 @@ impl Default for EnhancerConfig {
 impl EnhancerConfig {
     fn timing(&self) -> Timing {
         Timing { budget: self.budget, delivery: self.delivery_allowance }
+    }
+
+    fn slots(&self) -> SlotConfig {
+        let cores = available_parallelism().map_or(1, std::num::NonZero::get);
+        SlotConfig {
+            cap: if self.cpu_tasks == 0 { cores } else { self.cpu_tasks },
+            order: self.cpu_order,
+            lost_cause_threshold: self.lost_cause_threshold,
+            // A thread waits for one at a time.
+            most: self.threads,
+            ..SlotConfig::default()
+        }
     }
 
     fn validate(&self) -> Result<(), StartError> {
@@ -214,6 +240,11 @@ impl Timing {
     fn deadline(self) -> Duration {
         self.budget.saturating_sub(self.delivery)
     }
+
+    /// When what came then must be handed over.
+    fn deadline_of(self, arrival: Instant) -> Instant {
+        arrival + self.deadline().min(Duration::from_secs(3_600))
+    }
 }
 
 /// Why the enhancer could not start. The SFU then forwards without it.
@@ -236,6 +267,7 @@ pub struct Enhancer {
     output: Receiver<EnhancerOutput>,
     enabled: Arc<AtomicBool>,
     stats: Arc<Stats>,
+    slots: Arc<Slots>,
     backend: &'static str,
     scale: usize,
     threads: Vec<JoinHandle<()>>,
@@ -271,6 +303,7 @@ impl Enhancer {
         let scales = (of(costs.first()), of(costs.last()));
         let stats = Arc::new(Stats::default());
         *stats.networks.lock() = named(networks, &costs);
+        let slots = Arc::new(Slots::new(config.slots()));
         let enabled = Arc::new(AtomicBool::new(true));
         let origin = Instant::now();
         let (frames_in, frames) = bounded(SCHEDULE_QUEUE);
@@ -280,7 +313,7 @@ impl Enhancer {
         let (finished_in, finished) = bounded((JOBS_PER_WORKER + 1) * config.threads);
         let intake = Arc::new(Intake::new(
             config.clone(),
-            (enabled.clone(), stats.clone()),
+            (enabled.clone(), stats.clone(), slots.clone()),
             (decoders, scales),
             (frames_in, output_in.clone()),
             origin,
@@ -290,6 +323,7 @@ impl Enhancer {
             output,
             enabled: enabled.clone(),
             stats: stats.clone(),
+            slots: slots.clone(),
             backend,
             scale: scales.0,
             threads: Vec::new(),
@@ -319,6 +353,7 @@ impl Enhancer {
                 timing: config.timing(),
                 coding,
                 stats: stats.clone(),
+                slots: slots.clone(),
                 networks: networks.to_vec(),
                 desk: desk.clone(),
             };
@@ -379,6 +414,7 @@ impl Enhancer {
             enabled: self.enabled.load(Ordering::Relaxed),
             backend: self.backend,
             streams: self.intake.streams(),
+            slots: self.slots.stats(),
             ..self.stats.snapshot()
         }
     }

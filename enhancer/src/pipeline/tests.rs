@@ -527,6 +527,49 @@ fn a_shutdown_ends_all_threads_and_inputs_left_over_take_nothing() {
     assert!(output.iter().count() <= 1);
 }
 
+/// How a stage fared.
+fn stage(enhancer: &Enhancer, stage: Stage) -> crate::stats::StageSlots {
+    enhancer.stats().slots.stages[stage as usize]
+}
+
+#[test]
+fn every_frame_and_every_anchor_takes_a_slot_and_gives_it_back() {
+    let enhancer = start(EnhancerConfig { cpu_tasks: 1, ..config() });
+    let input = enhancer.input();
+    for kind in [KEY, PANIC, BROKEN, KEY] {
+        input.push(frame(1, 3000 * u32::from(kind), kind));
+    }
+    input.push(captured(1, Some(7), HIGH));
+    assert!(anchor(&enhancer).is_some());
+    eventually("all decoded", || {
+        let counts = [Stage::Decode, Stage::Capture].map(|s| stage(&enhancer, s).wait.count);
+        counts == [4, 1] && enhancer.stats().slots.running == 0
+    });
+    let slots = enhancer.stats().slots;
+    assert_eq!((slots.cap, slots.waiting), (1, 0));
+    let coded = stage(&enhancer, Stage::Encode);
+    assert!(coded.wait.count >= 1 && coded.refused == 0);
+}
+
+#[test]
+fn frames_that_wait_for_a_slot_are_decoded_however_late() {
+    let config = EnhancerConfig {
+        budget: Duration::from_millis(120),
+        cpu_tasks: 1,
+        anchor_fraction: 0.0,
+        ..config()
+    };
+    let slow = decoders(Duration::from_millis(30));
+    let enhancer = Enhancer::start_parts(config, &engines(Duration::ZERO, 0), slow).unwrap();
+    for n in 0..8 {
+        enhancer.input().push(frame(n, 0, KEY));
+    }
+    eventually("all decoded", || enhancer.stats().counters.decoded == 8);
+    let decoded = stage(&enhancer, Stage::Decode);
+    assert!(decoded.demoted >= 4 && decoded.refused == 0, "{decoded:?}");
+    assert!(enhancer.stats().counters.late_decode >= 4);
+}
+
 #[test]
 fn configurations_that_contradict_themselves_are_refused() {
     for wrong in [

@@ -1,6 +1,6 @@
 //! The inference workers: a chosen frame in, a coded anchor out.
 //!
-//! What is past its deadline is dropped before inference, and again before it is handed over.
+//! What is past its deadline is dropped before inference, before it is coded ([`Slots`]), and again before it is handed over.
 //! A panic of the engine costs its frame: the worker goes on with a new engine.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crossbeam_channel::Sender;
 use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::resample::Samples;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::FrameBuffer;
@@ -23,6 +23,7 @@ use super::anchors::{Coding, arrived};
 use super::jobs::Jobs;
 use super::learn::{Desk, equip};
 use super::select::{Finished, Job};
+use super::slots::{Slots, Stage};
 use super::{Network, Timing};
 use crate::engine::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
 use crate::stats::{Stats, count};
@@ -41,6 +42,7 @@ pub(super) struct Worker {
     pub timing: Timing,
     pub coding: Coding,
     pub stats: Arc<Stats>,
+    pub slots: Arc<Slots>,
     pub networks: Vec<Network>,
     /// Where lessons go, if networks learn.
     pub desk: Option<Desk>,
@@ -158,6 +160,13 @@ impl Worker {
         if source == AnchorSource::Enhanced && frame.captures.regions.load(Ordering::Relaxed) {
             frame.anchors.note_uncertainty(&detail, &choice.tiles, scale);
         }
+        let deadline = self.timing.deadline_of(frame.arrival);
+        let samples = (choice.tiles.count() * TILE * TILE * scale * scale) as u64;
+        let slot = self.slots.take(Stage::Encode, samples, deadline, frame.stream.0.into());
+        let Some(_slot) = slot else {
+            count(&counters.late_encode);
+            return false;
+        };
         prior.take_out(low, &mut detail);
         let still = self.coding.codec != AnchorCodecId::Vp9;
         let wanted = (still && frame.twin.measures()).then(|| detail.clone());

@@ -272,7 +272,7 @@ proptest! {
         for (n, (came, task, _)) in tasks.iter().enumerate().filter(|(_, t)| t.1.must_run) {
             let began = began.get(&n);
             prop_assert!(began.is_some(), "{task:?} never ran");
-            prop_assert!(began.is_some_and(|b| *b - *came <= bound), "{task:?} over {bound:?}");
+            prop_assert!(began.is_some_and(|b| b.saturating_sub(*came) <= bound), "{task:?} over {bound:?}");
         }
     }
 }

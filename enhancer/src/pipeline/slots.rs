@@ -1,0 +1,326 @@
+//! Slots for the stages that run on the processor: [`SlotQueue`] behind a lock.
+//!
+//! Decoders and coders take a slot before they begin and give it back when they are done, in a panic too. Who finds one free and nobody
+//! waiting pays for a lock and no more. What a stage takes is learned from what it took, by what it works on: seed
+//! 003 has no estimates; the line is that of the accelerators, seed 001 §5.3.3.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::thread::panicking;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::schedule::NetworkCost;
+use crate::schedule::jct::JctModel;
+use crate::schedule::slots::{Offer, SlotConfig, SlotQueue, Task};
+use crate::stats::{Histogram, SlotStats, StageSlots, count};
+
+/// What runs on the processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// A frame of a low layer is decoded: in any case, as later ones depend on it. Its work: the picture's pixels.
+    Decode,
+    /// The same of a frame at HR size.
+    Capture,
+    /// An anchor is coded, unless it would be late. Its work: the HR samples that are coded.
+    Encode,
+}
+
+impl Stage {
+    /// All of them.
+    pub const ALL: [Stage; 3] = [Stage::Decode, Stage::Capture, Stage::Encode];
+
+    /// As in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Decode => "decode",
+            Stage::Capture => "capture",
+            Stage::Encode => "encode",
+        }
+    }
+
+    fn must_run(self) -> bool {
+        self != Stage::Encode
+    }
+
+    /// By unit of work, before anything has been measured.
+    fn first_guess(self) -> Duration {
+        match self {
+            Stage::Decode | Stage::Capture => Duration::from_nanos(10),
+            Stage::Encode => Duration::from_nanos(15),
+        }
+    }
+}
+
+/// The slots of one machine. See the module.
+pub struct Slots {
+    inner: Mutex<Inner>,
+    cap: usize,
+    origin: Instant,
+    stages: [Counts; Stage::ALL.len()],
+}
+
+struct Inner {
+    queue: SlotQueue<Arc<Waiter>>,
+    times: JctModel,
+    lost: Vec<Arc<Waiter>>,
+}
+
+#[derive(Default)]
+struct Counts {
+    wait: Histogram,
+    refused: AtomicU64,
+    demoted: AtomicU64,
+}
+
+/// A thread that waits for a slot.
+#[derive(Default)]
+struct Waiter {
+    ready: Condvar,
+    /// Written under the lock.
+    verdict: AtomicU8,
+}
+
+const RUNS: u8 = 1;
+const RUNS_LATE: u8 = 2;
+const LOST: u8 = 3;
+
+impl Waiter {
+    fn tell(&self, verdict: u8) {
+        self.verdict.store(verdict, Ordering::Relaxed);
+        self.ready.notify_one();
+    }
+}
+
+/// A slot, until it is dropped.
+#[must_use]
+pub struct Slot<'a> {
+    slots: &'a Slots,
+    stage: Stage,
+    work: u64,
+    began: Instant,
+}
+
+impl Slots {
+    /// All free.
+    pub fn new(config: SlotConfig) -> Self {
+        let first = |stage: Stage| NetworkCost { scale: 1, per_pixel: stage.first_guess() };
+        let times = JctModel::new(&Stage::ALL.map(first));
+        let inner = Inner { queue: SlotQueue::new(config), times, lost: Vec::new() };
+        Slots {
+            inner: Mutex::new(inner),
+            cap: config.cap.max(1),
+            origin: Instant::now(),
+            stages: Default::default(),
+        }
+    }
+
+    /// Waits for a slot for `work` of a stage that should be done by `deadline`; `None`: it is a lost cause. Of two that are otherwise
+    /// alike, the lesser `key` goes first.
+    pub fn take(&self, stage: Stage, work: u64, deadline: Instant, key: u64) -> Option<Slot<'_>> {
+        let came = Instant::now();
+        let mut inner = self.inner.lock();
+        let expected = inner.times.predict(stage as usize, work, true);
+        let task = Task {
+            deadline: deadline.saturating_duration_since(self.origin),
+            expected_s: expected.as_secs_f64(),
+            must_run: stage.must_run(),
+            key,
+        };
+        let verdict = match inner.queue.offer(self.since(came), &task) {
+            Offer::Runs { late: false } => RUNS,
+            Offer::Runs { late: true } => RUNS_LATE,
+            Offer::Lost => LOST,
+            Offer::Waits => {
+                let waiter = Arc::new(Waiter::default());
+                let until = inner.queue.begin_by(&task).filter(|_| !task.must_run);
+                if let Some(last) = inner.queue.push(self.since(came), task, waiter.clone()) {
+                    last.tell(LOST);
+                }
+                loop {
+                    let verdict = waiter.verdict.load(Ordering::Relaxed);
+                    if verdict != 0 {
+                        break verdict;
+                    }
+                    let Some(until) = until.and_then(|until| self.origin.checked_add(until)) else {
+                        waiter.ready.wait(&mut inner);
+                        continue;
+                    };
+                    if waiter.ready.wait_until(&mut inner, until).timed_out() {
+                        // Just after the last moment to begin.
+                        let now = self.since(Instant::now().max(until)) + Duration::from_nanos(1);
+                        let Inner { queue, lost, .. } = &mut *inner;
+                        queue.give_up(now, lost);
+                        lost.drain(..).for_each(|waiter| waiter.tell(LOST));
+                    }
+                }
+            }
+        };
+        drop(inner);
+        let began = Instant::now();
+        let counts = &self.stages[stage as usize];
+        counts.wait.record(began.saturating_duration_since(came));
+        if verdict == LOST {
+            count(&counts.refused);
+            return None;
+        }
+        if verdict == RUNS_LATE {
+            count(&counts.demoted);
+        }
+        Some(Slot { slots: self, stage, work, began })
+    }
+
+    /// What became of those that came.
+    pub fn stats(&self) -> SlotStats {
+        let (running, waiting) = {
+            let inner = self.inner.lock();
+            (inner.queue.running(), inner.queue.waiting())
+        };
+        let stages = Stage::ALL.map(|stage| {
+            let counts = &self.stages[stage as usize];
+            StageSlots {
+                stage: stage.name(),
+                wait: counts.wait.summary(),
+                refused: counts.refused.load(Ordering::Relaxed),
+                demoted: counts.demoted.load(Ordering::Relaxed),
+            }
+        });
+        SlotStats { cap: self.cap, running, waiting, stages: stages.to_vec() }
+    }
+
+    fn since(&self, at: Instant) -> Duration {
+        at.saturating_duration_since(self.origin)
+    }
+}
+
+impl Slot<'_> {
+    /// Says how much work it turned out to be.
+    pub fn did(&mut self, work: u64) {
+        self.work = work;
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        let mut inner = self.slots.inner.lock();
+        let Inner { queue, times, lost } = &mut *inner;
+        // What panics says nothing of how long it takes.
+        if !panicking() {
+            let took = now.saturating_duration_since(self.began);
+            times.observe(self.stage as usize, self.work, true, took);
+        }
+        queue.done();
+        let now = self.slots.since(now);
+        while let Some((next, late)) = queue.pop(now, lost) {
+            next.tell(if late { RUNS_LATE } else { RUNS });
+        }
+        lost.drain(..).for_each(|waiter| waiter.tell(LOST));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::AtomicUsize;
+    use std::thread::{scope, sleep};
+
+    use super::*;
+    use crate::schedule::slots::TaskOrder;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn slots(cap: usize, order: TaskOrder) -> Slots {
+        Slots::new(SlotConfig { cap, order, ..SlotConfig::default() })
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    /// Until so many wait.
+    fn until_waiting(slots: &Slots, waiting: usize) {
+        while slots.stats().waiting < waiting {
+            sleep(MS);
+        }
+    }
+
+    #[test]
+    fn no_more_threads_run_than_there_are_slots() {
+        for order in [TaskOrder::Fifo, TaskOrder::Edf] {
+            let (slots, running, most) =
+                (slots(3, order), AtomicUsize::new(0), AtomicUsize::new(0));
+            scope(|scope| {
+                for thread in 0..12 {
+                    let (slots, running, most) = (&slots, &running, &most);
+                    scope.spawn(move || {
+                        for _ in 0..20 {
+                            let slot = slots.take(Stage::Decode, 1, soon(), thread);
+                            most.fetch_max(
+                                running.fetch_add(1, Ordering::SeqCst) + 1,
+                                Ordering::SeqCst,
+                            );
+                            sleep(MS / 4);
+                            running.fetch_sub(1, Ordering::SeqCst);
+                            drop(slot);
+                        }
+                    });
+                }
+            });
+            assert_eq!(most.into_inner(), 3);
+            let stats = slots.stats();
+            assert_eq!((stats.running, stats.waiting), (0, 0));
+            assert_eq!(stats.stages[0].wait.count, 12 * 20);
+        }
+    }
+
+    #[test]
+    fn the_nearest_deadline_of_the_waiting_threads_is_next() {
+        let (slots, order) = (slots(1, TaskOrder::Edf), Mutex::new(Vec::new()));
+        let first = slots.take(Stage::Decode, 1, soon(), 0);
+        scope(|scope| {
+            for (n, seconds) in [(1, 300), (2, 100), (3, 200)] {
+                let (slots, order) = (&slots, &order);
+                let deadline = Instant::now() + Duration::from_secs(seconds);
+                scope.spawn(move || {
+                    let _slot = slots.take(Stage::Encode, 1, deadline, 0);
+                    order.lock().push(n);
+                });
+                until_waiting(slots, n);
+            }
+            drop(first);
+        });
+        assert_eq!(*order.lock(), [2, 3, 1]);
+    }
+
+    #[test]
+    fn a_waiting_anchor_is_told_when_it_is_lost_and_a_frame_is_decoded_all_the_same() {
+        let slots = slots(1, TaskOrder::Edf);
+        let first = slots.take(Stage::Decode, 1, soon(), 0);
+        let asked = Instant::now();
+        assert!(slots.take(Stage::Encode, 1, asked + 20 * MS, 1).is_none());
+        assert!(asked.elapsed() >= 19 * MS, "it waited as long as there was hope");
+        scope(|scope| {
+            let decode = scope.spawn(|| slots.take(Stage::Decode, 1, asked, 1).is_some());
+            until_waiting(&slots, 1);
+            drop(first);
+            assert!(decode.join().is_ok_and(|decoded| decoded));
+        });
+        let stats = slots.stats();
+        let of = |stage: Stage| &stats.stages[stage as usize];
+        assert_eq!((of(Stage::Encode).refused, of(Stage::Encode).demoted), (1, 0));
+        assert_eq!((of(Stage::Decode).refused, of(Stage::Decode).demoted), (0, 1));
+    }
+
+    #[test]
+    fn a_panic_gives_the_slot_back() {
+        let slots = slots(1, TaskOrder::Fifo);
+        let panics = catch_unwind(AssertUnwindSafe(|| {
+            let _slot = slots.take(Stage::Decode, 1, soon(), 0);
+            panic!("as a decoder may");
+        }));
+        assert!(panics.is_err());
+        assert!(slots.take(Stage::Decode, 1, soon(), 0).is_some());
+    }
+}
