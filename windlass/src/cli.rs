@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::bench;
 use crate::config::{Config, Settings};
-use crate::{eval, simulate};
+use crate::{eval, loadtest, simulate};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -37,6 +37,8 @@ pub enum Command {
     Bench(bench::BenchArgs),
     /// Play scenarios of many streams through the scheduler, without pictures.
     Simulate(simulate::SimulateArgs),
+    /// Load a running server with many calls over real WebRTC.
+    Loadtest(Box<loadtest::LoadtestArgs>),
 }
 
 /// Arguments of `windlass serve`.
@@ -71,7 +73,7 @@ mod tests {
         let cli = Cli::try_parse_from([&["windlass", "serve"], args].concat())?;
         match cli.command {
             Command::Serve(args) => args.load(),
-            Command::Eval(_) | Command::Bench(_) | Command::Simulate(_) => {
+            Command::Eval(_) | Command::Bench(_) | Command::Simulate(_) | Command::Loadtest(_) => {
                 unreachable!("`serve` was parsed")
             }
         }

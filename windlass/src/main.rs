@@ -7,6 +7,7 @@ mod bridge;
 mod cli;
 mod config;
 mod eval;
+mod loadtest;
 mod logging;
 mod page;
 mod serve;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => args.load().and_then(|settings| serve::run(&settings)),
         Command::Bench(args) => logging::init("warn", false).and_then(|()| bench::run(&args)),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Loadtest(args) => logging::init("warn", false).and_then(|()| loadtest::run(&args)),
         Command::Eval(args) => logging::init("warn", false).and_then(|()| eval::run(&args)),
     };
     match done {

@@ -7,6 +7,7 @@ mod anchors;
 mod engine;
 mod gpu;
 mod hybrid;
+pub mod ivf;
 mod networks;
 mod pictures;
 mod schedule;

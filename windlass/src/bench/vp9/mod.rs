@@ -10,7 +10,6 @@
 
 pub mod args;
 pub mod best;
-mod ivf;
 pub mod libvpx;
 pub mod native;
 mod report;

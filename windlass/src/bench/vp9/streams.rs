@@ -13,8 +13,8 @@ use windlass_hybrid::picture::Picture;
 use windlass_hybrid::resample::box_down;
 
 use super::args::{Preset, Vp9Args};
-use super::ivf;
 use crate::bench::anchors::material::tile_picture;
+use crate::bench::ivf;
 use crate::eval::ffmpeg;
 use crate::eval::frames::Size;
 use crate::eval::vpx::{self, Encoder, EncoderConfig};

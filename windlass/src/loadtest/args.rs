@@ -1,0 +1,185 @@
+//! The command line of `windlass loadtest`.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+
+use clap::Args;
+use windlass_media::{Layer, Rung};
+
+/// Load a running server with many calls, over real WebRTC, and say what came of it.
+///
+/// Publishers send recorded simulcast VP9 as browsers do and answer requests for key frames; subscribers take video and
+/// anchors, and say how long anchors took. Everything runs in this process, from one core if need be; the server is another
+/// one. Figures of the server are differences of its /metrics. Ctrl-C ends the run early, with its report.
+///
+/// Each room has --per-room publishers and one or more subscribers who take all of its tracks. Subscribers ask for the
+/// enhanced rung of the best layer below f that is sent; with `q` alone, the default, or `h` alone, anchors are made by
+/// super-resolution; where the next larger layer is sent too, of that layer's pixels.
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct LoadtestArgs {
+    /// Publishers, each with one camera.
+    #[arg(long, default_value = "10", value_name = "N")]
+    pub publishers: NonZeroUsize,
+
+    /// Publishers in each room.
+    #[arg(long, default_value = "1", value_name = "K")]
+    pub per_room: NonZeroUsize,
+
+    /// Subscribers in each room, who publish nothing.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub subscribers: usize,
+
+    /// The server: its own HTTP port, not a proxy's HTTPS.
+    #[arg(
+        long,
+        default_value = "http://localhost:7880",
+        value_name = "URL",
+        conflicts_with = "own"
+    )]
+    pub server: String,
+
+    /// Start a server for the test, on free ports of this machine, and stop it in the end. What follows `--` are options of
+    /// `windlass serve`.
+    #[arg(long)]
+    pub own: bool,
+
+    /// Options of the server that --own starts.
+    #[arg(last = true, requires = "own", value_name = "OPTION")]
+    pub serve: Vec<String>,
+
+    /// The server's process, if it runs on this machine: its processor time and memory are reported. --own knows it.
+    #[arg(long, value_name = "PID", conflicts_with = "own")]
+    pub pid: Option<u32>,
+
+    /// How long to run after the last publisher has come.
+    #[arg(long, default_value_t = 30.0, value_name = "S", value_parser = seconds)]
+    pub seconds: f64,
+
+    /// Over how long publishers come, one after the other.
+    #[arg(long, default_value_t = 5.0, value_name = "S", value_parser = seconds)]
+    pub ramp: f64,
+
+    /// The layers to send.
+    #[arg(long, value_delimiter = ',', default_values = ["q"], value_name = "q,h,f", value_parser = layer)]
+    pub layers: Vec<Layer>,
+
+    /// The best rung that subscribers ask for [default: the enhanced one of the best layer below f that is sent].
+    #[arg(long, value_name = "q|q+|h|h+|f", value_parser = rung)]
+    pub max_rung: Option<Rung>,
+
+    /// A folder with q.ivf, h.ivf and f.ivf: VP9, profile 0, key frames at the same pictures. Layers without a file are not
+    /// sent.
+    #[arg(long, value_name = "DIR", conflicts_with = "clip")]
+    pub media: Option<PathBuf>,
+
+    /// A video to code the layers of, as Chromium does, by ffmpeg and libvpx. Without --media and --clip a moving scene is
+    /// drawn.
+    #[arg(long, value_name = "FILE")]
+    pub clip: Option<PathBuf>,
+
+    /// Seconds of the clip or the scene that are coded, and sent again and again.
+    #[arg(long, default_value_t = 10.0, value_name = "S", value_parser = seconds)]
+    pub clip_seconds: f64,
+
+    /// Seconds between key frames of what is coded here: as long does a subscriber wait for one at most, in pictures left
+    /// out of the recording.
+    #[arg(long, default_value_t = 2.0, value_name = "S", value_parser = seconds)]
+    pub key_every: f64,
+
+    /// The ffmpeg that reads the clip.
+    #[arg(long, env = "WINDLASS_FFMPEG", value_name = "PATH")]
+    pub ffmpeg: Option<PathBuf>,
+
+    /// The budget that anchors are measured against.
+    #[arg(long, default_value = "200", value_name = "MS")]
+    pub budget_ms: NonZeroU32,
+
+    /// Threads of the clients.
+    #[arg(long, default_value = "1", value_name = "N")]
+    pub threads: NonZeroUsize,
+
+    /// Print one JSON object instead of tables.
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass loadtest --publishers 20                      against `windlass serve` on this machine
+  windlass loadtest --own --publishers 4 -- --enhancer-threads 1 --compute-cap 0.5
+  windlass loadtest --server http://192.0.2.1:7880 --publishers 200 --ramp 30 --seconds 120 --json
+  windlass loadtest --layers q,h,f --clip face.mp4       anchors of the publisher's own pixels
+
+Server and clients share this machine's processors unless told otherwise (`taskset`, `nice`): say so with the figures.";
+
+impl LoadtestArgs {
+    /// The best rung that subscribers ask for.
+    pub fn rung(&self) -> Rung {
+        let best = self.layers.iter().copied().filter(|&l| l < Layer::F).max();
+        let usual = best.map_or(Rung::F, |layer| Rung::plus(layer).unwrap_or(Rung::F));
+        self.max_rung.unwrap_or(usual)
+    }
+
+    /// Rooms that it takes.
+    pub fn rooms(&self) -> usize {
+        self.publishers.get().div_ceil(self.per_room.get())
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(s) if (0.0..=86_400.0).contains(&s) => Ok(s),
+        _ => Err("give seconds from 0 to 86400".into()),
+    }
+}
+
+fn layer(text: &str) -> Result<Layer, String> {
+    Layer::from_rid(text).ok_or_else(|| "there are the layers q, h and f".into())
+}
+
+fn rung(text: &str) -> Result<Rung, String> {
+    let value = serde_json::Value::String(text.into());
+    serde_json::from_value(value).map_err(|_| "there are the rungs q, q+, h, h+ and f".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: LoadtestArgs,
+    }
+
+    fn args(words: &[&str]) -> Result<LoadtestArgs, clap::Error> {
+        Cli::try_parse_from([&["loadtest"], words].concat()).map(|cli| cli.args)
+    }
+
+    #[test]
+    fn subscribers_ask_for_the_enhanced_rung_of_what_is_sent() {
+        let rung = |words: &[&str]| args(words).unwrap().rung();
+        assert_eq!(rung(&[]), Rung::QPlus);
+        assert_eq!(rung(&["--layers", "q,h"]), Rung::HPlus);
+        assert_eq!(rung(&["--layers", "q,h,f"]), Rung::HPlus);
+        assert_eq!(rung(&["--layers", "f"]), Rung::F);
+        assert_eq!(rung(&["--layers", "q,h", "--max-rung", "q"]), Rung::Q);
+    }
+
+    #[test]
+    fn a_last_room_may_be_smaller() {
+        assert_eq!(args(&["--publishers", "7", "--per-room", "3"]).unwrap().rooms(), 3);
+    }
+
+    #[test]
+    fn options_of_a_server_need_one_of_our_own() {
+        assert!(args(&["--", "--compute-cap", "0.5"]).is_err());
+        let own = args(&["--own", "--", "--compute-cap", "0.5"]).unwrap();
+        assert_eq!(own.serve, ["--compute-cap", "0.5"]);
+        assert!(args(&["--layers", "x"]).is_err());
+        assert!(args(&["--seconds", "-1"]).is_err());
+    }
+}

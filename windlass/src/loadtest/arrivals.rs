@@ -1,0 +1,169 @@
+//! What a subscriber has of one track's video: whole frames, lost packets, and when each frame was complete.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Frames that are remembered: two seconds at 60 a second, longer than any budget.
+const FRAMES: usize = 120;
+
+#[derive(Debug)]
+struct Frame {
+    timestamp: u32,
+    first: Option<u64>,
+    last: Option<u64>,
+    packets: u64,
+    complete: Option<Instant>,
+}
+
+/// The packets of one track.
+#[derive(Debug, Default)]
+pub struct Arrivals {
+    frames: VecDeque<Frame>,
+    numbers: Option<(u64, u64)>,
+    packets: u64,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Frames of which all packets came.
+    pub complete: u64,
+    /// Since when packets are missing, other than those given up.
+    hole: Option<Instant>,
+    given_up: u64,
+}
+
+/// A packet, as far as it matters.
+#[derive(Debug, Clone, Copy)]
+pub struct Packet {
+    /// Its number, extended.
+    pub seq: u64,
+    /// Its frame's RTP timestamp.
+    pub timestamp: u32,
+    /// Whether it is the first of its frame.
+    pub begins: bool,
+    /// Whether it is the last.
+    pub ends: bool,
+    /// Payload bytes; padding has none.
+    pub bytes: usize,
+}
+
+impl Arrivals {
+    /// Takes a packet that had not come before (the WebRTC stack drops repeats).
+    pub fn push(&mut self, now: Instant, packet: Packet) {
+        let (least, most) = self.numbers.unwrap_or((packet.seq, packet.seq));
+        self.numbers = Some((least.min(packet.seq), most.max(packet.seq)));
+        self.packets += 1;
+        self.given_up = self.given_up.min(self.lost());
+        let missing = self.lost() > self.given_up;
+        self.hole = missing.then(|| self.hole.unwrap_or(now));
+        self.bytes += packet.bytes as u64;
+        if packet.bytes == 0 {
+            return;
+        }
+        let at = self.frames.iter().rposition(|f| f.timestamp == packet.timestamp);
+        let at = at.unwrap_or_else(|| {
+            if self.frames.len() == FRAMES {
+                self.frames.pop_front();
+            }
+            let timestamp = packet.timestamp;
+            let frame = Frame { timestamp, first: None, last: None, packets: 0, complete: None };
+            self.frames.push_back(frame);
+            self.frames.len() - 1
+        });
+        let frame = &mut self.frames[at];
+        frame.packets += 1;
+        frame.first = frame.first.or(packet.begins.then_some(packet.seq));
+        frame.last = frame.last.or(packet.ends.then_some(packet.seq));
+        let whole = frame.first.zip(frame.last).is_some_and(|(first, last)| {
+            last.checked_sub(first).is_some_and(|n| n + 1 == frame.packets)
+        });
+        if whole && frame.complete.is_none() {
+            frame.complete = Some(now);
+            self.complete += 1;
+        }
+    }
+
+    /// Packets whose numbers were skipped and that never came.
+    pub fn lost(&self) -> u64 {
+        self.expected().saturating_sub(self.packets)
+    }
+
+    /// Packets that there should be.
+    pub fn expected(&self) -> u64 {
+        self.numbers.map_or(0, |(least, most)| most - least + 1)
+    }
+
+    /// Whether something has been missing for so long that no retransmission will bring it; said once of each hole.
+    pub fn gave_up(&mut self, now: Instant, patience: Duration) -> bool {
+        let over = self.hole.is_some_and(|since| now.saturating_duration_since(since) > patience);
+        if over {
+            self.given_up = self.lost();
+            self.hole = None;
+        }
+        over
+    }
+
+    /// When the frame with a timestamp was complete; `None` where it was not, or is long gone.
+    pub fn completed(&self, timestamp: u32) -> Option<Instant> {
+        self.frames.iter().rev().find(|f| f.timestamp == timestamp)?.complete
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(seq: u64, timestamp: u32, begins: bool, ends: bool) -> Packet {
+        Packet { seq, timestamp, begins, ends, bytes: 100 }
+    }
+
+    #[test]
+    fn a_frame_is_complete_with_its_last_packet_in_any_order() {
+        let now = Instant::now();
+        let mut arrivals = Arrivals::default();
+        let ms = |ms| now + Duration::from_millis(ms);
+        arrivals.push(ms(0), packet(12, 5, false, true));
+        arrivals.push(ms(1), packet(10, 5, true, false));
+        assert_eq!((arrivals.complete, arrivals.lost()), (0, 1));
+        arrivals.push(ms(2), packet(11, 5, false, false));
+        assert_eq!((arrivals.complete, arrivals.lost()), (1, 0));
+        assert_eq!(arrivals.completed(5), Some(ms(2)));
+        assert_eq!(arrivals.completed(6), None);
+    }
+
+    #[test]
+    fn padding_is_no_loss_and_no_frame() {
+        let now = Instant::now();
+        let mut arrivals = Arrivals::default();
+        arrivals.push(now, packet(1, 5, true, true));
+        arrivals.push(now, Packet { bytes: 0, ..packet(2, 5, false, false) });
+        arrivals.push(now, packet(3, 8, true, true));
+        assert_eq!((arrivals.complete, arrivals.lost(), arrivals.expected()), (2, 0, 3));
+    }
+
+    #[test]
+    fn a_hole_is_given_up_once_and_another_one_again() {
+        let now = Instant::now();
+        let patience = Duration::from_millis(100);
+        let ms = |ms| now + Duration::from_millis(ms);
+        let mut arrivals = Arrivals::default();
+        arrivals.push(ms(0), packet(1, 1, true, true));
+        arrivals.push(ms(10), packet(3, 3, true, true));
+        assert!(!arrivals.gave_up(ms(100), patience));
+        assert!(arrivals.gave_up(ms(111), patience));
+        arrivals.push(ms(120), packet(4, 4, true, true));
+        assert!(!arrivals.gave_up(ms(400), patience));
+        arrivals.push(ms(410), packet(6, 6, true, true));
+        assert!(arrivals.gave_up(ms(600), patience));
+        assert_eq!(arrivals.lost(), 2);
+    }
+
+    #[test]
+    fn memory_of_frames_is_bounded() {
+        let now = Instant::now();
+        let mut arrivals = Arrivals::default();
+        for n in 0..1000u32 {
+            arrivals.push(now, packet(n.into(), n, true, true));
+        }
+        assert_eq!(arrivals.frames.len(), FRAMES);
+        assert_eq!(arrivals.complete, 1000);
+    }
+}

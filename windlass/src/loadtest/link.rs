@@ -1,0 +1,184 @@
+//! One client's WebRTC connection and its UDP socket.
+//!
+//! The server knows clients by their addresses, so each has a socket of its own. Media is sent in the stack's RTP mode: a
+//! replay sets numbers and timestamps itself.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use bytes::BytesMut;
+use str0m::change::{SdpAnswer, SdpPendingOffer};
+use str0m::media::Pt;
+use str0m::net::{Protocol, Receive};
+use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc};
+use tokio::net::UdpSocket;
+
+/// Largest datagram that is read.
+const DATAGRAM_BYTES: usize = 2048;
+/// Datagrams read before anything else is looked at.
+const BURST: usize = 64;
+
+/// See the module.
+pub struct Link {
+    /// The connection.
+    pub rtc: Rtc,
+    socket: Option<(UdpSocket, SocketAddr)>,
+    due: Instant,
+    buffer: BytesMut,
+    /// Datagrams that the socket did not take.
+    pub unsent: u64,
+    /// Whether media can flow.
+    pub connected: bool,
+    /// Whether it was lost.
+    pub lost: bool,
+}
+
+impl Link {
+    /// A connection before its first offer.
+    pub fn new() -> Link {
+        let now = Instant::now();
+        let rtc = Rtc::builder()
+            .clear_codecs()
+            .enable_vp9(true)
+            .enable_opus(true, false)
+            .set_rtp_mode(true)
+            .build(now);
+        Link {
+            rtc,
+            socket: None,
+            due: now,
+            buffer: BytesMut::zeroed(DATAGRAM_BYTES),
+            unsent: 0,
+            connected: false,
+            lost: false,
+        }
+    }
+
+    /// Takes the server's answer; the first one says where the server's media is.
+    pub async fn accept(&mut self, pending: SdpPendingOffer, sdp: &str) -> Result<()> {
+        if self.socket.is_none() {
+            let server = candidate(sdp).context("the server's answer names no UDP address")?;
+            let local = local_for(server)
+                .with_context(|| format!("there is no way to the server's media at {server}"))?;
+            let socket = UdpSocket::bind(SocketAddr::new(local, 0)).await.context(
+                "opening a UDP socket; for very many clients, raise the limit (`ulimit -n 65536`)",
+            )?;
+            let address = socket.local_addr()?;
+            self.rtc.add_local_candidate(Candidate::host(address, "udp")?);
+            self.socket = Some((socket, address));
+        }
+        let answer = SdpAnswer::from_sdp_string(sdp).context("the server's answer")?;
+        self.rtc.sdp_api().accept_answer(pending, answer).context("the server's answer")?;
+        self.due = Instant::now();
+        Ok(())
+    }
+
+    /// The payload type that VP9 profile 0 was negotiated for.
+    pub fn vp9(&self) -> Result<Pt> {
+        let vp9 = self.rtc.codec_config().find(|p| p.spec().format.profile_id == Some(0));
+        vp9.map(|p| p.pt()).ok_or_else(|| anyhow!("the server does not take VP9"))
+    }
+
+    /// When the connection wants to be looked at.
+    pub fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Resolves when datagrams wait; never before the first answer.
+    pub async fn readable(&self) {
+        match &self.socket {
+            // A socket's error shows in what is read next.
+            Some((socket, _)) => drop(socket.readable().await),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes in what waits and lets time pass; events are added to `events`.
+    pub fn run(&mut self, events: &mut Vec<Event>) -> Result<()> {
+        let Some((socket, local)) = &self.socket else { return Ok(()) };
+        for _ in 0..BURST {
+            // Errors of earlier datagrams are reported here too; a server that is gone is noticed by ICE.
+            let Ok((size, source)) = socket.try_recv_from(&mut self.buffer) else { break };
+            let Ok(contents) = self.buffer[..size].try_into() else { continue };
+            let proto = Protocol::Udp;
+            let receive = Receive { proto, source, destination: *local, contents };
+            self.rtc.handle_input(Input::Receive(Instant::now(), receive))?;
+            drain(&mut self.rtc, socket, &mut self.unsent, events)?;
+        }
+        let now = Instant::now();
+        self.rtc.handle_input(Input::Timeout(now))?;
+        self.due = drain(&mut self.rtc, socket, &mut self.unsent, events)?;
+        for event in events.iter() {
+            match event {
+                Event::Connected => self.connected = true,
+                Event::IceConnectionStateChange(IceConnectionState::Disconnected) => {
+                    self.lost = true;
+                }
+                _ => {}
+            }
+        }
+        ensure!(self.rtc.is_alive(), "the media connection ended");
+        Ok(())
+    }
+}
+
+/// Everything out of the connection; when it wants to be looked at again.
+fn drain(
+    rtc: &mut Rtc,
+    socket: &UdpSocket,
+    unsent: &mut u64,
+    events: &mut Vec<Event>,
+) -> Result<Instant> {
+    loop {
+        match rtc.poll_output()? {
+            Output::Timeout(due) => return Ok(due),
+            // A full socket loses datagrams, as a network does.
+            Output::Transmit(t) => {
+                *unsent += u64::from(socket.try_send_to(&t.contents, t.destination).is_err());
+            }
+            Output::Event(event) => events.push(event),
+        }
+    }
+}
+
+/// The first UDP candidate of an answer.
+fn candidate(sdp: &str) -> Option<SocketAddr> {
+    sdp.lines().find_map(|line| {
+        let words: Vec<&str> = line.strip_prefix("a=candidate:")?.split(' ').collect();
+        let [_, _, protocol, _, ip, port, ..] = words[..] else { return None };
+        let udp = protocol.eq_ignore_ascii_case("udp");
+        udp.then(|| Some(SocketAddr::new(ip.parse().ok()?, port.parse().ok()?)))?
+    })
+}
+
+/// Our address on the way to another.
+fn local_for(server: SocketAddr) -> std::io::Result<IpAddr> {
+    let any: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let probe = StdSocket::bind(SocketAddr::new(any, 0))?;
+    // Sends nothing.
+    probe.connect(server)?;
+    Ok(probe.local_addr()?.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_media_is_at_its_first_udp_candidate() {
+        let sdp = "v=0\r\na=candidate:1 1 tcp 1 192.0.2.9 9 typ host\r\na=candidate:f00 1 udp 2130706175 192.0.2.1 7881 typ host\r\n";
+        assert_eq!(candidate(sdp), Some("192.0.2.1:7881".parse().unwrap()));
+        for none in ["", "a=candidate:1 1 udp", "a=candidate:1 1 udp 1 example 7 typ host"] {
+            assert_eq!(candidate(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn the_way_to_this_machine_is_the_loopback() {
+        assert!(local_for("127.0.0.1:9".parse().unwrap()).unwrap().is_loopback());
+    }
+}

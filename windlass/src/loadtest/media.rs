@@ -1,0 +1,176 @@
+//! Where recordings come from: IVF files, a clip that is coded here, or the drawn scene.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use windlass_hybrid::picture::Picture;
+use windlass_hybrid::resample::box_down;
+use windlass_media::Layer;
+
+use super::args::LoadtestArgs;
+use super::recording::{Frame, Recording};
+use super::scene;
+use crate::bench::ivf;
+use crate::eval::args::Fps;
+use crate::eval::clip::{self, Wanted};
+use crate::eval::ffmpeg;
+use crate::eval::scale::Scale;
+use crate::eval::vpx::{Encoder, EncoderConfig, FrameUse};
+
+/// Lines of the full layer.
+const FULL_LINES: u32 = 720;
+/// Frames a second of the scene.
+const SCENE_FPS: f64 = 30.0;
+
+/// What the SDK lets each layer have, in kbit/s.
+fn kbps(layer: Layer) -> u32 {
+    match layer {
+        Layer::Q => 150,
+        Layer::H => 500,
+        Layer::F => 1500,
+    }
+}
+
+/// The full layer's sides over this one's.
+fn shrink(layer: Layer) -> usize {
+    4 >> layer as usize
+}
+
+/// What the arguments ask for.
+pub fn recording(args: &LoadtestArgs) -> Result<Recording> {
+    let mut layers = args.layers.clone();
+    layers.sort_unstable();
+    layers.dedup();
+    match (&args.media, &args.clip) {
+        (Some(folder), _) => read(folder, &layers),
+        (None, Some(file)) => code_clip(args, file, &layers),
+        (None, None) => {
+            let frames = frames_of(args.clip_seconds, SCENE_FPS);
+            let pictures = (0..frames).map(|n| Ok(n as f64 / frames as f64));
+            let draw = |at: f64, by: usize| scene::draw(1280 / by, 720 / by, at);
+            code(pictures, &layers, SCENE_FPS, args.key_every, draw)
+        }
+    }
+}
+
+fn frames_of(seconds: f64, fps: f64) -> usize {
+    ((seconds * fps).round() as usize).max(1)
+}
+
+/// The folder's files; of layers without one, none are sent.
+fn read(folder: &Path, layers: &[Layer]) -> Result<Recording> {
+    ensure!(
+        folder.is_dir(),
+        "{} is not a folder; give one with q.ivf, h.ivf or f.ivf in --media, or leave it out",
+        folder.display()
+    );
+    let (mut found, mut fps) = (Vec::new(), None);
+    for &layer in layers {
+        let path = folder.join(format!("{}.ivf", layer.rid()));
+        if !path.is_file() {
+            eprintln!("{} is not there: layer {} is not sent", path.display(), layer.rid());
+            continue;
+        }
+        let named = || format!("reading {}", path.display());
+        let file = ivf::read(&std::fs::read(&path).with_context(named)?).with_context(named)?;
+        fps = fps.or(Some(file.fps));
+        found.push((layer, file.chunks.into_iter().map(Frame::new).collect()));
+    }
+    let fps =
+        fps.with_context(|| format!("{} has none of the layers to send", folder.display()))?;
+    Recording::new(fps, found).with_context(|| format!("the files of {}", folder.display()))
+}
+
+fn code_clip(args: &LoadtestArgs, file: &Path, layers: &[Layer]) -> Result<Recording> {
+    let ffmpeg = ffmpeg::find(args.ffmpeg.as_deref())?;
+    let wanted = Wanted {
+        crop: None,
+        height: FULL_LINES,
+        seconds: Some(args.clip_seconds),
+        fps: Fps::Auto,
+        // The quarter layer's sides must be even.
+        scale: "4".parse::<Scale>()?,
+    };
+    let clip = clip::read(&ffmpeg.reader, file, &wanted)?;
+    let shrunk = |picture: Picture, by: usize| {
+        let [y, u, v] = picture.planes().map(|plane| box_down(plane, by));
+        Picture { y, u, v }
+    };
+    let shrunk = |picture: Picture, by| if by == 1 { picture } else { shrunk(picture, by) };
+    code(clip.frames.frames()?, layers, clip.fps, args.key_every, shrunk)
+        .with_context(|| format!("coding {}", file.display()))
+}
+
+/// Codes pictures, of which `at_size` makes one a layer, its sides divided by the second argument.
+fn code<T: Clone>(
+    pictures: impl Iterator<Item = Result<T>>,
+    layers: &[Layer],
+    fps: f64,
+    key_every: f64,
+    at_size: impl Fn(T, usize) -> Picture,
+) -> Result<Recording> {
+    let key_every = frames_of(key_every, fps);
+    let mut coded: Vec<(Layer, Option<Encoder>, Vec<Frame>)> =
+        layers.iter().map(|&layer| (layer, None, Vec::new())).collect();
+    for (n, picture) in pictures.enumerate() {
+        let picture = picture?;
+        for (layer, encoder, frames) in &mut coded {
+            let picture = at_size(picture.clone(), shrink(*layer));
+            let encoder = match encoder {
+                Some(encoder) => encoder,
+                none => none.insert(Encoder::new(EncoderConfig {
+                    width: picture.width(),
+                    height: picture.height(),
+                    fps,
+                    kbps: kbps(*layer),
+                    screen: false,
+                    cpu_used: None,
+                })?),
+            };
+            let data = if n.is_multiple_of(key_every) {
+                encoder.encode_as(&picture, FrameUse::Key)?
+            } else {
+                encoder.encode(&picture)?
+            };
+            frames.push(Frame::new(data));
+        }
+    }
+    Recording::new(fps, coded.into_iter().map(|(layer, _, frames)| (layer, frames)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(seconds: f64, key_every: f64) -> Recording {
+        let frames = frames_of(seconds, SCENE_FPS);
+        let pictures = (0..frames).map(|n| Ok(n as f64 / frames as f64));
+        let draw = |at: f64, by: usize| scene::draw(640 / by, 360 / by, at);
+        code(pictures, &[Layer::Q, Layer::H], SCENE_FPS, key_every, draw).unwrap()
+    }
+
+    #[test]
+    fn the_scene_has_its_layers_and_key_frames_as_often_as_asked() {
+        let recording = drawn(1.0, 0.5);
+        assert_eq!(recording.layers().collect::<Vec<_>>(), [Layer::Q, Layer::H]);
+        assert_eq!(recording.len(), 30);
+        assert!((recording.key_every_s() - 0.5).abs() < 1e-9, "{}", recording.key_every_s());
+        assert!(recording.kbps(Layer::H) > recording.kbps(Layer::Q));
+    }
+
+    #[test]
+    fn files_are_read_and_a_layer_without_one_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = drawn(0.2, 1.0);
+        let chunks: Vec<Vec<u8>> =
+            (0..6).map(|n| recording.frames(n).next().unwrap().1.data.clone()).collect();
+        std::fs::write(folder.path().join("h.ivf"), ivf::write(&chunks, 160, 90, 25)).unwrap();
+        let read_back = read(folder.path(), &[Layer::Q, Layer::H]).unwrap();
+        assert_eq!((read_back.len(), read_back.fps), (6, 25.0));
+        assert_eq!(read_back.layers().collect::<Vec<_>>(), [Layer::H]);
+        let error = read(folder.path(), &[Layer::F]).unwrap_err().to_string();
+        assert!(error.contains("none of the layers"), "{error}");
+        let error = read(Path::new("/no/such"), &[Layer::Q]).unwrap_err().to_string();
+        assert!(error.contains("--media"), "{error}");
+    }
+}

@@ -1,0 +1,27 @@
+//! `windlass loadtest`: many calls at once on a running server, and what came of them.
+//!
+//! A recording ([`media`]: files, a clip coded here, or the drawn [`scene`]) → [`publisher`]s play it ([`recording`],
+//! [`packets`]) over WebRTC ([`link`], [`signal`]) → the server → [`subscriber`]s take video ([`arrivals`]) and anchors
+//! ([`watching`]) and count ([`tally`]). [`run`] brings them together with the server's own figures ([`scrape`],
+//! [`process`]); [`report`] says what came out.
+
+mod args;
+mod arrivals;
+mod latencies;
+mod link;
+mod media;
+mod packets;
+mod process;
+mod publisher;
+mod recording;
+mod report;
+mod run;
+mod scene;
+mod scrape;
+mod signal;
+mod subscriber;
+mod tally;
+mod watching;
+
+pub use args::LoadtestArgs;
+pub use run::run;

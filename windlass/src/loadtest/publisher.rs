@@ -1,0 +1,208 @@
+//! One publisher: joins, offers its layers as the SDK does, and sends the recording at its rate until it is told to stop.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use str0m::Event;
+use str0m::media::{Direction, MediaKind, Mid, Pt, Rid, Simulcast, SimulcastLayer};
+use str0m::rtp::RtpWrite;
+use tokio::sync::watch;
+use windlass_media::Layer;
+use windlass_protocol::{Offer, Publish, ServerMessage, TrackKind};
+
+use super::link::Link;
+use super::packets::packets;
+use super::recording::{Picture, Playhead, Recording};
+use super::signal::{ServerUrl, Signal, refusal};
+use super::tally::Tally;
+
+/// Media must flow after this time.
+const CONNECT: Duration = Duration::from_secs(20);
+/// A publisher that is later than this leaves pictures out, as a camera does, instead of sending them all at once.
+const LATE: Duration = Duration::from_millis(500);
+
+/// What a publisher needs to know.
+pub struct Publisher {
+    /// Where the server is.
+    pub server: ServerUrl,
+    /// Its room.
+    pub room: String,
+    /// Its number, which also says where in the recording it begins.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+    /// What it sends.
+    pub recording: Arc<Recording>,
+    /// Where it counts.
+    pub tally: Tally,
+    /// Becomes true in the end.
+    pub stop: watch::Receiver<bool>,
+}
+
+/// The numbers of one layer's packets.
+struct Sending {
+    layer: Layer,
+    seq: u64,
+    base: u32,
+}
+
+impl Publisher {
+    /// Publishes until the end, or until something fails.
+    pub async fn run(mut self) -> Result<()> {
+        let name = format!("publisher {}", self.number);
+        let (mut signal, _) = Signal::join(&self.server, &self.room, &name).await?;
+        let mut link = Link::new();
+        let mid = self.offer(&mut signal, &mut link).await?;
+        let pt = link.vp9()?;
+        let mut connected = false;
+        let done = self.play(&mut signal, &mut link, (mid, pt), &mut connected).await;
+        {
+            let mut totals = self.tally.lock();
+            totals.publishers -= usize::from(connected);
+            totals.unsent += link.unsent;
+        }
+        link.rtc.disconnect();
+        signal.close().await;
+        done
+    }
+
+    async fn offer(&self, signal: &mut Signal, link: &mut Link) -> Result<Mid> {
+        let mut simulcast = Simulcast::new();
+        for layer in self.recording.layers() {
+            simulcast.add_send_layer(SimulcastLayer::new(layer.rid()));
+        }
+        let mut api = link.rtc.sdp_api();
+        let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, Some(simulcast));
+        // As the SDK does, so that the server's data channel has a place.
+        api.add_channel("ctl".into());
+        let (sdp, pending) = api.apply().context("nothing to offer")?;
+        let publish = vec![Publish {
+            mid: mid.to_string(),
+            kind: TrackKind::Video,
+            name: "camera".into(),
+            detail_of: None,
+        }];
+        let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
+        let id = signal.offer(offer).await?;
+        let answer = signal.answer(id).await?;
+        link.accept(pending, &answer).await?;
+        Ok(mid)
+    }
+
+    async fn play(
+        &mut self,
+        signal: &mut Signal,
+        link: &mut Link,
+        (mid, pt): (Mid, Pt),
+        connected: &mut bool,
+    ) -> Result<()> {
+        let fps = self.recording.fps;
+        let mut head = Playhead::new(&self.recording, self.number as f64 / self.of as f64);
+        let mut sending: Vec<Sending> = self
+            .recording
+            .layers()
+            .enumerate()
+            .map(|(n, layer)| {
+                // Any starts will do; different ones show mix-ups, late ones wrap around soon.
+                let salt = (self.number * 3 + n + 1) as u32;
+                let base = salt.wrapping_mul(0x9e37_79b9);
+                Sending { layer, seq: u64::from(salt.wrapping_mul(40_503) & 0x7fff), base }
+            })
+            .collect();
+        let begun = Instant::now();
+        let mut origin: Option<Instant> = None;
+        let mut due: Option<Instant> = None;
+        let mut events = Vec::new();
+        loop {
+            let wake = due.map_or(link.due(), |due| due.min(link.due()));
+            tokio::select! {
+                () = link.readable() => {}
+                () = tokio::time::sleep_until(wake.into()) => {}
+                message = signal.receive() => {
+                    if let ServerMessage::Error(error) = message? {
+                        if error.fatal {
+                            return Err(refusal(&error));
+                        }
+                        tracing::debug!(message = error.message, "the server complains");
+                    }
+                }
+                _ = self.stop.changed() => return Ok(()),
+            }
+            link.run(&mut events)?;
+            for event in events.drain(..) {
+                if matches!(event, Event::KeyframeRequest(_)) {
+                    head.want_key();
+                    self.tally.lock().key_requests += 1;
+                }
+            }
+            if link.lost {
+                bail!("the media connection to the server was lost");
+            }
+            if !link.connected {
+                if begun.elapsed() > CONNECT {
+                    bail!("media cannot reach the server; does a firewall stop its UDP port?");
+                }
+                continue;
+            }
+            if !*connected {
+                *connected = true;
+                self.tally.lock().publishers += 1;
+            }
+            let now = Instant::now();
+            let start = *origin.get_or_insert(now);
+            loop {
+                let at = *due.get_or_insert(start);
+                if at > now {
+                    break;
+                }
+                let picture = head.advance(&self.recording);
+                let next = picture.number + 1;
+                due = Some(start + Duration::from_secs_f64(next as f64 / fps));
+                if now.saturating_duration_since(at) > LATE {
+                    // What follows needs what is left out.
+                    head.want_key();
+                    self.tally.lock().pictures_skipped += 1;
+                    continue;
+                }
+                self.send(link, (mid, pt), picture, at, &mut sending)?;
+            }
+            link.run(&mut events)?;
+        }
+    }
+
+    /// All layers of a picture that was shot at `at`.
+    fn send(
+        &self,
+        link: &mut Link,
+        (mid, pt): (Mid, Pt),
+        picture: Picture,
+        at: Instant,
+        sending: &mut [Sending],
+    ) -> Result<()> {
+        let (mut count, mut bytes) = (0, 0);
+        for (layer, frame) in self.recording.frames(picture.at) {
+            let Some(to) = sending.iter_mut().find(|s| s.layer == layer) else { continue };
+            let timestamp = picture.timestamp(to.base, self.recording.fps);
+            let payloads = packets(&frame.data, frame.key, picture.number);
+            let last = payloads.len().saturating_sub(1);
+            let mut api = link.rtc.direct_api();
+            let stream = api
+                .stream_tx_by_mid(mid, Some(Rid::from(layer.rid())))
+                .with_context(|| format!("the server does not take layer {}", layer.rid()))?;
+            for (n, payload) in payloads.into_iter().enumerate() {
+                bytes += payload.len() as u64;
+                count += 1;
+                let write = RtpWrite::new(pt, to.seq.into(), timestamp, at, payload);
+                stream.write_rtp(write.marker(n == last).nackable(true));
+                to.seq += 1;
+            }
+        }
+        let mut totals = self.tally.lock();
+        totals.pictures_sent += 1;
+        totals.frames_sent += sending.len() as u64;
+        totals.packets_sent += count;
+        totals.bytes_sent += bytes;
+        Ok(())
+    }
+}

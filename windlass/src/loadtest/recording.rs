@@ -1,0 +1,247 @@
+//! What publishers send: the same camera coded once, as one stream a layer, and a playhead that goes round in it for ever.
+//!
+//! Layers go in step: picture n of one is picture n of the others, as a camera's simulcast has it. So a key frame that is
+//! asked for is where *all* layers have one: the playhead goes on from the next such picture. Numbers and timestamps go
+//! on over loops and jumps, so that receivers see one stream without end.
+
+use anyhow::{Result, bail, ensure};
+use windlass_media::Layer;
+
+/// RTP's clock of video.
+pub const CLOCK_HZ: f64 = 90_000.0;
+
+/// One coded picture of one layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// The VP9 frame.
+    pub data: Vec<u8>,
+    /// Whether it needs no other.
+    pub key: bool,
+}
+
+impl Frame {
+    /// A frame, which says itself whether it is a key frame (VP9 specification, 6.2: marker, profile, shows an existing
+    /// frame, kind).
+    pub fn new(data: Vec<u8>) -> Frame {
+        let key = data.first().is_some_and(|head| {
+            // Profile 3 has a reserved bit; only profile 0 is sent in calls.
+            head >> 4 == 0b1000 && head & 0b1100 == 0
+        });
+        Frame { data, key }
+    }
+}
+
+/// A camera's layers, coded once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recording {
+    /// Pictures a second.
+    pub fps: f64,
+    layers: Vec<(Layer, Vec<Frame>)>,
+    restarts: Vec<usize>,
+    len: usize,
+}
+
+impl Recording {
+    /// Puts layers together, cut to the shortest; they must begin with key frames.
+    pub fn new(fps: f64, layers: Vec<(Layer, Vec<Frame>)>) -> Result<Recording> {
+        ensure!((1.0..=120.0).contains(&fps), "{fps} frames a second are not between 1 and 120");
+        let len = layers.iter().map(|(_, frames)| frames.len()).min().unwrap_or_default();
+        ensure!(len > 0, "there is nothing to send: no layer has frames");
+        let restart = |n: &usize| layers.iter().all(|(_, frames)| frames[*n].key);
+        let restarts: Vec<usize> = (0..len).filter(restart).collect();
+        if restarts.first() != Some(&0) {
+            let late = layers.iter().find(|(_, frames)| !frames[0].key);
+            bail!(
+                "layer {} does not begin with a key frame",
+                late.map_or("?", |(layer, _)| layer.rid())
+            );
+        }
+        Ok(Recording { fps, layers, restarts, len })
+    }
+
+    /// The layers that there are, smallest first.
+    pub fn layers(&self) -> impl Iterator<Item = Layer> + '_ {
+        self.layers.iter().map(|(layer, _)| *layer)
+    }
+
+    /// Pictures in it.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Seconds between the pictures from which it can be played, at most.
+    pub fn key_every_s(&self) -> f64 {
+        let ends = self.restarts.iter().skip(1).chain([&self.len]);
+        let longest = self.restarts.iter().zip(ends).map(|(from, to)| to - from).max();
+        longest.unwrap_or_default() as f64 / self.fps
+    }
+
+    /// Bits per second of a layer, in kbit/s.
+    pub fn kbps(&self, layer: Layer) -> f64 {
+        let frames = self.layers.iter().find(|(l, _)| *l == layer).map(|(_, frames)| frames);
+        let bytes: usize = frames.into_iter().flatten().take(self.len).map(|f| f.data.len()).sum();
+        bytes as f64 * 8.0 / 1000.0 * self.fps / self.len as f64
+    }
+
+    /// The layers' frames of a picture.
+    pub fn frames(&self, at: usize) -> impl Iterator<Item = (Layer, &Frame)> {
+        self.layers.iter().map(move |(layer, frames)| (*layer, &frames[at % self.len]))
+    }
+
+    /// The picture from which to go on where `at` would be next and a key frame is needed.
+    fn restart_from(&self, at: usize) -> usize {
+        self.restarts.iter().copied().find(|&n| n >= at).unwrap_or(0)
+    }
+}
+
+/// Where one publisher is in the recording.
+#[derive(Debug, Clone)]
+pub struct Playhead {
+    next: usize,
+    shown: u64,
+    key_wanted: bool,
+}
+
+/// A picture to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Picture {
+    /// Which one of the recording.
+    pub at: usize,
+    /// How many were sent before it.
+    pub number: u64,
+}
+
+impl Playhead {
+    /// Begins with the key frame at or after a share of the recording, 0 to 1, so that publishers are not in step.
+    pub fn new(recording: &Recording, share: f64) -> Playhead {
+        let at = (share.clamp(0.0, 1.0) * recording.len() as f64) as usize;
+        Playhead { next: recording.restart_from(at), shown: 0, key_wanted: false }
+    }
+
+    /// Somebody needs a key frame.
+    pub fn want_key(&mut self) {
+        self.key_wanted = true;
+    }
+
+    /// The next picture.
+    pub fn advance(&mut self, recording: &Recording) -> Picture {
+        if std::mem::take(&mut self.key_wanted) {
+            self.next = recording.restart_from(self.next);
+        }
+        let picture = Picture { at: self.next, number: self.shown };
+        self.next = (self.next + 1) % recording.len();
+        self.shown += 1;
+        picture
+    }
+}
+
+impl Picture {
+    /// Seconds from the first picture to this one, at the recorded rate.
+    pub fn seconds(self, fps: f64) -> f64 {
+        self.number as f64 / fps
+    }
+
+    /// Its RTP timestamp in a timeline that began at `base`.
+    pub fn timestamp(self, base: u32, fps: f64) -> u32 {
+        base.wrapping_add((self.seconds(fps) * CLOCK_HZ).round() as u64 as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KEY: u8 = 0x82;
+    const INTER: u8 = 0x86;
+
+    fn layer(kinds: &[u8]) -> Vec<Frame> {
+        kinds.iter().map(|&kind| Frame::new(vec![kind, 0])).collect()
+    }
+
+    fn recording() -> Recording {
+        let q = layer(&[KEY, INTER, KEY, INTER, INTER, KEY]);
+        let h = layer(&[KEY, INTER, INTER, INTER, INTER, KEY, INTER]);
+        Recording::new(30.0, vec![(Layer::Q, q), (Layer::H, h)]).unwrap()
+    }
+
+    fn played(head: &mut Playhead, recording: &Recording, n: usize) -> Vec<usize> {
+        (0..n).map(|_| head.advance(recording).at).collect()
+    }
+
+    #[test]
+    fn a_frame_says_whether_it_is_a_key_frame() {
+        assert!(Frame::new(vec![KEY]).key);
+        for other in [INTER, 0x8a, 0x02] {
+            assert!(!Frame::new(vec![other]).key, "{other:#x}");
+        }
+        assert!(!Frame::new(Vec::new()).key);
+    }
+
+    #[test]
+    fn it_goes_round_in_the_length_of_the_shortest_layer() {
+        let recording = recording();
+        let mut head = Playhead::new(&recording, 0.0);
+        assert_eq!(played(&mut head, &recording, 8), [0, 1, 2, 3, 4, 5, 0, 1]);
+    }
+
+    #[test]
+    fn a_key_frame_that_is_wanted_is_the_next_of_all_layers_or_the_first() {
+        let recording = recording();
+        let mut head = Playhead::new(&recording, 0.0);
+        played(&mut head, &recording, 2);
+        head.want_key();
+        assert_eq!(played(&mut head, &recording, 2), [5, 0], "picture 2 is a key frame of q alone");
+        head.want_key();
+        assert_eq!(played(&mut head, &recording, 1), [5]);
+    }
+
+    #[test]
+    fn publishers_begin_with_different_key_frames() {
+        let recording = recording();
+        let first = |share| Playhead::new(&recording, share).advance(&recording).at;
+        assert_eq!([first(0.0), first(0.5), first(1.0)], [0, 5, 0]);
+    }
+
+    #[test]
+    fn time_goes_on_over_loops_and_wraps_around() {
+        let recording = recording();
+        let mut head = Playhead::new(&recording, 0.0);
+        let base = u32::MAX - 8_000;
+        let times: Vec<u32> =
+            (0..8).map(|_| head.advance(&recording).timestamp(base, 30.0)).collect();
+        assert!(times.windows(2).all(|w| w[1].wrapping_sub(w[0]) == 3000), "{times:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_refused_with_the_layer() {
+        let late = Recording::new(30.0, vec![(Layer::H, layer(&[INTER, KEY]))]).unwrap_err();
+        assert!(late.to_string().contains("layer h"), "{late}");
+        assert!(Recording::new(30.0, Vec::new()).is_err());
+        assert!(Recording::new(0.0, vec![(Layer::Q, layer(&[KEY]))]).is_err());
+    }
+
+    #[test]
+    fn its_longest_wait_for_a_key_frame_counts_the_loop() {
+        assert!((recording().key_every_s() - 5.0 / 30.0).abs() < 1e-9);
+    }
+
+    proptest! {
+        #[test]
+        fn after_a_wish_a_key_frame_comes_at_once(wishes in prop::collection::vec(any::<bool>(), 1..60)) {
+            let recording = recording();
+            let mut head = Playhead::new(&recording, 0.0);
+            for (n, wish) in wishes.into_iter().enumerate() {
+                if wish {
+                    head.want_key();
+                }
+                let picture = head.advance(&recording);
+                prop_assert_eq!(picture.number, n as u64);
+                if wish {
+                    prop_assert!(recording.frames(picture.at).all(|(_, frame)| frame.key));
+                }
+            }
+        }
+    }
+}

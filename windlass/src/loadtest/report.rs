@@ -1,0 +1,446 @@
+//! What a run found, as a table for people and as one JSON object.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::args::LoadtestArgs;
+use super::process::Usage;
+use super::recording::Recording;
+use super::scrape::Figures;
+use super::tally::Totals;
+use crate::eval::report::Machine;
+
+/// What the server counts of anchors that were chosen, and not sent because the budget was over or would have been.
+const GIVEN_UP: [&str; 3] =
+    ["enhancer_late_infer_total", "enhancer_late_encode_total", "sfu_anchors_dropped_late_total"];
+/// The stages of an anchor in the server.
+const STAGES: [&str; 5] = ["decode", "schedule", "infer", "encode", "total"];
+const MIB: f64 = (1 << 20) as f64;
+
+/// Everything that was seen from the beginning of the measurement on.
+pub struct Seen {
+    before: (Figures, Totals),
+    after: (Figures, Totals),
+    begun: std::time::Instant,
+    ended: std::time::Instant,
+    usage: Vec<Usage>,
+    /// The most that each queue of the server held at a look.
+    queues: BTreeMap<String, f64>,
+}
+
+impl Seen {
+    /// The beginning.
+    pub fn new(figures: Figures, totals: Totals) -> Seen {
+        let now = std::time::Instant::now();
+        Seen {
+            before: (figures.clone(), totals.clone()),
+            after: (figures, totals),
+            begun: now,
+            ended: now,
+            usage: Vec::new(),
+            queues: BTreeMap::new(),
+        }
+    }
+
+    /// Another look.
+    pub fn second(&mut self, figures: &Figures, totals: &Totals, usage: Option<Usage>) {
+        self.ended = std::time::Instant::now();
+        self.usage.extend(usage);
+        for (name, depth) in figures.beginning("enhancer_queue_length") {
+            let most = self.queues.entry(name.to_owned()).or_default();
+            *most = most.max(depth);
+        }
+        self.after = (figures.clone(), totals.clone());
+    }
+}
+
+/// The figures, all of the measured time; ratios are null where there is nothing to divide by.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// Rooms.
+    pub rooms: usize,
+    /// Publishers whose media flowed in the end.
+    pub publishers: usize,
+    /// Publishers that there should be.
+    pub publishers_wanted: usize,
+    /// Subscribers whose media flowed in the end.
+    pub subscribers: usize,
+    /// Tracks that they took.
+    pub subscriptions: usize,
+    /// Of these, the ones with an enhanced rung in the end.
+    pub enhanced: usize,
+    /// Clients that ended by an error.
+    pub failed: u64,
+    /// Length of the measurement.
+    pub seconds: f64,
+    /// The layers that were sent.
+    pub layers: String,
+    /// The budget.
+    pub budget_ms: u32,
+    /// RTP packets sent.
+    pub sent: u64,
+    /// Frames sent, one a layer.
+    pub frames_sent: u64,
+    /// Pictures sent.
+    pub pictures_sent: u64,
+    /// Pictures that the clients were too late for.
+    pub pictures_skipped: u64,
+    /// All publishers' bit rate.
+    pub sent_kbps: f64,
+    /// Frames that came whole.
+    pub frames: u64,
+    /// By subscription.
+    pub received_fps: Option<f64>,
+    /// Packets that never came.
+    pub lost: u64,
+    /// Their share.
+    pub loss_rate: Option<f64>,
+    /// All subscribers' bit rate of video.
+    pub video_kbps: f64,
+    /// Requests for key frames, to publishers.
+    pub key_requests: u64,
+    /// Requests for key frames, by subscribers.
+    pub key_requests_made: u64,
+    /// Anchors that came.
+    pub anchors: u64,
+    /// Of the publisher's own pixels.
+    pub anchors_captured: u64,
+    /// All subscribers'.
+    pub anchors_per_s: f64,
+    /// By frame that came on an enhanced rung.
+    pub anchor_fraction: Option<f64>,
+    /// Bit rate of anchors.
+    pub anchor_kbps: f64,
+    /// Anchors of which something was missing or wrong.
+    pub anchors_broken: u64,
+    /// From the frame to its anchor, at the subscriber.
+    pub anchor_p50_ms: Option<f64>,
+    /// The same.
+    pub anchor_p95_ms: Option<f64>,
+    /// The same.
+    pub anchor_p99_ms: Option<f64>,
+    /// From the frame's arrival at the server to its anchor being sent.
+    pub age_p50_ms: Option<f64>,
+    /// The same.
+    pub age_p95_ms: Option<f64>,
+    /// The same.
+    pub age_p99_ms: Option<f64>,
+    /// Anchors that came after the budget.
+    pub anchors_late: u64,
+    /// Anchors that the server gave up after choosing them, because of the budget.
+    pub anchors_given_up: u64,
+    /// The share of both in all that were chosen.
+    pub budget_miss_rate: Option<f64>,
+    /// What inference took of what it may take.
+    pub compute_load: Option<f64>,
+    /// Processors that the server took.
+    pub cpu_cores: Option<f64>,
+    /// The server's processor time by packet that it received or sent.
+    pub cpu_us_per_packet: Option<f64>,
+    /// Resident memory in the first tenth of the time.
+    pub resident_first_mib: Option<f64>,
+    /// In the last tenth.
+    pub resident_last_mib: Option<f64>,
+    /// The most that each queue held.
+    pub queues: BTreeMap<String, f64>,
+    /// The server's stages: mean of the measured time, and percentiles since its start.
+    pub stages: Vec<Stage>,
+    /// The server's counters that grew.
+    pub server: BTreeMap<String, f64>,
+}
+
+/// A stage of an anchor's way in the server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Stage {
+    /// Its name.
+    pub stage: &'static str,
+    /// How often it ran while we measured.
+    pub count: u64,
+    /// Mean of these.
+    pub mean_ms: Option<f64>,
+    /// Since the server's start.
+    pub p50_ms: f64,
+    /// The same.
+    pub p95_ms: f64,
+    /// The same.
+    pub p99_ms: f64,
+}
+
+/// Everything, as it is printed.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    command: &'static str,
+    machine: Machine,
+    #[serde(rename = "rows", serialize_with = "one")]
+    /// The only row.
+    pub row: Row,
+    /// Why the first client failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+fn one<S: serde::Serializer>(row: &Row, to: S) -> Result<S::Ok, S::Error> {
+    [row].serialize(to)
+}
+
+fn share(part: f64, of: f64) -> Option<f64> {
+    (of > 0.0).then(|| part / of)
+}
+
+/// Means of the first and the last tenth.
+fn tenths(values: &[f64]) -> Option<(f64, f64)> {
+    let n = values.len().div_ceil(10);
+    let mean = |part: &[f64]| share(part.iter().sum(), part.len() as f64);
+    Some((mean(values.get(..n)?)?, mean(values.get(values.len() - n..)?)?))
+}
+
+impl Row {
+    fn new(args: &LoadtestArgs, recording: &Recording, seen: &Seen) -> Row {
+        let (figures, now) = &seen.after;
+        let (figures_before, before) = &seen.before;
+        let seconds = seen.ended.saturating_duration_since(seen.begun).as_secs_f64();
+        let kbps = |bytes: u64| share(bytes as f64 * 8.0 / 1000.0, seconds).unwrap_or_default();
+        let server = figures.grown_since(figures_before);
+        let grown = |name: &str| server.get(name).copied().unwrap_or_default();
+        let frames = now.frames - before.frames;
+        let lost = now.lost.saturating_sub(before.lost);
+        let anchors = now.anchors - before.anchors;
+        let given_up: f64 = GIVEN_UP.iter().map(|name| grown(name)).sum();
+        let late = now.anchors_late - before.anchors_late;
+        let lag = |percent| now.lag.percentile(percent);
+        let age = |percent| now.age.percentile(percent);
+        let cpu = seen.usage.first().zip(seen.usage.last()).and_then(|(from, to)| {
+            let span = to.at.saturating_duration_since(from.at).as_secs_f64();
+            share(to.cpu_s - from.cpu_s, span)
+        });
+        let resident: Vec<f64> = seen.usage.iter().map(|u| u.resident as f64 / MIB).collect();
+        let resident = tenths(&resident);
+        let packets = grown("sfu_rtp_in_total") + grown("sfu_rtp_out_total");
+        let capacity = figures.get("enhancer_compute_capacity") * seconds;
+        let stages = STAGES.into_iter().map(|stage| {
+            let labels = |rest: &str| format!("{{stage=\"{stage}\"{rest}}}");
+            let ms = |q: &str| {
+                let labels = labels(&format!(",quantile=\"{q}\""));
+                1000.0 * figures.get(&format!("enhancer_latency_seconds{labels}"))
+            };
+            let count = grown(&format!("enhancer_stage_runs_total{}", labels("")));
+            let sum = grown(&format!("enhancer_stage_seconds_total{}", labels("")));
+            Stage {
+                stage,
+                count: count as u64,
+                mean_ms: share(1000.0 * sum, count),
+                p50_ms: ms("0.5"),
+                p95_ms: ms("0.95"),
+                p99_ms: ms("0.99"),
+            }
+        });
+        Row {
+            rooms: args.rooms(),
+            publishers: now.publishers,
+            publishers_wanted: args.publishers.get(),
+            subscribers: now.subscribers,
+            subscriptions: now.subscriptions,
+            enhanced: now.enhanced,
+            failed: now.failed,
+            seconds,
+            layers: recording
+                .layers()
+                .map(windlass_media::Layer::rid)
+                .collect::<Vec<_>>()
+                .join(","),
+            budget_ms: args.budget_ms.get(),
+            sent: now.packets_sent - before.packets_sent,
+            frames_sent: now.frames_sent - before.frames_sent,
+            pictures_sent: now.pictures_sent - before.pictures_sent,
+            pictures_skipped: now.pictures_skipped - before.pictures_skipped,
+            sent_kbps: kbps(now.bytes_sent - before.bytes_sent),
+            frames,
+            received_fps: share(frames as f64, seconds * now.subscriptions as f64),
+            lost,
+            loss_rate: share(lost as f64, (now.expected - before.expected) as f64),
+            video_kbps: kbps(now.bytes - before.bytes),
+            key_requests: now.key_requests - before.key_requests,
+            key_requests_made: now.key_requests_made - before.key_requests_made,
+            anchors,
+            anchors_captured: now.anchors_captured - before.anchors_captured,
+            anchors_per_s: share(anchors as f64, seconds).unwrap_or_default(),
+            anchor_fraction: share(
+                anchors as f64,
+                (now.frames_enhanced - before.frames_enhanced) as f64,
+            ),
+            anchor_kbps: kbps(now.anchor_bytes - before.anchor_bytes),
+            anchors_broken: now.anchors_broken - before.anchors_broken,
+            anchor_p50_ms: lag(50.0),
+            anchor_p95_ms: lag(95.0),
+            anchor_p99_ms: lag(99.0),
+            age_p50_ms: age(50.0),
+            age_p95_ms: age(95.0),
+            age_p99_ms: age(99.0),
+            anchors_late: late,
+            anchors_given_up: given_up as u64,
+            budget_miss_rate: share(late as f64 + given_up, now.age.count() as f64 + given_up),
+            compute_load: share(grown("enhancer_compute_seconds_total"), capacity),
+            cpu_cores: cpu,
+            cpu_us_per_packet: cpu.and_then(|cores| share(cores * seconds * 1e6, packets)),
+            resident_first_mib: resident.map(|(first, _)| first),
+            resident_last_mib: resident.map(|(_, last)| last),
+            queues: seen.queues.clone(),
+            stages: stages.collect(),
+            server,
+        }
+    }
+}
+
+impl Report {
+    /// What was seen.
+    pub fn new(args: &LoadtestArgs, recording: &Recording, seen: &Seen) -> Report {
+        Report {
+            command: "loadtest",
+            machine: Machine::here(),
+            row: Row::new(args, recording, seen),
+            failure: seen.after.1.failure.clone(),
+        }
+    }
+
+    /// For programs.
+    pub fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
+
+    /// For people.
+    pub fn table(&self) -> String {
+        let r = &self.row;
+        let ms = |v: Option<f64>| v.map_or("–".to_owned(), |v| format!("{v:.1}"));
+        let percent =
+            |v: Option<f64>| v.map_or("–".to_owned(), |v| format!("{:.2} %", 100.0 * v));
+        let plain = |v: Option<f64>| v.map_or("–".to_owned(), |v| format!("{v:.2}"));
+        let rows = [
+            (
+                "publishers",
+                format!("{} of {}, in {} rooms", r.publishers, r.publishers_wanted, r.rooms),
+            ),
+            (
+                "subscriptions",
+                format!(
+                    "{} by {} subscribers; {} enhanced",
+                    r.subscriptions, r.subscribers, r.enhanced
+                ),
+            ),
+            ("clients that failed", r.failed.to_string()),
+            ("measured", format!("{:.1} s", r.seconds)),
+            (
+                "sent",
+                format!(
+                    "{} pictures in {} frames of {}, {} packets, {:.0} kbit/s",
+                    r.pictures_sent, r.frames_sent, r.layers, r.sent, r.sent_kbps
+                ),
+            ),
+            ("not sent for lack of time", format!("{} pictures", r.pictures_skipped)),
+            (
+                "received",
+                format!(
+                    "{} frames, {} a second each; {:.0} kbit/s",
+                    r.frames,
+                    plain(r.received_fps),
+                    r.video_kbps
+                ),
+            ),
+            ("lost packets", format!("{} ({})", r.lost, percent(r.loss_rate))),
+            (
+                "key frames asked for",
+                format!("{} of publishers, {} by subscribers", r.key_requests, r.key_requests_made),
+            ),
+            (
+                "anchors",
+                format!(
+                    "{} ({:.1} a second, {} of frames; {} of own pixels; {:.0} kbit/s)",
+                    r.anchors,
+                    r.anchors_per_s,
+                    percent(r.anchor_fraction),
+                    r.anchors_captured,
+                    r.anchor_kbps
+                ),
+            ),
+            ("anchors broken", r.anchors_broken.to_string()),
+            (
+                "after their frame, ms",
+                format!(
+                    "p50 {}, p95 {}, p99 {}",
+                    ms(r.anchor_p50_ms),
+                    ms(r.anchor_p95_ms),
+                    ms(r.anchor_p99_ms)
+                ),
+            ),
+            (
+                "age when sent, ms",
+                format!(
+                    "p50 {}, p95 {}, p99 {}",
+                    ms(r.age_p50_ms),
+                    ms(r.age_p95_ms),
+                    ms(r.age_p99_ms)
+                ),
+            ),
+            (
+                "past the budget",
+                format!(
+                    "{} ({} came after {} ms, {} given up by the server)",
+                    percent(r.budget_miss_rate),
+                    r.anchors_late,
+                    r.budget_ms,
+                    r.anchors_given_up
+                ),
+            ),
+            ("compute load", percent(r.compute_load)),
+            (
+                "server",
+                format!("{} cores, {} µs a packet", plain(r.cpu_cores), plain(r.cpu_us_per_packet)),
+            ),
+            (
+                "server's memory, MiB",
+                format!(
+                    "{} in the first tenth, {} in the last",
+                    ms(r.resident_first_mib),
+                    ms(r.resident_last_mib)
+                ),
+            ),
+        ];
+        let mut out = String::new();
+        // Writing to a string does not fail.
+        for (name, value) in rows {
+            let _ = writeln!(out, "{name:<26} {value}");
+        }
+        let _ = writeln!(
+            out,
+            "\n{:<10} {:>9} {:>9} {:>9} {:>9} {:>9}   (percentiles since the server's start)",
+            "stage, ms", "runs", "mean", "p50", "p95", "p99"
+        );
+        for s in &r.stages {
+            let _ = writeln!(
+                out,
+                "{:<10} {:>9} {:>9} {:>9.1} {:>9.1} {:>9.1}",
+                s.stage,
+                s.count,
+                ms(s.mean_ms),
+                s.p50_ms,
+                s.p95_ms,
+                s.p99_ms
+            );
+        }
+        if !r.queues.is_empty() {
+            let _ = writeln!(out, "\nmost in queues, of one look a second");
+        }
+        for (name, most) in &r.queues {
+            let _ = writeln!(out, "  {name:<56} {most}");
+        }
+        let _ = writeln!(out, "\nthe server's counters that grew");
+        for (name, by) in &r.server {
+            let _ = writeln!(out, "  {name:<56} {by}");
+        }
+        if let Some(failure) = &self.failure {
+            let _ = writeln!(out, "\nthe first client that failed: {failure}");
+        }
+        out
+    }
+}

@@ -1,0 +1,272 @@
+//! One subscriber: joins a room, takes every track in it with its anchors, and counts what comes.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use str0m::Event;
+use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Mid};
+use str0m::rtp::RtpPacket;
+use tokio::sync::watch;
+use windlass_hybrid::anchor::message::AnchorHeader;
+use windlass_media::Rung;
+use windlass_protocol::{ClientMessage, Offer, Report, ServerMessage, Subscribe, Track, TrackKind};
+
+use super::arrivals::Packet;
+use super::link::Link;
+use super::signal::{ServerUrl, Signal, refusal};
+use super::tally::Tally;
+use super::watching::Watching;
+
+/// Media must flow this long after the first offer.
+const CONNECT: Duration = Duration::from_secs(20);
+/// What is missing for longer needs a key frame.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// From one report to the next.
+const REPORT: Duration = Duration::from_secs(1);
+
+/// What a subscriber needs to know.
+pub struct Subscriber {
+    /// Where the server is.
+    pub server: ServerUrl,
+    /// Its room.
+    pub room: String,
+    /// Its number.
+    pub number: usize,
+    /// The best rung that it asks for.
+    pub rung: Rung,
+    /// What anchors are measured against.
+    pub budget_ms: f64,
+    /// Where it counts.
+    pub tally: Tally,
+    /// Becomes true in the end.
+    pub stop: watch::Receiver<bool>,
+}
+
+/// A track that it takes.
+struct Taken {
+    mid: Mid,
+    track: String,
+    stream: Option<u32>,
+    watching: Watching,
+    /// Frames and anchors at the last report.
+    told: (u64, u64),
+}
+
+/// A subscriber in its room.
+struct Session<'a> {
+    config: &'a Subscriber,
+    signal: &'a mut Signal,
+    link: &'a mut Link,
+    taken: Vec<Taken>,
+    /// Tracks to take with the next offer.
+    wanted: Vec<Track>,
+    offered: Option<Instant>,
+}
+
+impl Subscriber {
+    /// Subscribes until the end, or until something fails.
+    pub async fn run(self) -> Result<()> {
+        let name = format!("subscriber {}", self.number);
+        let (mut signal, welcome) = Signal::join(&self.server, &self.room, &name).await?;
+        let mut link = Link::new();
+        let mut session = Session {
+            config: &self,
+            signal: &mut signal,
+            link: &mut link,
+            taken: Vec::new(),
+            wanted: welcome.tracks,
+            offered: None,
+        };
+        let done = session.run(self.stop.clone()).await;
+        let (connected, enhanced) = (
+            session.link.connected,
+            session.taken.iter().filter(|t| t.watching.enhanced()).count(),
+        );
+        let tracks = session.taken.len();
+        {
+            let mut totals = self.tally.lock();
+            totals.subscribers -= usize::from(connected);
+            totals.subscriptions -= tracks;
+            totals.enhanced -= enhanced;
+            totals.unsent += link.unsent;
+        }
+        link.rtc.disconnect();
+        signal.close().await;
+        done
+    }
+}
+
+impl Session<'_> {
+    async fn run(&mut self, mut stop: watch::Receiver<bool>) -> Result<()> {
+        let mut events = Vec::new();
+        let mut report = Instant::now() + REPORT;
+        loop {
+            for message in self.signal.take_early() {
+                self.hear(message)?;
+            }
+            if !self.wanted.is_empty() {
+                self.offer().await?;
+                continue;
+            }
+            let wake = report.min(self.link.due());
+            let wake = if self.offered.is_none() { report } else { wake };
+            tokio::select! {
+                () = self.link.readable() => {}
+                () = tokio::time::sleep_until(wake.into()) => {}
+                message = self.signal.receive() => self.hear(message?)?,
+                _ = stop.changed() => return Ok(()),
+            }
+            let before = self.link.connected;
+            self.link.run(&mut events)?;
+            if self.link.connected && !before {
+                self.config.tally.lock().subscribers += 1;
+            }
+            for event in events.drain(..) {
+                match event {
+                    Event::RtpPacket(packet) => self.packet(&packet),
+                    Event::ChannelData(message) => self.message(&message.data),
+                    _ => {}
+                }
+            }
+            if self.link.lost {
+                bail!("the media connection to the server was lost");
+            }
+            let waits = self.offered.is_some_and(|at| at.elapsed() > CONNECT);
+            if waits && !self.link.connected {
+                bail!("media of the server does not come; does a firewall stop its UDP port?");
+            }
+            let now = Instant::now();
+            self.repair(now);
+            if now >= report {
+                report = now + REPORT;
+                self.report().await?;
+            }
+        }
+    }
+
+    fn hear(&mut self, message: ServerMessage) -> Result<()> {
+        match message {
+            ServerMessage::TrackAdded { track } => self.wanted.push(track),
+            ServerMessage::TrackRemoved { track } => self.wanted.retain(|t| t.id != track),
+            ServerMessage::Rung { track, rung, .. } => {
+                let Some(taken) = self.taken.iter_mut().find(|t| t.track == track) else {
+                    return Ok(());
+                };
+                let before = usize::from(taken.watching.enhanced());
+                taken.watching.given(rung);
+                let mut totals = self.config.tally.lock();
+                totals.enhanced += usize::from(rung.enhanced());
+                totals.enhanced -= before;
+            }
+            ServerMessage::Error(error) if error.fatal => return Err(refusal(&error)),
+            ServerMessage::Error(error) => {
+                tracing::debug!(message = error.message, "the server complains");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes the tracks that are wanted.
+    async fn offer(&mut self) -> Result<()> {
+        let wanted = std::mem::take(&mut self.wanted);
+        let wanted: Vec<_> = wanted.into_iter().filter(|t| t.kind == TrackKind::Video).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let mut api = self.link.rtc.sdp_api();
+        if self.offered.is_none() {
+            api.add_channel("ctl".into());
+        }
+        for track in wanted {
+            let mid = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
+            self.taken.push(Taken {
+                mid,
+                track: track.id,
+                stream: track.stream,
+                watching: Watching::default(),
+                told: (0, 0),
+            });
+            self.config.tally.lock().subscriptions += 1;
+        }
+        let (sdp, pending) = api.apply().context("nothing to offer")?;
+        let subscribe = self.taken.iter().map(|taken| Subscribe {
+            mid: taken.mid.to_string(),
+            track: taken.track.clone(),
+            max: Some(self.config.rung),
+        });
+        let offer =
+            Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe: subscribe.collect() };
+        let id = self.signal.offer(offer).await?;
+        let answer = self.signal.answer(id).await?;
+        self.link.accept(pending, &answer).await?;
+        self.offered.get_or_insert_with(Instant::now);
+        Ok(())
+    }
+
+    fn packet(&mut self, packet: &RtpPacket) {
+        let mut api = self.link.rtc.direct_api();
+        let Some(mid) = api.stream_rx(&packet.header.ssrc).map(|s| s.mid()) else { return };
+        let Some(taken) = self.taken.iter_mut().find(|t| t.mid == mid) else { return };
+        let flags = packet.payload.first().copied().unwrap_or_default();
+        let packet = Packet {
+            seq: *packet.seq_no,
+            timestamp: packet.header.timestamp,
+            begins: flags & 0x08 != 0,
+            ends: flags & 0x04 != 0,
+            bytes: packet.payload.len(),
+        };
+        taken.watching.packet(Instant::now(), packet, &mut self.config.tally.lock());
+    }
+
+    fn message(&mut self, message: &[u8]) {
+        let mut totals = self.config.tally.lock();
+        let Ok((header, _)) = AnchorHeader::parse(message) else {
+            totals.anchors_broken += 1;
+            return;
+        };
+        let taken = self.taken.iter_mut().find(|t| t.stream == Some(header.stream));
+        let Some(taken) = taken else { return };
+        let budget = self.config.budget_ms;
+        taken.watching.message(Instant::now(), message, budget, &mut totals);
+    }
+
+    /// Asks for key frames where something is missing for good, as a browser's decoder would.
+    fn repair(&mut self, now: Instant) {
+        for taken in &mut self.taken {
+            if taken.watching.video.gave_up(now, PATIENCE) {
+                let mut api = self.link.rtc.direct_api();
+                if let Some(stream) = api.stream_rx_by_mid(taken.mid, None) {
+                    stream.request_keyframe(KeyframeRequestKind::Pli);
+                    self.config.tally.lock().key_requests_made += 1;
+                }
+            }
+        }
+    }
+
+    /// Says of each enhanced track what came since the last report.
+    async fn report(&mut self) -> Result<()> {
+        let mut reports = HashMap::new();
+        for taken in &mut self.taken {
+            let now = (taken.watching.video.complete, taken.watching.anchors());
+            let (frames, anchors) = (now.0 - taken.told.0, now.1 - taken.told.1);
+            taken.told = now;
+            if taken.watching.enhanced() {
+                reports.insert(taken.track.clone(), (frames, anchors));
+            }
+        }
+        for (track, (frames, anchors)) in reports {
+            let fps = frames as f64 / REPORT.as_secs_f64();
+            let report = Report {
+                track,
+                shown_fps: fps,
+                enhanced_fps: fps,
+                anchors_used: u32::try_from(anchors).unwrap_or(u32::MAX),
+                ..Report::default()
+            };
+            self.signal.send(ClientMessage::Report(report)).await?;
+        }
+        Ok(())
+    }
+}

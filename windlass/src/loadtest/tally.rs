@@ -1,0 +1,82 @@
+//! What all clients count together.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::latencies::Latencies;
+
+/// Totals of a run. Everything only grows but those that say "now".
+#[derive(Debug, Clone, Default)]
+pub struct Totals {
+    /// Publishers whose media can flow now.
+    pub publishers: usize,
+    /// Subscribers whose media can flow now.
+    pub subscribers: usize,
+    /// Clients that ended before the run did.
+    pub failed: u64,
+    /// Why the first of them did.
+    pub failure: Option<String>,
+    /// Pictures sent, whatever their layers.
+    pub pictures_sent: u64,
+    /// Frames sent, one a layer and picture.
+    pub frames_sent: u64,
+    /// Their packets.
+    pub packets_sent: u64,
+    /// Bytes of these packets' payloads.
+    pub bytes_sent: u64,
+    /// Pictures that were left out because this process came too late for them.
+    pub pictures_skipped: u64,
+    /// Datagrams that clients' sockets did not take.
+    pub unsent: u64,
+    /// Requests for key frames that publishers got.
+    pub key_requests: u64,
+    /// Requests for key frames that subscribers made.
+    pub key_requests_made: u64,
+    /// Packets that subscribers should have, by their numbers.
+    pub expected: u64,
+    /// Packets that never came.
+    pub lost: u64,
+    /// Bytes of video that came.
+    pub bytes: u64,
+    /// Frames that came whole.
+    pub frames: u64,
+    /// Of these, the ones that came while their track's rung was an enhanced one.
+    pub frames_enhanced: u64,
+    /// Subscriptions whose rung is an enhanced one now.
+    pub enhanced: usize,
+    /// Subscriptions now.
+    pub subscriptions: usize,
+    /// Anchors that came whole; parts of one frame are one.
+    pub anchors: u64,
+    /// Of these, the ones of the publisher's own pixels.
+    pub anchors_captured: u64,
+    /// Their bytes.
+    pub anchor_bytes: u64,
+    /// Anchors of which messages were missing, or whose messages make no sense.
+    pub anchors_broken: u64,
+    /// Anchors whose frame did not come, so that only their age at the server is known.
+    pub anchors_alone: u64,
+    /// Anchors that came later than the budget.
+    pub anchors_late: u64,
+    /// From a frame complete at the subscriber to its anchor complete there.
+    pub lag: Latencies,
+    /// From a frame's arrival at the server to its anchor being sent, as the anchor says.
+    pub age: Latencies,
+}
+
+impl Totals {
+    /// Latencies are those from now on.
+    pub fn begin_latencies(&mut self) {
+        (self.lag, self.age) = Default::default();
+    }
+}
+
+/// Shared by all clients.
+#[derive(Debug, Clone, Default)]
+pub struct Tally(Arc<Mutex<Totals>>);
+
+impl Tally {
+    /// To be changed; held only for a moment.
+    pub fn lock(&self) -> MutexGuard<'_, Totals> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
