@@ -32,6 +32,6 @@ pub mod twin;
 
 pub use pipeline::{Enhancer, EnhancerConfig, EnhancerInput, StartError};
 pub use stats::{
-    EnhancerStats, LatencySummary, NetworkStats, PipelineCounters, SlotStats, StageLatencies,
-    StageSlots,
+    EnhancerStats, LatencySummary, NetworkStats, PipelineCounters, QueueLengths, SlotStats,
+    StageLatencies, StageSlots,
 };

@@ -127,6 +127,8 @@ counters! {
 pub struct LatencySummary {
     /// Measurements.
     pub count: u64,
+    /// All of them together.
+    pub sum: Duration,
     /// Half of them were at most this long.
     pub p50: Duration,
     /// 95 % of them were.
@@ -191,8 +193,21 @@ pub struct SlotStats {
     pub stages: Vec<StageSlots>,
 }
 
+/// What waits in the pipeline's queues now. Each is bounded; what does not fit is dropped and counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueLengths {
+    /// Coded frames before their decoders, of all streams.
+    pub decode: usize,
+    /// Decoded frames before the selection's thread.
+    pub schedule: usize,
+    /// Chosen frames before the inference threads.
+    pub infer: usize,
+    /// Anchors and requests before the SFU.
+    pub output: usize,
+}
+
 /// A snapshot of what the enhancer did so far.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct EnhancerStats {
     /// Whether enhancement is switched on.
     pub enabled: bool,
@@ -210,6 +225,12 @@ pub struct EnhancerStats {
     pub latency: StageLatencies,
     /// The processor's slots.
     pub slots: SlotStats,
+    /// What waits now.
+    pub queues: QueueLengths,
+    /// Time that the inference threads were at work, together.
+    pub compute: Duration,
+    /// Time that they may be at work in one second: threads times cap, in seconds.
+    pub compute_capacity: f64,
     /// Processor time that learning took; by a network on a GPU, time.
     pub learning: Duration,
 }
@@ -223,11 +244,15 @@ const BUCKETS: usize = 30 * STEPS as usize;
 #[derive(Debug)]
 pub(crate) struct Histogram {
     buckets: Box<[AtomicU64]>,
+    sum_micros: AtomicU64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Histogram { buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect() }
+        Histogram {
+            buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
+            sum_micros: AtomicU64::new(0),
+        }
     }
 }
 
@@ -236,6 +261,8 @@ impl Histogram {
         let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         let bucket = bucket_of(micros).min(BUCKETS - 1);
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        // It wraps around after half a million years of measurements.
+        self.sum_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
     pub fn summary(&self) -> LatencySummary {
@@ -250,7 +277,13 @@ impl Histogram {
             });
             bucket.map_or(Duration::ZERO, |b| Duration::from_micros(upper_bound(b)))
         };
-        LatencySummary { count, p50: percentile(50), p95: percentile(95), p99: percentile(99) }
+        LatencySummary {
+            count,
+            sum: Duration::from_micros(self.sum_micros.load(Ordering::Relaxed)),
+            p50: percentile(50),
+            p95: percentile(95),
+            p99: percentile(99),
+        }
     }
 }
 
@@ -282,6 +315,8 @@ pub(crate) struct Stats {
     pub infer: Histogram,
     pub encode: Histogram,
     pub total: Histogram,
+    /// Time that inference threads were at work, by job.
+    pub compute: Histogram,
     /// The scheduler's own counters, as of its last tick.
     pub scheduler: parking_lot::Mutex<SchedulerCounters>,
     /// The networks, as of its last tick.
@@ -304,6 +339,7 @@ impl Stats {
                 encode: self.encode.summary(),
                 total: self.total.summary(),
             },
+            compute: self.compute.summary().sum,
             learning: *self.learning.lock(),
             ..EnhancerStats::default()
         }
@@ -338,7 +374,7 @@ mod tests {
             histogram.record(Duration::from_millis(ms));
         }
         let summary = histogram.summary();
-        assert_eq!(summary.count, 100);
+        assert_eq!((summary.count, summary.sum), (100, Duration::from_millis(5050)));
         for (got, expected) in [(summary.p50, 50.0), (summary.p95, 95.0), (summary.p99, 99.0)] {
             let error = got.as_secs_f64() * 1e3 / expected - 1.0;
             assert!((0.0..=1.0 / 16.0).contains(&error), "{got:?} for {expected} ms");

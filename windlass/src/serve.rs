@@ -10,7 +10,8 @@ use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_enhancer::{
-    Enhancer, LatencySummary, SlotStats, StageSlots, StartError as EnhancerError,
+    Enhancer, EnhancerStats, LatencySummary, SlotStats, StageLatencies, StageSlots,
+    StartError as EnhancerError,
 };
 use windlass_sfu::{Sfu, StartError};
 use windlass_signaling::{Metric, Services, Signaling};
@@ -129,10 +130,7 @@ fn enhancer_metrics(enhancer: &Enhancer) -> Vec<Metric> {
     for (name, value) in stats.counters.entries() {
         metrics.push(Metric::counter(&format!("enhancer_{name}"), value));
     }
-    metrics.push(Metric {
-        value: stats.learning.as_secs_f64(),
-        ..Metric::counter("enhancer_learning_seconds", 0)
-    });
+    metrics.push(seconds("enhancer_learning_seconds", stats.learning));
     let s = stats.scheduler;
     for (name, value) in [
         ("considered", s.considered),
@@ -146,21 +144,58 @@ fn enhancer_metrics(enhancer: &Enhancer) -> Vec<Metric> {
         metrics.push(Metric::counter(&format!("enhancer_schedule_{name}"), value));
     }
     metrics.extend(slot_metrics(&stats.slots));
-    let l = stats.latency;
-    for (stage, LatencySummary { p50, p95, p99, .. }) in [
+    metrics.extend(stage_metrics(&stats.latency));
+    metrics.extend(capacity_metrics(&stats));
+    metrics
+}
+
+/// By stage, and all together. Means of a span of time are differences of sums over differences of runs.
+fn stage_metrics(l: &StageLatencies) -> Vec<Metric> {
+    let stages = [
         ("decode", l.decode),
         ("schedule", l.schedule),
         ("infer", l.infer),
         ("encode", l.encode),
         ("total", l.total),
-    ] {
+    ];
+    let mut metrics = Vec::new();
+    for (stage, LatencySummary { p50, p95, p99, .. }) in stages {
         for (quantile, value) in [("0.5", p50), ("0.95", p95), ("0.99", p99)] {
             let labels = format!("stage=\"{stage}\",quantile=\"{quantile}\"");
             let metric = Metric::gauge("enhancer_latency_seconds", value.as_secs_f64());
             metrics.push(metric.labelled(labels));
         }
     }
+    for (stage, LatencySummary { count, .. }) in stages {
+        let metric = Metric::counter("enhancer_stage_runs", count);
+        metrics.push(metric.labelled(format!("stage=\"{stage}\"")));
+    }
+    for (stage, LatencySummary { sum, .. }) in stages {
+        let metric = seconds("enhancer_stage_seconds", sum);
+        metrics.push(metric.labelled(format!("stage=\"{stage}\"")));
+    }
     metrics
+}
+
+/// What inference takes of what it may take, and what waits.
+fn capacity_metrics(stats: &EnhancerStats) -> Vec<Metric> {
+    let q = stats.queues;
+    let queues =
+        [("decode", q.decode), ("schedule", q.schedule), ("infer", q.infer), ("output", q.output)];
+    let queues = queues.map(|(queue, length)| {
+        let metric = Metric::gauge("enhancer_queue_length", length as f64);
+        metric.labelled(format!("queue=\"{queue}\""))
+    });
+    let compute = [
+        seconds("enhancer_compute_seconds", stats.compute),
+        Metric::gauge("enhancer_compute_capacity", stats.compute_capacity),
+    ];
+    compute.into_iter().chain(queues).collect()
+}
+
+/// A total of time.
+fn seconds(name: &str, value: Duration) -> Metric {
+    Metric { value: value.as_secs_f64(), ..Metric::counter(name, 0) }
 }
 
 fn slot_metrics(slots: &SlotStats) -> Vec<Metric> {

@@ -105,6 +105,18 @@ impl Intake {
         }
     }
 
+    /// Frames that wait for decoders of low layers, and decoded ones that wait for the selection.
+    pub fn queued(&self) -> (usize, usize) {
+        self.registry.lock().as_ref().map_or((0, 0), |r| {
+            (r.streams.values().map(|s| s.low.packets.len()).sum(), r.frames.len())
+        })
+    }
+
+    /// Seconds that inference may take in one second.
+    pub fn compute_capacity(&self) -> f64 {
+        self.config.threads as f64 * self.config.compute_cap
+    }
+
     /// Streams that have a decoder now.
     pub fn streams(&self) -> usize {
         self.registry.lock().as_ref().map_or(0, |r| r.streams.len())

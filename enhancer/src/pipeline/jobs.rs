@@ -53,6 +53,11 @@ impl Jobs {
         (JobsIn(jobs.clone()), jobs)
     }
 
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.inner.lock().queue.len()
+    }
+
     /// What a job is to the queue.
     fn shape(&self, job: &Job) -> Shape {
         let network = if job.captured.is_some() { self.captured } else { job.chosen.network };

@@ -46,7 +46,7 @@ use windlass_media::{AnchorCodecId, EnhancerOutput};
 use crate::engine::{Engine, EngineChoice, Model, NetworkChoice, NetworkError, Residual};
 use crate::schedule::slots::{SlotConfig, TaskOrder};
 use crate::schedule::{NetworkCost, RegionConfig, SchedulerConfig, TileConfig};
-use crate::stats::{EnhancerStats, NetworkStats, Stats};
+use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
 use anchors::{Anchors, Choice, Coding};
 use decode::DecoderFactory;
 use input::{Intake, join};
@@ -268,6 +268,7 @@ pub struct Enhancer {
     enabled: Arc<AtomicBool>,
     stats: Arc<Stats>,
     slots: Arc<Slots>,
+    jobs: Arc<Jobs>,
     backend: &'static str,
     scale: usize,
     threads: Vec<JoinHandle<()>>,
@@ -324,6 +325,7 @@ impl Enhancer {
             enabled: enabled.clone(),
             stats: stats.clone(),
             slots: slots.clone(),
+            jobs: jobs.clone(),
             backend,
             scale: scales.0,
             threads: Vec::new(),
@@ -415,8 +417,15 @@ impl Enhancer {
             backend: self.backend,
             streams: self.intake.streams(),
             slots: self.slots.stats(),
+            queues: self.queues(),
+            compute_capacity: self.intake.compute_capacity(),
             ..self.stats.snapshot()
         }
+    }
+
+    fn queues(&self) -> QueueLengths {
+        let (decode, schedule) = self.intake.queued();
+        QueueLengths { decode, schedule, infer: self.jobs.len(), output: self.output.len() }
     }
 
     /// The kill switch. Off: decoders stop, waiting work is dropped, nothing comes out any more.

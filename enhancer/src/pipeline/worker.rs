@@ -88,6 +88,7 @@ impl Worker {
             let took = (live && !panicked).then(|| started.elapsed());
             let inferred = job.captured.is_none();
             if let Some(took) = took {
+                self.stats.compute.record(took);
                 self.jobs.done(shape, last, took);
             }
             last = Some(shape);

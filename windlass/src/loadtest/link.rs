@@ -77,7 +77,8 @@ impl Link {
     /// The payload type that VP9 profile 0 was negotiated for.
     pub fn vp9(&self) -> Result<Pt> {
         let vp9 = self.rtc.codec_config().find(|p| p.spec().format.profile_id == Some(0));
-        vp9.map(|p| p.pt()).ok_or_else(|| anyhow!("the server does not take VP9"))
+        vp9.map(str0m::format::PayloadParams::pt)
+            .ok_or_else(|| anyhow!("the server does not take VP9"))
     }
 
     /// When the connection wants to be looked at.

@@ -3,7 +3,7 @@
 //! A recording ([`media`]: files, a clip coded here, or the drawn [`scene`]) → [`publisher`]s play it ([`recording`],
 //! [`packets`]) over WebRTC ([`link`], [`signal`]) → the server → [`subscriber`]s take video ([`arrivals`]) and anchors
 //! ([`watching`]) and count ([`tally`]). [`run`] brings them together with the server's own figures ([`scrape`],
-//! [`process`]); [`report`] says what came out.
+//! [`process`]); [`report`] and [`table`] say what came out.
 
 mod args;
 mod arrivals;
@@ -20,6 +20,7 @@ mod scene;
 mod scrape;
 mod signal;
 mod subscriber;
+mod table;
 mod tally;
 mod watching;
 

@@ -1,7 +1,6 @@
-//! What a run found, as a table for people and as one JSON object.
+//! What a run found, as one JSON object; for people it is a [`table`](super::table).
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use serde::Serialize;
 
@@ -155,7 +154,8 @@ pub struct Row {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Stage {
     /// Its name.
-    pub stage: &'static str,
+    #[serde(rename = "stage")]
+    pub name: &'static str,
     /// How often it ran while we measured.
     pub count: u64,
     /// Mean of these.
@@ -228,7 +228,7 @@ impl Row {
             let count = grown(&format!("enhancer_stage_runs_total{}", labels("")));
             let sum = grown(&format!("enhancer_stage_seconds_total{}", labels("")));
             Stage {
-                stage,
+                name: stage,
                 count: count as u64,
                 mean_ms: share(1000.0 * sum, count),
                 p50_ms: ms("0.5"),
@@ -308,139 +308,71 @@ impl Report {
     pub fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
+}
 
-    /// For people.
-    pub fn table(&self) -> String {
-        let r = &self.row;
-        let ms = |v: Option<f64>| v.map_or("–".to_owned(), |v| format!("{v:.1}"));
-        let percent =
-            |v: Option<f64>| v.map_or("–".to_owned(), |v| format!("{:.2} %", 100.0 * v));
-        let plain = |v: Option<f64>| v.map_or("–".to_owned(), |v| format!("{v:.2}"));
-        let rows = [
-            (
-                "publishers",
-                format!("{} of {}, in {} rooms", r.publishers, r.publishers_wanted, r.rooms),
-            ),
-            (
-                "subscriptions",
-                format!(
-                    "{} by {} subscribers; {} enhanced",
-                    r.subscriptions, r.subscribers, r.enhanced
-                ),
-            ),
-            ("clients that failed", r.failed.to_string()),
-            ("measured", format!("{:.1} s", r.seconds)),
-            (
-                "sent",
-                format!(
-                    "{} pictures in {} frames of {}, {} packets, {:.0} kbit/s",
-                    r.pictures_sent, r.frames_sent, r.layers, r.sent, r.sent_kbps
-                ),
-            ),
-            ("not sent for lack of time", format!("{} pictures", r.pictures_skipped)),
-            (
-                "received",
-                format!(
-                    "{} frames, {} a second each; {:.0} kbit/s",
-                    r.frames,
-                    plain(r.received_fps),
-                    r.video_kbps
-                ),
-            ),
-            ("lost packets", format!("{} ({})", r.lost, percent(r.loss_rate))),
-            (
-                "key frames asked for",
-                format!("{} of publishers, {} by subscribers", r.key_requests, r.key_requests_made),
-            ),
-            (
-                "anchors",
-                format!(
-                    "{} ({:.1} a second, {} of frames; {} of own pixels; {:.0} kbit/s)",
-                    r.anchors,
-                    r.anchors_per_s,
-                    percent(r.anchor_fraction),
-                    r.anchors_captured,
-                    r.anchor_kbps
-                ),
-            ),
-            ("anchors broken", r.anchors_broken.to_string()),
-            (
-                "after their frame, ms",
-                format!(
-                    "p50 {}, p95 {}, p99 {}",
-                    ms(r.anchor_p50_ms),
-                    ms(r.anchor_p95_ms),
-                    ms(r.anchor_p99_ms)
-                ),
-            ),
-            (
-                "age when sent, ms",
-                format!(
-                    "p50 {}, p95 {}, p99 {}",
-                    ms(r.age_p50_ms),
-                    ms(r.age_p95_ms),
-                    ms(r.age_p99_ms)
-                ),
-            ),
-            (
-                "past the budget",
-                format!(
-                    "{} ({} came after {} ms, {} given up by the server)",
-                    percent(r.budget_miss_rate),
-                    r.anchors_late,
-                    r.budget_ms,
-                    r.anchors_given_up
-                ),
-            ),
-            ("compute load", percent(r.compute_load)),
-            (
-                "server",
-                format!("{} cores, {} µs a packet", plain(r.cpu_cores), plain(r.cpu_us_per_packet)),
-            ),
-            (
-                "server's memory, MiB",
-                format!(
-                    "{} in the first tenth, {} in the last",
-                    ms(r.resident_first_mib),
-                    ms(r.resident_last_mib)
-                ),
-            ),
-        ];
-        let mut out = String::new();
-        // Writing to a string does not fail.
-        for (name, value) in rows {
-            let _ = writeln!(out, "{name:<26} {value}");
-        }
-        let _ = writeln!(
-            out,
-            "\n{:<10} {:>9} {:>9} {:>9} {:>9} {:>9}   (percentiles since the server's start)",
-            "stage, ms", "runs", "mean", "p50", "p95", "p99"
-        );
-        for s in &r.stages {
-            let _ = writeln!(
-                out,
-                "{:<10} {:>9} {:>9} {:>9.1} {:>9.1} {:>9.1}",
-                s.stage,
-                s.count,
-                ms(s.mean_ms),
-                s.p50_ms,
-                s.p95_ms,
-                s.p99_ms
-            );
-        }
-        if !r.queues.is_empty() {
-            let _ = writeln!(out, "\nmost in queues, of one look a second");
-        }
-        for (name, most) in &r.queues {
-            let _ = writeln!(out, "  {name:<56} {most}");
-        }
-        let _ = writeln!(out, "\nthe server's counters that grew");
-        for (name, by) in &r.server {
-            let _ = writeln!(out, "  {name:<56} {by}");
-        }
-        if let Some(failure) = &self.failure {
-            let _ = writeln!(out, "\nthe first client that failed: {failure}");
-        }
-        out
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use windlass_media::Layer;
+
+    use super::*;
+    use crate::loadtest::recording::Frame;
+    use crate::loadtest::table::table;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: LoadtestArgs,
+    }
+
+    /// A second in which so many anchors were in time, late, and given up.
+    fn report(in_time: u64, late: u64, given_up: u64) -> Report {
+        let args = Cli::parse_from(["loadtest", "--publishers", "3"]).args;
+        let frame = Frame::new(vec![0x82, 0]);
+        let recording = Recording::new(30.0, vec![(Layer::Q, vec![frame])]).unwrap();
+        let figures = |n: u64| {
+            Figures::parse(&format!(
+                "windlass_enhancer_late_infer_total {n}\nwindlass_enhancer_compute_seconds_total {n}\n\
+                 windlass_enhancer_compute_capacity 2\nwindlass_enhancer_queue_length{{queue=\"infer\"}} {n}"
+            ))
+        };
+        let mut totals = Totals { anchors: 7, frames: 100, publishers: 3, ..Totals::default() };
+        let mut seen = Seen::new(figures(5), totals.clone());
+        totals.begin_latencies();
+        totals.anchors += in_time + late;
+        totals.anchors_late += late;
+        totals.frames += 50;
+        totals.frames_enhanced += 50;
+        (0..in_time + late).for_each(|_| totals.age.record(80.0));
+        seen.second(&figures(5 + given_up), &totals, None);
+        Report::new(&args, &recording, &seen)
+    }
+
+    #[test]
+    fn what_came_late_and_what_was_given_up_missed_the_budget() {
+        let row = report(6, 1, 1).row;
+        assert_eq!((row.anchors, row.anchors_late, row.anchors_given_up), (7, 1, 1));
+        assert_eq!(row.budget_miss_rate, Some(0.25));
+        assert_eq!(row.anchor_fraction, Some(7.0 / 50.0));
+        assert_eq!(row.frames, 50, "what was before does not count");
+        assert_eq!(row.queues.values().copied().collect::<Vec<_>>(), [6.0]);
+    }
+
+    #[test]
+    fn nothing_to_divide_by_gives_null_and_a_dash() {
+        let report = report(0, 0, 0);
+        assert_eq!(report.row.budget_miss_rate, None);
+        let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+        assert!(json["rows"][0]["anchor_p50_ms"].is_null() && json["machine"].is_object());
+        let table = table(&report);
+        assert!(table.contains("past the budget            – (0 came"), "{table}");
+    }
+
+    #[test]
+    fn tenths_are_means_of_the_ends() {
+        let values: Vec<f64> = (0..20).map(f64::from).collect();
+        assert_eq!(tenths(&values), Some((0.5, 18.5)));
+        assert_eq!(tenths(&[3.0]), Some((3.0, 3.0)));
+        assert_eq!(tenths(&[]), None);
     }
 }

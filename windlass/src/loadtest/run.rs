@@ -16,6 +16,7 @@ use super::report::{Report, Seen};
 use super::scrape::Figures;
 use super::signal::ServerUrl;
 use super::subscriber::Subscriber;
+use super::table::table;
 use super::tally::{Tally, Totals};
 
 /// From the last publisher's coming to the beginning of what is measured: connections and rungs settle.
@@ -60,7 +61,7 @@ pub fn run(args: &LoadtestArgs) -> Result<()> {
         if args.json {
             println!("{}", report.json()?);
         } else {
-            print!("{}", report.table());
+            print!("{}", table(&report));
         }
         let why = report.failure.as_deref().unwrap_or("they did not say why");
         ensure!(report.row.publishers > 0, "no publisher could send: {why}");

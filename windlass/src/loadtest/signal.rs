@@ -156,7 +156,7 @@ pub fn refusal(error: &Error) -> anyhow::Error {
     let help = match serde_json::to_value(error.code).ok().as_ref().and_then(|c| c.as_str()) {
         Some("room_full") => " (fewer with --per-room, or `windlass serve --max-participants`)",
         Some("server_full") => {
-            " (`windlass serve --max-rooms` and `--max-participants-total` set the limits)"
+            " (its limits are `windlass serve --max-rooms` and `--max-total-participants`)"
         }
         _ => "",
     };

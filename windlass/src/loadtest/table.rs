@@ -1,0 +1,113 @@
+//! What a run found, for people.
+
+use std::fmt::Write;
+
+use super::report::{Report, Row};
+
+fn ms(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), |v| format!("{v:.1}"))
+}
+
+fn plain(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), |v| format!("{v:.2}"))
+}
+
+fn percent(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), |v| format!("{:.2} %", 100.0 * v))
+}
+
+/// What the clients saw, a line each.
+fn clients(r: &Row) -> [(&'static str, String); 13] {
+    let rooms = format!("{} of {}, in {} rooms", r.publishers, r.publishers_wanted, r.rooms);
+    let (tracks, by) = (r.subscriptions, r.subscribers);
+    let sent = format!(
+        "{} pictures in {} frames of {}, {} packets, {:.0} kbit/s",
+        r.pictures_sent, r.frames_sent, r.layers, r.sent, r.sent_kbps
+    );
+    let fps = plain(r.received_fps);
+    let received = format!("{} frames, {fps} a second each; {:.0} kbit/s", r.frames, r.video_kbps);
+    let (of_publishers, by_subscribers) = (r.key_requests, r.key_requests_made);
+    let fraction = percent(r.anchor_fraction);
+    let anchors = format!(
+        "{} ({:.1} a second, {fraction} of frames; {} of own pixels; {:.0} kbit/s)",
+        r.anchors, r.anchors_per_s, r.anchors_captured, r.anchor_kbps
+    );
+    let of = |p50, p95, p99| format!("p50 {}, p95 {}, p99 {}", ms(p50), ms(p95), ms(p99));
+    let past = format!(
+        "{} ({} came after {} ms, {} given up by the server)",
+        percent(r.budget_miss_rate),
+        r.anchors_late,
+        r.budget_ms,
+        r.anchors_given_up
+    );
+    [
+        ("publishers", rooms),
+        ("subscriptions", format!("{tracks} by {by} subscribers; {} enhanced", r.enhanced)),
+        ("clients that failed", r.failed.to_string()),
+        ("measured", format!("{:.1} s", r.seconds)),
+        ("sent", sent),
+        ("not sent for lack of time", format!("{} pictures", r.pictures_skipped)),
+        ("received", received),
+        ("lost packets", format!("{} ({})", r.lost, percent(r.loss_rate))),
+        (
+            "key frames asked for",
+            format!("{of_publishers} of publishers, {by_subscribers} by subscribers"),
+        ),
+        ("anchors", format!("{anchors}; {} broken", r.anchors_broken)),
+        ("after their frame, ms", of(r.anchor_p50_ms, r.anchor_p95_ms, r.anchor_p99_ms)),
+        ("age when sent, ms", of(r.age_p50_ms, r.age_p95_ms, r.age_p99_ms)),
+        ("past the budget", past),
+    ]
+}
+
+/// What the server took.
+fn server(r: &Row) -> [(&'static str, String); 3] {
+    let (cores, packet) = (plain(r.cpu_cores), plain(r.cpu_us_per_packet));
+    let (first, last) = (ms(r.resident_first_mib), ms(r.resident_last_mib));
+    [
+        ("compute load", percent(r.compute_load)),
+        ("server", format!("{cores} cores, {packet} µs a packet")),
+        ("server's memory, MiB", format!("{first} in the first tenth, {last} in the last")),
+    ]
+}
+
+/// The whole report.
+pub fn table(report: &Report) -> String {
+    let r = &report.row;
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    for (name, value) in clients(r).into_iter().chain(server(r)) {
+        let _ = writeln!(out, "{name:<26} {value}");
+    }
+    let _ = writeln!(
+        out,
+        "\n{:<10} {:>9} {:>9} {:>9} {:>9} {:>9}   (percentiles since the server's start)",
+        "stage, ms", "runs", "mean", "p50", "p95", "p99"
+    );
+    for s in &r.stages {
+        let _ = writeln!(
+            out,
+            "{:<10} {:>9} {:>9} {:>9.1} {:>9.1} {:>9.1}",
+            s.name,
+            s.count,
+            ms(s.mean_ms),
+            s.p50_ms,
+            s.p95_ms,
+            s.p99_ms
+        );
+    }
+    if !r.queues.is_empty() {
+        let _ = writeln!(out, "\nmost in the server's queues, of one look a second");
+    }
+    for (name, most) in &r.queues {
+        let _ = writeln!(out, "  {name:<56} {most}");
+    }
+    let _ = writeln!(out, "\nthe server's counters that grew");
+    for (name, by) in &r.server {
+        let _ = writeln!(out, "  {name:<56} {}", (by * 1000.0).round() / 1000.0);
+    }
+    if let Some(failure) = &report.failure {
+        let _ = writeln!(out, "\nthe first client that failed: {failure}");
+    }
+    out
+}

@@ -1,0 +1,56 @@
+//! `windlass loadtest` from outside: real clients on a real server, both of this program.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+fn windlass(args: &[&str]) -> std::process::Output {
+    Command::new(env!("CARGO_BIN_EXE_windlass")).args(args).output().unwrap()
+}
+
+#[test]
+fn publishers_are_seen_and_enhanced_by_a_server_of_our_own() {
+    let ran = windlass(&[
+        "loadtest",
+        "--own",
+        "--publishers",
+        "2",
+        "--per-room",
+        "2",
+        "--ramp",
+        "0.5",
+        "--seconds",
+        "4",
+        "--clip-seconds",
+        "2",
+        "--key-every",
+        "1",
+        "--json",
+        "--",
+        "--anchor-fraction",
+        "0.1",
+    ]);
+    let log = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{log}");
+    let report: Value = serde_json::from_slice(&ran.stdout).expect("one JSON object");
+    assert_eq!(report["command"], "loadtest");
+    let row = &report["rows"][0];
+    let count = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key} in {row}"));
+    assert_eq!((count("rooms"), count("publishers"), count("subscribers")), (1, 2, 1), "{log}");
+    assert_eq!((count("subscriptions"), count("enhanced"), count("failed")), (2, 2, 0), "{log}");
+    assert!(count("frames") > 20 && count("anchors") > 0, "{row}");
+    assert_eq!(count("anchors_broken"), 0, "{row}");
+    // Both ends speak of the same.
+    let server = &row["server"];
+    assert!(server["sfu_anchors_out_total"].as_f64() > Some(0.0), "{row}");
+    assert_eq!(server["sfu_vp9_malformed_total"], Value::Null, "{row}");
+    assert!(row["resident_last_mib"].as_f64() > Some(1.0), "{row}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_with_what_to_do() {
+    let ran = windlass(&["loadtest", "--server", "http://127.0.0.1:9", "--clip-seconds", "0.1"]);
+    let error = String::from_utf8_lossy(&ran.stderr);
+    assert!(!ran.status.success());
+    assert!(error.contains("is `windlass serve` running there?"), "{error}");
+}
