@@ -128,6 +128,11 @@ pub struct EvalArgs {
     #[arg(long, default_value = "1", value_name = "N", help_heading = "Anchors")]
     pub nemo_step: NonZeroU32,
 
+    /// Write what every frame's anchor alone would have given, as `nemo` measures it, beside what selection knows of the
+    /// frame without inference, as CSV to this folder; and print how far the two go together
+    #[arg(long, value_name = "FOLDER", help_heading = "Anchors")]
+    pub gains: Option<PathBuf>,
+
     /// What `captured` and `both` take captured anchors from: f (the full layer, decoded by the server), detail (a
     /// sparse full-size stream), regions (that the server asks for), dds (regions as DDS chooses them).
     #[arg(

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use windlass_enhancer::pipeline::tier_of;
 use windlass_enhancer::schedule::{Tier, TileEnergy};
 use windlass_hybrid::picture::Picture;
-use windlass_hybrid::vp9;
+use windlass_hybrid::vp9::{self, Block, FrameInfo, MotionVector};
 
 use super::clip::Clip;
 use super::cpu_clock::CpuClock;
@@ -20,6 +20,14 @@ pub struct CodedFrame {
     pub tier: Tier,
     /// The residual by tile, up to and with this frame.
     pub energy: TileEnergy,
+    /// `base_q_idx`, 0 to 255.
+    pub quantiser: u8,
+    /// Energy of the residual that it codes, in square grey levels by sample.
+    pub residual: f64,
+    /// Share of its area that is intra.
+    pub intra: f64,
+    /// Mean length of its motion vectors in samples.
+    pub motion: f64,
 }
 
 /// A coded video with its decoded pictures.
@@ -79,7 +87,16 @@ pub fn encode(
             none => none.insert(FrameWriter::new(size)?),
         };
         writer.push(&shown.picture.to_picture())?;
-        frames.push(CodedFrame { tier: tier_of(&shown.info), energy: energy.clone(), data });
+        let info = &shown.info;
+        frames.push(CodedFrame {
+            tier: tier_of(info),
+            energy: energy.clone(),
+            quantiser: info.quantiser,
+            residual: by_area(info, |block| f64::from(block.residual_energy) / area(block)),
+            intra: by_area(info, |block| f64::from(u8::from(block.is_intra()))),
+            motion: by_area(info, length),
+            data,
+        });
     }
     let bytes = frames.iter().map(|frame| frame.data.len()).sum();
     Ok(Coded {
@@ -89,6 +106,22 @@ pub fn encode(
         frames,
         pictures: writer.context("the clip has no frames")?.finish()?,
     })
+}
+
+fn area(block: &Block) -> f64 {
+    f64::from(block.width) * f64::from(block.height)
+}
+
+/// Length of a block's last vector, in samples.
+fn length(block: &Block) -> f64 {
+    let vector = block.predictions(3)[0];
+    vector.map_or(0.0, |(_, MotionVector { x, y })| f64::from(x).hypot(f64::from(y)) / 8.0)
+}
+
+/// The mean of what `of` says of each block over the picture.
+fn by_area(info: &FrameInfo, of: impl Fn(&Block) -> f64) -> f64 {
+    let sum: f64 = info.blocks.iter().map(|block| of(block) * area(block)).sum();
+    sum / (f64::from(info.width) * f64::from(info.height)).max(1.0)
 }
 
 /// Encodes the full-size pictures so that they take `kbps` altogether, as nearly as rate control goes.

@@ -17,6 +17,7 @@ mod coding;
 mod controller;
 pub mod cpu_clock;
 mod decay;
+mod deserving;
 pub mod ffmpeg;
 pub mod frames;
 mod gains;

@@ -1,5 +1,6 @@
 //! Runs every method on every clip and uplink; progress goes to standard error.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use super::captured::{Source, rates};
 use super::clip::{self, Clip};
 use super::coding::Coding;
 use super::controller;
+use super::deserving;
 use super::ffmpeg::{self, Ffmpeg};
 use super::method::Method;
 use super::pictures;
@@ -156,6 +158,14 @@ fn evaluate(
         let mut stage = Stage::new(plan, name, &clip, uplink, args.screen || spec.screen)?;
         let (found, panels) = stage.rows(upscaler, &SHOWN, &shown)?;
         rows.extend(found);
+        if let Some(folder) = &args.gains {
+            let frames = stage.deserved(upscaler)?;
+            let path = folder.join(format!("{}_{uplink}k_gains.csv", stem(&spec.path)));
+            fs::create_dir_all(folder)?;
+            fs::write(&path, deserving::csv(&frames))
+                .with_context(|| format!("writing {}", path.display()))?;
+            eprintln!("{name} at {uplink} kbit/s: {}", deserving::line(&frames));
+        }
         if let Some(folder) = &args.pictures {
             show(folder, &format!("{}_{uplink}k", stem(&spec.path)), &clip, &shown, &panels)?;
         }

@@ -11,6 +11,7 @@ use super::captured::{CapturedSettings, Source, detail, rates, regions};
 use super::clip::Clip;
 use super::coding::{Coding, Target};
 use super::decay::{Bucket, decay};
+use super::deserving::{self, Deserved};
 use super::gains::{self, Gains};
 use super::low_layer::{self, Coded};
 use super::method::Method;
@@ -314,6 +315,14 @@ impl<'a> Stage<'a> {
             self.gains.len() - 1
         };
         Ok(&self.gains[at].1)
+    }
+
+    /// What every frame's anchor alone would give, made in the first of the plan's ways, beside what is known of the frame.
+    pub fn deserved(&mut self, upscaler: &mut Upscaler) -> Result<Vec<Deserved>> {
+        let way = *self.plan.ways.first().context("no method of the plan has anchors")?;
+        self.gains(&way, upscaler)?;
+        let (_, gains) = &self.gains[0];
+        Ok(deserving::deserved(&self.low, self.clip.fps, gains))
     }
 
     fn play(
