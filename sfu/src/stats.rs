@@ -94,7 +94,9 @@ counters! {
     anchors_in_overflows,
     /// Anchors sent, counted once for each subscriber.
     anchors_out,
-    /// Anchors dropped because they were older than the budget.
+    /// Milliseconds from the arrival of their frames to their sending, all of them together.
+    anchors_out_age_ms,
+    /// Anchors dropped because they were older than the budget, counted once for each subscriber.
     anchors_dropped_late,
     /// Anchors dropped because the bandwidth or the channel had no room.
     anchors_dropped_full,

@@ -111,6 +111,7 @@ fn anchor_of(frame: &windlass_media::TapFrame, now: Instant) -> EnhancerOutput {
 #[test]
 fn an_anchor_arrives_with_the_timestamp_of_its_frame() {
     let (mut world, track, at) = call();
+    let mut ages = 0;
     for max in [Rung::QPlus, Rung::HPlus] {
         world.core.set_max_rung(world.now, SUBSCRIBER, track, max);
         world.run(Duration::from_secs(2));
@@ -118,11 +119,12 @@ fn an_anchor_arrives_with_the_timestamp_of_its_frame() {
         world.clients[at].messages.clear();
         let frame = world.last_tapped();
         assert_eq!(frame.data.last(), Some(&(max.layer() as u8)), "the tap follows the rung");
-        world.core.enhancer(world.now, anchor_of(&frame, world.now));
+        world.core.enhancer(world.now + Duration::from_millis(40), anchor_of(&frame, world.now));
         world.run(Duration::from_millis(100));
         let messages = &world.clients[at].messages;
         assert_eq!(messages.len(), 2, "{:?}", world.core.stats());
         let (header, _) = AnchorHeader::parse(&messages[0]).expect("anchor message");
+        ages += u64::from(header.age_ms);
         assert_eq!(header.stream, frame.stream.0);
         assert_eq!(Some(header.epoch), world.rungs(SUBSCRIBER).last().map(|r| r.1));
         let name = |data: &[u8]| data[data.len() - 5..].to_vec();
@@ -137,7 +139,8 @@ fn an_anchor_arrives_with_the_timestamp_of_its_frame() {
             "both packets of the anchor's frame"
         );
     }
-    assert_eq!(world.core.stats().counters.anchors_out, 2);
+    let counters = world.core.stats().counters;
+    assert_eq!((counters.anchors_out, counters.anchors_out_age_ms), (2, ages));
 }
 
 #[test]

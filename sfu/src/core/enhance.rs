@@ -176,8 +176,6 @@ impl Core {
 
     fn anchor(&mut self, now: Instant, anchor: &Anchor) {
         self.counters.anchors_in += 1;
-        let age = now.saturating_duration_since(anchor.arrival);
-        self.counters.anchors_dropped_late += u64::from(age > self.config.budget);
         let track = self.streams.get(&anchor.stream).and_then(|t| self.tracks.get_mut(t));
         let made_of = track.and_then(|t| {
             let tap = t.tap.as_ref()?;
@@ -376,9 +374,12 @@ fn give(
     let verdict = peer.pace.admit(now, peer.anchor_rate_bps, buffered, bytes, age, budget);
     if verdict == Verdict::Send && peer.send_messages(&messages) {
         counters.anchors_out += 1;
+        counters.anchors_out_age_ms += age.as_millis() as u64;
         peer.slots[slot].anchor_sent(bytes);
     } else {
-        counters.anchors_dropped_full += u64::from(verdict != Verdict::Late);
+        let late = verdict == Verdict::Late;
+        counters.anchors_dropped_late += u64::from(late);
+        counters.anchors_dropped_full += u64::from(!late);
         peer.slots[slot].sent.anchors_dropped += 1;
     }
 }

@@ -25,6 +25,8 @@ pub struct Seen {
     begun: std::time::Instant,
     ended: std::time::Instant,
     usage: Vec<Usage>,
+    /// Of the clients' process, which is this one.
+    own: Vec<Usage>,
     /// The most that each queue of the server held at a look.
     queues: BTreeMap<String, f64>,
 }
@@ -39,6 +41,7 @@ impl Seen {
             begun: now,
             ended: now,
             usage: Vec::new(),
+            own: Vec::new(),
             queues: BTreeMap::new(),
         }
     }
@@ -47,6 +50,7 @@ impl Seen {
     pub fn second(&mut self, figures: &Figures, totals: &Totals, usage: Option<Usage>) {
         self.ended = std::time::Instant::now();
         self.usage.extend(usage);
+        self.own.extend(Usage::of(std::process::id()));
         for (name, depth) in figures.beginning("enhancer_queue_length") {
             let most = self.queues.entry(name.to_owned()).or_default();
             *most = most.max(depth);
@@ -136,6 +140,8 @@ pub struct Row {
     pub compute_load: Option<f64>,
     /// Processors that the server took.
     pub cpu_cores: Option<f64>,
+    /// Processors that all clients together took.
+    pub clients_cpu_cores: Option<f64>,
     /// The server's processor time by packet that it received or sent.
     pub cpu_us_per_packet: Option<f64>,
     /// Resident memory in the first tenth of the time.
@@ -196,6 +202,12 @@ fn tenths(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean(values.get(..n)?)?, mean(values.get(values.len() - n..)?)?))
 }
 
+/// Processors that a process took.
+fn cores(usage: &[Usage]) -> Option<f64> {
+    let (from, to) = usage.first().zip(usage.last())?;
+    share(to.cpu_s - from.cpu_s, to.at.saturating_duration_since(from.at).as_secs_f64())
+}
+
 impl Row {
     fn new(args: &LoadtestArgs, recording: &Recording, seen: &Seen) -> Row {
         let (figures, now) = &seen.after;
@@ -211,10 +223,7 @@ impl Row {
         let late = now.anchors_late - before.anchors_late;
         let lag = |percent| now.lag.percentile(percent);
         let age = |percent| now.age.percentile(percent);
-        let cpu = seen.usage.first().zip(seen.usage.last()).and_then(|(from, to)| {
-            let span = to.at.saturating_duration_since(from.at).as_secs_f64();
-            share(to.cpu_s - from.cpu_s, span)
-        });
+        let cpu = cores(&seen.usage);
         let resident: Vec<f64> = seen.usage.iter().map(|u| u.resident as f64 / MIB).collect();
         let resident = tenths(&resident);
         let packets = grown("sfu_rtp_in_total") + grown("sfu_rtp_out_total");
@@ -283,6 +292,7 @@ impl Row {
             budget_miss_rate: share(late as f64 + given_up, now.age.count() as f64 + given_up),
             compute_load: share(grown("enhancer_compute_seconds_total"), capacity),
             cpu_cores: cpu,
+            clients_cpu_cores: cores(&seen.own),
             cpu_us_per_packet: cpu.and_then(|cores| share(cores * seconds * 1e6, packets)),
             resident_first_mib: resident.map(|(first, _)| first),
             resident_last_mib: resident.map(|(_, last)| last),

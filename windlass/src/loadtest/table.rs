@@ -61,12 +61,13 @@ fn clients(r: &Row) -> [(&'static str, String); 13] {
 }
 
 /// What the server took.
-fn server(r: &Row) -> [(&'static str, String); 3] {
+fn server(r: &Row) -> [(&'static str, String); 4] {
     let (cores, packet) = (plain(r.cpu_cores), plain(r.cpu_us_per_packet));
     let (first, last) = (ms(r.resident_first_mib), ms(r.resident_last_mib));
     [
         ("compute load", percent(r.compute_load)),
         ("server", format!("{cores} cores, {packet} µs a packet")),
+        ("clients", format!("{} cores", plain(r.clients_cpu_cores))),
         ("server's memory, MiB", format!("{first} in the first tenth, {last} in the last")),
     ]
 }
