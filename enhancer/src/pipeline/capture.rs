@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -15,7 +15,7 @@ use windlass_hybrid::vp9::FrameBuffer;
 use windlass_media::{CapturedFrame, EnhancerOutput, StreamId};
 
 use super::Timing;
-use super::decode::{ASK_EVERY, DecodeFn, DecoderFactory, FIRST_PIXELS, pixels_of};
+use super::decode::{ASK_EVERY, DecodeFn, DecoderFactory, FIRST_PIXELS, leads_nowhere, pixels_of};
 use super::slots::{Slots, Stage};
 use crate::stats::{Stats, count};
 
@@ -64,6 +64,7 @@ pub(super) struct CaptureDecoder {
     pub stream: StreamId,
     pub packets: Receiver<CapturePacket>,
     pub stop: Arc<AtomicBool>,
+    pub gaps: Arc<AtomicUsize>,
     pub captures: Arc<Captures>,
     pub output: Sender<EnhancerOutput>,
     pub timing: Timing,
@@ -101,11 +102,17 @@ impl CaptureDecoder {
 
     fn step(&self, state: &mut State, packet: CapturePacket) {
         let counters = &self.stats.counters;
-        let CapturePacket::Frame(frame) = packet else { return self.wait_for_key(state) };
+        let CapturePacket::Frame(frame) = packet else {
+            self.gaps.fetch_sub(1, Ordering::Relaxed);
+            return self.wait_for_key(state);
+        };
+        let deadline = self.timing.deadline_of(frame.arrival);
+        if leads_nowhere(&self.gaps, deadline) {
+            return self.wait_for_key(state);
+        }
         if state.waiting && !frame.key {
             return self.wait_for_key(state);
         }
-        let deadline = self.timing.deadline_of(frame.arrival);
         // Held to the end.
         let mut slot =
             self.slots.take(Stage::Capture, state.pixels, deadline, self.stream.0.into());

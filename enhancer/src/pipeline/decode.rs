@@ -2,7 +2,7 @@
 //!
 //! After a gap, an error or a change of epoch without a key frame, frames are skipped until the
 //! next key frame, and key frames are asked for. A panic of the decoder counts as an error.
-//! Every frame is decoded, however late: those after it depend on it. What is too late to become an
+//! Every frame is decoded, however late: those after it depend on it, unless there is a gap after it. What is too late to become an
 //! anchor ends here. Where the processor is busy, frames that can still become one are decoded first ([`Slots`]).
 
 use std::collections::VecDeque;
@@ -91,6 +91,8 @@ pub(super) struct StreamDecoder {
     pub stream: StreamId,
     pub packets: Receiver<Packet>,
     pub stop: Arc<AtomicBool>,
+    /// Losses that are still to come in the queue.
+    pub gaps: Arc<AtomicUsize>,
     /// Somebody has none of the anchors so far.
     pub whole_wanted: Arc<AtomicBool>,
     pub captures: Arc<Captures>,
@@ -187,10 +189,18 @@ impl StreamDecoder {
         let counters = &self.stats.counters;
         let frame = match packet {
             Packet::Frame(frame) => frame,
-            Packet::Gap => return self.wait_for_key(state),
+            Packet::Gap => {
+                self.gaps.fetch_sub(1, Ordering::Relaxed);
+                return self.wait_for_key(state);
+            }
             Packet::Given(at, anchor) => return self.given(state, at, &anchor),
             Packet::Uplink(uplink) => return self.adapt(state, &uplink),
         };
+        let deadline = self.timing.deadline_of(frame.arrival);
+        if leads_nowhere(&self.gaps, deadline) {
+            count(&counters.dropped_waiting_key);
+            return self.wait_for_key(state);
+        }
         if state.epoch != Some(frame.epoch) {
             state.epoch = Some(frame.epoch);
             state.waiting = true;
@@ -209,7 +219,6 @@ impl StreamDecoder {
             count(&counters.dropped_waiting_key);
             return self.wait_for_key(state);
         }
-        let deadline = self.timing.deadline_of(frame.arrival);
         // Held to the end.
         let mut slot = self.slots.take(Stage::Decode, state.pixels, deadline, self.stream.0.into());
         match (state.decode)(&frame.data) {
@@ -380,6 +389,12 @@ impl StreamDecoder {
             Err(_) => count(&self.stats.counters.dropped_output_queue),
         }
     }
+}
+
+/// Whether a frame is of no use any more: it is late, and nothing after it can be decoded before a key frame, for the queue
+/// has overflowed. Without this, a busy processor would decode what it is too late for before it asks for that key frame.
+pub(super) fn leads_nowhere(gaps: &AtomicUsize, deadline: Instant) -> bool {
+    gaps.load(Ordering::Relaxed) > 0 && Instant::now() > deadline
 }
 
 /// Of a frame's picture.

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
@@ -26,6 +26,8 @@ struct Feed<P> {
     stop: Arc<AtomicBool>,
     /// A frame was lost on the way in; the decoder must hear of it before anything else.
     broken: bool,
+    /// Losses that the decoder has not come to yet.
+    gaps: Arc<AtomicUsize>,
     thread: JoinHandle<()>,
 }
 
@@ -236,6 +238,7 @@ impl Intake {
         }
         let (packets, queue) = bounded(self.config.decode_queue.max(2));
         let stop = Arc::new(AtomicBool::new(false));
+        let gaps = Arc::new(AtomicUsize::new(0));
         let whole_wanted = Arc::new(AtomicBool::new(false));
         let captures = Arc::<Captures>::default();
         captures.regions.store(registry.with_regions.remove(&id), Ordering::Relaxed);
@@ -243,6 +246,7 @@ impl Intake {
             stream: id,
             packets: queue,
             stop: Arc::clone(&stop),
+            gaps: Arc::clone(&gaps),
             whole_wanted: Arc::clone(&whole_wanted),
             captures: Arc::clone(&captures),
             progress: Arc::default(),
@@ -260,7 +264,7 @@ impl Intake {
             factory: Arc::clone(&self.decoders),
         };
         let thread = self.spawn(format!("decode-{}", id.0), move || decoder.run());
-        let low = thread.map(|thread| Feed { packets, stop, broken: false, thread });
+        let low = thread.map(|thread| Feed { packets, stop, broken: false, gaps, thread });
         if let Some(low) = low {
             let stream = Stream { low, whole_wanted, captures, high: None };
             registry.streams.insert(id, stream);
@@ -282,10 +286,12 @@ impl Intake {
         }
         let (packets, queue) = bounded(self.config.decode_queue.max(2));
         let stop = Arc::new(AtomicBool::new(false));
+        let gaps = Arc::new(AtomicUsize::new(0));
         let decoder = CaptureDecoder {
             stream: id,
             packets: queue,
             stop: Arc::clone(&stop),
+            gaps: Arc::clone(&gaps),
             captures,
             output: registry.output.clone(),
             timing: self.timing,
@@ -294,7 +300,7 @@ impl Intake {
             factory: Arc::clone(&self.decoders),
         };
         let thread = self.spawn(format!("capture-{}", id.0), move || decoder.run());
-        let high = thread.map(|thread| Feed { packets, stop, broken: false, thread });
+        let high = thread.map(|thread| Feed { packets, stop, broken: false, gaps, thread });
         let opened = high.is_some();
         if let Some(stream) = registry.streams.get_mut(&id) {
             stream.high = high;
@@ -361,8 +367,14 @@ impl Lossy for CapturePacket {
 impl<P: Lossy> Feed<P> {
     /// Frames are missing.
     fn break_off(&mut self) {
-        self.broken = true;
+        self.lose();
         self.mend();
+    }
+
+    fn lose(&mut self) {
+        if !std::mem::replace(&mut self.broken, true) {
+            self.gaps.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Tells the decoder of a loss as soon as its queue has room.
@@ -380,7 +392,7 @@ impl<P: Lossy> Feed<P> {
         match self.packets.try_send(packet) {
             Ok(()) => Sent::Taken,
             Err(TrySendError::Full(_)) => {
-                self.broken = true;
+                self.lose();
                 Sent::Full
             }
             Err(TrySendError::Disconnected(_)) => Sent::Gone,

@@ -571,6 +571,29 @@ fn frames_that_wait_for_a_slot_are_decoded_however_late() {
 }
 
 #[test]
+fn late_frames_before_a_gap_are_not_decoded() {
+    let config = EnhancerConfig {
+        budget: Duration::from_millis(360),
+        decode_queue: 4,
+        anchor_fraction: 0.0,
+        ..config()
+    };
+    let slow = decoders(Duration::from_millis(400));
+    let enhancer = Enhancer::start_parts(config, &engines(Duration::ZERO, 0), slow).unwrap();
+    let input = enhancer.input();
+    input.push(frame(1, 0, KEY));
+    for n in 1..8 {
+        input.push(frame(1, 3000 * n, DELTA));
+    }
+    eventually("all skipped", || enhancer.stats().counters.dropped_waiting_key >= 3);
+    let counters = enhancer.stats().counters;
+    assert!(counters.dropped_decode_queue >= 1 && counters.key_requests >= 1);
+    assert_eq!(counters.decoded, 1, "{counters:?}");
+    input.push(frame(1, 0, KEY));
+    eventually("on again", || enhancer.stats().counters.decoded == 2);
+}
+
+#[test]
 fn configurations_that_contradict_themselves_are_refused() {
     for wrong in [
         EnhancerConfig { budget: Duration::from_millis(60), ..config() },

@@ -11,6 +11,7 @@ pub mod ivf;
 mod networks;
 mod pictures;
 mod schedule;
+mod stages;
 mod vp9;
 
 use anyhow::Result;
@@ -31,6 +32,7 @@ enum Bench {
     Gpu(Box<gpu::GpuArgs>),
     Engine(Box<engine::EngineArgs>),
     Schedule(schedule::ScheduleArgs),
+    Stages(Box<stages::StagesArgs>),
 }
 
 /// Runs the bench and prints its report on standard output.
@@ -42,5 +44,6 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Bench::Gpu(args) => gpu::run(args),
         Bench::Engine(args) => engine::run(args),
         Bench::Schedule(args) => schedule::run(args),
+        Bench::Stages(args) => stages::run(args),
     }
 }

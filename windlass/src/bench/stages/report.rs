@@ -1,0 +1,194 @@
+//! What `bench stages` says.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::load::{Load, Outcome, Tasks};
+use crate::eval::report::Machine;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    pub command: &'static str,
+    pub machine: Machine,
+    /// What the streams are made of.
+    pub source: String,
+    pub cpu_tasks: usize,
+    pub deadline_ms: u32,
+    pub away_ms: u32,
+    /// Processor time of a frame, and of an anchor, alone.
+    pub decode_ms: f64,
+    pub encode_ms: f64,
+    pub rows: Vec<Row>,
+}
+
+/// A load, served in one way.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    pub load_percent: u32,
+    pub streams: usize,
+    pub way: &'static str,
+    pub decode: Stage,
+    pub encode: Stage,
+    /// Of all cores' time, by run.
+    pub used: Vec<f64>,
+    pub others: Vec<f64>,
+    #[serde(skip)]
+    deadline_ms: f64,
+    #[serde(skip)]
+    seconds: f64,
+}
+
+/// The tasks of a stage.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Stage {
+    pub due: usize,
+    /// Late, dropped or refused.
+    pub missed: usize,
+    pub in_time_per_s: f64,
+    /// From a frame's arrival, of those that were done.
+    pub p50_ms: f64,
+    pub p95_ms: f64,
+    pub p99_ms: f64,
+    /// Lost causes.
+    pub refused: u64,
+    pub demoted: u64,
+    #[serde(skip)]
+    latencies: Vec<f64>,
+}
+
+impl Stage {
+    fn add(&mut self, tasks: Tasks) {
+        self.due += tasks.due;
+        self.latencies.extend(tasks.latencies);
+    }
+
+    fn finish(&mut self, deadline_ms: f64, seconds: f64) {
+        self.latencies.sort_by(f64::total_cmp);
+        let in_time = self.latencies.partition_point(|l| *l <= deadline_ms);
+        self.missed = self.due.saturating_sub(in_time);
+        self.in_time_per_s = in_time as f64 / seconds;
+        let last = self.latencies.len().saturating_sub(1);
+        let percentile =
+            |p: usize| self.latencies.get((self.latencies.len() * p / 100).min(last)).copied();
+        [self.p50_ms, self.p95_ms, self.p99_ms] =
+            [50, 95, 99].map(|p| percentile(p).unwrap_or_default());
+    }
+}
+
+impl Row {
+    /// Of a first run.
+    pub fn new(load_percent: u32, way: &'static str, load: &Load, outcome: Outcome) -> Row {
+        let mut row = Row {
+            load_percent,
+            streams: load.streams,
+            way,
+            decode: Stage::default(),
+            encode: Stage::default(),
+            used: Vec::new(),
+            others: Vec::new(),
+            deadline_ms: 1e3 * load.deadline.as_secs_f64(),
+            seconds: f64::from(load.seconds),
+        };
+        row.add(outcome);
+        row
+    }
+
+    /// Adds a run.
+    pub fn add(&mut self, outcome: Outcome) {
+        for slots in outcome.slots.iter().flat_map(|s| &s.stages) {
+            let of = match slots.stage {
+                "encode" => &mut self.encode,
+                _ => &mut self.decode,
+            };
+            of.refused += slots.refused;
+            of.demoted += slots.demoted;
+        }
+        self.decode.add(outcome.decode);
+        self.encode.add(outcome.encode);
+        self.used.push(outcome.used);
+        self.others.push(outcome.others);
+    }
+
+    /// Once all runs are in.
+    pub fn finish(&mut self) {
+        let seconds = self.seconds * self.used.len() as f64;
+        self.decode.finish(self.deadline_ms, seconds);
+        self.encode.finish(self.deadline_ms, seconds);
+    }
+}
+
+impl Report {
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        let Machine { cpu, platform, threads } = &self.machine;
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            out,
+            "{cpu}, {platform}, {threads} cores, {} slots; {}; alone {:.2} ms by frame, {:.2} by anchor; deadline {} ms, {} of them away\n",
+            self.cpu_tasks,
+            self.source,
+            self.decode_ms,
+            self.encode_ms,
+            self.deadline_ms,
+            self.away_ms
+        );
+        let _ = writeln!(
+            out,
+            "{:>5} {:>7} {:<8} {:>5} {:>6} {:<7} {:>6} {:>7} {:>8} {:>7} {:>7} {:>7} {:>7} {:>7}",
+            "load",
+            "streams",
+            "way",
+            "used",
+            "others",
+            "stage",
+            "due",
+            "missed",
+            "in time/s",
+            "p50 ms",
+            "p95 ms",
+            "p99 ms",
+            "refused",
+            "demoted"
+        );
+        let mean = |shares: &[f64]| 100.0 * shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+        for row in &self.rows {
+            for (name, s) in [("decode", &row.decode), ("encode", &row.encode)] {
+                let _ = writeln!(
+                    out,
+                    "{:>4}% {:>7} {:<8} {:>4.0}% {:>5.0}% {name:<7} {:>6} {:>7} {:>9.1} {:>7.1} {:>7.1} {:>7.1} {:>7} {:>7}",
+                    row.load_percent,
+                    row.streams,
+                    row.way,
+                    mean(&row.used),
+                    mean(&row.others),
+                    s.due,
+                    s.missed,
+                    s.in_time_per_s,
+                    s.p50_ms,
+                    s.p95_ms,
+                    s.p99_ms,
+                    s.refused,
+                    s.demoted
+                );
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_late_or_was_never_done_is_missed() {
+        let mut stage = Stage::default();
+        stage.add(Tasks { due: 3, latencies: vec![20.0, 10.0] });
+        stage.add(Tasks { due: 2, latencies: vec![200.0] });
+        stage.finish(140.0, 2.0);
+        assert_eq!((stage.due, stage.missed), (5, 3));
+        assert!((stage.in_time_per_s - 1.0).abs() < 1e-9);
+        assert_eq!((stage.p50_ms, stage.p99_ms), (20.0, 200.0));
+    }
+}
