@@ -15,7 +15,9 @@ use windlass_hybrid::vp9::FrameBuffer;
 use windlass_media::{CapturedFrame, EnhancerOutput, StreamId};
 
 use super::Timing;
-use super::decode::{ASK_EVERY, DecodeFn, DecoderFactory, FIRST_PIXELS, leads_nowhere, pixels_of};
+use super::decode::{
+    ASK_EVERY, DecodeFn, DecoderFactory, FIRST_PIXELS, decode_by, leads_nowhere, pixels_of,
+};
 use super::slots::{Slots, Stage};
 use crate::stats::{Stats, count};
 
@@ -113,9 +115,9 @@ impl CaptureDecoder {
         if state.waiting && !frame.key {
             return self.wait_for_key(state);
         }
+        let by = decode_by(self.timing, frame.arrival);
         // Held to the end.
-        let mut slot =
-            self.slots.take(Stage::Capture, state.pixels, deadline, self.stream.0.into());
+        let mut slot = self.slots.take(Stage::Capture, state.pixels, by, self.stream.0.into());
         match (state.decode)(&frame.data) {
             Ok(decoded) => {
                 count(&counters.captured_decoded);

@@ -220,7 +220,8 @@ impl StreamDecoder {
             return self.wait_for_key(state);
         }
         // Held to the end.
-        let mut slot = self.slots.take(Stage::Decode, state.pixels, deadline, self.stream.0.into());
+        let by = decode_by(self.timing, frame.arrival);
+        let mut slot = self.slots.take(Stage::Decode, state.pixels, by, self.stream.0.into());
         match (state.decode)(&frame.data) {
             Ok(decoded) => {
                 count(&counters.decoded);
@@ -389,6 +390,12 @@ impl StreamDecoder {
             Err(_) => count(&self.stats.counters.dropped_output_queue),
         }
     }
+}
+
+/// When what came then should be decoded: the other half is for choosing, inference and coding. Were it all for decoding, a
+/// busy processor would decode in time what is too late to become an anchor.
+pub(super) fn decode_by(timing: Timing, arrival: Instant) -> Instant {
+    arrival + (timing.deadline() / 2).min(Duration::from_secs(3_600))
 }
 
 /// Whether a frame is of no use any more: it is late, and nothing after it can be decoded before a key frame, for the queue

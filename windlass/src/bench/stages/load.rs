@@ -182,8 +182,9 @@ impl Load {
                 continue;
             }
             waiting = false;
-            let slot =
-                slots.and_then(|s| s.take(Stage::Decode, work.pixels, deadline, stream as u64));
+            // As in the pipeline: the other half is for what comes after.
+            let by = arrival + self.deadline / 2;
+            let slot = slots.and_then(|s| s.take(Stage::Decode, work.pixels, by, stream as u64));
             decoder.decode(&work.chunks[chunk])?;
             drop(slot);
             let age = arrival.elapsed();
