@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use windlass_enhancer::simulate::{self, GroupReport, OrderName, Report, Scenario};
+use windlass_enhancer::schedule::Named;
+use windlass_enhancer::simulate::{self, GroupReport, OrderName, Placement, Report, Scenario};
 
 /// Play scenarios of many streams through the scheduler and the accelerators' queue, without pictures.
 #[derive(Debug, Clone, Args)]
@@ -26,6 +27,15 @@ pub struct SimulateArgs {
     #[arg(long, value_delimiter = ',', value_name = "ORDER,…")]
     pub order: Vec<OrderArg>,
 
+    /// How all streams' anchors are chosen, in place of what the scenario says (latency-sensitive, cost-effective, per-frame,
+    /// key-uniform); several are compared.
+    #[arg(long, value_delimiter = ',', value_name = "POLICY,…")]
+    pub policy: Vec<Named>,
+
+    /// Where anchors are made, in place of the scenario's; several are compared.
+    #[arg(long, value_delimiter = ',', value_name = "PLACEMENT,…")]
+    pub placement: Vec<PlacementArg>,
+
     /// Print one JSON object a line instead of tables.
     #[arg(long)]
     pub json: bool,
@@ -42,6 +52,24 @@ pub enum OrderArg {
     Calibrated,
 }
 
+/// A placement by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlacementArg {
+    /// By one selector, on whatever accelerator is free.
+    Anchor,
+    /// Each stream on an accelerator of its own.
+    Stream,
+}
+
+impl From<PlacementArg> for Placement {
+    fn from(placement: PlacementArg) -> Placement {
+        match placement {
+            PlacementArg::Anchor => Placement::Anchor,
+            PlacementArg::Stream => Placement::Stream,
+        }
+    }
+}
+
 impl From<OrderArg> for OrderName {
     fn from(order: OrderArg) -> OrderName {
         match order {
@@ -56,7 +84,48 @@ const EXAMPLES: &str = "\
 Examples:
   windlass simulate enhancer/scenarios/thousand.yaml
   windlass simulate enhancer/scenarios/networks.yaml --order fifo,shortest,calibrated
+  windlass simulate enhancer/scenarios/placement.yaml --placement anchor,stream
+  windlass simulate enhancer/scenarios/policies.yaml --policy latency-sensitive,cost-effective,key-uniform,per-frame
   windlass simulate my.yaml --seed 7 --json";
+
+/// The scenario in each of the ways that are to be compared.
+fn variants(scenario: &Scenario, args: &SimulateArgs) -> Vec<Scenario> {
+    let seed = args.seed.unwrap_or(scenario.seed);
+    let mut all = vec![Scenario { seed, ..scenario.clone() }];
+    let each = |all: Vec<Scenario>, change: &dyn Fn(&mut Scenario, usize), count: usize| {
+        if count == 0 {
+            return all;
+        }
+        let changed = |(scenario, n): (Scenario, usize)| {
+            let mut scenario = scenario;
+            change(&mut scenario, n);
+            scenario
+        };
+        all.into_iter().flat_map(|s| (0..count).map(move |n| (s.clone(), n))).map(changed).collect()
+    };
+    all = each(all, &|s, n| s.order = args.order[n].into(), args.order.len());
+    all = each(all, &|s, n| s.placement = args.placement[n].into(), args.placement.len());
+    let policy = |s: &mut Scenario, n: usize| {
+        s.streams.iter_mut().for_each(|group| group.policy = args.policy[n]);
+    };
+    each(all, &policy, args.policy.len())
+}
+
+/// In which way it was played.
+fn way(scenario: &Scenario) -> String {
+    let order = match scenario.order {
+        OrderName::Fifo => "fifo",
+        OrderName::Shortest => "shortest",
+        OrderName::Calibrated => "calibrated",
+    };
+    let placement = match scenario.placement {
+        Placement::Anchor => "anchor",
+        Placement::Stream => "stream",
+    };
+    let mut policies: Vec<String> = scenario.streams.iter().map(|g| g.policy.to_string()).collect();
+    policies.dedup();
+    format!("policy {}, placement {placement}, order {order}", policies.join("/"))
+}
 
 /// Plays all and prints.
 pub fn run(args: &SimulateArgs) -> Result<()> {
@@ -66,11 +135,7 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
             .with_context(|| format!("cannot read the scenario {}", name()))?;
         let scenario: Scenario =
             serde_saphyr::from_str(&text).with_context(|| format!("{} is no scenario", name()))?;
-        let orders: Vec<OrderName> = args.order.iter().map(|&order| order.into()).collect();
-        let orders = if orders.is_empty() { vec![scenario.order] } else { orders };
-        for order in orders {
-            let seed = args.seed.unwrap_or(scenario.seed);
-            let scenario = Scenario { order, seed, ..scenario.clone() };
+        for scenario in variants(&scenario, args) {
             let begun = Instant::now();
             let report = simulate::run(&scenario)
                 .with_context(|| format!("cannot play the scenario {}", name()))?;
@@ -81,29 +146,47 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
                 report.seconds
             );
             if args.json {
-                println!("{}", serde_json::to_string(&report)?);
+                println!("{}", serde_json::to_string(&json(&scenario, &report)?)?);
             } else {
-                print!("{}", table(&report, order));
+                print!("{}", table(&report, &way(&scenario)));
             }
         }
     }
     Ok(())
 }
 
-fn table(report: &Report, order: OrderName) -> String {
+/// The report with the way that it was played in.
+fn json(scenario: &Scenario, report: &Report) -> Result<serde_json::Value> {
+    let mut value = serde_json::to_value(report)?;
+    if let Some(object) = value.as_object_mut() {
+        object.insert("way".to_owned(), way(scenario).into());
+    }
+    Ok(value)
+}
+
+fn table(report: &Report, way: &str) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
-    let _ =
-        writeln!(out, "{}\n{order:?}, seed {}, {} s\n", report.about, report.seed, report.seconds);
+    let _ = writeln!(out, "{}\n{way}, seed {}, {} s\n", report.about, report.seed, report.seconds);
     let _ = writeln!(
         out,
-        "{:<16} {:>8} {:>10} {:>9} {:>9} {:>7} {:>8} {:>8} {:>8}",
-        "group", "streams", "frames", "anchors", "fraction", "missed", "p50 ms", "p95 ms", "p99 ms"
+        "{:<16} {:>8} {:>10} {:>9} {:>9} {:>7} {:>8} {:>8} {:>8} {:>8} {:>9}",
+        "group",
+        "streams",
+        "frames",
+        "anchors",
+        "fraction",
+        "missed",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+        "gain dB",
+        "lacks p95"
     );
     let mut row = |group: &GroupReport| {
         let _ = writeln!(
             out,
-            "{:<16} {:>8} {:>10} {:>9} {:>8.2}% {:>6.2}% {:>8.1} {:>8.1} {:>8.1}",
+            "{:<16} {:>8} {:>10} {:>9} {:>8.2}% {:>6.2}% {:>8.1} {:>8.1} {:>8.1} {:>8.2} {:>9.2}",
             group.name,
             group.streams,
             group.frames,
@@ -112,7 +195,9 @@ fn table(report: &Report, order: OrderName) -> String {
             100.0 * group.miss_rate,
             group.p50_ms,
             group.p95_ms,
-            group.p99_ms
+            group.p99_ms,
+            group.gain_db,
+            group.lacks_p95_db
         );
     };
     report.groups.iter().for_each(&mut row);
@@ -124,8 +209,9 @@ fn table(report: &Report, order: OrderName) -> String {
     let more = if report.utilisation.len() > 8 { ", …" } else { "" };
     let _ = writeln!(
         out,
-        "\naccelerators busy: {}{more}; given back: {}",
+        "\naccelerators busy: {}{more}; wanted: {}; given back: {}",
         used.join(", "),
+        report.devices_wanted,
         report.given_back
     );
     let passed: Vec<String> =
@@ -156,7 +242,7 @@ mod tests {
             let short = Scenario { seconds: 1.0, ..scenario };
             let report = simulate::run(&short).unwrap_or_else(|e| panic!("{path:?}: {e}"));
             assert!(report.all.frames > 0, "{path:?}");
-            assert!(table(&report, short.order).contains("anchors"));
+            assert!(table(&report, &way(&short)).contains("anchors"));
         }
     }
 

@@ -352,7 +352,6 @@ impl Enhancer {
                 finished: finished_in.clone(),
                 output: output_in.clone(),
                 enabled: enabled.clone(),
-                timing: config.timing(),
                 coding,
                 stats: stats.clone(),
                 slots: slots.clone(),

@@ -125,8 +125,9 @@ impl Selector {
             }
         }
         self.ask_for_regions(state, since_origin);
-        // Whatever was not chosen is never looked at again.
-        state.waiting.clear();
+        // Whatever was decided and not chosen is never looked at again.
+        let State { scheduler, waiting, .. } = &mut *state;
+        waiting.retain(|_, frame| scheduler.holds(frame.stream));
         *self.stats.scheduler.lock() = state.scheduler.counters();
         let assigned = state.scheduler.assigned();
         for (network, &streams) in self.stats.networks.lock().iter_mut().zip(assigned) {

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use crossbeam_channel::Sender;
@@ -19,12 +19,12 @@ use windlass_hybrid::vp9::FrameBuffer;
 use windlass_hybrid::{Detail, Plane};
 use windlass_media::{Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, StageTimes};
 
+use super::Network;
 use super::anchors::{Coding, arrived};
 use super::jobs::Jobs;
 use super::learn::{Desk, equip};
 use super::select::{Finished, Job};
 use super::slots::{Slots, Stage};
-use super::{Network, Timing};
 use crate::engine::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
 use crate::stats::{Stats, count};
 
@@ -39,7 +39,6 @@ pub(super) struct Worker {
     pub finished: Sender<Finished>,
     pub output: Sender<EnhancerOutput>,
     pub enabled: Arc<AtomicBool>,
-    pub timing: Timing,
     pub coding: Coding,
     pub stats: Arc<Stats>,
     pub slots: Arc<Slots>,
@@ -62,7 +61,7 @@ impl Worker {
             let mut panicked = false;
             let live = self.enabled.load(Ordering::Relaxed)
                 && started.saturating_duration_since(job.frame.arrival) + chosen.cost
-                    <= self.timing.deadline();
+                    <= chosen.deadline;
             if !live {
                 job.frame.anchors.forget(&job.choice);
                 count(&self.stats.counters.late_infer);
@@ -161,7 +160,8 @@ impl Worker {
         if source == AnchorSource::Enhanced && frame.captures.regions.load(Ordering::Relaxed) {
             frame.anchors.note_uncertainty(&detail, &choice.tiles, scale);
         }
-        let deadline = self.timing.deadline_of(frame.arrival);
+        let within = job.chosen.deadline;
+        let deadline = frame.arrival + within.min(Duration::from_secs(3_600));
         let samples = (choice.tiles.count() * TILE * TILE * scale * scale) as u64;
         let slot = self.slots.take(Stage::Encode, samples, deadline, frame.stream.0.into());
         let Some(_slot) = slot else {
@@ -176,7 +176,7 @@ impl Worker {
         let send = |payload: Vec<u8>, tiled: bool| {
             let encoded = Instant::now();
             let age = encoded.saturating_duration_since(frame.arrival);
-            if age > self.timing.deadline() || !self.enabled.load(Ordering::Relaxed) {
+            if age > within || !self.enabled.load(Ordering::Relaxed) {
                 count(&counters.late_encode);
                 return false;
             }

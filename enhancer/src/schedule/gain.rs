@@ -21,6 +21,13 @@ pub struct GainEstimator {
 }
 
 impl GainEstimator {
+    /// The same gain for so many frames.
+    pub fn alike(&mut self, frames: usize) -> &[u64] {
+        self.gains.clear();
+        self.gains.resize(frames, 0);
+        &self.gains
+    }
+
     /// The gain of each of `frames`.
     pub fn estimate(&mut self, frames: &[Candidate], carried: u64, horizon: u32) -> &[u64] {
         self.residual.clear();

@@ -37,6 +37,7 @@ mod cost;
 mod gain;
 pub mod jct;
 mod networks;
+pub mod policy;
 pub mod queue;
 pub mod regions;
 pub mod slots;
@@ -44,6 +45,7 @@ pub mod subjects;
 pub mod tiles;
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use windlass_media::StreamId;
@@ -52,6 +54,7 @@ pub use cost::CostModel;
 pub use gain::GainEstimator;
 pub use networks::NetworkCost;
 use networks::{Assigner, Demand, Room};
+pub use policy::{Named, Policy};
 pub use regions::{RegionConfig, RegionLedger, Request, energy_by_tile, stakes};
 pub use subjects::Subjects;
 pub use tiles::{TileConfig, TileEnergy, TileLedger};
@@ -108,6 +111,8 @@ pub struct Chosen {
     pub network: usize,
     /// What the cost model expects it to cost; hand it back to [`Scheduler::finished`].
     pub cost: Duration,
+    /// From the frame's arrival to its anchor coded: later it is of no use.
+    pub deadline: Duration,
 }
 
 /// What the operator allows, and how the selection looks ahead.
@@ -129,7 +134,7 @@ pub struct SchedulerConfig {
     /// How many frames after the interval an anchor is expected to last when no key frame is in
     /// sight (a call has no periodic ones).
     pub horizon: u32,
-    /// Most candidates kept for a stream between two ticks; beyond it the oldest goes.
+    /// Most candidates kept for a stream by interval; beyond it the oldest goes.
     pub frames_per_stream: usize,
     /// The networks that anchors can be made by, by scale, then the cheapest and worst first. At least one.
     pub networks: Vec<NetworkCost>,
@@ -184,6 +189,18 @@ pub struct SchedulerCounters {
     pub overflowed: u64,
 }
 
+impl AddAssign for SchedulerCounters {
+    fn add_assign(&mut self, other: SchedulerCounters) {
+        self.considered += other.considered;
+        self.chosen += other.chosen;
+        self.over_fraction += other.over_fraction;
+        self.unchanged += other.unchanged;
+        self.over_capacity += other.over_capacity;
+        self.lost_causes += other.lost_causes;
+        self.overflowed += other.overflowed;
+    }
+}
+
 /// One stream between ticks.
 #[derive(Debug)]
 struct Stream {
@@ -208,6 +225,9 @@ struct Stream {
     earned: f64,
     /// Width and height of its last picture.
     size: (u32, u32),
+    policy: Named,
+    /// Its frames are decided at the tick that is under way.
+    due: bool,
 }
 
 impl Stream {
@@ -225,6 +245,8 @@ impl Stream {
             first_seen: arrival,
             earned: 0.0,
             size: (0, 0),
+            policy: Named::default(),
+            due: false,
         }
     }
 }
@@ -233,6 +255,7 @@ impl Stream {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     candidate: Candidate,
+    tier: Tier,
     gain: u64,
     network: usize,
     last_chosen: Duration,
@@ -284,6 +307,9 @@ pub struct Scheduler {
     assigned: Option<Duration>,
     merged: Vec<Entry>,
     counters: SchedulerCounters,
+    ticks: u64,
+    /// Inference seconds that all streams together would take of a second, were there no cap.
+    demand_s: f64,
 }
 
 impl Scheduler {
@@ -304,6 +330,8 @@ impl Scheduler {
             assigned: None,
             merged: Vec::new(),
             counters: SchedulerCounters::default(),
+            ticks: 0,
+            demand_s: 0.0,
         }
     }
 
@@ -315,7 +343,10 @@ impl Scheduler {
         let stream = stream.or_insert_with(|| Stream::new(candidate.arrival));
         stream.last_seen = stream.last_seen.max(candidate.arrival);
         let mut evicted = None;
-        if stream.frames.len() >= self.config.frames_per_stream.max(1) {
+        stream.earned += share(stream.policy.0, &self.config, &candidate);
+        let intervals = intervals(stream.policy, &self.config) as usize;
+        let most = self.config.frames_per_stream.max(1).saturating_mul(intervals).min(MOST_HELD);
+        if stream.frames.len() >= most.max(self.config.frames_per_stream.max(1)) {
             let oldest = stream.frames.remove(0);
             stream.carried = accumulate(stream.carried, &oldest);
             self.counters.overflowed += 1;
@@ -328,6 +359,26 @@ impl Scheduler {
     /// So many inferences can run side by side from now on: an accelerator was lost, or is back.
     pub fn set_devices(&mut self, devices: u32) {
         self.config.devices = devices;
+    }
+
+    /// Chooses a stream's anchors by another policy from the next tick on. Frames that the last one held are decided by the new
+    /// one. A stream that it does not know has the policy from its first frame on.
+    pub fn set_policy(&mut self, stream: StreamId, policy: Named, now: Duration) {
+        self.streams.entry(stream).or_insert_with(|| Stream::new(now)).policy = policy;
+    }
+
+    /// Whether a stream's frames since the last tick were held for a later one.
+    pub fn holds(&self, stream: StreamId) -> bool {
+        self.streams.get(&stream).is_some_and(|stream| !stream.frames.is_empty())
+    }
+
+    /// How many accelerators would give all streams the anchors that their fractions allow: seed 000 §5.2's signal for autoscaling,
+    /// `⌈ΣT_DNN ÷ T_intv⌉`, of the last second.
+    pub fn devices_wanted(&self) -> u32 {
+        let cap = self.config.compute_cap;
+        let cap = if cap.is_finite() && cap > 0.0 { cap.min(1.0) } else { 1.0 };
+        // A hair less than whole is whole.
+        (self.demand_s / cap - 1e-9).ceil().clamp(0.0, f64::from(u32::MAX)) as u32
     }
 
     /// Forgets a stream and its candidates.
@@ -357,6 +408,7 @@ impl Scheduler {
 
     /// Decides every waiting candidate; appends the chosen ones to `out` in running order.
     pub fn tick(&mut self, now: Duration, out: &mut Vec<Chosen>) {
+        self.ticks = self.ticks.wrapping_add(1);
         self.merge(now);
         let cost = |e: &Entry| self.cost(e.network, (e.candidate.width, e.candidate.height));
         let costliest = self.merged.iter().map(|e| cost(e).as_secs_f64()).fold(0.0, f64::max);
@@ -396,6 +448,14 @@ impl Scheduler {
             deadline: self.config.deadline,
             most_pixels: self.config.most_pixels,
         };
+        self.demand_s = 0.0;
+        for demand in &self.assigner.demands {
+            let cost = self
+                .costs
+                .get(demand.network)
+                .map_or(Duration::ZERO, |c| c.predict(demand.size.0, demand.size.1));
+            self.demand_s += demand.rate * cost.as_secs_f64();
+        }
         self.assigner.assign(&self.scales, &mut self.costs, &room);
         for (stream, &network) in self.streams.values_mut().zip(&self.assigner.networks) {
             let (old, new) = (self.scales.get(stream.network), self.scales.get(network));
@@ -440,23 +500,31 @@ impl Scheduler {
     /// Estimates gains stream by stream and sorts all candidates by tier, then gain.
     fn merge(&mut self, now: Duration) {
         self.merged.clear();
-        for stream in self.streams.values_mut() {
-            let most = self.config.anchor_fraction.clamp(0.0, 1.0);
-            let share = |frame: &Candidate| most.min(f64::from(frame.per_mille) / 1000.0);
-            let earned: f64 = stream.frames.iter().map(share).sum();
-            stream.allowance = stream.allowance.min(1.0) + earned;
-            stream.earned += earned;
+        let (config, ticks) = (&self.config, self.ticks);
+        for (&id, stream) in &mut self.streams {
+            let Named(policy) = stream.policy;
+            stream.due = is_due(id, ticks, intervals(stream.policy, config));
+            if !stream.due {
+                continue;
+            }
+            let share = |frame: &Candidate| share(policy, config, frame);
+            stream.allowance =
+                stream.allowance.min(1.0) + stream.frames.iter().map(share).sum::<f64>();
             if let Some(last) = stream.frames.last() {
                 stream.size = (last.width, last.height);
                 stream.most_scale = last.most_scale;
             }
-            let gains = self.gains.estimate(&stream.frames, stream.carried, self.config.horizon);
+            let gains = policy.gains(&stream.frames, stream.carried, config, &mut self.gains);
             let mut residual = stream.carried;
             self.merged.extend(stream.frames.iter().zip(gains).enumerate().map(
                 |(position, (candidate, gain))| {
                     residual = accumulate(residual, candidate);
                     Entry {
                         candidate: *candidate,
+                        tier: match candidate.tier {
+                            Tier::Golden if !policy.has_middle_tier() => Tier::Normal,
+                            tier => tier,
+                        },
                         gain: *gain,
                         network: fitting(&self.scales, stream.network, candidate.scale),
                         last_chosen: stream.last_chosen.min(now),
@@ -468,7 +536,7 @@ impl Scheduler {
         }
         self.merged.sort_unstable_by_key(|e| {
             let c = &e.candidate;
-            (c.tier, std::cmp::Reverse(e.gain), e.last_chosen, c.stream, e.position)
+            (e.tier, std::cmp::Reverse(e.gain), e.last_chosen, c.stream, e.position)
         });
     }
 
@@ -492,7 +560,8 @@ impl Scheduler {
             let candidate = &entry.candidate;
             let Some(stream) = self.streams.get_mut(&candidate.stream) else { continue };
             let (width, height) = (candidate.width, candidate.height);
-            let network = entry.network;
+            let (network, Named(policy)) = (entry.network, stream.policy);
+            let deadline = policy.deadline(&self.config);
             let Some(costs) = self.costs.get_mut(network) else {
                 self.counters.lost_causes += 1;
                 continue;
@@ -501,7 +570,7 @@ impl Scheduler {
             let cost_s = cost.as_secs_f64();
             let age_s = now.saturating_sub(candidate.arrival).as_secs_f64();
             let ready_s = age_s + self.outstanding_s / devices + cost_s;
-            if ready_s > self.config.deadline.as_secs_f64() {
+            if ready_s > deadline.as_secs_f64() {
                 self.counters.lost_causes += 1;
                 // With nothing else in its way, only a measurement can show that this is still so.
                 if self.outstanding_s <= 0.0 {
@@ -509,13 +578,13 @@ impl Scheduler {
                 }
                 continue;
             }
-            if entry.is_unchanged(now, self.config.least_residual) {
+            if entry.is_unchanged(now, policy.least_residual(&self.config)) {
                 self.counters.unchanged += 1;
                 continue;
             }
             // A key frame may borrow its anchor, so that a scene never begins without one.
             let needed = if candidate.tier == Tier::Key { 0.0 } else { 1.0 };
-            if stream.allowance < needed || self.config.anchor_fraction <= 0.0 {
+            if stream.allowance < needed || policy.fraction(&self.config) <= 0.0 {
                 self.counters.over_fraction += 1;
                 continue;
             }
@@ -531,9 +600,10 @@ impl Scheduler {
             stream.allowance -= 1.0;
             stream.last_chosen = now;
             self.counters.chosen += 1;
-            let (id, stream_id) = (candidate.id, candidate.stream);
-            out.push(Chosen { id, stream: stream_id, width, height, network, cost });
-            mark_chosen(&mut stream.frames, candidate.id);
+            let (id, stream_id, frames) = (candidate.id, candidate.stream, &mut stream.frames);
+            let stream = stream_id;
+            out.push(Chosen { id, stream, width, height, network, cost, deadline });
+            mark_chosen(frames, candidate.id);
         }
     }
 
@@ -542,7 +612,8 @@ impl Scheduler {
         let forget_after = self.config.forget_after;
         self.in_use.fill(0);
         self.streams.retain(|_, stream| {
-            for frame in stream.frames.drain(..) {
+            let decided = if stream.due { stream.frames.len() } else { 0 };
+            for frame in stream.frames.drain(..decided) {
                 stream.carried = accumulate(stream.carried, &frame);
             }
             let stays = now.saturating_sub(stream.last_seen) < forget_after;
@@ -552,6 +623,27 @@ impl Scheduler {
             stays
         });
     }
+}
+
+/// Most frames that a policy may hold of a stream.
+const MOST_HELD: usize = 64;
+
+/// By how much a frame raises the number of anchors that its stream may have.
+fn share(policy: &dyn Policy, config: &SchedulerConfig, frame: &Candidate) -> f64 {
+    let most = policy.fraction(config);
+    let most = if most.is_finite() { most.clamp(0.0, 1.0) } else { 0.0 };
+    most.min(f64::from(frame.per_mille) / 1000.0)
+}
+
+/// Every how manyeth tick a policy decides.
+fn intervals(Named(policy): Named, config: &SchedulerConfig) -> u64 {
+    let base = config.interval.as_secs_f64().max(1e-3);
+    (policy.interval(config).as_secs_f64() / base).round().clamp(1.0, 1e3) as u64
+}
+
+/// Whether a stream is decided at a tick: streams of neighbouring numbers at different ones.
+fn is_due(StreamId(stream): StreamId, tick: u64, intervals: u64) -> bool {
+    (tick + u64::from(stream)).is_multiple_of(intervals)
 }
 
 /// The network of a frame: its stream's, or the cheapest of the frame's scale where that is about to change.
@@ -572,5 +664,7 @@ fn mark_chosen(frames: &mut [Candidate], id: u64) {
     }
 }
 
+#[cfg(test)]
+mod policy_tests;
 #[cfg(test)]
 mod tests;

@@ -9,8 +9,12 @@
 //! it waits for no more than what was there before it and what comes within J / λ ([`AcceleratorQueue::overtaking`]). The paper
 //! states λ and no bound; a test holds this one.
 //!
+//! Jobs of one shape are expected to take the same, so that the oldest of them is always the next: a choice looks at one job by
+//! shape, however many wait.
+//!
 //! Pure: times are since one origin that the caller keeps to. Bounded: a full queue refuses the job with the greatest score.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::jct::JctModel;
@@ -88,37 +92,45 @@ struct Waiting<T> {
 pub struct AcceleratorQueue<T> {
     order: Order,
     most: usize,
-    waiting: Vec<Waiting<T>>,
+    /// By shape, as they came. Never an empty one.
+    lanes: Vec<VecDeque<Waiting<T>>>,
+    waiting: usize,
     numbers: u64,
 }
 
 impl<T> AcceleratorQueue<T> {
     /// An empty queue of at most `most` jobs.
     pub fn new(order: Order, most: usize) -> Self {
-        AcceleratorQueue { order, most: most.max(1), waiting: Vec::new(), numbers: 0 }
+        AcceleratorQueue { order, most: most.max(1), lanes: Vec::new(), waiting: 0, numbers: 0 }
     }
 
     /// How many wait.
     pub fn len(&self) -> usize {
-        self.waiting.len()
+        self.waiting
     }
 
     /// Whether none waits.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting == 0
     }
 
     /// Takes a job. Where there is no room, the one that would be served last is given back.
     pub fn push(&mut self, now: Duration, shape: Shape, job: T, jct: &JctModel) -> Option<T> {
         let at_first = jct.predict(shape.network, shape.pixels(), false);
-        self.waiting.push(Waiting { job, shape, came: now, number: self.numbers, at_first });
+        let waiting = Waiting { job, shape, came: now, number: self.numbers, at_first };
+        match self.lanes.iter_mut().find(|lane| lane.front().is_some_and(|w| w.shape == shape)) {
+            Some(lane) => lane.push_back(waiting),
+            None => self.lanes.push(VecDeque::from([waiting])),
+        }
         self.numbers += 1;
-        if self.waiting.len() <= self.most {
+        self.waiting += 1;
+        if self.waiting <= self.most {
             return None;
         }
-        let scores = self.waiting.iter().map(|w| self.score(w, now, None, jct));
-        let worst = scores.enumerate().max_by(|a, b| a.1.partial_cmp(&b.1).unwrap_or(EQUAL));
-        worst.map(|(at, _)| self.waiting.remove(at).job)
+        let scores = self.candidates(|lane| lane.len() - 1);
+        let scores = scores.map(|(at, w)| (at, self.score(w, now, None, jct)));
+        let (worst, _) = scores.max_by(|a, b| a.1.partial_cmp(&b.1).unwrap_or(EQUAL))?;
+        self.remove(worst).map(|w| w.job)
     }
 
     /// The next job of a device that is free at `now` and has loaded the network `resident`; with it up to `batch` − 1
@@ -132,15 +144,44 @@ impl<T> AcceleratorQueue<T> {
         out: &mut Vec<T>,
     ) -> Option<Shape> {
         out.clear();
-        let first = self.best(now, resident, jct, |_| true)?;
-        let shape = self.waiting[first].shape;
-        out.push(self.waiting.remove(first).job);
+        let best = |queue: &Self, of: Option<Shape>| {
+            let fits = |w: &Waiting<T>| of.is_none_or(|shape| w.shape == shape);
+            let some = queue.candidates(|_| 0).filter(|(_, w)| fits(w));
+            let scores = some.map(|(at, w)| (at, queue.score(w, now, resident, jct)));
+            scores.min_by(|a, b| a.1.partial_cmp(&b.1).unwrap_or(EQUAL)).map(|(at, _)| at)
+        };
+        let first = best(self, None)?;
+        let Waiting { job, shape, .. } = self.remove(first)?;
+        out.push(job);
         while out.len() < batch
-            && let Some(next) = self.best(now, resident, jct, |other| other == shape)
+            && let Some(next) = best(self, Some(shape)).and_then(|next| self.remove(next))
         {
-            out.push(self.waiting.remove(next).job);
+            out.push(next.job);
         }
         Some(shape)
+    }
+
+    /// Those that can be the first or the last of all, `end` by lane, with their places. What was expected when jobs came differs
+    /// within a lane: all are looked at.
+    fn candidates(
+        &self,
+        end: impl Fn(&VecDeque<Waiting<T>>) -> usize,
+    ) -> impl Iterator<Item = ((usize, usize), &Waiting<T>)> {
+        let all = matches!(self.order, Order::Shortest { .. });
+        self.lanes.iter().enumerate().flat_map(move |(lane, waiting)| {
+            let places = if all { 0..waiting.len() } else { end(waiting)..end(waiting) + 1 };
+            places.filter_map(move |at| Some(((lane, at), waiting.get(at)?)))
+        })
+    }
+
+    fn remove(&mut self, (lane, at): (usize, usize)) -> Option<Waiting<T>> {
+        let waiting = self.lanes.get_mut(lane)?;
+        let removed = waiting.remove(at)?;
+        if waiting.is_empty() {
+            self.lanes.swap_remove(lane);
+        }
+        self.waiting -= 1;
+        Some(removed)
     }
 
     /// Those that came so long after a job never go before it, if nothing takes longer than `longest`; `None`: whenever they come.
@@ -156,20 +197,8 @@ impl<T> AcceleratorQueue<T> {
 
     /// Takes all that wait out, such as those of a device that is lost.
     pub fn drain(&mut self) -> impl Iterator<Item = (Shape, T)> {
-        self.waiting.drain(..).map(|w| (w.shape, w.job))
-    }
-
-    fn best(
-        &self,
-        now: Duration,
-        resident: Option<usize>,
-        jct: &JctModel,
-        fits: impl Fn(Shape) -> bool,
-    ) -> Option<usize> {
-        let some = self.waiting.iter().enumerate().filter(|(_, w)| fits(w.shape));
-        let scores = some.map(|(at, w)| (at, self.score(w, now, resident, jct)));
-        let best = scores.min_by(|a, b| a.1.partial_cmp(&b.1).unwrap_or(EQUAL));
-        best.map(|(at, _)| at)
+        self.waiting = 0;
+        self.lanes.drain(..).flatten().map(|w| (w.shape, w.job))
     }
 
     /// Who has the least goes first; then who came first.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use windlass_media::StreamId;
 
 use super::events::Random;
+use super::quality::Watching;
 use super::scenario::Scenario;
 use crate::schedule::{Candidate, Tier};
 
@@ -17,6 +18,8 @@ const GOLDEN_EVERY: u64 = 80;
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     pub group: usize,
+    pub id: StreamId,
+    pub seen: Watching,
     every: Duration,
     next: Duration,
     end: Duration,
@@ -38,6 +41,13 @@ pub(super) fn sources(scenario: &Scenario, random: &mut Random) -> Vec<Source> {
             let end = group.leaves_at_s.map_or(Duration::MAX, Duration::from_secs_f64);
             sources.push(Source {
                 group: number,
+                id: StreamId(u32::try_from(sources.len()).unwrap_or(u32::MAX)),
+                seen: Watching::new(
+                    group.best_db,
+                    group.half_life,
+                    group.kbps * 125.0 / group.fps,
+                    Duration::from_secs_f64(group.watched_after_ms / 1e3),
+                ),
                 every,
                 next,
                 end,
@@ -53,7 +63,7 @@ pub(super) fn sources(scenario: &Scenario, random: &mut Random) -> Vec<Source> {
 }
 
 impl Source {
-    /// The next frame that has arrived by `now`; its stream and name are the caller's.
+    /// The next frame that has arrived by `now`; its name is the caller's.
     pub fn next(&mut self, now: Duration, random: &mut Random) -> Option<Candidate> {
         if self.next > now || self.next >= self.end {
             return None;
@@ -73,7 +83,7 @@ impl Source {
         self.number += 1;
         Some(Candidate {
             id: 0,
-            stream: StreamId(0),
+            stream: self.id,
             tier,
             bytes: bytes as u32,
             width: self.size.0,

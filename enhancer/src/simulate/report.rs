@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::events::Device;
+use super::quality::Chunk;
 use super::scenario::Scenario;
 use crate::schedule::SchedulerCounters;
 
@@ -25,6 +25,8 @@ pub struct Report {
     pub utilisation: Vec<f64>,
     /// Jobs that a lost accelerator gave back.
     pub given_back: u64,
+    /// Accelerators that would have given every stream its fraction, at most.
+    pub devices_wanted: u32,
     /// Frames that were not chosen, by reason.
     pub passed_over: Vec<(&'static str, u64)>,
 }
@@ -54,6 +56,10 @@ pub struct GroupReport {
     pub p95_ms: f64,
     /// 99 % were no longer.
     pub p99_ms: f64,
+    /// Predicted gain over no anchors, the mean of all seconds of all streams, in dB.
+    pub gain_db: f64,
+    /// By how much a second of a stream is predicted to be worse than super-resolution of every frame: 95 % are no worse, in dB.
+    pub lacks_p95_db: f64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -62,6 +68,8 @@ struct Sums {
     missed: u64,
     dropped: u64,
     latencies_ms: Vec<f32>,
+    gain_db: f64,
+    lacks_db: Vec<f32>,
 }
 
 /// Counts while a scenario is played.
@@ -70,11 +78,13 @@ pub(super) struct Tally {
     groups: Vec<Sums>,
     frames: u64,
     pub given_back: u64,
+    pub devices_wanted: u32,
 }
 
 impl Tally {
     pub fn new(scenario: &Scenario) -> Self {
-        Tally { groups: vec![Sums::default(); scenario.streams.len()], frames: 0, given_back: 0 }
+        let groups = vec![Sums::default(); scenario.streams.len()];
+        Tally { groups, frames: 0, given_back: 0, devices_wanted: 0 }
     }
 
     /// Another frame; its name.
@@ -92,6 +102,11 @@ impl Tally {
         }
     }
 
+    pub fn chunk(&mut self, group: usize, chunk: Chunk) {
+        self.groups[group].gain_db += chunk.gain_db;
+        self.groups[group].lacks_db.push(chunk.lacks_db as f32);
+    }
+
     pub fn late(&mut self, group: usize) {
         self.groups[group].dropped += 1;
     }
@@ -103,7 +118,7 @@ impl Tally {
     pub fn report(
         self,
         scenario: &Scenario,
-        devices: &[Device],
+        utilisation: Vec<f64>,
         counters: SchedulerCounters,
     ) -> Report {
         let mut all = Sums::default();
@@ -114,6 +129,8 @@ impl Tally {
             all.missed += sums.missed;
             all.dropped += sums.dropped;
             all.latencies_ms.extend(&sums.latencies_ms);
+            all.gain_db += sums.gain_db;
+            all.lacks_db.extend(&sums.lacks_db);
             streams += u64::from(group.count);
             groups.push(sums.report(&group.name, group.count.into()));
         }
@@ -130,8 +147,9 @@ impl Tally {
             seconds: scenario.seconds,
             all: all.report("all", streams),
             groups,
-            utilisation: devices.iter().map(|d| d.busy.as_secs_f64() / scenario.seconds).collect(),
+            utilisation,
             given_back: self.given_back,
+            devices_wanted: self.devices_wanted,
             passed_over,
         }
     }
@@ -139,12 +157,14 @@ impl Tally {
 
 impl Sums {
     fn report(mut self, name: &str, streams: u64) -> GroupReport {
-        self.latencies_ms.sort_by(f32::total_cmp);
         let anchors = self.latencies_ms.len();
-        let percentile = |share: f64| {
-            let at = ((anchors as f64 * share) as usize).min(anchors.saturating_sub(1));
-            self.latencies_ms.get(at).map_or(0.0, |&ms| f64::from(ms))
+        self.latencies_ms.sort_by(f32::total_cmp);
+        self.lacks_db.sort_by(f32::total_cmp);
+        let of = |sorted: &[f32], share: f64| {
+            let at = ((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1));
+            sorted.get(at).map_or(0.0, |&value| f64::from(value))
         };
+        let percentile = |share: f64| of(&self.latencies_ms, share);
         let chosen = anchors as u64 + self.missed + self.dropped;
         GroupReport {
             name: name.to_owned(),
@@ -158,6 +178,8 @@ impl Sums {
             p50_ms: percentile(0.5),
             p95_ms: percentile(0.95),
             p99_ms: percentile(0.99),
+            gain_db: self.gain_db / self.lacks_db.len().max(1) as f64,
+            lacks_p95_db: of(&self.lacks_db, 0.95),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::schedule::queue::{LAMBDA, Order};
-use crate::schedule::{NetworkCost, SchedulerConfig};
+use crate::schedule::{Named, NetworkCost, SchedulerConfig};
 
 /// A scenario. Times are in seconds unless their names say otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,12 +34,26 @@ pub struct Scenario {
     /// What a second of waiting counts for, in seconds of work.
     #[serde(default = "lambda")]
     pub lambda: f64,
+    /// Whether any accelerator may make any anchor, or each stream has one of its own.
+    #[serde(default)]
+    pub placement: Placement,
     /// Networks, by scale, then the cheapest first.
     pub networks: Vec<NetworkSpec>,
     /// What runs them.
     pub accelerators: Vec<Accelerator>,
     /// Groups of streams that are alike.
     pub streams: Vec<Group>,
+}
+
+/// Where anchors are made (seed 000 §5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// By one selector for all streams, on whatever accelerator is free.
+    #[default]
+    Anchor,
+    /// Streams are dealt out to accelerators in turn, each with a selector of its own.
+    Stream,
 }
 
 /// An order by its name.
@@ -120,6 +134,18 @@ pub struct Group {
     /// By how much they may be enlarged.
     #[serde(default = "two")]
     pub most_scale: usize,
+    /// How their anchors are chosen.
+    #[serde(default)]
+    pub policy: Named,
+    /// How long after its arrival a frame is shown: nothing in calls, seconds in broadcasts.
+    #[serde(default)]
+    pub watched_after_ms: f64,
+    /// What an anchor gives its own frame, in dB.
+    #[serde(default = "best")]
+    pub best_db: f64,
+    /// Frames after which half of that is left.
+    #[serde(default = "ten")]
+    pub half_life: f64,
 }
 
 /// Why a scenario cannot be played.
@@ -195,6 +221,16 @@ impl Scenario {
             )?;
             value(within(group.fps, 0.1, 240.0), "streams: fps", "from 0.1 to 240")?;
             value(within(group.kbps, 1.0, 100_000.0), "streams: kbps", "from 1 to 100000")?;
+            value(
+                within(group.best_db, 0.0, 100.0) && within(group.half_life, 0.01, 1e6),
+                "streams: best_db, half_life",
+                "from 0 to 100, and from 0.01 to 1000000",
+            )?;
+            value(
+                within(group.watched_after_ms, 0.0, 60_000.0),
+                "streams: watched_after_ms",
+                "from 0 to 60000",
+            )?;
             let times = [Some(group.joins_at_s), Some(group.joins_over_s), group.leaves_at_s];
             value(
                 times.into_iter().flatten().all(|s| within(s, 0.0, 864_000.0)),
@@ -219,10 +255,10 @@ impl Scenario {
         }
     }
 
-    /// The scheduler's limits: devices count by their speeds, as far as whole ones go.
-    pub fn scheduler(&self) -> SchedulerConfig {
-        let speeds: f64 = self.accelerators.iter().map(|a| a.speed).sum();
-        let devices = self.accelerators.len() as f64;
+    /// The limits of a scheduler of these accelerators: they count by their speeds, as far as whole ones go.
+    pub fn scheduler(&self, accelerators: &[Accelerator]) -> SchedulerConfig {
+        let speeds: f64 = accelerators.iter().map(|a| a.speed).sum();
+        let devices = accelerators.len() as f64;
         let network = |n: &NetworkSpec| NetworkCost {
             scale: n.scale,
             // Of a device as they are in the mean.
@@ -231,7 +267,7 @@ impl Scenario {
         SchedulerConfig {
             interval: Duration::from_secs_f64(self.interval_ms / 1e3),
             deadline: Duration::from_secs_f64(self.deadline_ms / 1e3),
-            devices: self.accelerators.len() as u32,
+            devices: u32::try_from(accelerators.len()).unwrap_or(u32::MAX),
             anchor_fraction: self.anchor_fraction,
             networks: self.networks.iter().map(network).collect(),
             ..SchedulerConfig::default()
@@ -239,6 +275,12 @@ impl Scenario {
     }
 }
 
+fn best() -> f64 {
+    5.0
+}
+fn ten() -> f64 {
+    10.0
+}
 fn one() -> u64 {
     1
 }

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::scenario::OrderName;
 use super::*;
+use crate::schedule::Named;
 
 fn group(name: &str, count: u32, width: u32) -> Group {
     Group {
@@ -16,6 +17,10 @@ fn group(name: &str, count: u32, width: u32) -> Group {
         joins_over_s: 1.0,
         leaves_at_s: None,
         most_scale: 2,
+        policy: Named::default(),
+        watched_after_ms: 0.0,
+        best_db: 5.0,
+        half_life: 10.0,
     }
 }
 
@@ -34,6 +39,7 @@ fn scenario(streams: Vec<Group>, accelerators: usize) -> Scenario {
         anchor_fraction: 0.033,
         order: OrderName::Calibrated,
         lambda: 1.0,
+        placement: Placement::Anchor,
         networks: vec![NetworkSpec { scale: 2, ns_by_pixel: 100.0 }],
         accelerators: vec![accelerator(); accelerators],
         streams,

@@ -86,8 +86,10 @@ pub fn deserved(low: &Coded, fps: f64, gains: &Gains) -> Vec<Deserved> {
     out
 }
 
-/// By name, what is known of frames.
-const FEATURES: [(&str, fn(&Deserved) -> f64); 8] = [
+/// What is known of a frame, by name.
+type Feature = (&'static str, fn(&Deserved) -> f64);
+
+const FEATURES: [Feature; 8] = [
     ("bytes", |d| d.bytes),
     ("golden", |d| d.golden),
     ("quantiser", |d| -d.quantiser),
@@ -151,7 +153,10 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     let mut ranks = vec![0.0; values.len()];
     let mut at = 0;
     while at < order.len() {
-        let same = order[at..].iter().take_while(|&&i| values[i] == values[order[at]]).count();
+        let same = order[at..]
+            .iter()
+            .take_while(|&&i| values[i].total_cmp(&values[order[at]]).is_eq())
+            .count();
         let rank = at as f64 + (same as f64 - 1.0) / 2.0;
         for &i in &order[at..at + same] {
             ranks[i] = rank;

@@ -1,0 +1,186 @@
+//! One selector with its streams and accelerators.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::events::{Device, Random};
+use super::frames::Source;
+use super::report::Tally;
+use super::scenario::{Accelerator, Scenario};
+use crate::schedule::jct::JctModel;
+use crate::schedule::queue::{AcceleratorQueue, Shape};
+use crate::schedule::{Candidate, Chosen, Named, Scheduler, SchedulerCounters, Tier};
+
+/// A chosen frame on its way.
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    chosen: Chosen,
+    arrival: Duration,
+    /// Of its stream among the sources.
+    source: usize,
+    group: usize,
+    /// Of its frame in its stream, for what its anchor is worth.
+    place: f64,
+}
+
+/// See the module.
+pub(super) struct Site {
+    scheduler: Scheduler,
+    jct: JctModel,
+    queue: AcceleratorQueue<Job>,
+    devices: Vec<Device>,
+    sources: Vec<Source>,
+    /// By group.
+    policies: Vec<Named>,
+    /// Seconds by pixel of each network on a device of speed 1.
+    costs: Vec<f64>,
+    least_scale: usize,
+    /// Candidates that are not decided yet.
+    candidates: HashMap<u64, Job>,
+    chosen: Vec<Chosen>,
+    out: Vec<Job>,
+}
+
+impl Site {
+    pub fn new(scenario: &Scenario, accelerators: &[Accelerator], sources: Vec<Source>) -> Site {
+        let config = scenario.scheduler(accelerators);
+        let networks = config.networks.clone();
+        let mut scheduler = Scheduler::new(config);
+        let policies: Vec<Named> = scenario.streams.iter().map(|group| group.policy).collect();
+        for source in &sources {
+            scheduler.set_policy(source.id, policies[source.group], Duration::ZERO);
+        }
+        Site {
+            scheduler,
+            jct: JctModel::new(&networks),
+            queue: AcceleratorQueue::new(scenario.order(), 32 * accelerators.len().max(1)),
+            devices: accelerators.iter().map(Device::new).collect(),
+            sources,
+            policies,
+            costs: scenario.networks.iter().map(|n| 1e-9 * n.ns_by_pixel).collect(),
+            least_scale: networks[0].scale,
+            candidates: HashMap::new(),
+            chosen: Vec::new(),
+            out: Vec::new(),
+        }
+    }
+
+    pub fn counters(&self) -> SchedulerCounters {
+        self.scheduler.counters()
+    }
+
+    pub fn busy(&self) -> impl Iterator<Item = Duration> + '_ {
+        self.devices.iter().map(|device| device.busy)
+    }
+
+    pub fn devices_wanted(&self) -> u32 {
+        self.scheduler.devices_wanted()
+    }
+
+    /// An interval that ends at `tick`: devices work on what waits, frames come, and anchors are chosen.
+    pub fn interval(&mut self, tick: Duration, tally: &mut Tally, random: &mut Random) {
+        self.serve(tick, tally, random);
+        for source in &mut self.sources {
+            // Anchors of this time are all known.
+            while let Some(ended) = source.seen.show(tick) {
+                if let Some(chunk) = ended {
+                    tally.chunk(source.group, chunk);
+                }
+            }
+        }
+        for (at, source) in self.sources.iter_mut().enumerate() {
+            let (group, id) = (source.group, source.id);
+            let scale = self.scheduler.scale(id).unwrap_or(self.least_scale);
+            while let Some(frame) = source.next(tick, random) {
+                let (arrival, key) = (frame.arrival, frame.tier == Tier::Key);
+                let place = source.seen.frame(arrival, frame.bytes, key);
+                let name = tally.frame(group);
+                let chosen = Chosen {
+                    id: name,
+                    stream: id,
+                    width: frame.width,
+                    height: frame.height,
+                    network: 0,
+                    cost: Duration::ZERO,
+                    deadline: Duration::ZERO,
+                };
+                self.candidates.insert(name, Job { chosen, arrival, source: at, group, place });
+                // A silent stream is forgotten, with its policy.
+                self.scheduler.set_policy(id, self.policies[group], arrival);
+                if let Some(gone) = self.scheduler.push(Candidate { id: name, scale, ..frame }) {
+                    self.candidates.remove(&gone.id);
+                }
+            }
+        }
+        let there = self.devices.iter().filter(|device| device.works_at(tick)).count();
+        self.scheduler.set_devices(u32::try_from(there).unwrap_or(u32::MAX));
+        self.chosen.clear();
+        self.scheduler.tick(tick, &mut self.chosen);
+        for &chosen in &self.chosen {
+            let Some(job) = self.candidates.remove(&chosen.id) else { continue };
+            let shape = Shape { network: chosen.network, size: (chosen.width, chosen.height) };
+            if let Some(refused) = self.queue.push(tick, shape, Job { chosen, ..job }, &self.jct) {
+                self.scheduler.finished(&refused.chosen, None);
+                tally.refused(refused.group);
+            }
+        }
+        let scheduler = &self.scheduler;
+        self.candidates.retain(|_, job| scheduler.holds(job.chosen.stream));
+    }
+
+    /// Lets devices work until a time, the one that is free first at a time.
+    fn serve(&mut self, until: Duration, tally: &mut Tally, random: &mut Random) {
+        loop {
+            self.devices.iter_mut().for_each(Device::settle);
+            let free = self.devices.iter().enumerate().filter(|(_, d)| d.works_at(d.free));
+            let Some((at, _)) = free.min_by_key(|(_, d)| d.free) else { return };
+            let (free, resident) = (self.devices[at].free, self.devices[at].resident);
+            if free >= until {
+                return;
+            }
+            let Some(shape) = self.queue.pop(free, resident, 1, &self.jct, &mut self.out) else {
+                // Nothing waits: whatever comes, comes at the tick.
+                for device in self.devices.iter_mut().filter(|d| d.free < until) {
+                    device.free = until;
+                }
+                return;
+            };
+            while let Some(job) = self.out.pop() {
+                self.make(at, shape, job, tally, random);
+            }
+        }
+    }
+
+    /// Lets a device make an anchor, if it can be in time.
+    fn make(&mut self, at: usize, shape: Shape, job: Job, tally: &mut Tally, random: &mut Random) {
+        let device = &mut self.devices[at];
+        let (begun, is_resident) = (device.free, device.resident == Some(shape.network));
+        let expected = self.jct.predict(shape.network, shape.pixels(), is_resident);
+        let deadline = job.chosen.deadline;
+        if begun + expected > job.arrival + deadline {
+            self.scheduler.finished(&job.chosen, None);
+            return tally.late(job.group);
+        }
+        let work = self.costs[shape.network] * shape.pixels() as f64;
+        let took = device.takes(work, is_resident, random);
+        if let Some(failure) = device.fails_between(begun, begun + took) {
+            // Its job goes back; another device takes it in the same interval.
+            device.fail(failure);
+            tally.given_back += 1;
+            if let Some(refused) = self.queue.push(begun, shape, job, &self.jct) {
+                self.scheduler.finished(&refused.chosen, None);
+                tally.refused(refused.group);
+            }
+            return;
+        }
+        device.work(took, shape.network);
+        self.jct.observe(shape.network, shape.pixels(), is_resident, took);
+        self.scheduler.finished(&job.chosen, Some(took));
+        let latency = (begun + took).saturating_sub(job.arrival);
+        let missed = latency > deadline;
+        tally.anchor(job.group, latency, missed);
+        if !missed {
+            self.sources[job.source].seen.anchor(begun + took, job.place);
+        }
+    }
+}
