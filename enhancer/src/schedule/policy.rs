@@ -206,7 +206,7 @@ impl fmt::Display for Named {
 
 /// There is no policy of that name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("there is no policy {0:?}; there are: {names}", names = ALL.map(|p| p.name()).join(", "))]
+#[error("there is no policy {0:?}; there are: {names}", names = ALL.map(Policy::name).join(", "))]
 pub struct UnknownPolicy(String);
 
 impl FromStr for Named {

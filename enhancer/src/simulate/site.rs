@@ -82,11 +82,8 @@ impl Site {
         self.serve(tick, tally, random);
         for source in &mut self.sources {
             // Anchors of this time are all known.
-            while let Some(ended) = source.seen.show(tick) {
-                if let Some(chunk) = ended {
-                    tally.chunk(source.group, chunk);
-                }
-            }
+            let group = source.group;
+            source.seen.show(tick, |chunk| tally.chunk(group, chunk));
         }
         for (at, source) in self.sources.iter_mut().enumerate() {
             let (group, id) = (source.group, source.id);
