@@ -37,7 +37,15 @@ pub enum Command {
     Bench(bench::BenchArgs),
     /// Play scenarios of many streams through the scheduler, without pictures.
     Simulate(simulate::SimulateArgs),
-    /// Load a running server with many calls over real WebRTC.
+    /// Load a running server with many calls over real WebRTC, and say what came of it.
+    ///
+    /// Publishers send recorded simulcast VP9 as browsers do and answer requests for key frames; subscribers take video
+    /// and anchors, and say how long anchors took. All clients run in this process, from one core if need be; the server
+    /// is another one. Figures of the server are differences of its /metrics. Ctrl-C ends the run early, with its report.
+    ///
+    /// Each room has --per-room publishers and one or more subscribers who take all of its tracks. Subscribers ask for
+    /// the enhanced rung of the best layer below f that is sent; with `q` alone, the default, or `h` alone, anchors are
+    /// made by super-resolution; where the next larger layer is sent too, of that layer's pixels.
     Loadtest(Box<loadtest::LoadtestArgs>),
 }
 

@@ -6,15 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use windlass_media::{Layer, Rung};
 
-/// Load a running server with many calls, over real WebRTC, and say what came of it.
-///
-/// Publishers send recorded simulcast VP9 as browsers do and answer requests for key frames; subscribers take video and
-/// anchors, and say how long anchors took. Everything runs in this process, from one core if need be; the server is another
-/// one. Figures of the server are differences of its /metrics. Ctrl-C ends the run early, with its report.
-///
-/// Each room has --per-room publishers and one or more subscribers who take all of its tracks. Subscribers ask for the
-/// enhanced rung of the best layer below f that is sent; with `q` alone, the default, or `h` alone, anchors are made by
-/// super-resolution; where the next larger layer is sent too, of that layer's pixels.
+/// Arguments of `windlass loadtest`.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct LoadtestArgs {
@@ -82,8 +74,8 @@ pub struct LoadtestArgs {
     #[arg(long, default_value_t = 10.0, value_name = "S", value_parser = seconds)]
     pub clip_seconds: f64,
 
-    /// Seconds between key frames of what is coded here: as long does a subscriber wait for one at most, in pictures left
-    /// out of the recording.
+    /// Seconds between key frames of what is coded here. A publisher that is asked for one goes on from the next one of the
+    /// recording, at once.
     #[arg(long, default_value_t = 2.0, value_name = "S", value_parser = seconds)]
     pub key_every: f64,
 

@@ -105,7 +105,7 @@ async fn measure(
                 continue;
             }
         };
-        // Whoever interrupts before has measured nothing: then it is from the start.
+        // What was before is no part of the measurement.
         if Instant::now() >= settled && seen.is_none() {
             let mut totals = tally.lock();
             totals.begin_latencies();
