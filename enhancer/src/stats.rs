@@ -221,6 +221,8 @@ pub struct EnhancerStats {
     pub counters: PipelineCounters,
     /// What the selection decided.
     pub scheduler: SchedulerCounters,
+    /// Inferences side by side that would give all streams the anchors that their fractions allow (seed 000 §5.2's signal for autoscaling).
+    pub devices_wanted: u64,
     /// Latencies by stage.
     pub latency: StageLatencies,
     /// The processor's slots.
@@ -319,6 +321,8 @@ pub(crate) struct Stats {
     pub compute: Histogram,
     /// The scheduler's own counters, as of its last tick.
     pub scheduler: parking_lot::Mutex<SchedulerCounters>,
+    /// Accelerators that would give all streams what their fractions allow.
+    pub devices_wanted: AtomicU64,
     /// The networks, as of its last tick.
     pub networks: parking_lot::Mutex<Vec<NetworkStats>>,
     /// What learning took so far.
@@ -331,6 +335,7 @@ impl Stats {
         EnhancerStats {
             counters: self.counters.snapshot(),
             scheduler: *self.scheduler.lock(),
+            devices_wanted: self.devices_wanted.load(Ordering::Relaxed),
             networks: self.networks.lock().clone(),
             latency: StageLatencies {
                 decode: self.decode.summary(),

@@ -16,7 +16,7 @@ use common::coded;
 use windlass_enhancer::engine::NetworkChoice;
 use windlass_enhancer::{Enhancer, EnhancerConfig, PipelineCounters};
 use windlass_media::{
-    AnchorSource, CapturedFrame, EnhancerOutput, Epoch, StreamId, TapFrame, TapInput,
+    AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, Epoch, StreamId, TapFrame, TapInput,
 };
 
 const FRAME: Duration = Duration::from_nanos(33_333_333);
@@ -89,6 +89,7 @@ impl Publisher<'_> {
             arrival,
             key,
             most_scale: 2,
+            policy: AnchorPolicy::default(),
             data,
         };
         self.enhancer.input().push(TapInput::Frame(low));

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use common::coded;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
-use windlass_media::{Anchor, EnhancerOutput, Epoch, StreamId, TapFrame, TapInput};
+use windlass_media::{Anchor, AnchorPolicy, EnhancerOutput, Epoch, StreamId, TapFrame, TapInput};
 
 const FRAME: Duration = Duration::from_nanos(33_333_333);
 /// One frame at 30 fps on RTP's 90 kHz clock.
@@ -62,6 +62,7 @@ fn tap(stream: u32, number: usize, data: &Bytes) -> TapInput {
         arrival: Instant::now(),
         key: number == 0,
         most_scale: 4,
+        policy: AnchorPolicy::default(),
         data: data.clone(),
     })
 }

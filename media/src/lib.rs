@@ -4,10 +4,14 @@
 //! The SFU fills [`TapInput`]s from RTP; the enhancer answers with [`Anchor`]s. Both queues are
 //! bounded by their owners, with a drop rule and a counter.
 
+mod policy;
+
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+
+pub use policy::{AnchorPolicy, UnknownPolicy};
 
 /// One published video track that is, or may be, tapped. Unique for the life of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -135,6 +139,8 @@ pub struct TapFrame {
     pub key: bool,
     /// By how much its pictures may be enlarged: to no more than the camera's size, nor past a larger layer that is sent.
     pub most_scale: u16,
+    /// How its stream's anchors are chosen.
+    pub policy: AnchorPolicy,
     /// The VP9 frame (or superframe), as the encoder made it.
     pub data: Bytes,
 }

@@ -1,9 +1,10 @@
 //! What an operator can set.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use windlass_media::AnchorCodecId;
+use windlass_media::{AnchorCodecId, AnchorPolicy};
 
 use crate::api::DetailKnobs;
 
@@ -17,6 +18,10 @@ pub struct SfuConfig {
     pub advertise: Vec<SocketAddr>,
     /// From a frame's arrival at the SFU to its anchor's last use; anchors older than this are dropped.
     pub budget: Duration,
+    /// How anchors are chosen in rooms that have no policy of their own.
+    pub policy: AnchorPolicy,
+    /// How they are chosen in some rooms, by name.
+    pub room_policies: BTreeMap<String, AnchorPolicy>,
     /// Width of an anchor's picture over that of its frame.
     pub scale: u16,
     /// The codec of all anchors.
@@ -46,6 +51,8 @@ impl Default for SfuConfig {
             udp: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7881),
             advertise: Vec::new(),
             budget: Duration::from_millis(200),
+            policy: AnchorPolicy::default(),
+            room_policies: BTreeMap::new(),
             scale: 2,
             anchor_codec: AnchorCodecId::default(),
             captured: true,
@@ -61,6 +68,11 @@ impl Default for SfuConfig {
 }
 
 impl SfuConfig {
+    /// How anchors are chosen in a room.
+    pub fn policy_of(&self, room: &str) -> AnchorPolicy {
+        self.room_policies.get(room).copied().unwrap_or(self.policy)
+    }
+
     /// The candidates' addresses, given the address that the socket got.
     pub fn candidates(&self, bound: SocketAddr) -> Vec<SocketAddr> {
         let own = match bound.ip() {

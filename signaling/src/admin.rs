@@ -1,4 +1,4 @@
-//! `POST /admin/enhancer`: the operator's switch, for this machine only.
+//! `POST /admin/enhancer` and `/admin/policy`: the operator's switches, for this machine only.
 //!
 //! A request counts as local when it comes from a loopback address, was not passed on by a proxy,
 //! and not made by a web page.
@@ -11,6 +11,8 @@ use axum::extract::{ConnectInfo, FromRequest, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+
+use windlass_media::AnchorPolicy;
 
 use crate::Shared;
 
@@ -27,8 +29,7 @@ pub(crate) async fn switch_enhancer(
 ) -> Response {
     // Nothing of a stranger's request is read.
     if !is_local(client, request.headers()) {
-        let text = "only a program on the server's own machine may do this\n";
-        return (StatusCode::FORBIDDEN, text).into_response();
+        return forbidden();
     }
     let Json(wanted) = match Json::<Enhancer>::from_request(request, &()).await {
         Ok(wanted) => wanted,
@@ -43,6 +44,49 @@ pub(crate) async fn switch_enhancer(
         }
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
+}
+
+/// By which policy a room's anchors are chosen.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RoomPolicy {
+    /// All rooms without a policy of their own, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    room: Option<String>,
+    /// `null` takes a room's own policy back.
+    policy: Option<AnchorPolicy>,
+}
+
+pub(crate) async fn set_policy(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(client): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response {
+    if !is_local(client, request.headers()) {
+        return forbidden();
+    }
+    let Json(wanted) = match Json::<RoomPolicy>::from_request(request, &()).await {
+        Ok(wanted) => wanted,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let RoomPolicy { room, policy } = wanted.clone();
+    match shared.services.sfu.set_policy(room, policy).await {
+        Ok(true) => {
+            tracing::info!(room = wanted.room, policy = ?wanted.policy, "policy set");
+            Json(wanted).into_response()
+        }
+        Ok(false) => {
+            let text =
+                "too many rooms have policies of their own; take one back with \"policy\": null\n";
+            (StatusCode::CONFLICT, text).into_response()
+        }
+        Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+fn forbidden() -> Response {
+    let text = "only a program on the server's own machine may do this\n";
+    (StatusCode::FORBIDDEN, text).into_response()
 }
 
 fn is_local(client: SocketAddr, headers: &HeaderMap) -> bool {

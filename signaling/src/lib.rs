@@ -1,7 +1,7 @@
 //! WebSocket signalling for Windlass rooms, and the HTTP service around it.
 //!
 //! [`Signaling::router`] serves `/ws` (the protocol of `docs/signaling.md`, its types in
-//! `windlass-protocol`), `/healthz`, `/metrics` (Prometheus text), `/admin/enhancer` (this
+//! `windlass-protocol`), `/healthz`, `/metrics` (Prometheus text), `/admin/enhancer` and `/admin/policy` (this
 //! machine only) and, for everything else, the page that the caller passes in.
 //!
 //! Each socket has one [`session::Session`], which is sans-I/O: texts, events and time go in,
@@ -132,6 +132,7 @@ impl Signaling {
             .route("/healthz", get(healthz))
             .route("/metrics", get(metrics::handler))
             .route("/admin/enhancer", post(admin::switch_enhancer))
+            .route("/admin/policy", post(admin::set_policy))
             .with_state(self.shared.clone())
             .fallback_service(page)
     }

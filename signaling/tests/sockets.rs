@@ -328,3 +328,25 @@ async fn the_enhancer_is_switched_by_local_programs_only() {
     let garbage = http(&server, &post("", "off")).await;
     assert!(garbage.starts_with("HTTP/1.1 400"), "{garbage}");
 }
+
+#[tokio::test]
+async fn policies_are_set_from_this_machine_alone_and_by_their_names() {
+    let server = start(SignalingConfig::default()).await;
+    let post = |more: &str, body: &str| {
+        format!(
+            "POST /admin/policy HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+             content-type: application/json\r\n{more}content-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let lectures = r#"{"room":"lectures","policy":"cost-effective"}"#;
+    let refused = http(&server, &post("origin: http://example.org\r\n", lectures)).await;
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+    let done = http(&server, &post("", lectures)).await;
+    assert!(done.starts_with("HTTP/1.1 200") && done.ends_with(lectures), "{done}");
+    for wrong in [r#"{"policy":"best"}"#, r#"{"rom":"x","policy":"per-frame"}"#] {
+        let answer = http(&server, &post("", wrong)).await;
+        assert!(answer.starts_with("HTTP/1.1 422"), "{answer}");
+        assert!(answer.contains("latency-sensitive") || answer.contains("`room`"), "{answer}");
+    }
+}

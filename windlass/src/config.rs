@@ -3,6 +3,7 @@
 //! [`Settings`] is what was said, on the command line or in the file, which have the same names.
 //! [`Config`] is what follows from it for each part.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::str::FromStr;
@@ -15,7 +16,7 @@ use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::engine::{EngineChoice, NetworkChoice};
 use windlass_enhancer::schedule::slots::TaskOrder;
 use windlass_enhancer::schedule::{RegionConfig, TileConfig};
-use windlass_media::AnchorCodecId;
+use windlass_media::{AnchorCodecId, AnchorPolicy, UnknownPolicy};
 use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
 use windlass_signaling::SignalingConfig;
 
@@ -82,6 +83,17 @@ pub struct Settings {
     /// edf [default: 0]
     #[arg(long, value_name = "MS")]
     pub lost_cause_threshold_ms: Option<u32>,
+
+    /// How anchors are chosen: latency-sensitive (for calls: every 66 ms, within the budget), cost-effective (for streams
+    /// that nobody answers: the best of 666 ms, 7.5 % of all frames, later by as much), or, to compare with, per-frame
+    /// or key-uniform. While the server runs: POST {"room": NAME, "policy": POLICY} to /admin/policy
+    /// [default: latency-sensitive]
+    #[arg(long, value_name = "POLICY")]
+    pub policy: Option<AnchorPolicy>,
+
+    /// Rooms whose anchors are chosen otherwise
+    #[arg(long, value_name = "ROOM=POLICY,…", value_delimiter = ',')]
+    pub room_policy: Option<Vec<RoomPolicy>>,
 
     /// Most anchors per frame of a publisher, 0 to 1 [default: 0.033]
     #[arg(long, value_name = "SHARE")]
@@ -239,6 +251,36 @@ impl TryFrom<String> for Codec {
     }
 }
 
+/// How anchors are chosen in a room: `ROOM=POLICY`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct RoomPolicy {
+    room: String,
+    policy: AnchorPolicy,
+}
+
+impl FromStr for RoomPolicy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // A room's name may have the sign in it, a policy's has not.
+        let (room, policy) = text.rsplit_once('=').ok_or("it must be ROOM=POLICY")?;
+        let policy = policy.parse().map_err(|e: UnknownPolicy| e.to_string())?;
+        if room.is_empty() {
+            return Err("the room has no name".to_owned());
+        }
+        Ok(RoomPolicy { room: room.to_owned(), policy })
+    }
+}
+
+impl TryFrom<String> for RoomPolicy {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
 /// A choice of the enhancer's, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String", bound = "T: FromStr<Err = String>")]
@@ -291,6 +333,8 @@ impl Settings {
             lost_cause_threshold_ms: self
                 .lost_cause_threshold_ms
                 .or(others.lost_cause_threshold_ms),
+            policy: self.policy.or(others.policy),
+            room_policy: self.room_policy.or(others.room_policy),
             anchor_fraction: self.anchor_fraction.or(others.anchor_fraction),
             anchor_quality: self.anchor_quality.or(others.anchor_quality),
             anchor_codec: self.anchor_codec.or(others.anchor_codec),
@@ -371,6 +415,8 @@ impl Config {
             anchor_codec: said
                 .anchor_codec
                 .map_or(EnhancerConfig::default().anchor_codec, |codec| codec.0),
+            policy: said.policy.unwrap_or_default(),
+            room_policies: room_policies(said.room_policy.unwrap_or_default())?,
             limits,
             congestion_control: !said.no_congestion_control.unwrap_or(false),
             ..SfuConfig::default()
@@ -384,6 +430,16 @@ impl Config {
             log_json: said.log_json.unwrap_or(false),
         })
     }
+}
+
+/// The rooms' policies; a room that is named twice is an error.
+fn room_policies(said: Vec<RoomPolicy>) -> Result<BTreeMap<String, AnchorPolicy>> {
+    let mut policies = BTreeMap::new();
+    for RoomPolicy { room, policy } in said {
+        let former = policies.insert(room.clone(), policy);
+        ensure!(former.is_none(), "room-policy names the room {room:?} twice");
+    }
+    Ok(policies)
 }
 
 /// What publishers are asked to send as detail stream.
@@ -466,6 +522,8 @@ mod tests {
             cpu-tasks = 3
             cpu-order = "fifo"
             lost-cause-threshold-ms = 20
+            policy = "latency-sensitive"
+            room-policy = ["lectures=cost-effective", "a=b=per-frame"]
             anchor-fraction = 0.1
             anchor-quality = 70
             anchor-codec = "htj2k"
@@ -569,5 +627,21 @@ mod tests {
         let config = Config::resolve(Settings::parse("budget-ms = 50").unwrap()).unwrap();
         let enhancer = config.enhancer.unwrap();
         assert!(enhancer.delivery_allowance < enhancer.budget / 2);
+    }
+
+    #[test]
+    fn rooms_have_policies_of_their_own() {
+        let config = |text: &str| Config::resolve(Settings::parse(text).unwrap());
+        let said =
+            "policy = 'key-uniform'\nroom-policy = ['lectures=cost-effective', 'a=b=per-frame']";
+        let sfu = config(said).unwrap().sfu;
+        assert_eq!(sfu.policy_of("tea"), AnchorPolicy::KeyUniform);
+        assert_eq!(sfu.policy_of("lectures"), AnchorPolicy::CostEffective);
+        assert_eq!(sfu.policy_of("a=b"), AnchorPolicy::PerFrame);
+        let twice = config("room-policy = ['tea=per-frame', 'tea=key-uniform']").unwrap_err();
+        assert!(twice.to_string().contains("\"tea\" twice"), "{twice}");
+        for wrong in ["room-policy = ['tea']", "room-policy = ['=per-frame']", "policy = 'nemo'"] {
+            assert!(Settings::parse(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -189,6 +189,7 @@ fn capacity_metrics(stats: &EnhancerStats) -> Vec<Metric> {
     let compute = [
         seconds("enhancer_compute_seconds", stats.compute),
         Metric::gauge("enhancer_compute_capacity", stats.compute_capacity),
+        Metric::gauge("enhancer_devices_wanted", stats.devices_wanted as f64),
     ];
     compute.into_iter().chain(queues).collect()
 }

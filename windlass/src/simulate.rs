@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use windlass_enhancer::schedule::Named;
 use windlass_enhancer::simulate::{self, GroupReport, OrderName, Placement, Report, Scenario};
+use windlass_media::AnchorPolicy;
 
 /// Play scenarios of many streams through the scheduler and the accelerators' queue, without pictures.
 #[derive(Debug, Clone, Args)]
@@ -30,7 +30,7 @@ pub struct SimulateArgs {
     /// How all streams' anchors are chosen, in place of what the scenario says (latency-sensitive, cost-effective, per-frame,
     /// key-uniform); several are compared.
     #[arg(long, value_delimiter = ',', value_name = "POLICY,…")]
-    pub policy: Vec<Named>,
+    pub policy: Vec<AnchorPolicy>,
 
     /// Where anchors are made, in place of the scenario's; several are compared.
     #[arg(long, value_delimiter = ',', value_name = "PLACEMENT,…")]

@@ -19,7 +19,7 @@ use windlass_hybrid::resample::Samples;
 use windlass_hybrid::vp9::{
     DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference,
 };
-use windlass_media::{Anchor, EnhancerOutput, Epoch, StreamId, TapFrame};
+use windlass_media::{Anchor, AnchorPolicy, EnhancerOutput, Epoch, StreamId, TapFrame};
 
 use super::Timing;
 use super::adapt::{Adaptation, Operator, Uplink};
@@ -80,6 +80,8 @@ pub(super) struct Decoded {
     pub captures: Arc<Captures>,
     /// By how much its pictures may be enlarged.
     pub most_scale: usize,
+    /// How its stream's anchors are chosen.
+    pub policy: AnchorPolicy,
     /// What the scheduler wants the next pictures of the stream to be enlarged by.
     pub wanted_scale: Arc<AtomicUsize>,
     /// What its networks have learned.
@@ -350,6 +352,7 @@ impl StreamDecoder {
             twin: state.twin.clone(),
             captures: self.captures.clone(),
             most_scale: usize::from(frame.most_scale),
+            policy: frame.policy,
             wanted_scale: state.wanted_scale.clone(),
             progress: self.progress.clone(),
         });

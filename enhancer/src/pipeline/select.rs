@@ -129,6 +129,8 @@ impl Selector {
         let State { scheduler, waiting, .. } = &mut *state;
         waiting.retain(|_, frame| scheduler.holds(frame.stream));
         *self.stats.scheduler.lock() = state.scheduler.counters();
+        let wanted = state.scheduler.devices_wanted().into();
+        self.stats.devices_wanted.store(wanted, Ordering::Relaxed);
         let assigned = state.scheduler.assigned();
         for (network, &streams) in self.stats.networks.lock().iter_mut().zip(assigned) {
             network.streams = streams;
@@ -189,6 +191,8 @@ fn captured(
 fn accept(state: &mut State, frame: Decoded) {
     let id = state.next_id;
     state.next_id += 1;
+    let arrival = frame.arrival.saturating_duration_since(state.origin);
+    state.scheduler.set_policy(frame.stream, frame.policy, arrival);
     let evicted = state.scheduler.push(Candidate {
         id,
         stream: frame.stream,
@@ -196,7 +200,7 @@ fn accept(state: &mut State, frame: Decoded) {
         bytes: frame.bytes,
         width: u32::try_from(frame.picture.width()).unwrap_or(u32::MAX),
         height: u32::try_from(frame.picture.height()).unwrap_or(u32::MAX),
-        arrival: frame.arrival.saturating_duration_since(state.origin),
+        arrival,
         per_mille: frame.anchors.limits().per_mille,
         scale: frame.twin.scale(),
         most_scale: frame.most_scale,

@@ -138,6 +138,7 @@ fn frame(stream: u32, timestamp: u32, kind: u8) -> TapInput {
         arrival: Instant::now(),
         key: kind != DELTA,
         most_scale: 4,
+        policy: windlass_media::AnchorPolicy::default(),
         data: Bytes::from(vec![kind; 500]),
     })
 }

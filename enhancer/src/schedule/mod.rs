@@ -48,13 +48,13 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use windlass_media::StreamId;
+use windlass_media::{AnchorPolicy, StreamId};
 
 pub use cost::CostModel;
 pub use gain::GainEstimator;
 pub use networks::NetworkCost;
 use networks::{Assigner, Demand, Room};
-pub use policy::{Named, Policy};
+pub use policy::Policy;
 pub use regions::{RegionConfig, RegionLedger, Request, energy_by_tile, stakes};
 pub use subjects::Subjects;
 pub use tiles::{TileConfig, TileEnergy, TileLedger};
@@ -225,7 +225,7 @@ struct Stream {
     earned: f64,
     /// Width and height of its last picture.
     size: (u32, u32),
-    policy: Named,
+    policy: AnchorPolicy,
     /// Its frames are decided at the tick that is under way.
     due: bool,
 }
@@ -245,7 +245,7 @@ impl Stream {
             first_seen: arrival,
             earned: 0.0,
             size: (0, 0),
-            policy: Named::default(),
+            policy: AnchorPolicy::default(),
             due: false,
         }
     }
@@ -343,7 +343,7 @@ impl Scheduler {
         let stream = stream.or_insert_with(|| Stream::new(candidate.arrival));
         stream.last_seen = stream.last_seen.max(candidate.arrival);
         let mut evicted = None;
-        stream.earned += share(stream.policy.0, &self.config, &candidate);
+        stream.earned += share(policy::of(stream.policy), &self.config, &candidate);
         let intervals = intervals(stream.policy, &self.config) as usize;
         let most = self.config.frames_per_stream.max(1).saturating_mul(intervals).min(MOST_HELD);
         if stream.frames.len() >= most.max(self.config.frames_per_stream.max(1)) {
@@ -363,7 +363,7 @@ impl Scheduler {
 
     /// Chooses a stream's anchors by another policy from the next tick on. Frames that the last one held are decided by the new
     /// one. A stream that it does not know has the policy from its first frame on.
-    pub fn set_policy(&mut self, stream: StreamId, policy: Named, now: Duration) {
+    pub fn set_policy(&mut self, stream: StreamId, policy: AnchorPolicy, now: Duration) {
         self.streams.entry(stream).or_insert_with(|| Stream::new(now)).policy = policy;
     }
 
@@ -502,7 +502,7 @@ impl Scheduler {
         self.merged.clear();
         let (config, ticks) = (&self.config, self.ticks);
         for (&id, stream) in &mut self.streams {
-            let Named(policy) = stream.policy;
+            let policy = policy::of(stream.policy);
             stream.due = is_due(id, ticks, intervals(stream.policy, config));
             if !stream.due {
                 continue;
@@ -560,7 +560,7 @@ impl Scheduler {
             let candidate = &entry.candidate;
             let Some(stream) = self.streams.get_mut(&candidate.stream) else { continue };
             let (width, height) = (candidate.width, candidate.height);
-            let (network, Named(policy)) = (entry.network, stream.policy);
+            let (network, policy) = (entry.network, policy::of(stream.policy));
             let deadline = policy.deadline(&self.config);
             let Some(costs) = self.costs.get_mut(network) else {
                 self.counters.lost_causes += 1;
@@ -636,9 +636,9 @@ fn share(policy: &dyn Policy, config: &SchedulerConfig, frame: &Candidate) -> f6
 }
 
 /// Every how manyeth tick a policy decides.
-fn intervals(Named(policy): Named, config: &SchedulerConfig) -> u64 {
+fn intervals(policy: AnchorPolicy, config: &SchedulerConfig) -> u64 {
     let base = config.interval.as_secs_f64().max(1e-3);
-    (policy.interval(config).as_secs_f64() / base).round().clamp(1.0, 1e3) as u64
+    (policy::of(policy).interval(config).as_secs_f64() / base).round().clamp(1.0, 1e3) as u64
 }
 
 /// Whether a stream is decided at a tick: streams of neighbouring numbers at different ones.

@@ -9,20 +9,15 @@
 //! all, and so no such choice).
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
+use windlass_media::AnchorPolicy;
 
 use super::gain::GainEstimator;
 use super::{Candidate, SchedulerConfig};
 
 /// How anchors are chosen: see the module.
 pub trait Policy: fmt::Debug + Send + Sync {
-    /// What configuration calls it.
-    fn name(&self) -> &'static str;
-
     /// How long frames are held before they are compared with each other.
     fn interval(&self, operator: &SchedulerConfig) -> Duration {
         operator.interval
@@ -63,10 +58,6 @@ pub trait Policy: fmt::Debug + Send + Sync {
 struct LatencySensitive;
 
 impl Policy for LatencySensitive {
-    fn name(&self) -> &'static str {
-        "latency-sensitive"
-    }
-
     fn gains<'a>(
         &self,
         frames: &[Candidate],
@@ -83,17 +74,12 @@ impl Policy for LatencySensitive {
 struct CostEffective;
 
 impl CostEffective {
-    const INTERVAL: Duration = Duration::from_millis(666);
     const FRACTION: f64 = 0.075;
 }
 
 impl Policy for CostEffective {
-    fn name(&self) -> &'static str {
-        "cost-effective"
-    }
-
     fn interval(&self, operator: &SchedulerConfig) -> Duration {
-        Self::INTERVAL.max(operator.interval)
+        AnchorPolicy::CostEffective.holds().max(operator.interval)
     }
 
     fn fraction(&self, _: &SchedulerConfig) -> f64 {
@@ -120,10 +106,6 @@ impl Policy for CostEffective {
 struct PerFrame;
 
 impl Policy for PerFrame {
-    fn name(&self) -> &'static str {
-        "per-frame"
-    }
-
     fn fraction(&self, _: &SchedulerConfig) -> f64 {
         1.0
     }
@@ -152,10 +134,6 @@ impl Policy for PerFrame {
 struct KeyUniform;
 
 impl Policy for KeyUniform {
-    fn name(&self) -> &'static str {
-        "key-uniform"
-    }
-
     fn least_residual(&self, _: &SchedulerConfig) -> f64 {
         0.0
     }
@@ -176,76 +154,12 @@ impl Policy for KeyUniform {
     }
 }
 
-/// All of them, the default first.
-pub const ALL: [&dyn Policy; 4] = [&LatencySensitive, &CostEffective, &PerFrame, &KeyUniform];
-
-/// A policy by its name.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Named(pub &'static dyn Policy);
-
-impl Default for Named {
-    fn default() -> Self {
-        Named(ALL[0])
-    }
-}
-
-impl PartialEq for Named {
-    fn eq(&self, other: &Named) -> bool {
-        self.0.name() == other.0.name()
-    }
-}
-
-impl Eq for Named {}
-
-impl fmt::Display for Named {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.name())
-    }
-}
-
-/// There is no policy of that name.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("there is no policy {0:?}; there are: {names}", names = ALL.map(Policy::name).join(", "))]
-pub struct UnknownPolicy(String);
-
-impl FromStr for Named {
-    type Err = UnknownPolicy;
-
-    fn from_str(name: &str) -> Result<Named, UnknownPolicy> {
-        let found = ALL.into_iter().find(|policy| policy.name() == name);
-        found.map(Named).ok_or_else(|| UnknownPolicy(name.to_owned()))
-    }
-}
-
-impl TryFrom<String> for Named {
-    type Error = UnknownPolicy;
-
-    fn try_from(name: String) -> Result<Named, UnknownPolicy> {
-        name.parse()
-    }
-}
-
-impl From<Named> for String {
-    fn from(Named(policy): Named) -> String {
-        policy.name().to_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_is_found_by_its_name_and_others_are_named_in_the_error() {
-        for policy in ALL {
-            assert_eq!(
-                policy.name().parse::<Named>().map(|n| n.to_string()),
-                Ok(policy.name().to_owned())
-            );
-        }
-        let error =
-            "nemo".parse::<Named>().expect_err("it needs inference on all frames").to_string();
-        assert!(error.contains("cost-effective"), "{error}");
+/// What a policy does.
+pub fn of(policy: AnchorPolicy) -> &'static dyn Policy {
+    match policy {
+        AnchorPolicy::LatencySensitive => &LatencySensitive,
+        AnchorPolicy::CostEffective => &CostEffective,
+        AnchorPolicy::PerFrame => &PerFrame,
+        AnchorPolicy::KeyUniform => &KeyUniform,
     }
 }

@@ -14,7 +14,7 @@ fn config() -> SchedulerConfig {
     }
 }
 
-fn named(name: &str) -> Named {
+fn named(name: &str) -> AnchorPolicy {
     name.parse().expect("there is such a policy")
 }
 
@@ -142,15 +142,15 @@ fn the_signal_for_autoscaling_is_what_all_fractions_would_take() {
 proptest! {
     #[test]
     fn whatever_the_policies_compute_and_deadlines_hold(
-        policies in prop::collection::vec(0..policy::ALL.len(), 6),
+        policies in prop::collection::vec(0..AnchorPolicy::ALL.len(), 6),
         frames in prop::collection::vec((0u32..6, 1u32..20_000, 0u64..3_000), 1..200),
         devices in 1u32..4,
-        switched in prop::option::of((0u32..6, 0..policy::ALL.len())),
+        switched in prop::option::of((0u32..6, 0..AnchorPolicy::ALL.len())),
     ) {
         let config = SchedulerConfig { devices, ..config() };
         let mut s = Scheduler::new(config.clone());
         for (stream, &policy) in policies.iter().enumerate() {
-            s.set_policy(StreamId(stream as u32), Named(policy::ALL[policy]), Duration::ZERO);
+            s.set_policy(StreamId(stream as u32), AnchorPolicy::ALL[policy], Duration::ZERO);
         }
         let mut frames = frames;
         frames.sort_by_key(|f| f.2);
@@ -158,7 +158,7 @@ proptest! {
         for n in 1..=60u32 {
             let now = config.interval * n;
             if let Some((stream, policy)) = switched.filter(|_| n == 20) {
-                s.set_policy(StreamId(stream), Named(policy::ALL[policy]), now);
+                s.set_policy(StreamId(stream), AnchorPolicy::ALL[policy], now);
             }
             while let Some(&(stream, bytes, at)) = frames.get(next).filter(|f| MS * f.2 as u32 <= now) {
                 s.push(frame(next as u64, stream, bytes, MS * at as u32));

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use windlass_media::AnchorPolicy;
 
 use crate::schedule::queue::{LAMBDA, Order};
-use crate::schedule::{Named, NetworkCost, SchedulerConfig};
+use crate::schedule::{NetworkCost, SchedulerConfig};
 
 /// A scenario. Times are in seconds unless their names say otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -136,7 +137,7 @@ pub struct Group {
     pub most_scale: usize,
     /// How their anchors are chosen.
     #[serde(default)]
-    pub policy: Named,
+    pub policy: AnchorPolicy,
     /// How long after its arrival a frame is shown: nothing in calls, seconds in broadcasts.
     #[serde(default)]
     pub watched_after_ms: f64,

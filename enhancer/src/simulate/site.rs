@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use windlass_media::AnchorPolicy;
+
 use super::events::{Device, Random};
 use super::frames::Source;
 use super::report::Tally;
 use super::scenario::{Accelerator, Scenario};
 use crate::schedule::jct::JctModel;
 use crate::schedule::queue::{AcceleratorQueue, Shape};
-use crate::schedule::{Candidate, Chosen, Named, Scheduler, SchedulerCounters, Tier};
+use crate::schedule::{Candidate, Chosen, Scheduler, SchedulerCounters, Tier};
 
 /// A chosen frame on its way.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +33,7 @@ pub(super) struct Site {
     devices: Vec<Device>,
     sources: Vec<Source>,
     /// By group.
-    policies: Vec<Named>,
+    policies: Vec<AnchorPolicy>,
     /// Seconds by pixel of each network on a device of speed 1.
     costs: Vec<f64>,
     least_scale: usize,
@@ -46,7 +48,8 @@ impl Site {
         let config = scenario.scheduler(accelerators);
         let networks = config.networks.clone();
         let mut scheduler = Scheduler::new(config);
-        let policies: Vec<Named> = scenario.streams.iter().map(|group| group.policy).collect();
+        let policies: Vec<AnchorPolicy> =
+            scenario.streams.iter().map(|group| group.policy).collect();
         for source in &sources {
             scheduler.set_policy(source.id, policies[source.group], Duration::ZERO);
         }

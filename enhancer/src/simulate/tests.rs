@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::scenario::OrderName;
 use super::*;
-use crate::schedule::Named;
+use windlass_media::AnchorPolicy;
 
 fn group(name: &str, count: u32, width: u32) -> Group {
     Group {
@@ -17,7 +17,7 @@ fn group(name: &str, count: u32, width: u32) -> Group {
         joins_over_s: 1.0,
         leaves_at_s: None,
         most_scale: 2,
-        policy: Named::default(),
+        policy: AnchorPolicy::default(),
         watched_after_ms: 0.0,
         best_db: 5.0,
         half_life: 10.0,

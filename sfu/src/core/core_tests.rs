@@ -144,6 +144,39 @@ fn an_anchor_arrives_with_the_timestamp_of_its_frame() {
 }
 
 #[test]
+fn a_rooms_policy_goes_with_its_frames_and_lets_anchors_be_as_much_later() {
+    use windlass_media::AnchorPolicy::{CostEffective, LatencySensitive, PerFrame};
+    let (mut world, track, at) = call();
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
+    let of = |world: &mut World, room, policy| {
+        assert!(world.core.set_policy(world.now, room, policy));
+        world.run(Duration::from_secs(1));
+        world.last_tapped().policy
+    };
+    assert_eq!(of(&mut world, Some("other"), Some(PerFrame)), LatencySensitive);
+    assert_eq!(of(&mut world, Some("room"), Some(CostEffective)), CostEffective);
+    assert_eq!(of(&mut world, None, Some(PerFrame)), CostEffective, "its own goes before");
+    let frame = world.last_tapped();
+    world.core.enhancer(world.now + Duration::from_millis(800), anchor_of(&frame, world.now));
+    world.run(Duration::from_millis(100));
+    assert!(!world.clients[at].messages.is_empty());
+    assert_eq!(world.core.stats().counters.anchors_dropped_late, 0);
+    assert_eq!(of(&mut world, Some("room"), None), PerFrame);
+}
+
+#[test]
+fn policies_of_rooms_are_bounded() {
+    let (mut world, ..) = call();
+    let policy = Some(windlass_media::AnchorPolicy::PerFrame);
+    let most = crate::Limits::default().rooms;
+    for n in 0..most {
+        assert!(world.core.set_policy(world.now, Some(&n.to_string()), policy));
+    }
+    assert!(!world.core.set_policy(world.now, Some("one more"), policy));
+    assert!(world.core.set_policy(world.now, Some("0"), policy), "a known one is set anew");
+}
+
+#[test]
 fn an_anchor_that_is_late_or_of_an_unknown_frame_is_dropped_and_counted() {
     let (mut world, track, at) = call();
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);

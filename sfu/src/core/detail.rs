@@ -300,6 +300,7 @@ mod tests {
             arrival: Instant::now(),
             key,
             most_scale: 2,
+            policy: windlass_media::AnchorPolicy::default(),
             data: data.into(),
         }
     }

@@ -160,6 +160,7 @@ impl Core {
         let Some(source) = peer.slots.get(slot).and_then(|s| s.video.current()) else { return };
         let Some(track) = self.tracks.get_mut(&source.track) else { return };
         let scale = track.scale(self.config.scale);
+        let budget = track.budget(self.config.budget);
         let Some((detail, stream)) = track.detail.as_mut().zip(track.info.stream) else { return };
         if detail.kept().is_empty() {
             detail.want_key();
@@ -170,7 +171,7 @@ impl Core {
             let anchor = Anchor { arrival: now, ..of_detail(frame, stream) };
             let tapped = source.layer;
             let parcel = Parcel { anchor: &anchor, source, tapped, at, chained: true, scale };
-            give(now, peer, slot, &parcel, self.config.budget, &mut self.counters);
+            give(now, peer, slot, &parcel, budget, &mut self.counters);
         }
     }
 
@@ -303,10 +304,11 @@ impl Core {
     /// Sends an anchor to every subscriber of its track that it is for.
     fn give_all(&mut self, now: Instant, track: TrackId, parcel: &Parcel<'_>) {
         let Some(track) = self.tracks.get(&track) else { return };
+        let budget = track.budget(self.config.budget);
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber) else { continue };
             for slot in 0..peer.slots.len() {
-                give(now, peer, slot, parcel, self.config.budget, &mut self.counters);
+                give(now, peer, slot, parcel, budget, &mut self.counters);
             }
         }
         self.due = now;

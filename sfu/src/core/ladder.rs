@@ -74,6 +74,8 @@ impl Core {
             track.keep_capture(now, capture.then_some(scale), limit, &mut self.outputs);
             let larger = track.larger(now);
             if let Some(tap) = &mut track.tap {
+                let room = self.peers.get(&track.info.participant).map(|peer| &peer.room);
+                tap.policy = room.map_or(self.config.policy, |room| self.config.policy_of(room));
                 tap.most_scale = larger.unwrap_or(tap.layer().most_scale());
             }
             if track.detail.as_mut().is_some_and(|detail| detail.rescale(scale)) {

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use str0m::Input;
 use str0m::media::Mid;
 use str0m::net::{DatagramRecv, Protocol, Receive};
-use windlass_media::{AnchorCodecId, Layer, Rung, StreamId, TapInput};
+use windlass_media::{AnchorCodecId, AnchorPolicy, Layer, Rung, StreamId, TapInput};
 
 use self::alignment::Alignment;
 use self::detail::DetailStream;
@@ -98,6 +98,13 @@ struct Track {
     next_epoch: u16,
     anchor_bps: u64,
     anchor_bytes: u64,
+}
+
+impl Track {
+    /// From a frame's arrival to its anchor's last use: the operator's, and as much more as its policy holds frames.
+    fn budget(&self, operator: Duration) -> Duration {
+        operator + self.tap.as_ref().map_or(Duration::ZERO, |tap| tap.policy.holds())
+    }
 }
 
 /// All rooms, participants and tracks.
@@ -197,6 +204,32 @@ impl Core {
                 (r.members.len() >= limits.participants_per_room).then_some(JoinError::RoomFull)
             }
         }
+    }
+
+    /// Chooses anchors by another policy from now on, in a room, or in all rooms without one of their own; `None` takes a room's own
+    /// policy back. False where too many rooms have one.
+    pub fn set_policy(
+        &mut self,
+        now: Instant,
+        room: Option<&str>,
+        policy: Option<AnchorPolicy>,
+    ) -> bool {
+        let SfuConfig { policy: general, room_policies, limits, .. } = &mut self.config;
+        match (room, policy) {
+            (None, policy) => *general = policy.unwrap_or_default(),
+            (Some(room), None) => {
+                room_policies.remove(room);
+            }
+            (Some(room), Some(policy)) => {
+                if room_policies.len() >= limits.rooms && !room_policies.contains_key(room) {
+                    return false;
+                }
+                room_policies.insert(room.to_owned(), policy);
+            }
+        }
+        self.next_allocation = now;
+        self.due = now;
+        true
     }
 
     /// Removes a participant, its tracks and its subscriptions. It hears [`SfuEvent::Disconnected`].

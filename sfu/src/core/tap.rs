@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windlass_media::{Epoch, Layer, StreamId, TapFrame, TapInput};
+use windlass_media::{AnchorPolicy, Epoch, Layer, StreamId, TapFrame, TapInput};
 
 use super::keyframes;
 use super::rewriter::PacketIn;
@@ -63,6 +63,8 @@ pub struct Tap {
     gap_due: bool,
     /// By how much its pictures may be enlarged.
     pub most_scale: u16,
+    /// How the stream's anchors are chosen.
+    pub policy: AnchorPolicy,
     size: Option<(u16, u16)>,
     epochs: VecDeque<(Epoch, Layer)>,
     next_epoch: u16,
@@ -90,6 +92,7 @@ impl Tap {
             partial: None,
             gap_due: false,
             most_scale: layer.most_scale(),
+            policy: AnchorPolicy::default(),
             size: None,
             epochs: VecDeque::new(),
             next_epoch: first_epoch,
@@ -304,6 +307,7 @@ impl Tap {
             arrival: partial.arrival.unwrap_or(packet.arrival),
             key: partial.key,
             most_scale: self.most_scale,
+            policy: self.policy,
             data: partial.data.into(),
         }));
     }

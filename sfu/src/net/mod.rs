@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
-use windlass_media::{AnchorSource, EnhancerOutput, Rung};
+use windlass_media::{AnchorPolicy, AnchorSource, EnhancerOutput, Rung};
 
 use crate::api::{
     Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId, SfuClosed,
@@ -34,6 +34,7 @@ enum Command {
     WholeAnchor(ParticipantId, TrackId, AnchorSource),
     Uplink(ParticipantId, TrackId, UplinkReport),
     SetMuted(ParticipantId, TrackId, bool),
+    SetPolicy(Option<String>, Option<AnchorPolicy>, oneshot::Sender<bool>),
     Leave(ParticipantId),
     Stats(oneshot::Sender<SfuStats>),
     Stop,
@@ -178,6 +179,19 @@ impl SfuHandle {
         muted: bool,
     ) -> Result<(), SfuClosed> {
         self.commands.send(Command::SetMuted(id, track, muted)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Chooses anchors by another policy from now on, in a room, or in all rooms without one of their own; `None` takes a room's own
+    /// policy back. False where too many rooms have one.
+    pub async fn set_policy(
+        &self,
+        room: Option<String>,
+        policy: Option<AnchorPolicy>,
+    ) -> Result<bool, SfuClosed> {
+        let (answer, set) = oneshot::channel();
+        let command = Command::SetPolicy(room, policy, answer);
+        self.commands.send(command).await.map_err(|_| SfuClosed)?;
+        set.await.map_err(|_| SfuClosed)
     }
 
     /// Removes the participant and its tracks.

@@ -190,6 +190,9 @@ impl Shell {
             }
             Command::Uplink(id, track, report) => self.core.uplink(now, id, track, report),
             Command::SetMuted(id, track, muted) => self.core.set_muted(now, id, track, muted),
+            Command::SetPolicy(room, policy, answer) => {
+                let _ = answer.send(self.core.set_policy(now, room.as_deref(), policy));
+            }
             Command::Leave(id) => self.core.leave(now, id),
             Command::Stats(answer) => {
                 let _ = answer.send(self.core.stats());

@@ -1,0 +1,94 @@
+//! How a room's anchors are chosen, by name. What each policy does is the scheduler's (`windlass_enhancer::schedule::policy`).
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// How the anchors of a room's streams are chosen (seed 000 §5.2 and, for the baselines, §2).
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnchorPolicy {
+    /// For calls: every 66 ms, within the latency budget.
+    #[default]
+    LatencySensitive,
+    /// For streams that nobody answers: the best of 666 ms, at most 7.5 % of all frames, later by as much.
+    CostEffective,
+    /// A baseline: every frame, as far as compute goes.
+    PerFrame,
+    /// A baseline: key frames, and frames at equal distances.
+    KeyUniform,
+}
+
+/// There is no policy of that name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownPolicy(String);
+
+impl fmt::Display for UnknownPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = AnchorPolicy::ALL.map(AnchorPolicy::name).join(", ");
+        write!(f, "there is no policy {:?}; there are: {names}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownPolicy {}
+
+impl AnchorPolicy {
+    /// All of them, the default first.
+    pub const ALL: [AnchorPolicy; 4] = [
+        AnchorPolicy::LatencySensitive,
+        AnchorPolicy::CostEffective,
+        AnchorPolicy::PerFrame,
+        AnchorPolicy::KeyUniform,
+    ];
+
+    /// What configuration calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            AnchorPolicy::LatencySensitive => "latency-sensitive",
+            AnchorPolicy::CostEffective => "cost-effective",
+            AnchorPolicy::PerFrame => "per-frame",
+            AnchorPolicy::KeyUniform => "key-uniform",
+        }
+    }
+
+    /// For how long it holds frames, beyond the operator's interval: its anchors come later than the latency budget by as much.
+    pub fn holds(self) -> Duration {
+        match self {
+            AnchorPolicy::CostEffective => Duration::from_millis(666),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+impl fmt::Display for AnchorPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for AnchorPolicy {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<AnchorPolicy, UnknownPolicy> {
+        let found = Self::ALL.into_iter().find(|policy| policy.name() == name);
+        found.ok_or_else(|| UnknownPolicy(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_found_by_its_name_and_others_are_named_in_the_error() {
+        for policy in AnchorPolicy::ALL {
+            assert_eq!(policy.to_string().parse(), Ok(policy));
+        }
+        let error = "nemo".parse::<AnchorPolicy>().expect_err("it needs inference on all frames");
+        assert!(error.to_string().contains("cost-effective"), "{error}");
+    }
+}
