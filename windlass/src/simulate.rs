@@ -216,7 +216,11 @@ fn table(report: &Report, way: &str) -> String {
     );
     let passed: Vec<String> =
         report.passed_over.iter().map(|(why, n)| format!("{why} {n}")).collect();
-    let _ = writeln!(out, "frames passed over: {}\n", passed.join(", "));
+    let _ = writeln!(out, "frames passed over: {}", passed.join(", "));
+    if let Some(paper) = &report.paper {
+        let _ = writeln!(out, "paper: {paper}");
+    }
+    out.push('\n');
     out
 }
 

@@ -13,6 +13,9 @@ use crate::schedule::SchedulerCounters;
 pub struct Report {
     /// What the scenario shows.
     pub about: String,
+    /// What a paper reports of the like, and why this may differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paper: Option<String>,
     /// Of chance.
     pub seed: u64,
     /// Simulated.
@@ -143,6 +146,7 @@ impl Tally {
         ];
         Report {
             about: scenario.about.clone(),
+            paper: scenario.paper.clone(),
             seed: scenario.seed,
             seconds: scenario.seconds,
             all: all.report("all", streams),

@@ -15,6 +15,9 @@ use crate::schedule::{NetworkCost, SchedulerConfig};
 pub struct Scenario {
     /// What it shows, in a sentence.
     pub about: String,
+    /// What a paper reports of the like, and why this may differ.
+    #[serde(default)]
+    pub paper: Option<String>,
     /// How long it is.
     pub seconds: f64,
     /// Decides what is left to chance.

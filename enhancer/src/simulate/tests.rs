@@ -32,6 +32,7 @@ fn accelerator() -> Accelerator {
 fn scenario(streams: Vec<Group>, accelerators: usize) -> Scenario {
     Scenario {
         about: "a test".to_owned(),
+        paper: None,
         seconds: 20.0,
         seed: 1,
         interval_ms: 66.0,
