@@ -308,6 +308,8 @@ pub struct Scheduler {
     merged: Vec<Entry>,
     counters: SchedulerCounters,
     ticks: u64,
+    /// Ticks of the longest interval of any stream.
+    longest: u64,
     /// Inference seconds that all streams together would take of a second, were there no cap.
     demand_s: f64,
 }
@@ -331,6 +333,7 @@ impl Scheduler {
             merged: Vec::new(),
             counters: SchedulerCounters::default(),
             ticks: 0,
+            longest: 1,
             demand_s: 0.0,
         }
     }
@@ -501,9 +504,12 @@ impl Scheduler {
     fn merge(&mut self, now: Duration) {
         self.merged.clear();
         let (config, ticks) = (&self.config, self.ticks);
+        let mut longest = 1;
         for (&id, stream) in &mut self.streams {
             let policy = policy::of(stream.policy);
-            stream.due = is_due(id, ticks, intervals(stream.policy, config));
+            let every = intervals(stream.policy, config);
+            longest = longest.max(every);
+            stream.due = is_due(id, ticks, every);
             if !stream.due {
                 continue;
             }
@@ -534,6 +540,7 @@ impl Scheduler {
                 },
             ));
         }
+        self.longest = longest;
         self.merged.sort_unstable_by_key(|e| {
             let c = &e.candidate;
             (e.tier, std::cmp::Reverse(e.gain), e.last_chosen, c.stream, e.position)
@@ -541,13 +548,14 @@ impl Scheduler {
     }
 
     /// Adds the compute of the time since the last tick. What is saved up is bounded by one
-    /// interval and the costliest candidate, so that a picture that needs more than one interval
+    /// interval (the longest of any stream's policy) and the costliest candidate, so that a picture that needs more than one interval
     /// is served in the end, and idle time is not spent in a burst.
     fn earn(&mut self, now: Duration, costliest_s: f64) {
         let interval = self.config.interval;
         let elapsed = self.last_tick.map_or(interval, |last| now.saturating_sub(last));
         self.last_tick = Some(now);
-        let most = self.config.capacity_s(interval) + costliest_s;
+        let longest = interval.saturating_mul(u32::try_from(self.longest).unwrap_or(u32::MAX));
+        let most = self.config.capacity_s(longest) + costliest_s;
         let earned = self.config.capacity_s(elapsed.min(interval * 4));
         self.credit_s = (self.credit_s + earned).min(most);
     }
