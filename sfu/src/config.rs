@@ -68,11 +68,6 @@ impl Default for SfuConfig {
 }
 
 impl SfuConfig {
-    /// How anchors are chosen in a room.
-    pub fn policy_of(&self, room: &str) -> AnchorPolicy {
-        self.room_policies.get(room).copied().unwrap_or(self.policy)
-    }
-
     /// The candidates' addresses, given the address that the socket got.
     pub fn candidates(&self, bound: SocketAddr) -> Vec<SocketAddr> {
         let own = match bound.ip() {

@@ -53,7 +53,8 @@ pub(crate) struct RoomPolicy {
     /// All rooms without a policy of their own, where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     room: Option<String>,
-    /// `null` takes a room's own policy back.
+    /// `null` takes a room's own policy back; for all rooms, what the configuration says.
+    #[serde(deserialize_with = "Option::deserialize")]
     policy: Option<AnchorPolicy>,
 }
 

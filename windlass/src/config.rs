@@ -635,9 +635,9 @@ mod tests {
         let said =
             "policy = 'key-uniform'\nroom-policy = ['lectures=cost-effective', 'a=b=per-frame']";
         let sfu = config(said).unwrap().sfu;
-        assert_eq!(sfu.policy_of("tea"), AnchorPolicy::KeyUniform);
-        assert_eq!(sfu.policy_of("lectures"), AnchorPolicy::CostEffective);
-        assert_eq!(sfu.policy_of("a=b"), AnchorPolicy::PerFrame);
+        assert_eq!(sfu.policy, AnchorPolicy::KeyUniform);
+        assert_eq!(sfu.room_policies["lectures"], AnchorPolicy::CostEffective);
+        assert_eq!(sfu.room_policies["a=b"], AnchorPolicy::PerFrame);
         let twice = config("room-policy = ['tea=per-frame', 'tea=key-uniform']").unwrap_err();
         assert!(twice.to_string().contains("\"tea\" twice"), "{twice}");
         for wrong in ["room-policy = ['tea']", "room-policy = ['=per-frame']", "policy = 'nemo'"] {

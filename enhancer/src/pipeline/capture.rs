@@ -23,6 +23,8 @@ use crate::stats::{Stats, count};
 
 /// Pictures kept of a stream: those of two intervals at 60 per second.
 const KEPT: usize = 8;
+/// As many as there are in a second at 30 per second, where frames are held so long before they are chosen.
+const KEPT_LONG: usize = 32;
 
 /// What a stream's publisher gives of its own pixels.
 #[derive(Debug, Default)]
@@ -31,13 +33,16 @@ pub(super) struct Captures {
     pictures: Mutex<VecDeque<(u32, Arc<FrameBuffer>)>>,
     /// Whether it can be asked for regions.
     pub regions: AtomicBool,
+    /// Whether its frames are held before they are chosen.
+    pub held: AtomicBool,
 }
 
 impl Captures {
     /// Keeps a picture; the oldest goes for it.
     pub fn put(&self, low_timestamp: u32, picture: Arc<FrameBuffer>) {
+        let most = if self.held.load(Ordering::Relaxed) { KEPT_LONG } else { KEPT };
         let mut pictures = self.pictures.lock();
-        if pictures.len() == KEPT {
+        while pictures.len() >= most {
             pictures.pop_front();
         }
         pictures.push_back((low_timestamp, picture));

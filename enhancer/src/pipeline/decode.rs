@@ -198,7 +198,9 @@ impl StreamDecoder {
             Packet::Given(at, anchor) => return self.given(state, at, &anchor),
             Packet::Uplink(uplink) => return self.adapt(state, &uplink),
         };
-        let deadline = self.timing.deadline_of(frame.arrival);
+        let holds = frame.policy.holds();
+        self.captures.held.store(!holds.is_zero(), Ordering::Relaxed);
+        let deadline = self.timing.deadline_of(frame.arrival) + holds;
         if leads_nowhere(&self.gaps, deadline) {
             count(&counters.dropped_waiting_key);
             return self.wait_for_key(state);
@@ -222,7 +224,7 @@ impl StreamDecoder {
             return self.wait_for_key(state);
         }
         // Held to the end.
-        let by = decode_by(self.timing, frame.arrival);
+        let by = decode_by(self.timing, frame.arrival) + holds / 2;
         let mut slot = self.slots.take(Stage::Decode, state.pixels, by, self.stream.0.into());
         match (state.decode)(&frame.data) {
             Ok(decoded) => {
@@ -332,7 +334,7 @@ impl StreamDecoder {
         let age = now.saturating_duration_since(frame.arrival);
         self.stats.decode.record(age);
         let Some(shown) = decoded.iter().rev().find(|d| d.info.shown) else { return };
-        if age > self.timing.deadline() {
+        if age > self.timing.deadline() + frame.policy.holds() {
             return count(&self.stats.counters.late_decode);
         }
         let tier = decoded.iter().map(|d| tier_of(&d.info)).min().unwrap_or(Tier::Normal);

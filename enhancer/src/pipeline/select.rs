@@ -1,7 +1,7 @@
 //! The scheduler's thread: collects decoded frames, and every interval hands the chosen ones to the
 //! workers. All decisions are [`Scheduler`]'s; here are its clock and its queues.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,6 +102,8 @@ impl Selector {
         state.chosen.clear();
         let since_origin = now.saturating_duration_since(state.origin);
         state.scheduler.tick(since_origin, &mut state.chosen);
+        in_decoding_order(&mut state.chosen);
+        let others: HashSet<u64> = state.chosen.iter().map(|chosen| chosen.id).collect();
         for &chosen in &state.chosen {
             let frame = state.waiting.remove(&chosen.id);
             let frame = frame.filter(|_| self.enabled.load(Ordering::Relaxed));
@@ -110,7 +112,7 @@ impl Selector {
                 state.scheduler.finished(&chosen, None);
                 continue;
             };
-            let (frame, captured) = captured(frame, &mut state.waiting);
+            let (frame, captured) = captured(frame, &mut state.waiting, &others);
             let choice = frame.anchors.choose(&frame.energy, since_origin, &self.tiles);
             let Some(choice) = choice else {
                 count(&self.stats.counters.unchanged);
@@ -166,11 +168,24 @@ impl Selector {
     }
 }
 
+/// Puts the frames of each stream in decoding order, at the places that they have among those of all streams: what is known of tiles
+/// only grows.
+fn in_decoding_order(chosen: &mut [Chosen]) {
+    let mut places: Vec<usize> = (0..chosen.len()).collect();
+    places.sort_by_key(|&at| (chosen[at].stream, at));
+    let mut sorted = chosen.to_vec();
+    sorted.sort_by_key(|chosen| (chosen.stream, chosen.id));
+    for (at, frame) in places.into_iter().zip(sorted) {
+        chosen[at] = frame;
+    }
+}
+
 /// The chosen frame with the publisher's own picture of it, or, where that is not here, the newest frame of its stream
 /// and interval that has one; the picture is what counts, not which of two neighbours it is of.
 fn captured(
     chosen: Decoded,
     waiting: &mut HashMap<u64, Decoded>,
+    chosen_too: &HashSet<u64>,
 ) -> (Decoded, Option<Arc<FrameBuffer>>) {
     if let Some(picture) = chosen.captures.get(chosen.rtp_timestamp) {
         return (chosen, Some(picture));
@@ -180,7 +195,7 @@ fn captured(
     let has = |frame: &Decoded| frame.captures.get(frame.rtp_timestamp).is_some();
     let newest = waiting
         .iter()
-        .filter(|(_, frame)| of_stream(frame) && has(frame))
+        .filter(|(id, frame)| of_stream(frame) && has(frame) && !chosen_too.contains(id))
         .max_by_key(|(_, frame)| frame.arrival)
         .map(|(&id, _)| id);
     let Some(other) = newest.and_then(|id| waiting.remove(&id)) else { return (chosen, None) };
@@ -212,4 +227,25 @@ fn accept(state: &mut State, frame: Decoded) {
         state.waiting.remove(&evicted.id);
     }
     state.waiting.insert(id, frame);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_a_stream_are_in_decoding_order_and_streams_where_they_were() {
+        let chosen = |stream, id| Chosen {
+            id,
+            stream: StreamId(stream),
+            width: 2,
+            height: 2,
+            network: 0,
+            cost: Duration::ZERO,
+            deadline: Duration::ZERO,
+        };
+        let mut all = [chosen(2, 9), chosen(1, 5), chosen(2, 4), chosen(3, 1), chosen(2, 6)];
+        in_decoding_order(&mut all);
+        assert_eq!(all, [chosen(2, 4), chosen(1, 5), chosen(2, 6), chosen(3, 1), chosen(2, 9)]);
+    }
 }

@@ -58,7 +58,7 @@ impl Worker {
         while let Some((shape, job)) = self.jobs.take(last) {
             let chosen = job.chosen;
             let started = Instant::now();
-            let mut panicked = false;
+            let (mut panicked, mut waited) = (false, Duration::ZERO);
             let live = self.enabled.load(Ordering::Relaxed)
                 && started.saturating_duration_since(job.frame.arrival) + chosen.cost
                     <= chosen.deadline;
@@ -72,7 +72,7 @@ impl Worker {
                 let scale = engine.scale();
                 let prior = &mut priors[scale.min(MOST_SCALE)];
                 let prior = prior.get_or_insert_with(|| Prior::new(Isa::detect(), scale));
-                if !self.enhance(&job, engine.as_mut(), prior, &mut residual) {
+                if !self.enhance(&job, engine.as_mut(), prior, &mut residual, &mut waited) {
                     job.frame.anchors.forget(&job.choice);
                 }
             }))
@@ -84,7 +84,8 @@ impl Worker {
                 panicked = true;
             }
             // What a panic takes, its report above all, says nothing about inference.
-            let took = (live && !panicked).then(|| started.elapsed());
+            // Waiting for a slot is no work of an accelerator.
+            let took = (live && !panicked).then(|| started.elapsed().saturating_sub(waited));
             let inferred = job.captured.is_none();
             if let Some(took) = took {
                 self.stats.compute.record(took);
@@ -97,13 +98,14 @@ impl Worker {
         }
     }
 
-    /// Makes the anchor of a job; whether it went out.
+    /// Makes the anchor of a job; whether it went out. `waited`: how long it had to wait for a slot.
     fn enhance(
         &self,
         job: &Job,
         engine: &mut dyn Engine,
         prior: &mut Prior,
         residual: &mut Residual,
+        waited: &mut Duration,
     ) -> bool {
         let counters = &self.stats.counters;
         let frame = &job.frame;
@@ -163,7 +165,9 @@ impl Worker {
         let within = job.chosen.deadline;
         let deadline = frame.arrival + within.min(Duration::from_secs(3_600));
         let samples = (choice.tiles.count() * TILE * TILE * scale * scale) as u64;
+        let asked = Instant::now();
         let slot = self.slots.take(Stage::Encode, samples, deadline, frame.stream.0.into());
+        *waited = asked.elapsed();
         let Some(_slot) = slot else {
             count(&counters.late_encode);
             return false;

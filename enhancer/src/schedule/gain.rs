@@ -21,10 +21,11 @@ pub struct GainEstimator {
 }
 
 impl GainEstimator {
-    /// The same gain for so many frames.
-    pub fn alike(&mut self, frames: usize) -> &[u64] {
+    /// For all frames the same gain, that of the last one: the stream's rank among others, without a choice of its frames.
+    pub fn alike(&mut self, frames: &[Candidate], carried: u64, horizon: u32) -> &[u64] {
+        let residual = frames.iter().fold(carried, super::accumulate);
         self.gains.clear();
-        self.gains.resize(frames, 0);
+        self.gains.resize(frames.len(), residual.saturating_mul(horizon.max(1).into()));
         &self.gains
     }
 

@@ -308,8 +308,9 @@ pub struct Scheduler {
     merged: Vec<Entry>,
     counters: SchedulerCounters,
     ticks: u64,
-    /// Ticks of the longest interval of any stream.
-    longest: u64,
+    /// Ticks of the shortest interval of any stream, and whether others have longer ones.
+    shortest: u64,
+    mixed: bool,
     /// Inference seconds that all streams together would take of a second, were there no cap.
     demand_s: f64,
 }
@@ -333,7 +334,8 @@ impl Scheduler {
             merged: Vec::new(),
             counters: SchedulerCounters::default(),
             ticks: 0,
-            longest: 1,
+            shortest: 1,
+            mixed: false,
             demand_s: 0.0,
         }
     }
@@ -504,11 +506,11 @@ impl Scheduler {
     fn merge(&mut self, now: Duration) {
         self.merged.clear();
         let (config, ticks) = (&self.config, self.ticks);
-        let mut longest = 1;
+        let (mut shortest, mut longest) = (u64::MAX, 0);
         for (&id, stream) in &mut self.streams {
             let policy = policy::of(stream.policy);
             let every = intervals(stream.policy, config);
-            longest = longest.max(every);
+            (shortest, longest) = (shortest.min(every), longest.max(every));
             stream.due = is_due(id, ticks, every);
             if !stream.due {
                 continue;
@@ -540,7 +542,7 @@ impl Scheduler {
                 },
             ));
         }
-        self.longest = longest;
+        (self.shortest, self.mixed) = (shortest.min(longest).max(1), shortest < longest);
         self.merged.sort_unstable_by_key(|e| {
             let c = &e.candidate;
             (e.tier, std::cmp::Reverse(e.gain), e.last_chosen, c.stream, e.position)
@@ -548,14 +550,14 @@ impl Scheduler {
     }
 
     /// Adds the compute of the time since the last tick. What is saved up is bounded by one
-    /// interval (the longest of any stream's policy) and the costliest candidate, so that a picture that needs more than one interval
+    /// interval (the shortest of any stream's policy) and the costliest candidate, so that a picture that needs more than one interval
     /// is served in the end, and idle time is not spent in a burst.
     fn earn(&mut self, now: Duration, costliest_s: f64) {
         let interval = self.config.interval;
         let elapsed = self.last_tick.map_or(interval, |last| now.saturating_sub(last));
         self.last_tick = Some(now);
-        let longest = interval.saturating_mul(u32::try_from(self.longest).unwrap_or(u32::MAX));
-        let most = self.config.capacity_s(longest) + costliest_s;
+        let shortest = interval.saturating_mul(u32::try_from(self.shortest).unwrap_or(u32::MAX));
+        let most = self.config.capacity_s(shortest) + costliest_s;
         let earned = self.config.capacity_s(elapsed.min(interval * 4));
         self.credit_s = (self.credit_s + earned).min(most);
     }
@@ -594,6 +596,12 @@ impl Scheduler {
             let needed = if candidate.tier == Tier::Key { 0.0 } else { 1.0 };
             if stream.allowance < needed || policy.fraction(&self.config) <= 0.0 {
                 self.counters.over_fraction += 1;
+                continue;
+            }
+            // Who can wait leaves room for those who cannot: a backlog that overload keeps up would make theirs all lost causes.
+            let patient = self.mixed && deadline > self.config.deadline;
+            if patient && self.outstanding_s / devices > self.config.interval.as_secs_f64() {
+                self.counters.over_capacity += 1;
                 continue;
             }
             // The first that does not fit ends the interval: cheap frames behind it must not

@@ -121,11 +121,11 @@ impl Policy for PerFrame {
     fn gains<'a>(
         &self,
         frames: &[Candidate],
-        _: u64,
-        _: &SchedulerConfig,
+        carried: u64,
+        operator: &SchedulerConfig,
         estimator: &'a mut GainEstimator,
     ) -> &'a [u64] {
-        estimator.alike(frames.len())
+        estimator.alike(frames, carried, operator.horizon)
     }
 }
 
@@ -145,12 +145,12 @@ impl Policy for KeyUniform {
     fn gains<'a>(
         &self,
         frames: &[Candidate],
-        _: u64,
-        _: &SchedulerConfig,
+        carried: u64,
+        operator: &SchedulerConfig,
         estimator: &'a mut GainEstimator,
     ) -> &'a [u64] {
         // All alike: whichever comes first once the fraction allows another.
-        estimator.alike(frames.len())
+        estimator.alike(frames, carried, operator.horizon)
     }
 }
 

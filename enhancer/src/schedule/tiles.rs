@@ -105,8 +105,12 @@ impl TileLedger {
         config: &TileConfig,
     ) -> Option<TileMap> {
         let size = (energy.width, energy.height);
-        let restarted =
-            self.sent.iter().zip(&energy.totals).any(|(s, t)| s.is_some_and(|s| s.0 > *t));
+        // A frame from shortly before the last one has a little less; a stream that began anew has next to nothing.
+        let restarted = self
+            .sent
+            .iter()
+            .zip(&energy.totals)
+            .any(|(s, t)| s.is_some_and(|(then, _)| then / 2 > *t));
         if self.size != size || restarted {
             self.begin(energy);
         }
@@ -117,7 +121,8 @@ impl TileLedger {
             let (column, row) = (i % columns, i / columns);
             let area = TILE.min(size.0 - column * TILE) * TILE.min(size.1 - row * TILE);
             let due = sent.is_none_or(|(then, at)| {
-                (total - then) as f64 >= config.threshold * area as f64
+                // A frame from before what they have tells nothing new.
+                total.saturating_sub(then) as f64 >= config.threshold * area as f64
                     || now.saturating_sub(at) >= config.refresh
             });
             let own = captured.is_some_and(|at| now.saturating_sub(at) < config.captured);
@@ -243,6 +248,17 @@ mod tests {
         assert!(chosen.is_some_and(|map| !map.contains(1, 1)));
         let chosen = ledger.choose(&energies[9], Duration::from_secs(2), &all);
         assert!(chosen.is_some_and(|map| map.contains(1, 1)));
+    }
+
+    #[test]
+    fn a_frame_from_before_what_subscribers_have_tells_nothing_new() {
+        let energies = energies();
+        let mut ledger = TileLedger::default();
+        let config = TileConfig::default();
+        ledger.choose(&energies[9], Duration::ZERO, &config);
+        assert_eq!(ledger.choose(&energies[8], Duration::from_millis(100), &config), None);
+        let never = TileConfig { threshold: 1e9, ..config };
+        assert_eq!(ledger.choose(&energies[9], Duration::from_millis(200), &never), None);
     }
 
     #[test]

@@ -208,6 +208,9 @@ impl Scenario {
                 "accelerators: load_ms",
                 "from 0 to 60000",
             )?;
+            let both = device.fails_at_s.zip(device.returns_at_s);
+            let ordered = both.is_none_or(|(fails, returns)| returns > fails);
+            value(ordered, "accelerators: returns_at_s", "later than fails_at_s")?;
             let times = [device.fails_at_s, device.returns_at_s];
             value(
                 times.into_iter().flatten().all(|s| within(s, 0.0, 864_000.0)),

@@ -144,3 +144,28 @@ proptest! {
         prop_assert!((report.all.anchors as f64) <= most);
     }
 }
+
+#[test]
+fn lectures_that_are_too_many_do_not_lock_calls_out() {
+    // One lecture saves compute up; then there are far too many.
+    let lectures = |name: &str, count, joins_at_s| Group {
+        policy: AnchorPolicy::CostEffective,
+        joins_at_s,
+        ..group(name, count, 320)
+    };
+    let groups = vec![group("calls", 20, 320), lectures("one", 1, 0.0), lectures("many", 120, 5.0)];
+    let report = play(&scenario(groups, 1));
+    let calls = &report.groups[0];
+    assert!(calls.fraction > 0.015 && calls.p99_ms <= 140.0, "{report:?}");
+}
+
+#[test]
+fn an_accelerator_that_is_back_before_it_is_lost_is_an_error() {
+    for returns_at_s in [Some(8.0), Some(14.0)] {
+        let mut scenario = scenario(vec![group("q", 1, 320)], 1);
+        let fails_at_s = Some(14.0);
+        scenario.accelerators[0] = Accelerator { fails_at_s, returns_at_s, ..accelerator() };
+        let error = run(&scenario).expect_err("it would never end");
+        assert!(error.to_string().contains("returns_at_s"), "{error}");
+    }
+}

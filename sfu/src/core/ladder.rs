@@ -75,7 +75,8 @@ impl Core {
             let larger = track.larger(now);
             if let Some(tap) = &mut track.tap {
                 let room = self.peers.get(&track.info.participant).map(|peer| &peer.room);
-                tap.policy = room.map_or(self.config.policy, |room| self.config.policy_of(room));
+                let own = room.and_then(|room| self.config.room_policies.get(room));
+                tap.policy = own.copied().unwrap_or(self.policy);
                 tap.most_scale = larger.unwrap_or(tap.layer().most_scale());
             }
             if track.detail.as_mut().is_some_and(|detail| detail.rescale(scale)) {

@@ -112,6 +112,8 @@ pub struct Core {
     /// What has been counted; the shell adds its own.
     pub counters: Counters,
     config: SfuConfig,
+    /// Of rooms without one of their own.
+    policy: AnchorPolicy,
     candidates: Vec<SocketAddr>,
     rooms: HashMap<String, Room>,
     peers: BTreeMap<ParticipantId, Peer>,
@@ -138,6 +140,7 @@ impl Core {
         Core {
             counters: Counters::default(),
             candidates: config.candidates(bound),
+            policy: config.policy,
             config,
             rooms: HashMap::new(),
             peers: BTreeMap::new(),
@@ -207,24 +210,25 @@ impl Core {
     }
 
     /// Chooses anchors by another policy from now on, in a room, or in all rooms without one of their own; `None` takes a room's own
-    /// policy back. False where too many rooms have one.
+    /// policy back, or goes back to what is configured. False where too many rooms have one.
     pub fn set_policy(
         &mut self,
         now: Instant,
         room: Option<&str>,
         policy: Option<AnchorPolicy>,
     ) -> bool {
-        let SfuConfig { policy: general, room_policies, limits, .. } = &mut self.config;
+        let config = &mut self.config;
         match (room, policy) {
-            (None, policy) => *general = policy.unwrap_or_default(),
+            (None, policy) => self.policy = policy.unwrap_or(config.policy),
             (Some(room), None) => {
-                room_policies.remove(room);
+                config.room_policies.remove(room);
             }
             (Some(room), Some(policy)) => {
-                if room_policies.len() >= limits.rooms && !room_policies.contains_key(room) {
+                let policies = &mut config.room_policies;
+                if policies.len() >= config.limits.rooms && !policies.contains_key(room) {
                     return false;
                 }
-                room_policies.insert(room.to_owned(), policy);
+                policies.insert(room.to_owned(), policy);
             }
         }
         self.next_allocation = now;

@@ -12,8 +12,9 @@ use super::tally::Totals;
 use crate::eval::report::Machine;
 
 /// What the server counts of anchors that were chosen, and not sent because the budget was over or would have been.
-const GIVEN_UP: [&str; 3] =
-    ["enhancer_late_infer_total", "enhancer_late_encode_total", "sfu_anchors_dropped_late_total"];
+const GIVEN_UP: [&str; 2] = ["enhancer_late_infer_total", "enhancer_late_encode_total"];
+/// The same of what was made, for each subscriber.
+const DROPPED: &str = "sfu_anchors_dropped_late_total";
 /// The stages of an anchor in the server.
 const STAGES: [&str; 5] = ["decode", "schedule", "infer", "encode", "total"];
 const MIB: f64 = (1 << 20) as f64;
@@ -219,7 +220,10 @@ impl Row {
         let frames = now.frames - before.frames;
         let lost = now.lost.saturating_sub(before.lost);
         let anchors = now.anchors - before.anchors;
-        let given_up: f64 = GIVEN_UP.iter().map(|name| grown(name)).sum();
+        // What the enhancer gives up, each subscriber goes without.
+        let each = args.subscribers.max(1) as f64;
+        let given_up: f64 =
+            GIVEN_UP.iter().map(|name| each * grown(name)).sum::<f64>() + grown(DROPPED);
         let late = now.anchors_late - before.anchors_late;
         let lag = |percent| now.lag.percentile(percent);
         let age = |percent| now.age.percentile(percent);
