@@ -5,6 +5,9 @@ import { enhancedAt, nativeFrames, publish, remote, sleep, subscribe, until } fr
 import { makeScene } from "./support/scene.mjs";
 import { startServer } from "./support/server.mjs";
 
+// What is chosen later than this cannot be in time within the budget: the server leaves 60 of 200 ms for the way.
+const DEADLINE = 140;
+
 describe("policies", { timeout: 300_000 }, () => {
   let server;
   let publisher;
@@ -16,8 +19,11 @@ describe("policies", { timeout: 300_000 }, () => {
     return { status: answer.status, text: await answer.text() };
   };
 
-  /** Of the next anchors: the longest that a frame waited to be chosen, in milliseconds, and how many viewers used. */
-  async function next(count) {
+  /**
+   * Of the next `count` anchors: the longest that a frame waited to be chosen, in milliseconds, and how many viewers used. With `late`
+   * it is enough that one waited longer than calls allow, and four were used.
+   */
+  async function next(count, late = false) {
     const look = async () => {
       const all = await server.metrics();
       const of = (name) => all[`windlass_enhancer_${name}_total{stage="schedule"}`];
@@ -31,6 +37,7 @@ describe("policies", { timeout: 300_000 }, () => {
       const now = await look();
       if (now.runs > last.runs) longest = Math.max(longest, (1000 * (now.seconds - last.seconds)) / (now.runs - last.runs));
       last = now;
+      if (late && longest > DEADLINE && now.used >= from.used + 4) return true;
       return now.runs >= from.runs + count && now.used > from.used;
     };
     await until(enough, `${count} more anchors, and some of them used`, 60_000);
@@ -51,11 +58,8 @@ describe("policies", { timeout: 300_000 }, () => {
     await server?.stop();
   });
 
-  // What is chosen later than this cannot be in time within the budget: the server leaves 60 of 200 ms for the way.
-  const DEADLINE = 140;
-
   test("calls are latency-sensitive unless told otherwise", async () => {
-    const { longest, used } = await next(6);
+    const { longest, used } = await next(4);
     console.log(`policies, latency-sensitive: at most ${longest.toFixed(0)} ms to be chosen, ${used} used`);
     assert.ok(longest <= DEADLINE, `${longest} ms`);
   });
@@ -63,19 +67,19 @@ describe("policies", { timeout: 300_000 }, () => {
   test("cost-effective holds frames longer, and viewers use what comes late", async () => {
     const { status, text } = await set({ policy: "cost-effective" });
     assert.equal(status, 200, text);
-    const { longest, used } = await next(14);
+    const { longest, used } = await next(20, true);
     console.log(`policies, cost-effective: at most ${longest.toFixed(0)} ms to be chosen, ${used} used`);
-    assert.ok(longest > DEADLINE && used >= 8, `${longest} ms, ${used} used`);
+    assert.ok(longest > DEADLINE && used >= 4, `${longest} ms, ${used} used`);
     assert.equal((await remote(viewer.page)).state, "enhanced");
   });
 
   test("a room of its own policy leaves the others alone", async () => {
     assert.equal((await set({ room: "another", policy: "latency-sensitive" })).status, 200);
-    const others = await next(14);
+    const others = await next(20, true);
     assert.equal((await set({ room: "call", policy: "latency-sensitive" })).status, 200);
-    const own = await next(6);
+    const own = await next(4);
     assert.equal((await set({ room: "call", policy: null })).status, 200);
-    const back = await next(14);
+    const back = await next(20, true);
     console.log(`policies, by room: at most ${[others, own, back].map((of) => of.longest.toFixed(0)).join(", ")} ms`);
     assert.ok(others.longest > DEADLINE && own.longest <= DEADLINE && back.longest > DEADLINE, JSON.stringify({ others, own, back }));
   });

@@ -22,7 +22,16 @@ pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32) -> Result<()> {
     unless_missing(memory::run())?;
     unless_missing(fuzz::run(fuzz_seconds))?;
     e2e(
-        &["call.test.mjs", "impaired.test.mjs", "detail-faults.test.mjs", "detail-uplink.test.mjs"],
+        &[
+            "call.test.mjs",
+            "impaired.test.mjs",
+            "detail-faults.test.mjs",
+            "detail-fall.test.mjs",
+            "detail-uplink.test.mjs",
+            "learn.test.mjs",
+            "networks.test.mjs",
+            "policy.test.mjs",
+        ],
         &[("WINDLASS_CALL_SECONDS", seconds.to_string())],
     )?;
     vp9_conformance(&record_vp9(minutes)?)
