@@ -10,6 +10,7 @@ use axum::Json;
 use axum::extract::{ConnectInfo, FromRequest, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use windlass_media::AnchorPolicy;
@@ -27,13 +28,9 @@ pub(crate) async fn switch_enhancer(
     ConnectInfo(client): ConnectInfo<SocketAddr>,
     request: Request,
 ) -> Response {
-    // Nothing of a stranger's request is read.
-    if !is_local(client, request.headers()) {
-        return forbidden();
-    }
-    let Json(wanted) = match Json::<Enhancer>::from_request(request, &()).await {
+    let wanted: Enhancer = match read_local(client, request).await {
         Ok(wanted) => wanted,
-        Err(refusal) => return refusal.into_response(),
+        Err(refusal) => return refusal,
     };
     let switch = shared.services.enhancer_switch.clone();
     // Stopping waits for the enhancer's threads.
@@ -63,12 +60,9 @@ pub(crate) async fn set_policy(
     ConnectInfo(client): ConnectInfo<SocketAddr>,
     request: Request,
 ) -> Response {
-    if !is_local(client, request.headers()) {
-        return forbidden();
-    }
-    let Json(wanted) = match Json::<RoomPolicy>::from_request(request, &()).await {
+    let wanted: RoomPolicy = match read_local(client, request).await {
         Ok(wanted) => wanted,
-        Err(refusal) => return refusal.into_response(),
+        Err(refusal) => return refusal,
     };
     let RoomPolicy { room, policy } = wanted.clone();
     match shared.services.sfu.set_policy(room, policy).await {
@@ -85,9 +79,18 @@ pub(crate) async fn set_policy(
     }
 }
 
-fn forbidden() -> Response {
-    let text = "only a program on the server's own machine may do this\n";
-    (StatusCode::FORBIDDEN, text).into_response()
+/// What a program of this machine asks for, or the answer to whoever may not ask or cannot be understood.
+async fn read_local<T: DeserializeOwned>(
+    client: SocketAddr,
+    request: Request,
+) -> Result<T, Response> {
+    // Nothing of a stranger's request is read.
+    if !is_local(client, request.headers()) {
+        let text = "only a program on the server's own machine may do this\n";
+        return Err((StatusCode::FORBIDDEN, text).into_response());
+    }
+    let read = Json::<T>::from_request(request, &()).await;
+    read.map(|Json(wanted)| wanted).map_err(IntoResponse::into_response)
 }
 
 fn is_local(client: SocketAddr, headers: &HeaderMap) -> bool {

@@ -16,6 +16,15 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use windlass_sfu::{Sfu, SfuConfig};
 use windlass_signaling::{Metric, Services, Signaling, SignalingConfig};
 
+/// A request with these further header lines.
+fn post(path: &str, more: &str, body: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+         content-type: application/json\r\n{more}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
 /// A server on free ports, and what the tests look at.
 struct Server {
     addr: SocketAddr,
@@ -311,13 +320,7 @@ async fn health_metrics_and_page_are_served() {
 #[tokio::test]
 async fn the_enhancer_is_switched_by_local_programs_only() {
     let server = start(SignalingConfig::default()).await;
-    let post = |more: &str, body: &str| {
-        format!(
-            "POST /admin/enhancer HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
-             content-type: application/json\r\n{more}content-length: {}\r\n\r\n{body}",
-            body.len()
-        )
-    };
+    let post = |more: &str, body: &str| post("/admin/enhancer", more, body);
     let off = r#"{"enabled":false}"#;
     let refused = http(&server, &post("origin: http://example.org\r\n", off)).await;
     assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
@@ -332,13 +335,7 @@ async fn the_enhancer_is_switched_by_local_programs_only() {
 #[tokio::test]
 async fn policies_are_set_from_this_machine_alone_and_by_their_names() {
     let server = start(SignalingConfig::default()).await;
-    let post = |more: &str, body: &str| {
-        format!(
-            "POST /admin/policy HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
-             content-type: application/json\r\n{more}content-length: {}\r\n\r\n{body}",
-            body.len()
-        )
-    };
+    let post = |more: &str, body: &str| post("/admin/policy", more, body);
     let lectures = r#"{"room":"lectures","policy":"cost-effective"}"#;
     let refused = http(&server, &post("origin: http://example.org\r\n", lectures)).await;
     assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");

@@ -530,7 +530,7 @@ impl Scheduler {
                     Entry {
                         candidate: *candidate,
                         tier: match candidate.tier {
-                            Tier::Golden if !policy.has_middle_tier() => Tier::Normal,
+                            Tier::Golden if !policy.ranks_frames() => Tier::Normal,
                             tier => tier,
                         },
                         gain: *gain,

@@ -38,26 +38,13 @@ pub trait Policy: fmt::Debug + Send + Sync {
         operator.least_residual
     }
 
-    /// Whether golden frames go before others.
-    fn has_middle_tier(&self) -> bool {
+    /// Whether frames are told apart: golden ones before others, then by what they would clear.
+    fn ranks_frames(&self) -> bool {
         true
     }
 
-    /// What each of a stream's frames is worth, in the order of the frames; `carried` is the residual before them, in bytes.
-    fn gains<'a>(
-        &self,
-        frames: &[Candidate],
-        carried: u64,
-        operator: &SchedulerConfig,
-        estimator: &'a mut GainEstimator,
-    ) -> &'a [u64];
-}
-
-/// For calls: decided every interval of the operator's (66 ms), in time for the latency budget or not at all.
-#[derive(Debug)]
-struct LatencySensitive;
-
-impl Policy for LatencySensitive {
+    /// What each of a stream's frames is worth, in the order of the frames; `carried` is the residual before them, in bytes. Where
+    /// frames are not ranked all are worth the same: whichever comes first once the fraction allows another.
     fn gains<'a>(
         &self,
         frames: &[Candidate],
@@ -65,9 +52,19 @@ impl Policy for LatencySensitive {
         operator: &SchedulerConfig,
         estimator: &'a mut GainEstimator,
     ) -> &'a [u64] {
-        estimator.estimate(frames, carried, operator.horizon)
+        if self.ranks_frames() {
+            estimator.estimate(frames, carried, operator.horizon)
+        } else {
+            estimator.alike(frames, carried, operator.horizon)
+        }
     }
 }
+
+/// For calls: decided every interval of the operator's (66 ms), in time for the latency budget or not at all.
+#[derive(Debug)]
+struct LatencySensitive;
+
+impl Policy for LatencySensitive {}
 
 /// For streams that nobody answers: the best of 666 ms of frames, at most 7.5 % of them.
 #[derive(Debug)]
@@ -89,16 +86,6 @@ impl Policy for CostEffective {
     fn deadline(&self, operator: &SchedulerConfig) -> Duration {
         self.interval(operator) + operator.deadline
     }
-
-    fn gains<'a>(
-        &self,
-        frames: &[Candidate],
-        carried: u64,
-        operator: &SchedulerConfig,
-        estimator: &'a mut GainEstimator,
-    ) -> &'a [u64] {
-        estimator.estimate(frames, carried, operator.horizon)
-    }
 }
 
 /// A baseline: every frame, as far as compute goes.
@@ -114,18 +101,8 @@ impl Policy for PerFrame {
         0.0
     }
 
-    fn has_middle_tier(&self) -> bool {
+    fn ranks_frames(&self) -> bool {
         false
-    }
-
-    fn gains<'a>(
-        &self,
-        frames: &[Candidate],
-        carried: u64,
-        operator: &SchedulerConfig,
-        estimator: &'a mut GainEstimator,
-    ) -> &'a [u64] {
-        estimator.alike(frames, carried, operator.horizon)
     }
 }
 
@@ -138,19 +115,8 @@ impl Policy for KeyUniform {
         0.0
     }
 
-    fn has_middle_tier(&self) -> bool {
+    fn ranks_frames(&self) -> bool {
         false
-    }
-
-    fn gains<'a>(
-        &self,
-        frames: &[Candidate],
-        carried: u64,
-        operator: &SchedulerConfig,
-        estimator: &'a mut GainEstimator,
-    ) -> &'a [u64] {
-        // All alike: whichever comes first once the fraction allows another.
-        estimator.alike(frames, carried, operator.horizon)
     }
 }
 

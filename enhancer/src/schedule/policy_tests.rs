@@ -1,18 +1,9 @@
 use proptest::prelude::*;
 
+use super::tests::config;
 use super::*;
 
 const MS: Duration = Duration::from_millis(1);
-
-/// 100×100 pixels take 10 ms.
-fn config() -> SchedulerConfig {
-    SchedulerConfig {
-        networks: vec![NetworkCost { scale: 2, per_pixel: Duration::from_micros(1) }],
-        anchor_fraction: 0.2,
-        least_residual: 0.0,
-        ..SchedulerConfig::default()
-    }
-}
 
 fn named(name: &str) -> AnchorPolicy {
     name.parse().expect("there is such a policy")

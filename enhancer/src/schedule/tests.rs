@@ -11,7 +11,7 @@ fn candidate(id: u64, stream: u32, tier: Tier, bytes: u32, arrival: Duration) ->
 }
 
 /// 100×100 pixels at this cost take 10 ms.
-fn config() -> SchedulerConfig {
+pub(super) fn config() -> SchedulerConfig {
     SchedulerConfig {
         networks: vec![NetworkCost { scale: 2, per_pixel: Duration::from_micros(1) }],
         anchor_fraction: 0.2,
