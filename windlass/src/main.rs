@@ -5,6 +5,7 @@
 mod bench;
 mod bridge;
 mod cli;
+mod clients;
 mod config;
 mod eval;
 mod loadtest;

@@ -133,6 +133,11 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         let name = || path.display();
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the scenario {}", name()))?;
+        if let Some(scenario) = crate::clients::scenario(&text) {
+            let scenario = scenario.with_context(|| format!("cannot play {}", name()))?;
+            print!("{}", crate::clients::play(&scenario, args.seed, args.json)?);
+            continue;
+        }
         let scenario: Scenario =
             serde_saphyr::from_str(&text).with_context(|| format!("{} is no scenario", name()))?;
         for scenario in variants(&scenario, args) {

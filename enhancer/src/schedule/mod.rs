@@ -38,6 +38,7 @@ mod gain;
 pub mod jct;
 mod networks;
 pub mod policy;
+pub mod promise;
 pub mod queue;
 pub mod regions;
 pub mod slots;

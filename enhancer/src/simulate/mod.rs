@@ -4,6 +4,7 @@
 //! ([`Scheduler`], [`AcceleratorQueue`], [`JctModel`]); made up are frames (sizes at random about a bit rate), what inference takes
 //! (the network's cost over the device's speed, with noise), and when devices fail. Deterministic: equal seeds give equal reports.
 
+pub mod clients;
 mod events;
 mod frames;
 mod quality;

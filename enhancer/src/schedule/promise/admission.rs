@@ -1,0 +1,284 @@
+//! Which streams have the promise: as many as it can be kept to (seed 002 §4.4.2, *Verify* and *Apply*).
+//!
+//! Every [`EVERY`] seconds all who want it are put in an order, those who take the least of an accelerator first, and the longest
+//! beginning of that order whose plan keeps every promise is served; the others are refused, with nothing planned for them.
+//!
+//! The paper removes *one client* and adds *one more*, and does not say which. Here it is the one that takes most, for its anchors are
+//! those that break the promise to others, and so most streams are kept. Who is served counts as taking less ([`KEPT`]), so that two
+//! alike do not take turns; who is refused waits for [`WAIT`] seconds before it is tried again, twice as long each time.
+
+use std::collections::BTreeMap;
+
+use windlass_media::StreamId;
+
+use super::plan::{Packing, Planned};
+use super::settings::{setting, share};
+use super::{Client, Setting};
+
+/// Seconds between two plans.
+pub const EVERY: f64 = 0.2;
+/// What who is served counts as taking.
+const KEPT: f64 = 0.8;
+/// Seconds for which who is refused is not tried again.
+const WAIT: f64 = 2.0;
+const MOST_DOUBLINGS: u32 = 5;
+/// Seconds served after which former refusals are forgotten.
+const FORGIVEN: f64 = 30.0;
+/// The part of any promise that a plan may take up: the rest is for what it cannot know, such as a scene that changes.
+const STAYS: f64 = 0.95;
+/// The same where somebody is in it who was not: or who comes today would be refused tomorrow.
+const ROOM: f64 = 0.9;
+
+/// What a stream was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Its promise is kept.
+    Served,
+    /// It would break the promise to others.
+    Refused,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Standing {
+    verdict: Verdict,
+    since: f64,
+    falls: u32,
+}
+
+/// Plans, and who is in them.
+#[derive(Debug, Default)]
+pub struct Admission {
+    standings: BTreeMap<StreamId, Standing>,
+    /// Those of this time, the least first: what they take, whether they are served already, and their place among the clients.
+    order: Vec<(f64, bool, usize)>,
+    chosen: Vec<(Client, Setting)>,
+    packing: Packing,
+    served: Vec<usize>,
+    changes: Vec<(StreamId, Verdict)>,
+}
+
+impl Admission {
+    /// Plans the second from `now` on, for accelerators that are free at these times.
+    pub fn plan(&mut self, now: f64, clients: &[Client], free: &[f64]) {
+        self.changes.clear();
+        self.standings.retain(|id, _| clients.iter().any(|client| client.id == *id));
+        self.order.clear();
+        for (at, client) in clients.iter().enumerate() {
+            let standing = self.standings.get(&client.id);
+            let served = standing.is_some_and(|s| s.verdict == Verdict::Served);
+            let waits = standing.is_some_and(|s| {
+                s.verdict == Verdict::Refused
+                    && now - s.since < WAIT * f64::from(1 << s.falls.min(MOST_DOUBLINGS))
+            });
+            if !waits {
+                let takes = share(client, setting(client)) * if served { KEPT } else { 1.0 };
+                self.order.push((takes, served, at));
+            }
+        }
+        let id = |at: usize| clients[at].id;
+        self.order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(id(a.2).cmp(&id(b.2))));
+        let most = self.longest(now, clients, free);
+        self.pack(now, most, clients, free);
+        self.served.clear();
+        self.served.extend(self.order[..most].iter().map(|&(.., at)| at));
+        for (at, client) in clients.iter().enumerate() {
+            self.tell(now, client.id, self.served.contains(&at));
+        }
+    }
+
+    /// How many of the order can be served together.
+    fn longest(&mut self, now: f64, clients: &[Client], free: &[f64]) -> usize {
+        // Most times nothing has changed: those who were served are again, and nobody else fits.
+        let all = self.order.len();
+        let before = self.order.iter().filter(|(_, served, _)| *served).count();
+        let (mut least, mut most) = (0, all);
+        let mut next = if before > 0 { before } else { all };
+        let mut step = 1;
+        while least < most {
+            next = next.clamp(least + 1, most);
+            if self.fits(now, next, clients, free) {
+                least = next;
+                next = least + step;
+                step *= 2;
+            } else {
+                most = next - 1;
+                next = usize::midpoint(least, most);
+            }
+        }
+        least
+    }
+
+    fn fits(&mut self, now: f64, count: usize, clients: &[Client], free: &[f64]) -> bool {
+        // More than there is cannot be packed: no plan needs to be made.
+        let newcomers = self.order[..count].iter().any(|(_, served, _)| !served);
+        let takes: f64 = self.order[..count]
+            .iter()
+            .map(|&(takes, served, _)| if served { takes / KEPT } else { takes })
+            .sum();
+        if takes > 2.0 * free.len() as f64 {
+            return false;
+        }
+        self.pack(now, count, clients, free);
+        let worst = self.packing.worst(now, &self.chosen);
+        worst <= if newcomers { ROOM } else { STAYS }
+    }
+
+    fn pack(&mut self, now: f64, count: usize, clients: &[Client], free: &[f64]) {
+        self.chosen.clear();
+        let some = self.order[..count].iter().map(|&(.., at)| (clients[at], setting(&clients[at])));
+        self.chosen.extend(some);
+        self.packing.pack(now, &self.chosen, free);
+    }
+
+    fn tell(&mut self, now: f64, id: StreamId, served: bool) {
+        let verdict = if served { Verdict::Served } else { Verdict::Refused };
+        let standing = self.standings.get(&id).copied();
+        let Some(before) = standing else {
+            self.standings.insert(id, Standing { verdict, since: now, falls: 0 });
+            self.changes.push((id, verdict));
+            return;
+        };
+        let Standing { since, falls, .. } = before;
+        let after = match (before.verdict, verdict) {
+            (Verdict::Served, Verdict::Served) if now - since > FORGIVEN => {
+                Standing { falls: 0, ..before }
+            }
+            (Verdict::Served, Verdict::Refused) => {
+                Standing { verdict, since: now, falls: falls.saturating_add(1) }
+            }
+            (Verdict::Refused, Verdict::Served) => Standing { verdict, since: now, falls },
+            _ => before,
+        };
+        if after.verdict != before.verdict {
+            self.changes.push((id, verdict));
+        }
+        self.standings.insert(id, after);
+    }
+
+    /// The anchors of the plan; [`Planned::client`] is the place in [`served`](Self::served).
+    pub fn planned(&self) -> &[Planned] {
+        self.packing.planned()
+    }
+
+    /// Who is in the plan, by their places among the clients.
+    pub fn served(&self) -> &[usize] {
+        &self.served
+    }
+
+    /// Who is told something new by the last plan.
+    pub fn changes(&self) -> &[(StreamId, Verdict)] {
+        &self.changes
+    }
+
+    /// What a stream was told last.
+    pub fn verdict(&self, id: StreamId) -> Option<Verdict> {
+        self.standings.get(&id).map(|standing| standing.verdict)
+    }
+
+    /// By how much each of those who are served lacks beyond its reference by the plan.
+    pub fn lacks(&mut self, now: f64) -> Vec<Option<f64>> {
+        self.packing.lacks(now, &self.chosen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::BatchCost;
+    use super::*;
+
+    fn client(id: u32, decay: f64) -> Client {
+        Client {
+            id: StreamId(id),
+            decay,
+            promise: 0.04,
+            frame: 1.0 / 60.0,
+            cost: BatchCost { fixed: 0.008, each: 0.004, most: 8 },
+            shape: 0,
+            delay: (0.007, 0.007),
+            fraction: 1.0,
+            last: None,
+            phase: 0.001 * f64::from(id),
+        }
+    }
+
+    #[test]
+    fn as_many_are_served_as_fit_and_the_others_are_refused() {
+        let all: Vec<Client> = (0..60).map(|id| client(id, 0.01)).collect();
+        let mut admission = Admission::default();
+        admission.plan(10.0, &all, &[10.0]);
+        let served = admission.served().len();
+        assert!((4..40).contains(&served), "{served}");
+        assert_eq!(admission.changes().len(), 60);
+        let lacks = admission.lacks(10.0);
+        assert!(lacks.iter().all(|l| l.is_some_and(|l| l <= 0.04 + 1e-4)), "{lacks:?}");
+    }
+
+    #[test]
+    fn the_one_that_takes_most_makes_room_for_the_others() {
+        let mut all: Vec<Client> = (0..8).map(|id| client(id, 0.004)).collect();
+        let mut admission = Admission::default();
+        admission.plan(10.0, &all, &[10.0]);
+        assert_eq!(admission.served().len(), 8);
+        all[3].decay = 0.4;
+        admission.plan(10.2, &all, &[10.2]);
+        assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Refused));
+        assert_eq!(admission.changes(), [(StreamId(3), Verdict::Refused)]);
+    }
+
+    #[test]
+    fn who_is_refused_comes_back_when_it_takes_less_but_not_at_once() {
+        let mut all: Vec<Client> = (0..8).map(|id| client(id, 0.004)).collect();
+        all[3].decay = 0.4;
+        let mut admission = Admission::default();
+        admission.plan(10.0, &all, &[10.0]);
+        assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Refused));
+        all[3].decay = 0.004;
+        admission.plan(10.2, &all, &[10.2]);
+        assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Refused));
+        admission.plan(12.2, &all, &[12.2]);
+        assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Served));
+    }
+
+    #[test]
+    fn who_has_gone_is_forgotten() {
+        let all: Vec<Client> = (0..3).map(|id| client(id, 0.004)).collect();
+        let mut admission = Admission::default();
+        admission.plan(10.0, &all, &[10.0]);
+        admission.plan(10.2, &all[..1], &[10.2]);
+        assert_eq!(admission.verdict(StreamId(2)), None);
+        admission.plan(10.4, &[], &[10.4]);
+        assert!(admission.planned().is_empty() && admission.served().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_in_which_streams_are_given_changes_nothing(
+            decays in proptest::collection::vec(1e-3f64..0.05, 1..30), turn in 0usize..30,
+        ) {
+            let all: Vec<Client> = (0..).zip(&decays).map(|(id, &decay)| client(id, decay)).collect();
+            let mut turned = all.clone();
+            turned.rotate_left(turn % all.len());
+            let told = |all: &[Client]| {
+                let mut admission = Admission::default();
+                admission.plan(10.0, all, &[10.0]);
+                all.iter().map(|c| (c.id, admission.verdict(c.id))).collect::<BTreeMap<_, _>>()
+            };
+            prop_assert_eq!(told(&all), told(&turned));
+        }
+
+        #[test]
+        fn nobody_who_is_served_lacks_more_than_was_promised(
+            decays in proptest::collection::vec(1e-3f64..0.05, 1..40), devices in 1usize..4,
+        ) {
+            let all: Vec<Client> = (0..).zip(&decays).map(|(id, &decay)| client(id, decay)).collect();
+            let mut admission = Admission::default();
+            admission.plan(10.0, &all, &vec![10.0; devices]);
+            for (lacks, &at) in admission.lacks(10.0).iter().zip(admission.served().to_vec().iter()) {
+                let lacks = lacks.expect("it has an anchor in its first second");
+                prop_assert!(lacks <= all[at].promise + all[at].decay * 2e-3, "{lacks}");
+            }
+        }
+    }
+}

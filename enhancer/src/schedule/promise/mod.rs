@@ -1,0 +1,105 @@
+//! A quality promised to each stream, and as many streams as it can be kept to: seed 002 (ARISE), §4.
+//!
+//! Between two anchors a picture gets worse by about the same with each frame (its [`decay`](Client::decay), reported by those who
+//! watch: what the next anchor changed over the frames since the last, `d ÷ L`). So a frame lacks `decay × staleness`, its staleness
+//! being the frames since the one that its anchor was made of. The **promise**: in the mean no stream lacks more than
+//! [`Client::promise`] beyond what it would if it had an accelerator of its own (the *reference*).
+//!
+//! Step 1 ([`settings`]) finds by how many frames each stream's anchors may lie apart and how many pictures may share a batch, as if all
+//! others were like it. Step 2 ([`plan`]) packs the anchors of the next second into batches and moves their frames to when a batch
+//! begins, so that nothing queues. [`admission`] refuses streams whose anchors would break the promise to others.
+//!
+//! Pure: times are seconds since one origin that the caller keeps to. Nothing here measures or waits.
+
+pub mod admission;
+pub mod plan;
+pub mod settings;
+
+use windlass_media::StreamId;
+
+pub use admission::{Admission, Verdict};
+pub use plan::{Packing, Planned};
+pub use settings::Setting;
+
+/// Seconds that a plan covers (§4.2).
+pub const HORIZON: f64 = 1.0;
+
+/// What an accelerator takes for pictures of one shape at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchCost {
+    /// Seconds for each batch.
+    pub fixed: f64,
+    /// Seconds for each picture of it.
+    pub each: f64,
+    /// Most pictures at once.
+    pub most: usize,
+}
+
+impl BatchCost {
+    /// Seconds for a batch of so many pictures: never nothing.
+    pub fn seconds(&self, pictures: usize) -> f64 {
+        let seconds = self.fixed + self.each * pictures as f64;
+        if seconds.is_finite() { seconds.max(1e-6) } else { f64::MAX.sqrt() }
+    }
+}
+
+/// A stream that wants the promise, as it is now.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Client {
+    /// Which.
+    pub id: StreamId,
+    /// By how much its pictures get worse with each frame after an anchor: `d ÷ L`, in any unit of quality.
+    pub decay: f64,
+    /// How much it may lack in the mean beyond the reference, in the same unit.
+    pub promise: f64,
+    /// Seconds from one frame to the next.
+    pub frame: f64,
+    /// What its anchors take.
+    pub cost: BatchCost,
+    /// Pictures of different shapes are in no batch together.
+    pub shape: u32,
+    /// Seconds from a frame's capture to the accelerator, and from there to who watches.
+    pub delay: (f64, f64),
+    /// Most anchors by frame.
+    pub fraction: f64,
+    /// The frame of its newest anchor, and when that is there for who watches.
+    pub last: Option<Anchored>,
+    /// When one of its frames was captured; all others are whole frames away.
+    pub phase: f64,
+}
+
+/// An anchor that was made or will be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Anchored {
+    /// When its frame was captured.
+    pub captured: f64,
+    /// When who watches has it.
+    pub shown: f64,
+}
+
+impl Client {
+    /// Mean staleness in frames if it had an accelerator of its own: an anchor as soon as the last is made.
+    pub(crate) fn reference(&self) -> f64 {
+        let alone = self.cost.seconds(1);
+        let apart = (alone / self.frame).ceil().max(1.0 / self.fraction.clamp(1e-3, 1.0));
+        self.end_to_end(1) + (apart - 1.0) / 2.0
+    }
+
+    /// Frames from an anchor's frame to its use, where nothing queues.
+    fn end_to_end(&self, batch: usize) -> f64 {
+        (self.cost.seconds(batch) + self.delay.0 + self.delay.1) / self.frame
+    }
+
+    /// Whether a setting keeps its promise, where nothing queues.
+    pub(crate) fn holds(&self, setting: Setting) -> bool {
+        let stale = self.end_to_end(setting.batch) + (f64::from(setting.interval) - 1.0) / 2.0;
+        stale - self.reference() <= self.slack()
+    }
+
+    /// By how many frames it may be staler in the mean than the reference.
+    fn slack(&self) -> f64 {
+        let decay = if self.decay.is_finite() { self.decay.max(0.0) } else { 0.0 };
+        let promise = if self.promise.is_finite() { self.promise.max(0.0) } else { 0.0 };
+        if decay <= 0.0 { f64::MAX.sqrt() } else { promise / decay }
+    }
+}

@@ -1,0 +1,144 @@
+//! Step 1: each stream's pseudo-optimal setting, as if all others were like it (seed 002 §4.4.1).
+//!
+//! `max (batch ÷ seconds(batch)) ÷ (1 ÷ (interval × frame))` such that the mean of what its frames lack, at staleness
+//! `e2e … e2e + interval − 1`, is at most the promise beyond the reference. With a constant decay the mean is
+//! `decay × (e2e + (interval − 1) ÷ 2)`, so that the longest interval for each batch has a closed form.
+//!
+//! The paper's constraint has no room for frames that do not fall on the beginning of a batch; here half a frame is kept for them
+//! ([`COORDINATION`]), or the plan would break by a hair what the setting promises.
+
+use super::Client;
+
+/// Frames of staleness that packing costs in the mean: a picture waits half a frame for its batch.
+pub const COORDINATION: f64 = 0.5;
+/// Anchors lie no further apart, whatever is promised: losses must heal.
+pub const MOST_APART: u32 = 300;
+
+/// How a stream's anchors are to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// Frames from one anchor to the next.
+    pub interval: u32,
+    /// Most pictures of the batches that it may be in.
+    pub batch: usize,
+}
+
+/// The setting by which an accelerator serves most streams like this one.
+pub fn setting(client: &Client) -> Setting {
+    let (reference, slack) = (client.reference(), client.slack());
+    let least = (1.0 / client.fraction.clamp(1e-3, 1.0)).ceil().clamp(1.0, f64::from(MOST_APART));
+    let mut best = (Setting { interval: least as u32, batch: 1 }, 0.0);
+    for batch in 1..=client.cost.most.max(1) {
+        let apart = 1.0 + 2.0 * (slack + reference - client.end_to_end(batch) - COORDINATION);
+        let apart = apart.min(f64::from(MOST_APART)).floor();
+        if apart < least {
+            continue;
+        }
+        let streams = batch as f64 / client.cost.seconds(batch) * apart;
+        // A larger batch must be worth its latency.
+        if streams > best.1 * (1.0 + 1e-9) {
+            best = (Setting { interval: apart as u32, batch }, streams);
+        }
+    }
+    best.0
+}
+
+/// The share of an accelerator's time that a stream takes at its setting.
+pub fn share(client: &Client, setting: Setting) -> f64 {
+    let by_anchor = client.cost.seconds(setting.batch) / setting.batch as f64;
+    by_anchor / (f64::from(setting.interval) * client.frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use windlass_media::StreamId;
+
+    use super::super::BatchCost;
+    use super::*;
+
+    /// 60 frames a second; a picture takes 12 ms alone, and 4 ms of a large batch.
+    fn client(decay: f64, promise: f64) -> Client {
+        Client {
+            id: StreamId(1),
+            decay,
+            promise,
+            frame: 1.0 / 60.0,
+            cost: BatchCost { fixed: 0.008, each: 0.004, most: 8 },
+            shape: 0,
+            delay: (0.007, 0.007),
+            fraction: 1.0,
+            last: None,
+            phase: 0.0,
+        }
+    }
+
+    #[test]
+    fn what_decays_faster_is_served_more_often() {
+        let calm = setting(&client(0.002, 0.02));
+        let lively = setting(&client(0.01, 0.02));
+        assert!(
+            calm.interval > 2 * lively.interval && calm.batch >= lively.batch,
+            "{calm:?} {lively:?}"
+        );
+    }
+
+    #[test]
+    fn interval_and_batch_trade_latency_for_frequency() {
+        // With nothing gained by batches, a batch of one leaves the longest interval.
+        let mut alone = client(0.005, 0.04);
+        alone.cost = BatchCost { fixed: 0.0, each: 0.012, most: 8 };
+        assert_eq!(setting(&alone).batch, 1);
+        assert!(setting(&client(0.005, 0.04)).batch > 1);
+    }
+
+    #[test]
+    fn what_does_not_decay_is_served_now_and_then_all_the_same() {
+        assert_eq!(setting(&client(0.0, 0.02)).interval, MOST_APART);
+    }
+
+    #[test]
+    fn a_promise_of_nothing_takes_as_much_as_a_stream_may() {
+        assert_eq!(setting(&client(0.01, 0.0)), Setting { interval: 1, batch: 1 });
+        let limited = Client { fraction: 0.1, ..client(0.01, 0.0) };
+        assert_eq!(setting(&limited).interval, 10);
+    }
+
+    proptest! {
+        #[test]
+        fn a_setting_keeps_its_promise_where_nothing_queues(
+            decay in 1e-4f64..0.1, promise in 0.0f64..0.2, fixed in 0.0f64..0.02, each in 1e-4f64..0.02, most in 1usize..16,
+        ) {
+            let client = Client {
+                cost: BatchCost { fixed, each, most },
+                ..client(decay, promise)
+            };
+            let setting = setting(&client);
+            let stale = client.end_to_end(setting.batch) + (f64::from(setting.interval) - 1.0) / 2.0;
+            let lacks = decay * (stale - client.reference());
+            prop_assert!(setting.interval == 1 || lacks <= promise + 1e-9, "{setting:?} lacks {lacks}");
+            prop_assert!((1..=MOST_APART).contains(&setting.interval) && (1..=most).contains(&setting.batch));
+        }
+
+        #[test]
+        fn more_promised_or_less_decay_never_takes_a_larger_share(
+            decay in 1e-4f64..0.1, promise in 0.0f64..0.2, more in 1.0f64..3.0,
+        ) {
+            let share = |client: &Client| share(client, setting(client));
+            let base = share(&client(decay, promise));
+            prop_assert!(share(&client(decay, promise * more)) <= base * (1.0 + 1e-9));
+            prop_assert!(share(&client(decay / more, promise)) <= base * (1.0 + 1e-9));
+        }
+
+        #[test]
+        fn absurd_measurements_give_a_setting(
+            decay in proptest::num::f64::ANY, promise in proptest::num::f64::ANY,
+            fixed in proptest::num::f64::ANY, each in proptest::num::f64::ANY,
+        ) {
+            let client = Client { cost: BatchCost { fixed, each, most: 4 }, ..client(decay, promise) };
+            let setting = setting(&client);
+            prop_assert!((1..=MOST_APART).contains(&setting.interval) && (1..=4).contains(&setting.batch));
+            prop_assert!(!share(&client, setting).is_nan());
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What is simulated of seed 002, as a file says it.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::scenario::ScenarioError;
+
+/// Clients that come and go, one accelerator, and a promise to each. Times are in milliseconds unless their names say otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientsScenario {
+    /// What it shows, in a sentence.
+    pub about: String,
+    /// What the paper reports of the like, and why this may differ.
+    #[serde(default)]
+    pub paper: Option<String>,
+    /// How long it is.
+    pub seconds: f64,
+    /// Decides what is left to chance.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Who comes.
+    pub clients: Clients,
+    /// What an accelerator takes for a batch: so much, and so much more for each picture of it.
+    pub batch_ms: f64,
+    /// See `batch_ms`.
+    pub picture_ms: f64,
+    /// Standard deviation of what batches take, over their mean.
+    #[serde(default)]
+    pub spread: f64,
+    /// Most pictures at once.
+    pub most_batch: usize,
+    /// How much clients may lack beyond an accelerator of their own: each is played by itself. Two values are a range, from which each
+    /// client has its own.
+    pub promises: Vec<Vec<f64>>,
+}
+
+/// Clients, each with a network and content of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Clients {
+    /// How many come each second; beyond what is served they are sent elsewhere.
+    pub by_second: f64,
+    /// How long each stays.
+    pub stay_s: f64,
+    /// Frames a second.
+    pub fps: f64,
+    /// Least and greatest mean decay: what a picture loses with each frame.
+    pub decay: (f64, f64),
+    /// By how much decay varies about its mean within a client, as a share of it.
+    pub varies: f64,
+    /// From capture to the accelerator, and from there back.
+    pub up_ms: f64,
+    /// See `up_ms`.
+    pub down_ms: f64,
+    /// Standard deviation of each.
+    pub jitter_ms: f64,
+}
+
+impl ClientsScenario {
+    /// Whether all values make sense.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        let value = |value: f64, least: f64, most: f64, name: &'static str, range: &'static str| {
+            let fine = value.is_finite() && (least..=most).contains(&value);
+            if fine { Ok(()) } else { Err(ScenarioError::Value { name, range }) }
+        };
+        let of = &self.clients;
+        value(self.seconds, 1.0, 3_600.0, "seconds", "from 1 to 3600")?;
+        value(self.batch_ms, 0.0, 1_000.0, "batch_ms", "from 0 to 1000")?;
+        value(self.picture_ms, 0.1, 1_000.0, "picture_ms", "from 0.1 to 1000")?;
+        value(self.spread, 0.0, 1.0, "spread", "from 0 to 1")?;
+        value(self.most_batch as f64, 1.0, 64.0, "most_batch", "from 1 to 64")?;
+        value(of.by_second, 0.01, 1_000.0, "clients: by_second", "from 0.01 to 1000")?;
+        value(of.stay_s, 0.1, 3_600.0, "clients: stay_s", "from 0.1 to 3600")?;
+        value(of.fps, 1.0, 240.0, "clients: fps", "from 1 to 240")?;
+        value(of.decay.0, 0.0, 1e6, "clients: decay", "from 0 to 1000000, the least first")?;
+        value(of.decay.1, of.decay.0, 1e6, "clients: decay", "from 0 to 1000000, the least first")?;
+        value(of.varies, 0.0, 1.0, "clients: varies", "from 0 to 1")?;
+        for time in [of.up_ms, of.down_ms, of.jitter_ms] {
+            value(time, 0.0, 1_000.0, "clients: up_ms, down_ms, jitter_ms", "from 0 to 1000")?;
+        }
+        let promises =
+            !self.promises.is_empty() && self.promises.iter().all(|p| (1..=2).contains(&p.len()));
+        let all = self.promises.iter().flatten().all(|p| p.is_finite() && *p >= 0.0);
+        value(
+            f64::from(u8::from(promises && all)),
+            1.0,
+            1.0,
+            "promises",
+            "one value, or two, each at least 0",
+        )
+    }
+}
+
+fn one() -> u64 {
+    1
+}
