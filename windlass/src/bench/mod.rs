@@ -10,6 +10,7 @@ mod hybrid;
 pub mod ivf;
 mod networks;
 mod pictures;
+mod plans;
 mod schedule;
 mod stages;
 mod vp9;

@@ -13,6 +13,7 @@ use serde::Serialize;
 use windlass_enhancer::schedule::{Candidate, NetworkCost, Scheduler, SchedulerConfig, Tier};
 use windlass_media::StreamId;
 
+use super::plans::{self, PlanRow};
 use crate::eval::cpu_clock::thread_time;
 use crate::eval::report::Machine;
 
@@ -35,6 +36,10 @@ pub struct ScheduleArgs {
     #[arg(long, default_value = "60", value_name = "N")]
     pub ticks: NonZeroU32,
 
+    /// Streams with a promised quality (quality-sla) that are planned for at once, 40 by accelerator.
+    #[arg(long, value_delimiter = ',', value_name = "N,…", default_values = ["20", "40", "100", "400"])]
+    pub clients: Vec<NonZeroU32>,
+
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub json: bool,
@@ -47,6 +52,7 @@ struct Report {
     interval_ms: u32,
     fps: u32,
     rows: Vec<Row>,
+    plans: Vec<PlanRow>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -75,6 +81,7 @@ pub fn run(args: &ScheduleArgs) -> Result<()> {
         interval_ms: args.interval_ms.get(),
         fps: args.fps.get(),
         rows: rows.collect(),
+        plans: args.clients.iter().map(|&clients| plans::measure(clients, 200)).collect(),
     };
     if args.json {
         println!("{}", serde_json::to_string(&report)?);
@@ -203,6 +210,14 @@ impl Report {
                 100.0 * row.share,
                 row.chosen
             );
+        }
+        let _ = writeln!(
+            out,
+            "\n{:>8} {:>9} {:>9} {:>9}  (a plan each 200 ms)",
+            "clients", "served", "plan ms", "p99 ms"
+        );
+        for PlanRow { clients, served, plan_ms, p99_ms } in &self.plans {
+            let _ = writeln!(out, "{clients:>8} {served:>9.1} {plan_ms:>9.3} {p99_ms:>9.3}");
         }
         out
     }

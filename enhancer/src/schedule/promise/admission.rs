@@ -1,11 +1,12 @@
 //! Which streams have the promise: as many as it can be kept to (seed 002 §4.4.2, *Verify* and *Apply*).
 //!
-//! Every [`EVERY`] seconds all who want it are put in an order, those who take the least of an accelerator first, and the longest
-//! beginning of that order whose plan keeps every promise is served; the others are refused, with nothing planned for them.
+//! Every [`EVERY`] seconds all who want it are put in an order: who is served already before who is not, and of each those who take the
+//! least of an accelerator first. The longest beginning of that order whose plan keeps every promise is served; the others are refused,
+//! with nothing planned for them.
 //!
-//! The paper removes *one client* and adds *one more*, and does not say which. Here it is the one that takes most, for its anchors are
-//! those that break the promise to others, and so most streams are kept. Who is served counts as taking less ([`KEPT`]), so that two
-//! alike do not take turns; who is refused waits for [`WAIT`] seconds before it is tried again, twice as long each time.
+//! The paper removes *one client* and adds *one more*, and does not say which. Here the one goes that takes most, for its anchors are
+//! those that break the promise to others, and so most streams are kept; nobody goes for somebody new. Who is refused waits for [`WAIT`]
+//! seconds before it is tried again, twice as long each time.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +18,6 @@ use super::{Client, Setting};
 
 /// Seconds between two plans.
 pub const EVERY: f64 = 0.2;
-/// What who is served counts as taking.
-const KEPT: f64 = 0.8;
 /// Seconds for which who is refused is not tried again.
 const WAIT: f64 = 2.0;
 const MOST_DOUBLINGS: u32 = 5;
@@ -49,7 +48,7 @@ struct Standing {
 #[derive(Debug, Default)]
 pub struct Admission {
     standings: BTreeMap<StreamId, Standing>,
-    /// Those of this time, the least first: what they take, whether they are served already, and their place among the clients.
+    /// Those of this time, in order: what they take, whether they are served already, and their place among the clients.
     order: Vec<(f64, bool, usize)>,
     chosen: Vec<(Client, Setting)>,
     packing: Packing,
@@ -71,12 +70,14 @@ impl Admission {
                     && now - s.since < WAIT * f64::from(1 << s.falls.min(MOST_DOUBLINGS))
             });
             if !waits {
-                let takes = share(client, setting(client)) * if served { KEPT } else { 1.0 };
+                let takes = share(client, setting(client));
                 self.order.push((takes, served, at));
             }
         }
         let id = |at: usize| clients[at].id;
-        self.order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(id(a.2).cmp(&id(b.2))));
+        self.order.sort_unstable_by(|a, b| {
+            b.1.cmp(&a.1).then(a.0.total_cmp(&b.0)).then(id(a.2).cmp(&id(b.2)))
+        });
         let most = self.longest(now, clients, free);
         self.pack(now, most, clients, free);
         self.served.clear();
@@ -111,10 +112,7 @@ impl Admission {
     fn fits(&mut self, now: f64, count: usize, clients: &[Client], free: &[f64]) -> bool {
         // More than there is cannot be packed: no plan needs to be made.
         let newcomers = self.order[..count].iter().any(|(_, served, _)| !served);
-        let takes: f64 = self.order[..count]
-            .iter()
-            .map(|&(takes, served, _)| if served { takes / KEPT } else { takes })
-            .sum();
+        let takes: f64 = self.order[..count].iter().map(|&(takes, ..)| takes).sum();
         if takes > 2.0 * free.len() as f64 {
             return false;
         }

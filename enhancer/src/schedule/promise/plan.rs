@@ -6,8 +6,8 @@
 //!
 //! Chosen where the paper is open: a request moves forward by at most half of its interval ([`EARLY`]), and the stream's next one is
 //! due an interval after it. (Algorithm 1 simulates all requests of the second first and moves each by itself: anchors then lie
-//! unevenly, and what a stream lacks grows with the square of their distances. On the scenario `clients.yaml` that serves 11 to 39
-//! clients where this serves 11 to 46.) Each batch keeps the accelerator for a tenth longer than expected ([`GRACE`], the paper's *grace
+//! unevenly, and what a stream lacks grows with the square of their distances. With the same limits that served 11, 22
+//! and 5 clients of `clients.yaml` where this served 13, 31 and 50.) Each batch keeps the accelerator for a tenth longer than expected ([`GRACE`], the paper's *grace
 //! period*); pictures of different shapes are in different batches; several accelerators are filled in turn. A mean that is promised
 //! over a whole cycle is verified from the last anchor on, not over the second alone, as cycles may be longer.
 
