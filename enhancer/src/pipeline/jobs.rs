@@ -70,7 +70,7 @@ impl Jobs {
         loop {
             let now = self.origin.elapsed();
             let Inner { queue, jct, closed, out } = &mut *inner;
-            if let Some(shape) = queue.pop(now, last.map(|l| l.network), 1, jct, out) {
+            if let Some(shape) = queue.pop(now, last.map(|l| l.network).as_slice(), 1, jct, out) {
                 return out.pop().map(|job| (shape, job));
             }
             if *closed {

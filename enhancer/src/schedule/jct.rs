@@ -15,7 +15,7 @@ const KEEP: f64 = 0.97;
 const LEAST_SPREAD: f64 = 0.05;
 /// A sample beyond so many times the expectation counts as that: a thread that lost its core measures nonsense.
 const MOST_SURPRISE: f64 = 4.0;
-/// Weight of a new sample of the time to load.
+/// Weight of a new sample of the time to load, once there are some.
 const LOAD_WEIGHT: f64 = 0.2;
 /// No job takes longer.
 const MOST: f64 = 3_600.0;
@@ -24,8 +24,26 @@ const MOST: f64 = 3_600.0;
 #[derive(Debug, Clone)]
 pub struct JctModel {
     lines: Vec<Line>,
-    /// Seconds to load a network.
-    load: f64,
+    /// To load each network, where it was loaded before.
+    loads: Vec<Load>,
+    /// To load any.
+    load: Load,
+}
+
+/// What it takes to load a network.
+#[derive(Debug, Clone, Copy, Default)]
+struct Load {
+    seconds: f64,
+    samples: u32,
+}
+
+impl Load {
+    /// The first samples count for more; what was expected before counts as one.
+    fn observe(&mut self, seconds: f64) {
+        let weight = (1.0 / (f64::from(self.samples) + 2.0)).max(LOAD_WEIGHT);
+        self.seconds += weight * (seconds - self.seconds);
+        self.samples = self.samples.saturating_add(1);
+    }
 }
 
 /// Faded sums over samples of (pixels, seconds).
@@ -76,15 +94,24 @@ impl JctModel {
             let first_guess = network.per_pixel.as_secs_f64();
             Line { weight: 0.0, x: 0.0, y: 0.0, xx: 0.0, xy: 0.0, first_guess }
         };
-        JctModel { lines: networks.iter().map(line).collect(), load: 0.0 }
+        JctModel {
+            lines: networks.iter().map(line).collect(),
+            loads: vec![Load::default(); networks.len()],
+            load: Load::default(),
+        }
     }
 
     /// What a batch of so many LR pixels takes by a network, on a device that has it loaded or not. Of a network that there is
     /// not: an hour.
     pub fn predict(&self, network: usize, pixels: u64, resident: bool) -> Duration {
         let Some(line) = self.lines.get(network) else { return Duration::from_secs_f64(MOST) };
-        let load = if resident { 0.0 } else { self.load };
+        let load = if resident { 0.0 } else { self.load_s(network) };
         Duration::from_secs_f64((line.predict(pixels as f64) + load).clamp(0.0, MOST))
+    }
+
+    /// What it is expected to take to load a network: as it took before, or as others took.
+    fn load_s(&self, network: usize) -> f64 {
+        self.loads.get(network).filter(|load| load.samples > 0).unwrap_or(&self.load).seconds
     }
 
     /// Learns from a finished job.
@@ -96,7 +123,14 @@ impl JctModel {
             let most = if expected > 0.0 { MOST_SURPRISE * expected } else { MOST };
             line.observe(pixels as f64, seconds.min(most));
         } else {
-            self.load += LOAD_WEIGHT * ((seconds - expected).max(0.0) - self.load);
+            let (load, usual) = ((seconds - expected).max(0.0), self.load.seconds);
+            self.load.observe(load);
+            if let Some(own) = self.loads.get_mut(network) {
+                if own.samples == 0 {
+                    own.seconds = usual;
+                }
+                own.observe(load);
+            }
         }
     }
 }
@@ -148,6 +182,19 @@ mod tests {
         }
         assert!((ms(model.predict(0, 10_000, false)) - 6.0).abs() < 0.1);
         assert!((ms(model.predict(0, 10_000, true)) - 1.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn networks_differ_in_what_it_takes_to_load_them() {
+        let cost = NetworkCost { scale: 2, per_pixel: Duration::from_nanos(100) };
+        let mut model = JctModel::new(&[cost; 3]);
+        for _ in 0..40 {
+            model.observe(0, 10_000, false, Duration::from_millis(6));
+            model.observe(1, 10_000, false, Duration::from_millis(51));
+        }
+        let loaded = |network| ms(model.predict(network, 10_000, false));
+        assert!((loaded(0) - 6.0).abs() < 0.1 && (loaded(1) - 51.0).abs() < 0.1);
+        assert!((20.0..40.0).contains(&loaded(2)), "that of others: {}", loaded(2));
     }
 
     #[test]

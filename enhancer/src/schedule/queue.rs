@@ -128,17 +128,17 @@ impl<T> AcceleratorQueue<T> {
             return None;
         }
         let scores = self.candidates(|lane| lane.len() - 1);
-        let scores = scores.map(|(at, w)| (at, self.score(w, now, None, jct)));
+        let scores = scores.map(|(at, w)| (at, self.score(w, now, &[], jct)));
         let (worst, _) = scores.max_by(|a, b| a.1.partial_cmp(&b.1).unwrap_or(EQUAL))?;
         self.remove(worst).map(|w| w.job)
     }
 
-    /// The next job of a device that is free at `now` and has loaded the network `resident`; with it up to `batch` − 1
+    /// The next job of a device that is free at `now` and has loaded the networks `resident`; with it up to `batch` − 1
     /// others of its shape, the next ones of them. `out` is emptied first.
     pub fn pop(
         &mut self,
         now: Duration,
-        resident: Option<usize>,
+        resident: &[usize],
         batch: usize,
         jct: &JctModel,
         out: &mut Vec<T>,
@@ -206,7 +206,7 @@ impl<T> AcceleratorQueue<T> {
         &self,
         waiting: &Waiting<T>,
         now: Duration,
-        resident: Option<usize>,
+        resident: &[usize],
         jct: &JctModel,
     ) -> (f64, u64) {
         let Waiting { shape, came, number, at_first, .. } = waiting;
@@ -214,7 +214,7 @@ impl<T> AcceleratorQueue<T> {
             Order::Fifo => Duration::ZERO,
             Order::Shortest { .. } => *at_first,
             Order::Calibrated { .. } => {
-                jct.predict(shape.network, shape.pixels(), resident == Some(shape.network))
+                jct.predict(shape.network, shape.pixels(), resident.contains(&shape.network))
             }
         };
         let waited = now.saturating_sub(*came).as_secs_f64();

@@ -42,7 +42,9 @@ impl Device {
                 assert!(self.queue.push(came, shape, next, &self.model).is_none());
                 next += 1;
             }
-            let Some(shape) = self.queue.pop(now, self.resident, 1, &self.model, &mut out) else {
+            let Some(shape) =
+                self.queue.pop(now, self.resident.as_slice(), 1, &self.model, &mut out)
+            else {
                 now = jobs[next].0;
                 continue;
             };
@@ -130,12 +132,12 @@ fn jobs_of_a_shape_go_together() {
     {
         queue.push(Duration::ZERO, shape, n, &model);
     }
-    assert_eq!(queue.pop(MS, None, 2, &model, &mut out), Some(shape(1, 5)));
+    assert_eq!(queue.pop(MS, &[], 2, &model, &mut out), Some(shape(1, 5)));
     assert_eq!(out, [1, 2]);
-    assert_eq!(queue.pop(MS, None, 9, &model, &mut out), Some(shape(1, 5)));
+    assert_eq!(queue.pop(MS, &[], 9, &model, &mut out), Some(shape(1, 5)));
     assert_eq!(out, [4]);
     assert_eq!(queue.drain().map(|(_, n)| n).collect::<Vec<_>>(), [0, 3]);
-    assert_eq!(queue.pop(MS, None, 9, &model, &mut out), None);
+    assert_eq!(queue.pop(MS, &[], 9, &model, &mut out), None);
     assert!(out.is_empty() && queue.is_empty());
 }
 

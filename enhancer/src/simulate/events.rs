@@ -35,8 +35,8 @@ pub(super) struct Device {
     spec: Accelerator,
     /// When it can begin something.
     pub free: Duration,
-    /// The network that it has loaded.
-    pub resident: Option<usize>,
+    /// The networks that it has loaded, the one used last at the end.
+    pub resident: Vec<usize>,
     pub busy: Duration,
     pub done: u64,
 }
@@ -46,7 +46,7 @@ impl Device {
         Device {
             spec: spec.clone(),
             free: Duration::ZERO,
-            resident: None,
+            resident: Vec::new(),
             busy: Duration::ZERO,
             done: 0,
         }
@@ -62,7 +62,7 @@ impl Device {
     /// While it is lost it is not free before it is back.
     pub fn settle(&mut self) {
         if !self.works_at(self.free) {
-            self.resident = None;
+            self.resident.clear();
             let back = self.spec.returns_at_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
             self.free = back.unwrap_or(Duration::MAX);
         }
@@ -80,9 +80,19 @@ impl Device {
         self.settle();
     }
 
-    /// Time for work of so many seconds on a device of speed 1.
-    pub fn takes(&self, seconds: f64, resident: bool, random: &mut Random) -> Duration {
-        let load = if resident { 0.0 } else { self.spec.load_ms / 1e3 };
+    pub fn has(&self, network: usize) -> bool {
+        self.resident.contains(&network)
+    }
+
+    /// Time for work of so many seconds on a device of speed 1, by a network that takes `load_s` more to load than others.
+    pub fn takes(
+        &self,
+        seconds: f64,
+        network: usize,
+        load_s: f64,
+        random: &mut Random,
+    ) -> Duration {
+        let load = if self.has(network) { 0.0 } else { self.spec.load_ms / 1e3 + load_s };
         let seconds = seconds / self.spec.speed * random.about_one(self.spec.spread) + load;
         Duration::from_secs_f64(seconds.clamp(0.0, 3_600.0))
     }
@@ -91,6 +101,11 @@ impl Device {
         self.free += took;
         self.busy += took;
         self.done += 1;
-        self.resident = Some(network);
+        // What was not used for the longest time makes room.
+        self.resident.retain(|&other| other != network);
+        if self.resident.len() >= self.spec.keeps {
+            self.resident.remove(0);
+        }
+        self.resident.push(network);
     }
 }

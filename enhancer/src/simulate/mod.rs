@@ -9,10 +9,12 @@ mod events;
 mod frames;
 mod quality;
 mod report;
+mod requests;
 mod scenario;
 mod site;
 
 pub use report::{GroupReport, Report};
+pub use requests::{RequestGroup, RequestReport, RequestRow, RequestScenario, run_requests};
 pub use scenario::{
     Accelerator, Group, NetworkSpec, OrderName, Placement, Scenario, ScenarioError,
 };

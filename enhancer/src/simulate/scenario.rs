@@ -97,6 +97,9 @@ pub struct Accelerator {
     /// Time to load another network.
     #[serde(default)]
     pub load_ms: f64,
+    /// How many networks stay loaded; the one that was used least lately goes for another.
+    #[serde(default = "one_network")]
+    pub keeps: usize,
     /// When it is lost.
     #[serde(default)]
     pub fails_at_s: Option<f64>,
@@ -168,15 +171,42 @@ pub enum ScenarioError {
 /// Most streams of a scenario.
 const MOST_STREAMS: u64 = 1_000_000;
 
+pub(super) fn within(value: f64, least: f64, most: f64) -> bool {
+    value.is_finite() && (least..=most).contains(&value)
+}
+
+/// An error that names the value and its range, unless it is fine.
+pub(super) fn value(
+    fine: bool,
+    name: &'static str,
+    range: &'static str,
+) -> Result<(), ScenarioError> {
+    if fine { Ok(()) } else { Err(ScenarioError::Value { name, range }) }
+}
+
+impl Accelerator {
+    /// Whether all values make sense.
+    pub(super) fn check(&self) -> Result<(), ScenarioError> {
+        let device = self;
+        value(within(device.speed, 1e-6, 1e6), "accelerators: speed", "from 0.000001 to 1000000")?;
+        value(within(device.spread, 0.0, 1.0), "accelerators: spread", "from 0 to 1")?;
+        value(within(device.load_ms, 0.0, 60_000.0), "accelerators: load_ms", "from 0 to 60000")?;
+        value((1..=1000).contains(&device.keeps), "accelerators: keeps", "from 1 to 1000")?;
+        let both = device.fails_at_s.zip(device.returns_at_s);
+        let ordered = both.is_none_or(|(fails, returns)| returns > fails);
+        value(ordered, "accelerators: returns_at_s", "later than fails_at_s")?;
+        let times = [device.fails_at_s, device.returns_at_s];
+        value(
+            times.into_iter().flatten().all(|s| within(s, 0.0, 864_000.0)),
+            "accelerators: fails_at_s, returns_at_s",
+            "from 0 to 864000",
+        )
+    }
+}
+
 impl Scenario {
     /// Whether all values make sense.
     pub fn check(&self) -> Result<(), ScenarioError> {
-        let within = |value: f64, least: f64, most: f64| {
-            value.is_finite() && (least..=most).contains(&value)
-        };
-        let value = |fine: bool, name: &'static str, range: &'static str| {
-            if fine { Ok(()) } else { Err(ScenarioError::Value { name, range }) }
-        };
         value(within(self.seconds, 0.1, 864_000.0), "seconds", "from 0.1 to 864000")?;
         value(within(self.interval_ms, 1.0, 10_000.0), "interval_ms", "from 1 to 10000")?;
         value(within(self.deadline_ms, 1.0, 60_000.0), "deadline_ms", "from 1 to 60000")?;
@@ -196,28 +226,7 @@ impl Scenario {
         )?;
         let costs = self.networks.iter().all(|n| within(n.ns_by_pixel, 0.001, 1e9));
         value(costs, "networks: ns_by_pixel", "from 0.001 to 1000000000")?;
-        for device in &self.accelerators {
-            value(
-                within(device.speed, 1e-6, 1e6),
-                "accelerators: speed",
-                "from 0.000001 to 1000000",
-            )?;
-            value(within(device.spread, 0.0, 1.0), "accelerators: spread", "from 0 to 1")?;
-            value(
-                within(device.load_ms, 0.0, 60_000.0),
-                "accelerators: load_ms",
-                "from 0 to 60000",
-            )?;
-            let both = device.fails_at_s.zip(device.returns_at_s);
-            let ordered = both.is_none_or(|(fails, returns)| returns > fails);
-            value(ordered, "accelerators: returns_at_s", "later than fails_at_s")?;
-            let times = [device.fails_at_s, device.returns_at_s];
-            value(
-                times.into_iter().flatten().all(|s| within(s, 0.0, 864_000.0)),
-                "accelerators: fails_at_s, returns_at_s",
-                "from 0 to 864000",
-            )?;
-        }
+        self.accelerators.iter().try_for_each(Accelerator::check)?;
         let count: u64 = self.streams.iter().map(|g| u64::from(g.count)).sum();
         value((1..=MOST_STREAMS).contains(&count), "streams: count", "from 1 to 1000000 together")?;
         for group in &self.streams {
@@ -288,7 +297,7 @@ fn best() -> f64 {
 fn ten() -> f64 {
     10.0
 }
-fn one() -> u64 {
+pub(super) fn one() -> u64 {
     1
 }
 fn two() -> usize {
@@ -306,11 +315,14 @@ fn deadline() -> f64 {
 fn fraction() -> f64 {
     0.033
 }
-fn lambda() -> f64 {
+pub(super) fn lambda() -> f64 {
     LAMBDA
 }
 fn spread() -> f64 {
     0.1
+}
+fn one_network() -> usize {
+    1
 }
 fn thirty() -> f64 {
     30.0

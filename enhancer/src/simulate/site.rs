@@ -134,10 +134,11 @@ impl Site {
             self.devices.iter_mut().for_each(Device::settle);
             let free = self.devices.iter().enumerate().filter(|(_, d)| d.works_at(d.free));
             let Some((at, _)) = free.min_by_key(|(_, d)| d.free) else { return };
-            let (free, resident) = (self.devices[at].free, self.devices[at].resident);
+            let free = self.devices[at].free;
             if free >= until {
                 return;
             }
+            let resident = &self.devices[at].resident;
             let Some(shape) = self.queue.pop(free, resident, 1, &self.jct, &mut self.out) else {
                 // Nothing waits: whatever comes, comes at the tick.
                 for device in self.devices.iter_mut().filter(|d| d.free < until) {
@@ -154,7 +155,7 @@ impl Site {
     /// Lets a device make an anchor, if it can be in time.
     fn make(&mut self, at: usize, shape: Shape, job: Job, tally: &mut Tally, random: &mut Random) {
         let device = &mut self.devices[at];
-        let (begun, is_resident) = (device.free, device.resident == Some(shape.network));
+        let (begun, is_resident) = (device.free, device.has(shape.network));
         let expected = self.jct.predict(shape.network, shape.pixels(), is_resident);
         let deadline = job.chosen.deadline;
         if begun + expected > job.arrival + deadline {
@@ -162,7 +163,7 @@ impl Site {
             return tally.late(job.group);
         }
         let work = self.costs[shape.network] * shape.pixels() as f64;
-        let took = device.takes(work, is_resident, random);
+        let took = device.takes(work, shape.network, 0.0, random);
         if let Some(failure) = device.fails_between(begun, begun + took) {
             // Its job goes back; another device takes it in the same interval.
             device.fail(failure);

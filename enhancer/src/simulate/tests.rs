@@ -25,7 +25,14 @@ fn group(name: &str, count: u32, width: u32) -> Group {
 }
 
 fn accelerator() -> Accelerator {
-    Accelerator { speed: 1.0, spread: 0.1, load_ms: 0.0, fails_at_s: None, returns_at_s: None }
+    Accelerator {
+        speed: 1.0,
+        spread: 0.1,
+        load_ms: 0.0,
+        keeps: 1,
+        fails_at_s: None,
+        returns_at_s: None,
+    }
 }
 
 /// Anchors of 320×180 take 5.8 ms.

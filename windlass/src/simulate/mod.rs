@@ -1,0 +1,122 @@
+//! `windlass simulate`: the scheduler's own code, under load that is made up.
+//!
+//! In: scenarios (YAML): of streams ([`streams`]), or of requests to the accelerators' queue ([`requests`]). Out: what came of them, as
+//! tables or as JSON. Equal scenarios and seeds give equal reports.
+
+mod file;
+mod requests;
+mod streams;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use windlass_enhancer::simulate::{OrderName, Placement};
+use windlass_media::AnchorPolicy;
+
+use file::File;
+
+/// Play scenarios through the scheduler and its queues, without pictures.
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct SimulateArgs {
+    /// The scenarios.
+    #[arg(required = true, value_name = "FILE")]
+    pub scenarios: Vec<PathBuf>,
+
+    /// Decides what is left to chance, in place of the scenario's.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// By what accelerators take their next job, in place of the scenario's; several are compared.
+    #[arg(long, value_delimiter = ',', value_name = "ORDER,…")]
+    pub order: Vec<OrderArg>,
+
+    /// How all streams' anchors are chosen, in place of what the scenario says (latency-sensitive, cost-effective, per-frame,
+    /// key-uniform); several are compared.
+    #[arg(long, value_delimiter = ',', value_name = "POLICY,…")]
+    pub policy: Vec<AnchorPolicy>,
+
+    /// Where anchors are made, in place of the scenario's; several are compared.
+    #[arg(long, value_delimiter = ',', value_name = "PLACEMENT,…")]
+    pub placement: Vec<PlacementArg>,
+
+    /// Print one JSON object a line instead of tables.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An order by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OrderArg {
+    /// As they came.
+    Fifo,
+    /// The shortest by what was expected when it came.
+    Shortest,
+    /// The shortest by what is expected now, on this accelerator.
+    Calibrated,
+}
+
+/// A placement by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlacementArg {
+    /// By one selector, on whatever accelerator is free.
+    Anchor,
+    /// Each stream on an accelerator of its own.
+    Stream,
+}
+
+impl From<PlacementArg> for Placement {
+    fn from(placement: PlacementArg) -> Placement {
+        match placement {
+            PlacementArg::Anchor => Placement::Anchor,
+            PlacementArg::Stream => Placement::Stream,
+        }
+    }
+}
+
+impl From<OrderArg> for OrderName {
+    fn from(order: OrderArg) -> OrderName {
+        match order {
+            OrderArg::Fifo => OrderName::Fifo,
+            OrderArg::Shortest => OrderName::Shortest,
+            OrderArg::Calibrated => OrderName::Calibrated,
+        }
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass simulate enhancer/scenarios/thousand.yaml
+  windlass simulate enhancer/scenarios/networks.yaml --order fifo,shortest,calibrated
+  windlass simulate enhancer/scenarios/recommend.yaml enhancer/scenarios/verify.yaml
+  windlass simulate enhancer/scenarios/placement.yaml --placement anchor,stream
+  windlass simulate enhancer/scenarios/policies.yaml --policy latency-sensitive,cost-effective,key-uniform,per-frame
+  windlass simulate my.yaml --seed 7 --json";
+
+/// An order's name.
+fn order(order: OrderName) -> &'static str {
+    match order {
+        OrderName::Fifo => "fifo",
+        OrderName::Shortest => "shortest",
+        OrderName::Calibrated => "calibrated",
+    }
+}
+
+/// Plays all and prints.
+pub fn run(args: &SimulateArgs) -> Result<()> {
+    for path in &args.scenarios {
+        let begun = Instant::now();
+        match file::read(path)? {
+            File::Streams(scenario) => streams::play(&scenario, args),
+            File::Requests(scenario) => requests::play(&scenario, args),
+            File::Clients(scenario) => {
+                crate::clients::play(&scenario, args.seed, args.json).map(|text| print!("{text}"))
+            }
+        }
+        .with_context(|| path.display().to_string())?;
+        eprintln!("{}: played in {:.1} s", path.display(), begun.elapsed().as_secs_f64());
+    }
+    Ok(())
+}

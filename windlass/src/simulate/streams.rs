@@ -1,0 +1,149 @@
+//! Scenarios of streams: each in all ways that are to be compared.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result};
+use windlass_enhancer::simulate::{self, GroupReport, Placement, Report, Scenario};
+
+use super::SimulateArgs;
+
+/// Plays a scenario in all ways that are asked for, and shows what came of each.
+pub fn play(scenario: &Scenario, args: &SimulateArgs) -> Result<()> {
+    for scenario in variants(scenario, args) {
+        let report = simulate::run(&scenario).context("cannot play the scenario")?;
+        if args.json {
+            println!("{}", serde_json::to_string(&json(&scenario, &report)?)?);
+        } else {
+            print!("{}", table(&report, &way(&scenario)));
+        }
+    }
+    Ok(())
+}
+
+/// The scenario in each of the ways that are to be compared.
+fn variants(scenario: &Scenario, args: &SimulateArgs) -> Vec<Scenario> {
+    let seed = args.seed.unwrap_or(scenario.seed);
+    let mut all = vec![Scenario { seed, ..scenario.clone() }];
+    let each = |all: Vec<Scenario>, change: &dyn Fn(&mut Scenario, usize), count: usize| {
+        if count == 0 {
+            return all;
+        }
+        let changed = |(scenario, n): (Scenario, usize)| {
+            let mut scenario = scenario;
+            change(&mut scenario, n);
+            scenario
+        };
+        all.into_iter().flat_map(|s| (0..count).map(move |n| (s.clone(), n))).map(changed).collect()
+    };
+    all = each(all, &|s, n| s.order = args.order[n].into(), args.order.len());
+    all = each(all, &|s, n| s.placement = args.placement[n].into(), args.placement.len());
+    let policy = |s: &mut Scenario, n: usize| {
+        s.streams.iter_mut().for_each(|group| group.policy = args.policy[n]);
+    };
+    each(all, &policy, args.policy.len())
+}
+
+/// In which way it was played.
+fn way(scenario: &Scenario) -> String {
+    let order = super::order(scenario.order);
+    let placement = match scenario.placement {
+        Placement::Anchor => "anchor",
+        Placement::Stream => "stream",
+    };
+    let mut policies: Vec<String> = scenario.streams.iter().map(|g| g.policy.to_string()).collect();
+    policies.dedup();
+    format!("policy {}, placement {placement}, order {order}", policies.join("/"))
+}
+
+/// The report with the way that it was played in.
+fn json(scenario: &Scenario, report: &Report) -> Result<serde_json::Value> {
+    let mut value = serde_json::to_value(report)?;
+    if let Some(object) = value.as_object_mut() {
+        object.insert("way".to_owned(), way(scenario).into());
+    }
+    Ok(value)
+}
+
+fn table(report: &Report, way: &str) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "{}\n{way}, seed {}, {} s\n", report.about, report.seed, report.seconds);
+    let _ = writeln!(
+        out,
+        "{:<16} {:>8} {:>10} {:>9} {:>9} {:>7} {:>8} {:>8} {:>8} {:>8} {:>9}",
+        "group",
+        "streams",
+        "frames",
+        "anchors",
+        "fraction",
+        "missed",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+        "gain dB",
+        "lacks p95"
+    );
+    let mut row = |group: &GroupReport| {
+        let _ = writeln!(
+            out,
+            "{:<16} {:>8} {:>10} {:>9} {:>8.2}% {:>6.2}% {:>8.1} {:>8.1} {:>8.1} {:>8.2} {:>9.2}",
+            group.name,
+            group.streams,
+            group.frames,
+            group.anchors,
+            100.0 * group.fraction,
+            100.0 * group.miss_rate,
+            group.p50_ms,
+            group.p95_ms,
+            group.p99_ms,
+            group.gain_db,
+            group.lacks_p95_db
+        );
+    };
+    report.groups.iter().for_each(&mut row);
+    if report.groups.len() > 1 {
+        row(&report.all);
+    }
+    let used: Vec<String> =
+        report.utilisation.iter().take(8).map(|u| format!("{:.0}%", 100.0 * u)).collect();
+    let more = if report.utilisation.len() > 8 { ", …" } else { "" };
+    let _ = writeln!(
+        out,
+        "\naccelerators busy: {}{more}; wanted: {}; given back: {}",
+        used.join(", "),
+        report.devices_wanted,
+        report.given_back
+    );
+    let passed: Vec<String> =
+        report.passed_over.iter().map(|(why, n)| format!("{why} {n}")).collect();
+    let _ = writeln!(out, "frames passed over: {}", passed.join(", "));
+    if let Some(paper) = &report.paper {
+        let _ = writeln!(out, "paper: {paper}");
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_enhancer::simulate::Scenario;
+
+    use super::super::file::{self, File};
+    use super::*;
+
+    #[test]
+    fn every_scenario_of_streams_that_is_shipped_can_be_played() {
+        let mut played = 0;
+        for path in file::shipped() {
+            let File::Streams(scenario) = file::read(&path).expect("it is a scenario") else {
+                continue;
+            };
+            let short = Scenario { seconds: 1.0, ..scenario };
+            let report = simulate::run(&short).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+            assert!(report.all.frames > 0, "{path:?}");
+            assert!(table(&report, &way(&short)).contains("anchors"));
+            played += 1;
+        }
+        assert!(played >= 4);
+    }
+}
