@@ -12,12 +12,14 @@ mod report;
 mod requests;
 mod scenario;
 mod site;
+mod stages;
 
 pub use report::{GroupReport, Report};
 pub use requests::{RequestGroup, RequestReport, RequestRow, RequestScenario, run_requests};
 pub use scenario::{
     Accelerator, Group, NetworkSpec, OrderName, Placement, Scenario, ScenarioError,
 };
+pub use stages::{StageReport, StageRow, StageScenario, StageSpec, Way, run_stages};
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use windlass_enhancer::simulate::clients::ClientsScenario;
-use windlass_enhancer::simulate::{RequestScenario, Scenario};
+use windlass_enhancer::simulate::{RequestScenario, Scenario, StageScenario};
 
 /// What a file is about.
 #[derive(Debug, Clone)]
@@ -17,12 +17,15 @@ pub enum File {
     Requests(RequestScenario),
     /// Clients, each with a promise.
     Clients(ClientsScenario),
+    /// Requests with stages on the processor.
+    Stages(StageScenario),
 }
 
 /// The keys that tell them apart.
 #[derive(Debug, Deserialize)]
 struct Kind {
     requests: Option<IgnoredAny>,
+    stages: Option<IgnoredAny>,
 }
 
 /// Reads a file.
@@ -39,7 +42,8 @@ fn parse(text: &str) -> Result<File> {
     }
     let kind: Kind = serde_saphyr::from_str(text)?;
     Ok(match kind {
-        Kind { requests: Some(_) } => File::Requests(serde_saphyr::from_str(text)?),
+        Kind { requests: Some(_), .. } => File::Requests(serde_saphyr::from_str(text)?),
+        Kind { stages: Some(_), .. } => File::Stages(serde_saphyr::from_str(text)?),
         Kind { .. } => File::Streams(serde_saphyr::from_str(text)?),
     })
 }

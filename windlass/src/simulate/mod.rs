@@ -1,10 +1,11 @@
 //! `windlass simulate`: the scheduler's own code, under load that is made up.
 //!
-//! In: scenarios (YAML): of streams ([`streams`]), or of requests to the accelerators' queue ([`requests`]). Out: what came of them, as
-//! tables or as JSON. Equal scenarios and seeds give equal reports.
+//! In: scenarios (YAML): of streams ([`streams`]), of requests to the accelerators' queue ([`requests`]), or of requests with stages on the
+//! processor ([`stages`]). Out: what came of them, as tables or as JSON. Equal scenarios and seeds give equal reports.
 
 mod file;
 mod requests;
+mod stages;
 mod streams;
 
 use std::path::PathBuf;
@@ -91,6 +92,7 @@ Examples:
   windlass simulate enhancer/scenarios/thousand.yaml
   windlass simulate enhancer/scenarios/networks.yaml --order fifo,shortest,calibrated
   windlass simulate enhancer/scenarios/recommend.yaml enhancer/scenarios/verify.yaml
+  windlass simulate enhancer/scenarios/stages.yaml enhancer/scenarios/slots.yaml
   windlass simulate enhancer/scenarios/placement.yaml --placement anchor,stream
   windlass simulate enhancer/scenarios/policies.yaml --policy latency-sensitive,cost-effective,key-uniform,per-frame
   windlass simulate my.yaml --seed 7 --json";
@@ -114,6 +116,7 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
             File::Clients(scenario) => {
                 crate::clients::play(&scenario, args.seed, args.json).map(|text| print!("{text}"))
             }
+            File::Stages(scenario) => stages::play(&scenario, args),
         }
         .with_context(|| path.display().to_string())?;
         eprintln!("{}: played in {:.1} s", path.display(), begun.elapsed().as_secs_f64());

@@ -1,0 +1,85 @@
+//! Scenarios of requests with stages on the processor: each way at each cap.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result};
+use windlass_enhancer::simulate::{StageReport, StageScenario, Way, run_stages};
+
+use super::SimulateArgs;
+
+/// Plays a scenario and shows what came of it.
+pub fn play(scenario: &StageScenario, args: &SimulateArgs) -> Result<()> {
+    let seed = args.seed.unwrap_or(scenario.seed);
+    let scenario = StageScenario { seed, ..scenario.clone() };
+    let report = run_stages(&scenario).context("cannot play the scenario")?;
+    if args.json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        print!("{}", table(&report));
+    }
+    Ok(())
+}
+
+fn table(report: &StageReport) -> String {
+    let StageReport { about, seed, rounds, requests, .. } = report;
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "{about}\nseed {seed}, {rounds} rounds of {requests} requests\n");
+    let _ = writeln!(
+        out,
+        "{:<8} {:>5} {:>14} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10}",
+        "way",
+        "slots",
+        "missed, first",
+        "missed",
+        "given up",
+        "mean ms",
+        "p50 ms",
+        "p95 ms",
+        "waited ms"
+    );
+    for row in &report.rows {
+        let way = match row.way {
+            Way::Threads => "threads",
+            Way::Fifo => "fifo",
+            Way::Edf => "edf",
+        };
+        let cap = row.cap.map_or("–".to_owned(), |cap| cap.to_string());
+        let _ = writeln!(
+            out,
+            "{way:<8} {cap:>5} {:>14} {:>9.1} {:>9.1} {:>9.0} {:>9.0} {:>9.0} {:>10.0}",
+            row.missed_first,
+            row.missed,
+            row.given_up,
+            row.mean_ms,
+            row.p50_ms,
+            row.p95_ms,
+            row.waited_ms
+        );
+    }
+    if let Some(paper) = &report.paper {
+        let _ = writeln!(out, "\npaper: {paper}");
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::{self, File};
+    use super::*;
+
+    #[test]
+    fn every_scenario_of_stages_that_is_shipped_can_be_played() {
+        let mut played = 0;
+        for path in file::shipped() {
+            let File::Stages(scenario) = file::read(&path).expect("it is a scenario") else {
+                continue;
+            };
+            let report = run_stages(&scenario).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+            assert!(table(&report).contains("edf"), "{path:?}");
+            played += 1;
+        }
+        assert!(played >= 2);
+    }
+}
