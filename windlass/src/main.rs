@@ -11,6 +11,7 @@ mod eval;
 mod loadtest;
 mod logging;
 mod page;
+mod plot;
 mod serve;
 mod simulate;
 

@@ -1,25 +1,32 @@
 //! Many streams without pictures: the scheduler and the accelerators' queue, driven by events.
 //!
 //! Source: issue 7, *`windlass simulate`*. In: a [`Scenario`] and a seed. Out: a [`Report`]. The same code decides as in the server
-//! ([`Scheduler`], [`AcceleratorQueue`], [`JctModel`]); made up are frames (sizes at random about a bit rate), what inference takes
+//! ([`Scheduler`], [`AcceleratorQueue`], [`JctModel`]); made up are frames (sizes at random about a bit rate, or of a recorded [`Trace`]), the network, what inference takes
 //! (the network's cost over the device's speed, with noise), and when devices fail. Deterministic: equal seeds give equal reports.
 
+mod camera;
 pub mod clients;
+mod course;
 mod events;
 mod frames;
+mod network;
 mod quality;
 mod report;
 mod requests;
 mod scenario;
 mod site;
 mod stages;
+mod trace;
 
+pub use course::Second;
+pub use network::Link;
 pub use report::{GroupReport, Report};
 pub use requests::{RequestGroup, RequestReport, RequestRow, RequestScenario, run_requests};
 pub use scenario::{
     Accelerator, Group, NetworkSpec, OrderName, Placement, Scenario, ScenarioError,
 };
 pub use stages::{StageReport, StageRow, StageScenario, StageSpec, Way, run_stages};
+pub use trace::{Trace, TraceError, TraceFrame, Traces};
 
 use std::time::Duration;
 
@@ -28,11 +35,14 @@ use events::Random;
 use report::Tally;
 use site::Site;
 
-/// Plays a scenario.
-pub fn run(scenario: &Scenario) -> Result<Report, ScenarioError> {
+/// Plays a scenario with the traces that it names.
+pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Report, ScenarioError> {
     scenario.check()?;
+    if let Some(name) = scenario.traces().find(|name| !traces.contains_key(*name)) {
+        return Err(ScenarioError::Trace(name.to_owned()));
+    }
     let mut random = Random::new(scenario.seed);
-    let sources = frames::sources(scenario, &mut random);
+    let sources = frames::sources(scenario, traces, &mut random);
     let mut tally = Tally::new(scenario);
     let accelerators = &scenario.accelerators;
     let mut sites: Vec<Site> = match scenario.placement {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::course::{Course, Second};
 use super::quality::Chunk;
 use super::scenario::Scenario;
 use crate::schedule::SchedulerCounters;
@@ -32,6 +33,12 @@ pub struct Report {
     pub devices_wanted: u32,
     /// Frames that were not chosen, by reason.
     pub passed_over: Vec<(&'static str, u64)>,
+    /// Every hundredth of all anchors' latencies, the least first, in milliseconds.
+    #[serde(skip)]
+    pub percentiles_ms: Vec<f64>,
+    /// Second by second.
+    #[serde(skip)]
+    pub course: Vec<Second>,
 }
 
 /// What came of some streams.
@@ -43,8 +50,12 @@ pub struct GroupReport {
     pub streams: u64,
     /// Frames that arrived.
     pub frames: u64,
+    /// Frames that were lost on the way, or rested on one that was.
+    pub lost: u64,
     /// Anchors within the deadline.
     pub anchors: u64,
+    /// Of those, lost on the way to viewers.
+    pub anchors_lost: u64,
     /// Anchors by frame.
     pub fraction: f64,
     /// Chosen frames whose anchor came too late, though it had been begun.
@@ -63,11 +74,17 @@ pub struct GroupReport {
     pub gain_db: f64,
     /// By how much a second of a stream is predicted to be worse than super-resolution of every frame: 95 % are no worse, in dB.
     pub lacks_p95_db: f64,
+    /// What anchors gave by measurement, over what as many frames taken at random would: of traces that have it.
+    pub worth: Option<f64>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Sums {
     frames: u64,
+    lost: u64,
+    anchors_lost: u64,
+    /// Of anchors whose worth is known: the sum, and how many.
+    worth: (f64, u64),
     missed: u64,
     dropped: u64,
     latencies_ms: Vec<f32>,
@@ -79,6 +96,7 @@ struct Sums {
 #[derive(Debug, Clone)]
 pub(super) struct Tally {
     groups: Vec<Sums>,
+    course: Course,
     frames: u64,
     pub given_back: u64,
     pub devices_wanted: u32,
@@ -87,35 +105,60 @@ pub(super) struct Tally {
 impl Tally {
     pub fn new(scenario: &Scenario) -> Self {
         let groups = vec![Sums::default(); scenario.streams.len()];
-        Tally { groups, frames: 0, given_back: 0, devices_wanted: 0 }
+        let course = Course::new(scenario.length());
+        Tally { groups, course, frames: 0, given_back: 0, devices_wanted: 0 }
     }
 
     /// Another frame; its name.
-    pub fn frame(&mut self, group: usize) -> u64 {
+    pub fn frame(&mut self, group: usize, at: Duration) -> u64 {
+        self.course.frame(at);
         self.groups[group].frames += 1;
         self.frames += 1;
         self.frames
     }
 
-    pub fn anchor(&mut self, group: usize, latency: Duration, missed: bool) {
+    /// An anchor is ready, in time or not.
+    pub fn anchor(&mut self, group: usize, at: Duration, latency: Duration, missed: bool) {
         if missed {
             self.groups[group].missed += 1;
+            self.course.missed(at);
         } else {
-            self.groups[group].latencies_ms.push(1e3 * latency.as_secs_f32());
+            let latency_ms = 1e3 * latency.as_secs_f32();
+            self.groups[group].latencies_ms.push(latency_ms);
+            self.course.anchor(at, latency_ms);
         }
     }
 
-    pub fn chunk(&mut self, group: usize, chunk: Chunk) {
+    /// An accelerator worked.
+    pub fn work(&mut self, from: Duration, took: Duration) {
+        self.course.work(from, took);
+    }
+
+    pub fn lost_frame(&mut self, group: usize) {
+        self.groups[group].lost += 1;
+    }
+
+    pub fn lost_anchor(&mut self, group: usize) {
+        self.groups[group].anchors_lost += 1;
+    }
+
+    pub fn worth(&mut self, group: usize, worth: Option<f64>) {
+        if let Some(worth) = worth {
+            self.groups[group].worth.0 += worth;
+            self.groups[group].worth.1 += 1;
+        }
+    }
+
+    pub fn chunk(&mut self, group: usize, at: Duration, chunk: Chunk) {
+        self.course.gain(at, chunk.gain_db);
         self.groups[group].gain_db += chunk.gain_db;
         self.groups[group].lacks_db.push(chunk.lacks_db as f32);
     }
 
-    pub fn late(&mut self, group: usize) {
+    /// A chosen frame was given up.
+    pub fn dropped(&mut self, group: usize, at: Duration) {
         self.groups[group].dropped += 1;
-    }
-
-    pub fn refused(&mut self, group: usize) {
-        self.groups[group].dropped += 1;
+        self.course.missed(at);
     }
 
     pub fn report(
@@ -129,6 +172,9 @@ impl Tally {
         let mut streams = 0;
         for (group, sums) in scenario.streams.iter().zip(self.groups) {
             all.frames += sums.frames;
+            all.lost += sums.lost;
+            all.anchors_lost += sums.anchors_lost;
+            all.worth = (all.worth.0 + sums.worth.0, all.worth.1 + sums.worth.1);
             all.missed += sums.missed;
             all.dropped += sums.dropped;
             all.latencies_ms.extend(&sums.latencies_ms);
@@ -149,6 +195,8 @@ impl Tally {
             paper: scenario.paper.clone(),
             seed: scenario.seed,
             seconds: scenario.seconds,
+            percentiles_ms: all.percentiles(),
+            course: self.course.seconds(utilisation.len()),
             all: all.report("all", streams),
             groups,
             utilisation,
@@ -160,6 +208,14 @@ impl Tally {
 }
 
 impl Sums {
+    fn percentiles(&self) -> Vec<f64> {
+        let mut sorted = self.latencies_ms.clone();
+        sorted.sort_by(f32::total_cmp);
+        let last = sorted.len().saturating_sub(1);
+        let at = |n: usize| sorted.get(n * last / 100).map(|&ms| f64::from(ms));
+        (0..=100).filter_map(at).collect()
+    }
+
     fn report(mut self, name: &str, streams: u64) -> GroupReport {
         let anchors = self.latencies_ms.len();
         self.latencies_ms.sort_by(f32::total_cmp);
@@ -174,6 +230,9 @@ impl Sums {
             name: name.to_owned(),
             streams,
             frames: self.frames,
+            lost: self.lost,
+            anchors_lost: self.anchors_lost,
+            worth: (self.worth.1 > 0).then(|| self.worth.0 / self.worth.1 as f64),
             anchors: anchors as u64,
             fraction: anchors as f64 / self.frames.max(1) as f64,
             missed: self.missed,

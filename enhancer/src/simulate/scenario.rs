@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use windlass_media::AnchorPolicy;
 
+use super::network::Link;
 use crate::schedule::queue::{LAMBDA, Order};
 use crate::schedule::{NetworkCost, SchedulerConfig};
 
@@ -153,6 +154,15 @@ pub struct Group {
     /// Frames after which half of that is left.
     #[serde(default = "ten")]
     pub half_life: f64,
+    /// A recorded trace whose frames they send, from the scenario's folder; then `fps` and `kbps` are the trace's.
+    #[serde(default)]
+    pub trace: Option<String>,
+    /// From the publisher to the server.
+    #[serde(default)]
+    pub uplink: Link,
+    /// From the server to those who watch.
+    #[serde(default)]
+    pub downlink: Link,
 }
 
 /// Why a scenario cannot be played.
@@ -166,6 +176,9 @@ pub enum ScenarioError {
         /// What it may be.
         range: &'static str,
     },
+    /// A trace is not there.
+    #[error("streams: there is no trace {0}")]
+    Trace(String),
 }
 
 /// Most streams of a scenario.
@@ -247,6 +260,8 @@ impl Scenario {
                 "streams: watched_after_ms",
                 "from 0 to 60000",
             )?;
+            group.uplink.check()?;
+            group.downlink.check()?;
             let times = [Some(group.joins_at_s), Some(group.joins_over_s), group.leaves_at_s];
             value(
                 times.into_iter().flatten().all(|s| within(s, 0.0, 864_000.0)),
@@ -255,6 +270,11 @@ impl Scenario {
             )?;
         }
         Ok(())
+    }
+
+    /// The traces that it needs, by name.
+    pub fn traces(&self) -> impl Iterator<Item = &str> {
+        self.streams.iter().filter_map(|group| group.trace.as_deref())
     }
 
     /// How long it is.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use windlass_media::AnchorPolicy;
 
 use super::events::{Device, Random};
-use super::frames::Source;
+use super::frames::{Frame, Source};
+use super::network::Link;
 use super::report::Tally;
 use super::scenario::{Accelerator, Scenario};
 use crate::schedule::jct::JctModel;
@@ -23,6 +24,8 @@ struct Job {
     group: usize,
     /// Of its frame in its stream, for what its anchor is worth.
     place: f64,
+    /// What its anchor is known to be worth, over that of any frame.
+    worth: Option<f64>,
 }
 
 /// See the module.
@@ -34,6 +37,8 @@ pub(super) struct Site {
     sources: Vec<Source>,
     /// By group.
     policies: Vec<AnchorPolicy>,
+    /// By group, to viewers.
+    downlinks: Vec<Link>,
     /// Seconds by pixel of each network on a device of speed 1.
     costs: Vec<f64>,
     least_scale: usize,
@@ -60,6 +65,7 @@ impl Site {
             devices: accelerators.iter().map(Device::new).collect(),
             sources,
             policies,
+            downlinks: scenario.streams.iter().map(|group| group.downlink).collect(),
             costs: scenario.networks.iter().map(|n| 1e-9 * n.ns_by_pixel).collect(),
             least_scale: networks[0].scale,
             candidates: HashMap::new(),
@@ -86,15 +92,19 @@ impl Site {
         for source in &mut self.sources {
             // Anchors of this time are all known.
             let group = source.group;
-            source.seen.show(tick, |chunk| tally.chunk(group, chunk));
+            source.seen.show(tick, |chunk| tally.chunk(group, tick, chunk));
         }
         for (at, source) in self.sources.iter_mut().enumerate() {
             let (group, id) = (source.group, source.id);
             let scale = self.scheduler.scale(id).unwrap_or(self.least_scale);
             while let Some(frame) = source.next(tick, random) {
+                let Frame::Whole(frame, worth) = frame else {
+                    tally.lost_frame(group);
+                    continue;
+                };
                 let (arrival, key) = (frame.arrival, frame.tier == Tier::Key);
                 let place = source.seen.frame(arrival, frame.bytes, key);
-                let name = tally.frame(group);
+                let name = tally.frame(group, arrival);
                 let chosen = Chosen {
                     id: name,
                     stream: id,
@@ -104,7 +114,8 @@ impl Site {
                     cost: Duration::ZERO,
                     deadline: Duration::ZERO,
                 };
-                self.candidates.insert(name, Job { chosen, arrival, source: at, group, place });
+                self.candidates
+                    .insert(name, Job { chosen, arrival, source: at, group, place, worth });
                 // A silent stream is forgotten, with its policy.
                 self.scheduler.set_policy(id, self.policies[group], arrival);
                 if let Some(gone) = self.scheduler.push(Candidate { id: name, scale, ..frame }) {
@@ -121,7 +132,7 @@ impl Site {
             let shape = Shape { network: chosen.network, size: (chosen.width, chosen.height) };
             if let Some(refused) = self.queue.push(tick, shape, Job { chosen, ..job }, &self.jct) {
                 self.scheduler.finished(&refused.chosen, None);
-                tally.refused(refused.group);
+                tally.dropped(refused.group, tick);
             }
         }
         let scheduler = &self.scheduler;
@@ -160,7 +171,7 @@ impl Site {
         let deadline = job.chosen.deadline;
         if begun + expected > job.arrival + deadline {
             self.scheduler.finished(&job.chosen, None);
-            return tally.late(job.group);
+            return tally.dropped(job.group, begun);
         }
         let work = self.costs[shape.network] * shape.pixels() as f64;
         let took = device.takes(work, shape.network, 0.0, random);
@@ -170,18 +181,23 @@ impl Site {
             tally.given_back += 1;
             if let Some(refused) = self.queue.push(begun, shape, job, &self.jct) {
                 self.scheduler.finished(&refused.chosen, None);
-                tally.refused(refused.group);
+                tally.dropped(refused.group, begun);
             }
             return;
         }
         device.work(took, shape.network);
+        tally.work(begun, took);
         self.jct.observe(shape.network, shape.pixels(), is_resident, took);
         self.scheduler.finished(&job.chosen, Some(took));
         let latency = (begun + took).saturating_sub(job.arrival);
         let missed = latency > deadline;
-        tally.anchor(job.group, latency, missed);
+        tally.anchor(job.group, begun + took, latency, missed);
         if !missed {
-            self.sources[job.source].seen.anchor(begun + took, job.place);
+            tally.worth(job.group, job.worth);
+            match self.downlinks[job.group].carry(begun + took, random) {
+                Some(there) => self.sources[job.source].seen.anchor(there, job.place),
+                None => tally.lost_anchor(job.group),
+            }
         }
     }
 }

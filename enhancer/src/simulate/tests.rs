@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::scenario::OrderName;
 use super::*;
+use crate::schedule::Tier;
 use windlass_media::AnchorPolicy;
 
 fn group(name: &str, count: u32, width: u32) -> Group {
@@ -21,6 +22,9 @@ fn group(name: &str, count: u32, width: u32) -> Group {
         watched_after_ms: 0.0,
         best_db: 5.0,
         half_life: 10.0,
+        trace: None,
+        uplink: Link::default(),
+        downlink: Link::default(),
     }
 }
 
@@ -54,8 +58,24 @@ fn scenario(streams: Vec<Group>, accelerators: usize) -> Scenario {
     }
 }
 
+/// One of 90 frames with a key frame and a golden one, whose gains differ.
+fn traces() -> Traces {
+    let frame = |n: u32| TraceFrame {
+        at: Duration::from_secs_f64(f64::from(n) / 30.0),
+        bytes: if n == 0 { 5_000 } else { 300 + 40 * (n % 13) },
+        tier: match n {
+            0 => Tier::Key,
+            40 => Tier::Golden,
+            _ => Tier::Normal,
+        },
+        gain_db: (n > 0).then(|| 1.0 + f64::from(n % 5)),
+    };
+    let trace = Trace::new((0..90).map(frame).collect()).expect("it is one");
+    Traces::from([("a clip".to_owned(), trace)])
+}
+
 fn play(scenario: &Scenario) -> Report {
-    run(scenario).expect("it can be played")
+    run(scenario, &traces()).expect("it can be played")
 }
 
 #[test]
@@ -121,7 +141,7 @@ fn values_out_of_range_are_refused_by_name() {
     let change = |change: fn(&mut Scenario)| {
         let mut scenario = scenario(vec![group("q", 1, 320)], 1);
         change(&mut scenario);
-        run(&scenario).map(|_| ()).expect_err("it is refused").to_string()
+        run(&scenario, &traces()).map(|_| ()).expect_err("it is refused").to_string()
     };
     assert!(change(|s| s.seconds = f64::NAN).starts_with("seconds must be"));
     assert!(change(|s| s.networks.clear()).starts_with("networks must be"));
@@ -172,7 +192,76 @@ fn an_accelerator_that_is_back_before_it_is_lost_is_an_error() {
         let mut scenario = scenario(vec![group("q", 1, 320)], 1);
         let fails_at_s = Some(14.0);
         scenario.accelerators[0] = Accelerator { fails_at_s, returns_at_s, ..accelerator() };
-        let error = run(&scenario).expect_err("it would never end");
+        let error = run(&scenario, &traces()).expect_err("it would never end");
         assert!(error.to_string().contains("returns_at_s"), "{error}");
+    }
+}
+
+#[test]
+fn recorded_streams_send_what_the_trace_has() {
+    let mut recorded = group("recorded", 50, 320);
+    (recorded.trace, recorded.fps) = (Some("a clip".to_owned()), 1.0);
+    let report = play(&scenario(vec![recorded], 1));
+    // 30 a second, whatever the group says, less what each joins late.
+    assert!((28_000..=30_000).contains(&report.all.frames), "{report:?}");
+    assert!((0.030..=0.036).contains(&report.all.fraction), "{report:?}");
+    assert!(report.all.worth.is_some_and(|worth| (0.5..1.5).contains(&worth)), "{report:?}");
+}
+
+#[test]
+fn a_trace_that_is_not_there_is_an_error_with_its_name() {
+    let mut missing = group("missing", 1, 320);
+    missing.trace = Some("no clip".to_owned());
+    let error = run(&scenario(vec![missing], 1), &traces()).expect_err("it is not there");
+    assert!(error.to_string().contains("no clip"), "{error}");
+}
+
+#[test]
+fn what_is_lost_is_no_candidate_and_costs_quality() {
+    let lossy = |loss| {
+        let mut group = group("lossy", 50, 320);
+        group.uplink = Link { delay_ms: 40.0, jitter_ms: 10.0, loss };
+        play(&scenario(vec![group], 1))
+    };
+    let (fine, poor) = (lossy(0.0), lossy(0.02));
+    assert_eq!((fine.all.lost, fine.all.anchors_lost), (0, 0));
+    // Of 50 frames a loss, and some five more until the key frame.
+    let lost = poor.all.lost as f64 / (poor.all.lost + poor.all.frames) as f64;
+    assert!((0.05..0.25).contains(&lost), "{poor:?}");
+    assert!(poor.all.gain_db < fine.all.gain_db, "{poor:?} {fine:?}");
+}
+
+#[test]
+fn anchors_that_are_lost_or_late_to_viewers_give_less() {
+    let down = |delay_ms, jitter_ms, loss| {
+        let mut group = group("down", 50, 320);
+        group.downlink = Link { delay_ms, jitter_ms, loss };
+        play(&scenario(vec![group], 1)).all
+    };
+    let (fine, far, late, lost) =
+        (down(0.0, 0.0, 0.0), down(100.0, 0.0, 0.0), down(0.0, 400.0, 0.0), down(0.0, 0.0, 0.5));
+    // A delay that frames have too changes nothing.
+    assert!((fine.gain_db - far.gain_db).abs() < 0.02, "{fine:?} {far:?}");
+    assert!(late.gain_db < 0.95 * fine.gain_db && lost.gain_db < 0.95 * fine.gain_db);
+    assert!((0.4..0.6).contains(&(lost.anchors_lost as f64 / lost.anchors as f64)), "{lost:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn equal_seeds_give_equal_reports_with_traces_and_networks_too(
+        seed in 0u64..1_000, count in 1u32..60, delay_ms in 0.0f64..200.0, jitter_ms in 0.0f64..200.0, loss in 0.0f64..0.2,
+    ) {
+        let mut recorded = group("recorded", count, 320);
+        recorded.trace = Some("a clip".to_owned());
+        recorded.uplink = Link { delay_ms, jitter_ms, loss };
+        recorded.downlink = Link { delay_ms: jitter_ms, jitter_ms: delay_ms, loss };
+        let mut scenario = scenario(vec![recorded, group("q", count, 160)], 1);
+        (scenario.seed, scenario.seconds) = (seed, 6.0);
+        let report = play(&scenario);
+        prop_assert_eq!(&report, &play(&scenario));
+        let all = &report.all;
+        prop_assert!(all.anchors_lost <= all.anchors && all.gain_db.is_finite());
+        prop_assert!(report.groups[1].lost == 0);
     }
 }

@@ -133,6 +133,11 @@ pub struct EvalArgs {
     #[arg(long, value_name = "FOLDER", help_heading = "Anchors")]
     pub gains: Option<PathBuf>,
 
+    /// Write every frame's time, size and tier as CSV to this folder, for scenarios of `windlass simulate`; with --gains also
+    /// what its anchor alone would have given
+    #[arg(long, value_name = "FOLDER", help_heading = "Anchors")]
+    pub codec_traces: Option<PathBuf>,
+
     /// What `captured` and `both` take captured anchors from: f (the full layer, decoded by the server), detail (a
     /// sparse full-size stream), regions (that the server asks for), dds (regions as DDS chooses them).
     #[arg(

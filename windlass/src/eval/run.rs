@@ -14,7 +14,6 @@ use super::captured::{Source, rates};
 use super::clip::{self, Clip};
 use super::coding::Coding;
 use super::controller;
-use super::deserving;
 use super::ffmpeg::{self, Ffmpeg};
 use super::method::Method;
 use super::pictures;
@@ -24,6 +23,7 @@ use super::rungs;
 use super::sr::Upscaler;
 use super::stage::{Panel, Plan, Stage};
 use super::sweep;
+use super::{codec_trace, deserving};
 
 /// Methods whose pictures stand beside the original, in this order.
 const SHOWN: [Method; 7] = [
@@ -158,6 +158,7 @@ fn evaluate(
         let mut stage = Stage::new(plan, name, &clip, uplink, args.screen || spec.screen)?;
         let (found, panels) = stage.rows(upscaler, &SHOWN, &shown)?;
         rows.extend(found);
+        let mut deserved = Vec::new();
         if let Some(folder) = &args.gains {
             let frames = stage.deserved(upscaler)?;
             let path = folder.join(format!("{}_{uplink}k_gains.csv", stem(&spec.path)));
@@ -165,6 +166,16 @@ fn evaluate(
             fs::write(&path, deserving::csv(&frames))
                 .with_context(|| format!("writing {}", path.display()))?;
             eprintln!("{name} at {uplink} kbit/s: {}", deserving::line(&frames));
+            deserved = frames;
+        }
+        if let Some(folder) = &args.codec_traces {
+            let trace = codec_trace::of(stage.low(), clip.fps, &deserved)?;
+            let low = plan.scale.low(clip.frames.size());
+            let remark = format!("{name}, {low}, {uplink} kbit/s, as Chromium codes it");
+            let path = folder.join(format!("{}_{uplink}k.csv", stem(&spec.path)));
+            fs::create_dir_all(folder)?;
+            fs::write(&path, trace.csv(&remark))
+                .with_context(|| format!("writing {}", path.display()))?;
         }
         if let Some(folder) = &args.pictures {
             show(folder, &format!("{}_{uplink}k", stem(&spec.path)), &clip, &shown, &panels)?;

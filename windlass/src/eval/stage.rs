@@ -140,6 +140,11 @@ impl<'a> Stage<'a> {
         })
     }
 
+    /// The low layer.
+    pub fn low(&self) -> &Coded {
+        &self.low
+    }
+
     /// All rows: methods without anchors once, the others for each way of making them. Of the first
     /// way, the frames numbered `keep` of the methods in `shown` are set aside.
     pub fn rows(

@@ -8,9 +8,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::bd::{self, Difference, Point, hull};
-use super::plot::{Curve, Plot};
 use super::row::{MEAN, Row};
 use super::stats::mean;
+use crate::plot::{Curve, Plot};
 
 /// The metrics that curves are drawn of: the row's key, and the axis' title.
 pub const METRICS: [(&str, &str); 3] =
@@ -134,8 +134,13 @@ pub fn write_plots(rows: &[Row], folder: &Path) -> Result<Vec<String>> {
                 continue;
             }
             let size = rows.iter().find(|row| row.clip == clip).map_or("", |row| row.size.as_str());
-            let plot =
-                Plot { title: format!("{clip} ({size})"), y_title: title.to_owned(), curves };
+            let plot = Plot {
+                title: format!("{clip} ({size})"),
+                x_title: "video and anchors (kbit/s)".to_owned(),
+                x_log: true,
+                y_title: title.to_owned(),
+                curves,
+            };
             let name = format!("{}_{key}.svg", file_stem(clip));
             std::fs::write(folder.join(&name), plot.svg())
                 .with_context(|| format!("writing {}", folder.join(&name).display()))?;
@@ -154,7 +159,9 @@ fn curves(rows: &[Row], clip: &str, key: &str) -> Vec<Curve> {
         .map(|method| {
             let own = rows.iter().filter(|row| row.clip == clip && row.method == *method);
             let dots = points(own, key);
-            Curve { name: (*method).to_owned(), line: hull(&dots), dots }
+            let places =
+                |points: &[Point]| points.iter().map(|p| (p.kbps, p.quality)).collect::<Vec<_>>();
+            Curve { name: (*method).to_owned(), line: places(&hull(&dots)), dots: places(&dots) }
         })
         .collect()
 }

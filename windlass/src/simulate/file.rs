@@ -6,13 +6,13 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use windlass_enhancer::simulate::clients::ClientsScenario;
-use windlass_enhancer::simulate::{RequestScenario, Scenario, StageScenario};
+use windlass_enhancer::simulate::{RequestScenario, Scenario, StageScenario, Trace, Traces};
 
 /// What a file is about.
 #[derive(Debug, Clone)]
 pub enum File {
     /// Streams, whose anchors the scheduler chooses.
-    Streams(Scenario),
+    Streams(Scenario, Traces),
     /// Requests that come to the accelerators' queue.
     Requests(RequestScenario),
     /// Clients, each with a promise.
@@ -33,10 +33,12 @@ pub fn read(path: &Path) -> Result<File> {
     let name = || path.display();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the scenario {}", name()))?;
-    parse(&text).with_context(|| format!("{} is no scenario", name()))
+    let folder = path.parent().unwrap_or(Path::new(""));
+    parse(&text, folder).with_context(|| format!("{} is no scenario", name()))
 }
 
-fn parse(text: &str) -> Result<File> {
+/// What a text is about; its traces are in `folder`.
+fn parse(text: &str, folder: &Path) -> Result<File> {
     if let Some(scenario) = crate::clients::scenario(text) {
         return scenario.map(File::Clients);
     }
@@ -44,8 +46,25 @@ fn parse(text: &str) -> Result<File> {
     Ok(match kind {
         Kind { requests: Some(_), .. } => File::Requests(serde_saphyr::from_str(text)?),
         Kind { stages: Some(_), .. } => File::Stages(serde_saphyr::from_str(text)?),
-        Kind { .. } => File::Streams(serde_saphyr::from_str(text)?),
+        Kind { .. } => {
+            let scenario: Scenario = serde_saphyr::from_str(text)?;
+            let traces = traces(&scenario, folder)?;
+            File::Streams(scenario, traces)
+        }
     })
+}
+
+fn traces(scenario: &Scenario, folder: &Path) -> Result<Traces> {
+    let mut traces = Traces::new();
+    for name in scenario.traces() {
+        let path = folder.join(name);
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read the trace {}", path.display()))?;
+        let trace =
+            Trace::parse(&text).with_context(|| format!("{} is no trace", path.display()))?;
+        traces.insert(name.to_owned(), trace);
+    }
+    Ok(traces)
 }
 
 /// All that are shipped.
@@ -72,13 +91,19 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_scenario_is_an_error_that_says_where() {
-        let error = |text: &str| format!("{:#}", parse(text).expect_err("it is none"));
+        let error =
+            |text: &str| format!("{:#}", parse(text, Path::new("")).expect_err("it is none"));
         let number = error("about: x\nseconds: ten\n");
         assert!(number.contains("line 2"), "{number}");
         let field = error("about: x\nsecnds: 10\n");
         assert!(field.contains("secnds"), "{field}");
         let request = error("about: x\nrequests:\n  - { networks: -1 }\n");
         assert!(request.contains("line 3"), "{request}");
+        let trace = error(
+            "about: x\nseconds: 1\nnetworks: [{ ns_by_pixel: 9 }]\naccelerators: [{}]\n\
+             streams: [{ name: a, count: 1, width: 32, height: 32, trace: there/is-none.csv }]\n",
+        );
+        assert!(trace.contains("there/is-none.csv"), "{trace}");
         for text in ["", "[]", "7", "about: [", "requests: 7", "\u{0}"] {
             error(text);
         }

@@ -4,11 +4,12 @@
 //! processor ([`stages`]). Out: what came of them, as tables or as JSON. Equal scenarios and seeds give equal reports.
 
 mod file;
+mod plots;
 mod requests;
 mod stages;
 mod streams;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -17,6 +18,7 @@ use windlass_enhancer::simulate::{OrderName, Placement};
 use windlass_media::AnchorPolicy;
 
 use file::File;
+use plots::Plots;
 
 /// Play scenarios through the scheduler and its queues, without pictures.
 #[derive(Debug, Clone, Args)]
@@ -42,6 +44,11 @@ pub struct SimulateArgs {
     /// Where anchors are made, in place of the scenario's; several are compared.
     #[arg(long, value_delimiter = ',', value_name = "PLACEMENT,…")]
     pub placement: Vec<PlacementArg>,
+
+    /// Draw what came of it too, as SVG to this folder: anchor latency, its distribution, what was missed, fraction, utilisation and
+    /// predicted quality second by second; of requests, latency, throughput and loads by load.
+    #[arg(long, value_name = "DIR")]
+    pub plot: Option<PathBuf>,
 
     /// Print one JSON object a line instead of tables.
     #[arg(long)]
@@ -95,6 +102,7 @@ Examples:
   windlass simulate enhancer/scenarios/stages.yaml enhancer/scenarios/slots.yaml
   windlass simulate enhancer/scenarios/placement.yaml --placement anchor,stream
   windlass simulate enhancer/scenarios/policies.yaml --policy latency-sensitive,cost-effective,key-uniform,per-frame
+  windlass simulate enhancer/scenarios/recorded.yaml enhancer/scenarios/network.yaml --plot plots
   windlass simulate my.yaml --seed 7 --json";
 
 /// An order's name.
@@ -110,13 +118,15 @@ fn order(order: OrderName) -> &'static str {
 pub fn run(args: &SimulateArgs) -> Result<()> {
     for path in &args.scenarios {
         let begun = Instant::now();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let plots = args.plot.as_deref().map(|folder: &Path| Plots { folder, stem: &stem });
         match file::read(path)? {
-            File::Streams(scenario) => streams::play(&scenario, args),
-            File::Requests(scenario) => requests::play(&scenario, args),
+            File::Streams(scenario, traces) => streams::play(&scenario, &traces, args, plots),
+            File::Requests(scenario) => requests::play(&scenario, args, plots),
             File::Clients(scenario) => {
                 crate::clients::play(&scenario, args.seed, args.json).map(|text| print!("{text}"))
             }
-            File::Stages(scenario) => stages::play(&scenario, args),
+            File::Stages(scenario) => stages::play(&scenario, args, plots),
         }
         .with_context(|| path.display().to_string())?;
         eprintln!("{}: played in {:.1} s", path.display(), begun.elapsed().as_secs_f64());

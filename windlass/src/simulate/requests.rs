@@ -6,9 +6,14 @@ use anyhow::{Context, Result};
 use windlass_enhancer::simulate::{RequestReport, RequestRow, RequestScenario, run_requests};
 
 use super::SimulateArgs;
+use super::plots::Plots;
 
 /// Plays a scenario and shows what came of it.
-pub fn play(scenario: &RequestScenario, args: &SimulateArgs) -> Result<()> {
+pub fn play(
+    scenario: &RequestScenario,
+    args: &SimulateArgs,
+    plots: Option<Plots<'_>>,
+) -> Result<()> {
     let mut scenario = scenario.clone();
     scenario.seed = args.seed.unwrap_or(scenario.seed);
     if !args.order.is_empty() {
@@ -21,6 +26,9 @@ pub fn play(scenario: &RequestScenario, args: &SimulateArgs) -> Result<()> {
             println!("{}", serde_json::to_string(&report)?);
         } else {
             print!("{}", table(&report));
+        }
+        if let Some(plots) = plots {
+            plots.requests(&report)?;
         }
     }
     Ok(())

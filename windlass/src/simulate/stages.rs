@@ -6,9 +6,10 @@ use anyhow::{Context, Result};
 use windlass_enhancer::simulate::{StageReport, StageScenario, Way, run_stages};
 
 use super::SimulateArgs;
+use super::plots::Plots;
 
 /// Plays a scenario and shows what came of it.
-pub fn play(scenario: &StageScenario, args: &SimulateArgs) -> Result<()> {
+pub fn play(scenario: &StageScenario, args: &SimulateArgs, plots: Option<Plots<'_>>) -> Result<()> {
     let seed = args.seed.unwrap_or(scenario.seed);
     let scenario = StageScenario { seed, ..scenario.clone() };
     let report = run_stages(&scenario).context("cannot play the scenario")?;
@@ -17,7 +18,7 @@ pub fn play(scenario: &StageScenario, args: &SimulateArgs) -> Result<()> {
     } else {
         print!("{}", table(&report));
     }
-    Ok(())
+    plots.map_or(Ok(()), |plots| plots.stages(&report))
 }
 
 fn table(report: &StageReport) -> String {

@@ -3,21 +3,29 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result};
-use windlass_enhancer::simulate::{self, GroupReport, Placement, Report, Scenario};
+use windlass_enhancer::simulate::{self, GroupReport, Placement, Report, Scenario, Traces};
 
 use super::SimulateArgs;
+use super::plots::Plots;
 
 /// Plays a scenario in all ways that are asked for, and shows what came of each.
-pub fn play(scenario: &Scenario, args: &SimulateArgs) -> Result<()> {
+pub fn play(
+    scenario: &Scenario,
+    traces: &Traces,
+    args: &SimulateArgs,
+    plots: Option<Plots<'_>>,
+) -> Result<()> {
+    let mut reports = Vec::new();
     for scenario in variants(scenario, args) {
-        let report = simulate::run(&scenario).context("cannot play the scenario")?;
+        let report = simulate::run(&scenario, traces).context("cannot play the scenario")?;
         if args.json {
             println!("{}", serde_json::to_string(&json(&scenario, &report)?)?);
         } else {
             print!("{}", table(&report, &way(&scenario)));
         }
+        reports.push((label(&scenario, args), report));
     }
-    Ok(())
+    plots.map_or(Ok(()), |plots| plots.streams(&reports))
 }
 
 /// The scenario in each of the ways that are to be compared.
@@ -43,13 +51,30 @@ fn variants(scenario: &Scenario, args: &SimulateArgs) -> Vec<Scenario> {
     each(all, &policy, args.policy.len())
 }
 
+/// What tells it from the others that it is compared with.
+fn label(scenario: &Scenario, args: &SimulateArgs) -> String {
+    let policy = scenario.streams.first().map(|group| group.policy.to_string());
+    let parts = [
+        (args.order.len(), super::order(scenario.order).to_owned()),
+        (args.placement.len(), placement(scenario.placement).to_owned()),
+        (args.policy.len(), policy.unwrap_or_default()),
+    ];
+    let compared = parts.into_iter().filter(|(count, _)| *count > 1).map(|(_, part)| part);
+    let compared: Vec<String> = compared.collect();
+    if compared.is_empty() { "all streams".to_owned() } else { compared.join(", ") }
+}
+
+fn placement(placement: Placement) -> &'static str {
+    match placement {
+        Placement::Anchor => "anchor",
+        Placement::Stream => "stream",
+    }
+}
+
 /// In which way it was played.
 fn way(scenario: &Scenario) -> String {
     let order = super::order(scenario.order);
-    let placement = match scenario.placement {
-        Placement::Anchor => "anchor",
-        Placement::Stream => "stream",
-    };
+    let placement = placement(scenario.placement);
     let mut policies: Vec<String> = scenario.streams.iter().map(|g| g.policy.to_string()).collect();
     policies.dedup();
     format!("policy {}, placement {placement}, order {order}", policies.join("/"))
@@ -114,6 +139,19 @@ fn table(report: &Report, way: &str) -> String {
         report.devices_wanted,
         report.given_back
     );
+    let GroupReport { lost, anchors_lost, worth, .. } = &report.all;
+    if lost + anchors_lost > 0 {
+        for group in &report.groups {
+            let _ = writeln!(
+                out,
+                "{}: {} frames lost or undecodable, {} anchors lost",
+                group.name, group.lost, group.anchors_lost
+            );
+        }
+    }
+    if let Some(worth) = worth {
+        let _ = writeln!(out, "anchors gave {worth:.2} times what frames at random give");
+    }
     let passed: Vec<String> =
         report.passed_over.iter().map(|(why, n)| format!("{why} {n}")).collect();
     let _ = writeln!(out, "frames passed over: {}", passed.join(", "));
@@ -135,11 +173,12 @@ mod tests {
     fn every_scenario_of_streams_that_is_shipped_can_be_played() {
         let mut played = 0;
         for path in file::shipped() {
-            let File::Streams(scenario) = file::read(&path).expect("it is a scenario") else {
+            let File::Streams(scenario, traces) = file::read(&path).expect("it is a scenario")
+            else {
                 continue;
             };
             let short = Scenario { seconds: 1.0, ..scenario };
-            let report = simulate::run(&short).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+            let report = simulate::run(&short, &traces).unwrap_or_else(|e| panic!("{path:?}: {e}"));
             assert!(report.all.frames > 0, "{path:?}");
             assert!(table(&report, &way(&short)).contains("anchors"));
             played += 1;

@@ -1,12 +1,10 @@
-//! Rate-quality plots as SVG text.
+//! Plots of curves as SVG text.
 //!
-//! Rates on a logarithmic axis, quality on a linear one. Numbers have one decimal, so the same
+//! The vertical axis is linear, the other one as well or logarithmic (rates). Numbers have one decimal, so the same
 //! figures give the same bytes. Colours are chosen to be told apart by colour-blind eyes too
 //! (Okabe and Ito), and lines differ in their dashes from the eighth on.
 
 use std::fmt::Write as _;
-
-use super::bd::Point;
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 520.0;
@@ -17,15 +15,25 @@ const BOTTOM: f64 = 52.0;
 const COLOURS: [&str; 7] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 
-/// What one method gives.
+/// A curve of points (x, y).
 #[derive(Debug, Clone)]
 pub struct Curve {
     /// Its name in the legend.
     pub name: String,
     /// The line.
-    pub line: Vec<Point>,
-    /// All points.
-    pub dots: Vec<Point>,
+    pub line: Vec<(f64, f64)>,
+    /// Points that are marked.
+    pub dots: Vec<(f64, f64)>,
+}
+
+impl Curve {
+    fn is_empty(&self) -> bool {
+        self.line.is_empty() && self.dots.is_empty()
+    }
+
+    fn points(&self) -> impl Iterator<Item = &(f64, f64)> {
+        self.line.iter().chain(&self.dots)
+    }
 }
 
 /// One plot.
@@ -33,40 +41,67 @@ pub struct Curve {
 pub struct Plot {
     /// What it is about.
     pub title: String,
+    /// What the horizontal axis counts.
+    pub x_title: String,
+    /// Whether that is by its logarithm; then nothing is below 1.
+    pub x_log: bool,
     /// What the vertical axis counts.
     pub y_title: String,
-    /// The methods.
+    /// The curves.
     pub curves: Vec<Curve>,
 }
 
 /// From figures to places on the page.
 struct Frame {
-    rates: (f64, f64),
-    qualities: (f64, f64),
+    x: (f64, f64),
+    x_log: bool,
+    y: (f64, f64),
 }
 
 impl Frame {
-    fn around(curves: &[Curve]) -> Frame {
-        let dots = || curves.iter().flat_map(|curve| &curve.dots);
+    fn around(plot: &Plot) -> Frame {
+        let points = || plot.curves.iter().flat_map(Curve::points);
         let range = |values: &mut dyn Iterator<Item = f64>| {
             values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
                 (low.min(v), high.max(v))
             })
         };
-        let (low, high) = range(&mut dots().map(|p| p.kbps.max(1.0)));
-        let (worst, best) = range(&mut dots().map(|p| p.quality));
-        let margin = ((best - worst) * 0.05).max(0.1);
-        Frame { rates: (low / 1.15, high * 1.15), qualities: (worst - margin, best + margin) }
+        let (low, high) = range(&mut points().map(|p| p.1));
+        let margin = ((high - low) * 0.05).max(0.1);
+        let y = (low - margin, high + margin);
+        let least = if plot.x_log { 1.0 } else { f64::NEG_INFINITY };
+        let (low, high) = range(&mut points().map(|p| p.0.max(least)));
+        let x = if plot.x_log {
+            (low / 1.15, high * 1.15)
+        } else {
+            let margin = ((high - low) * 0.02).max(0.01);
+            (low - margin, high + margin)
+        };
+        Frame { x, x_log: plot.x_log, y }
     }
 
-    fn x(&self, kbps: f64) -> f64 {
-        let (low, high) = self.rates;
-        LEFT + (WIDTH - LEFT - RIGHT) * (kbps.max(1.0) / low).ln() / (high / low).ln()
+    fn x(&self, x: f64) -> f64 {
+        let (low, high) = self.x;
+        let share = if self.x_log {
+            (x.max(1.0) / low).ln() / (high / low).ln()
+        } else {
+            (x - low) / (high - low)
+        };
+        LEFT + (WIDTH - LEFT - RIGHT) * share
     }
 
-    fn y(&self, quality: f64) -> f64 {
-        let (low, high) = self.qualities;
-        HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (quality - low) / (high - low)
+    fn y(&self, y: f64) -> f64 {
+        let (low, high) = self.y;
+        HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (y - low) / (high - low)
+    }
+
+    /// The marks of the horizontal axis, with their decimals.
+    fn x_ticks(&self) -> (Vec<f64>, usize) {
+        if self.x_log {
+            return (rate_ticks(self.x), 0);
+        }
+        let (step, digits) = step_over(self.x.1 - self.x.0);
+        (linear_ticks(self.x, step), digits)
     }
 }
 
@@ -79,29 +114,29 @@ impl Plot {
              viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
         );
-        let frame = Frame::around(&self.curves);
+        let frame = Frame::around(self);
         text(&mut out, LEFT, 20.0, "start", 15, &self.title);
         self.axes(&mut out, &frame);
-        let shown = self.curves.iter().enumerate().filter(|(_, curve)| !curve.dots.is_empty());
+        let shown = self.curves.iter().enumerate().filter(|(_, curve)| !curve.is_empty());
         for (place, (number, curve)) in shown.enumerate() {
             let colour = COLOURS[number % COLOURS.len()];
             let dash = if number < COLOURS.len() { "" } else { " stroke-dasharray=\"6 4\"" };
             let line: Vec<String> = curve
                 .line
                 .iter()
-                .map(|p| format!("{:.1},{:.1}", frame.x(p.kbps), frame.y(p.quality)))
+                .map(|&(x, y)| format!("{:.1},{:.1}", frame.x(x), frame.y(y)))
                 .collect();
             let _ = writeln!(
                 out,
                 "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dash}/>",
                 line.join(" ")
             );
-            for p in &curve.dots {
+            for &(x, y) in &curve.dots {
                 let _ = writeln!(
                     out,
                     "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.5\" fill=\"{colour}\"/>",
-                    frame.x(p.kbps),
-                    frame.y(p.quality)
+                    frame.x(x),
+                    frame.y(y)
                 );
             }
             let (x, y) = (WIDTH - RIGHT + 14.0, TOP + 10.0 + 20.0 * place as f64);
@@ -130,30 +165,23 @@ impl Plot {
                 "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"#dddddd\"/>"
             );
         };
-        let rates = rate_ticks(frame.rates);
-        let (step, digits) = step_over(frame.qualities.1 - frame.qualities.0);
-        let qualities = linear_ticks(frame.qualities, step);
-        for &rate in &rates {
-            grid(frame.x(rate), TOP, frame.x(rate), bottom);
+        let (xs, x_digits) = frame.x_ticks();
+        let (step, digits) = step_over(frame.y.1 - frame.y.0);
+        let ys = linear_ticks(frame.y, step);
+        for &x in &xs {
+            grid(frame.x(x), TOP, frame.x(x), bottom);
         }
-        for &quality in &qualities {
-            grid(LEFT, frame.y(quality), right, frame.y(quality));
+        for &y in &ys {
+            grid(LEFT, frame.y(y), right, frame.y(y));
         }
-        for &rate in &rates {
-            text(out, frame.x(rate), bottom + 18.0, "middle", 12, &format!("{rate:.0}"));
+        for &x in &xs {
+            text(out, frame.x(x), bottom + 18.0, "middle", 12, &format!("{x:.x_digits$}"));
         }
-        for &quality in &qualities {
-            let label = format!("{quality:.digits$}");
-            text(out, LEFT - 6.0, frame.y(quality) + 4.0, "end", 12, &label);
+        for &y in &ys {
+            let label = format!("{y:.digits$}");
+            text(out, LEFT - 6.0, frame.y(y) + 4.0, "end", 12, &label);
         }
-        text(
-            out,
-            f64::midpoint(LEFT, right),
-            bottom + 40.0,
-            "middle",
-            12,
-            "video and anchors (kbit/s)",
-        );
+        text(out, f64::midpoint(LEFT, right), bottom + 40.0, "middle", 12, &self.x_title);
         text(out, 8.0, TOP - 8.0, "start", 12, &self.y_title);
     }
 }
@@ -168,12 +196,9 @@ fn rate_ticks((low, high): (f64, f64)) -> Vec<f64> {
 
 /// A round step that divides a range into five to twelve, with the decimals that it needs.
 fn step_over(range: f64) -> (f64, usize) {
-    for (step, digits) in [(0.05, 2), (0.1, 1), (0.2, 1), (0.5, 1), (1.0, 0), (2.0, 0), (5.0, 0)] {
-        if range / step <= 12.0 {
-            return (step, digits);
-        }
-    }
-    (10.0, 0)
+    let steps = [(0.05, 2), (0.1, 1), (0.2, 1), (0.5, 1)].into_iter();
+    let whole = (0..12).flat_map(|power| [1.0, 2.0, 5.0].map(|n| (n * 10f64.powi(power), 0)));
+    steps.chain(whole).find(|(step, _)| range / step <= 12.0).unwrap_or((range, 0))
 }
 
 fn linear_ticks((low, high): (f64, f64), step: f64) -> Vec<f64> {
@@ -194,12 +219,16 @@ mod tests {
     use super::*;
 
     fn plot() -> Plot {
-        let dots: Vec<Point> = [(100.0, 34.0), (200.0, 36.5), (800.0, 39.0)]
-            .map(|(kbps, quality)| Point { kbps, quality })
-            .into();
+        let dots = vec![(100.0, 34.0), (200.0, 36.5), (800.0, 39.0)];
         let curve = Curve { name: "a & b".into(), line: dots.clone(), dots };
         let none = Curve { name: "none".into(), line: Vec::new(), dots: Vec::new() };
-        Plot { title: "clip <1>".into(), y_title: "PSNR-Y (dB)".into(), curves: vec![curve, none] }
+        Plot {
+            title: "clip <1>".into(),
+            x_title: "kbit/s".into(),
+            x_log: true,
+            y_title: "PSNR-Y (dB)".into(),
+            curves: vec![curve, none],
+        }
     }
 
     #[test]
@@ -216,7 +245,7 @@ mod tests {
 
     #[test]
     fn more_rate_is_right_and_more_quality_is_up() {
-        let frame = Frame::around(&plot().curves);
+        let frame = Frame::around(&plot());
         assert!(frame.x(100.0) > LEFT && frame.x(800.0) < WIDTH - RIGHT);
         assert!(frame.x(100.0) < frame.x(200.0) && frame.y(34.0) > frame.y(39.0));
     }
@@ -234,5 +263,14 @@ mod tests {
         assert_eq!(rate_ticks((90.0, 520.0)), [100.0, 200.0, 300.0, 500.0]);
         assert_eq!(linear_ticks((33.8, 36.1), 0.5), [34.0, 34.5, 35.0, 35.5, 36.0]);
         assert_eq!(step_over(5.0), (0.5, 1));
+        assert_eq!((step_over(100.0), step_over(278_000.0)), ((10.0, 0), (50_000.0, 0)));
+    }
+
+    #[test]
+    fn a_linear_axis_has_equal_distances() {
+        let frame = Frame::around(&Plot { x_log: false, ..plot() });
+        let step = |a, b| frame.x(b) - frame.x(a);
+        assert!((step(100.0, 200.0) - step(700.0, 800.0)).abs() < 1e-9);
+        assert_eq!(frame.x_ticks().0[..2], [100.0, 200.0]);
     }
 }

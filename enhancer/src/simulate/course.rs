@@ -1,0 +1,121 @@
+//! What came of a scenario second by second.
+
+use std::time::Duration;
+
+/// What is counted of a second.
+#[derive(Debug, Clone, Default)]
+struct Sums {
+    frames: u64,
+    missed: u64,
+    latencies_ms: Vec<f32>,
+    gain_db: (f64, u64),
+    busy_s: f64,
+}
+
+/// A second of a scenario, all streams together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Second {
+    /// Its end.
+    pub at_s: f64,
+    /// Half of its anchors took no longer.
+    pub p50_ms: f64,
+    /// 95 % took no longer.
+    pub p95_ms: f64,
+    /// Missed and dropped, of all chosen.
+    pub miss_rate: f64,
+    /// Anchors by frame.
+    pub fraction: f64,
+    /// Share of all accelerators' time that they worked.
+    pub utilisation: f64,
+    /// Predicted gain over no anchors, in dB.
+    pub gain_db: f64,
+}
+
+/// Counts second by second.
+#[derive(Debug, Clone)]
+pub(super) struct Course(Vec<Sums>);
+
+impl Course {
+    pub fn new(length: Duration) -> Course {
+        Course(vec![Sums::default(); length.as_secs_f64().ceil() as usize])
+    }
+
+    /// What is after the end counts for nothing.
+    fn at(&mut self, at: Duration) -> Option<&mut Sums> {
+        self.0.get_mut(usize::try_from(at.as_secs()).ok()?)
+    }
+
+    pub fn frame(&mut self, at: Duration) {
+        self.at(at).into_iter().for_each(|sums| sums.frames += 1);
+    }
+
+    pub fn anchor(&mut self, at: Duration, latency_ms: f32) {
+        self.at(at).into_iter().for_each(|sums| sums.latencies_ms.push(latency_ms));
+    }
+
+    pub fn missed(&mut self, at: Duration) {
+        self.at(at).into_iter().for_each(|sums| sums.missed += 1);
+    }
+
+    pub fn gain(&mut self, at: Duration, gain_db: f64) {
+        if let Some(sums) = self.at(at) {
+            sums.gain_db = (sums.gain_db.0 + gain_db, sums.gain_db.1 + 1);
+        }
+    }
+
+    /// An accelerator worked from a time on.
+    pub fn work(&mut self, from: Duration, took: Duration) {
+        let (mut from, end) = (from, from.saturating_add(took));
+        while from < end {
+            let until = Duration::from_secs(from.as_secs() + 1).min(end);
+            let Some(sums) = self.at(from) else { return };
+            sums.busy_s += until.saturating_sub(from).as_secs_f64();
+            from = until;
+        }
+    }
+
+    pub fn seconds(self, accelerators: usize) -> Vec<Second> {
+        let seconds = self.0.into_iter().enumerate().map(|(n, mut sums)| {
+            sums.latencies_ms.sort_by(f32::total_cmp);
+            let count = sums.latencies_ms.len();
+            let percentile = |share: f64| {
+                let at = ((count as f64 * share) as usize).min(count.saturating_sub(1));
+                sums.latencies_ms.get(at).map_or(0.0, |&ms| f64::from(ms))
+            };
+            Second {
+                at_s: (n + 1) as f64,
+                p50_ms: percentile(0.5),
+                p95_ms: percentile(0.95),
+                miss_rate: sums.missed as f64 / (count as u64 + sums.missed).max(1) as f64,
+                fraction: count as f64 / sums.frames.max(1) as f64,
+                utilisation: sums.busy_s / accelerators.max(1) as f64,
+                gain_db: sums.gain_db.0 / sums.gain_db.1.max(1) as f64,
+            }
+        });
+        seconds.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_counts_in_the_seconds_in_which_it_is_done() {
+        let mut course = Course::new(Duration::from_secs(3));
+        course.work(Duration::from_millis(500), Duration::from_secs(2));
+        course.work(Duration::from_millis(2_900), Duration::from_secs(9));
+        let used: Vec<f64> = course.seconds(2).iter().map(|s| s.utilisation).collect();
+        let close = used.iter().zip([0.25, 0.5, 0.3]).all(|(a, b)| (a - b).abs() < 1e-9);
+        assert!(close, "{used:?}");
+    }
+
+    #[test]
+    fn a_second_without_anchors_has_none() {
+        let mut course = Course::new(Duration::from_millis(1_500));
+        course.frame(Duration::from_millis(1_200));
+        let seconds = course.seconds(1);
+        assert_eq!(seconds.len(), 2);
+        assert_eq!((seconds[1].fraction, seconds[1].miss_rate, seconds[1].p95_ms), (0.0, 0.0, 0.0));
+    }
+}
