@@ -64,6 +64,8 @@ counters! {
     dropped_schedule_queue,
     /// Chosen frames in which no tile was worth sending again.
     unchanged,
+    /// Inferred frames that were not among the best (policy `nemo`).
+    not_best,
     /// Chosen frames dropped because the workers' queue was full.
     dropped_infer_queue,
     /// Chosen frames that came too late to be worth inference.
@@ -223,6 +225,8 @@ pub struct EnhancerStats {
     pub scheduler: SchedulerCounters,
     /// Inferences side by side that would give all streams the anchors that their fractions allow (seed 000 §5.2's signal for autoscaling).
     pub devices_wanted: u64,
+    /// Streams whose promised quality is kept, and those that were refused it.
+    pub promised: (u64, u64),
     /// Latencies by stage.
     pub latency: StageLatencies,
     /// The processor's slots.
@@ -323,6 +327,10 @@ pub(crate) struct Stats {
     pub scheduler: parking_lot::Mutex<SchedulerCounters>,
     /// Accelerators that would give all streams what their fractions allow.
     pub devices_wanted: AtomicU64,
+    /// Streams whose promised quality is kept.
+    pub promised: AtomicU64,
+    /// Streams that were refused it.
+    pub refused: AtomicU64,
     /// The networks, as of its last tick.
     pub networks: parking_lot::Mutex<Vec<NetworkStats>>,
     /// What learning took so far.
@@ -336,6 +344,7 @@ impl Stats {
             counters: self.counters.snapshot(),
             scheduler: *self.scheduler.lock(),
             devices_wanted: self.devices_wanted.load(Ordering::Relaxed),
+            promised: (self.promised.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed)),
             networks: self.networks.lock().clone(),
             latency: StageLatencies {
                 decode: self.decode.summary(),

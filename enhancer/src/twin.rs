@@ -9,9 +9,11 @@
 //! Following a frame traces its field, and nothing is painted: a picture is made only of a frame that becomes an anchor.
 
 use parking_lot::Mutex;
+use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::message::{AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::resample::Samples;
 use windlass_hybrid::vp9::DecodedFrame;
 use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Plane};
 
@@ -30,6 +32,8 @@ pub struct Twin {
     decoder: Mutex<HybridDecoder>,
     loss: Mutex<Loss>,
     gain: Mutex<Option<f64>>,
+    /// The decoder of a subscriber that has all anchors, where somebody has asked what it sees.
+    all: Mutex<Option<HybridDecoder>>,
     scale: usize,
 }
 
@@ -55,6 +59,7 @@ impl Twin {
             decoder: Mutex::new(HybridDecoder::new(config)),
             loss: Mutex::default(),
             gain: Mutex::default(),
+            all: Mutex::default(),
             scale,
         }
     }
@@ -67,16 +72,48 @@ impl Twin {
     /// Takes what was decoded of a chunk.
     pub fn follow(&self, rtp_timestamp: u32, frames: &[DecodedFrame]) {
         self.decoder.lock().push_decoded(rtp_timestamp, frames);
+        if let Some(all) = &mut *self.all.lock() {
+            all.push_decoded(rtp_timestamp, frames);
+        }
     }
 
     /// Frames are missing.
     pub fn reset(&self) {
         self.decoder.lock().reset();
+        if let Some(all) = &mut *self.all.lock() {
+            all.reset();
+        }
     }
 
     /// Takes a captured anchor that subscribers are given.
     pub fn give(&self, anchor: &ReassembledAnchor) -> AnchorOutcome {
+        self.show_all(anchor);
         self.decoder.lock().push_anchor(anchor)
+    }
+
+    fn show_all(&self, anchor: &ReassembledAnchor) {
+        if let Some(all) = &mut *self.all.lock() {
+            all.push_anchor(anchor);
+        }
+    }
+
+    /// Mean square grey levels by which a frame's detail in these tiles differs from what subscribers see of it who have had all anchors. Known from
+    /// the first frame on that comes after it was asked for; until then, and where the frame is not remembered, without bound.
+    pub fn changes(
+        &self,
+        rtp_timestamp: u32,
+        low: Samples<'_>,
+        detail: &Detail,
+        tiles: &TileMap,
+    ) -> f64 {
+        let mut all = self.all.lock();
+        let config = HybridConfig { scale: self.scale, ..HybridConfig::default() };
+        let all = all.get_or_insert_with(|| HybridDecoder::new(config));
+        let seen =
+            all.picture_at(rtp_timestamp).and_then(|seen| detail_of(&seen.y, low, self.scale).ok());
+        let whole = TileMap::full(low.width, low.height).count().max(1) as f64;
+        let differences = seen.and_then(|seen| self.difference(detail, &seen, tiles));
+        differences.map_or(f64::MAX, |all| all.iter().map(|(_, e)| e).sum::<f64>() / whole)
     }
 
     /// A timestamp before those of all remembered frames: of anchors that only later ones need.
@@ -88,6 +125,8 @@ impl Twin {
     pub fn sent(&self, anchor: &ReassembledAnchor, wanted: Option<&Detail>) {
         if anchor.header.source == AnchorOrigin::Captured {
             self.give(anchor);
+        } else {
+            self.show_all(anchor);
         }
         let Some(wanted) = wanted else { return };
         if let Ok((left, tiles)) = payload::decode(anchor, self.scale)

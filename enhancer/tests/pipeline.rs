@@ -78,6 +78,7 @@ fn anchors(enhancer: &Enhancer) -> Vec<Anchor> {
         EnhancerOutput::NeedKeyFrame { .. }
         | EnhancerOutput::NeedCapturedKeyFrame { .. }
         | EnhancerOutput::WantRegions { .. }
+        | EnhancerOutput::Refused { .. }
         | EnhancerOutput::Scale { .. }
         | EnhancerOutput::Knobs { .. } => None,
     });

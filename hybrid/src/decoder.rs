@@ -24,6 +24,7 @@ use crate::anchor::payload;
 use crate::anchor::pictures::VP9_PICTURES;
 use crate::anchor::prior::Prior;
 use crate::anchor::tiles::{TILE, TileMap};
+use crate::decay::{DecayMeter, Known};
 use crate::detail::Detail;
 use crate::history::{Entry, Given, History};
 use crate::picture::Picture;
@@ -163,6 +164,7 @@ pub struct HybridDecoder {
     scratch: learned::Scratch,
     /// What is known of the last coded picture.
     weigher: Weigher,
+    decay: DecayMeter,
     high: Picture,
     displayed: bool,
     /// Width and height of the last low picture shown.
@@ -197,6 +199,7 @@ impl HybridDecoder {
             rebuilder: Rebuilder::new(config.isa, config.scale),
             scratch: learned::Scratch::default(),
             weigher: Weigher::default(),
+            decay: DecayMeter::default(),
             high: Picture::default(),
             displayed: false,
             size: None,
@@ -295,6 +298,7 @@ impl HybridDecoder {
             self.learned = fresh(&self.config);
             self.taught = false;
             self.sources.clear();
+            self.decay.interrupt();
             self.history.forget_other_sizes();
             self.generation += 1;
         }
@@ -352,6 +356,12 @@ impl HybridDecoder {
         self.stats
     }
 
+    /// What pictures have lost after anchors, in mean square grey levels of luma, and in how many frames, as far as it was looked at:
+    /// sums since the decoder was made (seed 002 §4.3).
+    pub fn decay(&self) -> (f64, u64) {
+        self.decay.total()
+    }
+
     /// Forgets all frames and anchors; a key frame must come next. The last picture stays on
     /// display, and the counters go on.
     pub fn reset(&mut self) {
@@ -375,6 +385,7 @@ impl HybridDecoder {
         self.learned = fresh(&self.config);
         (self.prior, self.taught, self.weigher) = (None, false, Weigher::default());
         self.rebuilder.rescale(scale);
+        self.decay.interrupt();
         self.generation += 1;
     }
 
@@ -385,6 +396,7 @@ impl HybridDecoder {
 
     fn forget(&mut self) {
         self.history.clear();
+        self.decay.interrupt();
         self.sources.clear();
         self.generation += 1;
         self.early.clear();
@@ -517,6 +529,11 @@ impl HybridDecoder {
             let prior = self.prior.get_or_insert_with(|| Prior::new(isa, scale));
             prior.put_back(luma, &mut detail, skip);
         }
+        if header.source == AnchorOrigin::Enhanced {
+            let Entry { field, .. } = entry;
+            let known = Known { low: &low, field, sources: &self.sources, learned: &self.learned };
+            self.decay.anchor(entry.id(), &known, &detail, tiles, (isa, scale));
+        }
         // What a network made of the low picture teaches less than the filters know; and regions are asked for because they
         // are not like the rest: filters that had learned from a caption's edges made a face worse than bicubic.
         let mut change = None;
@@ -605,6 +622,8 @@ fn fresh(config: &HybridConfig) -> Learned {
     if config.prior { Learned::with_prior(config.scale) } else { Learned::new(config.scale) }
 }
 
+#[cfg(all(test, feature = "encode"))]
+mod decay_tests;
 #[cfg(all(test, feature = "encode"))]
 mod picture_tests;
 #[cfg(all(test, feature = "encode"))]

@@ -271,6 +271,11 @@ impl Entry {
         (self.low.width(), self.low.height())
     }
 
+    /// Counts frames in decoding order.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     fn shown(&self) -> bool {
         self.shown_at[1].is_some()
     }

@@ -20,6 +20,7 @@
 //! ```
 
 pub mod anchor;
+mod decay;
 pub mod decoder;
 pub mod detail;
 mod history;

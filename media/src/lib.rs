@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use policy::{AnchorPolicy, UnknownPolicy};
+pub use policy::{AnchorPolicy, Refusal, UnknownPolicy};
 
 /// One published video track that is, or may be, tapped. Unique for the life of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -201,6 +201,13 @@ pub enum TapInput {
         /// The camera's frames per second.
         fps: f64,
     },
+    /// Somebody who watches says by how much its picture gets worse from frame to frame after an anchor (seed 002 §4.3).
+    Decay {
+        /// The stream.
+        stream: StreamId,
+        /// Mean square grey levels of luma by frame, and in how many frames: `(d ÷ L, L)`.
+        decay: (f64, f64),
+    },
     /// There are no pictures at HR size any more.
     CaptureStop {
         /// The stream that goes on without.
@@ -234,6 +241,7 @@ impl TapInput {
             | TapInput::CapturedGap { stream }
             | TapInput::Regions { stream, .. }
             | TapInput::Uplink { stream, .. }
+            | TapInput::Decay { stream, .. }
             | TapInput::CaptureStop { stream }
             | TapInput::Gap { stream }
             | TapInput::WholeAnchor { stream }
@@ -431,6 +439,13 @@ pub enum EnhancerOutput {
         epoch: Epoch,
         /// Width of HR pictures over that of the low layer's.
         scale: u16,
+    },
+    /// A stream is not enhanced, or is again.
+    Refused {
+        /// Which.
+        stream: StreamId,
+        /// Why not; `None`: it is.
+        reason: Option<Refusal>,
     },
     /// Tell the publisher what to send.
     Knobs {

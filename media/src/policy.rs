@@ -17,10 +17,24 @@ pub enum AnchorPolicy {
     LatencySensitive,
     /// For streams that nobody answers: the best of 666 ms, at most 7.5 % of all frames, later by as much.
     CostEffective,
+    /// A quality promised to each stream, and to no more streams than it can be kept to (seed 002).
+    QualitySla,
     /// A baseline: every frame, as far as compute goes.
     PerFrame,
     /// A baseline: key frames, and frames at equal distances.
     KeyUniform,
+    /// A baseline: every frame is super-resolved, and those are sent that differ most from what viewers have (NEMO).
+    Nemo,
+}
+
+/// Why a stream is not enhanced though somebody wants it to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refusal {
+    /// Its anchors would break the quality that others are promised.
+    Promise,
+    /// The processor cannot decode it in time beside the others.
+    Processor,
 }
 
 /// There is no policy of that name.
@@ -38,11 +52,13 @@ impl std::error::Error for UnknownPolicy {}
 
 impl AnchorPolicy {
     /// All of them, the default first.
-    pub const ALL: [AnchorPolicy; 4] = [
+    pub const ALL: [AnchorPolicy; 6] = [
         AnchorPolicy::LatencySensitive,
         AnchorPolicy::CostEffective,
+        AnchorPolicy::QualitySla,
         AnchorPolicy::PerFrame,
         AnchorPolicy::KeyUniform,
+        AnchorPolicy::Nemo,
     ];
 
     /// What configuration calls it.
@@ -50,8 +66,10 @@ impl AnchorPolicy {
         match self {
             AnchorPolicy::LatencySensitive => "latency-sensitive",
             AnchorPolicy::CostEffective => "cost-effective",
+            AnchorPolicy::QualitySla => "quality-sla",
             AnchorPolicy::PerFrame => "per-frame",
             AnchorPolicy::KeyUniform => "key-uniform",
+            AnchorPolicy::Nemo => "nemo",
         }
     }
 
@@ -88,7 +106,7 @@ mod tests {
         for policy in AnchorPolicy::ALL {
             assert_eq!(policy.to_string().parse(), Ok(policy));
         }
-        let error = "nemo".parse::<AnchorPolicy>().expect_err("it needs inference on all frames");
+        let error = "fair".parse::<AnchorPolicy>().expect_err("there is none");
         assert!(error.to_string().contains("cost-effective"), "{error}");
     }
 }

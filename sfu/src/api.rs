@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
-use windlass_media::{AnchorCodecs, Layer, Rung, StreamId, TapInput};
+use windlass_media::{AnchorCodecs, Layer, Refusal, Rung, StreamId, TapInput};
 
 pub use crate::core::RegionRequest;
 pub use windlass_media::{DetailKnobs, LayerKnobs};
@@ -314,6 +314,8 @@ pub struct TrackStats {
     pub anchors_sent: u64,
     /// Anchors dropped since the subscription began: late, over the bandwidth, or without a place in this timeline.
     pub anchors_dropped: u64,
+    /// Why the enhancer makes none, where one of the track's enhanced rungs is held or would be.
+    pub refused: Option<Refusal>,
 }
 
 /// Takes what the taps produce, in decoding order. Must not block; `false` means full: the SFU counts the loss,

@@ -66,6 +66,7 @@ pub(crate) fn stats(tracks: &[windlass_sfu::TrackStats]) -> ServerMessage {
             anchor_kbps: t.anchor_kbps,
             anchors_per_s: t.anchors_per_s,
             anchors_dropped: t.anchors_dropped,
+            refused: t.refused,
         })
         .collect();
     ServerMessage::Stats { tracks }

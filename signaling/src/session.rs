@@ -116,7 +116,7 @@ pub enum Action {
     /// Leave the room.
     Leave,
     /// Count what the browser made of a track.
-    Report(Report),
+    Report(TrackId, Report),
 }
 
 /// What the shell found when it entered the room.
@@ -399,8 +399,8 @@ impl Session {
             ClientMessage::Report(report) => {
                 let (tracks, _) = self.inside()?;
                 // A report about a track that has just gone is no error: the two crossed.
-                if convert::track_id(&report.track, tracks).is_ok() {
-                    self.actions.push_back(Action::Report(report));
+                if let Ok(id) = convert::track_id(&report.track, tracks) {
+                    self.actions.push_back(Action::Report(id, report));
                 }
             }
         }

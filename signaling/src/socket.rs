@@ -177,7 +177,14 @@ impl Socket {
                     }
                 }
                 Action::Leave => self.leave().await,
-                Action::Report(report) => self.count(&report),
+                Action::Report(track, report) => {
+                    self.count(&report);
+                    let decay = report.decay.zip(report.decay_frames);
+                    if let (Some((participant, _)), Some(decay)) = (&self.inside, decay) {
+                        let participant = *participant;
+                        let _ = self.shared.services.sfu.decay(participant, track, decay).await;
+                    }
+                }
             }
         }
         true

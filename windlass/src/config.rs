@@ -85,11 +85,16 @@ pub struct Settings {
     pub lost_cause_threshold_ms: Option<u32>,
 
     /// How anchors are chosen: latency-sensitive (for calls: every 66 ms, within the budget), cost-effective (for streams
-    /// that nobody answers: the best of 666 ms, 7.5 % of all frames, later by as much), or, to compare with, per-frame
-    /// or key-uniform. While the server runs: POST {"room": NAME, "policy": POLICY} to /admin/policy
+    /// that nobody answers: the best of 666 ms, 7.5 % of all frames, later by as much), quality-sla (the same quality
+    /// for each, and for no more than it can be kept to), or, to compare with, per-frame, key-uniform or nemo. While the server runs: POST {"room": NAME, "policy": POLICY} to /admin/policy
     /// [default: latency-sensitive]
     #[arg(long, value_name = "POLICY")]
     pub policy: Option<AnchorPolicy>,
+
+    /// dB, 0 to 20, that a publisher of the policy quality-sla may lose in the mean for want of an accelerator of its own: those to
+    /// whom it cannot be kept are refused anchors [default: 0.5]
+    #[arg(long, value_name = "DB")]
+    pub quality_sla_db: Option<f64>,
 
     /// Rooms whose anchors are chosen otherwise
     #[arg(long, value_name = "ROOM=POLICY,…", value_delimiter = ',')]
@@ -335,6 +340,7 @@ impl Settings {
                 .or(others.lost_cause_threshold_ms),
             policy: self.policy.or(others.policy),
             room_policy: self.room_policy.or(others.room_policy),
+            quality_sla_db: self.quality_sla_db.or(others.quality_sla_db),
             anchor_fraction: self.anchor_fraction.or(others.anchor_fraction),
             anchor_quality: self.anchor_quality.or(others.anchor_quality),
             anchor_codec: self.anchor_codec.or(others.anchor_codec),
@@ -488,6 +494,11 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
         cpu_order: said.cpu_order.map_or(default.cpu_order, |order| order.0),
         lost_cause_threshold: Duration::from_millis(lost.into()),
         compute_cap: share("compute-cap", said.compute_cap, default.compute_cap)?,
+        promise_db: {
+            let db = said.quality_sla_db.unwrap_or(default.promise_db);
+            ensure!((0.0..=20.0).contains(&db), "quality-sla-db must be from 0 to 20, not {db}");
+            db
+        },
         anchor_fraction: share("anchor-fraction", said.anchor_fraction, default.anchor_fraction)?,
         anchor_codec: said.anchor_codec.map_or(default.anchor_codec, |codec| codec.0),
         anchor_quality: quality,
@@ -640,7 +651,7 @@ mod tests {
         assert_eq!(sfu.room_policies["a=b"], AnchorPolicy::PerFrame);
         let twice = config("room-policy = ['tea=per-frame', 'tea=key-uniform']").unwrap_err();
         assert!(twice.to_string().contains("\"tea\" twice"), "{twice}");
-        for wrong in ["room-policy = ['tea']", "room-policy = ['=per-frame']", "policy = 'nemo'"] {
+        for wrong in ["room-policy = ['tea']", "room-policy = ['=per-frame']", "policy = 'fair'"] {
             assert!(Settings::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -140,6 +140,8 @@ fn enhancer_metrics(enhancer: &Enhancer) -> Vec<Metric> {
         ("lost_causes", s.lost_causes),
         ("unchanged", s.unchanged),
         ("overflowed", s.overflowed),
+        ("not_planned", s.not_planned),
+        ("refused", s.refused),
     ] {
         metrics.push(Metric::counter(&format!("enhancer_schedule_{name}"), value));
     }
@@ -190,6 +192,8 @@ fn capacity_metrics(stats: &EnhancerStats) -> Vec<Metric> {
         seconds("enhancer_compute_seconds", stats.compute),
         Metric::gauge("enhancer_compute_capacity", stats.compute_capacity),
         Metric::gauge("enhancer_devices_wanted", stats.devices_wanted as f64),
+        Metric::gauge("enhancer_promised_streams", stats.promised.0 as f64),
+        Metric::gauge("enhancer_refused_streams", stats.promised.1 as f64),
     ];
     compute.into_iter().chain(queues).collect()
 }

@@ -2,7 +2,7 @@
  * One participant's tile: the native picture, above it the enhanced one, a divider between them in split view, and
  * what is received in figures. The native video always plays beneath, so a fall back never shows black.
  */
-import type { EnhancedTrack, NativeReason, PictureState, TrackStats } from "../sdk/index.js";
+import type { EnhancedTrack, NativeReason, PictureState, Refusal, TrackStats } from "../sdk/index.js";
 import { icon, make } from "./dom.js";
 import type { View } from "./options.js";
 
@@ -20,6 +20,13 @@ const REASONS: Record<NativeReason, string> = {
   gap: "Plain picture: mending a loss",
   "too-large": "Plain picture: it arrives in full size",
   unsupported: "Plain picture: enhancement cannot run here",
+};
+
+/** In the place of the anchors' rate. */
+const REFUSALS: Record<Refusal, string> = {
+  promise: "none: the server keeps its promise to others",
+  processor: "none: the server's processor is busy",
+  other: "none: refused by the server",
 };
 
 const STATES: Record<PictureState, string> = {
@@ -185,7 +192,7 @@ export class Tile {
       ["Size", ours ? `${size(stats.lr)} → ${size(stats.hr)}` : size(stats.lr)],
       ["Shown / enhanced", `${stats.shownFps.toFixed(0)} / ${stats.enhancedFps.toFixed(0)} fps`],
       ["Video + anchors", `${stats.videoKbps.toFixed(0)} + ${stats.anchorKbps.toFixed(0)} kbit/s`],
-      ["Anchors", `${stats.anchorsPerSecond.toFixed(1)} /s`],
+      ["Anchors", stats.refused === null ? `${stats.anchorsPerSecond.toFixed(1)} /s` : REFUSALS[stats.refused]],
       ["Anchor p50 / p95", `${ms(stats.anchorP50Ms)} / ${ms(stats.anchorP95Ms)} ms`],
       ["Rebuild / catch-up", `${ms(stats.decodeMs)} / ${ms(stats.catchUpMs)} ms`],
       ["Lost / late", `${stats.framesLost} frames / ${stats.anchorsLate + stats.anchorsLost} anchors`],

@@ -40,6 +40,8 @@ export interface ServerTrackStats {
   anchor_kbps: number;
   anchors_per_s: number;
   anchors_dropped: number;
+  /** Why the track is not enhanced; undefined where it is, or is not wanted to be. */
+  refused: Refusal | undefined;
 }
 
 export interface PublishEntry {
@@ -101,6 +103,9 @@ export interface SubscribeEntry {
   max?: Rung;
 }
 
+/** Why the server does not enhance a track. */
+export type Refusal = "promise" | "processor" | "other";
+
 export interface Report {
   track: string;
   shown_fps: number;
@@ -115,6 +120,9 @@ export interface Report {
   latency_p95_ms: number;
   decode_ms: number;
   reconstruct_ms: number;
+  /** Absent while not known. */
+  decay?: number;
+  decay_frames?: number;
 }
 
 /** What the browser says of the uplink of one's own track. */
@@ -235,6 +243,11 @@ const layerWish = (value: unknown): LayerWish => {
   const o = object(value);
   return { kbps: optional(o["kbps"], number), fps: optional(o["fps"], number), active: optional(o["active"], flag) };
 };
+const refusal = (value: unknown): Refusal => {
+  const reason = text(value);
+  // Reasons that are not known yet are reasons.
+  return reason === "promise" || reason === "processor" ? reason : "other";
+};
 const trackStats = (value: unknown): ServerTrackStats => {
   const o = object(value);
   return {
@@ -243,6 +256,7 @@ const trackStats = (value: unknown): ServerTrackStats => {
     anchor_kbps: number(o["anchor_kbps"]),
     anchors_per_s: number(o["anchors_per_s"]),
     anchors_dropped: number(o["anchors_dropped"]),
+    refused: optional(o["refused"], refusal),
   };
 };
 

@@ -282,7 +282,8 @@ export class Room extends Emitter<RoomEvents> {
         this.own(message.track)?.request(message);
         break;
       case "stats":
-        for (const entry of message.tracks) this.video(entry.track)?.setDropped(entry.anchors_dropped);
+        for (const { track, anchors_dropped, refused } of message.tracks)
+          this.video(track)?.setServerStats(anchors_dropped, refused ?? null);
         break;
       case "error":
         // A track that went while a report or a wish for it was on its way is no news.

@@ -1,7 +1,7 @@
 /** The tracks of others as the page sees them. */
 import type { AnchorSource, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 import { Emitter } from "./emitter.js";
-import type { Report, Rung, TrackInfo } from "./protocol.js";
+import type { Refusal, Report, Rung, TrackInfo } from "./protocol.js";
 import type { VideoReceiver } from "./receiver.js";
 
 /** Someone's microphone. */
@@ -33,6 +33,8 @@ export interface TrackStats extends WorkerStats {
   shownFps: number;
   /** Anchors that the server dropped for being late or for want of room. */
   anchorsDropped: number;
+  /** Why the server makes no anchors of the track; null where it does, or needs not. */
+  refused: Refusal | null;
 }
 
 /** Differences below this are left: a frame lasts longer. */
@@ -82,6 +84,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   private currentStats: TrackStats | null = null;
   private isMuted: boolean;
   private dropped = 0;
+  private refused: Refusal | null = null;
   private holding = false;
   private nativeFrames: { at: number; count: number } | null = null;
   private nativeFps = 0;
@@ -199,8 +202,9 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   }
 
   /** @internal */
-  setDropped(anchors: number): void {
-    this.dropped = anchors;
+  setServerStats(dropped: number, refused: Refusal | null): void {
+    this.dropped = dropped;
+    this.refused = refused;
   }
 
   /** What to tell the server; counts since the last call. `halfTripMs`: one way from the server to here. @internal */
@@ -224,6 +228,9 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
       latency_p95_ms: fromServer(stats.anchorP95Ms),
       decode_ms: stats.decodeMs ?? 0,
       reconstruct_ms: stats.reconstructMs ?? 0,
+      ...(stats.decay === null || stats.decayFrames === null
+        ? {}
+        : { decay: stats.decay, decay_frames: stats.decayFrames }),
     };
   }
 
@@ -246,6 +253,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
       shownFps: this.currentState === "native" ? this.nativeFps : stats.outputFps,
       enhancedFps: this.currentState === "native" ? 0 : stats.enhancedFps,
       anchorsDropped: this.dropped,
+      refused: this.refused,
     };
     const { lagMs } = stats;
     if (this.holding && lagMs !== null && Math.abs(lagMs) > HOLD_SLACK_MS) this.receiver.delayNative(lagMs / 2);

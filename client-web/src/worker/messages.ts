@@ -59,6 +59,10 @@ export interface WorkerStats {
   decodeMs: number | null;
   reconstructMs: number | null;
   catchUpMs: number | null;
+  /** By how much the picture gets worse with each frame after an anchor, in mean square grey levels of luma; null while not known. */
+  decay: number | null;
+  /** In how many frames after it that was seen, in the mean. */
+  decayFrames: number | null;
   /** The playout clock's delay above the quickest picture. */
   playoutDelayMs: number;
   /** How much later than the native picture is shown the rebuilt one is ready; null while that is not known. */

@@ -21,6 +21,7 @@ class Bench {
   refreshed = 0;
   keyRequests = 0;
   scales: number[] = [];
+  decay = { lost: 0, frames: 0 };
   private frames = 0;
   private readonly told: FromWorker[] = [];
   readonly pipeline: TrackPipeline;
@@ -43,6 +44,7 @@ class Bench {
         if (stale) this.refreshed++;
         return stale;
       },
+      decay: () => this.decay,
       hr: () => ({
         width: 2,
         height: 2,

@@ -14,6 +14,7 @@ import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
 import { parseVp9Header, type Vp9Header } from "./vp9.js";
 import {
   type AnchorOutcome,
+  type Decay,
   DecodeFailure,
   type FrameOutcome,
   HybridDecoder,
@@ -40,6 +41,7 @@ export interface TrackDecoder {
   pushFrame(rtpTimestamp: number, data: Uint8Array): FrameOutcome;
   pushMessage(data: Uint8Array): AnchorOutcome;
   refresh(): boolean;
+  decay(): Decay;
   hr(): PictureView | null;
   reset(): void;
 }
@@ -109,6 +111,10 @@ export class TrackPipeline {
     catchUp: new SampleWindow(50, 10_000),
     anchor: new SampleWindow(200, 10_000),
   };
+  /** What pictures lose with each frame after an anchor, as the decoder finds now and then, and its sums then. */
+  private readonly decays = new SampleWindow(50, 10_000);
+  private readonly decayFrames = new SampleWindow(50, 10_000);
+  private decaySeen: Decay = { lost: 0, frames: 0 };
   private anchorWorkMs = 0;
   private faults = 0;
   private anchorsUsed = 0;
@@ -290,6 +296,8 @@ export class TrackPipeline {
       decodeMs: this.times.frame.mean(now),
       reconstructMs: null,
       catchUpMs: this.times.catchUp.mean(now),
+      decay: this.decays.mean(now),
+      decayFrames: this.decayFrames.mean(now),
       playoutDelayMs: this.playout.delayMs,
       lagMs: this.playout.lagMs,
       framesLost: lost + late + skipped,
@@ -374,8 +382,21 @@ export class TrackPipeline {
     this.anchorsUsed++;
     this.hasWhole ||= whole;
     if (!this.hasWhole) this.needWholeAnchor(now, "enhanced");
+    this.noteDecay(now);
     this.rates.anchors.add(now);
     this.times.anchor.add(now, this.arrivals.since(rtpTimestamp, now) ?? 0);
+  }
+
+  private noteDecay(now: number): void {
+    const decay = this.guarded((decoder) => decoder.decay());
+    if (decay === undefined) return;
+    // A decoder made anew begins at zero.
+    const before = decay.frames < this.decaySeen.frames ? { lost: 0, frames: 0 } : this.decaySeen;
+    const frames = decay.frames - before.frames;
+    this.decaySeen = decay;
+    if (frames === 0) return;
+    this.decays.add(now, (decay.lost - before.lost) / frames);
+    this.decayFrames.add(now, frames);
   }
 
   /** Calls into the module; what it throws costs the decoder's state, never more. */

@@ -51,6 +51,12 @@ export type AnchorOutcome =
   | "needs-whole"
   | "lost";
 
+/** What pictures have lost after anchors, in mean square grey levels of luma, and in how many frames: sums. */
+export interface Decay {
+  lost: number;
+  frames: number;
+}
+
 /** Planes of a picture in the module's memory; valid until the next call into it. */
 export interface PictureView {
   width: number;
@@ -69,6 +75,8 @@ const OUTCOME_DUPLICATE = 4;
 const OUTCOME_FORMER_EPOCH = 5;
 const OUTCOME_NEEDS_KEY = 6;
 const STAT_FRAMES_LATE = 8;
+const STAT_DECAY_LOST = 16;
+const STAT_DECAY_FRAMES = 17;
 const HR = 0;
 
 /** HR sizes over LR sizes that the module can make. */
@@ -127,6 +135,12 @@ export class HybridDecoder {
   /** Makes the current HR picture anew where anchors have come since it was made; whether it did. */
   refresh(): boolean {
     return this.wasm.refresh(this.handle) === 1;
+  }
+
+  /** What pictures have lost after anchors so far, as far as it was looked at. */
+  decay(): Decay {
+    const stat = (index: number) => this.wasm.stat(this.handle, index);
+    return { lost: stat(STAT_DECAY_LOST), frames: stat(STAT_DECAY_FRAMES) };
   }
 
   /** The current HR picture; null before the first. */

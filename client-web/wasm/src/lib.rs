@@ -305,6 +305,8 @@ pub unsafe extern "C" fn stat(handle: *const Track, index: u32) -> f64 {
         13 => stats.duplicate,
         14 => stats.former_epoch,
         15 => stats.needs_key,
+        16 => return track.decoder.decay().0,
+        17 => track.decoder.decay().1,
         _ => return f64::NAN,
     };
     value as f64

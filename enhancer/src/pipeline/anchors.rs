@@ -19,6 +19,7 @@ use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_media::{Anchor, AnchorCodecId, AnchorSource};
 
 use crate::encode::{KeyThrottle, Prediction, StreamConfig, StreamEncoder};
+use crate::schedule::best::BestOf;
 use crate::schedule::{
     RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, energy_by_tile, stakes,
 };
@@ -30,6 +31,7 @@ pub(super) struct Anchors {
     stream: Mutex<Stream>,
     asked: Mutex<Asked>,
     limits: Mutex<Limits>,
+    best: Mutex<BestOf>,
 }
 
 /// What a controller lets anchors take, within what the operator allows.
@@ -106,6 +108,12 @@ impl Anchors {
     /// What they may take.
     pub fn limits(&self) -> Limits {
         *self.limits.lock()
+    }
+
+    /// Whether an anchor that changes so much of what subscribers see is sent, by the policy `nemo`.
+    pub fn passes(&self, gain: f64, fraction: f64) -> bool {
+        let most = f64::from(self.limits().per_mille) / 1000.0;
+        self.best.lock().passes(gain, fraction.min(most))
     }
 
     /// Somebody has nothing.

@@ -52,6 +52,9 @@ struct Registry {
     output: Sender<EnhancerOutput>,
 }
 
+/// Reports on their way to the scheduler: of each stream the last.
+pub(super) type Decays = Mutex<HashMap<StreamId, (f64, f64)>>;
+
 /// What the input shares with the pipeline.
 pub(super) struct Intake {
     config: Arc<EnhancerConfig>,
@@ -63,6 +66,8 @@ pub(super) struct Intake {
     slots: Arc<Slots>,
     decoders: DecoderFactory,
     pub enabled: Arc<AtomicBool>,
+    /// By stream, what was said last of how its picture gets worse; only of streams that there are.
+    pub decays: Arc<Decays>,
     registry: Mutex<Option<Registry>>,
 }
 
@@ -103,6 +108,7 @@ impl Intake {
             slots,
             decoders,
             enabled,
+            decays: Arc::default(),
             registry: Mutex::new(Some(registry)),
         }
     }
@@ -173,6 +179,11 @@ impl Intake {
                 if let Some(stream) = registry.streams.get_mut(&stream) {
                     let uplink = Packet::Uplink(Uplink { layer, kbps, size, fps });
                     let _ = stream.low.packets.try_send(uplink);
+                }
+            }
+            TapInput::Decay { stream, decay } => {
+                if registry.streams.contains_key(&stream) {
+                    self.decays.lock().insert(stream, decay);
                 }
             }
             TapInput::Regions { stream, possible } => {

@@ -44,8 +44,9 @@ use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_media::{AnchorCodecId, EnhancerOutput};
 
 use crate::engine::{Engine, EngineChoice, Model, NetworkChoice, NetworkError, Residual};
+use crate::schedule::promise::promise_of_db;
 use crate::schedule::slots::{SlotConfig, TaskOrder};
-use crate::schedule::{NetworkCost, RegionConfig, SchedulerConfig, TileConfig};
+use crate::schedule::{NetworkCost, RegionConfig, SchedulerConfig, Terms, TileConfig};
 use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
 use anchors::{Anchors, Choice, Coding};
 use decode::DecoderFactory;
@@ -102,6 +103,8 @@ pub struct EnhancerConfig {
     pub interval: Duration,
     /// Most anchors per frame of a stream, 0 to 1.
     pub anchor_fraction: f64,
+    /// What the policy `quality-sla` promises: dB that a stream loses at most in the mean for want of an accelerator of its own.
+    pub promise_db: f64,
     /// How anchors are coded.
     pub anchor_codec: AnchorCodecId,
     /// Quality of the coded anchors, 1 to 100.
@@ -139,6 +142,7 @@ impl Default for EnhancerConfig {
             compute_cap: 1.0,
             interval: Duration::from_millis(66),
             anchor_fraction: 0.033,
+            promise_db: 0.5,
             anchor_codec: AnchorCodecId::Htj2k,
             anchor_quality: 85,
             tiles: TileConfig::default(),
@@ -179,6 +183,10 @@ impl EnhancerConfig {
             (self.threads == 0, "there must be at least one inference thread"),
             (!share(self.compute_cap), "the compute cap must lie between 0 and 1"),
             (!share(self.anchor_fraction), "the anchor fraction must lie between 0 and 1"),
+            (
+                !(0.0..=20.0).contains(&self.promise_db),
+                "the promised quality must lie between 0 and 20 dB",
+            ),
             (self.interval.is_zero(), "the interval must be longer than zero"),
             (
                 self.tiles.threshold.is_nan() || self.tiles.threshold < 0.0,
@@ -223,6 +231,7 @@ impl EnhancerConfig {
             anchor_fraction: self.anchor_fraction,
             deadline: self.timing().deadline(),
             networks,
+            terms: Terms { promise: promise_of_db(self.promise_db), ..Terms::default() },
             ..SchedulerConfig::default()
         }
     }
@@ -319,6 +328,7 @@ impl Enhancer {
             (frames_in, output_in.clone()),
             origin,
         ));
+        let decays = intake.decays.clone();
         let mut enhancer = Enhancer {
             intake,
             output,
@@ -339,6 +349,7 @@ impl Enhancer {
             frames,
             finished,
             jobs: jobs_in,
+            decays,
             enabled: enabled.clone(),
             stats: stats.clone(),
         };
@@ -353,6 +364,7 @@ impl Enhancer {
                 output: output_in.clone(),
                 enabled: enabled.clone(),
                 coding,
+                anchor_fraction: config.anchor_fraction,
                 stats: stats.clone(),
                 slots: slots.clone(),
                 networks: networks.to_vec(),

@@ -13,6 +13,7 @@ use windlass_media::{EnhancerOutput, StreamId};
 
 use super::anchors::Choice;
 use super::decode::Decoded;
+use super::input::Decays;
 use super::jobs::JobsIn;
 use crate::schedule::{Candidate, Chosen, RegionConfig, Scheduler, SchedulerConfig, TileConfig};
 use crate::stats::{Stats, count};
@@ -47,6 +48,7 @@ pub(super) struct Selector {
     pub frames: Receiver<Decoded>,
     pub finished: Receiver<Finished>,
     pub jobs: JobsIn,
+    pub decays: Arc<Decays>,
     pub enabled: Arc<AtomicBool>,
     pub stats: Arc<Stats>,
 }
@@ -99,6 +101,9 @@ impl Selector {
                 took => state.scheduler.finished(&chosen, took),
             }
         }
+        for (stream, decay) in self.decays.lock().drain() {
+            state.scheduler.report_decay(stream, decay);
+        }
         state.chosen.clear();
         let since_origin = now.saturating_duration_since(state.origin);
         state.scheduler.tick(since_origin, &mut state.chosen);
@@ -126,6 +131,7 @@ impl Selector {
                 state.scheduler.finished(&refused.chosen, None);
             }
         }
+        self.tell_refusals(&mut state.scheduler);
         self.ask_for_regions(state, since_origin);
         // Whatever was decided and not chosen is never looked at again.
         let State { scheduler, waiting, .. } = &mut *state;
@@ -141,6 +147,19 @@ impl Selector {
 }
 
 impl Selector {
+    /// Says which streams are refused enhancement, and why.
+    fn tell_refusals(&self, scheduler: &mut Scheduler) {
+        for (stream, reason) in scheduler.take_refusals() {
+            let refused = EnhancerOutput::Refused { stream, reason };
+            if self.output.try_send(refused).is_err() {
+                count(&self.stats.counters.dropped_output_queue);
+            }
+        }
+        let (kept, refused) = scheduler.promised();
+        self.stats.promised.store(kept as u64, Ordering::Relaxed);
+        self.stats.refused.store(refused as u64, Ordering::Relaxed);
+    }
+
     /// Asks publishers for tiles of their next frames, by what the last ones lack.
     fn ask_for_regions(&self, state: &State, now: Duration) {
         let mut newest: HashMap<StreamId, &Decoded> = HashMap::new();

@@ -161,6 +161,7 @@ fn anchor(enhancer: &Enhancer) -> Option<Anchor> {
             EnhancerOutput::Anchor(anchor) => return Some(anchor),
             EnhancerOutput::NeedKeyFrame { .. }
             | EnhancerOutput::NeedCapturedKeyFrame { .. }
+            | EnhancerOutput::Refused { .. }
             | EnhancerOutput::WantRegions { .. }
             | EnhancerOutput::Scale { .. }
             | EnhancerOutput::Knobs { .. } => {}

@@ -17,7 +17,9 @@ use windlass_hybrid::resample::Samples;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::FrameBuffer;
 use windlass_hybrid::{Detail, Plane};
-use windlass_media::{Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, StageTimes};
+use windlass_media::{
+    Anchor, AnchorCodecId, AnchorPolicy, AnchorSource, EnhancerOutput, StageTimes,
+};
 
 use super::Network;
 use super::anchors::{Coding, arrived};
@@ -43,6 +45,8 @@ pub(super) struct Worker {
     pub stats: Arc<Stats>,
     pub slots: Arc<Slots>,
     pub networks: Vec<Network>,
+    /// Most anchors by frame, for the policy that chooses by what inference gave.
+    pub anchor_fraction: f64,
     /// Where lessons go, if networks learn.
     pub desk: Option<Desk>,
 }
@@ -158,6 +162,13 @@ impl Worker {
                 return false;
             }
         };
+        if source == AnchorSource::Enhanced && frame.policy == AnchorPolicy::Nemo && !choice.whole {
+            let gain = frame.twin.changes(frame.rtp_timestamp, low, &detail, &choice.tiles);
+            if !frame.anchors.passes(gain, self.anchor_fraction) {
+                count(&counters.not_best);
+                return false;
+            }
+        }
         let inferred = Instant::now();
         if source == AnchorSource::Enhanced && frame.captures.regions.load(Ordering::Relaxed) {
             frame.anchors.note_uncertainty(&detail, &choice.tiles, scale);

@@ -33,10 +33,12 @@
 //! assert_eq!(chosen[0].id, 7);
 //! ```
 
+pub mod best;
 mod cost;
 mod gain;
 pub mod jct;
 mod networks;
+mod planned;
 pub mod policy;
 pub mod promise;
 pub mod queue;
@@ -56,6 +58,8 @@ pub use gain::GainEstimator;
 pub use networks::NetworkCost;
 use networks::{Assigner, Demand, Room};
 pub use policy::Policy;
+pub use promise::Terms;
+use promise::{Promised, Promises};
 pub use regions::{RegionConfig, RegionLedger, Request, energy_by_tile, stakes};
 pub use subjects::Subjects;
 pub use tiles::{TileConfig, TileEnergy, TileLedger};
@@ -143,6 +147,8 @@ pub struct SchedulerConfig {
     pub most_pixels: u64,
     /// A stream without frames for so long is forgotten.
     pub forget_after: Duration,
+    /// What streams of the policy `quality-sla` are promised.
+    pub terms: Terms,
 }
 
 impl Default for SchedulerConfig {
@@ -159,6 +165,7 @@ impl Default for SchedulerConfig {
             networks: vec![NetworkCost { scale: 2, per_pixel: Duration::from_nanos(300) }],
             most_pixels: 1280 * 720,
             forget_after: Duration::from_secs(10),
+            terms: Terms::default(),
         }
     }
 }
@@ -188,6 +195,10 @@ pub struct SchedulerCounters {
     pub lost_causes: u64,
     /// Dropped before the tick: more candidates than a stream may keep.
     pub overflowed: u64,
+    /// Passed over: the plan that keeps the promise to all wants other frames of the stream.
+    pub not_planned: u64,
+    /// Passed over: the stream's anchors would break the promise to others.
+    pub refused: u64,
 }
 
 impl AddAssign for SchedulerCounters {
@@ -199,6 +210,8 @@ impl AddAssign for SchedulerCounters {
         self.over_capacity += other.over_capacity;
         self.lost_causes += other.lost_causes;
         self.overflowed += other.overflowed;
+        self.not_planned += other.not_planned;
+        self.refused += other.refused;
     }
 }
 
@@ -229,6 +242,10 @@ struct Stream {
     policy: AnchorPolicy,
     /// Its frames are decided at the tick that is under way.
     due: bool,
+    /// For the policy `quality-sla`.
+    promised: Promised,
+    /// Most anchors by frame, of the stream itself.
+    most: f64,
 }
 
 impl Stream {
@@ -248,6 +265,8 @@ impl Stream {
             size: (0, 0),
             policy: AnchorPolicy::default(),
             due: false,
+            promised: Promised::default(),
+            most: 1.0,
         }
     }
 }
@@ -263,6 +282,8 @@ struct Entry {
     /// Residual accumulated up to and with this frame, in bytes.
     residual: u64,
     position: usize,
+    /// A plan wants it.
+    planned: bool,
 }
 
 impl Entry {
@@ -314,6 +335,7 @@ pub struct Scheduler {
     mixed: bool,
     /// Inference seconds that all streams together would take of a second, were there no cap.
     demand_s: f64,
+    promises: Promises,
 }
 
 impl Scheduler {
@@ -338,6 +360,7 @@ impl Scheduler {
             shortest: 1,
             mixed: false,
             demand_s: 0.0,
+            promises: Promises::default(),
         }
     }
 
@@ -349,7 +372,12 @@ impl Scheduler {
         let stream = stream.or_insert_with(|| Stream::new(candidate.arrival));
         stream.last_seen = stream.last_seen.max(candidate.arrival);
         let mut evicted = None;
-        stream.earned += share(policy::of(stream.policy), &self.config, &candidate);
+        stream.promised.saw(candidate.arrival);
+        stream.most = f64::from(candidate.per_mille) / 1000.0;
+        let policy = policy::of(stream.policy);
+        if !policy.plans() {
+            stream.earned += share(policy, &self.config, &candidate);
+        }
         let intervals = intervals(stream.policy, &self.config) as usize;
         let most = self.config.frames_per_stream.max(1).saturating_mul(intervals).min(MOST_HELD);
         if stream.frames.len() >= most.max(self.config.frames_per_stream.max(1)) {
@@ -370,7 +398,10 @@ impl Scheduler {
     /// Chooses a stream's anchors by another policy from the next tick on. Frames that the last one held are decided by the new
     /// one. A stream that it does not know has the policy from its first frame on.
     pub fn set_policy(&mut self, stream: StreamId, policy: AnchorPolicy, now: Duration) {
-        self.streams.entry(stream).or_insert_with(|| Stream::new(now)).policy = policy;
+        let known = self.streams.entry(stream).or_insert_with(|| Stream::new(now));
+        if std::mem::replace(&mut known.policy, policy) != policy {
+            self.promises.left(stream);
+        }
     }
 
     /// Whether a stream's frames since the last tick were held for a later one.
@@ -389,6 +420,7 @@ impl Scheduler {
 
     /// Forgets a stream and its candidates.
     pub fn forget(&mut self, stream: StreamId) {
+        self.promises.left(stream);
         self.streams.remove(&stream);
     }
 
@@ -415,6 +447,7 @@ impl Scheduler {
     /// Decides every waiting candidate; appends the chosen ones to `out` in running order.
     pub fn tick(&mut self, now: Duration, out: &mut Vec<Chosen>) {
         self.ticks = self.ticks.wrapping_add(1);
+        self.plan(now);
         self.merge(now);
         let cost = |e: &Entry| self.cost(e.network, (e.candidate.width, e.candidate.height));
         let costliest = self.merged.iter().map(|e| cost(e).as_secs_f64()).fold(0.0, f64::max);
@@ -523,6 +556,18 @@ impl Scheduler {
                 stream.size = (last.width, last.height);
                 stream.most_scale = last.most_scale;
             }
+            let planned = policy.plans();
+            let mut passed = 0;
+            if planned {
+                // The newest, as many as begin before the next tick.
+                let wanted = stream.promised.take_wanted((now + config.interval).as_secs_f64());
+                passed = stream.frames.len().saturating_sub(wanted);
+                if self.promises.refuses(id) {
+                    self.counters.refused += passed as u64;
+                } else {
+                    self.counters.not_planned += passed as u64;
+                }
+            }
             let gains = policy.gains(&stream.frames, stream.carried, config, &mut self.gains);
             let mut residual = stream.carried;
             self.merged.extend(stream.frames.iter().zip(gains).enumerate().map(
@@ -539,14 +584,17 @@ impl Scheduler {
                         last_chosen: stream.last_chosen.min(now),
                         residual,
                         position,
+                        planned,
                     }
                 },
             ));
+            let first = self.merged.len() - stream.frames.len();
+            self.merged.drain(first..first + passed);
         }
         (self.shortest, self.mixed) = (shortest.min(longest).max(1), shortest < longest);
         self.merged.sort_unstable_by_key(|e| {
             let c = &e.candidate;
-            (e.tier, std::cmp::Reverse(e.gain), e.last_chosen, c.stream, e.position)
+            (!e.planned, e.tier, std::cmp::Reverse(e.gain), e.last_chosen, c.stream, e.position)
         });
     }
 
@@ -616,6 +664,11 @@ impl Scheduler {
             self.outstanding_s += cost_s;
             stream.allowance -= 1.0;
             stream.last_chosen = now;
+            if entry.planned {
+                stream.earned += 1.0;
+                let ready = now.as_secs_f64() + self.outstanding_s / devices;
+                stream.promised.chosen(candidate.arrival, ready);
+            }
             self.counters.chosen += 1;
             let (id, stream_id, frames) = (candidate.id, candidate.stream, &mut stream.frames);
             let stream = stream_id;
@@ -681,6 +734,8 @@ fn mark_chosen(frames: &mut [Candidate], id: u64) {
     }
 }
 
+#[cfg(test)]
+mod planned_tests;
 #[cfg(test)]
 mod policy_tests;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Policies: how the anchors of a room's streams are chosen, and what may be asked of them.
 //!
-//! Source: seed 000 §5.2 (`latency-sensitive` and `cost-effective`) and §2 (the baselines `per-frame`, `key-uniform`). All streams
+//! Source: seed 000 §5.2 (`latency-sensitive` and `cost-effective`) and §2 (the baselines `per-frame`, `key-uniform`, `nemo`), seed 002
+//! (`quality-sla`). All streams
 //! share one compute cap and one merge, whatever their policies; a policy says how long a stream's frames are held before
 //! they are compared, how many may become anchors, by when, and what each is worth.
 //!
@@ -41,6 +42,11 @@ pub trait Policy: fmt::Debug + Send + Sync {
     /// Whether frames are told apart: golden ones before others, then by what they would clear.
     fn ranks_frames(&self) -> bool {
         true
+    }
+
+    /// Whether a plan made beforehand says which frames become anchors.
+    fn plans(&self) -> bool {
+        false
     }
 
     /// What each of a stream's frames is worth, in the order of the frames; `carried` is the residual before them, in bytes. Where
@@ -120,11 +126,53 @@ impl Policy for KeyUniform {
     }
 }
 
+/// A quality promised to each stream: which frames become anchors says the plan ([`super::promise`]), not their gains.
+#[derive(Debug)]
+struct QualitySla;
+
+impl Policy for QualitySla {
+    fn fraction(&self, _: &SchedulerConfig) -> f64 {
+        1.0
+    }
+
+    fn least_residual(&self, _: &SchedulerConfig) -> f64 {
+        0.0
+    }
+
+    fn ranks_frames(&self) -> bool {
+        false
+    }
+
+    fn plans(&self) -> bool {
+        true
+    }
+}
+
+/// A baseline: inference on every frame, as far as compute goes; which of them are sent is decided by what came of it.
+#[derive(Debug)]
+struct Nemo;
+
+impl Policy for Nemo {
+    fn fraction(&self, _: &SchedulerConfig) -> f64 {
+        1.0
+    }
+
+    fn least_residual(&self, _: &SchedulerConfig) -> f64 {
+        0.0
+    }
+
+    fn ranks_frames(&self) -> bool {
+        false
+    }
+}
+
 /// What a policy does.
 pub fn of(policy: AnchorPolicy) -> &'static dyn Policy {
     match policy {
         AnchorPolicy::LatencySensitive => &LatencySensitive,
         AnchorPolicy::CostEffective => &CostEffective,
+        AnchorPolicy::QualitySla => &QualitySla,
+        AnchorPolicy::Nemo => &Nemo,
         AnchorPolicy::PerFrame => &PerFrame,
         AnchorPolicy::KeyUniform => &KeyUniform,
     }

@@ -65,6 +65,12 @@ impl Core {
                     (self.next_allocation, self.due) = (now, now);
                 }
             }
+            EnhancerOutput::Refused { stream, reason } => {
+                let track = self.streams.get(&stream).and_then(|t| self.tracks.get_mut(t));
+                if let Some(track) = track {
+                    track.refused = reason;
+                }
+            }
             EnhancerOutput::Knobs { stream, knobs } => self.adapted(now, stream, knobs),
             EnhancerOutput::WantRegions { stream, size, tiles, bytes } => {
                 self.ask_for_regions(now, stream, size, &tiles, bytes);
@@ -218,6 +224,18 @@ impl Core {
             let kbps = (kbps - others).min(most);
             let uplink = TapInput::Uplink { stream, layer, kbps, size, fps };
             self.outputs.push_back(Output::Tap(uplink));
+        }
+    }
+
+    /// Somebody who watches a track says by how much its picture got worse with each of so many frames after an anchor, in mean
+    /// square grey levels.
+    pub fn decay(&mut self, id: ParticipantId, track: TrackId, decay: (f64, f64)) {
+        let Some(t) = self.tracks.get(&track).filter(|t| t.subscribers.contains(&id)) else {
+            return;
+        };
+        let Some(stream) = t.info.stream.filter(|_| t.tap.is_some()) else { return };
+        if [decay.0, decay.1].iter().all(|v| v.is_finite() && *v >= 0.0) {
+            self.outputs.push_back(Output::Tap(TapInput::Decay { stream, decay }));
         }
     }
 

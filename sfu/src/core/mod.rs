@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use str0m::Input;
 use str0m::media::Mid;
 use str0m::net::{DatagramRecv, Protocol, Receive};
-use windlass_media::{AnchorCodecId, AnchorPolicy, Layer, Rung, StreamId, TapInput};
+use windlass_media::{AnchorCodecId, AnchorPolicy, Layer, Refusal, Rung, StreamId, TapInput};
 
 use self::alignment::Alignment;
 use self::detail::DetailStream;
@@ -98,6 +98,8 @@ struct Track {
     next_epoch: u16,
     anchor_bps: u64,
     anchor_bytes: u64,
+    /// Why the enhancer makes no anchors of it.
+    refused: Option<Refusal>,
 }
 
 impl Track {
@@ -477,7 +479,11 @@ impl Core {
             track.anchor_bytes = 0;
         }
         for peer in self.peers.values_mut() {
-            let stats = peer.second(seconds);
+            let mut stats = peer.second(seconds);
+            for track in &mut stats {
+                let known = self.tracks.get(&track.track);
+                track.refused = known.and_then(|t| t.tap.as_ref().and(t.refused));
+            }
             tracing::debug!(participant = %peer.id, estimate_bps = peer.estimate_bps, anchor_bps = peer.anchor_rate_bps);
             if !stats.is_empty() {
                 self.outputs.push_back(Output::Event(peer.id, SfuEvent::TrackStats(stats)));
@@ -514,6 +520,7 @@ impl Core {
                 keyframes: KeyFrames::default(),
                 tap: None,
                 scaled: None,
+                refused: None,
                 alignment: Alignment::default(),
                 capture: None,
                 detail: None,

@@ -149,6 +149,7 @@ impl Slot {
             anchors_per_s: sent.second_anchors as f64 / seconds,
             anchors_sent: sent.anchors,
             anchors_dropped: sent.anchors_dropped,
+            refused: None,
         };
         (sent.video_bytes, sent.anchor_bytes, sent.second_anchors) = (0, 0, 0);
         Some(stats)

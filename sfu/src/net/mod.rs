@@ -33,6 +33,7 @@ enum Command {
     SetMaxRung(ParticipantId, TrackId, Rung),
     WholeAnchor(ParticipantId, TrackId, AnchorSource),
     Uplink(ParticipantId, TrackId, UplinkReport),
+    Decay(ParticipantId, TrackId, (f64, f64)),
     SetMuted(ParticipantId, TrackId, bool),
     SetPolicy(Option<String>, Option<AnchorPolicy>, oneshot::Sender<bool>),
     Leave(ParticipantId),
@@ -169,6 +170,17 @@ impl SfuHandle {
         report: UplinkReport,
     ) -> Result<(), SfuClosed> {
         self.commands.send(Command::Uplink(id, track, report)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Takes what somebody who watches a track says of its picture: by how much it got worse with each of so many frames
+    /// after an anchor, in mean square grey levels of luma; once a second at most.
+    pub async fn decay(
+        &self,
+        id: ParticipantId,
+        track: TrackId,
+        decay: (f64, f64),
+    ) -> Result<(), SfuClosed> {
+        self.commands.send(Command::Decay(id, track, decay)).await.map_err(|_| SfuClosed)
     }
 
     /// Tells the room that the participant muted or unmuted its own track; nothing of a muted track is forwarded.

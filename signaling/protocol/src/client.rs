@@ -171,6 +171,12 @@ pub struct Report {
     pub decode_ms: f64,
     /// Mean time to rebuild a frame's HR picture, in ms.
     pub reconstruct_ms: f64,
+    /// By how much the picture gets worse with each frame after an anchor, in mean square grey levels of luma.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decay: Option<f64>,
+    /// In how many frames after it that was seen, in the mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decay_frames: Option<f64>,
 }
 
 /// What a browser says of the uplink of one's own track.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windlass_media::{DetailKnobs, Layer, LayerKnobs, Rung};
+use windlass_media::{DetailKnobs, Layer, LayerKnobs, Refusal, Rung};
 
 use crate::client::TrackKind;
 use crate::error::{ErrorCode, ProtocolError};
@@ -181,6 +181,9 @@ pub struct TrackStats {
     pub anchors_per_s: f64,
     /// Anchors dropped since the subscription began, for being late or for want of room.
     pub anchors_dropped: u64,
+    /// Why no anchors are made of the track though this client could have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Refusal>,
 }
 
 /// Something could not be done.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use windlass_media::{AnchorCodecId, AnchorSource, Layer};
+use windlass_media::{AnchorCodecId, AnchorSource, Layer, Refusal};
 use windlass_protocol::{
     ClientMessage, DetailKnobs, ErrorCode, Join, LayerKnobs, Offer, OwnTrack, Participant,
     ProtocolError, Publish, Report, Request, Rung, ServerMessage, SetRung, Subscribe, Track,
@@ -117,7 +117,7 @@ fn client_messages_have_the_documented_shapes() {
                 "anchors_used": 5, "anchors_late": 1, "anchors_lost": 0,
                 "anchors_duplicate": 2, "anchors_former_epoch": 3, "anchors_needing_whole": 4,
                 "latency_p50_ms": 120.0, "latency_p95_ms": 180.0, "decode_ms": 2.5,
-                "reconstruct_ms": 4.5}),
+                "reconstruct_ms": 4.5, "decay": 0.25, "decay_frames": 30.0}),
             None,
             ClientMessage::Report(Report {
                 track: "t1".into(),
@@ -133,6 +133,8 @@ fn client_messages_have_the_documented_shapes() {
                 latency_p95_ms: 180.0,
                 decode_ms: 2.5,
                 reconstruct_ms: 4.5,
+                decay: Some(0.25),
+                decay_frames: Some(30.0),
             }),
         ),
         (json!({"type": "leave"}), None, ClientMessage::Leave {}),
@@ -268,10 +270,11 @@ fn server_messages_have_the_documented_shapes() {
                     anchor_kbps: 80.5,
                     anchors_per_s: 5.0,
                     anchors_dropped: 2,
+                    refused: Some(Refusal::Promise),
                 }],
             },
             json!({"type": "stats", "tracks": [{"track": "t1", "video_kbps": 150.0,
-                "anchor_kbps": 80.5, "anchors_per_s": 5.0, "anchors_dropped": 2}]}),
+                "anchor_kbps": 80.5, "anchors_per_s": 5.0, "anchors_dropped": 2, "refused": "promise"}]}),
         ),
         (ServerMessage::Pong { time: 12.5 }, json!({"type": "pong", "time": 12.5})),
         (

@@ -221,6 +221,7 @@ fn events_of_the_room_become_messages() {
         anchors_per_s: 4.0,
         anchors_sent: 8,
         anchors_dropped: 1,
+        refused: None,
     };
     session.event(SfuEvent::TrackStats(vec![stats]), name);
     session.event(SfuEvent::TrackRemoved { track: TrackId(10) }, name);

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use serde::Serialize;
 use windlass_enhancer::schedule::promise::admission::{Admission, EVERY};
-use windlass_enhancer::schedule::promise::{BatchCost, Client};
+use windlass_enhancer::schedule::promise::{BatchCost, Client, Decay};
 use windlass_media::StreamId;
 
 use crate::eval::cpu_clock::thread_time;
@@ -36,7 +36,7 @@ pub fn measure(count: NonZeroU32, plans: u32) -> PlanRow {
         for (n, client) in (0u32..).zip(&mut clients) {
             // Slowly up and down, each at a time of its own.
             let turn = f64::from(plan) / 40.0 + f64::from(n);
-            client.decay = 0.006 + 0.003 * turn.sin();
+            client.decay = Decay::line(0.006 + 0.003 * turn.sin());
         }
         let before = thread_time();
         admission.plan(now, &clients, &vec![now; devices]);
@@ -61,7 +61,7 @@ pub fn measure(count: NonZeroU32, plans: u32) -> PlanRow {
 fn client(id: u32) -> Client {
     Client {
         id: StreamId(id),
-        decay: 0.006,
+        decay: Decay::line(0.006),
         promise: 0.04,
         frame: 1.0 / 60.0,
         cost: BatchCost { fixed: 0.010, each: 0.004, most: 8 },

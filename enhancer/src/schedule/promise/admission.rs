@@ -50,6 +50,8 @@ pub struct Admission {
     standings: BTreeMap<StreamId, Standing>,
     /// Those of this time, in order: what they take, whether they are served already, and their place among the clients.
     order: Vec<(f64, bool, usize)>,
+    /// Of each client.
+    settings: Vec<Setting>,
     chosen: Vec<(Client, Setting)>,
     packing: Packing,
     served: Vec<usize>,
@@ -62,6 +64,8 @@ impl Admission {
         self.changes.clear();
         self.standings.retain(|id, _| clients.iter().any(|client| client.id == *id));
         self.order.clear();
+        self.settings.clear();
+        self.settings.extend(clients.iter().map(setting));
         for (at, client) in clients.iter().enumerate() {
             let standing = self.standings.get(&client.id);
             let served = standing.is_some_and(|s| s.verdict == Verdict::Served);
@@ -70,7 +74,7 @@ impl Admission {
                     && now - s.since < WAIT * f64::from(1 << s.falls.min(MOST_DOUBLINGS))
             });
             if !waits {
-                let takes = share(client, setting(client));
+                let takes = share(client, self.settings[at]);
                 self.order.push((takes, served, at));
             }
         }
@@ -123,7 +127,7 @@ impl Admission {
 
     fn pack(&mut self, now: f64, count: usize, clients: &[Client], free: &[f64]) {
         self.chosen.clear();
-        let some = self.order[..count].iter().map(|&(.., at)| (clients[at], setting(&clients[at])));
+        let some = self.order[..count].iter().map(|&(.., at)| (clients[at], self.settings[at]));
         self.chosen.extend(some);
         self.packing.pack(now, &self.chosen, free);
     }
@@ -183,13 +187,13 @@ impl Admission {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::BatchCost;
+    use super::super::{BatchCost, Decay};
     use super::*;
 
     fn client(id: u32, decay: f64) -> Client {
         Client {
             id: StreamId(id),
-            decay,
+            decay: Decay::line(decay),
             promise: 0.04,
             frame: 1.0 / 60.0,
             cost: BatchCost { fixed: 0.008, each: 0.004, most: 8 },
@@ -219,7 +223,7 @@ mod tests {
         let mut admission = Admission::default();
         admission.plan(10.0, &all, &[10.0]);
         assert_eq!(admission.served().len(), 8);
-        all[3].decay = 0.4;
+        all[3].decay = Decay::line(0.4);
         admission.plan(10.2, &all, &[10.2]);
         assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Refused));
         assert_eq!(admission.changes(), [(StreamId(3), Verdict::Refused)]);
@@ -228,11 +232,11 @@ mod tests {
     #[test]
     fn who_is_refused_comes_back_when_it_takes_less_but_not_at_once() {
         let mut all: Vec<Client> = (0..8).map(|id| client(id, 0.004)).collect();
-        all[3].decay = 0.4;
+        all[3].decay = Decay::line(0.4);
         let mut admission = Admission::default();
         admission.plan(10.0, &all, &[10.0]);
         assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Refused));
-        all[3].decay = 0.004;
+        all[3].decay = Decay::line(0.004);
         admission.plan(10.2, &all, &[10.2]);
         assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Refused));
         admission.plan(12.2, &all, &[12.2]);
@@ -275,7 +279,7 @@ mod tests {
             admission.plan(10.0, &all, &vec![10.0; devices]);
             for (lacks, &at) in admission.lacks(10.0).iter().zip(admission.served().to_vec().iter()) {
                 let lacks = lacks.expect("it has an anchor in its first second");
-                prop_assert!(lacks <= all[at].promise + all[at].decay * 2e-3, "{lacks}");
+                prop_assert!(lacks <= all[at].promise + all[at].decay.first * 2e-2, "{lacks}");
             }
         }
     }

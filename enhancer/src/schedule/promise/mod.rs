@@ -1,8 +1,8 @@
 //! A quality promised to each stream, and as many streams as it can be kept to: seed 002 (ARISE), §4.
 //!
-//! Between two anchors a picture gets worse by about the same with each frame (its [`decay`](Client::decay), reported by those who
-//! watch: what the next anchor changed over the frames since the last, `d ÷ L`). So a frame lacks `decay × staleness`, its staleness
-//! being the frames since the one that its anchor was made of. The **promise**: in the mean no stream lacks more than
+//! Between two anchors a picture gets worse with each frame, its [`Decay`], reported by those who watch: what the next anchor changed over
+//! the frames since the last, `d ÷ L`. So what a frame lacks follows from its staleness, the frames since the one that its anchor was
+//! made of. The **promise**: in the mean no stream lacks more than
 //! [`Client::promise`] beyond what it would if it had an accelerator of its own (the *reference*).
 //!
 //! Step 1 ([`settings`]) finds by how many frames each stream's anchors may lie apart and how many pictures may share a batch, as if all
@@ -12,14 +12,19 @@
 //! Pure: times are seconds since one origin that the caller keeps to. Nothing here measures or waits.
 
 pub mod admission;
+pub mod decay;
 pub mod plan;
 pub mod settings;
+mod streams;
 
 use windlass_media::StreamId;
 
 pub use admission::{Admission, Verdict};
+pub use decay::Decay;
 pub use plan::{Packing, Planned};
 pub use settings::Setting;
+pub(super) use streams::{Promised, Promises};
+pub use streams::{Terms, promise_of_db};
 
 /// Seconds that a plan covers (§4.2).
 pub const HORIZON: f64 = 1.0;
@@ -48,8 +53,8 @@ impl BatchCost {
 pub struct Client {
     /// Which.
     pub id: StreamId,
-    /// By how much its pictures get worse with each frame after an anchor: `d ÷ L`, in any unit of quality.
-    pub decay: f64,
+    /// How its pictures get worse after an anchor.
+    pub decay: Decay,
     /// How much it may lack in the mean beyond the reference, in the same unit.
     pub promise: f64,
     /// Seconds from one frame to the next.
@@ -78,11 +83,11 @@ pub struct Anchored {
 }
 
 impl Client {
-    /// Mean staleness in frames if it had an accelerator of its own: an anchor as soon as the last is made.
+    /// What it would lack in the mean if it had an accelerator of its own: an anchor as soon as the last is made.
     pub(crate) fn reference(&self) -> f64 {
         let alone = self.cost.seconds(1);
         let apart = (alone / self.frame).ceil().max(1.0 / self.fraction.clamp(1e-3, 1.0));
-        self.end_to_end(1) + (apart - 1.0) / 2.0
+        self.decay.mean(self.end_to_end(1), apart)
     }
 
     /// Frames from an anchor's frame to its use, where nothing queues.
@@ -90,16 +95,16 @@ impl Client {
         (self.cost.seconds(batch) + self.delay.0 + self.delay.1) / self.frame
     }
 
-    /// Whether a setting keeps its promise, where nothing queues.
-    pub(crate) fn holds(&self, setting: Setting) -> bool {
-        let stale = self.end_to_end(setting.batch) + (f64::from(setting.interval) - 1.0) / 2.0;
-        stale - self.reference() <= self.slack()
+    /// What it lacks in the mean beyond that at a setting, where a picture waits so many frames for its batch and nothing else queues.
+    pub(crate) fn lacks(&self, setting: Setting, waits: f64) -> f64 {
+        let late = self.end_to_end(setting.batch) + waits;
+        self.decay.mean(late, f64::from(setting.interval)) - self.reference()
     }
 
-    /// By how many frames it may be staler in the mean than the reference.
-    fn slack(&self) -> f64 {
-        let decay = if self.decay.is_finite() { self.decay.max(0.0) } else { 0.0 };
+    /// The part of its promise that so much takes up. Less than a hundredth of what one frame loses is nothing.
+    fn part(&self, lacks: f64) -> f64 {
         let promise = if self.promise.is_finite() { self.promise.max(0.0) } else { 0.0 };
-        if decay <= 0.0 { f64::MAX.sqrt() } else { promise / decay }
+        let nothing = self.decay.over(1.0, 2.0) / 100.0;
+        (lacks - nothing).max(0.0) / promise.max(nothing).max(1e-9)
     }
 }

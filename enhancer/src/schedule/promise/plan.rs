@@ -73,7 +73,7 @@ pub struct Packing {
     free: Vec<f64>,
     /// By client, the frame of its newest anchor so far.
     newest: Vec<f64>,
-    /// By client: from when on it has been looked at, until when, the anchor that it has, and its staleness × seconds.
+    /// By client: from when on it has been looked at, until when, the anchor that it has, and what it lost × seconds.
     seen: Vec<Seen>,
 }
 
@@ -170,11 +170,7 @@ impl Packing {
     pub fn worst(&mut self, now: f64, clients: &[(Client, Setting)]) -> f64 {
         self.watch(now, clients);
         let parts = clients.iter().zip(&self.seen).map(|((client, _), seen)| {
-            let lacks =
-                seen.staleness().map(|stale| stale / client.frame - 0.5 - client.reference());
-            let slack = client.slack();
-            // Without a promise worth a thousandth of a frame it is kept by whoever is like the reference.
-            lacks.map_or(f64::MAX, |lacks| (lacks - 1e-3).max(0.0) / slack.max(1e-3))
+            seen.mean().map_or(f64::MAX, |lost| client.part(lost - client.reference()))
         });
         parts.fold(0.0, f64::max)
     }
@@ -182,30 +178,26 @@ impl Packing {
     /// By how much each client lacks beyond its reference by the plan, in the unit of its promise; `None` of one that gets nothing.
     pub fn lacks(&mut self, now: f64, clients: &[(Client, Setting)]) -> Vec<Option<f64>> {
         self.watch(now, clients);
-        let each = clients.iter().zip(&self.seen).map(|((client, _), seen)| {
-            let stale = seen.staleness()? / client.frame - 0.5;
-            Some(client.decay * (stale - client.reference()))
-        });
-        each.collect()
+        let each = clients.iter().zip(&self.seen);
+        each.map(|((client, _), seen)| Some(seen.mean()? - client.reference())).collect()
     }
 
-    /// Adds up how stale each client is over its present cycle and the plan's second.
+    /// Adds up what each client loses over its present cycle and the plan's second.
     fn watch(&mut self, now: f64, clients: &[(Client, Setting)]) {
         let Packing { planned, seen, .. } = self;
         seen.clear();
         seen.extend(clients.iter().map(|(client, setting)| match client.last {
             Some(last) => {
-                let cycle = f64::from(setting.interval) * client.frame;
-                let from = last.shown.max(now - cycle).min(now);
+                let from = last.shown.max(now - apart(client, *setting)).min(now);
                 Seen { from, until: from, captured: last.captured, sum: 0.0 }
             }
             None => Seen { from: f64::NAN, until: f64::NAN, captured: f64::NAN, sum: 0.0 },
         }));
         for anchor in planned.iter() {
-            seen[anchor.client].have(anchor.anchored, now + HORIZON);
+            seen[anchor.client].have(&clients[anchor.client].0, anchor.anchored, now + HORIZON);
         }
-        for seen in seen.iter_mut() {
-            seen.pass(now + HORIZON);
+        for ((client, _), seen) in clients.iter().zip(seen) {
+            seen.pass(client, now + HORIZON);
         }
     }
 }
@@ -216,27 +208,27 @@ fn apart(client: &Client, setting: Setting) -> f64 {
 }
 
 impl Seen {
-    fn have(&mut self, anchor: Anchored, end: f64) {
+    fn have(&mut self, client: &Client, anchor: Anchored, end: f64) {
         if anchor.shown >= end {
             return;
         }
         if self.from.is_nan() {
             (self.from, self.until) = (anchor.shown, anchor.shown);
         }
-        self.pass(anchor.shown);
+        self.pass(client, anchor.shown);
         self.captured = anchor.captured;
     }
 
-    fn pass(&mut self, until: f64) {
+    fn pass(&mut self, client: &Client, until: f64) {
         if until > self.until {
-            let middle = f64::midpoint(self.until, until);
-            self.sum += (until - self.until) * (middle - self.captured);
+            let stale = |at: f64| (at - self.captured) / client.frame;
+            self.sum += client.decay.over(stale(self.until), stale(until)) * client.frame;
             self.until = until;
         }
     }
 
-    /// Seconds in the mean.
-    fn staleness(&self) -> Option<f64> {
+    /// What a frame lost in the mean.
+    fn mean(&self) -> Option<f64> {
         let span = self.until - self.from;
         (span > 0.0).then(|| self.sum / span)
     }
@@ -255,14 +247,14 @@ mod tests {
     use proptest::prelude::*;
     use windlass_media::StreamId;
 
-    use super::super::BatchCost;
     use super::super::settings::setting;
+    use super::super::{BatchCost, Decay};
     use super::*;
 
     fn client(id: u32, decay: f64) -> Client {
         Client {
             id: StreamId(id),
-            decay,
+            decay: Decay::line(decay),
             promise: 0.04,
             frame: 1.0 / 60.0,
             cost: BatchCost { fixed: 0.008, each: 0.004, most: 8 },

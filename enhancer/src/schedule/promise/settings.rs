@@ -1,8 +1,8 @@
 //! Step 1: each stream's pseudo-optimal setting, as if all others were like it (seed 002 §4.4.1).
 //!
 //! `max (batch ÷ seconds(batch)) ÷ (1 ÷ (interval × frame))` such that the mean of what its frames lack, at staleness
-//! `e2e … e2e + interval − 1`, is at most the promise beyond the reference. With a constant decay the mean is
-//! `decay × (e2e + (interval − 1) ÷ 2)`, so that the longest interval for each batch has a closed form.
+//! `e2e … e2e + interval − 1`, is at most the promise beyond the reference. What is lacking grows with the interval, so that the longest
+//! one for each batch is found by halving.
 //!
 //! The paper's constraint has no room for frames that do not fall on the beginning of a batch; here half a frame is kept for them
 //! ([`COORDINATION`]), or the plan would break by a hair what the setting promises.
@@ -25,22 +25,32 @@ pub struct Setting {
 
 /// The setting by which an accelerator serves most streams like this one.
 pub fn setting(client: &Client) -> Setting {
-    let (reference, slack) = (client.reference(), client.slack());
     let least = (1.0 / client.fraction.clamp(1e-3, 1.0)).ceil().clamp(1.0, f64::from(MOST_APART));
     let mut best = (Setting { interval: least as u32, batch: 1 }, 0.0);
     for batch in 1..=client.cost.most.max(1) {
-        let apart = 1.0 + 2.0 * (slack + reference - client.end_to_end(batch) - COORDINATION);
-        let apart = apart.min(f64::from(MOST_APART)).floor();
-        if apart < least {
-            continue;
-        }
-        let streams = batch as f64 / client.cost.seconds(batch) * apart;
+        let keeps =
+            |interval| client.part(client.lacks(Setting { interval, batch }, COORDINATION)) <= 1.0;
+        let Some(interval) = longest(least as u32, keeps) else { continue };
+        let streams = batch as f64 / client.cost.seconds(batch) * f64::from(interval);
         // A larger batch must be worth its latency.
         if streams > best.1 * (1.0 + 1e-9) {
-            best = (Setting { interval: apart as u32, batch }, streams);
+            best = (Setting { interval, batch }, streams);
         }
     }
     best.0
+}
+
+/// The longest interval that keeps the promise, from the least on.
+fn longest(least: u32, keeps: impl Fn(u32) -> bool) -> Option<u32> {
+    if !keeps(least) {
+        return None;
+    }
+    let (mut low, mut high) = (least, MOST_APART.max(least));
+    while low < high {
+        let middle = u32::midpoint(low, high) + (high - low) % 2;
+        if keeps(middle) { low = middle } else { high = middle - 1 }
+    }
+    Some(low)
 }
 
 /// The share of an accelerator's time that a stream takes at its setting.
@@ -54,14 +64,14 @@ mod tests {
     use proptest::prelude::*;
     use windlass_media::StreamId;
 
-    use super::super::BatchCost;
+    use super::super::{BatchCost, Decay};
     use super::*;
 
     /// 60 frames a second; a picture takes 12 ms alone, and 4 ms of a large batch.
     fn client(decay: f64, promise: f64) -> Client {
         Client {
             id: StreamId(1),
-            decay,
+            decay: Decay::line(decay),
             promise,
             frame: 1.0 / 60.0,
             cost: BatchCost { fixed: 0.008, each: 0.004, most: 8 },
@@ -114,9 +124,8 @@ mod tests {
                 ..client(decay, promise)
             };
             let setting = setting(&client);
-            let stale = client.end_to_end(setting.batch) + (f64::from(setting.interval) - 1.0) / 2.0;
-            let lacks = decay * (stale - client.reference());
-            prop_assert!(setting.interval == 1 || lacks <= promise + 1e-9, "{setting:?} lacks {lacks}");
+            let lacks = client.lacks(setting, 0.0);
+            prop_assert!(setting.interval == 1 || lacks <= promise + 0.02 * decay, "{setting:?} lacks {lacks}");
             prop_assert!((1..=MOST_APART).contains(&setting.interval) && (1..=most).contains(&setting.batch));
         }
 

@@ -4,7 +4,7 @@ use windlass_media::StreamId;
 
 use super::super::events::Random;
 use super::scenario::ClientsScenario;
-use crate::schedule::promise::{Anchored, BatchCost, Client};
+use crate::schedule::promise::{Anchored, BatchCost, Client, Decay};
 
 /// Content changes its pace about so often.
 const SCENE_S: f64 = 5.0;
@@ -46,7 +46,7 @@ impl Person {
         };
         let client = Client {
             id: StreamId(id),
-            decay: mean_decay,
+            decay: Decay::line(mean_decay),
             promise,
             frame,
             cost: BatchCost {
@@ -92,14 +92,16 @@ impl Person {
             if there && client.last.is_none_or(|last| anchored.captured > last.captured) {
                 client.last = Some(anchored);
                 // §4.3: by the frame that has just come, and the one that it was tracked from.
-                client.decay = *decay;
+                client.decay = Decay::line(*decay);
             }
             !there
         });
         let Some(last) = client.last else { return };
-        let stale = (now - last.captured) / client.frame - 0.5 - client.reference();
+        let stale = (now - last.captured) / client.frame;
+        let really = Client { decay: Decay::line(self.decay), ..*client };
         self.shown += step;
-        self.lacked += step * self.decay * stale;
+        self.lacked += really.decay.over(stale - step / client.frame, stale) * client.frame
+            - step * really.reference();
     }
 
     /// What it lacked in the mean beyond the reference.

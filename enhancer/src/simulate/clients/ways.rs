@@ -37,7 +37,8 @@ impl Way {
             Way::Static => fixed,
             // The largest batch by which its promise holds at that interval.
             Way::Clipper => {
-                let holds = |batch: usize| client.holds(Setting { batch, ..fixed });
+                let holds =
+                    |batch: usize| client.lacks(Setting { batch, ..fixed }, 0.0) <= client.promise;
                 let batch = (1..=client.cost.most).rev().find(|&batch| holds(batch)).unwrap_or(1);
                 Setting { batch, ..fixed }
             }

@@ -1,0 +1,68 @@
+//! Which of the inferred frames are sent by the baseline `nemo`: those that would change most of what viewers see.
+//!
+//! Source: NEMO as seed 000 §2 describes it: inference on every frame, then the frames of greatest gain. It looks at a whole video
+//! beforehand; here frames to come are taken to gain as the last ones did, so that a frame is sent whose gain is among the greatest
+//! `fraction` of the last [`REMEMBERED`], once the fraction allows another.
+
+use std::collections::VecDeque;
+
+/// Frames that a gain is compared with.
+const REMEMBERED: usize = 64;
+
+/// The gate of one stream.
+#[derive(Debug, Clone)]
+pub struct BestOf {
+    gains: VecDeque<f64>,
+    /// Anchors that the fraction allows: at most one is saved.
+    allowance: f64,
+}
+
+impl Default for BestOf {
+    fn default() -> Self {
+        BestOf { gains: VecDeque::with_capacity(REMEMBERED), allowance: 1.0 }
+    }
+}
+
+impl BestOf {
+    /// Whether the next frame, whose anchor gains so much, is sent when at most `fraction` of all may be.
+    pub fn passes(&mut self, gain: f64, fraction: f64) -> bool {
+        let gain = if gain.is_finite() { gain } else { 0.0 };
+        let fraction = if fraction.is_finite() { fraction.clamp(0.0, 1.0) } else { 0.0 };
+        let better = self.gains.iter().filter(|&&other| other > gain).count() as f64;
+        let among = better <= fraction * self.gains.len() as f64;
+        if self.gains.len() == REMEMBERED {
+            self.gains.pop_front();
+        }
+        self.gains.push_back(gain);
+        let passes = among && self.allowance >= 1.0 && fraction > 0.0;
+        self.allowance = (self.allowance + fraction - f64::from(u8::from(passes))).min(2.0);
+        passes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_frames_of_greatest_gain_pass() {
+        let mut gate = BestOf::default();
+        let gain = |n: usize| if n % 20 == 7 { 5.0 } else { (n % 20) as f64 / 20.0 };
+        let passed: Vec<usize> = (0..400).filter(|&n| gate.passes(gain(n), 0.05)).collect();
+        let late: Vec<usize> = passed.iter().copied().filter(|&n| n > 100).collect();
+        assert!(late.len() >= 14 && late.iter().all(|n| n % 20 == 7), "{passed:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_more_pass_than_the_fraction_allows(
+            gains in proptest::collection::vec(proptest::num::f64::ANY, 1..300), fraction in 0.0f64..1.0,
+        ) {
+            let mut gate = BestOf::default();
+            let passed = gains.iter().filter(|&&gain| gate.passes(gain, fraction)).count();
+            prop_assert!(passed as f64 <= 1.0 + fraction * gains.len() as f64);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The scheduler's streams as the clients of a promise: what is known of each, and which frames the plan wants.
+//!
+//! Source: seed 002 §4.2–4.4, for frames that are at the server already. Its clients are told which frame to send; here all frames
+//! come, and the newest is taken at the tick in which a batch begins. Engines take one picture at a time, so batches have one.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use windlass_media::{Refusal, StreamId};
+
+use super::admission::{Admission, EVERY, Verdict};
+use super::decay::REBUILT;
+use super::{Anchored, BatchCost, Client, Decay};
+
+/// Frames a second until some have come.
+const USUAL_FPS: f64 = 30.0;
+/// How much a new report of decay counts.
+const WEIGHT: f64 = 0.25;
+/// Square grey levels that are believed to be lost after one frame: a report is a stranger's word.
+const BELIEVED: (f64, f64) = (1e-3, 1e3);
+
+/// What is known of one stream.
+#[derive(Debug, Clone)]
+pub struct Promised {
+    /// What is lost after one frame.
+    decay: Option<Decay>,
+    /// Seconds from frame to frame.
+    frame: f64,
+    arrived: Option<f64>,
+    last: Option<Anchored>,
+    /// When those of its anchors begin that are planned and not chosen yet.
+    planned: VecDeque<f64>,
+}
+
+impl Default for Promised {
+    fn default() -> Self {
+        let (decay, frame) = (None, 1.0 / USUAL_FPS);
+        Promised { decay, frame, arrived: None, last: None, planned: VecDeque::new() }
+    }
+}
+
+impl Promised {
+    /// A frame has come.
+    pub fn saw(&mut self, arrival: Duration) {
+        let arrival = arrival.as_secs_f64();
+        if let Some(before) = self.arrived.replace(arrival) {
+            let apart = (arrival - before).clamp(1.0 / 240.0, 1.0);
+            self.frame += 0.1 * (apart - self.frame);
+        }
+    }
+
+    /// Somebody who watches says what was lost with each of so many frames.
+    pub fn report(&mut self, (slope, frames): (f64, f64)) {
+        if slope.is_finite() && slope >= 0.0 && frames >= 1.0 {
+            let new = Decay::rebuilt(slope, frames);
+            let first = new.first.clamp(BELIEVED.0, BELIEVED.1);
+            let known = self.decay.map_or(first, |known| known.first);
+            self.decay = Some(Decay { first: known + WEIGHT * (first - known), ..new });
+        }
+    }
+
+    /// One of its frames becomes an anchor, expected to be there at a time.
+    pub fn chosen(&mut self, arrival: Duration, shown: f64) {
+        self.last = Some(Anchored { captured: arrival.as_secs_f64(), shown });
+    }
+
+    /// How many of its frames the plan wants by a time.
+    pub fn take_wanted(&mut self, until: f64) -> usize {
+        let wanted = self.planned.iter().take_while(|begins| **begins < until).count();
+        self.planned.drain(..wanted).count()
+    }
+
+    /// Nothing is planned any more, and what was is too long ago to count.
+    fn clear(&mut self) {
+        self.planned.clear();
+        self.last = None;
+    }
+
+    /// Its part in a plan; `each`: seconds of an accelerator for one of its anchors.
+    fn client(&self, id: StreamId, each: f64, fraction: f64, terms: Terms) -> Client {
+        Client {
+            id,
+            decay: self.decay.unwrap_or(terms.usual_decay),
+            promise: terms.promise,
+            frame: self.frame,
+            cost: BatchCost { fixed: 0.0, each, most: 1 },
+            shape: 0,
+            delay: (0.0, terms.delay),
+            fraction,
+            last: self.last,
+            phase: self.arrived.unwrap_or_default(),
+        }
+    }
+}
+
+/// What is promised.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Terms {
+    /// Square grey levels that a stream's pictures may lack in the mean beyond those of a stream with an accelerator of its own.
+    pub promise: f64,
+    /// Of a stream of which nobody has reported it yet.
+    pub usual_decay: Decay,
+    /// Seconds from an anchor made to its use, and what waiting for a tick takes in the mean.
+    pub delay: f64,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Terms {
+            promise: promise_of_db(0.5),
+            usual_decay: Decay { first: 1.2, power: REBUILT },
+            delay: 0.07,
+        }
+    }
+}
+
+/// Mean square error of enhanced pictures, in grey levels: 40 dB, as faces have.
+const USUAL_ERROR: f64 = 6.5;
+
+/// What pictures may lack so that one of 40 dB loses no more than so many dB.
+pub fn promise_of_db(db: f64) -> f64 {
+    let db = if db.is_finite() { db.clamp(0.0, 20.0) } else { 0.5 };
+    USUAL_ERROR * (10f64.powf(db / 10.0) - 1.0)
+}
+
+/// Plans for all streams of the policy.
+#[derive(Debug, Default)]
+pub struct Promises {
+    admission: Admission,
+    last_plan: Option<f64>,
+    clients: Vec<Client>,
+    free: Vec<f64>,
+    told: Vec<(StreamId, Option<Refusal>)>,
+    served: usize,
+}
+
+impl Promises {
+    /// Whether it is time for another plan.
+    pub fn is_due(&self, now: f64) -> bool {
+        self.last_plan.is_none_or(|last| now - last >= EVERY || now < last)
+    }
+
+    /// Plans the next second of `streams` (each with the seconds that its anchor takes, and the most of its frames that may be one) for
+    /// so many accelerators, all of them busy for `busy` seconds.
+    pub fn plan<'a>(
+        &mut self,
+        now: f64,
+        terms: Terms,
+        (devices, busy): (usize, f64),
+        streams: impl Iterator<Item = (StreamId, f64, f64, &'a mut Promised)>,
+    ) {
+        self.last_plan = Some(now);
+        self.clients.clear();
+        let mut streams: Vec<_> = streams.collect();
+        self.clients.extend(
+            streams
+                .iter()
+                .map(|(id, each, fraction, known)| known.client(*id, *each, *fraction, terms)),
+        );
+        self.free.clear();
+        self.free.resize(devices, now + busy);
+        self.admission.plan(now, &self.clients, &self.free);
+        for (_, _, _, known) in &mut streams {
+            known.planned.clear();
+        }
+        let served = self.admission.served();
+        for planned in self.admission.planned() {
+            if let Some((.., known)) =
+                served.get(planned.client).and_then(|&at| streams.get_mut(at))
+            {
+                known.planned.push_back(planned.begins);
+            }
+        }
+        for (id, _, _, known) in &mut streams {
+            if self.admission.verdict(*id) == Some(Verdict::Refused) {
+                known.clear();
+            }
+        }
+        self.served = served.len();
+        self.told.extend(self.admission.changes().iter().filter_map(
+            |&(id, verdict)| match verdict {
+                Verdict::Refused => Some((id, Some(Refusal::Promise))),
+                // Who is served from its first plan on needs not be told.
+                Verdict::Served => Some((id, None)),
+            },
+        ));
+        // Nobody asks: the newest are enough.
+        let excess = self.told.len().saturating_sub(MOST_TOLD);
+        self.told.drain(..excess);
+    }
+
+    /// Whether a stream was refused by the last plan.
+    pub fn refuses(&self, id: StreamId) -> bool {
+        self.admission.verdict(id) == Some(Verdict::Refused)
+    }
+
+    /// How many streams have the promise, and how many were refused it.
+    pub fn standing(&self) -> (usize, usize) {
+        (self.served, self.clients.len() - self.served.min(self.clients.len()))
+    }
+
+    /// What streams are to be told since the last time.
+    pub fn take_told(&mut self) -> std::vec::Drain<'_, (StreamId, Option<Refusal>)> {
+        self.told.drain(..)
+    }
+
+    /// A stream has gone, or has another policy.
+    pub fn left(&mut self, id: StreamId) {
+        if self.refuses(id) {
+            self.told.push((id, None));
+        }
+    }
+}
+
+/// Most that wait to be told.
+const MOST_TOLD: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_decibel_of_forty_is_a_ninth_of_its_error() {
+        assert!((promise_of_db(0.5) - 0.793).abs() < 1e-3, "{}", promise_of_db(0.5));
+        assert!(promise_of_db(0.0).abs() < 1e-12);
+        assert!((promise_of_db(f64::NAN) - promise_of_db(0.5)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn strangers_words_are_taken_with_bounds() {
+        let mut known = Promised::default();
+        for odd in
+            [(f64::NAN, 4.0), (f64::INFINITY, 4.0), (-3.0, 4.0), (0.1, f64::NAN), (0.1, -1.0)]
+        {
+            known.report(odd);
+            assert_eq!(known.decay, None, "{odd:?}");
+        }
+        known.report((1e300, 4.0));
+        assert_eq!(known.decay.map(|decay| decay.first), Some(1e3));
+        (0..40).for_each(|_| known.report((0.2, 1.0)));
+        let known = known.decay.map_or(0.0, |decay| decay.first);
+        assert!((known - 0.2).abs() < 0.1, "{known}");
+    }
+
+    #[test]
+    fn frames_are_wanted_when_their_time_has_come() {
+        let mut known = Promised { planned: [0.1, 0.2, 0.9].into(), ..Promised::default() };
+        assert_eq!(
+            (known.take_wanted(0.3), known.take_wanted(0.3), known.take_wanted(1.0)),
+            (2, 0, 1)
+        );
+    }
+}
