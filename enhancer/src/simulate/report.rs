@@ -29,6 +29,10 @@ pub struct Report {
     pub utilisation: Vec<f64>,
     /// Jobs that a lost accelerator gave back.
     pub given_back: u64,
+    /// Anchors made by each network.
+    pub by_network: Vec<u64>,
+    /// How often an accelerator loaded a network.
+    pub loads: u64,
     /// Accelerators that would have given every stream its fraction, at most.
     pub devices_wanted: u32,
     /// Frames that were not chosen, by reason.
@@ -98,6 +102,8 @@ pub(super) struct Tally {
     groups: Vec<Sums>,
     course: Course,
     frames: u64,
+    by_network: Vec<u64>,
+    loads: u64,
     pub given_back: u64,
     pub devices_wanted: u32,
 }
@@ -106,7 +112,15 @@ impl Tally {
     pub fn new(scenario: &Scenario) -> Self {
         let groups = vec![Sums::default(); scenario.streams.len()];
         let course = Course::new(scenario.length());
-        Tally { groups, course, frames: 0, given_back: 0, devices_wanted: 0 }
+        Tally {
+            groups,
+            course,
+            frames: 0,
+            by_network: vec![0; scenario.networks.len()],
+            loads: 0,
+            given_back: 0,
+            devices_wanted: 0,
+        }
     }
 
     /// Another frame; its name.
@@ -129,9 +143,11 @@ impl Tally {
         }
     }
 
-    /// An accelerator worked.
-    pub fn work(&mut self, from: Duration, took: Duration) {
+    /// An accelerator made an anchor by a network that it had loaded, or had not.
+    pub fn work(&mut self, from: Duration, took: Duration, network: usize, loaded: bool) {
         self.course.work(from, took);
+        self.by_network[network] += 1;
+        self.loads += u64::from(!loaded);
     }
 
     pub fn lost_frame(&mut self, group: usize) {
@@ -201,6 +217,8 @@ impl Tally {
             groups,
             utilisation,
             given_back: self.given_back,
+            by_network: self.by_network,
+            loads: self.loads,
             devices_wanted: self.devices_wanted,
             passed_over,
         }

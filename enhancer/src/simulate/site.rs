@@ -186,7 +186,7 @@ impl Site {
             return;
         }
         device.work(took, shape.network);
-        tally.work(begun, took);
+        tally.work(begun, took, shape.network, is_resident);
         self.jct.observe(shape.network, shape.pixels(), is_resident, took);
         self.scheduler.finished(&job.chosen, Some(took));
         let latency = (begun + took).saturating_sub(job.arrival);

@@ -118,7 +118,7 @@ fn dotted(name: &str, line: Vec<(f64, f64)>) -> Curve {
 
 #[cfg(test)]
 mod tests {
-    use windlass_enhancer::simulate::{Scenario, run, run_requests, run_stages};
+    use windlass_enhancer::simulate::{RequestScenario, Scenario, run, run_requests, run_stages};
 
     use super::super::file::{self, File};
     use super::*;
@@ -137,7 +137,8 @@ mod tests {
                     drawn[0] = true;
                 }
                 File::Requests(scenario) if !drawn[1] => {
-                    plots.requests(&run_requests(&scenario).unwrap()).unwrap();
+                    let short = RequestScenario { rounds: 1, loads: vec![0.5, 1.0], ..scenario };
+                    plots.requests(&run_requests(&short).unwrap()).unwrap();
                     drawn[1] = true;
                 }
                 File::Stages(scenario) if !drawn[2] => {

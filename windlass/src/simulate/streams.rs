@@ -139,6 +139,10 @@ fn table(report: &Report, way: &str) -> String {
         report.devices_wanted,
         report.given_back
     );
+    if report.by_network.len() > 1 {
+        let made: Vec<String> = report.by_network.iter().map(u64::to_string).collect();
+        let _ = writeln!(out, "anchors by network: {}; loads: {}", made.join(", "), report.loads);
+    }
     let GroupReport { lost, anchors_lost, worth, .. } = &report.all;
     if lost + anchors_lost > 0 {
         for group in &report.groups {
