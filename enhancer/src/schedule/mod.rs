@@ -336,6 +336,8 @@ pub struct Scheduler {
     /// Inference seconds that all streams together would take of a second, were there no cap.
     demand_s: f64,
     promises: Promises,
+    /// Seconds of the costliest anchor that is planned for: between two such anchors compute is saved up.
+    costliest_planned: f64,
 }
 
 impl Scheduler {
@@ -361,6 +363,7 @@ impl Scheduler {
             mixed: false,
             demand_s: 0.0,
             promises: Promises::default(),
+            costliest_planned: 0.0,
         }
     }
 
@@ -451,7 +454,7 @@ impl Scheduler {
         self.merge(now);
         let cost = |e: &Entry| self.cost(e.network, (e.candidate.width, e.candidate.height));
         let costliest = self.merged.iter().map(|e| cost(e).as_secs_f64()).fold(0.0, f64::max);
-        self.earn(now, costliest);
+        self.earn(now, costliest.max(self.costliest_planned));
         self.fill(now, out);
         self.assign(now);
         self.close(now);

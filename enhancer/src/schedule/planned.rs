@@ -35,6 +35,7 @@ impl Scheduler {
             self.config.capacity_s(Duration::from_secs(1)) / f64::from(self.config.devices.max(1));
         let busy = self.outstanding_s / f64::from(self.config.devices.max(1));
         let (costs, terms) = (&self.costs, self.config.terms);
+        let mut costliest = 0.0f64;
         let streams = self.streams.iter_mut().filter_map(|(&id, stream)| {
             // A silent stream needs nothing.
             let there = now.saturating_sub(stream.last_seen) < SILENT && stream.size != (0, 0);
@@ -43,11 +44,13 @@ impl Scheduler {
             }
             let (width, height) = stream.size;
             let cost = costs.get(stream.network)?.predict(width, height).as_secs_f64();
+            costliest = costliest.max(cost);
             // Of a device that may work for a part of the time an anchor takes as much longer.
             Some((id, cost / cap.max(1e-6), stream.most, &mut stream.promised))
         });
         let devices = if cap > 0.0 { self.config.devices as usize } else { 0 };
         self.promises.plan(seconds, terms, (devices, busy), streams);
+        self.costliest_planned = costliest;
     }
 }
 

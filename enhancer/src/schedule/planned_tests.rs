@@ -147,3 +147,17 @@ fn every_frame_has_one_fate() {
         + c.refused;
     assert_eq!(c.considered, fates, "{c:?}");
 }
+
+#[test]
+fn what_the_cap_lets_happen_seldom_is_saved_up_for() {
+    // An anchor takes 10 ms, an interval earns 2.
+    let network = NetworkCost { scale: 2, per_pixel: Duration::from_micros(1) };
+    let mut s = Scheduler::new(SchedulerConfig {
+        networks: vec![network],
+        devices: 1,
+        compute_cap: 0.03,
+        ..config()
+    });
+    let (anchors, _) = play(&mut s, Duration::ZERO, 20, &[1.0]);
+    assert!((4..=32).contains(&anchors[0]), "{anchors:?}");
+}
