@@ -17,6 +17,8 @@ const MOST_SURPRISE: f64 = 4.0;
 const DOUBT: f64 = 0.97;
 /// The part of what was measured at the start below which doubt does not go: whatever is tried then is no surprise without bounds.
 const LEAST_DOUBTED: f64 = 0.25;
+/// No inference takes longer, in seconds: sizes come from foreign streams, times from clocks.
+const MOST: f64 = 3_600.0;
 /// Most sizes remembered: layers of many cameras, not arbitrary ones.
 const MAX_SIZES: usize = 32;
 
@@ -48,13 +50,12 @@ impl CostModel {
     pub fn predict(&self, width: u32, height: u32) -> Duration {
         let known = self.sizes.iter().find(|s| (s.width, s.height) == (width, height));
         let seconds = known.map_or(self.seconds_per_pixel * pixels(width, height), |s| s.seconds);
-        // Bounded by an hour: sizes come from foreign streams.
-        Duration::from_secs_f64(seconds.clamp(0.0, 3_600.0))
+        Duration::from_secs_f64(seconds.clamp(0.0, MOST))
     }
 
     /// Learns from one inference.
     pub fn observe(&mut self, width: u32, height: u32, took: Duration) {
-        let seconds = took.as_secs_f64();
+        let seconds = took.as_secs_f64().min(MOST);
         let mut size = self.take(width, height);
         let area = pixels(width, height);
         if area > 0.0 {

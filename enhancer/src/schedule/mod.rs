@@ -306,6 +306,10 @@ const FORGIVEN: Duration = Duration::from_secs(60);
 /// Between two assignments of networks.
 const ASSIGN_EVERY: Duration = Duration::from_secs(1);
 
+/// Overruns are paid back by no more than what may be spent in this time: where a thread lost its core for minutes, streams are not
+/// kept waiting for as long.
+const MOST_OWED: Duration = Duration::from_secs(2);
+
 /// An unchanged picture gets an anchor all the same after this time: the last may have been lost.
 const REFRESH: Duration = Duration::from_secs(5);
 
@@ -610,8 +614,9 @@ impl Scheduler {
         self.last_tick = Some(now);
         let shortest = interval.saturating_mul(u32::try_from(self.shortest).unwrap_or(u32::MAX));
         let most = self.config.capacity_s(shortest) + costliest_s;
-        let earned = self.config.capacity_s(elapsed.min(interval * 4));
-        self.credit_s = (self.credit_s + earned).min(most);
+        let earned = self.config.capacity_s(elapsed.min(interval.saturating_mul(4)));
+        let owed = self.config.capacity_s(MOST_OWED);
+        self.credit_s = (self.credit_s.max(-owed) + earned).min(most);
     }
 
     /// Takes candidates in order while they fit.
@@ -646,7 +651,7 @@ impl Scheduler {
             }
             // A key frame may borrow its anchor, so that a scene never begins without one.
             let needed = if candidate.tier == Tier::Key { 0.0 } else { 1.0 };
-            if stream.allowance < needed || policy.fraction(&self.config) <= 0.0 {
+            if stream.allowance < needed || fraction(policy, &self.config) <= 0.0 {
                 self.counters.over_fraction += 1;
                 continue;
             }
@@ -657,8 +662,8 @@ impl Scheduler {
                 continue;
             }
             // The first that does not fit ends the interval: cheap frames behind it must not
-            // spend what it is saving up for.
-            spent |= cost_s > self.credit_s;
+            // spend what it is saving up for. Without any compute there are none, even if they cost nothing.
+            spent |= cost_s > self.credit_s || self.credit_s <= 0.0;
             if spent {
                 self.counters.over_capacity += 1;
                 continue;
@@ -703,9 +708,13 @@ const MOST_HELD: usize = 64;
 
 /// By how much a frame raises the number of anchors that its stream may have.
 fn share(policy: &dyn Policy, config: &SchedulerConfig, frame: &Candidate) -> f64 {
+    fraction(policy, config).min(f64::from(frame.per_mille) / 1000.0)
+}
+
+/// Most anchors by frame, 0 to 1; what is no number is none.
+fn fraction(policy: &dyn Policy, config: &SchedulerConfig) -> f64 {
     let most = policy.fraction(config);
-    let most = if most.is_finite() { most.clamp(0.0, 1.0) } else { 0.0 };
-    most.min(f64::from(frame.per_mille) / 1000.0)
+    if most.is_finite() { most.clamp(0.0, 1.0) } else { 0.0 }
 }
 
 /// Every how manyeth tick a policy decides.
@@ -741,5 +750,7 @@ fn mark_chosen(frames: &mut [Candidate], id: u64) {
 mod planned_tests;
 #[cfg(test)]
 mod policy_tests;
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

@@ -90,7 +90,7 @@ impl Policy for CostEffective {
     }
 
     fn deadline(&self, operator: &SchedulerConfig) -> Duration {
-        self.interval(operator) + operator.deadline
+        self.interval(operator).saturating_add(operator.deadline)
     }
 }
 
