@@ -46,8 +46,14 @@ counters! {
     dropped_disabled,
     /// Frames of streams beyond the limit on streams.
     dropped_stream_limit,
+    /// Frames of streams that the processor has no time to decode.
+    dropped_processor,
+    /// Times that such a stream was given up in the middle.
+    given_up,
     /// Frames dropped because their decoder's queue was full.
     dropped_decode_queue,
+    /// Frames that waited for their decoder when it was stopped.
+    dropped_stopped,
     /// Gaps that the tap reported.
     gaps,
     /// Frames skipped while waiting for a key frame.
@@ -80,7 +86,9 @@ counters! {
     encode_errors,
     /// Anchors that were finished too late to be sent.
     late_encode,
-    /// Outputs dropped because nobody took them.
+    /// Anchors dropped because nobody took them.
+    dropped_anchors,
+    /// Other outputs dropped because nobody took them.
     dropped_output_queue,
     /// Requests for anchors that rest on no other; one anchor answers many.
     whole_anchor_requests,
@@ -217,6 +225,10 @@ pub struct EnhancerStats {
     pub backend: &'static str,
     /// Streams with a decoder now.
     pub streams: usize,
+    /// Streams refused now, because the processor has no time to decode them.
+    pub refused: usize,
+    /// What decoding and coding take of the processor's slots, 0 to 1 and more: beyond 0.6 streams are refused.
+    pub slots_demand: f64,
     /// The networks, by scale, then the cheapest first.
     pub networks: Vec<NetworkStats>,
     /// What the pipeline counted.

@@ -108,6 +108,8 @@ fn enhancer_metrics(enhancer: &Enhancer) -> Vec<Metric> {
     let mut metrics = vec![
         Metric::gauge("enhancer_enabled", f64::from(u8::from(stats.enabled))),
         Metric::gauge("enhancer_streams", stats.streams as f64),
+        Metric::gauge("enhancer_processor_refused_streams", stats.refused as f64),
+        Metric::gauge("enhancer_cpu_demand", stats.slots_demand),
     ];
     for network in &stats.networks {
         let labels = format!("network=\"{}\"", network.name);

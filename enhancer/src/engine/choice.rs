@@ -97,6 +97,10 @@ impl<G: Engine> Engine for OnGpu<G> {
         self.gpu.as_ref().map_or(self.cpu.backend(), Engine::backend)
     }
 
+    fn on_processor(&self) -> bool {
+        self.gpu.as_ref().is_none_or(Engine::on_processor)
+    }
+
     fn architecture(&self) -> Architecture {
         self.cpu.architecture()
     }

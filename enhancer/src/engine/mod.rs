@@ -209,6 +209,11 @@ pub trait Engine: Send {
     /// What runs it, for logs and reports (`cpu-avx512`, …).
     fn backend(&self) -> &'static str;
 
+    /// Whether it runs on the processor, beside decoders and coders.
+    fn on_processor(&self) -> bool {
+        true
+    }
+
     /// The network that it was made for.
     fn architecture(&self) -> Architecture;
 

@@ -18,7 +18,8 @@ use super::Timing;
 use super::decode::{
     ASK_EVERY, DecodeFn, DecoderFactory, FIRST_PIXELS, decode_by, leads_nowhere, pixels_of,
 };
-use super::slots::{Slots, Stage};
+use super::slots::{Slot, Slots, Stage};
+use super::work::Work;
 use crate::stats::{Stats, count};
 
 /// Pictures kept of a stream: those of two intervals at 60 per second.
@@ -76,6 +77,7 @@ pub(super) struct CaptureDecoder {
     pub output: Sender<EnhancerOutput>,
     pub timing: Timing,
     pub slots: Arc<Slots>,
+    pub work: Arc<Work>,
     pub stats: Arc<Stats>,
     pub factory: DecoderFactory,
 }
@@ -123,6 +125,7 @@ impl CaptureDecoder {
         let by = decode_by(self.timing, frame.arrival);
         // Held to the end.
         let mut slot = self.slots.take(Stage::Capture, state.pixels, by, self.stream.0.into());
+        let _done = self.work.picture(slot.as_ref().map(Slot::given));
         match (state.decode)(&frame.data) {
             Ok(decoded) => {
                 count(&counters.captured_decoded);

@@ -25,7 +25,8 @@ use super::Timing;
 use super::adapt::{Adaptation, Operator, Uplink};
 use super::anchors::{Anchors, arrived};
 use super::capture::Captures;
-use super::slots::{Slots, Stage};
+use super::slots::{Slot, Slots, Stage};
+use super::work::Work;
 use crate::learn::Progress;
 use crate::schedule::{Subjects, Tier, TileEnergy};
 use crate::stats::{Stats, count};
@@ -109,6 +110,7 @@ pub(super) struct StreamDecoder {
     pub origin: Instant,
     pub stats: Arc<Stats>,
     pub slots: Arc<Slots>,
+    pub work: Arc<Work>,
     pub factory: DecoderFactory,
 }
 
@@ -176,6 +178,10 @@ impl StreamDecoder {
         };
         for packet in &self.packets {
             if self.stop.load(Ordering::Relaxed) {
+                let left = std::iter::once(packet).chain(self.packets.try_iter());
+                let frames = left.filter(|packet| matches!(packet, Packet::Frame(_)));
+                let dropped = &self.stats.counters.dropped_stopped;
+                dropped.fetch_add(frames.count() as u64, Ordering::Relaxed);
                 return;
             }
             let step = AssertUnwindSafe(|| self.step(&mut state, packet));
@@ -226,6 +232,7 @@ impl StreamDecoder {
         // Held to the end.
         let by = decode_by(self.timing, frame.arrival) + holds / 2;
         let mut slot = self.slots.take(Stage::Decode, state.pixels, by, self.stream.0.into());
+        let _done = self.work.frame(slot.as_ref().map(Slot::given));
         match (state.decode)(&frame.data) {
             Ok(decoded) => {
                 count(&counters.decoded);

@@ -7,17 +7,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
-use windlass_media::{EnhancerOutput, StreamId, TapInput};
+use windlass_media::{EnhancerOutput, Refusal, StreamId, TapInput};
 
 use super::adapt::{Operator, Uplink};
 use super::capture::{CaptureDecoder, CapturePacket, Captures};
 use super::decode::{Decoded, DecoderFactory, Packet, StreamDecoder};
-use super::slots::Slots;
+use super::slots::{Slots, Stage};
+use super::work::Work;
 use super::{EnhancerConfig, Timing, priority};
+use crate::schedule::admission::Admission;
 use crate::stats::{Stats, count};
 
 /// A decoding thread, seen from outside; `P` is what its queue holds.
@@ -39,6 +41,7 @@ struct Stream {
     captures: Arc<Captures>,
     /// The decoder of pictures at HR size, while there are any.
     high: Option<Feed<CapturePacket>>,
+    work: Arc<Work>,
 }
 
 /// The streams, and what new ones need. Gone after the shutdown.
@@ -46,6 +49,12 @@ struct Registry {
     streams: HashMap<StreamId, Stream>,
     /// Streams without a decoder yet whose publisher can be asked for regions.
     with_regions: HashSet<StreamId>,
+    /// Whom the processor has time for.
+    admission: Admission,
+    /// Streams of which the SFU has been told so.
+    refused: HashSet<StreamId>,
+    /// Time that anchors took to code when it was last looked at.
+    coded: Duration,
     /// Threads told to stop that may still be in their last frame.
     retired: Vec<JoinHandle<()>>,
     frames: Sender<Decoded>,
@@ -98,7 +107,16 @@ impl Intake {
     ) -> Self {
         let streams = HashMap::new();
         let with_regions = HashSet::new();
-        let registry = Registry { streams, with_regions, retired: Vec::new(), frames, output };
+        let registry = Registry {
+            streams,
+            with_regions,
+            admission: Admission::new(config.slots().cap),
+            refused: HashSet::new(),
+            coded: Duration::ZERO,
+            retired: Vec::new(),
+            frames,
+            output,
+        };
         Intake {
             timing: config.timing(),
             scales,
@@ -130,6 +148,12 @@ impl Intake {
         self.registry.lock().as_ref().map_or(0, |r| r.streams.len())
     }
 
+    /// Streams that the processor has no time for, and what all others take of its slots.
+    pub fn refused(&self) -> (usize, f64) {
+        let registry = self.registry.lock();
+        registry.as_ref().map_or((0, 0.0), |r| (r.admission.refused(), r.admission.load()))
+    }
+
     /// Stops all decoders; their memory goes when their last frame is through.
     pub fn clear(&self) {
         if let Some(registry) = &mut *self.registry.lock() {
@@ -154,7 +178,12 @@ impl Intake {
         let mut guard = self.registry.lock();
         let Some(registry) = &mut *guard else { return };
         match input {
-            TapInput::Stop { stream } => registry.retire(stream),
+            TapInput::Stop { stream } => {
+                registry.retire(stream);
+                registry.with_regions.remove(&stream);
+                registry.admission.forget(stream);
+                registry.refused.remove(&stream);
+            }
             TapInput::Gap { stream } => {
                 count(&counters.gaps);
                 if let Some(stream) = registry.streams.get_mut(&stream) {
@@ -227,18 +256,62 @@ impl Intake {
                     return count(&counters.dropped_disabled);
                 }
                 let id = frame.stream;
+                let now = self.origin.elapsed();
+                self.look(registry, now);
+                if !registry.admission.frame(now, id) {
+                    count(&counters.dropped_processor);
+                    return self.tell(registry, id, true);
+                }
                 if !registry.streams.contains_key(&id) && !self.open_stream(registry, id) {
+                    registry.admission.forget(id);
                     return count(&counters.dropped_stream_limit);
                 }
+                self.tell(registry, id, false);
                 let Some(stream) = registry.streams.get_mut(&id) else { return };
                 match stream.low.send(Packet::Frame(frame)) {
                     Sent::Taken => {}
                     Sent::Full => count(&counters.dropped_decode_queue),
                     // Its thread is gone, which nothing but a fault explains: begin anew with the
                     // next frame.
-                    Sent::Gone => registry.retire(id),
+                    Sent::Gone => {
+                        count(&counters.dropped_stopped);
+                        registry.retire(id);
+                    }
                 }
             }
+        }
+    }
+
+    /// Now and then: stops the decoders of streams that the processor has no time for.
+    fn look(&self, registry: &mut Registry, now: Duration) {
+        if !registry.admission.is_due(now) {
+            return;
+        }
+        let coded = self.slots.busy(Stage::Encode);
+        let coding = coded.saturating_sub(std::mem::replace(&mut registry.coded, coded));
+        let Registry { admission, streams, .. } = registry;
+        let work = |id| streams.get(&id).map_or_else(Default::default, |s| s.work.take());
+        let mut gone = Vec::new();
+        admission.look(now, work, coding.as_secs_f64(), &mut gone);
+        for id in gone {
+            count(&self.stats.counters.given_up);
+            registry.retire(id);
+        }
+    }
+
+    /// Tells the SFU whether a stream gets anchors, if it does not know; with a later frame, where there is no room.
+    fn tell(&self, registry: &mut Registry, stream: StreamId, refused: bool) {
+        if registry.refused.contains(&stream) == refused {
+            return;
+        }
+        let reason = refused.then_some(Refusal::Processor);
+        if registry.output.try_send(EnhancerOutput::Refused { stream, reason }).is_err() {
+            return count(&self.stats.counters.dropped_output_queue);
+        }
+        if refused {
+            registry.refused.insert(stream);
+        } else {
+            registry.refused.remove(&stream);
         }
     }
 
@@ -252,6 +325,7 @@ impl Intake {
         let gaps = Arc::new(AtomicUsize::new(0));
         let whole_wanted = Arc::new(AtomicBool::new(false));
         let captures = Arc::<Captures>::default();
+        let work = Arc::<Work>::default();
         captures.regions.store(registry.with_regions.remove(&id), Ordering::Relaxed);
         let decoder = StreamDecoder {
             stream: id,
@@ -272,12 +346,13 @@ impl Intake {
             origin: self.origin,
             stats: Arc::clone(&self.stats),
             slots: Arc::clone(&self.slots),
+            work: Arc::clone(&work),
             factory: Arc::clone(&self.decoders),
         };
         let thread = self.spawn(format!("decode-{}", id.0), move || decoder.run());
         let low = thread.map(|thread| Feed { packets, stop, broken: false, gaps, thread });
         if let Some(low) = low {
-            let stream = Stream { low, whole_wanted, captures, high: None };
+            let stream = Stream { low, whole_wanted, captures, high: None, work };
             registry.streams.insert(id, stream);
             return true;
         }
@@ -290,7 +365,7 @@ impl Intake {
         if stream.high.is_some() {
             return true;
         }
-        let captures = Arc::clone(&stream.captures);
+        let (captures, work) = (Arc::clone(&stream.captures), Arc::clone(&stream.work));
         let high = registry.streams.values().filter(|s| s.high.is_some()).count();
         if high + self.reap(registry) >= self.config.max_streams {
             return false;
@@ -307,6 +382,7 @@ impl Intake {
             output: registry.output.clone(),
             timing: self.timing,
             slots: Arc::clone(&self.slots),
+            work,
             stats: Arc::clone(&self.stats),
             factory: Arc::clone(&self.decoders),
         };
@@ -341,10 +417,13 @@ impl Intake {
 }
 
 impl Registry {
+    /// Stops a stream's decoders; with its next frame there may be others.
     fn retire(&mut self, id: StreamId) {
-        self.with_regions.remove(&id);
         self.end_capture(id);
         if let Some(stream) = self.streams.remove(&id) {
+            if stream.captures.regions.load(Ordering::Relaxed) {
+                self.with_regions.insert(id);
+            }
             self.retired.push(stream.low.end());
         }
     }

@@ -29,6 +29,7 @@ mod select;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod work;
 mod worker;
 
 use std::sync::Arc;
@@ -427,6 +428,8 @@ impl Enhancer {
             enabled: self.enabled.load(Ordering::Relaxed),
             backend: self.backend,
             streams: self.intake.streams(),
+            refused: self.intake.refused().0,
+            slots_demand: self.intake.refused().1,
             slots: self.slots.stats(),
             queues: self.queues(),
             compute_capacity: self.intake.compute_capacity(),

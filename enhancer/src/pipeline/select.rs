@@ -36,6 +36,8 @@ pub(super) struct Finished {
     pub took: Option<Duration>,
     /// Whether its network ran.
     pub inferred: bool,
+    /// Whether it was given up because it was late.
+    pub late: bool,
 }
 
 /// The scheduler with its queues.
@@ -95,7 +97,8 @@ impl Selector {
     }
 
     fn tick(&self, state: &mut State, now: Instant) {
-        for Finished { chosen, took, inferred } in self.finished.try_iter() {
+        for Finished { chosen, took, inferred, late } in self.finished.try_iter() {
+            state.scheduler.was_late(late);
             match took {
                 Some(took) if !inferred => state.scheduler.finished_without_network(&chosen, took),
                 took => state.scheduler.finished(&chosen, took),

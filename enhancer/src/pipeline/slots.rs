@@ -25,11 +25,13 @@ pub enum Stage {
     Capture,
     /// An anchor is coded, unless it would be late. Its work: the HR samples that are coded.
     Encode,
+    /// An anchor is super-resolved on the processor and coded, unless it would be late.
+    Infer,
 }
 
 impl Stage {
     /// All of them.
-    pub const ALL: [Stage; 3] = [Stage::Decode, Stage::Capture, Stage::Encode];
+    pub const ALL: [Stage; 4] = [Stage::Decode, Stage::Capture, Stage::Encode, Stage::Infer];
 
     /// As in metrics.
     pub fn name(self) -> &'static str {
@@ -37,18 +39,19 @@ impl Stage {
             Stage::Decode => "decode",
             Stage::Capture => "capture",
             Stage::Encode => "encode",
+            Stage::Infer => "infer",
         }
     }
 
     fn must_run(self) -> bool {
-        self != Stage::Encode
+        matches!(self, Stage::Decode | Stage::Capture)
     }
 
     /// By unit of work, before anything has been measured.
     fn first_guess(self) -> Duration {
         match self {
             Stage::Decode | Stage::Capture => Duration::from_nanos(10),
-            Stage::Encode => Duration::from_nanos(15),
+            Stage::Encode | Stage::Infer => Duration::from_nanos(15),
         }
     }
 }
@@ -72,6 +75,7 @@ struct Counts {
     wait: Histogram,
     refused: AtomicU64,
     demoted: AtomicU64,
+    busy_nanos: AtomicU64,
 }
 
 /// A thread that waits for a slot.
@@ -80,6 +84,8 @@ struct Waiter {
     ready: Condvar,
     /// Written under the lock.
     verdict: AtomicU8,
+    /// When it was given a slot, in nanoseconds since the origin. A busy processor may take a while to wake it up.
+    given: AtomicU64,
 }
 
 const RUNS: u8 = 1;
@@ -91,6 +97,11 @@ impl Waiter {
         self.verdict.store(verdict, Ordering::Relaxed);
         self.ready.notify_one();
     }
+
+    fn give(&self, verdict: u8, now: Duration) {
+        self.given.store(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.tell(verdict);
+    }
 }
 
 /// A slot, until it is dropped.
@@ -99,7 +110,8 @@ pub struct Slot<'a> {
     slots: &'a Slots,
     stage: Stage,
     work: u64,
-    began: Instant,
+    /// What its thread needs to wake up counts: nobody else has the slot meanwhile.
+    given: Instant,
 }
 
 impl Slots {
@@ -119,15 +131,27 @@ impl Slots {
     /// Waits for a slot for `work` of a stage that should be done by `deadline`; `None`: it is a lost cause. Of two that are otherwise
     /// alike, the lesser `key` goes first.
     pub fn take(&self, stage: Stage, work: u64, deadline: Instant, key: u64) -> Option<Slot<'_>> {
+        let expected = self.inner.lock().times.predict(stage as usize, work, true);
+        self.take_for(stage, (work, expected), deadline, key)
+    }
+
+    /// The same of work that is expected to take so long.
+    pub fn take_for(
+        &self,
+        stage: Stage,
+        (work, expected): (u64, Duration),
+        deadline: Instant,
+        key: u64,
+    ) -> Option<Slot<'_>> {
         let came = Instant::now();
         let mut inner = self.inner.lock();
-        let expected = inner.times.predict(stage as usize, work, true);
         let task = Task {
             deadline: deadline.saturating_duration_since(self.origin),
             expected_s: expected.as_secs_f64(),
             must_run: stage.must_run(),
             key,
         };
+        let mut given = came;
         let verdict = match inner.queue.offer(self.since(came), &task) {
             Offer::Runs { late: false } => RUNS,
             Offer::Runs { late: true } => RUNS_LATE,
@@ -141,6 +165,8 @@ impl Slots {
                 loop {
                     let verdict = waiter.verdict.load(Ordering::Relaxed);
                     if verdict != 0 {
+                        let since = Duration::from_nanos(waiter.given.load(Ordering::Relaxed));
+                        given = came.max(self.origin.checked_add(since).unwrap_or(came));
                         break verdict;
                     }
                     let Some(until) = until.and_then(|until| self.origin.checked_add(until)) else {
@@ -158,9 +184,8 @@ impl Slots {
             }
         };
         drop(inner);
-        let began = Instant::now();
         let counts = &self.stages[stage as usize];
-        counts.wait.record(began.saturating_duration_since(came));
+        counts.wait.record(came.elapsed());
         if verdict == LOST {
             count(&counts.refused);
             return None;
@@ -168,7 +193,7 @@ impl Slots {
         if verdict == RUNS_LATE {
             count(&counts.demoted);
         }
-        Some(Slot { slots: self, stage, work, began })
+        Some(Slot { slots: self, stage, work, given })
     }
 
     /// What became of those that came.
@@ -189,12 +214,22 @@ impl Slots {
         SlotStats { cap: self.cap, running, waiting, stages: stages.to_vec() }
     }
 
+    /// Time that tasks of a stage have had slots so far, together.
+    pub fn busy(&self, stage: Stage) -> Duration {
+        Duration::from_nanos(self.stages[stage as usize].busy_nanos.load(Ordering::Relaxed))
+    }
+
     fn since(&self, at: Instant) -> Duration {
         at.saturating_duration_since(self.origin)
     }
 }
 
 impl Slot<'_> {
+    /// Since when it is taken.
+    pub fn given(&self) -> Instant {
+        self.given
+    }
+
     /// Says how much work it turned out to be.
     pub fn did(&mut self, work: u64) {
         self.work = work;
@@ -204,17 +239,19 @@ impl Slot<'_> {
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
         let now = Instant::now();
+        let took = now.saturating_duration_since(self.given);
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.slots.stages[self.stage as usize].busy_nanos.fetch_add(nanos, Ordering::Relaxed);
         let mut inner = self.slots.inner.lock();
         let Inner { queue, times, lost } = &mut *inner;
         // What panics says nothing of how long it takes.
         if !panicking() {
-            let took = now.saturating_duration_since(self.began);
             times.observe(self.stage as usize, self.work, true, took);
         }
         queue.done();
         let now = self.slots.since(now);
         while let Some((next, late)) = queue.pop(now, lost) {
-            next.tell(if late { RUNS_LATE } else { RUNS });
+            next.give(if late { RUNS_LATE } else { RUNS }, now);
         }
         lost.drain(..).for_each(|waiter| waiter.tell(LOST));
     }

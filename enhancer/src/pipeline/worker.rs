@@ -35,6 +35,15 @@ pub(super) const MOST_SCALE: usize = *windlass_hybrid::decoder::SCALES.end();
 /// Greatest payload of an anchor in bytes: what the messages to the browser can carry.
 const MAX_PAYLOAD: usize = 1 << 20;
 
+/// How a job went.
+#[derive(Default)]
+struct Run {
+    /// How long it waited for a slot.
+    waited: Duration,
+    /// It was given up because it was late.
+    late: bool,
+}
+
 /// One worker and its queues.
 pub(super) struct Worker {
     pub jobs: Arc<Jobs>,
@@ -62,13 +71,14 @@ impl Worker {
         while let Some((shape, job)) = self.jobs.take(last) {
             let chosen = job.chosen;
             let started = Instant::now();
-            let (mut panicked, mut waited) = (false, Duration::ZERO);
+            let (mut panicked, mut run) = (false, Run::default());
             let live = self.enabled.load(Ordering::Relaxed)
                 && started.saturating_duration_since(job.frame.arrival) + chosen.cost
                     <= chosen.deadline;
             if !live {
                 job.frame.anchors.forget(&job.choice);
                 count(&self.stats.counters.late_infer);
+                run.late = true;
             } else if catch_unwind(AssertUnwindSafe(|| {
                 let (engine, network) =
                     (&mut engines[chosen.network], &self.networks[chosen.network]);
@@ -76,7 +86,7 @@ impl Worker {
                 let scale = engine.scale();
                 let prior = &mut priors[scale.min(MOST_SCALE)];
                 let prior = prior.get_or_insert_with(|| Prior::new(Isa::detect(), scale));
-                if !self.enhance(&job, engine.as_mut(), prior, &mut residual, &mut waited) {
+                if !self.enhance(&job, engine.as_mut(), prior, &mut residual, &mut run) {
                     job.frame.anchors.forget(&job.choice);
                 }
             }))
@@ -89,27 +99,27 @@ impl Worker {
             }
             // What a panic takes, its report above all, says nothing about inference.
             // Waiting for a slot is no work of an accelerator.
-            let took = (live && !panicked).then(|| started.elapsed().saturating_sub(waited));
+            let took = (live && !panicked).then(|| started.elapsed().saturating_sub(run.waited));
             let inferred = job.captured.is_none();
             if let Some(took) = took {
                 self.stats.compute.record(took);
                 self.jobs.done(shape, last, took);
             }
             last = Some(shape);
-            if self.finished.send(Finished { chosen, took, inferred }).is_err() {
+            if self.finished.send(Finished { chosen, took, inferred, late: run.late }).is_err() {
                 return;
             }
         }
     }
 
-    /// Makes the anchor of a job; whether it went out. `waited`: how long it had to wait for a slot.
+    /// Makes the anchor of a job; whether it went out.
     fn enhance(
         &self,
         job: &Job,
         engine: &mut dyn Engine,
         prior: &mut Prior,
         residual: &mut Residual,
-        waited: &mut Duration,
+        run: &mut Run,
     ) -> bool {
         let counters = &self.stats.counters;
         let frame = &job.frame;
@@ -120,6 +130,21 @@ impl Worker {
         let captured = captured.and_then(|high| detail_of(high, low, scale).ok());
         let source =
             if captured.is_some() { AnchorSource::Captured } else { AnchorSource::Enhanced };
+        let within = job.chosen.deadline;
+        let deadline = frame.arrival + within.min(Duration::from_secs(3_600));
+        let (asked, key) = (Instant::now(), u64::from(frame.stream.0));
+        // Where it runs on the processor, inference is one of its stages (seed 003 §3.2), and the coding that follows a part of it.
+        let mut slot = None;
+        if captured.is_none() && engine.on_processor() {
+            let work = (job.choice.tiles.count() as u64, job.chosen.cost);
+            slot = self.slots.take_for(Stage::Infer, work, deadline, key);
+            run.waited = asked.elapsed();
+            if slot.is_none() {
+                run.late = true;
+                count(&counters.late_infer);
+                return false;
+            }
+        }
         let mut choice = job.choice.clone();
         let network = &self.networks[job.chosen.network];
         let mut learned = false;
@@ -173,13 +198,14 @@ impl Worker {
         if source == AnchorSource::Enhanced && frame.captures.regions.load(Ordering::Relaxed) {
             frame.anchors.note_uncertainty(&detail, &choice.tiles, scale);
         }
-        let within = job.chosen.deadline;
-        let deadline = frame.arrival + within.min(Duration::from_secs(3_600));
-        let samples = (choice.tiles.count() * TILE * TILE * scale * scale) as u64;
-        let asked = Instant::now();
-        let slot = self.slots.take(Stage::Encode, samples, deadline, frame.stream.0.into());
-        *waited = asked.elapsed();
+        if slot.is_none() {
+            let samples = (choice.tiles.count() * TILE * TILE * scale * scale) as u64;
+            let asked = Instant::now();
+            slot = self.slots.take(Stage::Encode, samples, deadline, key);
+            run.waited += asked.elapsed();
+        }
         let Some(_slot) = slot else {
+            run.late = true;
             count(&counters.late_encode);
             return false;
         };
@@ -192,6 +218,7 @@ impl Worker {
             let encoded = Instant::now();
             let age = encoded.saturating_duration_since(frame.arrival);
             if age > within || !self.enabled.load(Ordering::Relaxed) {
+                run.late = true;
                 count(&counters.late_encode);
                 return false;
             }
@@ -222,7 +249,7 @@ impl Worker {
             };
             let sent = self.output.try_send(EnhancerOutput::Anchor(anchor.clone()));
             if sent.is_err() {
-                count(&counters.dropped_output_queue);
+                count(&counters.dropped_anchors);
                 return false;
             }
             self.stats.schedule.record(times.schedule);

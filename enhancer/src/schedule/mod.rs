@@ -33,10 +33,12 @@
 //! assert_eq!(chosen[0].id, 7);
 //! ```
 
+pub mod admission;
 pub mod best;
 mod cost;
 mod gain;
 pub mod jct;
+mod margin;
 mod networks;
 mod planned;
 pub mod policy;
@@ -55,6 +57,7 @@ use windlass_media::{AnchorPolicy, StreamId};
 
 pub use cost::CostModel;
 pub use gain::GainEstimator;
+use margin::Margin;
 pub use networks::NetworkCost;
 use networks::{Assigner, Demand, Room};
 pub use policy::Policy;
@@ -342,6 +345,7 @@ pub struct Scheduler {
     promises: Promises,
     /// Seconds of the costliest anchor that is planned for: between two such anchors compute is saved up.
     costliest_planned: f64,
+    margin: Margin,
 }
 
 impl Scheduler {
@@ -368,6 +372,7 @@ impl Scheduler {
             demand_s: 0.0,
             promises: Promises::default(),
             costliest_planned: 0.0,
+            margin: Margin::default(),
         }
     }
 
@@ -443,6 +448,11 @@ impl Scheduler {
     /// The same of a frame that became an anchor without its network: that says nothing of what the network costs.
     pub fn finished_without_network(&mut self, chosen: &Chosen, took: Duration) {
         self.settle(chosen, took);
+    }
+
+    /// Says whether a chosen frame was given up because it was late: those that follow are chosen with more time to spare, so that few are.
+    pub fn was_late(&mut self, late: bool) {
+        self.margin.learn(late, self.config.deadline);
     }
 
     fn settle(&mut self, chosen: &Chosen, took: Duration) {
@@ -567,7 +577,8 @@ impl Scheduler {
             let mut passed = 0;
             if planned {
                 // The newest, as many as begin before the next tick.
-                let wanted = stream.promised.take_wanted((now + config.interval).as_secs_f64());
+                let wanted =
+                    stream.promised.take_wanted(now.saturating_add(config.interval).as_secs_f64());
                 passed = stream.frames.len().saturating_sub(wanted);
                 if self.promises.refuses(id) {
                     self.counters.refused += passed as u64;
@@ -622,7 +633,7 @@ impl Scheduler {
     /// Takes candidates in order while they fit.
     fn fill(&mut self, now: Duration, out: &mut Vec<Chosen>) {
         let devices = f64::from(self.config.devices.max(1));
-        let mut spent = false;
+        let (mut spent, mut doubted) = (false, false);
         for entry in &self.merged {
             let candidate = &entry.candidate;
             let Some(stream) = self.streams.get_mut(&candidate.stream) else { continue };
@@ -637,11 +648,16 @@ impl Scheduler {
             let cost_s = cost.as_secs_f64();
             let age_s = now.saturating_sub(candidate.arrival).as_secs_f64();
             let ready_s = age_s + self.outstanding_s / devices + cost_s;
-            if ready_s > deadline.as_secs_f64() {
+            let deadline_s = deadline.as_secs_f64();
+            if ready_s > deadline_s - self.margin.of(deadline) {
                 self.counters.lost_causes += 1;
                 // With nothing else in its way, only a measurement can show that this is still so.
                 if self.outstanding_s <= 0.0 {
-                    costs.doubt(width, height);
+                    if ready_s > deadline_s {
+                        costs.doubt(width, height);
+                    } else if !std::mem::replace(&mut doubted, true) {
+                        self.margin.doubt();
+                    }
                 }
                 continue;
             }

@@ -387,6 +387,10 @@ impl Engine for CudaEngine {
         "cuda"
     }
 
+    fn on_processor(&self) -> bool {
+        false
+    }
+
     fn architecture(&self) -> Architecture {
         self.architecture
     }

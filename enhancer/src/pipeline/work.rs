@@ -1,0 +1,49 @@
+//! What a stream's decoders took of the processor's slots, counted by them and read by who decides whether there is room.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::schedule::admission;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    frames: AtomicU64,
+    nanos: AtomicU64,
+    /// Of pictures at HR size.
+    more_nanos: AtomicU64,
+}
+
+/// A frame that is being decoded, until it is dropped.
+pub(super) struct Doing<'a> {
+    nanos: &'a AtomicU64,
+    began: Instant,
+}
+
+impl Work {
+    /// A low frame is decoded, with a slot since then.
+    pub fn frame(&self, since: Option<Instant>) -> Doing<'_> {
+        self.frames.fetch_add(1, Ordering::Relaxed);
+        Doing { nanos: &self.nanos, began: since.unwrap_or_else(Instant::now) }
+    }
+
+    /// A picture at HR size is.
+    pub fn picture(&self, since: Option<Instant>) -> Doing<'_> {
+        Doing { nanos: &self.more_nanos, began: since.unwrap_or_else(Instant::now) }
+    }
+
+    /// What was done since this was last asked.
+    pub fn take(&self) -> admission::Work {
+        let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
+        let seconds = |counter: &AtomicU64| take(counter) as f64 / 1e9;
+        let (seconds, more) = (seconds(&self.nanos), seconds(&self.more_nanos));
+        admission::Work { frames: take(&self.frames), seconds, more }
+    }
+}
+
+impl Drop for Doing<'_> {
+    fn drop(&mut self) {
+        let nanos = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+}
