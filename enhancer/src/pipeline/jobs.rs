@@ -20,6 +20,8 @@ pub(super) struct Jobs {
     origin: Instant,
     /// Of captured pictures, in the place of a network.
     captured: usize,
+    /// The nearest that there is.
+    deadline: Duration,
 }
 
 struct Inner {
@@ -33,8 +35,13 @@ struct Inner {
 pub(super) struct JobsIn(Arc<Jobs>);
 
 impl Jobs {
-    /// At most `most` jobs for workers that have these networks.
-    pub fn new(networks: &[NetworkCost], most: usize, origin: Instant) -> (JobsIn, Arc<Jobs>) {
+    /// At most `most` jobs, of a deadline of `deadline` or more from their frames' arrival, for workers that have these networks.
+    pub fn new(
+        networks: &[NetworkCost],
+        most: usize,
+        deadline: Duration,
+        origin: Instant,
+    ) -> (JobsIn, Arc<Jobs>) {
         let coding = networks.iter().map(|n| n.per_pixel).min().unwrap_or_default() / 2;
         let coding = NetworkCost { scale: 2, per_pixel: coding };
         let costs: Vec<NetworkCost> = networks.iter().copied().chain([coding]).collect();
@@ -49,6 +56,7 @@ impl Jobs {
             ready: Condvar::new(),
             origin,
             captured: networks.len(),
+            deadline,
         });
         (JobsIn(jobs.clone()), jobs)
     }
@@ -91,10 +99,13 @@ impl JobsIn {
     /// Hands in a job; the one that has to go for it, if the queue is full.
     pub fn push(&self, job: Job) -> Option<Job> {
         let Jobs { inner, ready, origin, .. } = &*self.0;
-        let (shape, now) = (self.0.shape(&job), origin.elapsed());
+        let shape = self.0.shape(&job);
+        // Whoever may be later has not begun to wait.
+        let arrived = job.frame.arrival.saturating_duration_since(*origin);
+        let since = arrived + job.chosen.deadline.saturating_sub(self.0.deadline);
         let mut inner = inner.lock();
         let Inner { queue, jct, .. } = &mut *inner;
-        let refused = queue.push(now, shape, job, jct);
+        let refused = queue.push(since, shape, job, jct);
         drop(inner);
         ready.notify_one();
         refused

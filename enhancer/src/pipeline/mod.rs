@@ -320,7 +320,7 @@ impl Enhancer {
         let (frames_in, frames) = bounded(SCHEDULE_QUEUE);
         let (output_in, output) = bounded(config.output_queue);
         let most = JOBS_PER_WORKER * config.threads;
-        let (jobs_in, jobs) = Jobs::new(&costs, most, origin);
+        let (jobs_in, jobs) = Jobs::new(&costs, most, config.timing().deadline(), origin);
         let (finished_in, finished) = bounded((JOBS_PER_WORKER + 1) * config.threads);
         let intake = Arc::new(Intake::new(
             config.clone(),

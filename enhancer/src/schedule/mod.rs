@@ -672,8 +672,10 @@ impl Scheduler {
                 continue;
             }
             // Who can wait leaves room for those who cannot: a backlog that overload keeps up would make theirs all lost causes.
-            let patient = self.mixed && deadline > self.config.deadline;
-            if patient && self.outstanding_s / devices > self.config.interval.as_secs_f64() {
+            // And among themselves they leave no more than calls would: or each would come at the last moment.
+            let most = if self.mixed { self.config.interval } else { self.config.deadline };
+            let patient = deadline > self.config.deadline;
+            if patient && self.outstanding_s / devices > most.as_secs_f64() {
                 self.counters.over_capacity += 1;
                 continue;
             }

@@ -92,7 +92,7 @@ struct Waiting<T> {
 pub struct AcceleratorQueue<T> {
     order: Order,
     most: usize,
-    /// By shape, as they came. Never an empty one.
+    /// By shape, in the order in which they came. Never an empty one.
     lanes: Vec<VecDeque<Waiting<T>>>,
     waiting: usize,
     numbers: u64,
@@ -114,12 +114,19 @@ impl<T> AcceleratorQueue<T> {
         self.waiting == 0
     }
 
-    /// Takes a job. Where there is no room, the one that would be served last is given back.
-    pub fn push(&mut self, now: Duration, shape: Shape, job: T, jct: &JctModel) -> Option<T> {
+    /// Takes a job that counts as waiting since `came`. Where there is no room, the one that would be served last is given back.
+    ///
+    /// Seed 001 counts from when a request is queued. Jobs with a deadline count from as long before it as for all of them, even if that is
+    /// still to come: of two that take the same, the one with the nearer deadline goes first.
+    pub fn push(&mut self, came: Duration, shape: Shape, job: T, jct: &JctModel) -> Option<T> {
         let at_first = jct.predict(shape.network, shape.pixels(), false);
-        let waiting = Waiting { job, shape, came: now, number: self.numbers, at_first };
+        let waiting = Waiting { job, shape, came, number: self.numbers, at_first };
         match self.lanes.iter_mut().find(|lane| lane.front().is_some_and(|w| w.shape == shape)) {
-            Some(lane) => lane.push_back(waiting),
+            Some(lane) => {
+                let first_in_line = matches!(self.order, Order::Fifo);
+                let place = |w: &Waiting<T>| first_in_line || w.came <= came;
+                lane.insert(lane.partition_point(place), waiting);
+            }
             None => self.lanes.push(VecDeque::from([waiting])),
         }
         self.numbers += 1;
@@ -128,7 +135,7 @@ impl<T> AcceleratorQueue<T> {
             return None;
         }
         let scores = self.candidates(|lane| lane.len() - 1);
-        let scores = scores.map(|(at, w)| (at, self.score(w, now, &[], jct)));
+        let scores = scores.map(|(at, w)| (at, self.score(w, came, &[], jct)));
         let (worst, _) = scores.max_by(|a, b| a.1.partial_cmp(&b.1).unwrap_or(EQUAL))?;
         self.remove(worst).map(|w| w.job)
     }
@@ -217,7 +224,7 @@ impl<T> AcceleratorQueue<T> {
                 jct.predict(shape.network, shape.pixels(), resident.contains(&shape.network))
             }
         };
-        let waited = now.saturating_sub(*came).as_secs_f64();
+        let waited = now.as_secs_f64() - came.as_secs_f64();
         (expected.as_secs_f64() - self.order.lambda() * waited, *number)
     }
 }

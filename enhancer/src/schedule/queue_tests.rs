@@ -193,3 +193,20 @@ proptest! {
         prop_assert_eq!(served, (0..200).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn who_may_be_later_has_not_begun_to_wait() {
+    let model = JctModel::new(&[NetworkCost { scale: 2, per_pixel: Duration::from_nanos(1) }]);
+    let mut queue = AcceleratorQueue::new(Order::default(), 10);
+    // 'a' may take until 700 ms later than 'b', which came 600 ms after it.
+    queue.push(700 * MS, shape(0, 10), 'a', &model);
+    queue.push(600 * MS, shape(0, 10), 'b', &model);
+    // Longer, but the deadline is far nearer.
+    queue.push(100 * MS, shape(0, 90), 'c', &model);
+    let mut out = Vec::new();
+    let mut order = Vec::new();
+    while queue.pop(600 * MS, &[], 1, &model, &mut out).is_some() {
+        order.append(&mut out);
+    }
+    assert_eq!(order, ['c', 'b', 'a']);
+}

@@ -8,6 +8,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::schedule::promise::promise_of_db;
+
 /// Quality is compared by chunks of so many seconds (seed 000 §8.2 takes video chunks).
 const CHUNK: Duration = Duration::from_secs(1);
 
@@ -96,6 +98,20 @@ impl Watching {
         self.chunk.0 += gain;
         self.chunk.1 += 1;
         ended
+    }
+
+    /// How many frames of residual lie between the frame at `place` and the newest anchor before it, there or to come.
+    pub fn stale(&self, place: f64) -> f64 {
+        let coming = self.coming.iter().map(|&(_, place)| place).chain(self.anchor);
+        let newest = coming.filter(|&anchor| anchor <= place).fold(f64::MIN, f64::max);
+        (place - newest) / self.mean_bytes
+    }
+
+    /// What a viewer would report (`d ÷ L` and `L`): what is lost in so many frames, in square grey levels of pictures of 40 dB.
+    pub fn decay(&self) -> (f64, f64) {
+        const FRAMES: f64 = 15.0;
+        let lost_db = self.best_db * (1.0 - 1.0 / (1.0 + FRAMES / self.half_life));
+        (promise_of_db(lost_db) / FRAMES, FRAMES)
     }
 
     /// The anchor of the frame at `place` will be there.

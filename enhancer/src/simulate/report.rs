@@ -105,6 +105,8 @@ pub(super) struct Tally {
     by_network: Vec<u64>,
     loads: u64,
     pub given_back: u64,
+    /// Inferred and not sent.
+    pub not_best: u64,
     pub devices_wanted: u32,
 }
 
@@ -119,6 +121,7 @@ impl Tally {
             by_network: vec![0; scenario.networks.len()],
             loads: 0,
             given_back: 0,
+            not_best: 0,
             devices_wanted: 0,
         }
     }
@@ -205,6 +208,9 @@ impl Tally {
             ("unchanged", counters.unchanged),
             ("lost_causes", counters.lost_causes),
             ("overflowed", counters.overflowed),
+            ("not_planned", counters.not_planned),
+            ("refused", counters.refused),
+            ("not_best", self.not_best),
         ];
         Report {
             about: scenario.about.clone(),

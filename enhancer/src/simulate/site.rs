@@ -10,9 +10,14 @@ use super::frames::{Frame, Source};
 use super::network::Link;
 use super::report::Tally;
 use super::scenario::{Accelerator, Scenario};
+use crate::schedule::best::BestOf;
 use crate::schedule::jct::JctModel;
 use crate::schedule::queue::{AcceleratorQueue, Shape};
 use crate::schedule::{Candidate, Chosen, Scheduler, SchedulerCounters, Tier};
+
+/// Jobs that may wait for each device. Time bounds them before: the scheduler lets no more wait than can be in time, 800 ms of work by the
+/// most patient policy.
+const JOBS_PER_DEVICE: usize = 256;
 
 /// A chosen frame on its way.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +47,11 @@ pub(super) struct Site {
     /// Seconds by pixel of each network on a device of speed 1.
     costs: Vec<f64>,
     least_scale: usize,
+    /// The operator's, which no policy undercuts.
+    deadline: Duration,
+    anchor_fraction: f64,
+    /// Of each source, for the policy that chooses by what inference gave.
+    best: Vec<BestOf>,
     /// Candidates that are not decided yet.
     candidates: HashMap<u64, Job>,
     chosen: Vec<Chosen>,
@@ -52,6 +62,7 @@ impl Site {
     pub fn new(scenario: &Scenario, accelerators: &[Accelerator], sources: Vec<Source>) -> Site {
         let config = scenario.scheduler(accelerators);
         let networks = config.networks.clone();
+        let (deadline, anchor_fraction) = (config.deadline, config.anchor_fraction);
         let mut scheduler = Scheduler::new(config);
         let policies: Vec<AnchorPolicy> =
             scenario.streams.iter().map(|group| group.policy).collect();
@@ -61,8 +72,14 @@ impl Site {
         Site {
             scheduler,
             jct: JctModel::new(&networks),
-            queue: AcceleratorQueue::new(scenario.order(), 32 * accelerators.len().max(1)),
+            queue: AcceleratorQueue::new(
+                scenario.order(),
+                JOBS_PER_DEVICE * accelerators.len().max(1),
+            ),
             devices: accelerators.iter().map(Device::new).collect(),
+            best: vec![BestOf::default(); sources.len()],
+            deadline,
+            anchor_fraction,
             sources,
             policies,
             downlinks: scenario.streams.iter().map(|group| group.downlink).collect(),
@@ -118,6 +135,10 @@ impl Site {
                     .insert(name, Job { chosen, arrival, source: at, group, place, worth });
                 // A silent stream is forgotten, with its policy.
                 self.scheduler.set_policy(id, self.policies[group], arrival);
+                if self.policies[group] == AnchorPolicy::QualitySla && key {
+                    // Made-up content changes no pace.
+                    self.scheduler.report_decay(id, source.seen.decay());
+                }
                 if let Some(gone) = self.scheduler.push(Candidate { id: name, scale, ..frame }) {
                     self.candidates.remove(&gone.id);
                 }
@@ -130,13 +151,19 @@ impl Site {
         for &chosen in &self.chosen {
             let Some(job) = self.candidates.remove(&chosen.id) else { continue };
             let shape = Shape { network: chosen.network, size: (chosen.width, chosen.height) };
-            if let Some(refused) = self.queue.push(tick, shape, Job { chosen, ..job }, &self.jct) {
+            let job = Job { chosen, ..job };
+            if let Some(refused) = self.queue.push(self.waits_since(&job), shape, job, &self.jct) {
                 self.scheduler.finished(&refused.chosen, None);
                 tally.dropped(refused.group, tick);
             }
         }
         let scheduler = &self.scheduler;
         self.candidates.retain(|_, job| scheduler.holds(job.chosen.stream));
+    }
+
+    /// From when on a job counts as waiting: whoever may be later has not begun to.
+    fn waits_since(&self, job: &Job) -> Duration {
+        job.arrival + job.chosen.deadline.saturating_sub(self.deadline)
     }
 
     /// Lets devices work until a time, the one that is free first at a time.
@@ -165,6 +192,7 @@ impl Site {
 
     /// Lets a device make an anchor, if it can be in time.
     fn make(&mut self, at: usize, shape: Shape, job: Job, tally: &mut Tally, random: &mut Random) {
+        let since = self.waits_since(&job);
         let device = &mut self.devices[at];
         let (begun, is_resident) = (device.free, device.has(shape.network));
         let expected = self.jct.predict(shape.network, shape.pixels(), is_resident);
@@ -179,7 +207,7 @@ impl Site {
             // Its job goes back; another device takes it in the same interval.
             device.fail(failure);
             tally.given_back += 1;
-            if let Some(refused) = self.queue.push(begun, shape, job, &self.jct) {
+            if let Some(refused) = self.queue.push(since, shape, job, &self.jct) {
                 self.scheduler.finished(&refused.chosen, None);
                 tally.dropped(refused.group, begun);
             }
@@ -189,6 +217,13 @@ impl Site {
         tally.work(begun, took, shape.network, is_resident);
         self.jct.observe(shape.network, shape.pixels(), is_resident, took);
         self.scheduler.finished(&job.chosen, Some(took));
+        if self.policies[job.group] == AnchorPolicy::Nemo {
+            let gain = self.sources[job.source].seen.stale(job.place);
+            if !self.best[job.source].passes(gain, self.anchor_fraction) {
+                tally.not_best += 1;
+                return;
+            }
+        }
         let latency = (begun + took).saturating_sub(job.arrival);
         let missed = latency > deadline;
         tally.anchor(job.group, begun + took, latency, missed);
