@@ -10,8 +10,9 @@ use windlass_enhancer::Enhancer;
 use windlass_media::TapInput;
 use windlass_sfu::{SfuHandle, TapSink};
 
-/// Tapped frames that may wait for the enhancer; beyond, the SFU drops and counts them.
-const FRAMES: usize = 256;
+/// Tapped frames that may wait for the enhancer; beyond, the SFU drops and counts them, and each of their streams needs a key frame. Half
+/// a second of 250 streams: so long a busy processor may keep the bridge from running, and so long each decoder's own queue is.
+const FRAMES: usize = 4096;
 /// How long a thread may take to see that it shall stop.
 const PATIENCE: Duration = Duration::from_millis(50);
 
