@@ -40,6 +40,7 @@ mod gain;
 pub mod jct;
 mod margin;
 mod networks;
+pub mod pace;
 mod planned;
 pub mod policy;
 pub mod promise;

@@ -150,9 +150,23 @@ impl<T> AcceleratorQueue<T> {
         jct: &JctModel,
         out: &mut Vec<T>,
     ) -> Option<Shape> {
+        self.pop_fitting(now, resident, batch, jct, |_, _| true, out)
+    }
+
+    /// The same of those that are for this device: the first of a shape decides for all that wait behind it.
+    pub fn pop_fitting(
+        &mut self,
+        now: Duration,
+        resident: &[usize],
+        batch: usize,
+        jct: &JctModel,
+        suits: impl Fn(Shape, &T) -> bool,
+        out: &mut Vec<T>,
+    ) -> Option<Shape> {
         out.clear();
         let best = |queue: &Self, of: Option<Shape>| {
-            let fits = |w: &Waiting<T>| of.is_none_or(|shape| w.shape == shape);
+            let fits =
+                |w: &Waiting<T>| of.is_none_or(|shape| w.shape == shape) && suits(w.shape, &w.job);
             let some = queue.candidates(|_| 0).filter(|(_, w)| fits(w));
             let scores = some.map(|(at, w)| (at, queue.score(w, now, resident, jct)));
             scores.min_by(|a, b| a.1.partial_cmp(&b.1).unwrap_or(EQUAL)).map(|(at, _)| at)

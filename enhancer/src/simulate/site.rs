@@ -12,6 +12,7 @@ use super::report::Tally;
 use super::scenario::{Accelerator, Scenario};
 use crate::schedule::best::BestOf;
 use crate::schedule::jct::JctModel;
+use crate::schedule::pace::Paces;
 use crate::schedule::queue::{AcceleratorQueue, Shape};
 use crate::schedule::{Candidate, Chosen, Scheduler, SchedulerCounters, Tier};
 
@@ -37,6 +38,7 @@ struct Job {
 pub(super) struct Site {
     scheduler: Scheduler,
     jct: JctModel,
+    paces: Paces,
     queue: AcceleratorQueue<Job>,
     devices: Vec<Device>,
     sources: Vec<Source>,
@@ -72,6 +74,7 @@ impl Site {
         Site {
             scheduler,
             jct: JctModel::new(&networks),
+            paces: Paces::new(accelerators.len()),
             queue: AcceleratorQueue::new(
                 scenario.order(),
                 JOBS_PER_DEVICE * accelerators.len().max(1),
@@ -176,13 +179,20 @@ impl Site {
             if free >= until {
                 return;
             }
-            let resident = &self.devices[at].resident;
-            let Some(shape) = self.queue.pop(free, resident, 1, &self.jct, &mut self.out) else {
-                // Nothing waits: whatever comes, comes at the tick.
-                for device in self.devices.iter_mut().filter(|d| d.free < until) {
-                    device.free = until;
-                }
-                return;
+            let Site { devices, queue, jct, paces, out, .. } = self;
+            let device = &devices[at];
+            let there = |n: usize| devices[n].works_at(free);
+            // What it cannot finish in time is left to faster ones, if there are any that could.
+            let suits = |shape: Shape, job: &Job| {
+                let expected =
+                    jct.predict(shape.network, shape.pixels(), device.has(shape.network));
+                let left = (job.arrival + job.chosen.deadline).saturating_sub(free);
+                paces.on(at, expected) <= left || paces.at_best(expected, there) > left
+            };
+            let Some(shape) = queue.pop_fitting(free, &device.resident, 1, jct, suits, out) else {
+                // Nothing waits for it: whatever comes, comes at the tick.
+                self.devices[at].free = until;
+                continue;
             };
             while let Some(job) = self.out.pop() {
                 self.make(at, shape, job, tally, random);
@@ -195,7 +205,8 @@ impl Site {
         let since = self.waits_since(&job);
         let device = &mut self.devices[at];
         let (begun, is_resident) = (device.free, device.has(shape.network));
-        let expected = self.jct.predict(shape.network, shape.pixels(), is_resident);
+        let mean = self.jct.predict(shape.network, shape.pixels(), is_resident);
+        let expected = self.paces.on(at, mean);
         let deadline = job.chosen.deadline;
         if begun + expected > job.arrival + deadline {
             self.scheduler.finished(&job.chosen, None);
@@ -215,7 +226,8 @@ impl Site {
         }
         device.work(took, shape.network);
         tally.work(begun, took, shape.network, is_resident);
-        self.jct.observe(shape.network, shape.pixels(), is_resident, took);
+        let by_mean = self.paces.observe(at, mean, took);
+        self.jct.observe(shape.network, shape.pixels(), is_resident, by_mean);
         self.scheduler.finished(&job.chosen, Some(took));
         if self.policies[job.group] == AnchorPolicy::Nemo {
             let gain = self.sources[job.source].seen.stale(job.place);

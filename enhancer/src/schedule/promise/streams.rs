@@ -177,13 +177,10 @@ impl Promises {
             }
         }
         self.served = served.len();
-        self.told.extend(self.admission.changes().iter().filter_map(
-            |&(id, verdict)| match verdict {
-                Verdict::Refused => Some((id, Some(Refusal::Promise))),
-                // Who is served from its first plan on needs not be told.
-                Verdict::Served => Some((id, None)),
-            },
-        ));
+        self.told.extend(self.admission.changes().iter().map(|&(id, verdict)| match verdict {
+            Verdict::Refused => (id, Some(Refusal::Promise)),
+            Verdict::Served => (id, None),
+        }));
         // Nobody asks: the newest are enough.
         let excess = self.told.len().saturating_sub(MOST_TOLD);
         self.told.drain(..excess);
