@@ -150,14 +150,13 @@ impl Session<'_> {
             ServerMessage::TrackAdded { track } => self.wanted.push(track),
             ServerMessage::TrackRemoved { track } => self.wanted.retain(|t| t.id != track),
             ServerMessage::Rung { track, rung, .. } => {
-                let Some(taken) = self.taken.iter_mut().find(|t| t.track == track) else {
-                    return Ok(());
-                };
-                let before = usize::from(taken.watching.enhanced());
-                taken.watching.given(rung);
-                let mut totals = self.config.tally.lock();
-                totals.enhanced += usize::from(rung.enhanced());
-                totals.enhanced -= before;
+                self.change(&track, |watching| watching.given(rung));
+            }
+            ServerMessage::Stats { tracks } => {
+                for stats in tracks {
+                    let refused = stats.refused.is_some();
+                    self.change(&stats.track, |watching| watching.refuse(refused));
+                }
             }
             ServerMessage::Error(error) if error.fatal => return Err(refusal(&error)),
             ServerMessage::Error(error) => {
@@ -166,6 +165,16 @@ impl Session<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The server says something of a track that may decide whether it is enhanced.
+    fn change(&mut self, track: &str, change: impl FnOnce(&mut Watching)) {
+        let Some(taken) = self.taken.iter_mut().find(|t| t.track == track) else { return };
+        let before = usize::from(taken.watching.enhanced());
+        change(&mut taken.watching);
+        let mut totals = self.config.tally.lock();
+        totals.enhanced += usize::from(taken.watching.enhanced());
+        totals.enhanced -= before;
     }
 
     /// Takes the tracks that are wanted.

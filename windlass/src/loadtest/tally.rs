@@ -41,7 +41,7 @@ pub struct Totals {
     pub frames: u64,
     /// Of these, the ones that came while their track's rung was an enhanced one.
     pub frames_enhanced: u64,
-    /// Subscriptions whose rung is an enhanced one now.
+    /// Subscriptions whose rung is an enhanced one now, and are not refused anchors.
     pub enhanced: usize,
     /// Subscriptions now.
     pub subscriptions: usize,

@@ -19,6 +19,8 @@ pub struct Watching {
     /// Its packets.
     pub video: Arrivals,
     rung: Option<Rung>,
+    /// The server makes no anchors for it.
+    refused: bool,
     anchors: Reassembler,
     recent: VecDeque<(u32, AnchorOrigin)>,
     /// What the totals have of it already.
@@ -35,9 +37,9 @@ struct Counted {
 }
 
 impl Watching {
-    /// Whether anchors belong to what the server says it gives now.
+    /// Whether anchors belong to what the server says it gives now, and are made.
     pub fn enhanced(&self) -> bool {
-        self.rung.is_some_and(Rung::enhanced)
+        self.rung.is_some_and(Rung::enhanced) && !self.refused
     }
 
     /// Anchors that came whole, each part of one by itself.
@@ -48,6 +50,11 @@ impl Watching {
     /// The server says what it gives from here on.
     pub fn given(&mut self, rung: Rung) {
         self.rung = Some(rung);
+    }
+
+    /// The server says whether it makes no anchors of it.
+    pub fn refuse(&mut self, refused: bool) {
+        self.refused = refused;
     }
 
     /// Takes a packet of video.
@@ -155,6 +162,10 @@ mod tests {
         assert_eq!((totals.lost, totals.expected), (1, 4));
         watching.packet(now, packet(3, 3), &mut totals);
         assert_eq!(totals.lost, 0);
+        watching.given(Rung::QPlus);
+        watching.refuse(true);
+        watching.packet(now, packet(5, 5), &mut totals);
+        assert_eq!((totals.frames, totals.frames_enhanced), (5, 1), "no anchors are made of it");
     }
 
     #[test]
