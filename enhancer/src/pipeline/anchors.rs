@@ -113,7 +113,7 @@ impl Anchors {
     /// Whether an anchor that changes so much of what subscribers see is sent, by the policy `nemo`.
     pub fn passes(&self, gain: f64, fraction: f64) -> bool {
         let most = f64::from(self.limits().per_mille) / 1000.0;
-        self.best.lock().passes(gain, fraction.min(most))
+        self.best.lock().passes(gain, fraction.min(most), 1)
     }
 
     /// Somebody has nothing.

@@ -24,18 +24,21 @@ impl Default for BestOf {
 }
 
 impl BestOf {
-    /// Whether the next frame, whose anchor gains so much, is sent when at most `fraction` of all may be.
-    pub fn passes(&mut self, gain: f64, fraction: f64) -> bool {
+    /// Whether the next frame, whose anchor gains so much, is sent when at most `fraction` of all may be; `frames`: how many have come
+    /// since the last one asked for, this one included.
+    pub fn passes(&mut self, gain: f64, fraction: f64, frames: u64) -> bool {
         let gain = if gain.is_finite() { gain } else { 0.0 };
         let fraction = if fraction.is_finite() { fraction.clamp(0.0, 1.0) } else { 0.0 };
         let better = self.gains.iter().filter(|&&other| other > gain).count() as f64;
-        let among = better <= fraction * self.gains.len() as f64;
+        // Where fewer are inferred than come, more of them can pass.
+        let share = (fraction * frames as f64).min(1.0);
+        let among = better <= share * self.gains.len() as f64;
         if self.gains.len() == REMEMBERED {
             self.gains.pop_front();
         }
         self.gains.push_back(gain);
         let passes = among && self.allowance >= 1.0 && fraction > 0.0;
-        self.allowance = (self.allowance + fraction - f64::from(u8::from(passes))).min(2.0);
+        self.allowance = (self.allowance + share - f64::from(u8::from(passes))).min(2.0);
         passes
     }
 }
@@ -50,7 +53,7 @@ mod tests {
     fn the_frames_of_greatest_gain_pass() {
         let mut gate = BestOf::default();
         let gain = |n: usize| if n % 20 == 7 { 5.0 } else { (n % 20) as f64 / 20.0 };
-        let passed: Vec<usize> = (0..400).filter(|&n| gate.passes(gain(n), 0.05)).collect();
+        let passed: Vec<usize> = (0..400).filter(|&n| gate.passes(gain(n), 0.05, 1)).collect();
         let late: Vec<usize> = passed.iter().copied().filter(|&n| n > 100).collect();
         assert!(late.len() >= 14 && late.iter().all(|n| n % 20 == 7), "{passed:?}");
     }
@@ -61,7 +64,7 @@ mod tests {
             gains in proptest::collection::vec(proptest::num::f64::ANY, 1..300), fraction in 0.0f64..1.0,
         ) {
             let mut gate = BestOf::default();
-            let passed = gains.iter().filter(|&&gain| gate.passes(gain, fraction)).count();
+            let passed = gains.iter().filter(|&&gain| gate.passes(gain, fraction, 1)).count();
             prop_assert!(passed as f64 <= 1.0 + fraction * gains.len() as f64);
         }
     }

@@ -30,8 +30,20 @@ struct Job {
     group: usize,
     /// Of its frame in its stream, for what its anchor is worth.
     place: f64,
+    /// Counts the frames of its stream.
+    number: u64,
     /// What its anchor is known to be worth, over that of any frame.
     worth: Option<f64>,
+}
+
+/// For the policy that chooses by what inference gave.
+#[derive(Debug, Clone, Default)]
+struct Gate {
+    best: BestOf,
+    /// Frames that have come.
+    came: u64,
+    /// The last of them that was inferred.
+    asked: u64,
 }
 
 /// See the module.
@@ -52,8 +64,8 @@ pub(super) struct Site {
     /// The operator's, which no policy undercuts.
     deadline: Duration,
     anchor_fraction: f64,
-    /// Of each source, for the policy that chooses by what inference gave.
-    best: Vec<BestOf>,
+    /// Of each source.
+    best: Vec<Gate>,
     /// Candidates that are not decided yet.
     candidates: HashMap<u64, Job>,
     chosen: Vec<Chosen>,
@@ -80,7 +92,7 @@ impl Site {
                 JOBS_PER_DEVICE * accelerators.len().max(1),
             ),
             devices: accelerators.iter().map(Device::new).collect(),
-            best: vec![BestOf::default(); sources.len()],
+            best: vec![Gate::default(); sources.len()],
             deadline,
             anchor_fraction,
             sources,
@@ -125,6 +137,8 @@ impl Site {
                 let (arrival, key) = (frame.arrival, frame.tier == Tier::Key);
                 let place = source.seen.frame(arrival, frame.bytes, key);
                 let name = tally.frame(group, arrival);
+                self.best[at].came += 1;
+                let number = self.best[at].came;
                 let chosen = Chosen {
                     id: name,
                     stream: id,
@@ -135,7 +149,7 @@ impl Site {
                     deadline: Duration::ZERO,
                 };
                 self.candidates
-                    .insert(name, Job { chosen, arrival, source: at, group, place, worth });
+                    .insert(name, Job { chosen, arrival, source: at, group, place, number, worth });
                 // A silent stream is forgotten, with its policy.
                 self.scheduler.set_policy(id, self.policies[group], arrival);
                 if self.policies[group] == AnchorPolicy::QualitySla && key {
@@ -231,7 +245,10 @@ impl Site {
         self.scheduler.finished(&job.chosen, Some(took));
         if self.policies[job.group] == AnchorPolicy::Nemo {
             let gain = self.sources[job.source].seen.stale(job.place);
-            if !self.best[job.source].passes(gain, self.anchor_fraction) {
+            let gate = &mut self.best[job.source];
+            let frames = job.number.saturating_sub(gate.asked).max(1);
+            gate.asked = job.number;
+            if !gate.best.passes(gain, self.anchor_fraction, frames) {
                 tally.not_best += 1;
                 return;
             }
