@@ -31,6 +31,7 @@ pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32) -> Result<()> {
             "learn.test.mjs",
             "networks.test.mjs",
             "policy.test.mjs",
+            "promise.test.mjs",
         ],
         &[("WINDLASS_CALL_SECONDS", seconds.to_string())],
     )?;
