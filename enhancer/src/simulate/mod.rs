@@ -71,7 +71,11 @@ pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Report, ScenarioError
         counters += site.counters();
     }
     let used = sites.iter().flat_map(Site::busy).map(|busy| busy.as_secs_f64() / scenario.seconds);
-    Ok(tally.report(scenario, used.collect(), counters))
+    let mut report = tally.report(scenario, used.collect(), counters);
+    for (kept, refused) in sites.iter().map(Site::promised) {
+        report.promised = (report.promised.0 + kept, report.promised.1 + refused);
+    }
+    Ok(report)
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ pub struct Report {
     pub utilisation: Vec<f64>,
     /// Jobs that a lost accelerator gave back.
     pub given_back: u64,
+    /// Streams that had the promise of `quality-sla` at the end, and that were refused it.
+    pub promised: (usize, usize),
     /// Anchors made by each network.
     pub by_network: Vec<u64>,
     /// How often an accelerator loaded a network.
@@ -223,6 +225,7 @@ impl Tally {
             groups,
             utilisation,
             given_back: self.given_back,
+            promised: (0, 0),
             by_network: self.by_network,
             loads: self.loads,
             devices_wanted: self.devices_wanted,

@@ -110,6 +110,11 @@ impl Site {
         self.scheduler.counters()
     }
 
+    /// How many streams have the promise, and how many were refused it.
+    pub fn promised(&self) -> (usize, usize) {
+        self.scheduler.promised()
+    }
+
     pub fn busy(&self) -> impl Iterator<Item = Duration> + '_ {
         self.devices.iter().map(|device| device.busy)
     }

@@ -265,3 +265,15 @@ proptest! {
         prop_assert!(report.groups[1].lost == 0);
     }
 }
+
+#[test]
+fn every_policy_can_be_played_and_nemo_sends_no_more_than_the_fraction() {
+    for policy in AnchorPolicy::ALL {
+        let report = play(&scenario(vec![Group { policy, ..group("q", 4, 320) }], 1));
+        assert!(report.all.anchors > 0 && report.all.gain_db > 0.0, "{policy}: {report:?}");
+        if policy == AnchorPolicy::Nemo {
+            assert!(report.utilisation[0] > 0.6, "all frames are inferred: {report:?}");
+            assert!((0.02..0.036).contains(&report.all.fraction), "{report:?}");
+        }
+    }
+}

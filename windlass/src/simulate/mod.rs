@@ -36,8 +36,8 @@ pub struct SimulateArgs {
     #[arg(long, value_delimiter = ',', value_name = "ORDER,…")]
     pub order: Vec<OrderArg>,
 
-    /// How all streams' anchors are chosen, in place of what the scenario says (latency-sensitive, cost-effective, per-frame,
-    /// key-uniform); several are compared.
+    /// How all streams' anchors are chosen, in place of what the scenario says (latency-sensitive, cost-effective, quality-sla,
+    /// per-frame, key-uniform, nemo); several are compared.
     #[arg(long, value_delimiter = ',', value_name = "POLICY,…")]
     pub policy: Vec<AnchorPolicy>,
 
@@ -101,7 +101,7 @@ Examples:
   windlass simulate enhancer/scenarios/recommend.yaml enhancer/scenarios/verify.yaml
   windlass simulate enhancer/scenarios/stages.yaml enhancer/scenarios/slots.yaml
   windlass simulate enhancer/scenarios/placement.yaml --placement anchor,stream
-  windlass simulate enhancer/scenarios/policies.yaml --policy latency-sensitive,cost-effective,key-uniform,per-frame
+  windlass simulate enhancer/scenarios/policies.yaml --policy latency-sensitive,cost-effective,quality-sla,key-uniform,per-frame,nemo
   windlass simulate enhancer/scenarios/recorded.yaml enhancer/scenarios/network.yaml --plot plots
   windlass simulate my.yaml --seed 7 --json";
 

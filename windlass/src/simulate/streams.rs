@@ -143,6 +143,10 @@ fn table(report: &Report, way: &str) -> String {
         let made: Vec<String> = report.by_network.iter().map(u64::to_string).collect();
         let _ = writeln!(out, "anchors by network: {}; loads: {}", made.join(", "), report.loads);
     }
+    let (kept, refused) = report.promised;
+    if kept + refused > 0 {
+        let _ = writeln!(out, "streams promised a quality: {kept}; refused: {refused}");
+    }
     let GroupReport { lost, anchors_lost, worth, .. } = &report.all;
     if lost + anchors_lost > 0 {
         for group in &report.groups {
@@ -156,8 +160,12 @@ fn table(report: &Report, way: &str) -> String {
     if let Some(worth) = worth {
         let _ = writeln!(out, "anchors gave {worth:.2} times what frames at random give");
     }
-    let passed: Vec<String> =
-        report.passed_over.iter().map(|(why, n)| format!("{why} {n}")).collect();
+    let passed: Vec<String> = report
+        .passed_over
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(why, n)| format!("{why} {n}"))
+        .collect();
     let _ = writeln!(out, "frames passed over: {}", passed.join(", "));
     if let Some(paper) = &report.paper {
         let _ = writeln!(out, "paper: {paper}");
