@@ -8,6 +8,11 @@
 //! take counts as well: it is lost when now + expected > deadline + threshold. An anchor that will be late is of no use, and is as lost
 //! before it is coded as after. As in the paper, only the order by deadline has lost causes.
 //!
+//! **Short tasks.** Decoding takes a millisecond, coding an anchor nine, and nothing is preempted: by deadlines alone every frame waits
+//! behind older anchors, all of which have time to spare, and on a quiet machine at 70 % load more anchors were late than without slots.
+//! So the task with the nearest deadline lets the shortest one go first while that leaves it time: at least [`EASE`] and three times what
+//! it takes itself. Under overload nobody has any, and the nearest deadline decides alone.
+//!
 //! **Tasks that must run.** The paper does not say what becomes of a lost cause. Here it is refused, unless later ones depend on it, as
 //! VP9 frames do on those before: such a task goes behind all that can still be in time. So that it does not starve, it goes before
 //! all once it has waited for [`SlotConfig::patience`], the oldest of these first. Nobody who comes later overtakes it then, and in any
@@ -23,12 +28,17 @@ use std::time::Duration;
 /// Nothing is expected to take longer.
 const MOST_EXPECTED: Duration = Duration::from_secs(3_600);
 
+/// Time to spare before its deadline with which a task lets shorter ones go first, and at least three times its own.
+const EASE: Duration = Duration::from_millis(20);
+/// The rank of tasks that can be done in time.
+const IN_TIME: u8 = 1;
+
 /// Who gets the next slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TaskOrder {
     /// Who came first. There are no lost causes.
     Fifo,
-    /// Whose deadline is nearest.
+    /// Whose deadline is nearest; shorter ones before it while it has time to spare.
     #[default]
     Edf,
 }
@@ -177,10 +187,27 @@ impl<T> SlotQueue<T> {
             return None;
         }
         let all = self.waiting.iter().enumerate();
-        let (next, _) = all.min_by_key(|(_, w)| self.rank(w, now))?;
+        let (next, first) = all.min_by_key(|(_, w)| self.rank(w, now))?;
+        let next = self.shorter(now, first).unwrap_or(next);
         self.running += 1;
         let Waiting { of, task, .. } = self.waiting.swap_remove(next);
         Some((of, self.lost(now, &task)))
+    }
+
+    /// A task that is so short that the first one can wait for it with ease: the shortest.
+    fn shorter(&self, now: Duration, first: &Waiting<T>) -> Option<usize> {
+        if self.config.order == TaskOrder::Fifo || self.rank(first, now).0 != IN_TIME {
+            return None;
+        }
+        let takes = first.task.expected();
+        let to_spare = first.task.deadline.saturating_sub(now).saturating_sub(takes);
+        if to_spare < EASE.max(takes * 3) {
+            return None;
+        }
+        let some = self.waiting.iter().enumerate();
+        let short =
+            some.filter(|(_, w)| w.task.expected() <= takes / 2 && self.rank(w, now).0 == IN_TIME);
+        short.min_by_key(|(_, w)| (w.task.expected(), self.rank(w, now))).map(|(at, _)| at)
     }
 
     /// Takes lost causes out.
@@ -234,7 +261,7 @@ impl<T> SlotQueue<T> {
                 } else if self.lost(now, task) {
                     (2, *came)
                 } else {
-                    (1, task.deadline)
+                    (IN_TIME, task.deadline)
                 }
             }
         };
