@@ -223,7 +223,7 @@ proptest! {
             let in_time = |t: &&Task| now * MS + t.expected() <= t.deadline;
             for other in waiting.iter().filter(in_time) {
                 let nearer = !late && other.deadline < task.deadline;
-                let spare = other.deadline - now * MS - other.expected();
+                let spare = other.deadline.saturating_sub(now * MS).saturating_sub(other.expected());
                 // A few of its own times, and the short one is far shorter: a slot given away costs it no deadline.
                 let with_ease = spare >= 20 * MS && spare >= other.expected() * 3
                     && task.expected() <= other.expected();
