@@ -534,6 +534,7 @@ mod tests {
             cpu-order = "fifo"
             lost-cause-threshold-ms = 20
             policy = "latency-sensitive"
+            quality-sla-db = 1.5
             room-policy = ["lectures=cost-effective", "a=b=per-frame"]
             anchor-fraction = 0.1
             anchor-quality = 70
