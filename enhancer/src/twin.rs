@@ -18,12 +18,11 @@ use windlass_hybrid::vp9::DecodedFrame;
 use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Plane};
 
 use crate::schedule::energy_by_tile;
+use crate::schedule::promise::USUAL_ERROR;
 
 /// Frames that pass between two measurements of what coding loses.
 const MEASURE_EVERY: u32 = 8;
 
-/// Mean square error of enhanced pictures, in grey levels: 40 dB, as faces have.
-const USUAL_ERROR: f64 = 6.5;
 /// The part of what a network changes that brings the picture nearer to the original; the rest is guessed wrong.
 const RIGHT: f64 = 0.5;
 

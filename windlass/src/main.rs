@@ -5,7 +5,6 @@
 mod bench;
 mod bridge;
 mod cli;
-mod clients;
 mod config;
 mod eval;
 mod loadtest;

@@ -148,32 +148,14 @@ impl Policy for QualitySla {
     }
 }
 
-/// A baseline: inference on every frame, as far as compute goes; which of them are sent is decided by what came of it.
-#[derive(Debug)]
-struct Nemo;
-
-impl Policy for Nemo {
-    fn fraction(&self, _: &SchedulerConfig) -> f64 {
-        1.0
-    }
-
-    fn least_residual(&self, _: &SchedulerConfig) -> f64 {
-        0.0
-    }
-
-    fn ranks_frames(&self) -> bool {
-        false
-    }
-}
-
 /// What a policy does.
 pub fn of(policy: AnchorPolicy) -> &'static dyn Policy {
     match policy {
         AnchorPolicy::LatencySensitive => &LatencySensitive,
         AnchorPolicy::CostEffective => &CostEffective,
         AnchorPolicy::QualitySla => &QualitySla,
-        AnchorPolicy::Nemo => &Nemo,
-        AnchorPolicy::PerFrame => &PerFrame,
+        // Inference on every frame as well; which of them are sent is decided by what came of it ([`super::best`]).
+        AnchorPolicy::PerFrame | AnchorPolicy::Nemo => &PerFrame,
         AnchorPolicy::KeyUniform => &KeyUniform,
     }
 }

@@ -25,6 +25,7 @@ pub enum File {
 #[derive(Debug, Deserialize)]
 struct Kind {
     requests: Option<IgnoredAny>,
+    clients: Option<IgnoredAny>,
     stages: Option<IgnoredAny>,
 }
 
@@ -39,12 +40,10 @@ pub fn read(path: &Path) -> Result<File> {
 
 /// What a text is about; its traces are in `folder`.
 fn parse(text: &str, folder: &Path) -> Result<File> {
-    if let Some(scenario) = crate::clients::scenario(text) {
-        return scenario.map(File::Clients);
-    }
     let kind: Kind = serde_saphyr::from_str(text)?;
     Ok(match kind {
         Kind { requests: Some(_), .. } => File::Requests(serde_saphyr::from_str(text)?),
+        Kind { clients: Some(_), .. } => File::Clients(serde_saphyr::from_str(text)?),
         Kind { stages: Some(_), .. } => File::Stages(serde_saphyr::from_str(text)?),
         Kind { .. } => {
             let scenario: Scenario = serde_saphyr::from_str(text)?;
@@ -87,6 +86,16 @@ mod tests {
         for path in paths {
             read(&path).unwrap_or_else(|e| panic!("{path:?}: {e:#}"));
         }
+    }
+
+    #[test]
+    fn clients_are_told_from_streams() {
+        let read = |text| parse(text, Path::new(""));
+        let clients = read(include_str!("../../../enhancer/scenarios/clients.yaml"));
+        assert!(matches!(clients, Ok(File::Clients(_))), "{clients:?}");
+        let streams = read(include_str!("../../../enhancer/scenarios/burst.yaml"));
+        assert!(matches!(streams, Ok(File::Streams(..))), "{streams:?}");
+        assert!(read("clients: 3").is_err());
     }
 
     #[test]

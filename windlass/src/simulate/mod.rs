@@ -1,8 +1,9 @@
 //! `windlass simulate`: the scheduler's own code, under load that is made up.
 //!
-//! In: scenarios (YAML): of streams ([`streams`]), of requests to the accelerators' queue ([`requests`]), or of requests with stages on the
+//! In: scenarios (YAML): of streams ([`streams`]), of requests to the accelerators' queue ([`requests`]), of clients with a promise ([`clients`]), or of requests with stages on the
 //! processor ([`stages`]). Out: what came of them, as tables or as JSON. Equal scenarios and seeds give equal reports.
 
+mod clients;
 mod file;
 mod plots;
 mod requests;
@@ -124,7 +125,7 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
             File::Streams(scenario, traces) => streams::play(&scenario, &traces, args, plots),
             File::Requests(scenario) => requests::play(&scenario, args, plots),
             File::Clients(scenario) => {
-                crate::clients::play(&scenario, args.seed, args.json).map(|text| print!("{text}"))
+                clients::play(&scenario, args.seed, args.json).map(|text| print!("{text}"))
             }
             File::Stages(scenario) => stages::play(&scenario, args, plots),
         }

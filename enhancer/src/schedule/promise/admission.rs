@@ -199,23 +199,8 @@ impl Admission {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{BatchCost, Decay};
+    use super::super::{Decay, client};
     use super::*;
-
-    fn client(id: u32, decay: f64) -> Client {
-        Client {
-            id: StreamId(id),
-            decay: Decay::line(decay),
-            promise: 0.04,
-            frame: 1.0 / 60.0,
-            cost: BatchCost { fixed: 0.008, each: 0.004, most: 8 },
-            shape: 0,
-            delay: (0.007, 0.007),
-            fraction: 1.0,
-            last: None,
-            phase: 0.001 * f64::from(id),
-        }
-    }
 
     #[test]
     fn as_many_are_served_as_fit_and_the_others_are_refused() {

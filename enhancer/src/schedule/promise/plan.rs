@@ -245,26 +245,10 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use windlass_media::StreamId;
 
     use super::super::settings::setting;
-    use super::super::{BatchCost, Decay};
+    use super::super::{BatchCost, client};
     use super::*;
-
-    fn client(id: u32, decay: f64) -> Client {
-        Client {
-            id: StreamId(id),
-            decay: Decay::line(decay),
-            promise: 0.04,
-            frame: 1.0 / 60.0,
-            cost: BatchCost { fixed: 0.008, each: 0.004, most: 8 },
-            shape: 0,
-            delay: (0.007, 0.007),
-            fraction: 1.0,
-            last: None,
-            phase: 0.001 * f64::from(id),
-        }
-    }
 
     fn clients(decays: &[f64]) -> Vec<(Client, Setting)> {
         let all = (0..).zip(decays).map(|(id, &decay)| client(id, decay));

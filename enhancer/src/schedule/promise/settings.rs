@@ -62,25 +62,12 @@ pub fn share(client: &Client, setting: Setting) -> f64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use windlass_media::StreamId;
 
-    use super::super::{BatchCost, Decay};
+    use super::super::BatchCost;
     use super::*;
 
-    /// 60 frames a second; a picture takes 12 ms alone, and 4 ms of a large batch.
     fn client(decay: f64, promise: f64) -> Client {
-        Client {
-            id: StreamId(1),
-            decay: Decay::line(decay),
-            promise,
-            frame: 1.0 / 60.0,
-            cost: BatchCost { fixed: 0.008, each: 0.004, most: 8 },
-            shape: 0,
-            delay: (0.007, 0.007),
-            fraction: 1.0,
-            last: None,
-            phase: 0.0,
-        }
+        Client { promise, ..super::super::client(1, decay) }
     }
 
     #[test]

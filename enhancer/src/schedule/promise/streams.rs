@@ -115,7 +115,7 @@ impl Default for Terms {
 }
 
 /// Mean square error of enhanced pictures, in grey levels: 40 dB, as faces have.
-const USUAL_ERROR: f64 = 6.5;
+pub const USUAL_ERROR: f64 = 6.5;
 
 /// What pictures may lack so that one of 40 dB loses no more than so many dB.
 pub fn promise_of_db(db: f64) -> f64 {

@@ -2,22 +2,8 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Context, Result};
-use serde::Deserialize;
+use anyhow::Result;
 use windlass_enhancer::simulate::clients::{self, ClientsReport, ClientsScenario, Way};
-
-/// Enough of a file to tell what it is.
-#[derive(Deserialize)]
-struct Head {
-    clients: Option<serde::de::IgnoredAny>,
-}
-
-/// The scenario of a file, if it is one of clients.
-pub fn scenario(text: &str) -> Option<Result<ClientsScenario>> {
-    let head: Head = serde_saphyr::from_str(text).ok()?;
-    head.clients?;
-    Some(serde_saphyr::from_str(text).context("it is no scenario of clients"))
-}
 
 /// Plays it; a table, or one JSON object a line.
 pub fn play(scenario: &ClientsScenario, seed: Option<u64>, json: bool) -> Result<String> {
@@ -71,18 +57,5 @@ fn name(way: Way) -> &'static str {
         Way::Chameleon => "chameleon",
         Way::Reactive => "reactive (ARISE-α)",
         Way::QualitySla => "quality-sla",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shipped_scenario_is_read_and_those_of_streams_are_not_taken_for_one() {
-        let shipped = include_str!("../../enhancer/scenarios/clients.yaml");
-        assert!(scenario(shipped).is_some_and(|read| read.is_ok()));
-        assert!(scenario(include_str!("../../enhancer/scenarios/burst.yaml")).is_none());
-        assert!(scenario("clients: 3").is_some_and(|read| read.is_err()));
     }
 }
