@@ -45,6 +45,8 @@ struct Standing {
     verdict: Verdict,
     since: f64,
     falls: u32,
+    /// The last plan that it was in.
+    plan: u64,
 }
 
 /// Plans, and who is in them.
@@ -60,6 +62,10 @@ pub struct Admission {
     /// Plans in a row that broke a promise.
     broken: u32,
     served: Vec<usize>,
+    /// The same by client.
+    is_served: Vec<bool>,
+    /// Counts plans.
+    plans: u64,
     changes: Vec<(StreamId, Verdict)>,
 }
 
@@ -67,7 +73,6 @@ impl Admission {
     /// Plans the second from `now` on, for accelerators that are free at these times.
     pub fn plan(&mut self, now: f64, clients: &[Client], free: &[f64]) {
         self.changes.clear();
-        self.standings.retain(|id, _| clients.iter().any(|client| client.id == *id));
         self.order.clear();
         self.settings.clear();
         self.settings.extend(clients.iter().map(setting));
@@ -91,9 +96,17 @@ impl Admission {
         self.pack(now, most, clients, free);
         self.served.clear();
         self.served.extend(self.order[..most].iter().map(|&(.., at)| at));
-        for (at, client) in clients.iter().enumerate() {
-            self.tell(now, client.id, self.served.contains(&at));
+        self.is_served.clear();
+        self.is_served.resize(clients.len(), false);
+        for &at in &self.served {
+            self.is_served[at] = true;
         }
+        self.plans += 1;
+        for (at, client) in clients.iter().enumerate() {
+            self.tell(now, client.id, self.is_served[at]);
+        }
+        let plans = self.plans;
+        self.standings.retain(|_, standing| standing.plan == plans);
     }
 
     /// How many of the order can be served together.
@@ -101,16 +114,23 @@ impl Admission {
         // Most times nothing has changed: those who were served are again, and nobody else fits.
         let all = self.order.len();
         let before = self.order.iter().filter(|(_, served, _)| *served).count();
+        let (mut least, mut most) = (all.min(1).min(free.len()), all);
+        let (mut next, mut step) = (all, 1);
         if before > 0 {
             let kept = self.fits(now, before, clients, free);
             self.broken = if kept { 0 } else { self.broken + 1 };
             if !kept && self.broken <= PATIENCE && !free.is_empty() {
                 return before;
             }
+            match (before > least, kept) {
+                (false, _) => next = before,
+                (true, true) => (least, next, step) = (before, before + 1, 2),
+                (true, false) => {
+                    most = before - 1;
+                    next = usize::midpoint(least, most);
+                }
+            }
         }
-        let (mut least, mut most) = (all.min(1).min(free.len()), all);
-        let mut next = if before > 0 { before } else { all };
-        let mut step = 1;
         while least < most {
             next = next.clamp(least + 1, most);
             if self.fits(now, next, clients, free) {
@@ -146,21 +166,23 @@ impl Admission {
 
     fn tell(&mut self, now: f64, id: StreamId, served: bool) {
         let verdict = if served { Verdict::Served } else { Verdict::Refused };
+        let plan = self.plans;
         let standing = self.standings.get(&id).copied();
         let Some(before) = standing else {
-            self.standings.insert(id, Standing { verdict, since: now, falls: 0 });
+            self.standings.insert(id, Standing { verdict, since: now, falls: 0, plan });
             self.changes.push((id, verdict));
             return;
         };
         let Standing { since, falls, .. } = before;
+        let before = Standing { plan, ..before };
         let after = match (before.verdict, verdict) {
             (Verdict::Served, Verdict::Served) if now - since > FORGIVEN => {
                 Standing { falls: 0, ..before }
             }
             (Verdict::Served, Verdict::Refused) => {
-                Standing { verdict, since: now, falls: falls.saturating_add(1) }
+                Standing { verdict, since: now, falls: falls.saturating_add(1), plan }
             }
-            (Verdict::Refused, Verdict::Served) => Standing { verdict, since: now, falls },
+            (Verdict::Refused, Verdict::Served) => Standing { verdict, since: now, falls, plan },
             _ => before,
         };
         if after.verdict != before.verdict {
