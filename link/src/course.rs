@@ -1,0 +1,158 @@
+//! What a link is like, and when that changes.
+
+use std::time::Duration;
+
+/// What one direction of a path is like at a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Conditions {
+    /// What the bottleneck transmits, headers included, in bits per second; 0: nothing for now.
+    pub rate_bps: u64,
+    /// How much of its own rate the queue before the bottleneck holds: what comes when it is full is lost.
+    pub queue: Duration,
+    /// From the bottleneck to the receiver.
+    pub delay: Duration,
+    /// By how much more than `delay` at most, evenly distributed; datagrams do not overtake each other.
+    pub jitter: Duration,
+    /// Share of the datagrams that are lost beyond the bottleneck, 0 to 1.
+    pub loss: f64,
+    /// How many datagrams are lost one after the other, in the mean (1: each by itself).
+    pub burst: f64,
+}
+
+impl Default for Conditions {
+    /// A path that nobody notices: 1 Gbit/s, 1 ms.
+    fn default() -> Conditions {
+        Conditions {
+            rate_bps: 1_000_000_000,
+            queue: Duration::from_millis(100),
+            delay: Duration::from_millis(1),
+            jitter: Duration::ZERO,
+            loss: 0.0,
+            burst: 1.0,
+        }
+    }
+}
+
+impl Conditions {
+    /// Bytes that the queue holds: at least a few full datagrams, as interfaces have.
+    pub fn queue_bytes(&self) -> u64 {
+        let bytes = self.rate_bps as f64 / 8.0 * self.queue.as_secs_f64();
+        (bytes as u64).max(6000)
+    }
+}
+
+/// A link's conditions over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Course {
+    /// When conditions begin, since the link began; in order, the first at zero.
+    steps: Vec<(Duration, Conditions)>,
+    /// After which all begins anew.
+    period: Option<Duration>,
+}
+
+impl Course {
+    /// The same all the time.
+    pub fn steady(conditions: Conditions) -> Course {
+        Course { steps: vec![(Duration::ZERO, conditions)], period: None }
+    }
+
+    /// `first`, and from each time on what is beside it.
+    pub fn changing(
+        first: Conditions,
+        later: impl IntoIterator<Item = (Duration, Conditions)>,
+    ) -> Course {
+        let mut steps = vec![(Duration::ZERO, first)];
+        steps.extend(later);
+        steps.sort_by_key(|(at, _)| *at);
+        Course { steps, period: None }
+    }
+
+    /// The same, and begun anew after each `period`.
+    #[must_use]
+    pub fn repeated(self, period: Duration) -> Course {
+        Course { period: (!period.is_zero()).then_some(period), ..self }
+    }
+
+    /// What it is like `since` the link's beginning.
+    pub fn at(&self, since: Duration) -> Conditions {
+        let (into, _) = self.place(since);
+        let step = self.steps.partition_point(|(at, _)| *at <= into);
+        self.steps[step.max(1) - 1].1
+    }
+
+    /// When it changes next after `since`.
+    pub fn next_change(&self, since: Duration) -> Option<Duration> {
+        let (into, begun) = self.place(since);
+        let step = self.steps.partition_point(|(at, _)| *at <= into);
+        match (self.steps.get(step), self.period) {
+            (Some((at, _)), Some(period)) if *at >= period => Some(begun + period),
+            (Some((at, _)), _) => Some(begun + *at),
+            (None, Some(period)) => Some(begun + period),
+            (None, None) => None,
+        }
+    }
+
+    /// When its rate changes by more than a tenth within `length`, with the rate from then on.
+    pub fn rate_steps(&self, length: Duration) -> Vec<(Duration, u64)> {
+        let (mut found, mut at) = (Vec::new(), Duration::ZERO);
+        let mut rate = self.at(at).rate_bps;
+        while let Some(next) = self.next_change(at).filter(|next| *next < length) {
+            let now = self.at(next).rate_bps;
+            if now.abs_diff(rate) * 10 > rate {
+                found.push((next, now));
+            }
+            (at, rate) = (next, now);
+        }
+        found
+    }
+
+    /// What the bottleneck could have carried between two times, in bytes.
+    pub fn capacity_bytes(&self, from: Duration, to: Duration) -> f64 {
+        let (mut bytes, mut at) = (0.0, from);
+        while at < to {
+            let next = self.next_change(at).map_or(to, |next| next.min(to));
+            bytes += self.at(at).rate_bps as f64 / 8.0 * (next - at).as_secs_f64();
+            at = next;
+        }
+        bytes
+    }
+
+    /// How far into the period a time is, and when that period began.
+    fn place(&self, since: Duration) -> (Duration, Duration) {
+        let Some(period) = self.period else { return (since, Duration::ZERO) };
+        let into = Duration::from_nanos((since.as_nanos() % period.as_nanos()) as u64);
+        (into, since.saturating_sub(into))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: fn(u64) -> Duration = Duration::from_secs;
+
+    fn rate(rate_bps: u64) -> Conditions {
+        Conditions { rate_bps, ..Conditions::default() }
+    }
+
+    #[test]
+    fn conditions_hold_until_the_next_ones() {
+        let course = Course::changing(rate(1000), [(S(10), rate(500)), (S(20), rate(2000))]);
+        assert_eq!(course.at(S(9)).rate_bps, 1000);
+        assert_eq!(course.at(S(10)).rate_bps, 500);
+        assert_eq!(course.at(S(99)).rate_bps, 2000);
+        assert_eq!(course.next_change(S(10)), Some(S(20)));
+        assert_eq!(course.next_change(S(20)), None);
+        assert_eq!(course.rate_steps(S(60)), [(S(10), 500), (S(20), 2000)]);
+    }
+
+    #[test]
+    fn a_period_begins_anew() {
+        let course = Course::changing(rate(8000), [(S(3), rate(4000))]).repeated(S(5));
+        assert_eq!(course.at(S(7)).rate_bps, 8000);
+        assert_eq!(course.at(S(8)).rate_bps, 4000);
+        assert_eq!(course.next_change(S(8)), Some(S(10)));
+        assert!((course.capacity_bytes(S(0), S(10)) - 8000.0).abs() < 1e-6);
+        assert!((course.capacity_bytes(S(2), S(6)) - 1000.0 - 1000.0 - 1000.0).abs() < 1e-6);
+    }
+}
