@@ -8,6 +8,7 @@ mod engine;
 mod gpu;
 mod hybrid;
 pub mod ivf;
+mod links;
 mod networks;
 mod pictures;
 mod plans;
@@ -34,6 +35,7 @@ enum Bench {
     Engine(Box<engine::EngineArgs>),
     Schedule(schedule::ScheduleArgs),
     Stages(Box<stages::StagesArgs>),
+    Links(links::LinksArgs),
 }
 
 /// Runs the bench and prints its report on standard output.
@@ -46,5 +48,6 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Bench::Engine(args) => engine::run(args),
         Bench::Schedule(args) => schedule::run(args),
         Bench::Stages(args) => stages::run(args),
+        Bench::Links(args) => links::run(args),
     }
 }

@@ -1,0 +1,143 @@
+//! One link's figures.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use windlass_link::{Course, Profile};
+use windlass_media::Rung;
+use windlass_sfu::SfuConfig;
+
+use super::world::{Tenth, World};
+use super::{LinksArgs, Row};
+
+/// What is not counted in rates and waits: the beginning.
+const SETTLING: usize = 100;
+/// A link is used when it carries this share of its rate.
+const USED: f64 = 0.85;
+/// Longer waits than this are a queue.
+const WAIT_MS: f64 = 100.0;
+/// Tenths of a second that a rate or a percentile is of.
+const SPAN: usize = 10;
+
+/// Runs all seeds.
+pub fn measure(link: Profile, args: &LinksArgs) -> Result<Row> {
+    let mut rows = Vec::new();
+    for &seed in &args.seeds {
+        rows.push(run(link, seed, args)?);
+    }
+    let n = rows.len().max(1) as f64;
+    let mean = |of: fn(&Row) -> f64| rows.iter().map(of).sum::<f64>() / n;
+    let worst = |of: fn(&Row) -> Option<f64>| rows.iter().filter_map(of).reduce(f64::max);
+    Ok(Row {
+        link: link.to_string(),
+        capacity_kbps: mean(|r| r.capacity_kbps),
+        utilisation: mean(|r| r.utilisation),
+        carried: mean(|r| r.carried),
+        first_s: mean(|r| r.first_s),
+        converged_s: worst(|r| r.converged_s),
+        wait_p50_ms: mean(|r| r.wait_p50_ms),
+        wait_p95_ms: mean(|r| r.wait_p95_ms),
+        overflow: mean(|r| r.overflow),
+        freezes: mean(|r| r.freezes),
+        frozen: mean(|r| r.frozen),
+        fps: mean(|r| r.fps),
+        changes: mean(|r| r.changes),
+        asks: mean(|r| r.asks),
+        anchor_age_p95_ms: worst(|r| r.anchor_age_p95_ms),
+    })
+}
+
+fn run(link: Profile, seed: u64, args: &LinksArgs) -> Result<Row> {
+    let down = link.down(seed);
+    let publishers = args.publishers.get();
+    let mut world =
+        World::new(SfuConfig::default(), publishers as usize, down.clone(), link.up(), seed)?;
+    let length = Duration::from_secs(args.seconds.get().into());
+    world.core_enhancement(!args.no_anchors);
+    world.run(length)?;
+    if args.trace {
+        trace(&world, &down);
+    }
+    Ok(figures(link, &world, &down, length, f64::from(publishers)))
+}
+
+fn figures(link: Profile, world: &World, down: &Course, length: Duration, tracks: f64) -> Row {
+    let tenths = &world.tenths[..(length.as_millis() / 100) as usize];
+    let measured = &tenths[SETTLING.min(tenths.len() / 2)..];
+    let from = length - Duration::from_millis(100 * measured.len() as u64);
+    let capacity = down.capacity_bytes(from, length);
+    let sum = |of: fn(&Tenth) -> u64| measured.iter().map(of).sum::<u64>() as f64;
+    let mut waits: Vec<f32> = measured.iter().flat_map(|t| t.waits.iter().copied()).collect();
+    let minutes = length.as_secs_f64() / 60.0;
+    let (freezes, frozen, frames, asks) = world.watched();
+    let mut ages = world.anchor_ages.clone();
+    let steps = down.rate_steps(length.saturating_sub(Duration::from_secs(5)));
+    let few = steps.len() < 20;
+    let converged = steps.iter().filter(|_| few).map(|&(at, rate)| {
+        let before = down.at(at.saturating_sub(Duration::from_millis(1))).rate_bps;
+        let begin = (at.as_millis() / 100) as usize;
+        if rate > before { rises(tenths, begin, rate) } else { calms(tenths, begin) }
+    });
+    Row {
+        link: link.to_string(),
+        capacity_kbps: capacity * 8.0 / 1000.0 / (length - from).as_secs_f64(),
+        utilisation: sum(|t| t.media) / capacity,
+        carried: sum(|t| t.carried) / capacity,
+        first_s: rises(tenths, 0, down.at(Duration::ZERO).rate_bps),
+        converged_s: converged.reduce(f64::max),
+        wait_p50_ms: percentile(&mut waits, 0.5),
+        wait_p95_ms: percentile(&mut waits, 0.95),
+        overflow: world.overflow(),
+        freezes: freezes as f64 / minutes,
+        frozen: frozen.as_secs_f64() / length.as_secs_f64() / tracks,
+        fps: frames as f64 / length.as_secs_f64() / tracks,
+        changes: world.rung_changes as f64 / minutes / tracks,
+        asks: asks as f64 / minutes,
+        anchor_age_p95_ms: (!ages.is_empty()).then(|| percentile(&mut ages, 0.95)),
+    }
+}
+
+/// Seconds from `begin` until a second's traffic is what the link should carry.
+fn rises(tenths: &[Tenth], begin: usize, rate_bps: u64) -> f64 {
+    let wanted = rate_bps as f64 / 8.0 * USED;
+    let spans = tenths[begin..].windows(SPAN);
+    let found = spans.map(|s| s.iter().map(|t| t.carried).sum::<u64>() as f64);
+    let after = found.take_while(|carried| *carried < wanted).count();
+    after as f64 / SPAN as f64
+}
+
+/// Seconds from `begin` until no more is waited for long.
+fn calms(tenths: &[Tenth], begin: usize) -> f64 {
+    let spans = tenths[begin..].windows(SPAN);
+    let busy = spans.map(|span| {
+        let mut waits: Vec<f32> = span.iter().flat_map(|t| t.waits.iter().copied()).collect();
+        percentile(&mut waits, 0.95) > WAIT_MS
+    });
+    busy.take_while(|busy| *busy).count() as f64 / SPAN as f64
+}
+
+fn percentile(values: &mut [f32], share: f64) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    values.sort_by(f32::total_cmp);
+    f64::from(values[((values.len() - 1) as f64 * share) as usize])
+}
+
+fn trace(world: &World, down: &Course) {
+    for (second, tenths) in world.tenths.chunks(SPAN).enumerate() {
+        let sum = |of: fn(&Tenth) -> u64| tenths.iter().map(of).sum::<u64>() * 8 / 1000;
+        let mut waits: Vec<f32> = tenths.iter().flat_map(|t| t.waits.iter().copied()).collect();
+        let rungs = tenths.iter().rev().find(|t| !t.rungs.is_empty());
+        let rungs = rungs.map(|t| t.rungs.iter().map(|r| r.map_or("-".to_owned(), |r: Rung| format!("{r:?}"))));
+        let rungs: Vec<String> = rungs.into_iter().flatten().collect();
+        eprintln!(
+            "{second:3} s: link {:5}, carried {:5}, media {:5} kbit/s, wait p95 {:4.0} ms, {}",
+            down.at(Duration::from_secs(second as u64)).rate_bps / 1000,
+            sum(|t| t.carried),
+            sum(|t| t.media),
+            percentile(&mut waits, 0.95),
+            rungs.join(" "),
+        );
+    }
+}

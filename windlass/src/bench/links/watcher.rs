@@ -1,0 +1,166 @@
+//! What a viewer makes of one track's packets: frames in order, waits, freezes, wishes for key frames.
+//!
+//! As Chromium counts: a freeze is a frame that comes later after the last than three times the mean of the last thirty such times, and than 150 ms more than it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+/// What is missing for longer is not waited for: the next key frame is.
+const PATIENCE: Duration = Duration::from_millis(400);
+/// Between two wishes for a key frame.
+const ASK: Duration = Duration::from_millis(300);
+/// Times between frames that the mean is of.
+const MEAN_OF: usize = 30;
+
+struct Arrived {
+    at: Instant,
+    begin: bool,
+    end: bool,
+    key: bool,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Watcher {
+    held: BTreeMap<u64, Arrived>,
+    next: Option<u64>,
+    /// Since when something is missing.
+    missing: Option<Instant>,
+    /// It shows nothing before the next key frame.
+    broken: bool,
+    asked: Option<Instant>,
+    shown: Option<Instant>,
+    gaps: VecDeque<Duration>,
+    /// Frames shown.
+    pub frames: u64,
+    /// Freezes, and how long they were together.
+    pub freezes: u64,
+    /// See `freezes`.
+    pub frozen: Duration,
+    /// Wishes for key frames.
+    pub asks: u64,
+}
+
+impl Watcher {
+    /// Takes a packet: extended number, VP9 payload.
+    pub fn packet(&mut self, now: Instant, seq: u64, payload: &[u8]) {
+        let Some(&flags) = payload.first() else {
+            // A probe's padding has numbers of its own stream; what has none of a frame is one of ours.
+            self.held.insert(seq, Arrived { at: now, begin: false, end: false, key: false });
+            return self.consume(now);
+        };
+        let (key, begin, end) = (flags & 0x40 == 0, flags & 8 != 0, flags & 4 != 0);
+        if self.next.is_none() && begin && key {
+            self.next = Some(seq);
+        }
+        if self.next.is_none_or(|next| seq >= next) {
+            self.held.insert(seq, Arrived { at: now, begin, end, key });
+        }
+        self.consume(now);
+    }
+
+    /// Whether a key frame should be asked for now.
+    pub fn wants_key(&mut self, now: Instant) -> bool {
+        if self.next.is_none() {
+            return false;
+        }
+        let since = self.missing;
+        if !self.broken
+            && since.is_some_and(|since| now.saturating_duration_since(since) > PATIENCE)
+        {
+            self.broken = true;
+        }
+        let may = self.asked.is_none_or(|asked| now.saturating_duration_since(asked) >= ASK);
+        if self.broken && may {
+            self.asked = Some(now);
+            self.asks += 1;
+            return true;
+        }
+        false
+    }
+
+    fn consume(&mut self, now: Instant) {
+        if self.broken {
+            // What follows a key frame does not need what is missing before it.
+            let key = self.held.iter().rev().find(|(_, p)| p.key && p.begin).map(|(&seq, _)| seq);
+            if let Some(key) = key.filter(|&key| self.next.is_some_and(|next| key > next)) {
+                self.held = self.held.split_off(&key);
+                self.next = Some(key);
+                (self.broken, self.missing) = (false, None);
+            }
+        }
+        while let Some(next) = self.next {
+            let Some(packet) = self.held.remove(&next) else { break };
+            self.next = Some(next + 1);
+            self.missing = None;
+            if packet.end {
+                self.show(now.max(packet.at));
+            }
+        }
+        if self.held.is_empty() {
+            self.missing = None;
+        } else {
+            self.missing.get_or_insert(now);
+        }
+    }
+
+    fn show(&mut self, now: Instant) {
+        self.frames += 1;
+        if let Some(last) = self.shown.replace(now) {
+            let gap = now.saturating_duration_since(last);
+            if self.gaps.len() == MEAN_OF {
+                let mean = self.gaps.iter().sum::<Duration>() / MEAN_OF as u32;
+                if gap > (mean * 3).max(mean + Duration::from_millis(150)) {
+                    self.freezes += 1;
+                    self.frozen += gap;
+                }
+                self.gaps.pop_front();
+            }
+            self.gaps.push_back(gap);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    /// One packet a frame each 33 ms, without those for which `lost` says so.
+    fn run(frames: u64, lost: impl Fn(u64) -> bool) -> Watcher {
+        let start = Instant::now();
+        let mut watcher = Watcher::default();
+        for n in 0..frames {
+            let now = start + MS(33) * n as u32;
+            let key = n == 0 || n == 90;
+            if !lost(n) {
+                watcher.packet(now, n, &[0x8c | if key { 0 } else { 0x40 }]);
+            }
+            watcher.wants_key(now);
+        }
+        watcher
+    }
+
+    #[test]
+    fn a_steady_stream_does_not_freeze() {
+        let watcher = run(100, |_| false);
+        assert_eq!((watcher.frames, watcher.freezes, watcher.asks), (100, 0, 0));
+    }
+
+    #[test]
+    fn what_never_comes_freezes_until_the_next_key_frame() {
+        let watcher = run(100, |n| n == 60);
+        assert_eq!((watcher.frames, watcher.freezes), (70, 1));
+        assert_eq!(watcher.frozen, MS(33) * 31);
+        assert!(watcher.asks > 0);
+    }
+
+    #[test]
+    fn a_repair_in_time_is_no_freeze() {
+        let start = Instant::now();
+        let mut watcher = run(60, |n| n == 55);
+        watcher.packet(start + MS(33 * 60), 55, &[0xcc]);
+        assert_eq!((watcher.frames, watcher.freezes, watcher.asks), (60, 0, 0));
+    }
+}
