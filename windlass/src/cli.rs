@@ -1,13 +1,12 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
-use crate::bench;
-use crate::config::{Config, Settings};
-use crate::{eval, loadtest, simulate};
+use crate::config::{self, Config, File, Settings};
+use crate::{bench, eval, loadtest, simulate};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -31,6 +30,8 @@ pub enum Command {
     /// proxy with a certificate before the HTTP port. Media goes to the UDP port directly.
     #[command(verbatim_doc_comment)]
     Serve(Box<ServeArgs>),
+    /// Print the configuration file with every option, or check one.
+    Config(ConfigArgs),
     /// Measure the enhancement offline: the same pipeline on clips, against the original.
     Eval(Box<eval::EvalArgs>),
     /// Measure how fast the parts are, against their peers.
@@ -52,8 +53,9 @@ pub enum Command {
 /// Arguments of `windlass serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Read settings from this TOML file; its keys are the names of the options below without
-    /// their dashes in front (`budget-ms = 150`). Options of the command line win.
+    /// Read settings from this YAML file; its keys are the names of the options below without
+    /// their dashes in front (`budget-ms: 150`). Options of the command line win. No file is read unless it is named
+    /// here; `windlass config --annotated` prints one
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -62,14 +64,51 @@ pub struct ServeArgs {
 }
 
 impl ServeArgs {
+    /// The file that is read, if one is.
+    pub fn file(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
     /// The configuration: command line over file over defaults.
-    pub fn load(self) -> Result<Config> {
+    pub fn load(&self) -> Result<Config> {
         let file = match &self.config {
-            Some(path) => Settings::read(path)?,
+            Some(path) => read(path)?.settings,
             None => Settings::default(),
         };
-        Config::resolve(self.settings.over(file))
+        Config::resolve(self.settings.clone().over(file))
     }
+}
+
+/// Arguments of `windlass config`.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct ConfigArgs {
+    /// Print a configuration file with every option, its help, unit and default
+    #[arg(long)]
+    annotated: bool,
+
+    /// Check this file as `windlass serve --config` would, without starting anything
+    #[arg(long, value_name = "FILE")]
+    check: Option<PathBuf>,
+}
+
+impl ConfigArgs {
+    /// Does what is asked for.
+    pub fn run(&self) -> Result<()> {
+        match &self.check {
+            Some(path) => {
+                read(path)?;
+                println!("{} can be used.", path.display());
+            }
+            None => print!("{}", config::annotated()),
+        }
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> Result<File> {
+    File::read(path)
+        .with_context(|| format!("cannot use the configuration file {}", path.display()))
 }
 
 #[cfg(test)]
@@ -81,9 +120,7 @@ mod tests {
         let cli = Cli::try_parse_from([&["windlass", "serve"], args].concat())?;
         match cli.command {
             Command::Serve(args) => args.load(),
-            Command::Eval(_) | Command::Bench(_) | Command::Simulate(_) | Command::Loadtest(_) => {
-                unreachable!("`serve` was parsed")
-            }
+            _ => unreachable!("`serve` was parsed"),
         }
     }
 
@@ -128,9 +165,8 @@ mod tests {
     #[test]
     fn the_command_line_wins_over_the_file() {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("windlass.toml");
-        std::fs::write(&file, "budget-ms = 150\nno-enhancer = true\nmax-participants = 3\n")
-            .unwrap();
+        let file = dir.path().join("windlass.yaml");
+        std::fs::write(&file, "budget-ms: 150\nno-enhancer: true\nmax-participants: 3\n").unwrap();
         let file = file.to_str().unwrap();
         let config = load(&["--config", file, "--budget-ms", "300"]).unwrap();
         assert_eq!(config.sfu.budget.as_millis(), 300);
@@ -142,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_named() {
-        let error = format!("{:#}", load(&["--config", "/no/such.toml"]).unwrap_err());
-        assert!(error.contains("/no/such.toml"), "{error}");
+        let error = format!("{:#}", load(&["--config", "/no/such.yaml"]).unwrap_err());
+        assert!(error.contains("/no/such.yaml"), "{error}");
     }
 }

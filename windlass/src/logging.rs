@@ -5,11 +5,16 @@ use std::io::{IsTerminal, stderr};
 use anyhow::{Context, Result};
 use tracing_subscriber::EnvFilter;
 
-/// Starts logging. `filter` is a level or a list such as `info,windlass_sfu=debug`.
-pub fn init(filter: &str, json: bool) -> Result<()> {
-    let filter = EnvFilter::builder().parse(filter).with_context(|| {
-        format!("`{filter}` is no log filter; try `info` or `info,windlass_sfu=debug`")
-    })?;
+/// What to log: a level or a list such as `info,windlass_sfu=debug`.
+pub fn filter(text: &str) -> Result<EnvFilter> {
+    EnvFilter::builder().parse(text).with_context(|| {
+        format!("`{text}` is no log filter; try `info` or `info,windlass_sfu=debug`")
+    })
+}
+
+/// Starts logging.
+pub fn init(text: &str, json: bool) -> Result<()> {
+    let filter = filter(text)?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(stderr)

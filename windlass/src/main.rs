@@ -22,7 +22,8 @@ use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Serve(args) => args.load().and_then(|settings| serve::run(&settings)),
+        Command::Serve(args) => serve::run(&args),
+        Command::Config(args) => args.run(),
         Command::Bench(args) => logging::init("warn", false).and_then(|()| bench::run(&args)),
         Command::Simulate(args) => simulate::run(&args),
         Command::Loadtest(args) => logging::init("warn", false).and_then(|()| loadtest::run(&args)),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,15 +18,27 @@ use windlass_sfu::{Sfu, StartError};
 use windlass_signaling::{Metric, Services, Signaling};
 
 use crate::bridge::{self, Bridge};
+use crate::cli::ServeArgs;
 use crate::config::Config;
 use crate::{logging, page};
 
 /// How long clients have to leave when the server goes down.
 const GRACE: Duration = Duration::from_secs(3);
 
+/// The configuration file that people expect to be read from the folder where the server is started.
+const USUAL_FILE: &str = "windlass.yaml";
+
 /// Serves until SIGINT or SIGTERM.
-pub fn run(config: &Config) -> Result<()> {
+pub fn run(args: &ServeArgs) -> Result<()> {
+    let config = &args.load()?;
     logging::init(&config.log, config.log_json)?;
+    match args.file() {
+        Some(file) => tracing::info!(file = %file.display(), "configuration read"),
+        None if Path::new(USUAL_FILE).exists() => tracing::warn!(
+            "{USUAL_FILE} lies here but is not read: only a file that is named is; add `--config {USUAL_FILE}`"
+        ),
+        None => {}
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -65,3 +65,36 @@ fn the_server_says_where_it_is_and_ends_in_order_when_asked() {
     assert_eq!(status.code(), Some(0), "{log}");
     assert!(log.contains("shutting down") && !log.contains("panicked"), "{log}");
 }
+
+#[test]
+fn the_annotated_file_can_be_used_and_a_wrong_one_is_refused_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("windlass.yaml");
+    let path = file.to_str().unwrap();
+    let (annotated, _, code) = ended(&["config", "--annotated"]);
+    assert_eq!(code, Some(0));
+    assert!(annotated.contains("\nbudget-ms: 200\n"), "{annotated}");
+    std::fs::write(&file, &annotated).unwrap();
+    let (said, error, code) = ended(&["config", "--check", path]);
+    assert_eq!((said.contains("can be used"), code), (true, Some(0)), "{error}");
+    std::fs::write(&file, annotated.replace("\nbudget-ms: 200\n", "\nbudget: 200\n")).unwrap();
+    for command in [&["config", "--check", path][..], &["serve", "--config", path][..]] {
+        let (_, error, code) = ended(command);
+        assert_eq!(code, Some(1));
+        for part in ["windlass.yaml", "line ", "column 9", "did you mean `budget-ms`?"] {
+            assert!(error.contains(part), "{part} is missing in {error}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_not_named_is_not_read_and_that_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("windlass.yaml"), "no such thing").unwrap();
+    let mut command = windlass(&["serve", "--http", "127.0.0.1:0", "--udp", "127.0.0.1:0"]);
+    let mut server = command.current_dir(dir.path()).spawn().unwrap();
+    let line = BufReader::new(server.stderr.take().unwrap()).lines().next().unwrap().unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(line.contains("--config windlass.yaml"), "{line}");
+}

@@ -1,0 +1,183 @@
+use std::str::FromStr;
+
+use windlass_media::AnchorCodecId;
+
+use super::*;
+
+/// What a file says, checked.
+fn parse(text: &str) -> Result<Settings> {
+    Ok(File::parse(text)?.settings)
+}
+
+const ALL: &str = r#"
+    http: "0.0.0.0:80"
+    udp: "0.0.0.0:7881"
+    advertise: ["192.0.2.1:7881", "2001:db8::1"]
+    budget-ms: 150
+    no-enhancer: true
+    engine: "cpu"
+    network: "auto"
+    enhancer-threads: 4
+    compute-cap: 0.5
+    cpu-tasks: 3
+    cpu-order: "fifo"
+    lost-cause-threshold-ms: 20
+    policy: "latency-sensitive"
+    quality-sla-db: 1.5
+    room-policy: ["lectures=cost-effective", "a=b=per-frame"]
+    anchor-fraction: 0.1
+    anchor-quality: 70
+    anchor-codec: "htj2k"
+    tile-threshold: 0.5
+    tile-refresh-s: 20
+    no-captured: false
+    no-learn: true
+    detail-as: "stream"
+    adapt: true
+    detail-kbps: 40
+    detail-fps: 2
+    max-enhanced: 8
+    max-participants: 10
+    max-total-participants: 100
+    max-rooms: 20
+    no-congestion-control: true
+    log: "debug"
+    log-json: true
+"#;
+
+#[test]
+fn a_file_has_the_names_of_the_options() {
+    let settings = parse(ALL).unwrap();
+    // Every field is set, so that a new one is not forgotten here or in `over`.
+    let debug = format!("{:?}", Settings::default().over(settings.clone()));
+    assert!(!debug.contains("None"), "{debug}");
+    assert_eq!(settings.clone().over(Settings::default()), settings);
+}
+
+#[test]
+fn every_option_is_in_the_test_of_all_keys() {
+    for option in annotated::options() {
+        assert!(ALL.contains(&format!("\n    {}: ", option.name)), "{}", option.name);
+    }
+}
+
+#[test]
+fn an_error_in_a_file_says_where_what_and_what_is_allowed() {
+    for (text, expected) in [
+        ("budget: 150", "line 1, column 9: `budget` is no option; did you mean `budget-ms`?"),
+        (
+            "# a\nmax_rooms: 1",
+            "line 2, column 12: `max_rooms` is no option; did you mean `max-rooms`?",
+        ),
+        ("maxrooms: 1", "line 1, column 11: `maxrooms` is no option; did you mean `max-rooms`?"),
+        ("colour: 1", "`windlass config --annotated` lists them all"),
+        (
+            "adapt: true\nbudget-ms: 10",
+            "line 2, column 12: budget-ms must be from 50 to 2000, not 10",
+        ),
+        ("log: info\nhttp: 80", "line 2, column 7: http: "),
+        ("budget-ms: soon", "line 1, column 12: budget-ms: "),
+        ("budget-ms: soon", "(milliseconds: Latency budget"),
+        ("max-rooms: 1\nengine: gpu", "line 2, column 9: engine: "),
+        ("advertise:\n  - 192.0.2.1\n  - example", "line 3, column 5: advertise: "),
+        ("max-rooms: 1\nmax-rooms: 2", "line 2, column 1"),
+        ("budget-ms = 150", "line 1, column 1"),
+        ("log: 'a=b=c'", "line 1, column 6: log "),
+    ] {
+        let error = format!("{:#}", parse(text).unwrap_err());
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_file_may_be_empty() {
+    for text in ["", "\n", "# nothing\n"] {
+        assert_eq!(parse(text).unwrap(), Settings::default());
+    }
+}
+
+#[test]
+fn values_out_of_range_are_refused_by_name() {
+    for (text, name) in [
+        ("budget-ms: 10", "budget-ms"),
+        ("max-participants: 0", "max-participants"),
+        ("max-rooms: 0", "max-rooms"),
+        ("compute-cap: 1.5", "compute-cap"),
+        ("anchor-fraction: -0.1", "anchor-fraction"),
+        ("anchor-fraction: .nan", "anchor-fraction"),
+        ("anchor-quality: 0", "anchor-quality"),
+        ("anchor-codec: \"png\"", "jpeg, htj2k"),
+        ("engine: \"gpu\"", "auto, cpu, cuda"),
+        ("network: \"l\"", "auto, all, xs, m"),
+        ("tile-threshold: -1.0", "tile-threshold"),
+        ("tile-threshold: .inf", "tile-threshold"),
+        ("tile-refresh-s: 0", "tile-refresh-s"),
+        ("cpu-order: \"sjf\"", "edf nor fifo"),
+        ("lost-cause-threshold-ms: 3000", "lost-cause-threshold-ms"),
+        ("enhancer-threads: 0", "enhancer-threads"),
+        ("advertise: [\"0.0.0.0\"]", "0.0.0.0"),
+        ("advertise: [\"example\"]", "example"),
+    ] {
+        let error = match parse(text).and_then(Config::resolve) {
+            Ok(_) => panic!("{text} was taken"),
+            Err(error) => format!("{error:#}"),
+        };
+        assert!(error.contains(name), "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_codec_of_a_name_is_the_codecs_own() {
+    use windlass_hybrid::anchor::codec::{self, AnchorCodec};
+    use windlass_hybrid::anchor::pictures::VP9_PICTURES;
+    use windlass_hybrid::anchor::stream::VP9_STREAM;
+    assert_eq!(AnchorCodecId::Vp9Pictures.id(), VP9_PICTURES);
+    for said in AnchorCodecId::ENCODED {
+        let own = match said {
+            AnchorCodecId::Vp9 => Some(VP9_STREAM),
+            still => codec::by_name(still.name()).map(AnchorCodec::id),
+        };
+        assert_eq!(own, Some(said.id()));
+        let text = format!("anchor-codec: \"{}\"", said.name());
+        let config = Config::resolve(parse(&text).unwrap()).unwrap();
+        assert_eq!(config.sfu.anchor_codec, said);
+        assert_eq!(config.enhancer.unwrap().anchor_codec, said);
+    }
+}
+
+#[test]
+fn anchors_cannot_be_coded_as_the_publishers_pictures() {
+    let error = Codec::from_str("vp9-pictures").unwrap_err();
+    assert!(error.contains("publishers' own") && error.contains("jpeg, htj2k, vp9"), "{error}");
+}
+
+#[test]
+fn networks_learn_unless_they_are_told_not_to() {
+    let learn = |text: &str| {
+        let config = Config::resolve(parse(text).unwrap()).unwrap();
+        config.enhancer.unwrap().learn
+    };
+    assert!(learn("") && learn("no-learn: false") && !learn("no-learn: true"));
+}
+
+#[test]
+fn a_short_budget_leaves_time_for_inference() {
+    let config = Config::resolve(parse("budget-ms: 50").unwrap()).unwrap();
+    let enhancer = config.enhancer.unwrap();
+    assert!(enhancer.delivery_allowance < enhancer.budget / 2);
+}
+
+#[test]
+fn rooms_have_policies_of_their_own() {
+    let config = |text: &str| Config::resolve(parse(text).unwrap());
+    let said = "policy: key-uniform\nroom-policy: ['lectures=cost-effective', 'a=b=per-frame']";
+    let sfu = config(said).unwrap().sfu;
+    assert_eq!(sfu.policy, AnchorPolicy::KeyUniform);
+    assert_eq!(sfu.room_policies["lectures"], AnchorPolicy::CostEffective);
+    assert_eq!(sfu.room_policies["a=b"], AnchorPolicy::PerFrame);
+    let twice = parse("room-policy: ['tea=per-frame', 'tea=key-uniform']").unwrap_err();
+    assert!(twice.to_string().contains("\"tea\" twice"), "{twice}");
+    for wrong in ["room-policy: ['tea']", "room-policy: ['=per-frame']", "policy: 'fair'"] {
+        assert!(parse(wrong).is_err(), "{wrong}");
+    }
+}

@@ -1,0 +1,127 @@
+//! Values of options that are more than a number or a text: each is read from its name or notation.
+
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use serde::Deserialize;
+use windlass_media::{AnchorCodecId, AnchorPolicy, UnknownPolicy};
+
+/// How detail comes from publishers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum DetailAs {
+    /// Whole frames, as a second video stream.
+    Stream,
+    /// Tiles on request.
+    Regions,
+}
+
+/// An address to advertise: `IP` or `IP:PORT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Advertise(pub SocketAddr);
+
+impl FromStr for Advertise {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let addr = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| SocketAddr::new(ip, 0)));
+        match addr {
+            Ok(addr) if addr.ip().is_unspecified() => {
+                Err(format!("`{text}` is no address that a browser can send to"))
+            }
+            Ok(addr) => Ok(Advertise(addr)),
+            Err(_) => Err(format!("`{text}` is neither IP nor IP:PORT")),
+        }
+    }
+}
+
+impl TryFrom<String> for Advertise {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// A codec of anchors, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Codec(pub AnchorCodecId);
+
+impl FromStr for Codec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || AnchorCodecId::ENCODED.map(AnchorCodecId::name).join(", ");
+        match AnchorCodecId::from_name(text) {
+            Some(codec) if AnchorCodecId::ENCODED.contains(&codec) => Ok(Codec(codec)),
+            Some(_) => Err(format!(
+                "anchor-codec: `{text}` is what publishers' own pictures come in, not what anchors are coded by; use one of {}",
+                names()
+            )),
+            None => Err(format!("anchor-codec: `{text}` is none of {}", names())),
+        }
+    }
+}
+
+impl TryFrom<String> for Codec {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// How anchors are chosen in a room: `ROOM=POLICY`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct RoomPolicy {
+    /// The room's name.
+    pub room: String,
+    /// How its anchors are chosen.
+    pub policy: AnchorPolicy,
+}
+
+impl FromStr for RoomPolicy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // A room's name may have the sign in it, a policy's has not.
+        let (room, policy) = text.rsplit_once('=').ok_or("it must be ROOM=POLICY")?;
+        let policy = policy.parse().map_err(|e: UnknownPolicy| e.to_string())?;
+        if room.is_empty() {
+            return Err("the room has no name".to_owned());
+        }
+        Ok(RoomPolicy { room: room.to_owned(), policy })
+    }
+}
+
+impl TryFrom<String> for RoomPolicy {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// A choice of the enhancer's, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String", bound = "T: FromStr<Err = String>")]
+pub struct Named<T>(pub T);
+
+impl<T: FromStr<Err = String>> FromStr for Named<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Named)
+    }
+}
+
+impl<T: FromStr<Err = String>> TryFrom<String> for Named<T> {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
