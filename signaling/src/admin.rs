@@ -1,13 +1,16 @@
-//! `POST /admin/enhancer` and `/admin/policy`: the operator's switches, for this machine only.
+//! `POST /admin/enhancer` and `/admin/policy`: the operator's switches.
 //!
-//! A request counts as local when it comes from a loopback address, was not passed on by a proxy,
-//! and not made by a web page.
+//! They need an access token for all rooms that grants `admin`. Without token keys they are for this machine only: a
+//! request counts as local when it comes from a loopback address, was not passed on by a proxy, and not made by a web
+//! page.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::Json;
 use axum::extract::{ConnectInfo, FromRequest, Request, State};
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
@@ -16,6 +19,8 @@ use serde::{Deserialize, Serialize};
 use windlass_media::AnchorPolicy;
 
 use crate::Shared;
+use crate::access::AccessError;
+use crate::socket::unix_now;
 
 /// What to do with the enhancer, and what became of it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -28,7 +33,7 @@ pub(crate) async fn switch_enhancer(
     ConnectInfo(client): ConnectInfo<SocketAddr>,
     request: Request,
 ) -> Response {
-    let wanted: Enhancer = match read_local(client, request).await {
+    let wanted: Enhancer = match read_allowed(&shared, client, request).await {
         Ok(wanted) => wanted,
         Err(refusal) => return refusal,
     };
@@ -60,7 +65,7 @@ pub(crate) async fn set_policy(
     ConnectInfo(client): ConnectInfo<SocketAddr>,
     request: Request,
 ) -> Response {
-    let wanted: RoomPolicy = match read_local(client, request).await {
+    let wanted: RoomPolicy = match read_allowed(&shared, client, request).await {
         Ok(wanted) => wanted,
         Err(refusal) => return refusal,
     };
@@ -79,18 +84,42 @@ pub(crate) async fn set_policy(
     }
 }
 
-/// What a program of this machine asks for, or the answer to whoever may not ask or cannot be understood.
-async fn read_local<T: DeserializeOwned>(
+/// What an operator asks for, or the answer to whoever may not ask or cannot be understood.
+async fn read_allowed<T: DeserializeOwned>(
+    shared: &Shared,
     client: SocketAddr,
     request: Request,
 ) -> Result<T, Response> {
     // Nothing of a stranger's request is read.
-    if !is_local(client, request.headers()) {
-        let text = "only a program on the server's own machine may do this\n";
-        return Err((StatusCode::FORBIDDEN, text).into_response());
+    if let Err(refusal) = allow(shared, client, request.headers()) {
+        shared.counters.admin_refused.fetch_add(1, Ordering::Relaxed);
+        return Err(*refusal);
     }
     let read = Json::<T>::from_request(request, &()).await;
     read.map(|Json(wanted)| wanted).map_err(IntoResponse::into_response)
+}
+
+fn allow(shared: &Shared, client: SocketAddr, headers: &HeaderMap) -> Result<(), Box<Response>> {
+    let access = &shared.config.access;
+    if access.is_open() {
+        let text = "without token keys, only a program on the server's own machine may do this\n";
+        let refusal = || Box::new((StatusCode::FORBIDDEN, text).into_response());
+        return if is_local(client, headers) { Ok(()) } else { Err(refusal()) };
+    }
+    access.admin(unix_now(), None, bearer(headers)).map_err(|error| {
+        let status = match error {
+            AccessError::OtherRoom | AccessError::NotGranted(_) => StatusCode::FORBIDDEN,
+            _ => StatusCode::UNAUTHORIZED,
+        };
+        let challenge = [(WWW_AUTHENTICATE, "Bearer")];
+        Box::new((status, challenge, format!("{error}\n")).into_response())
+    })
+}
+
+/// The token of `Authorization: Bearer TOKEN` (RFC 6750 §2.1).
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
 fn is_local(client: SocketAddr, headers: &HeaderMap) -> bool {

@@ -1,7 +1,5 @@
 //! Between the SFU's words and the protocol's.
 
-use std::collections::HashSet;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use windlass_media::Layer;
@@ -11,10 +9,15 @@ use windlass_protocol::{
 };
 use windlass_sfu::{Kind, Publish, Subscribe, TrackId, TrackInfo};
 
-/// The track that a client names, if it is among `tracks`.
-pub(crate) fn track_id(track: &str, tracks: &HashSet<TrackId>) -> Result<TrackId, ProtocolError> {
+use crate::session::EnterError;
+
+/// The track that a client names, if it is `known`.
+pub(crate) fn track_id(
+    track: &str,
+    known: impl Fn(&TrackId) -> bool,
+) -> Result<TrackId, ProtocolError> {
     let id = parse_track(track)?;
-    if tracks.contains(&id) { Ok(id) } else { Err(unknown_track(track)) }
+    if known(&id) { Ok(id) } else { Err(unknown_track(track)) }
 }
 
 /// Session description, sections that send, sections that receive. The SFU knows which tracks
@@ -93,8 +96,12 @@ pub(crate) fn regions(track: TrackId, request: &windlass_sfu::RegionRequest) -> 
     }
 }
 
-pub(crate) fn join_error(error: windlass_sfu::JoinError) -> ProtocolError {
+pub(crate) fn enter_error(error: EnterError) -> ProtocolError {
     use windlass_sfu::JoinError as E;
+    let error = match error {
+        EnterError::Access(error) => return error.into(),
+        EnterError::Join(error) => error,
+    };
     let code = match error {
         E::RoomFull => ErrorCode::RoomFull,
         E::ServerFull => ErrorCode::ServerFull,

@@ -1,19 +1,20 @@
 //! WebSocket signalling for Windlass rooms, and the HTTP service around it.
 //!
 //! [`Signaling::router`] serves `/ws` (the protocol of `docs/signaling.md`, its types in
-//! `windlass-protocol`), `/healthz`, `/metrics` (Prometheus text), `/admin/enhancer` and `/admin/policy` (this
-//! machine only) and, for everything else, the page that the caller passes in.
+//! `windlass-protocol`), `/healthz`, `/metrics` (Prometheus text), `/admin/enhancer` and `/admin/policy` (by an
+//! admin's access token; without token keys this machine only) and, for everything else, the page that the caller passes in.
 //!
 //! Each socket has one [`session::Session`], which is sans-I/O: texts, events and time go in,
 //! messages and requests to the SFU come out. `socket` is the thin shell around it. Nothing that a
 //! client sends ends more than its own socket: what cannot be used is answered by an `error`
 //! message and counted.
 
+pub mod access;
 mod admin;
 mod convert;
+mod directory;
 mod http;
 mod metrics;
-mod names;
 mod rate;
 pub mod session;
 mod socket;
@@ -30,12 +31,15 @@ use windlass_sfu::SfuHandle;
 
 pub use metrics::{Metric, MetricKind};
 
-use crate::names::Names;
+use crate::access::Access;
+use crate::directory::Directory;
 use crate::session::SessionConfig;
 
 /// What an operator can set about signalling.
 #[derive(Debug, Clone)]
 pub struct SignalingConfig {
+    /// Who may enter rooms.
+    pub access: Access,
     /// Bounds and times of each socket.
     pub session: SessionConfig,
     /// Sockets at a time; one more is refused with HTTP 503.
@@ -49,6 +53,7 @@ pub struct SignalingConfig {
 impl Default for SignalingConfig {
     fn default() -> Self {
         Self {
+            access: Access::default(),
             session: SessionConfig::default(),
             sockets: 2000,
             send_timeout: Duration::from_secs(5),
@@ -82,6 +87,9 @@ struct Counters {
     messages_in: AtomicU64,
     messages_out: AtomicU64,
     errors: AtomicU64,
+    joins_unauthorized: AtomicU64,
+    replaced: AtomicU64,
+    admin_refused: AtomicU64,
     reports: AtomicU64,
     anchors_used: AtomicU64,
     anchors_late: AtomicU64,
@@ -94,7 +102,7 @@ struct Counters {
 struct Shared {
     config: SignalingConfig,
     services: Services,
-    names: Names,
+    directory: Directory,
     counters: Counters,
     /// One permit for each socket that may still come.
     room_for_sockets: Arc<Semaphore>,
@@ -114,7 +122,7 @@ impl Signaling {
         let shared = Shared {
             config,
             services,
-            names: Names::default(),
+            directory: Directory::default(),
             counters: Counters::default(),
             room_for_sockets,
             stop: watch::Sender::new(false),
@@ -146,6 +154,7 @@ impl Signaling {
         grace: Duration,
     ) {
         let app = self.router(page);
+        self.tell_access(&listener);
         let mut stopping = self.shared.stop.subscribe();
         let shared = self.shared.clone();
         let stop = async move {
@@ -170,6 +179,18 @@ impl Signaling {
         tokio::select! {
             () = served => {}
             () = deadline => {}
+        }
+    }
+
+    /// Says who may enter, once, at the start.
+    fn tell_access(&self, listener: &TcpListener) {
+        let local = listener.local_addr().is_ok_and(|addr| addr.ip().is_loopback());
+        match (self.shared.config.access.is_open(), local) {
+            (false, _) => tracing::info!("rooms need access tokens"),
+            (true, true) => tracing::info!("no token keys: every room is open"),
+            (true, false) => {
+                tracing::warn!("no token keys: every room is open to whoever reaches this server");
+            }
         }
     }
 

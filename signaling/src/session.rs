@@ -5,19 +5,20 @@
 //! It bounds how fast a client may talk, how long it may be silent, and never fails: what cannot
 //! be used becomes an `error` message.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use windlass_media::{AnchorSource, Rung};
 use windlass_protocol::{
-    ClientMessage, Error, ErrorCode, Join, OwnTrack, Participant, ProtocolError, Report, Request,
-    ServerMessage, SetRung, Uplink, VERSION, Welcome,
+    AccessToken, ClientMessage, Error, ErrorCode, Grant, Join, OwnTrack, Participant,
+    ProtocolError, Report, Request, ServerMessage, SetRung, Uplink, VERSION, Welcome,
 };
 use windlass_sfu::{
     Answer, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent, Subscribe,
     TrackId, TrackInfo, UplinkReport,
 };
 
+use crate::access::{AccessError, Grants};
 use crate::convert;
 use crate::rate::TokenBucket;
 
@@ -69,6 +70,10 @@ pub mod close {
     pub const MEDIA_LOST: u16 = 1011;
     /// The server goes down; reconnect in a few seconds.
     pub const RESTART: u16 = 1012;
+    /// The same identity joined again elsewhere; do not reconnect.
+    pub const REPLACED: u16 = 4001;
+    /// An operator removed the participant; do not reconnect.
+    pub const REMOVED: u16 = 4002;
 }
 
 /// What the shell has to do.
@@ -89,9 +94,11 @@ pub enum Action {
     Join {
         /// The room as the client calls it.
         room: String,
-        /// The participant's name.
+        /// The participant's name, where the token does not say another.
         name: String,
-        /// A room of its own.
+        /// What is to let it in.
+        token: Option<AccessToken>,
+        /// A room of its own, and what the client can decode.
         options: JoinOptions,
     },
     /// Answer the offer; answer with [`Session::answered`].
@@ -119,15 +126,64 @@ pub enum Action {
     Report(TrackId, Report),
 }
 
+/// A participant as others know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    /// The name to show.
+    pub name: String,
+    /// Who that is by an access token.
+    pub identity: Option<String>,
+}
+
+impl Person {
+    /// One who has just gone.
+    pub fn someone() -> Self {
+        Person { name: "Someone".to_owned(), identity: None }
+    }
+}
+
 /// What the shell found when it entered the room.
 #[derive(Debug, Clone)]
 pub struct Entered {
-    /// The client's own identity.
+    /// The client's own id.
     pub id: ParticipantId,
-    /// Who else is there, with their names.
-    pub participants: Vec<(ParticipantId, String)>,
+    /// Its identity by its token.
+    pub identity: Option<String>,
+    /// What it may do.
+    pub grants: Grants,
+    /// Who else is there.
+    pub participants: Vec<(ParticipantId, Person)>,
     /// What they publish.
     pub tracks: Vec<TrackInfo>,
+}
+
+/// Why the shell did not enter the room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum EnterError {
+    /// The token does not let the client in.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The SFU does not.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+}
+
+/// What others than the client want of a participant, all of it at any time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// To go.
+    pub end: Option<End>,
+    /// Of its own tracks, those that stay muted whatever it says.
+    pub held: BTreeSet<TrackId>,
+}
+
+/// Why a participant has to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Its identity has come again.
+    Replaced,
+    /// An operator wants it.
+    Removed,
 }
 
 #[derive(Debug)]
@@ -140,10 +196,13 @@ enum Phase {
     },
     Inside {
         id: ParticipantId,
+        grants: Grants,
         /// The tracks of the room.
         tracks: HashSet<TrackId>,
-        /// The client's own tracks.
-        own: HashSet<TrackId>,
+        /// The client's own tracks, and whether it muted them.
+        own: BTreeMap<TrackId, bool>,
+        /// Of these, those that stay muted whatever it says.
+        held: BTreeSet<TrackId>,
     },
     Closed,
 }
@@ -231,7 +290,7 @@ impl Session {
     }
 
     /// The answer to [`Action::Join`].
-    pub fn joined(&mut self, result: Result<Entered, JoinError>) {
+    pub fn joined(&mut self, result: Result<Entered, EnterError>) {
         let Phase::Entering { request, room, loopback } =
             std::mem::replace(&mut self.phase, Phase::Outside)
         else {
@@ -239,10 +298,16 @@ impl Session {
         };
         let entered = match result {
             Ok(entered) => entered,
-            Err(e) => return self.refuse(convert::join_error(e).answering(request)),
+            Err(e) => return self.refuse(convert::enter_error(e).answering(request)),
         };
         let tracks = entered.tracks.iter().map(|t| t.track).collect();
-        self.phase = Phase::Inside { id: entered.id, tracks, own: HashSet::new() };
+        self.phase = Phase::Inside {
+            id: entered.id,
+            grants: entered.grants.clone(),
+            tracks,
+            own: BTreeMap::new(),
+            held: BTreeSet::new(),
+        };
         self.send(ServerMessage::Welcome(Welcome {
             version: VERSION,
             participant: entered.id.to_string(),
@@ -253,9 +318,15 @@ impl Session {
             participants: entered
                 .participants
                 .into_iter()
-                .map(|(id, name)| Participant { id: id.to_string(), name })
+                .map(|(id, Person { name, identity })| Participant {
+                    id: id.to_string(),
+                    name,
+                    identity,
+                })
                 .collect(),
             tracks: entered.tracks.into_iter().map(convert::track).collect(),
+            identity: entered.identity,
+            grants: entered.grants.list(),
         }));
     }
 
@@ -264,7 +335,9 @@ impl Session {
         match result {
             Ok(Answer { sdp, tracks }) => {
                 if let Phase::Inside { own, .. } = &mut self.phase {
-                    *own = tracks.iter().map(|(_, track)| *track).collect();
+                    let former = std::mem::take(own);
+                    let muted = |track| former.get(&track).copied().unwrap_or(false);
+                    *own = tracks.iter().map(|(_, track)| (*track, muted(*track))).collect();
                 }
                 let tracks = tracks
                     .into_iter()
@@ -276,15 +349,16 @@ impl Session {
         }
     }
 
-    /// Something happened in the room; `name` tells what a participant is called.
-    pub fn event(&mut self, event: SfuEvent, name: impl Fn(ParticipantId) -> String) {
+    /// Something happened in the room; `who` tells who a participant is.
+    pub fn event(&mut self, event: SfuEvent, who: impl Fn(ParticipantId) -> Person) {
         let Phase::Inside { id, tracks, .. } = &mut self.phase else { return };
         let message = match event {
             SfuEvent::ParticipantJoined { participant } if participant == *id => return,
-            SfuEvent::ParticipantJoined { participant } => ServerMessage::ParticipantJoined {
-                participant: participant.to_string(),
-                name: name(participant),
-            },
+            SfuEvent::ParticipantJoined { participant } => {
+                let Person { name, identity } = who(participant);
+                let participant = participant.to_string();
+                ServerMessage::ParticipantJoined { participant, name, identity }
+            }
             SfuEvent::ParticipantLeft { participant } => {
                 ServerMessage::ParticipantLeft { participant: participant.to_string() }
             }
@@ -317,6 +391,34 @@ impl Session {
         if matches!(self.phase, Phase::Inside { .. }) {
             let e = ProtocolError::new(ErrorCode::Internal, "the media connection was lost");
             self.fail(e, close::MEDIA_LOST);
+        }
+    }
+
+    /// Others want something of the participant: it goes, or its tracks stay muted.
+    pub fn orders(&mut self, orders: &Orders) {
+        let Phase::Inside { own, held, .. } = &mut self.phase else { return };
+        match orders.end {
+            Some(End::Replaced) => {
+                let message = "you have joined this room again from elsewhere";
+                let e = ProtocolError::new(ErrorCode::Replaced, message);
+                return self.fail(e, close::REPLACED);
+            }
+            Some(End::Removed) => {
+                let e = ProtocolError::new(ErrorCode::Removed, "you were removed from the room");
+                return self.fail(e, close::REMOVED);
+            }
+            None => {}
+        }
+        let ordered: BTreeSet<_> =
+            orders.held.iter().copied().filter(|track| own.contains_key(track)).collect();
+        let changed: Vec<_> = ordered
+            .symmetric_difference(held)
+            .filter_map(|track| Some((*track, ordered.contains(track) || *own.get(track)?)))
+            .collect();
+        *held = ordered;
+        for (track, muted) in changed {
+            self.actions.push_back(Action::SetMuted(track, muted));
+            self.send(ServerMessage::TrackMuted { track: track.to_string(), muted });
         }
     }
 
@@ -361,6 +463,12 @@ impl Session {
             }
             ClientMessage::Offer(offer) => {
                 self.inside()?;
+                if !offer.publish.is_empty() {
+                    self.may(Grant::Publish)?;
+                }
+                if !offer.subscribe.is_empty() {
+                    self.may(Grant::Subscribe)?;
+                }
                 if !self.offers.take(now) {
                     let message = format!("more than {} offers a second", self.config.offers.1);
                     return Err(ProtocolError::new(ErrorCode::RateLimited, message));
@@ -371,35 +479,43 @@ impl Session {
                 self.actions.push_back(Action::Offer { id, sdp, publish, subscribe });
             }
             ClientMessage::SetRung(SetRung { track, max }) => {
-                let (tracks, _) = self.inside()?;
-                let id = convert::track_id(&track, tracks)?;
+                let tracks = self.inside()?;
+                let id = convert::track_id(&track, |id| tracks.contains(id))?;
                 self.actions.push_back(Action::SetMaxRung(id, max));
             }
             ClientMessage::WholeAnchor { track, source } => {
-                let (tracks, _) = self.inside()?;
+                let tracks = self.inside()?;
                 // A wish about a track that has just gone is no error: the two crossed.
-                if let Ok(id) = convert::track_id(&track, tracks) {
+                if let Ok(id) = convert::track_id(&track, |id| tracks.contains(id)) {
+                    self.may(Grant::Enhance)?;
                     self.actions.push_back(Action::WholeAnchor(id, source));
                 }
             }
             ClientMessage::Uplink(uplink) => {
-                let (_, own) = self.inside()?;
+                let (own, _) = self.own()?;
                 // One about a track that has just gone is no error: the two crossed.
-                if let Ok(id) = convert::track_id(&uplink.track, own) {
+                if let Ok(id) = convert::track_id(&uplink.track, |id| own.contains_key(id)) {
                     let Uplink { kbps, width, height, fps, .. } = uplink;
                     let report = UplinkReport { kbps, size: (width, height), fps };
                     self.actions.push_back(Action::Uplink(id, report));
                 }
             }
             ClientMessage::Mute { track, muted } => {
-                let (_, own) = self.inside()?;
-                let id = convert::track_id(&track, own)?;
-                self.actions.push_back(Action::SetMuted(id, muted));
+                let (own, held) = self.own()?;
+                let id = convert::track_id(&track, |id| own.contains_key(id))?;
+                if held.contains(&id) && !muted {
+                    let message = "an operator has muted this track";
+                    return Err(ProtocolError::new(ErrorCode::Forbidden, message));
+                }
+                own.insert(id, muted);
+                if !held.contains(&id) {
+                    self.actions.push_back(Action::SetMuted(id, muted));
+                }
             }
             ClientMessage::Report(report) => {
-                let (tracks, _) = self.inside()?;
+                let tracks = self.inside()?;
                 // A report about a track that has just gone is no error: the two crossed.
-                if let Ok(id) = convert::track_id(&report.track, tracks) {
+                if let Ok(id) = convert::track_id(&report.track, |id| tracks.contains(id)) {
                     self.actions.push_back(Action::Report(id, report));
                 }
             }
@@ -413,18 +529,34 @@ impl Session {
             return Err(ProtocolError::new(ErrorCode::AlreadyJoined, message));
         }
         let anchor_codecs = join.decodes();
-        let Join { room, name, loopback, .. } = join;
+        let Join { room, name, loopback, token, .. } = join;
         self.phase = Phase::Entering { request, room: room.clone(), loopback };
         let options = JoinOptions { loopback, anchor_codecs };
-        self.actions.push_back(Action::Join { room, name, options });
+        self.actions.push_back(Action::Join { room, name, token, options });
         Ok(())
     }
 
-    /// The tracks of the room and the client's own, if the session is inside a room.
-    fn inside(&self) -> Result<(&HashSet<TrackId>, &HashSet<TrackId>), ProtocolError> {
+    /// The tracks of the room, if the session is inside one.
+    fn inside(&self) -> Result<&HashSet<TrackId>, ProtocolError> {
         match &self.phase {
-            Phase::Inside { tracks, own, .. } => Ok((tracks, own)),
-            _ => Err(ProtocolError::new(ErrorCode::NotJoined, "join a room first")),
+            Phase::Inside { tracks, .. } => Ok(tracks),
+            _ => Err(not_joined()),
+        }
+    }
+
+    /// The client's own tracks, each with whether it muted it, and those that stay muted whatever it says.
+    fn own(&mut self) -> Result<(&mut BTreeMap<TrackId, bool>, &BTreeSet<TrackId>), ProtocolError> {
+        match &mut self.phase {
+            Phase::Inside { own, held, .. } => Ok((own, held)),
+            _ => Err(not_joined()),
+        }
+    }
+
+    /// Refuses what the client's token does not grant.
+    fn may(&self, grant: Grant) -> Result<(), ProtocolError> {
+        match &self.phase {
+            Phase::Inside { grants, .. } => Ok(grants.check(grant)?),
+            _ => Err(not_joined()),
         }
     }
 
@@ -480,6 +612,10 @@ impl Session {
         }
         self.actions.push_back(Action::Close { code, reason });
     }
+}
+
+fn not_joined() -> ProtocolError {
+    ProtocolError::new(ErrorCode::NotJoined, "join a room first")
 }
 
 #[cfg(test)]

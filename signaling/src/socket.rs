@@ -6,20 +6,22 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite;
-use windlass_protocol::{Report, ServerMessage};
-use windlass_sfu::{JoinError, JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
+use windlass_media::AnchorCodecs;
+use windlass_protocol::{AccessToken, Grant, Report, ServerMessage};
+use windlass_sfu::{JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
-use crate::session::{Action, Entered, Session};
+use crate::directory::Seat;
+use crate::session::{Action, EnterError, Entered, Orders, Person, Session};
 
 /// Messages above the protocol's bound but below this are answered; larger ones end the socket.
 const READABLE_BYTES: usize = 1024 * 1024;
@@ -46,12 +48,15 @@ struct Socket {
     session: Session,
     /// Who the client is in its room, and what happens there.
     inside: Option<(ParticipantId, mpsc::Receiver<SfuEvent>)>,
+    /// What others want of it there.
+    orders: Option<watch::Receiver<Orders>>,
 }
 
 /// What the socket waits for.
 enum Input {
     Message(Option<Result<Message, axum::Error>>),
     Event(Option<SfuEvent>),
+    Orders,
     Tick,
     ShutDown,
 }
@@ -59,7 +64,7 @@ enum Input {
 impl Socket {
     fn new(ws: WebSocket, shared: Arc<Shared>) -> Self {
         let session = Session::new(shared.config.session.clone(), Instant::now());
-        Self { ws, shared, session, inside: None }
+        Self { ws, shared, session, inside: None, orders: None }
     }
 
     async fn run(mut self) {
@@ -71,10 +76,15 @@ impl Socket {
                 _ = stop.wait_for(|stop| *stop), if !stopping => Input::ShutDown,
                 message = self.ws.next() => Input::Message(message),
                 event = next_event(&mut self.inside) => Input::Event(event),
+                () = next_orders(&mut self.orders) => Input::Orders,
                 _ = ticks.tick() => Input::Tick,
             };
             let now = Instant::now();
             let mut open = true;
+            if matches!(input, Input::Event(_) | Input::Orders) {
+                // Whoever was ordered to go hears that, not that its events have ended.
+                self.obey();
+            }
             match input {
                 Input::Message(None) => open = false,
                 Input::Message(Some(Ok(message))) => open = self.message(now, message),
@@ -86,13 +96,14 @@ impl Socket {
                     }
                 }
                 Input::Event(Some(event)) => {
-                    let names = &self.shared.names;
-                    self.session.event(event, |id| names.get(id));
+                    let directory = &self.shared.directory;
+                    self.session.event(event, |id| directory.get(id));
                 }
                 Input::Event(None) => {
                     self.forget();
                     self.session.media_lost();
                 }
+                Input::Orders => {}
                 Input::Tick => self.session.tick(now),
                 Input::ShutDown => {
                     stopping = true;
@@ -142,8 +153,8 @@ impl Socket {
                         .await;
                     return false;
                 }
-                Action::Join { room, name, options } => {
-                    let result = self.join(&room, name, options).await;
+                Action::Join { room, name, token, options } => {
+                    let result = self.join(&room, name, token.as_ref(), options).await;
                     self.session.joined(result);
                 }
                 Action::Offer { id, sdp, publish, subscribe } => {
@@ -194,29 +205,56 @@ impl Socket {
         &mut self,
         room: &str,
         name: String,
-        options: JoinOptions,
-    ) -> Result<Entered, JoinError> {
+        token: Option<&AccessToken>,
+        mut options: JoinOptions,
+    ) -> Result<Entered, EnterError> {
+        let shared = self.shared.clone();
+        let token = token.map(AccessToken::reveal);
+        let admission =
+            shared.config.access.admit(unix_now(), room, token).inspect_err(|error| {
+                shared.counters.joins_unauthorized.fetch_add(1, Ordering::Relaxed);
+                tracing::info!(%error, "join refused");
+            })?;
         let id = ParticipantId(rand::random_range(1..=u64::MAX));
         // `/` is in no client's room name, so that a loopback room is nobody else's.
         let key = if options.loopback { format!("loopback/{id}") } else { room.to_owned() };
-        let shared = self.shared.clone();
-        shared.names.set(id, name);
+        let identity = admission.identity;
+        let person = Person { name: admission.name.unwrap_or(name), identity: identity.clone() };
+        if !admission.grants.has(Grant::Enhance) {
+            // As one who can decode none: plain rungs only.
+            options.anchor_codecs = AnchorCodecs::NONE;
+        }
+        let Seat { orders, former } = shared.directory.enter(id, &key, person);
+        if let Some(former) = former {
+            shared.counters.replaced.fetch_add(1, Ordering::Relaxed);
+            // Its place in the room is free before it is asked for.
+            let _ = shared.services.sfu.leave(former).await;
+        }
         match shared.services.sfu.join(&key, id, options).await {
             Ok(Joined { participants, tracks, events }) => {
                 tracing::info!(participant = %id, loopback = options.loopback, "joined");
                 self.inside = Some((id, events));
+                self.orders = Some(orders);
                 let participants = participants
                     .into_iter()
                     .filter(|p| *p != id)
-                    .map(|p| (p, shared.names.get(p)))
+                    .map(|p| (p, shared.directory.get(p)))
                     .collect();
-                Ok(Entered { id, participants, tracks })
+                Ok(Entered { id, identity, grants: admission.grants, participants, tracks })
             }
             Err(error) => {
                 tracing::info!(%error, "join refused");
-                shared.names.forget(id);
-                Err(error)
+                shared.directory.leave(id);
+                Err(error.into())
             }
+        }
+    }
+
+    fn obey(&mut self) {
+        if let Some(orders) = &mut self.orders
+            && orders.has_changed().unwrap_or(true)
+        {
+            self.session.orders(&orders.borrow_and_update());
         }
     }
 
@@ -228,7 +266,8 @@ impl Socket {
 
     fn forget(&mut self) -> Option<ParticipantId> {
         let (id, _) = self.inside.take()?;
-        self.shared.names.forget(id);
+        self.orders = None;
+        self.shared.directory.leave(id);
         tracing::info!(participant = %id, "left");
         Some(id)
     }
@@ -272,4 +311,21 @@ async fn next_event(
         Some((_, events)) => events.recv().await,
         None => std::future::pending().await,
     }
+}
+
+/// Until others want something of the participant; the directory lets go of one whose seat was taken, after its last word.
+async fn next_orders(orders: &mut Option<watch::Receiver<Orders>>) {
+    if let Some(orders) = orders
+        && orders.changed().await.is_ok()
+    {
+        // `changed` marks it as seen.
+        orders.mark_changed();
+        return;
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Seconds since 1970, by which tokens' times are.
+pub(crate) fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

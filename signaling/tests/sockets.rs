@@ -1,139 +1,19 @@
 //! A served router under a real WebSocket client: what is wrong is answered, what is right goes on.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod common;
+
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::Router;
-use futures_util::{SinkExt, StreamExt};
-use serde_json::{Value, json};
+use futures_util::SinkExt;
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::net::TcpStream;
+use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
-use windlass_sfu::{Sfu, SfuConfig};
-use windlass_signaling::{Metric, Services, Signaling, SignalingConfig};
+use windlass_signaling::SignalingConfig;
 
-/// A request with these further header lines.
-fn post(path: &str, more: &str, body: &str) -> String {
-    format!(
-        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
-         content-type: application/json\r\n{more}content-length: {}\r\n\r\n{body}",
-        body.len()
-    )
-}
-
-/// A server on free ports, and what the tests look at.
-struct Server {
-    addr: SocketAddr,
-    enhancer_on: Arc<AtomicBool>,
-    stop: Option<oneshot::Sender<()>>,
-    served: tokio::task::JoinHandle<()>,
-    _sfu: Sfu,
-}
-
-async fn start(config: SignalingConfig) -> Server {
-    let udp = "127.0.0.1:0".parse().unwrap();
-    let sfu = Sfu::start(SfuConfig { udp, ..SfuConfig::default() }, Box::new(|_| true)).unwrap();
-    let enhancer_on = Arc::new(AtomicBool::new(true));
-    let switch = enhancer_on.clone();
-    let services = Services {
-        sfu: sfu.handle(),
-        enhancer_switch: Arc::new(move |on| {
-            switch.store(on, Ordering::Relaxed);
-            on
-        }),
-        enhancer_metrics: Arc::new(|| vec![Metric::counter("enhancer_frames", 3)]),
-    };
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let addr = listener.local_addr().unwrap();
-    let (stop, stopped) = oneshot::channel();
-    let page = Router::new().fallback(|| async { "the page" });
-    let served = tokio::spawn(async move {
-        let stopped = async {
-            let _ = stopped.await;
-        };
-        Signaling::new(config, services)
-            .serve(listener, page, stopped, Duration::from_secs(3))
-            .await;
-    });
-    Server { addr, enhancer_on, stop: Some(stop), served, _sfu: sfu }
-}
-
-struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
-
-impl Client {
-    async fn open(server: &Server) -> Client {
-        Client(connect_async(format!("ws://{}/ws", server.addr)).await.unwrap().0)
-    }
-
-    async fn joined(server: &Server, room: &str, name: &str) -> (Client, Value) {
-        let mut client = Client::open(server).await;
-        client.say(&json!({"type": "join", "version": 1, "room": room, "name": name})).await;
-        let welcome = client.hear("welcome").await;
-        (client, welcome)
-    }
-
-    async fn say(&mut self, message: &Value) {
-        self.0.send(Message::text(message.to_string())).await.unwrap();
-    }
-
-    /// The next message, which may be something else than text.
-    async fn next(&mut self) -> Option<Message> {
-        tokio::time::timeout(Duration::from_secs(5), self.0.next())
-            .await
-            .expect("the server is silent")
-            .and_then(Result::ok)
-    }
-
-    /// The next message of a type; others (such as `stats`) are passed over.
-    async fn hear(&mut self, kind: &str) -> Value {
-        loop {
-            if let Some(Message::Text(text)) = self.next().await {
-                let message: Value = serde_json::from_str(&text).unwrap();
-                if message["type"] == kind {
-                    return message;
-                }
-                assert_ne!(message["type"], "error", "{message}");
-            }
-        }
-    }
-
-    async fn hear_error(&mut self) -> String {
-        self.hear("error").await["code"].as_str().unwrap().to_owned()
-    }
-
-    /// Still served: a ping comes back.
-    async fn check_alive(&mut self) {
-        self.say(&json!({"type": "ping", "time": 1.5})).await;
-        assert_eq!(self.hear("pong").await["time"], 1.5);
-    }
-
-    async fn close_code(&mut self) -> u16 {
-        loop {
-            match self.next().await {
-                Some(Message::Close(frame)) => return frame.unwrap().code.into(),
-                Some(_) => {}
-                None => panic!("the socket ended without a close frame"),
-            }
-        }
-    }
-}
-
-/// A request of HTTP/1.1 as bytes; the whole response as text.
-async fn http(server: &Server, request: &str) -> String {
-    let mut stream = TcpStream::connect(server.addr).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).await.unwrap();
-    response
-}
-
-async fn get(server: &Server, path: &str) -> String {
-    http(server, &format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).await
-}
+use common::{Client, get, http, post, start};
 
 #[tokio::test]
 async fn two_participants_meet_and_part() {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Config, File, Settings};
-use crate::{bench, eval, loadtest, simulate};
+use crate::{bench, eval, loadtest, simulate, token};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -48,6 +48,8 @@ pub enum Command {
     /// the enhanced rung of the best layer below f that is sent; with `q` alone, the default, or `h` alone, anchors are
     /// made by super-resolution; where the next larger layer is sent too, of that layer's pixels.
     Loadtest(Box<loadtest::LoadtestArgs>),
+    /// Make an access token, by which a participant joins or an operator administers a server with token keys.
+    Token(token::TokenArgs),
 }
 
 /// Arguments of `windlass serve`.

@@ -22,6 +22,7 @@ use windlass_enhancer::schedule::{RegionConfig, TileConfig};
 use windlass_media::AnchorPolicy;
 use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
 use windlass_signaling::SignalingConfig;
+use windlass_signaling::access::{Access, TokenKey};
 
 use crate::logging;
 
@@ -206,6 +207,19 @@ pub struct Settings {
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_rooms: Option<usize>,
 
+    /// Key that access tokens are signed with: a secret of at least 32 bytes, or a file with one or with an Ed25519
+    /// public key (PEM); more than one, to change keys. Rooms then need a token (`windlass token`); without any, they
+    /// are open to everybody
+    #[arg(
+        long,
+        help_heading = "Access",
+        value_name = "ID=SECRET or ID=@FILE, a list",
+        env = "WINDLASS_TOKEN_KEY",
+        hide_env_values = true,
+        value_delimiter = ','
+    )]
+    pub token_key: Option<Vec<TokenKey>>,
+
     /// Give every subscriber the best that it asks for, whatever its bandwidth estimate says: for
     /// tests and for networks known to be wide
     #[arg(long, help_heading = "Network", value_name = "BOOL", num_args = 0..=1, require_equals = true,
@@ -260,6 +274,7 @@ impl Settings {
             max_participants: self.max_participants.or(others.max_participants),
             max_total_participants: self.max_total_participants.or(others.max_total_participants),
             max_rooms: self.max_rooms.or(others.max_rooms),
+            token_key: self.token_key.or(others.token_key),
             no_congestion_control: self.no_congestion_control.or(others.no_congestion_control),
             log: self.log.or(others.log),
             log_json: self.log_json.or(others.log_json),
@@ -310,6 +325,11 @@ impl Config {
         };
         let mut signaling = SignalingConfig::default();
         signaling.session.budget = budget;
+        signaling.access =
+            Access::new(said.token_key.clone().unwrap_or_default()).map_err(|e| Invalid {
+                option: "token-key",
+                allowed: format!("cannot be used: {e}"),
+            })?;
         signaling.sockets = limits.participants.saturating_mul(2);
         let log = said.log.clone().unwrap_or_else(|| "info".to_owned());
         if let Err(error) = logging::filter(&log) {

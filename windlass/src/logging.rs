@@ -14,7 +14,8 @@ pub fn filter(text: &str) -> Result<EnvFilter> {
 
 /// Starts logging.
 pub fn init(text: &str, json: bool) -> Result<()> {
-    let filter = filter(text)?;
+    // It would write whole messages, access tokens included.
+    let filter = filter(text)?.add_directive("tungstenite=info".parse()?);
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(stderr)

@@ -13,6 +13,7 @@ mod page;
 mod plot;
 mod serve;
 mod simulate;
+mod token;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => logging::init("warn", false).and_then(|()| bench::run(&args)),
         Command::Simulate(args) => simulate::run(&args),
         Command::Loadtest(args) => logging::init("warn", false).and_then(|()| loadtest::run(&args)),
+        Command::Token(args) => token::run(&args),
         Command::Eval(args) => logging::init("warn", false).and_then(|()| eval::run(&args)),
     };
     match done {

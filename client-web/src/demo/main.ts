@@ -32,6 +32,11 @@ Object.assign(window, { windlass: hook });
 
 const TITLES: Partial<Record<WindlassError["code"], string>> = {
   left: "You have left the call",
+  unauthorized: "This call needs an invitation",
+  token_expired: "The invitation has expired",
+  forbidden: "The invitation is for something else",
+  replaced: "You have joined from elsewhere",
+  removed: "You were removed from the call",
   room_full: "The room is full",
   server_full: "The server is full",
   no_codec: "This browser cannot join",
@@ -78,12 +83,15 @@ function showStart(): StartScreen {
 
 async function enter(choice: Choice): Promise<void> {
   const { room: name, loopback } = choice;
+  const { token } = options;
   const room = await Room.join({
     url: socketUrl(),
-    room: loopback ? `alone-${crypto.randomUUID().slice(0, 12)}` : name,
+    // A token may be for its room only; a room of one's own is so by any name.
+    room: loopback && token === null ? `alone-${crypto.randomUUID().slice(0, 12)}` : name,
     name: choice.name,
     loopback,
     output: options.output,
+    ...(token === null ? {} : { token }),
   });
   hook.room = room;
   hook.phase = "call";
@@ -100,10 +108,11 @@ async function enter(choice: Choice): Promise<void> {
   await screen.publish().catch(() => undefined);
 }
 
-/** The address of the call, with the page's other options kept. */
+/** The address of the call, with the page's other options kept, but no token: addresses are passed on. */
 function linkTo(room: string): string {
   const url = new URL(location.href);
   url.searchParams.set("room", room);
+  url.searchParams.delete("token");
   url.hash = "";
   return url.href;
 }

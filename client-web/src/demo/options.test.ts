@@ -11,6 +11,13 @@ test("the room comes from the query or the hash", () => {
   assert.equal(at("").room, null);
 });
 
+test("a token comes with the hash, alone or beside the room, or with the query", () => {
+  assert.deepEqual([at("?room=a#token=x.y.z").room, at("?room=a#token=x.y.z").token], ["a", "x.y.z"]);
+  assert.deepEqual([at("#room=b&token=x.y.z").room, at("#room=b&token=x.y.z").token], ["b", "x.y.z"]);
+  assert.deepEqual([at("#token=x.y.z").room, at("?token=q#b").token, at("?token=q#b").room], [null, "q", "b"]);
+  assert.equal(at("#b").token, null);
+});
+
 test("any text becomes a room name that the server takes, or none", () => {
   assert.equal(roomName("  Team stand-up, Monday! "), "Team-stand-up-Monday");
   assert.equal(roomName("***"), null);

@@ -1,6 +1,7 @@
 /**
  * What the page's address says: `?room=…&name=…&auto=1&loopback=1&layers=q|qh|qhf&view=enhanced|plain|split`
- * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1`. The room may also be the hash.
+ * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1`. The room may also be the hash. An access
+ * token belongs in the hash, which browsers send to nobody: `#token=…` or `#room=…&token=…`; `?token=…` is taken too.
  */
 import type { Layers, OutputKind, Rung } from "../sdk/index.js";
 import { RUNGS } from "../sdk/index.js";
@@ -11,6 +12,8 @@ export type View = "enhanced" | "split" | "plain";
 export interface PageOptions {
   room: string | null;
   name: string | null;
+  /** What lets one in, where the server needs it. */
+  token: string | null;
   /** Join at once, without the start screen. */
   auto: boolean;
   loopback: boolean;
@@ -47,8 +50,11 @@ export function pageOptions(address: URL): PageOptions {
   } catch {
     // a hash that is no text names no room
   }
+  const fragment = new URLSearchParams(hash.includes("=") ? address.hash.slice(1) : "");
+  const named = fragment.get("room") ?? (hash.includes("=") ? "" : hash);
   return {
-    room: roomName(query.get("room") ?? hash),
+    room: roomName(query.get("room") ?? named),
+    token: fragment.get("token") ?? query.get("token"),
     name: query.get("name")?.trim().slice(0, 64) || null,
     auto: flag("auto"),
     loopback: flag("loopback"),

@@ -7,6 +7,11 @@ export type ServerErrorCode =
   | "unknown_type"
   | "not_joined"
   | "already_joined"
+  | "unauthorized"
+  | "token_expired"
+  | "forbidden"
+  | "replaced"
+  | "removed"
   | "room_full"
   | "server_full"
   | "bad_sdp"
@@ -57,4 +62,9 @@ export function noCodec(): WindlassError {
     "This browser cannot send and receive VP9 video.",
     "Use a current Chrome, Edge or another browser built on Chromium.",
   );
+}
+
+/** The access token does not let one send. */
+export function notGranted(): WindlassError {
+  return new WindlassError("forbidden", "You may watch this call, not send.", "Ask whoever runs it to let you send.");
 }

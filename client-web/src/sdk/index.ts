@@ -16,7 +16,7 @@ export type { NativeReason, PictureState, WorkerStats } from "../worker/messages
 export type { Assets } from "./assets.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
 export type { OutputKind } from "./output.js";
-export { type ParticipantInfo, PROTOCOL_VERSION, type Refusal, RUNGS, type Rung } from "./protocol.js";
+export { type Grant, type ParticipantInfo, PROTOCOL_VERSION, type Refusal, RUNGS, type Rung } from "./protocol.js";
 export type { DetailChoice, Layers, Publication } from "./publication.js";
 export type { RegionCounts } from "./regions.js";
 export { type JoinOptions, type PublishOptions, Room, type RoomEvents } from "./room.js";

@@ -23,6 +23,16 @@ test("a welcome is read with its participants and tracks", () => {
   assert.ok(message?.type === "welcome" && message.tracks[0]?.stream === 9 && message.participants[0]?.name === "Ada");
 });
 
+test("identities and grants are read where the server tells them", () => {
+  const joined = '{"type":"participant_joined","participant":"p1","name":"Ada","identity":"ada"}';
+  assert.deepEqual(parseServerMessage(joined), {
+    type: "participant_joined",
+    participant: "p1",
+    name: "Ada",
+    identity: "ada",
+  });
+});
+
 test("an error keeps its code, hint and the id that it answers", () => {
   const message = parseServerMessage(
     '{"type":"error","code":"room_full","message":"m","hint":"h","id":3,"fatal":true}',

@@ -19,9 +19,14 @@ export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k", "vp9", "vp9-pi
 /** Every rung, worst first. */
 export const RUNGS: readonly Rung[] = ["q", "q+", "h", "h+", "f"];
 
+/** Something that an access token allows. */
+export type Grant = "publish" | "subscribe" | "enhance" | "admin";
+
 export interface ParticipantInfo {
   id: string;
   name: string;
+  /** Who that is by the access token, where the server needs one. */
+  identity: string | undefined;
 }
 
 export interface TrackInfo {
@@ -137,7 +142,15 @@ export interface UplinkReport {
 
 /** What the client may say. */
 export type ClientMessage =
-  | { type: "join"; version: number; room: string; name: string; loopback: boolean; anchor_codecs: readonly string[] }
+  | {
+      type: "join";
+      version: number;
+      room: string;
+      name: string;
+      loopback: boolean;
+      anchor_codecs: readonly string[];
+      token?: string;
+    }
   | { type: "offer"; id: number; sdp: string; publish: PublishEntry[]; subscribe: SubscribeEntry[] }
   | { type: "set_rung"; track: string; max: Rung }
   | { type: "whole_anchor"; track: string; source: AnchorSource }
@@ -156,6 +169,9 @@ export interface Welcome {
   scale: number;
   participants: ParticipantInfo[];
   tracks: TrackInfo[];
+  identity: string | undefined;
+  /** What one may do; undefined: the server does not say. */
+  grants: readonly string[] | undefined;
 }
 
 export interface ServerError {
@@ -171,7 +187,7 @@ export interface ServerError {
 export type ServerMessage =
   | Welcome
   | { type: "answer"; id: number; sdp: string; tracks: SubscribeEntry[] }
-  | { type: "participant_joined"; participant: string; name: string }
+  | { type: "participant_joined"; participant: string; name: string; identity: string | undefined }
   | { type: "participant_left"; participant: string }
   | { type: "track_added"; track: TrackInfo }
   | { type: "track_removed"; track: string }
@@ -218,7 +234,7 @@ const oneOf =
 
 const participant = (value: unknown): ParticipantInfo => {
   const o = object(value);
-  return { id: text(o["id"]), name: text(o["name"]) };
+  return { id: text(o["id"]), name: text(o["name"]), identity: optional(o["identity"], text) };
 };
 const track = (value: unknown): TrackInfo => {
   const o = object(value);
@@ -270,6 +286,8 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     scale: number(o["scale"]),
     participants: list(o["participants"], participant),
     tracks: list(o["tracks"], track),
+    identity: optional(o["identity"], text),
+    grants: optional(o["grants"], (v) => list(v, text)),
   }),
   answer: (o) => ({
     type: "answer",
@@ -281,6 +299,7 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     type: "participant_joined",
     participant: text(o["participant"]),
     name: text(o["name"]),
+    identity: optional(o["identity"], text),
   }),
   participant_left: (o) => ({ type: "participant_left", participant: text(o["participant"]) }),
   track_added: (o) => ({ type: "track_added", track: track(o["track"]) }),

@@ -6,10 +6,11 @@ import { type Assets, besideThisScript } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { Connection } from "./connection.js";
 import { Emitter } from "./emitter.js";
-import { noCodec, unreachable, WindlassError } from "./errors.js";
+import { noCodec, notGranted, unreachable, WindlassError } from "./errors.js";
 import type { OutputKind } from "./output.js";
 import {
   ANCHOR_CODECS,
+  type Grant,
   type ParticipantInfo,
   PROTOCOL_VERSION,
   type Rung,
@@ -31,6 +32,8 @@ export interface JoinOptions {
   name: string;
   /** A room of one's own, in which one receives one's own tracks as others would. */
   loopback?: boolean;
+  /** An access token, where the server needs one; a function is asked for one at every attempt to connect. */
+  token?: string | (() => string | Promise<string>);
   /** The SDK's files, where they do not lie beside its script. */
   assets?: Assets;
   /** How pictures leave the worker; `auto` unless a test wants another. */
@@ -130,6 +133,16 @@ export class Room extends Emitter<RoomEvents> {
     return [...this.others.values()];
   }
 
+  /** One's own identity by the access token; empty where the server needs none. */
+  get identity(): string {
+    return this.welcome?.identity ?? "";
+  }
+
+  /** Whether the access token allows it; without one, everything that participants need is allowed. */
+  may(grant: Grant): boolean {
+    return this.welcome?.grants?.includes(grant) ?? grant !== "admin";
+  }
+
   /** What is received. */
   get tracks(): RemoteTrack[] {
     return this.connection?.tracks() ?? [];
@@ -145,6 +158,7 @@ export class Room extends Emitter<RoomEvents> {
     source: MediaStream | MediaStreamTrack | readonly MediaStreamTrack[],
     options: PublishOptions = {},
   ): Promise<Publication[]> {
+    if (!this.may("publish")) throw notGranted();
     const tracks =
       source instanceof MediaStream ? source.getTracks() : source instanceof MediaStreamTrack ? [source] : source;
     const made = tracks.map((track) => {
@@ -202,7 +216,8 @@ export class Room extends Emitter<RoomEvents> {
       throw unreachable();
     }
     this.socket = socket;
-    const welcome = await this.enter(socket);
+    const { token } = this.options;
+    const welcome = await this.enter(socket, typeof token === "function" ? await token() : token);
     this.welcome = welcome;
     const { assets = besideThisScript(), output = "auto" } = this.options;
     const connection = new Connection(socket, assets, output, welcome.scale, this.maxRungs);
@@ -220,7 +235,7 @@ export class Room extends Emitter<RoomEvents> {
     });
   }
 
-  private enter(socket: SignalSocket): Promise<Welcome> {
+  private enter(socket: SignalSocket, token: string | undefined): Promise<Welcome> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(unreachable()), WELCOME_TIMEOUT_MS);
       const refuse = (error: WindlassError) => {
@@ -236,7 +251,8 @@ export class Room extends Emitter<RoomEvents> {
       };
       const { room, name, loopback = false } = this.options;
       const anchor_codecs = ANCHOR_CODECS;
-      socket.send({ type: "join", version: PROTOCOL_VERSION, room, name, loopback, anchor_codecs });
+      const ticket = token === undefined ? {} : { token };
+      socket.send({ type: "join", version: PROTOCOL_VERSION, room, name, loopback, anchor_codecs, ...ticket });
     });
   }
 
@@ -248,7 +264,7 @@ export class Room extends Emitter<RoomEvents> {
   private handle(message: ServerMessage): void {
     switch (message.type) {
       case "participant_joined":
-        this.handleJoined({ id: message.participant, name: message.name });
+        this.handleJoined({ id: message.participant, name: message.name, identity: message.identity });
         break;
       case "participant_left": {
         const participant = this.others.get(message.participant);
@@ -306,6 +322,7 @@ export class Room extends Emitter<RoomEvents> {
   private addTrack(info: TrackInfo): void {
     const { connection } = this;
     if (connection === null || this.tracks.some((track) => track.id === info.id)) return;
+    if (!this.may("subscribe")) return;
     if (info.participant === this.participant) {
       connection.learnOwn(info);
       if (!this.loopback) return;

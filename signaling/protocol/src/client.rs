@@ -5,6 +5,7 @@ use serde_json::Value;
 use windlass_media::{AnchorCodecId, AnchorCodecs, AnchorSource, Rung};
 
 use crate::error::{ErrorCode, ProtocolError};
+use crate::grant::AccessToken;
 use crate::limits;
 
 /// One client message with the id that its answer will carry.
@@ -71,6 +72,9 @@ pub struct Join {
     /// Names of the anchor codecs that the client can decode; unknown ones are ignored. Absent: JPEG.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor_codecs: Option<Vec<String>>,
+    /// What lets the client in, on a server with token keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<AccessToken>,
 }
 
 impl Join {
@@ -263,6 +267,7 @@ impl ClientMessage {
             ClientMessage::Join(join) => {
                 limits::check_room(&join.room)?;
                 limits::check_name(&join.name)?;
+                join.token.as_ref().map_or(Ok(()), limits::check_access_token)?;
                 join.anchor_codecs.as_deref().map_or(Ok(()), limits::check_codecs)
             }
             ClientMessage::Offer(offer) => offer.check(),

@@ -16,6 +16,16 @@ pub enum ErrorCode {
     NotJoined,
     /// The socket has joined already.
     AlreadyJoined,
+    /// No access token, or none that this server takes.
+    Unauthorized,
+    /// The access token was good once.
+    TokenExpired,
+    /// The access token does not allow this.
+    Forbidden,
+    /// The same identity has joined the room again, by another socket.
+    Replaced,
+    /// An operator removed the participant, or ended the room.
+    Removed,
     /// The room has as many participants as it may.
     RoomFull,
     /// The server has as many rooms or participants as it may.
@@ -38,12 +48,17 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, in the order of the documentation.
-    pub const ALL: [ErrorCode; 14] = [
+    pub const ALL: [ErrorCode; 19] = [
         ErrorCode::UnsupportedVersion,
         ErrorCode::Malformed,
         ErrorCode::UnknownType,
         ErrorCode::NotJoined,
         ErrorCode::AlreadyJoined,
+        ErrorCode::Unauthorized,
+        ErrorCode::TokenExpired,
+        ErrorCode::Forbidden,
+        ErrorCode::Replaced,
+        ErrorCode::Removed,
         ErrorCode::RoomFull,
         ErrorCode::ServerFull,
         ErrorCode::BadSdp,
@@ -65,6 +80,13 @@ impl ErrorCode {
             ErrorCode::UnknownType => "Use one of the message types in docs/signaling.md.",
             ErrorCode::NotJoined => "Send `join` and wait for `welcome` first.",
             ErrorCode::AlreadyJoined => "Send `leave`, or open a second socket for another call.",
+            ErrorCode::Unauthorized => {
+                "Ask whoever runs the application for an access token, and join with it."
+            }
+            ErrorCode::TokenExpired => "Get a new access token, and join with it.",
+            ErrorCode::Forbidden => "Use an access token for this room that allows it.",
+            ErrorCode::Replaced => "Go on where you joined last, or join again from here.",
+            ErrorCode::Removed => "Ask whoever runs the call.",
             ErrorCode::RoomFull => "Choose another room, or try again when someone has left.",
             ErrorCode::ServerFull => "Try again in a moment, or ask the operator for more room.",
             ErrorCode::BadSdp => "Send the browser's own offer, with the mids that it contains.",
@@ -84,7 +106,7 @@ impl ErrorCode {
     /// Whether the server always closes the socket after the error. Others close it only where
     /// the `error` message says so.
     pub fn fatal(self) -> bool {
-        self == ErrorCode::ShuttingDown
+        matches!(self, ErrorCode::ShuttingDown | ErrorCode::Replaced | ErrorCode::Removed)
     }
 }
 

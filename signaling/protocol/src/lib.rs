@@ -24,6 +24,7 @@
 
 mod client;
 mod error;
+mod grant;
 pub mod limits;
 mod server;
 
@@ -31,6 +32,7 @@ pub use client::{
     ClientMessage, Join, Offer, Publish, Report, Request, SetRung, Subscribe, TrackKind, Uplink,
 };
 pub use error::{ErrorCode, ProtocolError};
+pub use grant::{AccessToken, Grant, UnknownGrant};
 pub use server::{Error, OwnTrack, Participant, ServerMessage, Track, TrackStats, Welcome};
 pub use windlass_media::{DetailKnobs, LayerKnobs, Rung};
 

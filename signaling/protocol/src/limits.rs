@@ -1,6 +1,7 @@
 //! Bounds of the fields of client messages. What is beyond them is refused, never cut.
 
 use crate::error::{ErrorCode, ProtocolError};
+use crate::grant::AccessToken;
 
 /// Longest message in bytes of UTF-8.
 pub const MESSAGE_BYTES: usize = 128 * 1024;
@@ -12,6 +13,8 @@ pub const ROOM_CHARS: usize = 64;
 pub const NAME_CHARS: usize = 64;
 /// Longest display name in bytes of UTF-8.
 pub const NAME_BYTES: usize = 128;
+/// Longest access token in bytes.
+pub const TOKEN_BYTES: usize = 4096;
 /// Longest track id in characters.
 pub const TRACK_CHARS: usize = 64;
 /// Longest media id (`a=mid`) in characters.
@@ -26,13 +29,22 @@ pub const PUBLISHED_TRACKS: usize = 16;
 pub const SUBSCRIBED_TRACKS: usize = 256;
 
 /// A room name is part of a link: 1 to [`ROOM_CHARS`] of `A–Z a–z 0–9 - _ .`.
-pub(crate) fn check_room(room: &str) -> Result<(), ProtocolError> {
+pub fn check_room(room: &str) -> Result<(), ProtocolError> {
     check_token("room", room, ROOM_CHARS)
 }
 
 /// A track id is a token of 1 to [`TRACK_CHARS`] characters.
 pub(crate) fn check_track(track: &str) -> Result<(), ProtocolError> {
     check_token("track", track, TRACK_CHARS)
+}
+
+/// An access token is bounded by [`TOKEN_BYTES`].
+pub(crate) fn check_access_token(token: &AccessToken) -> Result<(), ProtocolError> {
+    if token.reveal().len() > TOKEN_BYTES {
+        let message = format!("`token` is longer than {TOKEN_BYTES} bytes");
+        return Err(ProtocolError::new(ErrorCode::TooLarge, message));
+    }
+    Ok(())
 }
 
 /// A media id is a token of 1 to [`MID_CHARS`] characters.
@@ -47,7 +59,7 @@ pub(crate) fn check_codecs(names: &[String]) -> Result<(), ProtocolError> {
 }
 
 /// A display name has 1 to [`NAME_CHARS`] characters in at most [`NAME_BYTES`] bytes, one of them visible and none a control.
-pub(crate) fn check_name(name: &str) -> Result<(), ProtocolError> {
+pub fn check_name(name: &str) -> Result<(), ProtocolError> {
     if name.len() > NAME_BYTES || name.chars().count() > NAME_CHARS {
         return Err(too_long("name", NAME_CHARS));
     }

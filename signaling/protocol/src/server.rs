@@ -7,6 +7,7 @@ use windlass_media::{DetailKnobs, Layer, LayerKnobs, Refusal, Rung};
 
 use crate::client::TrackKind;
 use crate::error::{ErrorCode, ProtocolError};
+use crate::grant::Grant;
 
 /// What the server may say; `type` in JSON is the variant's name in snake case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +31,9 @@ pub enum ServerMessage {
         participant: String,
         /// The name to show.
         name: String,
+        /// Who that is by the access token, where one was needed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        identity: Option<String>,
     },
     /// Someone has gone; their tracks went with them.
     ParticipantLeft {
@@ -46,7 +50,7 @@ pub enum ServerMessage {
         /// Its id.
         track: String,
     },
-    /// A track's owner muted it, or ended that.
+    /// A track's owner muted it, or ended that; of one's own track: an operator did.
     TrackMuted {
         /// Its id.
         track: String,
@@ -130,6 +134,12 @@ pub struct Welcome {
     pub participants: Vec<Participant>,
     /// What can be subscribed to.
     pub tracks: Vec<Track>,
+    /// The client's own identity by its access token, where one was needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// What the client may do.
+    #[serde(default)]
+    pub grants: Vec<Grant>,
 }
 
 /// A track that the client publishes.
@@ -148,6 +158,9 @@ pub struct Participant {
     pub id: String,
     /// The name to show.
     pub name: String,
+    /// Who that is by the access token, where one was needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
 }
 
 /// A published track.

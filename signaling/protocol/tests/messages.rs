@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_media::{AnchorCodecId, AnchorSource, Layer, Refusal};
 use windlass_protocol::{
-    ClientMessage, DetailKnobs, ErrorCode, Join, LayerKnobs, Offer, OwnTrack, Participant,
-    ProtocolError, Publish, Report, Request, Rung, ServerMessage, SetRung, Subscribe, Track,
-    TrackKind, TrackStats, Uplink, Welcome, limits,
+    AccessToken, ClientMessage, DetailKnobs, ErrorCode, Grant, Join, LayerKnobs, Offer, OwnTrack,
+    Participant, ProtocolError, Publish, Report, Request, Rung, ServerMessage, SetRung, Subscribe,
+    Track, TrackKind, TrackStats, Uplink, Welcome, limits,
 };
 
 fn shape(message: &ServerMessage) -> Value {
@@ -33,6 +33,7 @@ fn client_messages_have_the_documented_shapes() {
                 name: "Ana".into(),
                 loopback: false,
                 anchor_codecs: None,
+                token: None,
             }),
         ),
         (
@@ -45,6 +46,7 @@ fn client_messages_have_the_documented_shapes() {
                 name: "Bo".into(),
                 loopback: false,
                 anchor_codecs: Some(vec!["jpeg".into(), "htj2k".into()]),
+                token: None,
             }),
         ),
         (
@@ -217,12 +219,19 @@ fn server_messages_have_the_documented_shapes() {
                 loopback: false,
                 budget_ms: 200,
                 scale: 2,
-                participants: vec![Participant { id: "p1".into(), name: "Ana".into() }],
+                participants: vec![Participant {
+                    id: "p1".into(),
+                    name: "Ana".into(),
+                    identity: Some("ana@example.org".into()),
+                }],
                 tracks: vec![track.clone()],
+                identity: None,
+                grants: vec![Grant::Publish, Grant::Subscribe],
             }),
             json!({"type": "welcome", "version": 1, "participant": "p2", "room": "tea",
                 "loopback": false, "budget_ms": 200, "scale": 2,
-                "participants": [{"id": "p1", "name": "Ana"}], "tracks": [track_json]}),
+                "participants": [{"id": "p1", "name": "Ana", "identity": "ana@example.org"}],
+                "tracks": [track_json], "grants": ["publish", "subscribe"]}),
         ),
         (
             ServerMessage::Answer {
@@ -234,7 +243,11 @@ fn server_messages_have_the_documented_shapes() {
                 "tracks": [{"mid": "0", "track": "t1"}]}),
         ),
         (
-            ServerMessage::ParticipantJoined { participant: "p1".into(), name: "Ana".into() },
+            ServerMessage::ParticipantJoined {
+                participant: "p1".into(),
+                name: "Ana".into(),
+                identity: None,
+            },
             json!({"type": "participant_joined", "participant": "p1", "name": "Ana"}),
         ),
         (
@@ -384,6 +397,20 @@ fn every_error_code_has_a_hint_and_a_name_in_snake_case() {
     }
 }
 
+#[test]
+fn a_token_comes_with_a_join_and_has_a_bound() {
+    let join = |token: String| {
+        parse(&json!({"type": "join", "version": 1, "room": "tea", "name": "Ana", "token": token}))
+    };
+    let Ok(Request { message: ClientMessage::Join(Join { token, .. }), .. }) = join("a.b.c".into())
+    else {
+        panic!("no join");
+    };
+    assert_eq!(token, Some(AccessToken::from("a.b.c".to_owned())));
+    let error = join("x".repeat(limits::TOKEN_BYTES + 1)).unwrap_err();
+    assert_eq!(error.code, ErrorCode::TooLarge);
+}
+
 fn token() -> impl Strategy<Value = String> {
     "[A-Za-z0-9._-]{1,16}"
 }
@@ -395,7 +422,14 @@ fn rung() -> impl Strategy<Value = Rung> {
 fn message() -> impl Strategy<Value = ClientMessage> {
     prop_oneof![
         (token(), "[a-zA-Zäß ]{0,30}[a-z]", any::<bool>()).prop_map(|(room, name, loopback)| {
-            ClientMessage::Join(Join { version: 1, room, name, loopback, anchor_codecs: None })
+            ClientMessage::Join(Join {
+                version: 1,
+                room,
+                name,
+                loopback,
+                anchor_codecs: None,
+                token: None,
+            })
         }),
         (any::<String>(), token(), token()).prop_map(|(sdp, a, b)| {
             ClientMessage::Offer(Offer {

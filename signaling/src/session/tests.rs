@@ -37,33 +37,46 @@ fn camera(track: u64) -> TrackInfo {
 fn inside() -> (Session, Instant) {
     let (mut session, now) = outside();
     session.text(now, JOIN);
-    session.joined(Ok(Entered {
-        id: ParticipantId(2),
-        participants: vec![(ParticipantId(1), "Bo".into())],
-        tracks: vec![camera(9)],
-    }));
+    session.joined(Ok(entered(Grants::participant())));
     drain(&mut session);
     (session, now)
+}
+
+fn entered(grants: Grants) -> Entered {
+    let bo = Person { name: "Bo".into(), identity: Some("bo".into()) };
+    Entered {
+        id: ParticipantId(2),
+        identity: None,
+        grants,
+        participants: vec![(ParticipantId(1), bo)],
+        tracks: vec![camera(9)],
+    }
+}
+
+fn someone(_: ParticipantId) -> Person {
+    Person::someone()
 }
 
 #[test]
 fn a_join_asks_the_sfu_and_is_answered_by_welcome() {
     let (mut session, now) = outside();
     session.text(now, JOIN);
-    let asked =
-        Action::Join { room: "tea".into(), name: "Ana".into(), options: JoinOptions::default() };
+    let asked = Action::Join {
+        room: "tea".into(),
+        name: "Ana".into(),
+        token: None,
+        options: JoinOptions::default(),
+    };
     assert_eq!(drain(&mut session), [asked]);
-    session.joined(Ok(Entered {
-        id: ParticipantId(2),
-        participants: vec![(ParticipantId(1), "Bo".into())],
-        tracks: vec![camera(9)],
-    }));
+    session.joined(Ok(entered(Grants::participant())));
     let Some(Action::Send(ServerMessage::Welcome(welcome))) = session.poll() else {
         panic!("no welcome");
     };
     assert_eq!((welcome.participant.as_str(), welcome.room.as_str()), ("p2", "tea"));
     assert_eq!((welcome.budget_ms, welcome.scale), (200, 2));
     assert_eq!(welcome.participants[0].name, "Bo");
+    assert_eq!(welcome.participants[0].identity.as_deref(), Some("bo"));
+    assert_eq!(welcome.grants, Grant::PARTICIPANT);
     assert_eq!((welcome.tracks[0].id.as_str(), welcome.tracks[0].stream), ("t9", Some(5)));
 }
 
@@ -116,7 +129,7 @@ fn a_full_room_is_told_and_another_room_can_be_tried() {
     let (mut session, now) = outside();
     session.text(now, r#"{"type":"join","id":4,"version":1,"room":"tea","name":"Ana"}"#);
     session.poll();
-    session.joined(Err(JoinError::RoomFull));
+    session.joined(Err(JoinError::RoomFull.into()));
     assert_eq!(errors(&drain(&mut session)), [(ErrorCode::RoomFull, Some(4))]);
     session.text(now, JOIN);
     assert!(matches!(session.poll(), Some(Action::Join { .. })));
@@ -127,7 +140,7 @@ fn a_stopped_sfu_is_told_as_shutting_down() {
     let (mut session, now) = outside();
     session.text(now, JOIN);
     session.poll();
-    session.joined(Err(JoinError::Closed));
+    session.joined(Err(JoinError::Closed.into()));
     let actions = drain(&mut session);
     assert_eq!(errors(&actions), [(ErrorCode::ShuttingDown, None)]);
     assert!(matches!(actions[1], Action::Close { code: close::RESTART, .. }));
@@ -198,7 +211,7 @@ fn tracks_that_nobody_has_are_unknown_but_a_late_report_is_not_an_error() {
         session.text(now, text);
         assert_eq!(errors(&drain(&mut session))[0].0, ErrorCode::UnknownTrack, "{text}");
     }
-    session.event(SfuEvent::TrackRemoved { track: TrackId(9) }, |_| String::new());
+    session.event(SfuEvent::TrackRemoved { track: TrackId(9) }, someone);
     drain(&mut session);
     session.text(now, r#"{"type":"report","track":"t9"}"#);
     assert_eq!(drain(&mut session), []);
@@ -207,7 +220,7 @@ fn tracks_that_nobody_has_are_unknown_but_a_late_report_is_not_an_error() {
 #[test]
 fn events_of_the_room_become_messages() {
     let (mut session, _) = inside();
-    let name = |id: ParticipantId| format!("name of {id}");
+    let name = |id: ParticipantId| Person { name: format!("name of {id}"), identity: None };
     session.event(SfuEvent::ParticipantJoined { participant: ParticipantId(3) }, name);
     session.event(SfuEvent::TrackAdded(camera(10)), name);
     session.event(SfuEvent::TrackMuted { track: TrackId(10), muted: true }, name);
@@ -245,7 +258,7 @@ fn events_of_the_room_become_messages() {
 #[test]
 fn a_lost_media_connection_closes_the_socket_once() {
     let (mut session, _) = inside();
-    session.event(SfuEvent::Disconnected, |_| String::new());
+    session.event(SfuEvent::Disconnected, someone);
     session.media_lost();
     let actions = drain(&mut session);
     assert_eq!(errors(&actions), [(ErrorCode::Internal, None)]);
@@ -323,4 +336,87 @@ fn binary_and_unreadable_messages_are_told_apart() {
     let actions = drain(&mut session);
     assert_eq!(errors(&actions), [(ErrorCode::TooLarge, None)]);
     assert!(matches!(actions.last(), Some(Action::Close { code: close::TOO_LARGE, .. })));
+}
+
+/// Inside with these grants; what comes of a message.
+fn said(grants: &[Grant], text: &str) -> Vec<Action> {
+    let (mut session, now) = outside();
+    session.text(now, JOIN);
+    session.joined(Ok(entered(Grants::new(grants.iter().copied()))));
+    drain(&mut session);
+    session.text(now, text);
+    drain(&mut session)
+}
+
+#[test]
+fn what_a_token_does_not_grant_is_forbidden() {
+    let publish = r#"{"type":"offer","id":7,"sdp":"v=0","publish":[{"mid":"0","kind":"audio","name":"mic"}]}"#;
+    let subscribe = r#"{"type":"offer","id":7,"sdp":"v=0","subscribe":[{"mid":"1","track":"t9"}]}"#;
+    let whole = r#"{"type":"whole_anchor","id":7,"track":"t9"}"#;
+    let all = Grant::PARTICIPANT;
+    for (text, needed) in
+        [(publish, Grant::Publish), (subscribe, Grant::Subscribe), (whole, Grant::Enhance)]
+    {
+        let without: Vec<_> = all.into_iter().filter(|grant| *grant != needed).collect();
+        assert_eq!(errors(&said(&without, text)), [(ErrorCode::Forbidden, Some(7))], "{text}");
+        assert_eq!(errors(&said(&all, text)), [], "{text}");
+    }
+    let neither = r#"{"type":"offer","id":7,"sdp":"v=0"}"#;
+    assert!(matches!(said(&[], neither)[..], [Action::Offer { .. }]));
+}
+
+#[test]
+fn a_token_that_is_refused_can_be_followed_by_a_better_one() {
+    for (error, code) in [
+        (AccessError::Missing, ErrorCode::Unauthorized),
+        (AccessError::Expired, ErrorCode::TokenExpired),
+        (AccessError::OtherRoom, ErrorCode::Forbidden),
+    ] {
+        let (mut session, now) = outside();
+        session.text(now, JOIN);
+        drain(&mut session);
+        session.joined(Err(error.into()));
+        assert_eq!(errors(&drain(&mut session)), [(code, None)]);
+        session.text(now, JOIN);
+        assert!(matches!(session.poll(), Some(Action::Join { .. })));
+    }
+}
+
+#[test]
+fn who_is_replaced_or_removed_is_told_so_and_not_that_media_was_lost() {
+    for (end, code, closed) in [
+        (End::Replaced, ErrorCode::Replaced, close::REPLACED),
+        (End::Removed, ErrorCode::Removed, close::REMOVED),
+    ] {
+        let (mut session, _) = inside();
+        session.orders(&Orders { end: Some(end), ..Orders::default() });
+        session.event(SfuEvent::Disconnected, someone);
+        let actions = drain(&mut session);
+        assert_eq!(errors(&actions), [(code, None)]);
+        let close = Action::Close { code: closed, reason: "see the error message" };
+        assert_eq!(actions[1..], [Action::Leave, close]);
+    }
+}
+
+#[test]
+fn a_track_held_by_an_operator_stays_muted_until_it_is_let_go() {
+    let (mut session, now) = inside();
+    let tracks = vec![("0".to_owned(), TrackId(11))];
+    session.answered(7, Ok(Answer { sdp: "v=0".into(), tracks }));
+    drain(&mut session);
+    let told = |muted| Action::Send(ServerMessage::TrackMuted { track: "t11".into(), muted });
+    let hold = Orders { held: [TrackId(11), TrackId(9)].into(), ..Orders::default() };
+    session.orders(&hold);
+    // Others' tracks are others' to hold.
+    assert_eq!(drain(&mut session), [Action::SetMuted(TrackId(11), true), told(true)]);
+    session.orders(&hold);
+    session.text(now, r#"{"type":"mute","track":"t11","muted":true}"#);
+    assert_eq!(drain(&mut session), []);
+    session.text(now, r#"{"type":"mute","track":"t11","muted":false}"#);
+    assert_eq!(errors(&drain(&mut session)), [(ErrorCode::Forbidden, None)]);
+    session.orders(&Orders::default());
+    // As its owner last wanted it.
+    assert_eq!(drain(&mut session), [Action::SetMuted(TrackId(11), true), told(true)]);
+    session.text(now, r#"{"type":"mute","track":"t11","muted":false}"#);
+    assert_eq!(drain(&mut session), [Action::SetMuted(TrackId(11), false)]);
 }

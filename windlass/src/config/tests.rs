@@ -40,6 +40,7 @@ const ALL: &str = r#"
     max-participants: 10
     max-total-participants: 100
     max-rooms: 20
+    token-key: ["k1=0123456789abcdef0123456789abcdef"]
     no-congestion-control: true
     log: "debug"
     log-json: true
@@ -115,6 +116,8 @@ fn values_out_of_range_are_refused_by_name() {
         ("cpu-order: \"sjf\"", "edf nor fifo"),
         ("lost-cause-threshold-ms: 3000", "lost-cause-threshold-ms"),
         ("enhancer-threads: 0", "enhancer-threads"),
+        ("token-key: [\"k1=short\"]", "32 bytes"),
+        ("token-key: [\"k1=@/no/such/file\"]", "cannot read"),
         ("advertise: [\"0.0.0.0\"]", "0.0.0.0"),
         ("advertise: [\"example\"]", "example"),
     ] {

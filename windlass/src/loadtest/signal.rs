@@ -64,6 +64,7 @@ impl Signal {
             name: name.to_owned(),
             loopback: false,
             anchor_codecs: Some(codecs),
+            token: None,
         };
         signal.send(ClientMessage::Join(join)).await?;
         let welcome = timeout(PATIENCE, async {

@@ -1,0 +1,102 @@
+//! Who may do what: the words of access tokens that clients see.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Something that an access token allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grant {
+    /// To send tracks.
+    Publish,
+    /// To receive others' tracks.
+    Subscribe,
+    /// To be given enhanced rungs; without it, plain ones only.
+    Enhance,
+    /// To use the admin API, for the token's room, or with the room `*` for the whole server.
+    Admin,
+}
+
+impl Grant {
+    /// Every grant.
+    pub const ALL: [Grant; 4] = [Grant::Publish, Grant::Subscribe, Grant::Enhance, Grant::Admin];
+
+    /// What a participant has in a room that is open, and by a token that does not say otherwise.
+    pub const PARTICIPANT: [Grant; 3] = [Grant::Publish, Grant::Subscribe, Grant::Enhance];
+
+    /// The grant's name in tokens and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Grant::Publish => "publish",
+            Grant::Subscribe => "subscribe",
+            Grant::Enhance => "enhance",
+            Grant::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is none of the grants'.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is none of publish, subscribe, enhance, admin")]
+pub struct UnknownGrant(String);
+
+impl FromStr for Grant {
+    type Err = UnknownGrant;
+
+    fn from_str(text: &str) -> Result<Self, UnknownGrant> {
+        let named = |grant: &Grant| grant.name() == text;
+        Grant::ALL.into_iter().find(named).ok_or_else(|| UnknownGrant(text.to_owned()))
+    }
+}
+
+/// A JSON Web Token (RFC 7519) as a client sends it. Its `Debug` form hides it, so that it reaches no log.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AccessToken(String);
+
+impl AccessToken {
+    /// The token's text, which is a secret until it has expired.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for AccessToken {
+    fn from(text: String) -> Self {
+        AccessToken(text)
+    }
+}
+
+impl fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AccessToken(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_is_read_by_the_name_that_serde_writes() {
+        for grant in Grant::ALL {
+            assert_eq!(grant.name().parse(), Ok(grant));
+            assert_eq!(serde_json::to_value(grant).unwrap(), grant.name());
+        }
+        assert!("fly".parse::<Grant>().is_err());
+    }
+
+    #[test]
+    fn a_token_is_not_shown() {
+        let shown = format!("{:?}", AccessToken::from("eyJhbGciOiJIUzI1NiJ9.e30.x".to_owned()));
+        assert!(!shown.contains("eyJ"), "{shown}");
+    }
+}

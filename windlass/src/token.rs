@@ -1,0 +1,134 @@
+//! `windlass token`: makes an access token by a key of the server's.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use clap::Args;
+use windlass_protocol::{Grant, limits};
+use windlass_signaling::access::{ALL_ROOMS, Claims, Grants, TokenKey};
+
+/// Arguments of `windlass token`.
+#[derive(Debug, Args)]
+pub struct TokenArgs {
+    /// The room that it lets in; `*` for all rooms, and for what concerns the whole server
+    #[arg(long, value_name = "ROOM")]
+    room: String,
+
+    /// Who its bearer is: one participant in a room at a time
+    #[arg(long, value_name = "IDENTITY")]
+    identity: String,
+
+    /// The name that the others are shown, in the place of what the client says
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// What it allows: publish, subscribe, enhance, admin
+    #[arg(
+        long,
+        value_name = "GRANT,…",
+        value_delimiter = ',',
+        default_value = "publish,subscribe,enhance"
+    )]
+    grants: Vec<Grant>,
+
+    /// How long somebody may join with it: a number with s, m, h or d. What is under way goes on after that
+    #[arg(long, value_name = "TIME", default_value = "6h", value_parser = duration)]
+    ttl: Duration,
+
+    /// The key, as the server has it: ID=SECRET or ID=@FILE; of Ed25519, the private half. Of several the first is used
+    #[arg(
+        long,
+        value_name = "ID=SECRET",
+        env = "WINDLASS_TOKEN_KEY",
+        hide_env_values = true,
+        value_delimiter = ',',
+        required = true
+    )]
+    key: Vec<TokenKey>,
+}
+
+/// Prints a token.
+pub fn run(args: &TokenArgs) -> Result<()> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
+    println!("{}", make(args, now)?);
+    Ok(())
+}
+
+/// A token that is good for the asked time from `now` (since 1970) on.
+fn make(args: &TokenArgs, now: Duration) -> Result<String> {
+    if args.room != ALL_ROOMS {
+        limits::check_room(&args.room).map_err(|e| anyhow!("--room: {e}"))?;
+    }
+    if let Some(name) = &args.name {
+        limits::check_name(name).map_err(|e| anyhow!("--name: {e}"))?;
+    }
+    ensure!(!args.identity.is_empty(), "--identity must not be empty");
+    let claims = Claims {
+        room: args.room.clone(),
+        sub: args.identity.clone(),
+        name: args.name.clone(),
+        grants: Grants::new(args.grants.iter().copied()),
+        exp: (now + args.ttl).as_secs() as f64,
+        nbf: Some(now.as_secs() as f64),
+    };
+    let key = args.key.first().context("there is no key")?;
+    Ok(key.sign(&claims)?)
+}
+
+/// Reads `90s`, `5m`, `6h`, `30d`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no time such as 90s, 5m, 6h or 30d");
+    let unit = match text.chars().last() {
+        Some('s') => 1,
+        Some('m') => 60,
+        Some('h') => 3600,
+        Some('d') => 86_400,
+        _ => return Err(wrong()),
+    };
+    let count: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    if count == 0 { Err(wrong()) } else { Ok(Duration::from_secs(u64::from(count) * unit)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use windlass_signaling::access::Access;
+
+    use super::*;
+
+    const KEY: &str = "k1=0123456789abcdef0123456789abcdef";
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: TokenArgs,
+    }
+
+    fn args(more: &[&str]) -> Result<TokenArgs, clap::Error> {
+        let line = [&["token", "--key", KEY, "--identity", "ana", "--room"], more].concat();
+        Line::try_parse_from(line).map(|line| line.args)
+    }
+
+    #[test]
+    fn a_token_lets_in_until_its_time_is_over() {
+        let args = args(&["tea", "--ttl", "90s", "--grants", "subscribe"]).unwrap();
+        let token = make(&args, Duration::from_secs(1000)).unwrap();
+        let access = Access::new(vec![KEY.parse().unwrap()]).unwrap();
+        let admission = access.admit(1089, "tea", Some(&token)).unwrap();
+        assert_eq!(admission.identity.as_deref(), Some("ana"));
+        assert_eq!(admission.grants.list(), [Grant::Subscribe]);
+        assert!(access.admit(1200, "tea", Some(&token)).is_err());
+        assert!(access.admit(1089, "coffee", Some(&token)).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_in_a_token_is_refused() {
+        let now = Duration::from_secs(1000);
+        assert!(make(&args(&["a b"]).unwrap(), now).is_err());
+        assert!(make(&args(&["tea", "--name", " "]).unwrap(), now).is_err());
+        for wrong in ["0s", "6", "h", "-1h", "é"] {
+            assert!(args(&["tea", "--ttl", wrong]).is_err(), "{wrong}");
+        }
+        assert!(args(&["tea", "--grants", "fly"]).is_err());
+    }
+}
