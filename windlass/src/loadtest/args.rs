@@ -3,8 +3,19 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use windlass_media::{Layer, Rung};
+
+use super::children::Part;
+
+/// Whose signalling clients speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Peer {
+    /// Ours.
+    Windlass,
+    /// Janus, its VideoRoom plugin over WebSocket.
+    Janus,
+}
 
 /// Arguments of `windlass loadtest`.
 #[derive(Debug, Clone, Args)]
@@ -60,6 +71,28 @@ pub struct LoadtestArgs {
     #[arg(long, value_name = "q|q+|h|h+|f", value_parser = rung)]
     pub max_rung: Option<Rung>,
 
+    /// Ask for plain layers only: the best one that is sent. Packets then carry the time at which they were sent, and how
+    /// long they took is reported.
+    #[arg(long, conflicts_with = "max_rung")]
+    pub no_anchors: bool,
+
+    /// Subscribers join and connect, and take nothing: what a peer costs that does nothing.
+    #[arg(long)]
+    pub idle: bool,
+
+    /// Whose server it is. For `janus`, --server is its WebSocket (`http://HOST:8188`), --own starts the one that is
+    /// installed, one layer is sent, and there are no anchors.
+    #[arg(long, default_value = "windlass", value_enum)]
+    pub peer: Peer,
+
+    /// Processes that subscribers are spread over, beside this one, which keeps the publishers; 0: all in this one.
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=64))]
+    pub client_processes: u16,
+
+    /// What a process of --client-processes is told by the first one.
+    #[arg(long, hide = true)]
+    pub part: Option<Part>,
+
     /// A folder with q.ivf, h.ivf and f.ivf: VP9, profile 0, key frames at the same pictures. Layers without a file are not
     /// sent.
     #[arg(long, value_name = "DIR", conflicts_with = "clip")]
@@ -102,15 +135,25 @@ Examples:
   windlass loadtest --own --publishers 4 -- --enhancer-threads 1 --compute-cap 0.5
   windlass loadtest --server http://192.0.2.1:7880 --publishers 200 --ramp 30 --seconds 120 --json
   windlass loadtest --layers q,h,f --clip face.mp4       anchors of the publisher's own pixels
+  windlass loadtest --own --publishers 1 --subscribers 200 --layers h --no-anchors --client-processes 2 -- --max-participants 201
+  windlass loadtest --own --peer janus --publishers 1 --subscribers 200 --layers h --client-processes 2
 
 Server and clients share this machine's processors unless told otherwise (`taskset`, `nice`): say so with the figures.";
 
 impl LoadtestArgs {
     /// The best rung that subscribers ask for.
     pub fn rung(&self) -> Rung {
+        if self.no_anchors || self.peer == Peer::Janus {
+            return self.layers.iter().copied().max().map_or(Rung::F, Rung::plain);
+        }
         let best = self.layers.iter().copied().filter(|&l| l < Layer::F).max();
         let usual = best.map_or(Rung::F, |layer| Rung::plus(layer).unwrap_or(Rung::F));
         self.max_rung.unwrap_or(usual)
+    }
+
+    /// Whether packets carry the time at which they were sent: nobody decodes them.
+    pub fn stamps(&self) -> bool {
+        !self.rung().enhanced()
     }
 
     /// Rooms that it takes.
@@ -159,6 +202,8 @@ mod tests {
         assert_eq!(rung(&["--layers", "q,h,f"]), Rung::HPlus);
         assert_eq!(rung(&["--layers", "f"]), Rung::F);
         assert_eq!(rung(&["--layers", "q,h", "--max-rung", "q"]), Rung::Q);
+        assert_eq!(rung(&["--layers", "q,h", "--no-anchors"]), Rung::H);
+        assert_eq!(rung(&["--layers", "h", "--peer", "janus"]), Rung::H);
     }
 
     #[test]

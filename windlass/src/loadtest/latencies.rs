@@ -1,33 +1,62 @@
 //! Latencies of a whole run in bounded memory.
 
+use serde::{Deserialize, Serialize};
+
 /// Width of a bin in milliseconds: percentiles are exact to this.
 const BIN_MS: f64 = 0.5;
-/// What is longer than five seconds is that long.
+/// The same of what is mostly far below a millisecond.
+const FINE_BIN_MS: f64 = 0.02;
+/// What is longer than this many bins (five seconds; fine ones: 200 ms) is that long.
 const BINS: usize = 10_000;
 
 /// How often each latency was seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Sparse", into = "Sparse")]
 pub struct Latencies {
+    bin_ms: f64,
     bins: Vec<u64>,
     count: u64,
 }
 
 impl Default for Latencies {
     fn default() -> Self {
-        Latencies { bins: vec![0; BINS], count: 0 }
+        Latencies { bin_ms: BIN_MS, bins: vec![0; BINS], count: 0 }
     }
 }
 
 impl Latencies {
+    /// With bins for what takes microseconds.
+    pub fn fine() -> Self {
+        Latencies { bin_ms: FINE_BIN_MS, ..Latencies::default() }
+    }
+
     /// Counts one; less than zero is zero.
     pub fn record(&mut self, ms: f64) {
-        self.bins[((ms / BIN_MS) as usize).min(BINS - 1)] += 1;
+        self.bins[((ms / self.bin_ms) as usize).min(BINS - 1)] += 1;
         self.count += 1;
     }
 
     /// How many there were.
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Adds those of another part of the same run.
+    pub fn add(&mut self, other: &Latencies) {
+        self.bins.iter_mut().zip(&other.bins).for_each(|(bin, n)| *bin += n);
+        self.count += other.count;
+    }
+
+    /// Those that came after `before`, which was the same then.
+    #[must_use]
+    pub fn since(&self, before: &Latencies) -> Latencies {
+        let bins: Vec<u64> = self
+            .bins
+            .iter()
+            .zip(&before.bins)
+            .map(|(now, then)| now.saturating_sub(*then))
+            .collect();
+        Latencies { bin_ms: self.bin_ms, count: bins.iter().sum(), bins }
     }
 
     /// So many of a hundred were at most this long, in milliseconds; `None` where there were none.
@@ -38,7 +67,32 @@ impl Latencies {
             seen += n;
             seen >= rank
         });
-        bin.map(|bin| (bin + 1) as f64 * BIN_MS)
+        bin.map(|bin| (bin + 1) as f64 * self.bin_ms)
+    }
+}
+
+/// The bins that are not empty, for the way between processes.
+#[derive(Serialize, Deserialize)]
+struct Sparse {
+    bin_ms: f64,
+    bins: Vec<(usize, u64)>,
+}
+
+impl From<Latencies> for Sparse {
+    fn from(all: Latencies) -> Sparse {
+        let bins = all.bins.into_iter().enumerate().filter(|(_, n)| *n > 0).collect();
+        Sparse { bin_ms: all.bin_ms, bins }
+    }
+}
+
+impl From<Sparse> for Latencies {
+    fn from(some: Sparse) -> Latencies {
+        let mut all = Latencies { bin_ms: some.bin_ms, ..Latencies::default() };
+        for (at, n) in some.bins {
+            all.bins[at.min(BINS - 1)] += n;
+            all.count += n;
+        }
+        all
     }
 }
 
@@ -65,5 +119,26 @@ mod tests {
         assert_eq!(latencies.percentile(100.0), Some(0.5));
         latencies.record(1e12);
         assert_eq!(latencies.percentile(100.0), Some(5000.0));
+    }
+
+    #[test]
+    fn parts_of_a_run_add_up_and_its_beginning_is_taken_off() {
+        let (mut all, mut part) = (Latencies::fine(), Latencies::fine());
+        all.record(150.0);
+        let before = all.clone();
+        part.record(0.05);
+        all.add(&part);
+        let since = all.since(&before);
+        assert_eq!((since.count(), since.percentile(50.0)), (1, Some(0.06)));
+    }
+
+    #[test]
+    fn they_are_the_same_in_another_process() {
+        let mut latencies = Latencies::fine();
+        for ms in [0.0, 3.0, 1e9] {
+            latencies.record(ms);
+        }
+        let text = serde_json::to_string(&latencies).unwrap();
+        assert_eq!(serde_json::from_str::<Latencies>(&text).unwrap(), latencies);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use bytes::BytesMut;
-use str0m::change::{SdpAnswer, SdpPendingOffer};
+use str0m::change::{SdpAnswer, SdpOffer, SdpPendingOffer};
 use str0m::media::Pt;
 use str0m::net::{Protocol, Receive};
 use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc};
@@ -57,8 +57,26 @@ impl Link {
 
     /// Takes the server's answer; the first one says where the server's media is.
     pub async fn accept(&mut self, pending: SdpPendingOffer, sdp: &str) -> Result<()> {
+        self.reach(sdp).await?;
+        let answer = SdpAnswer::from_sdp_string(sdp).context("the server's answer")?;
+        self.rtc.sdp_api().accept_answer(pending, answer).context("the server's answer")?;
+        self.due = Instant::now();
+        Ok(())
+    }
+
+    /// Answers a server that offers.
+    pub async fn answer(&mut self, sdp: &str) -> Result<String> {
+        self.reach(sdp).await?;
+        let offer = SdpOffer::from_sdp_string(sdp).context("the server's offer")?;
+        let answer = self.rtc.sdp_api().accept_offer(offer).context("the server's offer")?;
+        self.due = Instant::now();
+        Ok(answer.to_sdp_string())
+    }
+
+    /// Opens the socket towards the server, which the first description of it names.
+    async fn reach(&mut self, sdp: &str) -> Result<()> {
         if self.socket.is_none() {
-            let server = candidate(sdp).context("the server's answer names no UDP address")?;
+            let server = candidate(sdp).context("the server names no UDP address")?;
             let local = local_for(server)
                 .with_context(|| format!("there is no way to the server's media at {server}"))?;
             let socket = UdpSocket::bind(SocketAddr::new(local, 0)).await.context(
@@ -68,9 +86,6 @@ impl Link {
             self.rtc.add_local_candidate(Candidate::host(address, "udp")?);
             self.socket = Some((socket, address));
         }
-        let answer = SdpAnswer::from_sdp_string(sdp).context("the server's answer")?;
-        self.rtc.sdp_api().accept_answer(pending, answer).context("the server's answer")?;
-        self.due = Instant::now();
         Ok(())
     }
 

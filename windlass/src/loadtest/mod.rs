@@ -2,11 +2,14 @@
 //!
 //! A recording ([`media`]: files, a clip coded here, or the drawn [`scene`]) → [`publisher`]s play it ([`recording`],
 //! [`packets`]) over WebRTC ([`link`], [`signal`]) → the server → [`subscriber`]s take video ([`arrivals`]) and anchors
-//! ([`watching`]) and count ([`tally`]). [`run`] brings them together with the server's own figures ([`scrape`],
+//! ([`watching`]) and count ([`tally`]), here or in processes of their own ([`children`]). The server may be another one
+//! ([`janus`], [`signalling`]); without anchors packets carry the time at which they were sent ([`stamp`]). [`run`] brings them together with the server's own figures ([`scrape`],
 //! [`process`]); [`report`] and [`table`] say what came out.
 
 mod args;
 mod arrivals;
+mod children;
+mod janus;
 mod latencies;
 mod link;
 mod media;
@@ -19,6 +22,8 @@ mod run;
 mod scene;
 mod scrape;
 mod signal;
+mod signalling;
+mod stamp;
 mod subscriber;
 mod table;
 mod tally;

@@ -8,6 +8,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
+use super::janus;
+
 /// How long a server may take to start: it measures its networks.
 const START: Duration = Duration::from_secs(60);
 /// And to stop.
@@ -58,7 +60,8 @@ pub struct Own {
     /// Where it is.
     pub url: String,
     // Its standard output would be closed else.
-    _said: BufReader<ChildStdout>,
+    _said: Option<BufReader<ChildStdout>>,
+    _folder: Option<tempfile::TempDir>,
 }
 
 impl Own {
@@ -83,7 +86,14 @@ impl Own {
                 "the server of --own did not start; see above, and try its options with `windlass serve`"
             );
         };
-        Ok(Own { url: url.to_owned(), child, _said: said })
+        Ok(Own { url: url.to_owned(), child, _said: Some(said), _folder: None })
+    }
+
+    /// Starts the Janus that is installed.
+    pub async fn janus() -> Result<Own> {
+        let folder = tempfile::tempdir().context("a folder for Janus' configuration")?;
+        let (child, url) = janus::start_own(folder.path()).await?;
+        Ok(Own { child, url, _said: None, _folder: Some(folder) })
     }
 
     /// Its process.

@@ -11,10 +11,14 @@ use tokio::sync::watch;
 use windlass_media::Layer;
 use windlass_protocol::{Offer, Publish, ServerMessage, TrackKind};
 
+use super::args::Peer;
+use super::janus::Janus;
 use super::link::Link;
 use super::packets::packets;
 use super::recording::{Picture, Playhead, Recording};
 use super::signal::{ServerUrl, Signal, refusal};
+use super::signalling::Signalling;
+use super::stamp::{now_ns, stamp};
 use super::tally::Tally;
 
 /// Media must flow after this time.
@@ -26,8 +30,14 @@ const LATE: Duration = Duration::from_millis(500);
 pub struct Publisher {
     /// Where the server is.
     pub server: ServerUrl,
+    /// Whose it is.
+    pub peer: Peer,
     /// Its room.
     pub room: String,
+    /// Publishers in a room.
+    pub per_room: usize,
+    /// Whether packets say when they were sent.
+    pub stamps: bool,
     /// Its number, which also says where in the recording it begins.
     pub number: usize,
     /// How many there are.
@@ -51,9 +61,19 @@ impl Publisher {
     /// Publishes until the end, or until something fails.
     pub async fn run(mut self) -> Result<()> {
         let name = format!("publisher {}", self.number);
-        let (mut signal, _) = Signal::join(&self.server, &self.room, &name).await?;
         let mut link = Link::new();
-        let mid = self.offer(&mut signal, &mut link).await?;
+        let (mut signal, mid) = match self.peer {
+            Peer::Windlass => {
+                let (mut signal, _) = Signal::join(&self.server, &self.room, &name).await?;
+                let mid = self.offer(&mut signal, &mut link).await?;
+                (Signalling::Windlass(signal), mid)
+            }
+            Peer::Janus => {
+                let mut janus = Janus::attach(&self.server).await?;
+                let mid = self.offer_janus(&mut janus, &mut link).await?;
+                (Signalling::Janus(janus), mid)
+            }
+        };
         let pt = link.vp9()?;
         let mut connected = false;
         let done = self.play(&mut signal, &mut link, (mid, pt), &mut connected).await;
@@ -90,9 +110,23 @@ impl Publisher {
         Ok(mid)
     }
 
+    /// One encoding, without a name for it.
+    async fn offer_janus(&self, janus: &mut Janus, link: &mut Link) -> Result<Mid> {
+        let room = self.room.parse()?;
+        if self.number.is_multiple_of(self.per_room) {
+            janus.create(room, self.per_room).await?;
+        }
+        let mut api = link.rtc.sdp_api();
+        let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, None);
+        let (sdp, pending) = api.apply().context("nothing to offer")?;
+        let answer = janus.publish(room, sdp.to_sdp_string()).await?;
+        link.accept(pending, &answer).await?;
+        Ok(mid)
+    }
+
     async fn play(
         &mut self,
-        signal: &mut Signal,
+        signal: &mut Signalling,
         link: &mut Link,
         (mid, pt): (Mid, Pt),
         connected: &mut bool,
@@ -187,10 +221,14 @@ impl Publisher {
             let payloads = packets(&frame.data, frame.key, picture.number);
             let last = payloads.len().saturating_sub(1);
             let mut api = link.rtc.direct_api();
+            let rid = (self.peer == Peer::Windlass).then(|| Rid::from(layer.rid()));
             let stream = api
-                .stream_tx_by_mid(mid, Some(Rid::from(layer.rid())))
+                .stream_tx_by_mid(mid, rid)
                 .with_context(|| format!("the server does not take layer {}", layer.rid()))?;
-            for (n, payload) in payloads.into_iter().enumerate() {
+            for (n, mut payload) in payloads.into_iter().enumerate() {
+                if self.stamps {
+                    stamp(&mut payload, now_ns());
+                }
                 bytes += payload.len() as u64;
                 count += 1;
                 let write = RtpWrite::new(pt, to.seq.into(), timestamp, at, payload);

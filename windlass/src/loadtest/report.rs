@@ -25,8 +25,10 @@ pub struct Seen {
     after: (Figures, Totals),
     begun: std::time::Instant,
     ended: std::time::Instant,
+    /// The server before the first client.
+    empty: Option<Usage>,
     usage: Vec<Usage>,
-    /// Of the clients' process, which is this one.
+    /// Of the clients' processes, of which one is this.
     own: Vec<Usage>,
     /// The most that each queue of the server held at a look.
     queues: BTreeMap<String, f64>,
@@ -34,13 +36,14 @@ pub struct Seen {
 
 impl Seen {
     /// The beginning.
-    pub fn new(figures: Figures, totals: Totals) -> Seen {
+    pub fn new(figures: Figures, totals: Totals, empty: Option<Usage>) -> Seen {
         let now = std::time::Instant::now();
         Seen {
             before: (figures.clone(), totals.clone()),
             after: (figures, totals),
             begun: now,
             ended: now,
+            empty,
             usage: Vec::new(),
             own: Vec::new(),
             queues: BTreeMap::new(),
@@ -48,10 +51,20 @@ impl Seen {
     }
 
     /// Another look.
-    pub fn second(&mut self, figures: &Figures, totals: &Totals, usage: Option<Usage>) {
+    pub fn second(
+        &mut self,
+        figures: &Figures,
+        totals: &Totals,
+        usage: Option<Usage>,
+        children: &[Usage],
+    ) {
         self.ended = std::time::Instant::now();
         self.usage.extend(usage);
-        self.own.extend(Usage::of(std::process::id()));
+        let own = Usage::of(std::process::id());
+        self.own.extend(own.map(|own| Usage {
+            cpu_s: own.cpu_s + children.iter().map(|child| child.cpu_s).sum::<f64>(),
+            ..own
+        }));
         for (name, depth) in figures.beginning("enhancer_queue_length") {
             let most = self.queues.entry(name.to_owned()).or_default();
             *most = most.max(depth);
@@ -145,6 +158,26 @@ pub struct Row {
     pub clients_cpu_cores: Option<f64>,
     /// The server's processor time by packet that it received or sent.
     pub cpu_us_per_packet: Option<f64>,
+    /// Packets that subscribers received.
+    pub forwarded: u64,
+    /// The server's processor time, all of it, by packet that subscribers received.
+    pub cpu_us_per_forwarded: Option<f64>,
+    /// From a packet's sending by its publisher to its arrival at a subscriber, where packets carry stamps.
+    pub transit_p50_ms: Option<f64>,
+    /// The same.
+    pub transit_p95_ms: Option<f64>,
+    /// The same.
+    pub transit_p99_ms: Option<f64>,
+    /// From a packet's arrival at the server's kernel to the call that sends it on, since the server's start.
+    pub forwarding_p50_ms: Option<f64>,
+    /// The same.
+    pub forwarding_p95_ms: Option<f64>,
+    /// The same.
+    pub forwarding_p99_ms: Option<f64>,
+    /// Resident memory before the first client came.
+    pub resident_empty_mib: Option<f64>,
+    /// What each client added to it, publishers and subscribers, in the last tenth of the time.
+    pub resident_kib_per_client: Option<f64>,
     /// Resident memory in the first tenth of the time.
     pub resident_first_mib: Option<f64>,
     /// In the last tenth.
@@ -225,8 +258,16 @@ impl Row {
         let given_up: f64 =
             GIVEN_UP.iter().map(|name| each * grown(name)).sum::<f64>() + grown(DROPPED);
         let late = now.anchors_late - before.anchors_late;
-        let lag = |percent| now.lag.percentile(percent);
-        let age = |percent| now.age.percentile(percent);
+        let (lags, ages) = (now.lag.since(&before.lag), now.age.since(&before.age));
+        let transits = now.transit.0.since(&before.transit.0);
+        let lag = |percent| lags.percentile(percent);
+        let age = |percent| ages.percentile(percent);
+        let transit = |percent| transits.percentile(percent);
+        let forwarding = |q: &str| {
+            let quantile = format!("sfu_forwarding_seconds{{quantile=\"{q}\"}}");
+            figures.has(&quantile).then(|| 1000.0 * figures.get(&quantile))
+        };
+        let forwarded = now.packets - before.packets;
         let cpu = cores(&seen.usage);
         let resident: Vec<f64> = seen.usage.iter().map(|u| u.resident as f64 / MIB).collect();
         let resident = tenths(&resident);
@@ -293,11 +334,25 @@ impl Row {
             age_p99_ms: age(99.0),
             anchors_late: late,
             anchors_given_up: given_up as u64,
-            budget_miss_rate: share(late as f64 + given_up, now.age.count() as f64 + given_up),
+            budget_miss_rate: share(late as f64 + given_up, ages.count() as f64 + given_up),
             compute_load: share(grown("enhancer_compute_seconds_total"), capacity),
             cpu_cores: cpu,
             clients_cpu_cores: cores(&seen.own),
             cpu_us_per_packet: cpu.and_then(|cores| share(cores * seconds * 1e6, packets)),
+            cpu_us_per_forwarded: cpu
+                .and_then(|cores| share(cores * seconds * 1e6, forwarded as f64)),
+            forwarded,
+            transit_p50_ms: transit(50.0),
+            transit_p95_ms: transit(95.0),
+            transit_p99_ms: transit(99.0),
+            forwarding_p50_ms: forwarding("0.5"),
+            forwarding_p95_ms: forwarding("0.95"),
+            forwarding_p99_ms: forwarding("0.99"),
+            resident_empty_mib: seen.empty.map(|u| u.resident as f64 / MIB),
+            resident_kib_per_client: seen.empty.zip(resident).and_then(|(empty, (_, last))| {
+                let grown = (last - empty.resident as f64 / MIB) * 1024.0;
+                share(grown, (now.publishers + now.subscribers) as f64)
+            }),
             resident_first_mib: resident.map(|(first, _)| first),
             resident_last_mib: resident.map(|(_, last)| last),
             queues: seen.queues.clone(),
@@ -351,14 +406,13 @@ mod tests {
             ))
         };
         let mut totals = Totals { anchors: 7, frames: 100, publishers: 3, ..Totals::default() };
-        let mut seen = Seen::new(figures(5), totals.clone());
-        totals.begin_latencies();
+        let mut seen = Seen::new(figures(5), totals.clone(), None);
         totals.anchors += in_time + late;
         totals.anchors_late += late;
         totals.frames += 50;
         totals.frames_enhanced += 50;
         (0..in_time + late).for_each(|_| totals.age.record(80.0));
-        seen.second(&figures(5 + given_up), &totals, None);
+        seen.second(&figures(5 + given_up), &totals, None, &[]);
         Report::new(&args, &recording, &seen)
     }
 

@@ -7,7 +7,8 @@ use anyhow::{Context, Result, ensure};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::args::LoadtestArgs;
+use super::args::{LoadtestArgs, Peer};
+use super::children::{self, Children};
 use super::media;
 use super::process::{Own, Usage};
 use super::publisher::Publisher;
@@ -28,7 +29,15 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Runs the test and prints its report.
 pub fn run(args: &LoadtestArgs) -> Result<()> {
-    ensure!(args.subscribers <= 255, "at most 255 subscribers in a room");
+    ensure!(args.subscribers <= 1000, "at most 1000 subscribers in a room");
+    ensure!(
+        args.peer == Peer::Windlass || args.layers.len() == 1,
+        "Janus is sent one layer: give one with --layers"
+    );
+    ensure!(args.peer == Peer::Windlass || !args.idle, "--idle is for servers of ours");
+    if let Some(part) = &args.part {
+        return runtime(args)?.block_on(run_part(args, part));
+    }
     // Before any server is loaded: coding takes processor time.
     let recording = Arc::new(media::recording(args)?);
     let layers: Vec<String> = recording
@@ -42,14 +51,12 @@ pub fn run(args: &LoadtestArgs) -> Result<()> {
         recording.key_every_s(),
         layers.join(", ")
     );
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(args.threads.get())
-        .thread_name("loadtest")
-        .enable_all()
-        .build()
-        .context("cannot start the clients' threads")?;
-    runtime.block_on(async {
-        let own = if args.own { Some(Own::start(&args.serve).await?) } else { None };
+    runtime(args)?.block_on(async {
+        let own = match (args.own, args.peer) {
+            (false, _) => None,
+            (true, Peer::Windlass) => Some(Own::start(&args.serve).await?),
+            (true, Peer::Janus) => Some(Own::janus().await?),
+        };
         let url = own.as_ref().map_or(args.server.as_str(), |own| own.url.as_str());
         let server = ServerUrl::parse(url)?;
         let pid = own.as_ref().map_or(args.pid, Own::pid);
@@ -69,6 +76,35 @@ pub fn run(args: &LoadtestArgs) -> Result<()> {
     })
 }
 
+fn runtime(args: &LoadtestArgs) -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(args.threads.get())
+        .thread_name("loadtest")
+        .enable_all()
+        .build()
+        .context("cannot start the clients' threads")
+}
+
+/// A process of subscribers.
+async fn run_part(args: &LoadtestArgs, part: &children::Part) -> Result<()> {
+    let server = ServerUrl::parse(&args.server)?;
+    let tally = Tally::default();
+    let (stop, stopped) = watch::channel(false);
+    let spawner =
+        Spawner { args, server: &server, run: &part.run, tally: &tally, stopped: &stopped };
+    let mut clients = JoinSet::new();
+    spawner.subscribers(&mut clients, |number| number % part.of == part.number);
+    children::tell(clients, &tally, stop).await
+}
+
+/// What the server says of itself.
+async fn figures_of(args: &LoadtestArgs, server: &ServerUrl) -> Result<Figures> {
+    match args.peer {
+        Peer::Windlass => Figures::of(server).await,
+        Peer::Janus => Ok(Figures::default()),
+    }
+}
+
 async fn measure(
     args: &LoadtestArgs,
     server: &ServerUrl,
@@ -76,10 +112,25 @@ async fn measure(
     recording: &Arc<Recording>,
 ) -> Result<Report> {
     // Says at once if there is no server.
-    Figures::of(server).await?;
+    figures_of(args, server).await?;
+    let empty = pid.and_then(Usage::of);
     let tally = Tally::default();
     let (stop, stopped) = watch::channel(false);
-    let mut clients = spawn(args, server, recording, &tally, &stopped);
+    let run = run_name(args.peer);
+    let spawner = Spawner { args, server, run: &run, tally: &tally, stopped: &stopped };
+    let mut clients = JoinSet::new();
+    spawner.publishers(&mut clients, recording);
+    let processes = usize::from(args.client_processes);
+    let url = format!("http://{}", server.authority);
+    let children = Children::start(processes, &run, &url)?;
+    if processes == 0 {
+        spawner.subscribers(&mut clients, |_| true);
+    }
+    let totals_of = || {
+        let mut totals = tally.lock().clone();
+        children.add_to(&mut totals);
+        totals
+    };
     let begun = Instant::now();
     let settled = begun + Duration::from_secs_f64(args.ramp) + SETTLE;
     let end = settled + Duration::from_secs_f64(args.seconds);
@@ -98,7 +149,7 @@ async fn measure(
                 early = true;
             }
         }
-        let figures = match Figures::of(server).await {
+        let figures = match figures_of(args, server).await {
             Ok(figures) => figures,
             Err(error) => {
                 eprintln!("{error:#}");
@@ -107,19 +158,18 @@ async fn measure(
         };
         // What was before is no part of the measurement.
         if Instant::now() >= settled && seen.is_none() {
-            let mut totals = tally.lock();
-            totals.begin_latencies();
-            seen = Some(Seen::new(figures.clone(), totals.clone()));
+            seen = Some(Seen::new(figures.clone(), totals_of(), empty));
         }
-        let totals = tally.lock().clone();
+        let totals = totals_of();
         let usage = pid.and_then(Usage::of);
         progress(begun, &totals, latest.as_ref(), &figures);
         if let Some(seen) = &mut seen {
-            seen.second(&figures, &totals, usage);
+            seen.second(&figures, &totals, usage, &children.usage());
         }
         latest = Some((figures, totals));
     }
     let _ = stop.send(true);
+    children.stop().await;
     let ended = tokio::time::timeout(LEAVE, async { while clients.join_next().await.is_some() {} });
     if ended.await.is_err() {
         tracing::warn!("some clients did not end in time");
@@ -128,52 +178,87 @@ async fn measure(
     Ok(Report::new(args, recording, &seen))
 }
 
-/// Clients come by themselves, spread over the ramp.
-fn spawn(
-    args: &LoadtestArgs,
-    server: &ServerUrl,
-    recording: &Arc<Recording>,
-    tally: &Tally,
-    stopped: &watch::Receiver<bool>,
-) -> JoinSet<()> {
-    let mut clients = JoinSet::new();
-    let of = args.publishers.get();
-    // Another test on the same server has other rooms.
-    let epoch = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_millis() as u64);
-    let run = format!("{:x}-{}", epoch, std::process::id());
-    let (budget_ms, rung) = (f64::from(args.budget_ms.get()), args.rung());
-    let after = |share: f64| Duration::from_secs_f64(args.ramp * share);
-    for number in 0..of {
-        let publisher = Publisher {
-            server: server.clone(),
-            room: format!("loadtest-{run}-{}", number / args.per_room),
-            number,
-            of,
-            recording: recording.clone(),
-            tally: tally.clone(),
-            stop: stopped.clone(),
-        };
-        let delay = after(number as f64 / of as f64);
-        let client = async move { publisher.run().await };
-        clients.spawn(guard(delay, client, tally.clone(), stopped.clone()));
+/// What names the rooms of this run: another test on the same server has others.
+fn run_name(peer: Peer) -> String {
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_millis() as u64);
+    match peer {
+        Peer::Windlass => format!("{now:x}-{}", std::process::id()),
+        // Its rooms have numbers.
+        Peer::Janus => (now % 1_000_000_000 * 10_000).to_string(),
     }
-    for room in 0..args.rooms() {
-        for n in 0..args.subscribers {
-            let subscriber = Subscriber {
-                server: server.clone(),
-                room: format!("loadtest-{run}-{room}"),
-                number: room * args.subscribers + n,
-                rung,
-                budget_ms,
-                tally: tally.clone(),
-                stop: stopped.clone(),
-            };
-            let delay = after(room as f64 / args.rooms() as f64);
-            let client = async move { subscriber.run().await };
-            clients.spawn(guard(delay, client, tally.clone(), stopped.clone()));
+}
+
+/// Starts clients, which come by themselves, spread over the ramp.
+struct Spawner<'a> {
+    args: &'a LoadtestArgs,
+    server: &'a ServerUrl,
+    run: &'a str,
+    tally: &'a Tally,
+    stopped: &'a watch::Receiver<bool>,
+}
+
+impl Spawner<'_> {
+    fn room(&self, number: usize) -> String {
+        match self.args.peer {
+            Peer::Windlass => format!("loadtest-{}-{number}", self.run),
+            Peer::Janus => (self.run.parse().unwrap_or(0) + number as u64 + 1).to_string(),
         }
     }
-    clients
+
+    fn start(
+        &self,
+        clients: &mut JoinSet<()>,
+        share: f64,
+        client: impl Future<Output = Result<()>> + Send + 'static,
+    ) {
+        let delay = Duration::from_secs_f64(self.args.ramp * share);
+        clients.spawn(guard(delay, client, self.tally.clone(), self.stopped.clone()));
+    }
+
+    fn publishers(&self, clients: &mut JoinSet<()>, recording: &Arc<Recording>) {
+        let args = self.args;
+        let of = args.publishers.get();
+        for number in 0..of {
+            let publisher = Publisher {
+                server: self.server.clone(),
+                peer: args.peer,
+                room: self.room(number / args.per_room),
+                per_room: args.per_room.get(),
+                stamps: args.stamps(),
+                number,
+                of,
+                recording: recording.clone(),
+                tally: self.tally.clone(),
+                stop: self.stopped.clone(),
+            };
+            let client = async move { publisher.run().await };
+            self.start(clients, number as f64 / of as f64, client);
+        }
+    }
+
+    /// Those whose numbers are `ours`.
+    fn subscribers(&self, clients: &mut JoinSet<()>, ours: impl Fn(usize) -> bool) {
+        let args = self.args;
+        let all = args.rooms() * args.subscribers;
+        for number in (0..all).filter(|&number| ours(number)) {
+            let room = number / args.subscribers;
+            let rest = args.publishers.get() - room * args.per_room.get();
+            let subscriber = Subscriber {
+                server: self.server.clone(),
+                peer: args.peer,
+                room: self.room(room),
+                publishers: rest.min(args.per_room.get()),
+                idle: args.idle,
+                number,
+                rung: args.rung(),
+                budget_ms: f64::from(args.budget_ms.get()),
+                tally: self.tally.clone(),
+                stop: self.stopped.clone(),
+            };
+            let client = async move { subscriber.run().await };
+            self.start(clients, number as f64 / all as f64, client);
+        }
+    }
 }
 
 /// Runs a client after a delay; what fails is counted, and said once.

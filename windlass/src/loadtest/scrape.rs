@@ -62,6 +62,11 @@ impl Figures {
         self.0.get(name).copied().unwrap_or_default()
     }
 
+    /// Whether the server tells it.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// Totals that have grown since `before`, and by how much.
     pub fn grown_since(&self, before: &Figures) -> BTreeMap<String, f64> {
         let totals = self.0.iter().filter(|(name, _)| {

@@ -12,9 +12,13 @@ use windlass_hybrid::anchor::message::AnchorHeader;
 use windlass_media::Rung;
 use windlass_protocol::{ClientMessage, Offer, Report, ServerMessage, Subscribe, Track, TrackKind};
 
+use super::args::Peer;
 use super::arrivals::Packet;
+use super::janus::Janus;
 use super::link::Link;
 use super::signal::{ServerUrl, Signal, refusal};
+use super::signalling::Signalling;
+use super::stamp::{now_ns, stamped};
 use super::tally::Tally;
 use super::watching::Watching;
 
@@ -29,8 +33,14 @@ const REPORT: Duration = Duration::from_secs(1);
 pub struct Subscriber {
     /// Where the server is.
     pub server: ServerUrl,
+    /// Whose it is.
+    pub peer: Peer,
     /// Its room.
     pub room: String,
+    /// Publishers in the room.
+    pub publishers: usize,
+    /// Whether it takes nothing.
+    pub idle: bool,
     /// Its number.
     pub number: usize,
     /// The best rung that it asks for.
@@ -56,7 +66,7 @@ struct Taken {
 /// A subscriber in its room.
 struct Session<'a> {
     config: &'a Subscriber,
-    signal: &'a mut Signal,
+    signal: &'a mut Signalling,
     link: &'a mut Link,
     taken: Vec<Taken>,
     /// Tracks to take with the next offer.
@@ -68,16 +78,29 @@ impl Subscriber {
     /// Subscribes until the end, or until something fails.
     pub async fn run(self) -> Result<()> {
         let name = format!("subscriber {}", self.number);
-        let (mut signal, welcome) = Signal::join(&self.server, &self.room, &name).await?;
         let mut link = Link::new();
+        let (mut signal, wanted, taken) = match self.peer {
+            Peer::Windlass => {
+                let (signal, welcome) = Signal::join(&self.server, &self.room, &name).await?;
+                (Signalling::Windlass(signal), welcome.tracks, Vec::new())
+            }
+            Peer::Janus => {
+                let mut janus = Janus::attach(&self.server).await?;
+                let taken = self.accept_janus(&mut janus, &mut link).await?;
+                (Signalling::Janus(janus), Vec::new(), taken)
+            }
+        };
         let mut session = Session {
             config: &self,
             signal: &mut signal,
             link: &mut link,
-            taken: Vec::new(),
-            wanted: welcome.tracks,
-            offered: None,
+            offered: (!taken.is_empty()).then(Instant::now),
+            taken,
+            wanted,
         };
+        if self.idle {
+            session.offer().await?;
+        }
         let done = session.run(self.stop.clone()).await;
         let (connected, enhanced) = (
             session.link.connected,
@@ -95,6 +118,24 @@ impl Subscriber {
         signal.close().await;
         done
     }
+
+    /// Takes what Janus offers of the room's publishers.
+    async fn accept_janus(&self, janus: &mut Janus, link: &mut Link) -> Result<Vec<Taken>> {
+        let offer = janus.subscribe(self.room.parse()?, self.publishers).await?;
+        let answer = link.answer(&offer).await?;
+        janus.start(answer).await?;
+        let mids = offer.lines().filter_map(|line| line.strip_prefix("a=mid:"));
+        let taken: Vec<Taken> = mids.map(|mid| Taken::new(Mid::from(mid), "", None)).collect();
+        self.tally.lock().subscriptions += taken.len();
+        Ok(taken)
+    }
+}
+
+impl Taken {
+    fn new(mid: Mid, track: &str, stream: Option<u32>) -> Taken {
+        let watching = Watching::default();
+        Taken { mid, track: track.to_owned(), stream, watching, told: (0, 0) }
+    }
 }
 
 impl Session<'_> {
@@ -102,10 +143,12 @@ impl Session<'_> {
         let mut events = Vec::new();
         let mut report = Instant::now() + REPORT;
         loop {
-            for message in self.signal.take_early() {
-                self.hear(message)?;
+            if let Signalling::Windlass(signal) = self.signal {
+                for message in signal.take_early() {
+                    self.hear(message)?;
+                }
             }
-            if !self.wanted.is_empty() {
+            if !self.wanted.is_empty() && !self.config.idle {
                 self.offer().await?;
                 continue;
             }
@@ -179,9 +222,11 @@ impl Session<'_> {
 
     /// Takes the tracks that are wanted.
     async fn offer(&mut self) -> Result<()> {
+        let Signalling::Windlass(signal) = self.signal else { return Ok(()) };
         let wanted = std::mem::take(&mut self.wanted);
+        let wanted = if self.config.idle { Vec::new() } else { wanted };
         let wanted: Vec<_> = wanted.into_iter().filter(|t| t.kind == TrackKind::Video).collect();
-        if wanted.is_empty() {
+        if wanted.is_empty() && !self.config.idle {
             return Ok(());
         }
         let mut api = self.link.rtc.sdp_api();
@@ -190,13 +235,7 @@ impl Session<'_> {
         }
         for track in wanted {
             let mid = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
-            self.taken.push(Taken {
-                mid,
-                track: track.id,
-                stream: track.stream,
-                watching: Watching::default(),
-                told: (0, 0),
-            });
+            self.taken.push(Taken::new(mid, &track.id, track.stream));
             self.config.tally.lock().subscriptions += 1;
         }
         let (sdp, pending) = api.apply().context("nothing to offer")?;
@@ -207,8 +246,8 @@ impl Session<'_> {
         });
         let offer =
             Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe: subscribe.collect() };
-        let id = self.signal.offer(offer).await?;
-        let answer = self.signal.answer(id).await?;
+        let id = signal.offer(offer).await?;
+        let answer = signal.answer(id).await?;
         self.link.accept(pending, &answer).await?;
         self.offered.get_or_insert_with(Instant::now);
         Ok(())
@@ -218,6 +257,10 @@ impl Session<'_> {
         let mut api = self.link.rtc.direct_api();
         let Some(mid) = api.stream_rx(&packet.header.ssrc).map(|s| s.mid()) else { return };
         let Some(taken) = self.taken.iter_mut().find(|t| t.mid == mid) else { return };
+        if let Some(sent) = stamped(&packet.payload) {
+            let took = now_ns().saturating_sub(sent);
+            self.config.tally.lock().transit.0.record(took as f64 / 1e6);
+        }
         let flags = packet.payload.first().copied().unwrap_or_default();
         let packet = Packet {
             seq: *packet.seq_no,
@@ -274,7 +317,9 @@ impl Session<'_> {
                 anchors_used: u32::try_from(anchors).unwrap_or(u32::MAX),
                 ..Report::default()
             };
-            self.signal.send(ClientMessage::Report(report)).await?;
+            if let Signalling::Windlass(signal) = self.signal {
+                signal.send(ClientMessage::Report(report)).await?;
+            }
         }
         Ok(())
     }

@@ -61,14 +61,24 @@ fn clients(r: &Row) -> [(&'static str, String); 13] {
 }
 
 /// What the server took.
-fn server(r: &Row) -> [(&'static str, String); 4] {
+fn server(r: &Row) -> [(&'static str, String); 7] {
     let (cores, packet) = (plain(r.cpu_cores), plain(r.cpu_us_per_packet));
+    let forwarded = format!("{} packets, {} µs each", r.forwarded, plain(r.cpu_us_per_forwarded));
+    let of = |p50, p95, p99| format!("p50 {}, p95 {}, p99 {}", plain(p50), plain(p95), plain(p99));
     let (first, last) = (ms(r.resident_first_mib), ms(r.resident_last_mib));
     [
         ("compute load", percent(r.compute_load)),
         ("server", format!("{cores} cores, {packet} µs a packet")),
+        ("forwarded", forwarded),
+        ("publisher to subscriber, ms", of(r.transit_p50_ms, r.transit_p95_ms, r.transit_p99_ms)),
+        ("in the server, ms", of(r.forwarding_p50_ms, r.forwarding_p95_ms, r.forwarding_p99_ms)),
         ("clients", format!("{} cores", plain(r.clients_cpu_cores))),
-        ("server's memory, MiB", format!("{first} in the first tenth, {last} in the last")),
+        ("server's memory, MiB", {
+            let (empty, each) = (ms(r.resident_empty_mib), ms(r.resident_kib_per_client));
+            format!(
+                "{empty} empty, {first} in the first tenth, {last} in the last; {each} KiB a client"
+            )
+        }),
     ]
 }
 

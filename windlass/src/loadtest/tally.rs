@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use super::latencies::Latencies;
 
 /// Totals of a run. Everything only grows but those that say "now".
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Totals {
     /// Publishers whose media can flow now.
     pub publishers: usize,
@@ -33,6 +35,8 @@ pub struct Totals {
     pub key_requests_made: u64,
     /// Packets that subscribers should have, by their numbers.
     pub expected: u64,
+    /// Packets that came, padding left out.
+    pub packets: u64,
     /// Packets that never came.
     pub lost: u64,
     /// Bytes of video that came.
@@ -61,12 +65,35 @@ pub struct Totals {
     pub lag: Latencies,
     /// From a frame's arrival at the server to its anchor being sent, as the anchor says.
     pub age: Latencies,
+    /// From the sending of a packet by its publisher to its arrival at a subscriber.
+    pub transit: Transit,
+}
+
+/// Latencies with fine bins.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Transit(pub Latencies);
+
+impl Default for Transit {
+    fn default() -> Self {
+        Transit(Latencies::fine())
+    }
 }
 
 impl Totals {
-    /// Latencies are those from now on.
-    pub fn begin_latencies(&mut self) {
-        (self.lag, self.age) = Default::default();
+    /// Adds what the clients of another process counted.
+    pub fn add(&mut self, other: &Totals) {
+        macro_rules! add {
+            ($($name:ident)*) => { $(self.$name += other.$name;)* };
+        }
+        add!(publishers subscribers failed pictures_sent frames_sent packets_sent bytes_sent pictures_skipped unsent);
+        add!(key_requests key_requests_made expected packets lost bytes frames frames_enhanced enhanced subscriptions);
+        add!(anchors anchors_captured anchor_bytes anchors_broken anchors_alone anchors_late);
+        if self.failure.is_none() {
+            self.failure.clone_from(&other.failure);
+        }
+        self.lag.add(&other.lag);
+        self.age.add(&other.age);
+        self.transit.0.add(&other.transit.0);
     }
 }
 

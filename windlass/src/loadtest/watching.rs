@@ -59,6 +59,7 @@ impl Watching {
 
     /// Takes a packet of video.
     pub fn packet(&mut self, now: Instant, packet: Packet, totals: &mut Totals) {
+        totals.packets += u64::from(packet.bytes > 0);
         let before = self.video.complete;
         self.video.push(now, packet);
         if self.enhanced() {
