@@ -1,5 +1,7 @@
 //! Between the SFU's words and the protocol's.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use windlass_media::Layer;
@@ -7,8 +9,9 @@ use windlass_protocol::{
     DetailKnobs, ErrorCode, LayerKnobs, Offer, ProtocolError, ServerMessage, Track, TrackKind,
     TrackStats,
 };
-use windlass_sfu::{Kind, Publish, Subscribe, TrackId, TrackInfo};
+use windlass_sfu::{Kind, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo};
 
+use crate::directory::{Directory, Given};
 use crate::session::EnterError;
 
 /// The track that a client names, if it is `known`.
@@ -50,10 +53,7 @@ pub(crate) fn track(info: TrackInfo) -> Track {
     Track {
         id: info.track.to_string(),
         participant: info.participant.to_string(),
-        kind: match info.kind {
-            Kind::Audio => TrackKind::Audio,
-            Kind::Video => TrackKind::Video,
-        },
+        kind: kind(info.kind),
         name: info.name,
         muted: info.muted,
         stream: info.stream.map(|s| s.0),
@@ -122,6 +122,53 @@ pub(crate) fn offer_error(error: &windlass_sfu::OfferError) -> ProtocolError {
         E::Closed => ErrorCode::ShuttingDown,
     };
     ProtocolError::new(code, error.to_string())
+}
+
+/// What an offer lists, until it is known what came of it.
+pub(crate) struct Lists {
+    published: Vec<(String, TrackKind, String)>,
+    subscribed: BTreeSet<TrackId>,
+}
+
+impl Lists {
+    /// Those of an offer.
+    pub(crate) fn of(offer: &windlass_sfu::Offer) -> Lists {
+        let tracks = offer.publish.iter().filter(|p| p.detail_of.is_none());
+        Lists {
+            published: tracks.map(|p| (p.mid.clone(), kind(p.kind), p.name.clone())).collect(),
+            subscribed: offer.subscribe.iter().map(|s| s.track).collect(),
+        }
+    }
+
+    /// What is published and subscribed from the answer on.
+    pub(crate) fn agreed(
+        self,
+        answer: &windlass_sfu::Answer,
+    ) -> (Vec<(TrackId, TrackKind, String)>, BTreeSet<TrackId>) {
+        let published = self.published.into_iter().filter_map(|(mid, kind, name)| {
+            let (_, track) = answer.tracks.iter().find(|(m, _)| *m == mid)?;
+            Some((*track, kind, name))
+        });
+        (published.collect(), self.subscribed)
+    }
+}
+
+/// Tells the directory what somebody is given.
+pub(crate) fn note(directory: &Directory, id: ParticipantId, event: &SfuEvent) {
+    match *event {
+        SfuEvent::RungChanged { track, rung, width, height, .. } => {
+            directory.given(id, track, Some(Given { rung, size: (width, height) }));
+        }
+        SfuEvent::TrackRemoved { track } => directory.given(id, track, None),
+        _ => {}
+    }
+}
+
+fn kind(kind: Kind) -> TrackKind {
+    match kind {
+        Kind::Audio => TrackKind::Audio,
+        Kind::Video => TrackKind::Video,
+    }
 }
 
 fn kind_to_sfu(kind: TrackKind) -> Kind {

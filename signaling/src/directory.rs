@@ -1,17 +1,24 @@
-//! Who is in which room, by name and identity. The SFU knows numbers only.
+//! Who is in which room, by name and identity, and what is there. The SFU knows numbers only.
 //!
-//! One identity has one seat in a room: whoever enters with it takes the seat over, and the former holder is ordered to
-//! leave. Orders are a state, not a queue: the latest is all that counts.
+//! Every way in (socket, WHIP, WHEP) tells the directory what comes of it, so that the admin API and webhooks see all
+//! participants alike. One identity has one seat in a room: whoever enters with it takes the seat over, and the former
+//! holder is ordered to leave. Orders are a state, not a queue: the latest is all that counts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use windlass_sfu::ParticipantId;
+use windlass_media::{AnchorPolicy, Rung};
+use windlass_protocol::TrackKind;
+use windlass_sfu::{JoinError, ParticipantId, TrackId};
 
+use crate::access::Grants;
 use crate::session::{End, Orders, Person};
 
-/// Who is where. Holds one entry for each participant.
+/// Most rooms that have settings of their own.
+const CONFIGURED_ROOMS: usize = 1000;
+
+/// Who is where. Holds one entry for each participant, and one for each room with somebody in it or with settings.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     inner: Mutex<Inner>,
@@ -20,15 +27,77 @@ pub(crate) struct Directory {
 #[derive(Debug, Default)]
 struct Inner {
     people: HashMap<ParticipantId, Entry>,
+    /// By the SFU's name.
+    rooms: BTreeMap<String, Room>,
     /// By room and identity.
     seats: HashMap<(String, String), ParticipantId>,
 }
 
+#[derive(Debug, Default)]
+struct Room {
+    members: BTreeSet<ParticipantId>,
+    settings: RoomSettings,
+}
+
+/// What an operator has said of one room; by default nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RoomSettings {
+    /// Participants at a time, below the server's own bound.
+    pub max_participants: Option<usize>,
+    /// How anchors are chosen.
+    pub policy: Option<AnchorPolicy>,
+    /// Whether the room is there without anybody in it.
+    pub kept: bool,
+}
+
 #[derive(Debug)]
 struct Entry {
-    person: Person,
-    room: String,
+    seen: Present,
     orders: watch::Sender<Orders>,
+}
+
+/// A participant as an operator sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Present {
+    pub id: ParticipantId,
+    pub person: Person,
+    pub room: String,
+    /// What its token, or an open room, lets it do.
+    pub grants: Grants,
+    /// Seconds since 1970.
+    pub since: u64,
+    /// Whether it is in the room; until then it is entering.
+    pub inside: bool,
+    /// What it publishes.
+    pub tracks: BTreeMap<TrackId, OwnTrack>,
+    /// What it is given.
+    pub rungs: BTreeMap<TrackId, Given>,
+}
+
+/// A published track.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnTrack {
+    pub kind: TrackKind,
+    pub name: String,
+    /// By its owner or an operator.
+    pub muted: bool,
+    /// By an operator.
+    pub held: bool,
+}
+
+/// The rung that somebody is given of a track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub rung: Rung,
+    /// Of the layer, in pixels.
+    pub size: (u16, u16),
+}
+
+/// A room as an operator sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub settings: RoomSettings,
+    pub present: Vec<Present>,
 }
 
 /// What came of entering a room.
@@ -41,66 +110,187 @@ pub(crate) struct Seat {
 }
 
 impl Directory {
-    /// Notes who comes into the room that the SFU calls `room`.
-    pub(crate) fn enter(&self, id: ParticipantId, room: &str, person: Person) -> Seat {
+    /// Notes who comes into the room that the SFU calls `room`, unless that has as many as its settings allow.
+    pub(crate) fn enter(
+        &self,
+        id: ParticipantId,
+        room: &str,
+        person: Person,
+        grants: Grants,
+        now: u64,
+    ) -> Result<Seat, JoinError> {
         let (orders, ordered) = watch::channel(Orders::default());
         let mut inner = self.inner.lock();
         let seat = person.identity.clone().map(|identity| (room.to_owned(), identity));
-        let former = seat.and_then(|seat| inner.seats.insert(seat, id));
-        if let Some(former) = former.and_then(|former| inner.people.remove(&former)) {
+        let former = seat.as_ref().and_then(|seat| inner.seats.get(seat)).copied();
+        if let Some(known) = inner.rooms.get(room) {
+            let others = known.members.len() - usize::from(former.is_some());
+            if known.settings.max_participants.is_some_and(|most| others >= most) {
+                return Err(JoinError::RoomFull);
+            }
+        }
+        if let Some(former) = former.and_then(|former| inner.remove(former)) {
             former.orders.send_modify(|orders| orders.end = Some(End::Replaced));
         }
-        inner.people.insert(id, Entry { person, room: room.to_owned(), orders });
-        Seat { orders: ordered, former }
+        if let Some(seat) = seat {
+            inner.seats.insert(seat, id);
+        }
+        inner.rooms.entry(room.to_owned()).or_default().members.insert(id);
+        let seen = Present {
+            id,
+            person,
+            room: room.to_owned(),
+            grants,
+            since: now,
+            inside: false,
+            tracks: BTreeMap::new(),
+            rungs: BTreeMap::new(),
+        };
+        inner.people.insert(id, Entry { seen, orders });
+        Ok(Seat { orders: ordered, former })
+    }
+
+    /// Whoever was entering is inside.
+    pub(crate) fn entered(&self, id: ParticipantId) {
+        let mut inner = self.inner.lock();
+        if let Some(entry) = inner.people.get_mut(&id) {
+            entry.seen.inside = true;
+        }
     }
 
     /// Forgets who has left, or did not get in.
     pub(crate) fn leave(&self, id: ParticipantId) {
-        let mut inner = self.inner.lock();
-        let Some(Entry { person, room, .. }) = inner.people.remove(&id) else { return };
-        if let Some(identity) = person.identity {
-            inner.seats.remove(&(room, identity));
-        }
+        self.inner.lock().remove(id);
     }
 
     /// Who that is; one who has just gone is "Someone".
     pub(crate) fn get(&self, id: ParticipantId) -> Person {
         let inner = self.inner.lock();
-        inner.people.get(&id).map_or_else(Person::someone, |entry| entry.person.clone())
+        inner.people.get(&id).map_or_else(Person::someone, |entry| entry.seen.person.clone())
+    }
+
+    /// Notes the complete list of what somebody publishes, and of the tracks that it subscribes to, from now on.
+    pub(crate) fn negotiated(
+        &self,
+        id: ParticipantId,
+        published: Vec<(TrackId, TrackKind, String)>,
+        subscribed: &BTreeSet<TrackId>,
+    ) {
+        let mut inner = self.inner.lock();
+        let Some(Entry { seen, .. }) = inner.people.get_mut(&id) else { return };
+        seen.rungs.retain(|track, _| subscribed.contains(track));
+        let mut former = std::mem::take(&mut seen.tracks);
+        for (track, kind, name) in published {
+            let own = OwnTrack { kind, name, muted: false, held: false };
+            let own = former.remove(&track).unwrap_or(own);
+            seen.tracks.insert(track, own);
+        }
+    }
+
+    /// A track of somebody's own is muted from now on, or no longer.
+    pub(crate) fn muted(&self, id: ParticipantId, track: TrackId, muted: bool) {
+        let mut inner = self.inner.lock();
+        let entry = inner.people.get_mut(&id);
+        if let Some(own) = entry.and_then(|entry| entry.seen.tracks.get_mut(&track)) {
+            own.muted = muted;
+        }
+    }
+
+    /// Somebody is given another rung; `None`: the track is gone.
+    pub(crate) fn given(&self, id: ParticipantId, track: TrackId, given: Option<Given>) {
+        let mut inner = self.inner.lock();
+        let Some(Entry { seen, .. }) = inner.people.get_mut(&id) else { return };
+        match given {
+            Some(given) => seen.rungs.insert(track, given),
+            None => seen.rungs.remove(&track),
+        };
+    }
+
+    /// Every room, by the SFU's name.
+    pub(crate) fn rooms(&self) -> Vec<(String, Seen)> {
+        let inner = self.inner.lock();
+        inner.rooms.iter().map(|(name, room)| (name.clone(), inner.see(room))).collect()
+    }
+
+    /// One room.
+    pub(crate) fn room(&self, name: &str) -> Option<Seen> {
+        let inner = self.inner.lock();
+        inner.rooms.get(name).map(|room| inner.see(room))
+    }
+
+    /// Sets what holds for a room from now on. False where too many rooms have settings.
+    pub(crate) fn configure(&self, name: &str, settings: RoomSettings) -> bool {
+        let mut inner = self.inner.lock();
+        let kept = inner.rooms.iter().filter(|(room, r)| r.settings.kept && *room != name).count();
+        if settings.kept && kept >= CONFIGURED_ROOMS {
+            return false;
+        }
+        inner.rooms.entry(name.to_owned()).or_default().settings = settings;
+        inner.forget_if_empty(name);
+        true
+    }
+
+    /// Orders somebody out of a room; the others of it stay. False where nobody of that id is there.
+    pub(crate) fn remove(&self, room: &str, id: ParticipantId) -> bool {
+        let inner = self.inner.lock();
+        let Some(entry) = inner.people.get(&id).filter(|entry| entry.seen.room == room) else {
+            return false;
+        };
+        entry.orders.send_modify(|orders| orders.end = Some(End::Removed));
+        true
+    }
+
+    /// Orders that a track of a room stays muted, or not any more. `None` where there is none.
+    pub(crate) fn hold(&self, room: &str, track: TrackId, held: bool) -> Option<OwnTrack> {
+        let mut inner = self.inner.lock();
+        let members = inner.rooms.get(room)?.members.clone();
+        let owner = members.into_iter().find(|id| {
+            inner.people.get(id).is_some_and(|entry| entry.seen.tracks.contains_key(&track))
+        })?;
+        let Entry { seen, orders } = inner.people.get_mut(&owner)?;
+        let tracks = &seen.tracks;
+        orders.send_modify(|orders| {
+            orders.held.retain(|held| tracks.contains_key(held));
+            if held {
+                orders.held.insert(track)
+            } else {
+                orders.held.remove(&track)
+            };
+        });
+        let own = seen.tracks.get_mut(&track)?;
+        own.held = held;
+        // What its owner wants after that is told by `muted`.
+        own.muted |= held;
+        Some(own.clone())
+    }
+}
+
+impl Inner {
+    fn see(&self, room: &Room) -> Seen {
+        let present = room.members.iter().filter_map(|id| self.people.get(id));
+        let present = present.filter(|entry| entry.seen.inside).map(|entry| entry.seen.clone());
+        Seen { settings: room.settings.clone(), present: present.collect() }
+    }
+
+    fn remove(&mut self, id: ParticipantId) -> Option<Entry> {
+        let entry = self.people.remove(&id)?;
+        let Present { room, person, .. } = &entry.seen;
+        if let Some(identity) = &person.identity {
+            self.seats.remove(&(room.clone(), identity.clone()));
+        }
+        if let Some(room) = self.rooms.get_mut(room) {
+            room.members.remove(&id);
+        }
+        self.forget_if_empty(&entry.seen.room);
+        Some(entry)
+    }
+
+    fn forget_if_empty(&mut self, name: &str) {
+        if self.rooms.get(name).is_some_and(|r| r.members.is_empty() && !r.settings.kept) {
+            self.rooms.remove(name);
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ana() -> Person {
-        Person { name: "Ana".into(), identity: Some("ana".into()) }
-    }
-
-    #[test]
-    fn an_identity_that_comes_again_takes_the_seat_of_the_first() {
-        let directory = Directory::default();
-        let (one, two, three) = (ParticipantId(1), ParticipantId(2), ParticipantId(3));
-        let first = directory.enter(one, "tea", ana());
-        assert_eq!(first.former, None);
-        assert_eq!(directory.enter(two, "coffee", ana()).former, None);
-        assert_eq!(directory.enter(three, "tea", ana()).former, Some(one));
-        assert_eq!(first.orders.borrow().end, Some(End::Replaced));
-        // The first one's leaving takes nothing from the second.
-        directory.leave(one);
-        assert_eq!(directory.get(three), ana());
-        assert_eq!(directory.enter(one, "tea", ana()).former, Some(three));
-    }
-
-    #[test]
-    fn people_without_identity_replace_nobody() {
-        let directory = Directory::default();
-        let guest = Person { name: "Ana".into(), identity: None };
-        let first = directory.enter(ParticipantId(1), "tea", guest.clone());
-        assert_eq!(directory.enter(ParticipantId(2), "tea", guest).former, None);
-        assert_eq!(first.orders.borrow().end, None);
-        directory.leave(ParticipantId(1));
-        assert_eq!(directory.get(ParticipantId(1)), Person::someone());
-    }
-}
+mod tests;

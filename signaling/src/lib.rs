@@ -1,8 +1,8 @@
 //! WebSocket signalling for Windlass rooms, and the HTTP service around it.
 //!
 //! [`Signaling::router`] serves `/ws` (the protocol of `docs/signaling.md`, its types in
-//! `windlass-protocol`), `/healthz`, `/metrics` (Prometheus text), `/admin/enhancer` and `/admin/policy` (by an
-//! admin's access token; without token keys this machine only) and, for everything else, the page that the caller passes in.
+//! `windlass-protocol`), `/healthz`, `/metrics` (Prometheus text), `/admin/…` (by an admin's access token;
+//! without token keys this machine only), `/openapi.json`, which describes them all, and, for everything else, the page that the caller passes in.
 //!
 //! Each socket has one [`session::Session`], which is sans-I/O: texts, events and time go in,
 //! messages and requests to the SFU come out. `socket` is the thin shell around it. Nothing that a
@@ -15,6 +15,7 @@ mod convert;
 mod directory;
 mod http;
 mod metrics;
+mod openapi;
 mod rate;
 pub mod session;
 mod socket;
@@ -24,7 +25,6 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::{get, post};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use windlass_sfu::SfuHandle;
@@ -135,14 +135,8 @@ impl Signaling {
     /// `/admin/…` needs the client's address: serve with
     /// `into_make_service_with_connect_info::<SocketAddr>()`, or by [`Signaling::serve`].
     pub fn router(&self, page: Router) -> Router {
-        Router::new()
-            .route("/ws", get(socket::upgrade))
-            .route("/healthz", get(healthz))
-            .route("/metrics", get(metrics::handler))
-            .route("/admin/enhancer", post(admin::switch_enhancer))
-            .route("/admin/policy", post(admin::set_policy))
-            .with_state(self.shared.clone())
-            .fallback_service(page)
+        let (routes, _) = openapi::routes().split_for_parts();
+        routes.with_state(self.shared.clone()).fallback_service(page)
     }
 
     /// Serves until `stop` is ready, then tells every client, and waits up to `grace` for them.
@@ -200,6 +194,8 @@ impl Signaling {
     }
 }
 
+/// Say `ok` while the server serves.
+#[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, description = "The server serves", body = String, content_type = "text/plain")))]
 async fn healthz() -> &'static str {
     "ok\n"
 }

@@ -57,6 +57,8 @@ impl Metric {
     }
 }
 
+/// Tell what has been counted, as Prometheus text.
+#[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, description = "All figures", body = String, content_type = "text/plain")))]
 pub(crate) async fn handler(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
     let mut metrics = match shared.services.sfu.stats().await {
         Ok(stats) => sfu_metrics(&stats),

@@ -20,13 +20,17 @@ use windlass_protocol::{AccessToken, Grant, Report, ServerMessage};
 use windlass_sfu::{JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
+use crate::convert;
 use crate::directory::Seat;
 use crate::session::{Action, EnterError, Entered, Orders, Person, Session};
 
 /// Messages above the protocol's bound but below this are answered; larger ones end the socket.
 const READABLE_BYTES: usize = 1024 * 1024;
 
-/// `GET /ws`.
+/// Open the WebSocket of signalling; its messages are described in docs/signaling.md.
+#[utoipa::path(get, path = "/ws", tag = "calls", responses(
+    (status = 101, description = "The socket is open"),
+    (status = 503, description = "The server has as many sockets as it may")))]
 pub(crate) async fn upgrade(State(shared): State<Arc<Shared>>, ws: WebSocketUpgrade) -> Response {
     let Ok(permit) = shared.room_for_sockets.clone().try_acquire_owned() else {
         shared.counters.sockets_refused.fetch_add(1, Ordering::Relaxed);
@@ -97,6 +101,9 @@ impl Socket {
                 }
                 Input::Event(Some(event)) => {
                     let directory = &self.shared.directory;
+                    if let Some((participant, _)) = self.inside {
+                        convert::note(directory, participant, &event);
+                    }
                     self.session.event(event, |id| directory.get(id));
                 }
                 Input::Event(None) => {
@@ -160,7 +167,12 @@ impl Socket {
                 Action::Offer { id, sdp, publish, subscribe } => {
                     let Some((participant, _)) = self.inside else { continue };
                     let offer = Offer { sdp, publish, subscribe };
+                    let lists = convert::Lists::of(&offer);
                     let result = self.shared.services.sfu.offer(participant, offer).await;
+                    if let Ok(answer) = &result {
+                        let (published, subscribed) = lists.agreed(answer);
+                        self.shared.directory.negotiated(participant, published, &subscribed);
+                    }
                     self.session.answered(id, result);
                 }
                 Action::SetMaxRung(track, max) => {
@@ -185,6 +197,7 @@ impl Socket {
                     if let Some((participant, _)) = self.inside {
                         let sfu = &self.shared.services.sfu;
                         let _ = sfu.set_muted(participant, track, muted).await;
+                        self.shared.directory.muted(participant, track, muted);
                     }
                 }
                 Action::Leave => self.leave().await,
@@ -220,11 +233,15 @@ impl Socket {
         let key = if options.loopback { format!("loopback/{id}") } else { room.to_owned() };
         let identity = admission.identity;
         let person = Person { name: admission.name.unwrap_or(name), identity: identity.clone() };
-        if !admission.grants.has(Grant::Enhance) {
+        let grants = admission.grants;
+        if !grants.has(Grant::Enhance) {
             // As one who can decode none: plain rungs only.
             options.anchor_codecs = AnchorCodecs::NONE;
         }
-        let Seat { orders, former } = shared.directory.enter(id, &key, person);
+        let seat = shared.directory.enter(id, &key, person, grants.clone(), unix_now());
+        let Seat { orders, former } = seat.inspect_err(|error| {
+            tracing::info!(%error, "join refused");
+        })?;
         if let Some(former) = former {
             shared.counters.replaced.fetch_add(1, Ordering::Relaxed);
             // Its place in the room is free before it is asked for.
@@ -233,6 +250,7 @@ impl Socket {
         match shared.services.sfu.join(&key, id, options).await {
             Ok(Joined { participants, tracks, events }) => {
                 tracing::info!(participant = %id, loopback = options.loopback, "joined");
+                shared.directory.entered(id);
                 self.inside = Some((id, events));
                 self.orders = Some(orders);
                 let participants = participants
@@ -240,7 +258,7 @@ impl Socket {
                     .filter(|p| *p != id)
                     .map(|p| (p, shared.directory.get(p)))
                     .collect();
-                Ok(Entered { id, identity, grants: admission.grants, participants, tracks })
+                Ok(Entered { id, identity, grants, participants, tracks })
             }
             Err(error) => {
                 tracing::info!(%error, "join refused");

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // each test binary uses its share
 
+pub mod offer;
 pub mod tokens;
 
 use std::net::SocketAddr;

@@ -1,0 +1,126 @@
+//! What an operator is told when something cannot be done.
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection};
+use axum::http::StatusCode;
+use axum::http::header::WWW_AUTHENTICATE;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_protocol::ErrorCode;
+use windlass_sfu::SfuClosed;
+
+use crate::access::AccessError;
+
+/// The reason, for programs. Stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AdminErrorCode {
+    /// No access token, or none that the server takes.
+    Unauthorized,
+    /// The access token was good once.
+    TokenExpired,
+    /// The access token does not allow this, or without token keys the request is not of the server's own machine.
+    Forbidden,
+    /// The body, or a part of the path, is not what it should be.
+    Malformed,
+    /// There is no such room.
+    UnknownRoom,
+    /// There is no such participant in the room.
+    UnknownParticipant,
+    /// There is no such track in the room.
+    UnknownTrack,
+    /// As many rooms have settings of their own as may.
+    TooManyRooms,
+    /// The server is going down.
+    ShuttingDown,
+    /// The server failed.
+    Internal,
+}
+
+/// Something could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub(crate) struct AdminError {
+    /// The reason, for programs.
+    pub code: AdminErrorCode,
+    /// What happened, for people.
+    pub message: String,
+    /// What to do next, for people.
+    pub hint: String,
+    #[serde(skip)]
+    status: u16,
+}
+
+impl AdminError {
+    pub(crate) fn new(code: AdminErrorCode, message: impl Into<String>) -> Self {
+        use AdminErrorCode as C;
+        let (status, hint) = match code {
+            C::Unauthorized => {
+                (401, "Send a token with the grant `admin`: `Authorization: Bearer TOKEN`.")
+            }
+            C::TokenExpired => (401, "Make a new token (`windlass token`)."),
+            C::Forbidden => (403, "Use a token with the grant `admin` for this room, or for `*`."),
+            C::Malformed => (400, "See /openapi.json."),
+            C::UnknownRoom => (
+                404,
+                "See /admin/rooms: a room is there while somebody is in it, or has been configured.",
+            ),
+            C::UnknownParticipant | C::UnknownTrack => {
+                (404, "See /admin/rooms/{room}: it may have just gone.")
+            }
+            C::TooManyRooms => (409, "Delete the settings of rooms that need none."),
+            C::ShuttingDown => (503, "Try again in a few seconds."),
+            C::Internal => (500, "Look into the server's log."),
+        };
+        AdminError { code, message: message.into(), hint: hint.to_owned(), status }
+    }
+
+    /// Without token keys, for whoever is not on this machine.
+    pub(crate) fn not_local() -> Self {
+        let message = "without token keys, only a program on the server's own machine may do this";
+        let hint = "Ask there, directly and not from a page, or configure token keys.";
+        AdminError { hint: hint.to_owned(), ..Self::new(AdminErrorCode::Forbidden, message) }
+    }
+}
+
+impl From<AccessError> for AdminError {
+    fn from(error: AccessError) -> Self {
+        let code = match error.code() {
+            ErrorCode::TokenExpired => AdminErrorCode::TokenExpired,
+            ErrorCode::Forbidden => AdminErrorCode::Forbidden,
+            _ => AdminErrorCode::Unauthorized,
+        };
+        AdminError::new(code, error.to_string())
+    }
+}
+
+impl From<SfuClosed> for AdminError {
+    fn from(_: SfuClosed) -> Self {
+        AdminError::new(AdminErrorCode::ShuttingDown, "the server is shutting down")
+    }
+}
+
+impl From<JsonRejection> for AdminError {
+    fn from(rejection: JsonRejection) -> Self {
+        let status = rejection.status().as_u16();
+        AdminError { status, ..AdminError::new(AdminErrorCode::Malformed, rejection.body_text()) }
+    }
+}
+
+impl From<PathRejection> for AdminError {
+    fn from(rejection: PathRejection) -> Self {
+        AdminError::new(AdminErrorCode::Malformed, rejection.body_text())
+    }
+}
+
+impl IntoResponse for AdminError {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let challenge =
+            (status == StatusCode::UNAUTHORIZED).then_some([(WWW_AUTHENTICATE, "Bearer")]);
+        match challenge {
+            Some(challenge) => (status, challenge, Json(self)).into_response(),
+            None => (status, Json(self)).into_response(),
+        }
+    }
+}

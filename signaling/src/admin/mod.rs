@@ -1,0 +1,27 @@
+//! The admin API: rooms, participants and tracks seen and steered by an operator (`/admin/…`).
+//!
+//! JSON both ways; a refusal is an [`error::AdminError`]. Who may ask is decided before anything of a request but its
+//! head is read ([`operator`]). What is known of rooms comes from the directory; what must happen in the SFU goes there.
+
+pub(crate) mod error;
+mod operator;
+mod room;
+mod switches;
+
+use std::sync::Arc;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::Shared;
+
+/// The routes, with their description.
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new()
+        .routes(routes!(room::list))
+        .routes(routes!(room::show, room::configure, room::close))
+        .routes(routes!(room::remove))
+        .routes(routes!(room::mute))
+        .routes(routes!(switches::set_policy))
+        .routes(routes!(switches::switch_enhancer))
+}

@@ -1,0 +1,299 @@
+//! Rooms, and who and what is in them.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_media::{AnchorPolicy, Rung};
+use windlass_protocol::{Grant, TrackKind, limits};
+use windlass_sfu::{ParticipantId, TrackId};
+
+use super::error::{AdminError, AdminErrorCode};
+use super::operator::Operator;
+use crate::Shared;
+use crate::directory::{Given, OwnTrack, Present, RoomSettings, Seen};
+
+/// What an operator can set of a room. What is absent is as the server's configuration says.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Participants at a time. The server's own bound (`max-participants`) holds too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    max_participants: Option<usize>,
+    /// How anchors are chosen, such as `cost-effective`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    policy: Option<AnchorPolicy>,
+}
+
+/// All rooms.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Rooms {
+    /// By name. Rooms of one's own (`loopback`) are called `loopback/` and the participant's id.
+    rooms: Vec<Summary>,
+}
+
+/// A room in short.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Summary {
+    /// Its name.
+    room: String,
+    /// How many are in it.
+    participants: usize,
+    /// How many tracks they publish.
+    tracks: usize,
+    #[serde(flatten)]
+    settings: Settings,
+}
+
+/// A room, and who and what is in it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RoomDetails {
+    /// Its name.
+    room: String,
+    #[serde(flatten)]
+    settings: Settings,
+    /// Who is in it, those who came first at first.
+    participants: Vec<Participant>,
+}
+
+/// Somebody in a room.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Participant {
+    /// The id, as in signalling.
+    id: String,
+    /// Who that is by an access token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<String>,
+    /// The name that is shown.
+    name: String,
+    /// When it came, in seconds since 1970.
+    since: u64,
+    /// What it may do.
+    #[schema(value_type = Vec<String>)]
+    grants: Vec<Grant>,
+    /// What it publishes.
+    tracks: Vec<Track>,
+    /// What it is given of others' video.
+    receives: Vec<Receives>,
+}
+
+/// A published track.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Track {
+    /// The id, as in signalling.
+    id: String,
+    /// `video` or `audio`.
+    #[schema(value_type = String)]
+    kind: TrackKind,
+    /// The publisher's name for it.
+    name: String,
+    /// Whether nothing of it is forwarded.
+    muted: bool,
+    /// Whether that is by an operator, so that its owner cannot end it.
+    muted_by_operator: bool,
+}
+
+/// The rung that somebody is given of a track.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Receives {
+    /// The track.
+    track: String,
+    /// `q`, `q+`, `h`, `h+` or `f`.
+    #[schema(value_type = String)]
+    rung: Rung,
+    /// Width of its layer in pixels.
+    width: u16,
+    /// Height of its layer in pixels.
+    height: u16,
+}
+
+/// Whether an operator mutes a track.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Muted {
+    /// True: it is muted until an operator ends that. False: it is as its owner wants it.
+    muted: bool,
+}
+
+/// List the rooms. Needs a token for `*`.
+#[utoipa::path(get, path = "/admin/rooms", tag = "rooms",
+    responses((status = 200, description = "All rooms", body = Rooms), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
+pub(crate) async fn list(_: Operator, State(shared): State<Arc<Shared>>) -> Json<Rooms> {
+    let rooms = shared.directory.rooms().into_iter();
+    let rooms = rooms.map(|(room, seen)| Summary {
+        room,
+        participants: seen.present.len(),
+        tracks: seen.present.iter().map(|p| p.tracks.len()).sum(),
+        settings: settings(&seen.settings),
+    });
+    Json(Rooms { rooms: rooms.collect() })
+}
+
+/// Show a room.
+#[utoipa::path(get, path = "/admin/rooms/{room}", tag = "rooms",
+    params(("room" = String, Path, description = "The room's name")),
+    responses((status = 200, description = "The room", body = RoomDetails), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
+pub(crate) async fn show(
+    _: Operator,
+    State(shared): State<Arc<Shared>>,
+    room: Result<Path<String>, PathRejection>,
+) -> Result<Json<RoomDetails>, AdminError> {
+    let Path(room) = room?;
+    see(&shared, room).map(Json)
+}
+
+/// Create a room, or set what holds for it from now on in the place of what was set before. Nobody is removed.
+/// The room is there until it is deleted or the server stops.
+#[utoipa::path(put, path = "/admin/rooms/{room}", tag = "rooms", request_body = Settings,
+    params(("room" = String, Path, description = "The room's name")),
+    responses((status = 200, description = "The room as it is now", body = RoomDetails), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
+pub(crate) async fn configure(
+    _: Operator,
+    State(shared): State<Arc<Shared>>,
+    room: Result<Path<String>, PathRejection>,
+    wanted: Result<Json<Settings>, JsonRejection>,
+) -> Result<Json<RoomDetails>, AdminError> {
+    let (Path(room), Json(wanted)) = (room?, wanted?);
+    let malformed = |message: String| AdminError::new(AdminErrorCode::Malformed, message);
+    limits::check_room(&room).map_err(|e| malformed(e.message))?;
+    if wanted.max_participants == Some(0) {
+        return Err(malformed("`max_participants` must be at least 1".to_owned()));
+    }
+    let Settings { max_participants, policy } = wanted;
+    if !shared.directory.configure(&room, RoomSettings { max_participants, policy, kept: true }) {
+        let message = "too many rooms have settings of their own";
+        return Err(AdminError::new(AdminErrorCode::TooManyRooms, message));
+    }
+    if !shared.services.sfu.set_policy(Some(room.clone()), policy).await? {
+        let message = "too many rooms have policies of their own";
+        return Err(AdminError::new(AdminErrorCode::TooManyRooms, message));
+    }
+    tracing::info!(?max_participants, ?policy, "room configured");
+    see(&shared, room).map(Json)
+}
+
+/// End a room: everybody is removed, and what was set of it is forgotten.
+#[utoipa::path(delete, path = "/admin/rooms/{room}", tag = "rooms",
+    params(("room" = String, Path, description = "The room's name")),
+    responses((status = 204, description = "It has ended"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
+pub(crate) async fn close(
+    _: Operator,
+    State(shared): State<Arc<Shared>>,
+    room: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, AdminError> {
+    let Path(room) = room?;
+    let seen = shared.directory.room(&room).ok_or_else(unknown_room)?;
+    shared.directory.configure(&room, RoomSettings::default());
+    shared.services.sfu.set_policy(Some(room.clone()), None).await?;
+    for participant in seen.present {
+        take_out(&shared, &room, participant.id).await?;
+    }
+    tracing::info!("room closed");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Remove a participant. It is told, and does not come back by itself; a token that is still good lets it in again.
+#[utoipa::path(delete, path = "/admin/rooms/{room}/participants/{participant}", tag = "rooms",
+    params(("room" = String, Path, description = "The room's name"),
+        ("participant" = String, Path, description = "The participant's id")),
+    responses((status = 204, description = "It is removed"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
+pub(crate) async fn remove(
+    _: Operator,
+    State(shared): State<Arc<Shared>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+) -> Result<StatusCode, AdminError> {
+    let Path((room, participant)) = path?;
+    shared.directory.room(&room).ok_or_else(unknown_room)?;
+    let unknown = || {
+        let message = "there is no such participant in the room";
+        AdminError::new(AdminErrorCode::UnknownParticipant, message)
+    };
+    let id: ParticipantId = participant.parse().map_err(|_| unknown())?;
+    if !take_out(&shared, &room, id).await? {
+        return Err(unknown());
+    }
+    tracing::info!(participant = %id, "removed");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Mute a track, or end that.
+#[utoipa::path(put, path = "/admin/rooms/{room}/tracks/{track}/muted", tag = "rooms", request_body = Muted,
+    params(("room" = String, Path, description = "The room's name"),
+        ("track" = String, Path, description = "The track's id")),
+    responses((status = 200, description = "The track as it is now", body = Track), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
+pub(crate) async fn mute(
+    _: Operator,
+    State(shared): State<Arc<Shared>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    wanted: Result<Json<Muted>, JsonRejection>,
+) -> Result<Json<Track>, AdminError> {
+    let (Path((room, track)), Json(wanted)) = (path?, wanted?);
+    shared.directory.room(&room).ok_or_else(unknown_room)?;
+    let unknown =
+        || AdminError::new(AdminErrorCode::UnknownTrack, "there is no such track in the room");
+    let id: TrackId = track.parse().map_err(|_| unknown())?;
+    let own = shared.directory.hold(&room, id, wanted.muted).ok_or_else(unknown)?;
+    tracing::info!(track = %id, muted = wanted.muted, "track muted by operator");
+    Ok(Json(self::track(id, own)))
+}
+
+/// Orders somebody out and does not wait for them to go. False where nobody of that id is in the room.
+async fn take_out(shared: &Shared, room: &str, id: ParticipantId) -> Result<bool, AdminError> {
+    let ordered = shared.directory.remove(room, id);
+    if ordered {
+        shared.services.sfu.leave(id).await?;
+    }
+    Ok(ordered)
+}
+
+fn see(shared: &Shared, room: String) -> Result<RoomDetails, AdminError> {
+    let Seen { settings: set, mut present } =
+        shared.directory.room(&room).ok_or_else(unknown_room)?;
+    present.sort_by_key(|p| (p.since, p.id));
+    let participants = present.into_iter().map(participant).collect();
+    Ok(RoomDetails { room, settings: settings(&set), participants })
+}
+
+fn unknown_room() -> AdminError {
+    AdminError::new(AdminErrorCode::UnknownRoom, "there is no such room")
+}
+
+fn settings(set: &RoomSettings) -> Settings {
+    Settings { max_participants: set.max_participants, policy: set.policy }
+}
+
+fn participant(present: Present) -> Participant {
+    let receives = present.rungs.into_iter();
+    Participant {
+        id: present.id.to_string(),
+        identity: present.person.identity,
+        name: present.person.name,
+        since: present.since,
+        grants: present.grants.list(),
+        tracks: present.tracks.into_iter().map(|(id, own)| track(id, own)).collect(),
+        receives: receives
+            .map(|(track, Given { rung, size: (width, height) })| Receives {
+                track: track.to_string(),
+                rung,
+                width,
+                height,
+            })
+            .collect(),
+    }
+}
+
+fn track(id: TrackId, own: OwnTrack) -> Track {
+    Track {
+        id: id.to_string(),
+        kind: own.kind,
+        name: own.name,
+        muted: own.muted,
+        muted_by_operator: own.held,
+    }
+}

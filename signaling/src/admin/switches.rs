@@ -1,0 +1,70 @@
+//! What concerns the whole server: the enhancer, and the policy of rooms without one of their own.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_media::AnchorPolicy;
+
+use super::error::{AdminError, AdminErrorCode};
+use super::operator::Operator;
+use crate::Shared;
+
+/// Whether the enhancer runs.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Enhancer {
+    /// Stop it or start it; in the answer, whether it runs now.
+    enabled: bool,
+}
+
+/// Stop the enhancer while calls go on with plain video, or start it again.
+#[utoipa::path(post, path = "/admin/enhancer", tag = "server", request_body = Enhancer,
+    responses((status = 200, description = "Whether it runs now", body = Enhancer), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
+pub(crate) async fn switch_enhancer(
+    _: Operator,
+    State(shared): State<Arc<Shared>>,
+    wanted: Result<Json<Enhancer>, JsonRejection>,
+) -> Result<Json<Enhancer>, AdminError> {
+    let Json(wanted) = wanted?;
+    let switch = shared.services.enhancer_switch.clone();
+    // Stopping waits for the enhancer's threads.
+    let switched = tokio::task::spawn_blocking(move || switch(wanted.enabled)).await;
+    let enabled = switched
+        .map_err(|_| AdminError::new(AdminErrorCode::Internal, "the enhancer did not answer"))?;
+    tracing::info!(enabled, "enhancer switched");
+    Ok(Json(Enhancer { enabled }))
+}
+
+/// By which policy anchors are chosen.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RoomPolicy {
+    /// All rooms without a policy of their own, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    room: Option<String>,
+    /// Such as `latency-sensitive`; `null` takes a room's own policy back; for all rooms, what the configuration says.
+    #[serde(deserialize_with = "Option::deserialize")]
+    #[schema(value_type = Option<String>, required = true)]
+    policy: Option<AnchorPolicy>,
+}
+
+/// Choose anchors by another policy from now on, in a room, or in all rooms without one of their own.
+#[utoipa::path(post, path = "/admin/policy", tag = "server", request_body = RoomPolicy,
+    responses((status = 200, description = "What holds now", body = RoomPolicy), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
+pub(crate) async fn set_policy(
+    _: Operator,
+    State(shared): State<Arc<Shared>>,
+    wanted: Result<Json<RoomPolicy>, JsonRejection>,
+) -> Result<Json<RoomPolicy>, AdminError> {
+    let Json(wanted) = wanted?;
+    let RoomPolicy { room, policy } = wanted.clone();
+    if !shared.services.sfu.set_policy(room, policy).await? {
+        let message = "too many rooms have policies of their own";
+        return Err(AdminError::new(AdminErrorCode::TooManyRooms, message));
+    }
+    tracing::info!(room = wanted.room, policy = ?wanted.policy, "policy set");
+    Ok(Json(wanted))
+}

@@ -1,0 +1,134 @@
+//! Seats, rooms and orders.
+
+use super::*;
+
+const ONE: ParticipantId = ParticipantId(1);
+const TWO: ParticipantId = ParticipantId(2);
+const THREE: ParticipantId = ParticipantId(3);
+
+fn ana() -> Person {
+    Person { name: "Ana".into(), identity: Some("ana".into()) }
+}
+
+fn guest() -> Person {
+    Person { name: "Ana".into(), identity: None }
+}
+
+fn enter(directory: &Directory, id: ParticipantId, room: &str, who: Person) -> Seat {
+    let seat = directory.enter(id, room, who, Grants::participant(), 5).unwrap();
+    directory.entered(id);
+    seat
+}
+
+#[test]
+fn an_identity_that_comes_again_takes_the_seat_of_the_first() {
+    let directory = Directory::default();
+    let first = enter(&directory, ONE, "tea", ana());
+    assert_eq!(first.former, None);
+    assert_eq!(enter(&directory, TWO, "coffee", ana()).former, None);
+    assert_eq!(enter(&directory, THREE, "tea", ana()).former, Some(ONE));
+    assert_eq!(first.orders.borrow().end, Some(End::Replaced));
+    // The first one's leaving takes nothing from the second.
+    directory.leave(ONE);
+    assert_eq!(directory.get(THREE), ana());
+    assert_eq!(enter(&directory, ONE, "tea", ana()).former, Some(THREE));
+}
+
+#[test]
+fn people_without_identity_replace_nobody() {
+    let directory = Directory::default();
+    let first = enter(&directory, ONE, "tea", guest());
+    assert_eq!(enter(&directory, TWO, "tea", guest()).former, None);
+    assert_eq!(first.orders.borrow().end, None);
+    directory.leave(ONE);
+    assert_eq!(directory.get(ONE), Person::someone());
+}
+
+#[test]
+fn a_room_is_there_while_somebody_is_in_it_or_it_is_kept() {
+    let directory = Directory::default();
+    enter(&directory, ONE, "tea", guest());
+    assert_eq!(directory.room("tea").unwrap().present[0].since, 5);
+    directory.leave(ONE);
+    assert!(directory.room("tea").is_none() && directory.rooms().is_empty());
+    let kept = RoomSettings { kept: true, ..RoomSettings::default() };
+    assert!(directory.configure("tea", kept));
+    enter(&directory, ONE, "tea", guest());
+    directory.leave(ONE);
+    assert_eq!(directory.rooms().len(), 1);
+    assert!(directory.configure("tea", RoomSettings::default()));
+    assert!(directory.rooms().is_empty());
+}
+
+#[test]
+fn a_limited_room_takes_no_more_but_the_same_identity_again() {
+    let directory = Directory::default();
+    let settings =
+        RoomSettings { max_participants: Some(1), kept: true, ..RoomSettings::default() };
+    directory.configure("tea", settings);
+    enter(&directory, ONE, "tea", ana());
+    let refused = directory.enter(TWO, "tea", guest(), Grants::participant(), 5);
+    assert_eq!(refused.unwrap_err(), JoinError::RoomFull);
+    assert_eq!(enter(&directory, THREE, "tea", ana()).former, Some(ONE));
+}
+
+#[test]
+fn rooms_with_settings_have_a_bound() {
+    let directory = Directory::default();
+    let kept = || RoomSettings { kept: true, ..RoomSettings::default() };
+    assert!((0..CONFIGURED_ROOMS).all(|n| directory.configure(&format!("r{n}"), kept())));
+    assert!(!directory.configure("one-more", kept()));
+    assert!(directory.configure("r7", kept()), "one that is there already can be changed");
+}
+
+#[test]
+fn who_is_still_entering_is_not_seen() {
+    let directory = Directory::default();
+    directory.enter(ONE, "tea", guest(), Grants::participant(), 5).unwrap();
+    assert!(directory.room("tea").unwrap().present.is_empty());
+    directory.entered(ONE);
+    assert_eq!(directory.room("tea").unwrap().present.len(), 1);
+}
+
+#[test]
+fn somebody_is_removed_from_their_own_room_only() {
+    let directory = Directory::default();
+    let seat = enter(&directory, ONE, "tea", guest());
+    assert!(!directory.remove("coffee", ONE));
+    assert_eq!(seat.orders.borrow().end, None);
+    assert!(directory.remove("tea", ONE));
+    assert_eq!(seat.orders.borrow().end, Some(End::Removed));
+}
+
+#[test]
+fn tracks_are_held_in_their_own_room_and_forgotten_with_their_offer() {
+    let directory = Directory::default();
+    let seat = enter(&directory, ONE, "tea", guest());
+    let track = TrackId(7);
+    let camera = || vec![(track, TrackKind::Video, "camera".to_owned())];
+    directory.negotiated(ONE, camera(), &BTreeSet::new());
+    assert_eq!(directory.hold("coffee", track, true), None);
+    assert!(directory.hold("tea", track, true).is_some_and(|own| own.held && own.muted));
+    assert_eq!(seat.orders.borrow().held, [track].into());
+    // Another offer with the same track changes nothing of it.
+    directory.negotiated(ONE, camera(), &BTreeSet::new());
+    assert!(directory.room("tea").unwrap().present[0].tracks[&track].held);
+    assert!(directory.hold("tea", track, false).is_some_and(|own| !own.held));
+    assert!(seat.orders.borrow().held.is_empty());
+    directory.negotiated(ONE, Vec::new(), &BTreeSet::new());
+    assert_eq!(directory.hold("tea", track, true), None);
+}
+
+#[test]
+fn rungs_are_seen_until_their_track_or_subscription_ends() {
+    let directory = Directory::default();
+    enter(&directory, ONE, "tea", guest());
+    let given = Given { rung: Rung::HPlus, size: (640, 360) };
+    for track in [TrackId(7), TrackId(8), TrackId(9)] {
+        directory.given(ONE, track, Some(given));
+    }
+    directory.given(ONE, TrackId(7), None);
+    directory.negotiated(ONE, Vec::new(), &[TrackId(7), TrackId(9)].into());
+    let room = directory.room("tea").unwrap();
+    assert_eq!(room.present[0].rungs, [(TrackId(9), given)].into());
+}

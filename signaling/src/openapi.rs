@@ -1,0 +1,173 @@
+//! `GET /openapi.json`: the HTTP interface, described by the types and handlers that make it.
+//!
+//! A route is made together with its description, so that none can lack one.
+
+use std::sync::Arc;
+use std::sync::LazyLock;
+
+use axum::Json;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::{Shared, admin, metrics, socket};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Windlass", description = "Signalling, administration and metrics of a Windlass server."),
+    tags(
+        (name = "rooms", description = "Rooms, participants and tracks. Needs a token that grants `admin` for the room, or for `*`."),
+        (name = "server", description = "The server as a whole. What is under /admin needs a token that grants `admin` for `*`."),
+        (name = "calls", description = "What participants use.")
+    )
+)]
+struct Description;
+
+/// Every route of signalling, with its description.
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(socket::upgrade))
+        .routes(routes!(crate::healthz))
+        .routes(routes!(metrics::handler))
+        .routes(routes!(openapi))
+        .merge(admin::routes())
+}
+
+/// The description, complete.
+pub(crate) fn description() -> utoipa::openapi::OpenApi {
+    let mut api = routes().into_openapi();
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .bearer_format("JWT")
+        .description(Some("An access token (docs/signaling.md). Not asked for where no token keys are configured."))
+        .build();
+    let components = api.components.get_or_insert_default();
+    components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    for (path, item) in &mut api.paths.paths {
+        if !path.starts_with("/admin/") {
+            continue;
+        }
+        let operations =
+            [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+        for operation in operations.into_iter().flatten() {
+            let needed = SecurityRequirement::new("token", Vec::<String>::new());
+            operation.security = Some(vec![needed]);
+        }
+    }
+    api
+}
+
+/// Describe the HTTP interface.
+#[utoipa::path(get, path = "/openapi.json", tag = "server",
+    responses((status = 200, description = "An OpenAPI document", body = serde_json::Value)))]
+async fn openapi() -> Json<&'static utoipa::openapi::OpenApi> {
+    static DESCRIPTION: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(description);
+    Json(&DESCRIPTION)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    fn json() -> Value {
+        serde_json::to_value(description()).unwrap()
+    }
+
+    /// Every object in a document, with where it stands.
+    fn walk<'a>(at: &str, value: &'a Value, found: &mut Vec<(String, &'a Value)>) {
+        match value {
+            Value::Object(fields) => {
+                found.push((at.to_owned(), value));
+                for (name, field) in fields {
+                    walk(&format!("{at}/{name}"), field, found);
+                }
+            }
+            Value::Array(items) => {
+                for (n, item) in items.iter().enumerate() {
+                    walk(&format!("{at}/{n}"), item, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Each operation as `GET /path` with what is said of it.
+    fn operations(api: &Value) -> Vec<(String, String, &Value)> {
+        let paths = api["paths"].as_object().unwrap().iter();
+        paths
+            .flat_map(|(path, item)| {
+                let item = item.as_object().unwrap().iter();
+                item.map(move |(method, op)| (method.to_uppercase(), path.clone(), op))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_route_is_described() {
+        let api = json();
+        let described: BTreeSet<String> =
+            operations(&api).iter().map(|(method, path, _)| format!("{method} {path}")).collect();
+        let routes = [
+            "DELETE /admin/rooms/{room}",
+            "DELETE /admin/rooms/{room}/participants/{participant}",
+            "GET /admin/rooms",
+            "GET /admin/rooms/{room}",
+            "GET /healthz",
+            "GET /metrics",
+            "GET /openapi.json",
+            "GET /ws",
+            "POST /admin/enhancer",
+            "POST /admin/policy",
+            "PUT /admin/rooms/{room}",
+            "PUT /admin/rooms/{room}/tracks/{track}/muted",
+        ];
+        assert_eq!(described, routes.map(String::from).into());
+    }
+
+    #[test]
+    fn the_description_is_a_valid_document() {
+        let api = json();
+        assert!(api["openapi"].as_str().unwrap().starts_with("3."));
+        assert!(api["info"]["title"].is_string() && api["info"]["version"].is_string());
+        let mut all = Vec::new();
+        walk("#", &api, &mut all);
+        for (at, object) in &all {
+            if let Some(to) = object.get("$ref") {
+                let pointer = to.as_str().unwrap().strip_prefix('#').expect("a local reference");
+                assert!(api.pointer(pointer).is_some(), "{at}: nothing at {pointer}");
+            }
+        }
+        let mut ids = BTreeSet::new();
+        for (method, path, operation) in operations(&api) {
+            let at = format!("{method} {path}");
+            assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{at}: id twice");
+            assert!(operation["summary"].is_string(), "{at} says not what it does");
+            let responses = operation["responses"].as_object().unwrap();
+            assert!(!responses.is_empty(), "{at} has no response");
+            assert!(responses.values().all(|r| r["description"].is_string()), "{at}");
+            let declared: BTreeSet<&str> = operation["parameters"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|p| p["in"] == "path" && p["required"] == true && p["schema"].is_object())
+                .map(|p| p["name"].as_str().unwrap())
+                .collect();
+            let used: BTreeSet<&str> = path
+                .split('/')
+                .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+                .collect();
+            assert_eq!(declared, used, "{at}");
+            let schemes = &api["components"]["securitySchemes"];
+            for needed in operation["security"].as_array().into_iter().flatten() {
+                let known = needed.as_object().unwrap().keys().all(|k| schemes[k].is_object());
+                assert!(known, "{at}");
+            }
+            assert_eq!(operation["security"].is_array(), path.starts_with("/admin/"), "{at}");
+        }
+    }
+}
