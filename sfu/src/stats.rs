@@ -60,6 +60,8 @@ counters! {
     whole_anchor_requests_in,
     /// Key frame requests sent to publishers.
     keyframe_requests_out,
+    /// Messages of anchors that the data channel did not take.
+    anchor_messages_refused,
     /// Frames handed to the enhancer.
     tap_frames,
     /// Gaps in taps.

@@ -1,8 +1,9 @@
 //! Which rung each track of one subscriber gets.
 //!
 //! The ladder is q < q+ < h < h+ < f, cut to the layers that the publisher really sends and to the best rung that
-//! the client asked for. Every track gets its lowest rung; then all are raised in turn, step by step, while the
-//! sum, anchors included, fits the bandwidth. To rise needs more room than to stay, and not just after a fall.
+//! the client asked for. The tracks share what the downlink carries, anchors included, in the order of their weight: first each
+//! its lowest rung, as far as that goes (the others are paused; the first never is), then step by step whatever shows most for its bits.
+//! To rise needs more room than to stay, and not just after a fall; what is held is worth more than what is not.
 
 use std::time::{Duration, Instant};
 
@@ -18,12 +19,13 @@ const AFTER_FALL: Duration = Duration::from_secs(3);
 /// by more than half is believed at once.
 const PATIENCE: Duration = Duration::from_millis(1500);
 /// To rise, a sum must fit this share of the estimate.
-const TO_RISE: f64 = 0.85;
+const TO_RISE: f64 = 0.9;
 /// To stay, this share will do: measured rates swing.
 const TO_STAY: f64 = 1.1;
-
+/// What is held counts so many times as much as what is not.
+const HELD: f64 = 4.0;
 /// Room for the next swing when looking for bandwidth.
-const MARGIN: f64 = 1.2;
+const MARGIN: f64 = 1.15;
 
 const LADDER: [Rung; 5] = [Rung::Q, Rung::QPlus, Rung::H, Rung::HPlus, Rung::F];
 
@@ -40,6 +42,41 @@ pub struct Demand {
     pub anchor_bps: u64,
     /// What it has now.
     pub current: Option<Rung>,
+    /// How much it matters to the viewer, beside the others.
+    pub weight: f64,
+}
+
+/// What an estimate must reach for a track, in bits per second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wishes {
+    /// To hold what it has.
+    pub held_bps: u64,
+    /// For the next rung; `None`: there is none.
+    pub next_bps: Option<u64>,
+    /// For the best one.
+    pub best_bps: u64,
+}
+
+/// What a track is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// This rung.
+    Rung(Rung),
+    /// Nothing, for want of bandwidth.
+    Paused,
+    /// Nothing: its publisher sends nothing.
+    Silent,
+}
+
+/// How good a rung looks; only differences count.
+fn looks(rung: Rung) -> f64 {
+    match rung {
+        Rung::Q => 1.0,
+        Rung::QPlus => 1.6,
+        Rung::H => 2.1,
+        Rung::HPlus => 2.5,
+        Rung::F => 3.0,
+    }
 }
 
 impl Demand {
@@ -51,15 +88,15 @@ impl Demand {
         Some(video + if rung.enhanced() { self.anchor_bps.min(ANCHORS_NEEDED_BPS) } else { 0 })
     }
 
-    /// What an estimate must reach for the next rung above `rung`, and for the best one, in bits per second;
-    /// zero for a next one where there is none.
-    pub fn wishes(&self, rung: Option<Rung>) -> (u64, u64) {
+    /// What an estimate must reach, beside a rung that is held.
+    pub fn wishes(&self, held: Option<Rung>) -> Wishes {
         let needs = |bps: u64| (bps as f64 / TO_RISE * MARGIN) as u64;
         let ladder = self.ladder();
-        let next =
-            ladder.iter().filter(|r| rung.is_none_or(|rung| r.0 > rung)).map(|r| needs(r.1)).min();
-        let best = ladder.iter().map(|r| needs(r.1)).max();
-        (next.unwrap_or(0), best.unwrap_or(0))
+        let held_bps = ladder.iter().find(|r| Some(r.0) == held).map_or(0, |r| needs(r.1));
+        let above = ladder.iter().filter(|r| held.is_none_or(|held| r.0 > held));
+        let next_bps = above.map(|r| needs(r.1)).filter(|bps| *bps > held_bps).min();
+        let best_bps = ladder.iter().map(|r| needs(r.1)).max().unwrap_or(0);
+        Wishes { held_bps, next_bps, best_bps }
     }
 
     /// The rungs that can be had with their costs; where the publisher sends nothing below the wanted rung, the
@@ -82,53 +119,62 @@ pub struct Allocator {
     short_since: Option<Instant>,
 }
 
+/// The sum so far, and what it may be.
+struct Purse {
+    spent: u64,
+    available_bps: Option<u64>,
+    may_rise: bool,
+}
+
+impl Purse {
+    /// Whether so much more fits, of something that is held already or would be new.
+    fn fits(&self, more: u64, held: bool) -> bool {
+        let Some(available) = self.available_bps else { return true };
+        let share = if held { TO_STAY } else { TO_RISE };
+        (held || self.may_rise) && (self.spent + more) as f64 <= available as f64 * share
+    }
+}
+
 impl Allocator {
-    /// Gives each demand its rung; `None` where nothing is being sent. `available_bps` is what video and anchors
-    /// may take; `None` means that only the client's wishes count.
+    /// Gives each demand its rung. `available_bps` is what video and anchors may take; `None` means that only the
+    /// client's wishes count. `sure`: it has been seen that no more gets through, so nothing is waited for.
     pub fn allocate(
         &mut self,
         now: Instant,
         available_bps: Option<u64>,
+        sure: bool,
         demands: &[Demand],
-    ) -> Vec<Option<Rung>> {
-        let available_bps = available_bps.map(|bps| self.forgive(now, bps, demands));
+    ) -> Vec<Grant> {
+        let available_bps =
+            available_bps.map(|bps| if sure { bps } else { self.forgive(now, bps, demands) });
         let may_rise =
             self.fell.is_none_or(|fell| now.saturating_duration_since(fell) >= AFTER_FALL);
+        let mut purse = Purse { spent: 0, available_bps, may_rise };
         let ladders: Vec<_> = demands.iter().map(Demand::ladder).collect();
-        let mut steps: Vec<usize> = vec![0; demands.len()];
-        let cost = |i: usize, step: usize| ladders[i].get(step).map_or(0, |r| r.1);
-        let mut total: u64 = (0..demands.len()).map(|i| cost(i, 0)).sum();
-        let mut raised = true;
-        while raised {
-            raised = false;
-            for (i, demand) in demands.iter().enumerate() {
-                // A step may not fit where the next one does: a costly anchor, a cheap layer.
-                for (next, &(rung, bps)) in ladders[i].iter().enumerate().skip(steps[i] + 1) {
-                    let sum = total - cost(i, steps[i]) + bps;
-                    let rises = demand.current.is_none_or(|current| rung > current);
-                    let fits = available_bps.is_none_or(|available| {
-                        let share = if rises { TO_RISE } else { TO_STAY };
-                        sum as f64 <= available as f64 * share
-                    });
-                    if fits && (may_rise || !rises || available_bps.is_none()) {
-                        steps[i] = next;
-                        total = sum;
-                        raised = true;
-                        break;
-                    }
-                }
-            }
-        }
-        let rungs: Vec<_> =
-            steps.iter().zip(&ladders).map(|(&s, l)| l.get(s).map(|r| r.0)).collect();
-        let fell = demands.iter().zip(&rungs).any(|(d, r)| {
+        let steps = lowest(demands, &ladders, &mut purse);
+        let steps = raised(demands, &ladders, steps, &mut purse);
+        let grants: Vec<_> = steps
+            .iter()
+            .zip(&ladders)
+            .map(|(step, ladder)| match step {
+                _ if ladder.is_empty() => Grant::Silent,
+                Some(step) => Grant::Rung(ladder[*step].0),
+                None => Grant::Paused,
+            })
+            .collect();
+        let fell = demands.iter().zip(&grants).any(|(d, grant)| {
             // Only a fall for want of bandwidth counts, not one that the publisher or the client caused.
-            d.current.is_some_and(|c| r.is_some_and(|r| r < c) && d.cost(c).is_some())
+            let less = |c| match *grant {
+                Grant::Rung(rung) => rung < c,
+                Grant::Paused => true,
+                Grant::Silent => false,
+            };
+            d.current.is_some_and(|c| less(c) && d.cost(c).is_some())
         });
         if fell {
             self.fell = Some(now);
         }
-        rungs
+        grants
     }
 
     /// The estimate, or for a moment what the current rungs need, where it has only just become too small for them.
@@ -145,6 +191,66 @@ impl Allocator {
     }
 }
 
+/// The lowest rung for each, the weightiest first; `None` where that does not fit.
+fn lowest(
+    demands: &[Demand],
+    ladders: &[Vec<(Rung, u64)>],
+    purse: &mut Purse,
+) -> Vec<Option<usize>> {
+    let mut order: Vec<usize> = (0..demands.len()).filter(|&i| !ladders[i].is_empty()).collect();
+    // What is shown already comes before what would have to begin.
+    let rank = |i: usize| demands[i].weight * if demands[i].current.is_some() { HELD } else { 1.0 };
+    order.sort_by(|&a, &b| rank(b).total_cmp(&rank(a)));
+    let mut steps = vec![None; demands.len()];
+    for (place, i) in order.into_iter().enumerate() {
+        let bps = ladders[i][0].1;
+        if place == 0 || purse.fits(bps, demands[i].current.is_some()) {
+            steps[i] = Some(0);
+            purse.spent += bps;
+        }
+    }
+    steps
+}
+
+/// Raises step by step what shows most for its bits. Of the tracks that are being shown only one rises at a time: each rise is a key frame,
+/// and several at once would fill the queue that they must fit through.
+fn raised(
+    demands: &[Demand],
+    ladders: &[Vec<(Rung, u64)>],
+    mut steps: Vec<Option<usize>>,
+    purse: &mut Purse,
+) -> Vec<Option<usize>> {
+    let mut riser = None;
+    loop {
+        let mut best: Option<(f64, usize, usize, u64)> = None;
+        for (i, demand) in demands.iter().enumerate() {
+            let Some(step) = steps[i] else { continue };
+            let (from, paid) = ladders[i][step];
+            // A step may not fit where the next one does: a costly anchor, a cheap layer.
+            for (next, &(rung, bps)) in ladders[i].iter().enumerate().skip(step + 1) {
+                let held = demand.current.is_some_and(|current| rung <= current);
+                let more = bps.saturating_sub(paid);
+                let waits = !held && demand.current.is_some() && riser.is_some_and(|r| r != i);
+                if waits || !purse.fits(more, held) {
+                    continue;
+                }
+                let worth = demand.weight * (looks(rung) - looks(from)) / more.max(1) as f64
+                    * if held { HELD } else { 1.0 };
+                if best.is_none_or(|best| worth > best.0) {
+                    best = Some((worth, i, next, more));
+                }
+                break;
+            }
+        }
+        let Some((_, i, next, more)) = best else { return steps };
+        steps[i] = Some(next);
+        purse.spent += more;
+        if demands[i].current.is_some_and(|current| ladders[i][next].0 > current) {
+            riser = Some(i);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,10 +261,15 @@ mod tests {
         anchors: true,
         anchor_bps: 100_000,
         current: None,
+        weight: 1.0,
     };
 
+    fn rung(grant: Grant) -> Option<Rung> {
+        if let Grant::Rung(rung) = grant { Some(rung) } else { None }
+    }
+
     fn one(available: Option<u64>, demand: Demand) -> Option<Rung> {
-        Allocator::default().allocate(Instant::now(), available, &[demand])[0]
+        rung(Allocator::default().allocate(Instant::now(), available, false, &[demand])[0])
     }
 
     #[test]
@@ -195,9 +306,11 @@ mod tests {
 
     #[test]
     fn the_next_rung_says_what_to_look_for() {
-        let (next, best) = ALL.wishes(Some(Rung::Q));
-        assert!((300_000..400_000).contains(&next) && best > 2_000_000, "{next} {best}");
-        assert_eq!(ALL.wishes(Some(Rung::F)), (0, best));
+        let wishes = ALL.wishes(Some(Rung::Q));
+        assert!((300_000..400_000).contains(&wishes.next_bps.expect("q+")), "{wishes:?}");
+        assert!(wishes.best_bps > 1_900_000 && wishes.held_bps < 200_000, "{wishes:?}");
+        assert_eq!(ALL.wishes(Some(Rung::F)).next_bps, None);
+        assert_eq!(ALL.wishes(None).held_bps, 0);
     }
 
     #[test]
@@ -208,8 +321,57 @@ mod tests {
 
     #[test]
     fn bandwidth_is_shared_among_tracks() {
-        let rungs = Allocator::default().allocate(Instant::now(), Some(1_500_000), &[ALL, ALL]);
-        assert_eq!(rungs, [Some(Rung::HPlus), Some(Rung::HPlus)]);
+        let now = Instant::now();
+        let rungs = Allocator::default().allocate(now, Some(1_500_000), false, &[ALL, ALL]);
+        assert_eq!(rungs, [Grant::Rung(Rung::HPlus); 2]);
+    }
+
+    #[test]
+    fn the_weightiest_is_raised_first_and_paused_last() {
+        let heavy = Demand { weight: 4.0, ..ALL };
+        let give = |available, demands: &[Demand]| {
+            let grants =
+                Allocator::default().allocate(Instant::now(), Some(available), false, demands);
+            grants.into_iter().map(rung).collect::<Vec<_>>()
+        };
+        let (q, h_plus) = (Some(Rung::Q), Some(Rung::HPlus));
+        assert_eq!(give(900_000, &[ALL, heavy]), [q, h_plus]);
+        assert_eq!(give(350_000, &[ALL, heavy]), [q, q]);
+        assert_eq!(give(250_000, &[ALL, heavy]), [None, q]);
+        assert_eq!(give(10_000, &[ALL, heavy]), [None, q], "the first is never paused");
+    }
+
+    #[test]
+    fn one_rises_at_a_time() {
+        let held = Demand { current: Some(Rung::Q), ..ALL };
+        let grants =
+            Allocator::default().allocate(Instant::now(), Some(9_000_000), false, &[held, held]);
+        assert_eq!(grants, [Grant::Rung(Rung::F), Grant::Rung(Rung::Q)]);
+    }
+
+    #[test]
+    fn what_is_shown_goes_on_before_others_begin() {
+        let shown = Demand { current: Some(Rung::Q), ..ALL };
+        let grants = Allocator::default().allocate(
+            Instant::now(),
+            Some(250_000),
+            true,
+            &[Demand { weight: 1.2, ..ALL }, shown],
+        );
+        assert_eq!(grants, [Grant::Paused, Grant::Rung(Rung::Q)]);
+    }
+
+    #[test]
+    fn equal_tracks_do_not_take_turns() {
+        let now = Instant::now();
+        let mut allocator = Allocator::default();
+        let held = |current| Demand { current: Some(current), ..ALL };
+        let demands = [held(Rung::Q), held(Rung::H)];
+        for (ms, bps) in [(0, 680_000), (200, 700_000), (400, 670_000)] {
+            let at = now + Duration::from_millis(ms);
+            let grants = allocator.allocate(at, Some(bps), false, &demands);
+            assert_eq!(grants, [Grant::Rung(Rung::Q), Grant::Rung(Rung::H)]);
+        }
     }
 
     #[test]
@@ -217,8 +379,9 @@ mod tests {
         let now = Instant::now();
         let held = Demand { current: Some(Rung::HPlus), ..ALL };
         let mut allocator = Allocator::default();
-        let mut at =
-            |ms, bps| allocator.allocate(now + Duration::from_millis(ms), Some(bps), &[held])[0];
+        let mut at = |ms, bps| {
+            rung(allocator.allocate(now + Duration::from_millis(ms), Some(bps), false, &[held])[0])
+        };
         assert_eq!(at(0, 400_000), Some(Rung::HPlus));
         assert_eq!(at(1000, 700_000), Some(Rung::HPlus));
         assert_eq!(at(2000, 400_000), Some(Rung::HPlus), "the dip before was over");
@@ -229,16 +392,24 @@ mod tests {
     fn a_small_swing_changes_nothing_and_a_fall_lasts() {
         let now = Instant::now();
         let mut allocator = Allocator::default();
-        let held = Demand { current: Some(Rung::H), ..ALL };
-        assert_eq!(allocator.allocate(now, Some(480_000), &[held]), [Some(Rung::H)]);
-        assert_eq!(allocator.allocate(now, Some(300_000), &[held]), [Some(Rung::H)]);
-        let now = now + PATIENCE;
-        assert_eq!(allocator.allocate(now, Some(300_000), &[held]), [Some(Rung::QPlus)]);
-        let fallen = Demand { current: Some(Rung::QPlus), ..ALL };
-        assert_eq!(allocator.allocate(now, Some(2_000_000), &[fallen]), [Some(Rung::QPlus)]);
-        assert_eq!(
-            allocator.allocate(now + AFTER_FALL, Some(2_000_000), &[fallen]),
-            [Some(Rung::F)]
-        );
+        let mut at = |ms, bps, current| {
+            let demand = Demand { current: Some(current), ..ALL };
+            let at = now + Duration::from_millis(ms);
+            rung(allocator.allocate(at, Some(bps), false, &[demand])[0])
+        };
+        assert_eq!(at(0, 480_000, Rung::H), Some(Rung::H));
+        assert_eq!(at(0, 300_000, Rung::H), Some(Rung::H));
+        let patience = PATIENCE.as_millis() as u64;
+        assert_eq!(at(patience, 300_000, Rung::H), Some(Rung::QPlus));
+        assert_eq!(at(patience, 2_000_000, Rung::QPlus), Some(Rung::QPlus));
+        let later = patience + AFTER_FALL.as_millis() as u64;
+        assert_eq!(at(later, 2_000_000, Rung::QPlus), Some(Rung::F));
+    }
+
+    #[test]
+    fn what_is_sure_is_not_waited_for() {
+        let held = Demand { current: Some(Rung::HPlus), ..ALL };
+        let grants = Allocator::default().allocate(Instant::now(), Some(400_000), true, &[held]);
+        assert_eq!(grants, [Grant::Rung(Rung::QPlus)]);
     }
 }

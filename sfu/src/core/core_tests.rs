@@ -564,7 +564,7 @@ fn random_loss_does_not_take_the_estimate_below_the_quarter_layer() {
     let mut lowest = u64::MAX;
     for _ in 0..120 {
         world.run(Duration::from_secs(1));
-        lowest = lowest.min(world.core.peers[&SUBSCRIBER].estimate_bps.expect("estimate"));
+        lowest = lowest.min(world.core.estimate_bps(SUBSCRIBER).expect("estimate"));
     }
     assert!(lowest > 150_000, "{lowest} bit/s");
 }

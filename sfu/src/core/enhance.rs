@@ -385,21 +385,20 @@ fn give(
         return;
     };
     let age = now.saturating_duration_since(anchor.arrival);
-    let Some(messages) = messages(anchor, timestamp, epoch, age) else {
-        counters.anchors_dropped_malformed += 1;
-        return;
-    };
-    let bytes = messages.iter().map(Vec::len).sum();
     let buffered = peer.channel_buffered();
-    let verdict = peer.pace.admit(now, peer.anchor_rate_bps, buffered, bytes, age, budget);
-    if verdict == Verdict::Send && peer.send_messages(&messages) {
-        counters.anchors_out += 1;
-        counters.anchors_out_age_ms += age.as_millis() as u64;
-        peer.slots[slot].anchor_sent(bytes);
-    } else {
+    let bytes = anchor.payload.len();
+    let verdict = peer.pacer.admit(now, peer.anchor_rate_bps, buffered, bytes, age, budget);
+    let Verdict::Send(takes) = verdict else {
         let late = verdict == Verdict::Late;
         counters.anchors_dropped_late += u64::from(late);
         counters.anchors_dropped_full += u64::from(!late);
         peer.slots[slot].sent.anchors_dropped += 1;
-    }
+        return;
+    };
+    let Some(messages) = messages(anchor, timestamp, epoch, age + takes) else {
+        counters.anchors_dropped_malformed += 1;
+        return;
+    };
+    peer.pacer.push(now, peer.slots[slot].mid, messages, age, budget);
+    peer.release_anchors(now, counters);
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use windlass_media::{DetailKnobs, Layer, LayerKnobs, Rung, TapInput};
 
-use super::allocator::Demand;
+use super::allocator::{Demand, Grant};
 use super::detail::DetailStream;
 use super::enhance::unbounded;
 use super::peer::Peer;
@@ -224,23 +224,36 @@ impl Peer {
                 anchors,
                 anchor_bps: track.anchor_bps,
                 current: slot.rung,
+                weight: 1.0,
             });
             chosen.push((i, track));
         }
-        let available =
-            limited.then(|| self.estimate_bps.unwrap_or(assumed_bps).saturating_sub(audio_bps));
-        let rungs = self.allocator.allocate(now, available, &demands);
-        let (mut next_bps, mut best_bps) = (audio_bps, audio_bps);
-        for ((&(i, track), demand), rung) in chosen.iter().zip(&demands).zip(rungs) {
-            let (next, best) = demand.wishes(rung);
-            next_bps += next;
-            best_bps += best;
-            // A publisher that is silent for a moment keeps what it has: nothing else can be had.
-            let Some(rung) = rung else { continue };
+        let known = self.downlink.available_bps();
+        let available = limited.then(|| known.unwrap_or(assumed_bps).saturating_sub(audio_bps));
+        let sure = self.downlink.congested();
+        let grants = self.allocator.allocate(now, available, sure, &demands);
+        let (mut held_bps, mut best_bps) = (audio_bps, audio_bps);
+        let mut step_bps = None;
+        for ((&(i, track), demand), grant) in chosen.iter().zip(&demands).zip(grants) {
             let slot = &mut self.slots[i];
-            slot.rung = Some(rung);
-            slot.video.set_target(Some(Source { track: track.info.track, layer: rung.layer() }));
+            let held = match grant {
+                Grant::Rung(rung) => Some(rung),
+                Grant::Paused => None,
+                // A publisher that is silent for a moment keeps what it has: nothing else can be had.
+                Grant::Silent => continue,
+            };
+            let wishes = demand.wishes(held);
+            held_bps += wishes.held_bps;
+            best_bps += wishes.best_bps;
+            if let Some(next) = wishes.next_bps {
+                let more = next - wishes.held_bps;
+                step_bps = Some(step_bps.map_or(more, |least: u64| least.min(more)));
+            }
+            slot.rung = held;
+            let source = held.map(|rung| Source { track: track.info.track, layer: rung.layer() });
+            slot.video.set_target(source);
         }
+        self.pacer.set_downlink(available);
         let video_bps: u64 = self.slots.iter().map(|s| s.sent.video_bps).sum();
         self.anchor_rate_bps = match available {
             None => super::anchors::UNLIMITED_BPS,
@@ -248,7 +261,7 @@ impl Peer {
         };
         // A stream that sends little can prove little: without padding the estimate stays near what is sent, and
         // the next rung would never seem to fit.
-        self.look_for(if next_bps > audio_bps { next_bps } else { 0 }, best_bps);
+        self.look_for(now, step_bps.map_or(0, |more| held_bps + more), best_bps);
     }
 
     /// Tells the client what it now gets on a slot, if that has changed; whether it begins to get anchors, of which it

@@ -11,6 +11,7 @@ mod audio;
 mod capture;
 mod dd;
 mod detail;
+mod downlink;
 mod enhance;
 mod forward;
 mod keyframes;
@@ -387,6 +388,9 @@ impl Core {
             self.second(now);
         }
         self.request_key_frames(now);
+        for peer in self.peers.values_mut() {
+            peer.release_anchors(now, &mut self.counters);
+        }
         for peer in self.peers.values_mut().filter(|p| p.rtc.is_some() && (p.dirty || p.due <= now))
         {
             peer.tick(now);
@@ -405,6 +409,7 @@ impl Core {
             .values()
             .filter(|p| p.rtc.is_some())
             .map(|p| if p.dirty { now } else { p.due });
+        let anchors = self.peers.values().filter_map(|p| p.pacer.timeout());
         let tracks = self.tracks.values();
         let tracks = tracks
             .flat_map(|t| {
@@ -413,7 +418,10 @@ impl Core {
                 [t.keyframes.timeout(now), t.tap.as_ref().and_then(Tap::timeout), capture, detail]
             })
             .flatten();
-        peers.chain(tracks).fold(self.next_allocation.min(self.next_stats), Instant::min)
+        peers
+            .chain(anchors)
+            .chain(tracks)
+            .fold(self.next_allocation.min(self.next_stats), Instant::min)
     }
 
     /// When [`Core::advance`] is due at the latest.
@@ -442,6 +450,7 @@ impl Core {
                         }
                         self.next_allocation = now;
                     }
+                    Happening::Narrower => self.next_allocation = now,
                     Happening::Gone => {
                         if self.peers.get(&id).is_some_and(|p| p.connected) {
                             self.counters.peers_timed_out += 1;
@@ -484,7 +493,7 @@ impl Core {
                 let known = self.tracks.get(&track.track);
                 track.refused = known.and_then(|t| t.tap.as_ref().and(t.refused));
             }
-            tracing::debug!(participant = %peer.id, estimate_bps = peer.estimate_bps, anchor_bps = peer.anchor_rate_bps);
+            tracing::debug!(participant = %peer.id, available_bps = peer.downlink.available_bps(), anchor_bps = peer.anchor_rate_bps);
             if !stats.is_empty() {
                 self.outputs.push_back(Output::Event(peer.id, SfuEvent::TrackStats(stats)));
             }
@@ -558,6 +567,11 @@ impl Core {
         for &member in room.members.iter().filter(|&&m| m != publisher || room.loopback) {
             self.outputs.push_back(Output::Event(member, event.clone()));
         }
+    }
+
+    /// What a participant's downlink is taken to carry, in bits per second of payload; `None` before there is an estimate.
+    pub fn estimate_bps(&self, id: ParticipantId) -> Option<u64> {
+        self.peers.get(&id)?.downlink.available_bps()
     }
 
     /// A snapshot.

@@ -14,9 +14,10 @@ use windlass_media::{Layer, Rung};
 
 use super::Output;
 use super::allocator::Allocator;
-use super::anchors::Pace;
+use super::anchors::{AnchorPacer, Released};
 use super::audio::AudioTimeline;
 use super::dd;
+use super::downlink::{Downlink, LOOK, Look};
 use super::regions::{self, Regions};
 use super::rewriter::{Dropped, PacketIn, PacketOut, Rewriter, Source};
 use crate::api::{Kind, ParticipantId, TrackId, TrackStats};
@@ -56,6 +57,8 @@ pub enum Happening {
     KeyFrameWanted(Mid),
     /// The connection is up, or can carry anchors now.
     Ready,
+    /// There is less bandwidth than a moment ago.
+    Narrower,
     /// The connection is gone.
     Gone,
 }
@@ -184,11 +187,11 @@ pub struct Peer {
     /// On what it receives.
     pub slots: Vec<Slot>,
     /// What its network is believed to carry.
-    pub estimate_bps: Option<u64>,
+    pub downlink: Downlink,
     /// Chooses its rungs.
     pub allocator: Allocator,
     /// Spreads its anchors.
-    pub pace: Pace,
+    pub pacer: AnchorPacer,
     /// What anchors may take now, in bits per second.
     pub anchor_rate_bps: u64,
     /// Where its datagrams come from.
@@ -198,7 +201,6 @@ pub struct Peer {
     has_data: bool,
     channel: Option<ChannelId>,
     channel_open: bool,
-    looks_for: (u64, u64),
 }
 
 impl Peer {
@@ -218,16 +220,15 @@ impl Peer {
             region_channel: None,
             decodes_pictures: false,
             slots: Vec::new(),
-            estimate_bps: None,
+            downlink: Downlink::default(),
             allocator: Allocator::default(),
-            pace: Pace::new(now),
+            pacer: AnchorPacer::new(now),
             anchor_rate_bps: 0,
             addresses: VecDeque::new(),
             decodes_anchors,
             has_data: false,
             channel: None,
             channel_open: false,
-            looks_for: (0, 0),
         }
     }
 
@@ -250,7 +251,9 @@ impl Peer {
                 .set_send_buffer_video(RTX_PACKETS)
                 .set_sctp_max_buffered_amount(4 * super::anchors::BUFFERED_MAX);
             if config.congestion_control {
-                rtc_config = rtc_config.enable_bwe(Some(Bitrate::bps(config.initial_estimate_bps)));
+                rtc_config = rtc_config
+                    .enable_bwe(Some(Bitrate::bps(config.initial_estimate_bps)))
+                    .set_stats_interval(Some(LOOK));
             }
             let mut rtc = rtc_config.build(now);
             for &address in candidates {
@@ -315,22 +318,49 @@ impl Peer {
         channel.map_or(0, |mut c| c.buffered_amount())
     }
 
-    /// Sends the messages of one anchor; `false` when the channel did not take them all.
-    pub fn send_messages(&mut self, messages: &[Vec<u8>]) -> bool {
-        self.dirty = true;
-        let channel = self.channel.zip(self.rtc.as_mut()).and_then(|(id, rtc)| rtc.channel(id));
-        channel.is_some_and(|mut c| messages.iter().all(|m| c.write(true, m).unwrap_or(false)))
+    /// Sends what is due of the anchors that wait.
+    pub fn release_anchors(&mut self, now: Instant, counters: &mut Counters) {
+        while let Some(released) = self.pacer.release(now) {
+            self.dirty = true;
+            let (slot, sent) = match released {
+                Released::Stale(slot) => (slot, None),
+                Released::Message(message, ends) => {
+                    let channel = self.channel.zip(self.rtc.as_mut());
+                    let channel = channel.and_then(|(id, rtc)| rtc.channel(id));
+                    let taken =
+                        channel.is_some_and(|mut c| c.write(true, &message).unwrap_or(false));
+                    counters.anchor_messages_refused += u64::from(!taken);
+                    let Some((slot, bytes, age)) = ends else { continue };
+                    (slot, taken.then_some((bytes, age)))
+                }
+            };
+            let slot = self.slots.iter_mut().find(|s| s.mid == slot);
+            if let Some((bytes, age)) = sent {
+                counters.anchors_out += 1;
+                counters.anchors_out_age_ms += age.as_millis() as u64;
+                if let Some(slot) = slot {
+                    slot.anchor_sent(bytes);
+                }
+            } else {
+                counters.anchors_dropped_late += 1;
+                if let Some(slot) = slot {
+                    slot.sent.anchors_dropped += 1;
+                }
+            }
+        }
     }
 
-    /// Tells the bandwidth estimator what to look for, in bits per second: what the next step up needs, to which it
-    /// fills up with padding as far as the network carries it, and what the best would need, for probes.
-    pub fn look_for(&mut self, next_bps: u64, best_bps: u64) {
-        // Each change may begin a probe; small ones are not worth it.
-        let differs = |a: u64, b: u64| a.abs_diff(b) * 10 > b;
-        let changed = differs(next_bps, self.looks_for.0) || differs(best_bps, self.looks_for.1);
-        if let Some(rtc) = self.rtc.as_mut().filter(|_| changed) {
-            self.looks_for = (next_bps, best_bps);
-            rtc.bwe().set_bitrate(Bitrate::bps(next_bps), Bitrate::bps(best_bps));
+    /// Has the stack look for what the next rung needs, and for the best, in bits per second.
+    pub fn look_for(&mut self, now: Instant, next_bps: u64, best_bps: u64) {
+        let video_bps = self.slots.iter().map(|s| s.sent.video_bps).sum();
+        let anew = self.downlink.take_anew();
+        if let Some((bps, rtc)) = anew.zip(self.rtc.as_mut()) {
+            rtc.bwe().reset(Bitrate::bps(bps));
+        }
+        let search = self.downlink.search(now, next_bps, best_bps, video_bps);
+        if let Some((search, rtc)) = search.zip(self.rtc.as_mut()) {
+            let (fill, probe) = (Bitrate::bps(search.fill_bps), Bitrate::bps(search.probe_bps));
+            rtc.bwe().set_bitrate(fill, probe);
         }
     }
 
@@ -431,7 +461,14 @@ impl Peer {
                 }
                 Event::KeyframeRequest(request) => tell(Happening::KeyFrameWanted(request.mid)),
                 Event::EgressBitrateEstimate(BweKind::Twcc { estimate, .. }) => {
-                    self.estimate_bps = Some(estimate.as_f64() as u64);
+                    self.downlink.estimated(estimate.as_f64() as u64);
+                }
+                Event::PeerStats(stats) => {
+                    let (rtt, loss) = (stats.rtt, stats.egress_loss_fraction);
+                    let look = Look { rtt, loss, sent: stats.peer_bytes_tx };
+                    if self.downlink.look(stats.timestamp, look) {
+                        tell(Happening::Narrower);
+                    }
                 }
                 Event::ChannelOpen(id, _) if Some(id) == self.channel => {
                     self.channel_open = true;

@@ -88,10 +88,8 @@ impl Camera {
     }
 
     fn payload(&self, layer: Layer, key: bool, begin: bool, end: bool, bytes: usize) -> Vec<u8> {
-        let flags = 0x80
-            | if key { 0 } else { 0x40 }
-            | if begin { 8 } else { 0 }
-            | if end { 4 } else { 0 };
+        let flags =
+            0x80 | if key { 0 } else { 0x40 } | if begin { 8 } else { 0 } | if end { 4 } else { 0 };
         let id = (self.number & 0x7fff) as u16 | 0x8000;
         let mut payload = vec![flags];
         payload.extend(id.to_be_bytes());

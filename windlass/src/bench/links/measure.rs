@@ -129,11 +129,13 @@ fn trace(world: &World, down: &Course) {
         let sum = |of: fn(&Tenth) -> u64| tenths.iter().map(of).sum::<u64>() * 8 / 1000;
         let mut waits: Vec<f32> = tenths.iter().flat_map(|t| t.waits.iter().copied()).collect();
         let rungs = tenths.iter().rev().find(|t| !t.rungs.is_empty());
-        let rungs = rungs.map(|t| t.rungs.iter().map(|r| r.map_or("-".to_owned(), |r: Rung| format!("{r:?}"))));
+        let rungs = rungs
+            .map(|t| t.rungs.iter().map(|r| r.map_or("-".to_owned(), |r: Rung| format!("{r:?}"))));
         let rungs: Vec<String> = rungs.into_iter().flatten().collect();
         eprintln!(
-            "{second:3} s: link {:5}, carried {:5}, media {:5} kbit/s, wait p95 {:4.0} ms, {}",
+            "{second:3} s: link {:5}, estimate {:5}, carried {:5}, media {:5} kbit/s, wait p95 {:4.0} ms, {}",
             down.at(Duration::from_secs(second as u64)).rate_bps / 1000,
+            tenths[0].estimate_bps / 1000,
             sum(|t| t.carried),
             sum(|t| t.media),
             percentile(&mut waits, 0.95),

@@ -7,13 +7,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use str0m::change::SdpAnswer;
-use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Mid, Rid, Simulcast, SimulcastLayer};
+use str0m::media::{
+    Direction, KeyframeRequestKind, MediaKind, Mid, Rid, Simulcast, SimulcastLayer,
+};
 use str0m::net::{Protocol, Receive};
 use str0m::rtp::RtpWrite;
 use str0m::{Candidate, Event, Input, Output as RtcOutput, Rtc};
 use windlass_link::{Conditions, Course, Link};
 use windlass_media::{
-    Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, Layer, Rung, StageTimes, TapFrame, TapInput,
+    Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, Layer, Rung, StageTimes, TapFrame,
+    TapInput,
 };
 use windlass_sfu::core::{Core, Output};
 use windlass_sfu::{
@@ -32,6 +35,8 @@ const ENHANCING: Duration = Duration::from_millis(80);
 /// Every so many tapped frames become an anchor of so many bytes (120 kbit/s).
 const ANCHOR_EVERY: u32 = 15;
 const ANCHOR_BYTES: usize = 7_500;
+/// IP, UDP, RTP with the extensions that the SFU writes, and the tag of SRTP.
+const HEADERS: u64 = 28 + 12 + 28 + 16;
 /// The viewer's id.
 const VIEWER: ParticipantId = ParticipantId(1000);
 
@@ -55,6 +60,8 @@ pub struct Tenth {
     pub media: u64,
     /// Waits before the bottleneck, in ms, by datagram.
     pub waits: Vec<f32>,
+    /// The estimate at its end, in bits per second.
+    pub estimate_bps: u64,
     /// Rungs held at its end, by track.
     pub rungs: Vec<Option<Rung>>,
 }
@@ -86,7 +93,13 @@ pub struct World {
 
 impl World {
     /// `publishers` with links that nobody notices, and one viewer of all of them behind `down` and `up`.
-    pub fn new(config: SfuConfig, publishers: usize, down: Course, up: Course, seed: u64) -> Result<World> {
+    pub fn new(
+        config: SfuConfig,
+        publishers: usize,
+        down: Course,
+        up: Course,
+        seed: u64,
+    ) -> Result<World> {
         let start = Instant::now();
         let sfu: SocketAddr = ([192, 0, 2, 1], 7881).into();
         let mut world = World {
@@ -122,10 +135,13 @@ impl World {
         let host = [10, 0, (id.0 >> 8) as u8, id.0 as u8];
         let address = SocketAddr::from((host, 4000));
         let options = JoinOptions {
-            anchor_codecs: [AnchorCodecId::Jpeg, AnchorCodecId::Htj2k, AnchorCodecId::Vp9].into_iter().collect(),
+            anchor_codecs: [AnchorCodecId::Jpeg, AnchorCodecId::Htj2k, AnchorCodecId::Vp9]
+                .into_iter()
+                .collect(),
             ..JoinOptions::default()
         };
-        let (_, tracks) = self.core.join(self.now, "room", id, options).map_err(|e| anyhow!("{e}"))?;
+        let (_, tracks) =
+            self.core.join(self.now, "room", id, options).map_err(|e| anyhow!("{e}"))?;
         self.tracks = tracks.iter().map(|t| t.track).collect();
         let mut rtc = Rtc::builder()
             .clear_codecs()
@@ -162,7 +178,8 @@ impl World {
             name: "camera".into(),
             detail_of: None,
         };
-        let offer = Offer { sdp: sdp.to_sdp_string(), publish: vec![camera], subscribe: Vec::new() };
+        let offer =
+            Offer { sdp: sdp.to_sdp_string(), publish: vec![camera], subscribe: Vec::new() };
         let answer = self.core.offer(self.now, self.clients[at].id, &offer)?;
         let answer = SdpAnswer::from_sdp_string(&answer.sdp)?;
         let client = &mut self.clients[at];
@@ -214,6 +231,7 @@ impl World {
                 let rungs = self.tracks.iter().map(|t| self.rungs.get(t).copied()).collect();
                 if let Some(last) = self.tenths.last_mut() {
                     last.rungs = rungs;
+                    last.estimate_bps = self.core.estimate_bps(VIEWER).unwrap_or(0);
                 }
                 self.tenths.push(Tenth::default());
             }
@@ -265,8 +283,13 @@ impl World {
                 let mut api = client.rtc.direct_api();
                 let rid = Some(Rid::from(packet.layer.rid()));
                 let Some(stream) = api.stream_tx_by_mid(mid, rid) else { continue };
-                let write =
-                    RtpWrite::new(pt, packet.seq.into(), packet.timestamp, self.now, packet.payload);
+                let write = RtpWrite::new(
+                    pt,
+                    packet.seq.into(),
+                    packet.timestamp,
+                    self.now,
+                    packet.payload,
+                );
                 stream.write_rtp(write.marker(packet.marker).nackable(true));
                 client.rtc.handle_input(Input::Timeout(self.now))?;
                 client.due = drain(client, self.now, &mut Vec::new())?;
@@ -326,7 +349,7 @@ impl World {
                     watcher.packet(self.now, *packet.seq_no, &packet.payload);
                 }
                 if let Some(tenth) = self.tenths.last_mut() {
-                    tenth.media += packet.payload.len() as u64;
+                    tenth.media += packet.payload.len() as u64 + HEADERS;
                 }
             }
             Event::ChannelData(message) => {
