@@ -4,6 +4,8 @@
 //! participants alike. One identity has one seat in a room: whoever enters with it takes the seat over, and the former
 //! holder is ordered to leave. Orders are a state, not a queue: the latest is all that counts.
 
+mod news;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use parking_lot::Mutex;
@@ -14,6 +16,7 @@ use windlass_sfu::{JoinError, ParticipantId, TrackId};
 
 use crate::access::Grants;
 use crate::session::{End, Orders, Person};
+use crate::webhooks::{Webhooks, What};
 
 /// Most rooms that have settings of their own.
 const CONFIGURED_ROOMS: usize = 1000;
@@ -22,6 +25,8 @@ const CONFIGURED_ROOMS: usize = 1000;
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     inner: Mutex<Inner>,
+    /// Told of what happens, in the order in which it does.
+    webhooks: Webhooks,
 }
 
 #[derive(Debug, Default)]
@@ -36,6 +41,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Room {
     members: BTreeSet<ParticipantId>,
+    /// Whether its beginning was told.
+    started: bool,
     settings: RoomSettings,
 }
 
@@ -110,6 +117,11 @@ pub(crate) struct Seat {
 }
 
 impl Directory {
+    /// An empty one.
+    pub(crate) fn new(webhooks: Webhooks) -> Self {
+        Directory { inner: Mutex::default(), webhooks }
+    }
+
     /// Notes who comes into the room that the SFU calls `room`, unless that has as many as its settings allow.
     pub(crate) fn enter(
         &self,
@@ -129,13 +141,13 @@ impl Directory {
                 return Err(JoinError::RoomFull);
             }
         }
-        if let Some(former) = former.and_then(|former| inner.remove(former)) {
+        inner.rooms.entry(room.to_owned()).or_default().members.insert(id);
+        if let Some(former) = former.and_then(|former| inner.remove(former, &self.webhooks)) {
             former.orders.send_modify(|orders| orders.end = Some(End::Replaced));
         }
         if let Some(seat) = seat {
             inner.seats.insert(seat, id);
         }
-        inner.rooms.entry(room.to_owned()).or_default().members.insert(id);
         let seen = Present {
             id,
             person,
@@ -153,14 +165,20 @@ impl Directory {
     /// Whoever was entering is inside.
     pub(crate) fn entered(&self, id: ParticipantId) {
         let mut inner = self.inner.lock();
-        if let Some(entry) = inner.people.get_mut(&id) {
-            entry.seen.inside = true;
+        let Inner { people, rooms, .. } = &mut *inner;
+        // Its seat may have been taken meanwhile.
+        let Some(entry) = people.get_mut(&id) else { return };
+        entry.seen.inside = true;
+        if let Some(room) = rooms.get_mut(&entry.seen.room).filter(|room| !room.started) {
+            room.started = true;
+            news::room(&self.webhooks, What::RoomStarted, &entry.seen.room);
         }
+        news::participant(&self.webhooks, What::ParticipantJoined, &entry.seen);
     }
 
     /// Forgets who has left, or did not get in.
     pub(crate) fn leave(&self, id: ParticipantId) {
-        self.inner.lock().remove(id);
+        self.inner.lock().remove(id, &self.webhooks);
     }
 
     /// Who that is; one who has just gone is "Someone".
@@ -180,10 +198,20 @@ impl Directory {
         let Some(Entry { seen, .. }) = inner.people.get_mut(&id) else { return };
         seen.rungs.retain(|track, _| subscribed.contains(track));
         let mut former = std::mem::take(&mut seen.tracks);
+        let mut fresh = Vec::new();
         for (track, kind, name) in published {
-            let own = OwnTrack { kind, name, muted: false, held: false };
-            let own = former.remove(&track).unwrap_or(own);
+            let own = former.remove(&track).unwrap_or_else(|| {
+                fresh.push(track);
+                OwnTrack { kind, name, muted: false, held: false }
+            });
             seen.tracks.insert(track, own);
+        }
+        for (track, own) in &former {
+            news::track(&self.webhooks, What::TrackUnpublished, seen, *track, own);
+        }
+        for track in fresh {
+            let own = &seen.tracks[&track];
+            news::track(&self.webhooks, What::TrackPublished, seen, track, own);
         }
     }
 
@@ -272,14 +300,23 @@ impl Inner {
         Seen { settings: room.settings.clone(), present: present.collect() }
     }
 
-    fn remove(&mut self, id: ParticipantId) -> Option<Entry> {
+    fn remove(&mut self, id: ParticipantId, webhooks: &Webhooks) -> Option<Entry> {
         let entry = self.people.remove(&id)?;
+        if entry.seen.inside {
+            for (track, own) in &entry.seen.tracks {
+                news::track(webhooks, What::TrackUnpublished, &entry.seen, *track, own);
+            }
+            news::participant(webhooks, What::ParticipantLeft, &entry.seen);
+        }
         let Present { room, person, .. } = &entry.seen;
         if let Some(identity) = &person.identity {
             self.seats.remove(&(room.clone(), identity.clone()));
         }
-        if let Some(room) = self.rooms.get_mut(room) {
-            room.members.remove(&id);
+        if let Some(known) = self.rooms.get_mut(room) {
+            known.members.remove(&id);
+            if known.members.is_empty() && std::mem::take(&mut known.started) {
+                news::room(webhooks, What::RoomFinished, room);
+            }
         }
         self.forget_if_empty(&entry.seen.room);
         Some(entry)

@@ -19,6 +19,7 @@ mod openapi;
 mod rate;
 pub mod session;
 mod socket;
+pub mod webhooks;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -34,12 +35,15 @@ pub use metrics::{Metric, MetricKind};
 use crate::access::Access;
 use crate::directory::Directory;
 use crate::session::SessionConfig;
+use crate::webhooks::{WebhookConfig, WebhookError, Webhooks};
 
 /// What an operator can set about signalling.
 #[derive(Debug, Clone)]
 pub struct SignalingConfig {
     /// Who may enter rooms.
     pub access: Access,
+    /// Whom to tell what happens.
+    pub webhooks: WebhookConfig,
     /// Bounds and times of each socket.
     pub session: SessionConfig,
     /// Sockets at a time; one more is refused with HTTP 503.
@@ -54,6 +58,7 @@ impl Default for SignalingConfig {
     fn default() -> Self {
         Self {
             access: Access::default(),
+            webhooks: WebhookConfig::default(),
             session: SessionConfig::default(),
             sockets: 2000,
             send_timeout: Duration::from_secs(5),
@@ -103,6 +108,7 @@ struct Shared {
     config: SignalingConfig,
     services: Services,
     directory: Directory,
+    webhooks: Webhooks,
     counters: Counters,
     /// One permit for each socket that may still come.
     room_for_sockets: Arc<Semaphore>,
@@ -116,18 +122,20 @@ pub struct Signaling {
 }
 
 impl Signaling {
-    /// A service that serves nothing yet.
-    pub fn new(config: SignalingConfig, services: Services) -> Self {
+    /// A service that serves nothing yet. Webhooks, where there are any, are sent from the current runtime.
+    pub fn new(config: SignalingConfig, services: Services) -> Result<Self, WebhookError> {
+        let webhooks = Webhooks::start(&config.webhooks)?;
         let room_for_sockets = Arc::new(Semaphore::new(config.sockets));
         let shared = Shared {
             config,
             services,
-            directory: Directory::default(),
+            directory: Directory::new(webhooks.clone()),
+            webhooks,
             counters: Counters::default(),
             room_for_sockets,
             stop: watch::Sender::new(false),
         };
-        Self { shared: Arc::new(shared) }
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The HTTP routes; `page` answers every path that is not signalling's own.
@@ -169,6 +177,7 @@ impl Signaling {
         let served = async {
             tokio::join!(stop, server);
             self.all_sockets_closed().await;
+            self.shared.webhooks.flushed().await;
         };
         tokio::select! {
             () = served => {}

@@ -16,6 +16,7 @@ use crate::{Shared, admin, metrics, socket};
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Windlass", description = "Signalling, administration and metrics of a Windlass server."),
+    components(schemas(crate::webhooks::Event)),
     tags(
         (name = "rooms", description = "Rooms, participants and tracks. Needs a token that grants `admin` for the room, or for `*`."),
         (name = "server", description = "The server as a whole. What is under /admin needs a token that grants `admin` for `*`."),

@@ -23,6 +23,7 @@ use windlass_media::AnchorPolicy;
 use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
 use windlass_signaling::SignalingConfig;
 use windlass_signaling::access::{Access, TokenKey};
+use windlass_signaling::webhooks::{WebhookSecret, WebhookUrl};
 
 use crate::logging;
 
@@ -220,6 +221,21 @@ pub struct Settings {
     )]
     pub token_key: Option<Vec<TokenKey>>,
 
+    /// Address that is told what happens in rooms, by signed POST requests; more than one are each told everything
+    #[arg(long, help_heading = "Access", value_name = "URL, a list", value_delimiter = ',')]
+    pub webhook: Option<Vec<WebhookUrl>>,
+
+    /// Secret that webhooks are signed with, 24 to 64 bytes; more than one, to change it
+    #[arg(
+        long,
+        help_heading = "Access",
+        value_name = "whsec_BASE64 or @FILE, a list",
+        env = "WINDLASS_WEBHOOK_SECRET",
+        hide_env_values = true,
+        value_delimiter = ','
+    )]
+    pub webhook_secret: Option<Vec<WebhookSecret>>,
+
     /// Give every subscriber the best that it asks for, whatever its bandwidth estimate says: for
     /// tests and for networks known to be wide
     #[arg(long, help_heading = "Network", value_name = "BOOL", num_args = 0..=1, require_equals = true,
@@ -275,6 +291,8 @@ impl Settings {
             max_total_participants: self.max_total_participants.or(others.max_total_participants),
             max_rooms: self.max_rooms.or(others.max_rooms),
             token_key: self.token_key.or(others.token_key),
+            webhook: self.webhook.or(others.webhook),
+            webhook_secret: self.webhook_secret.or(others.webhook_secret),
             no_congestion_control: self.no_congestion_control.or(others.no_congestion_control),
             log: self.log.or(others.log),
             log_json: self.log_json.or(others.log_json),
@@ -325,6 +343,10 @@ impl Config {
         };
         let mut signaling = SignalingConfig::default();
         signaling.session.budget = budget;
+        signaling.webhooks.urls = said.webhook.clone().unwrap_or_default();
+        signaling.webhooks.secrets = said.webhook_secret.clone().unwrap_or_default();
+        let signed = said.webhook.is_none() || said.webhook_secret.is_some();
+        allow!(signed, "webhook", "needs a webhook-secret, which its requests are signed with");
         signaling.access =
             Access::new(said.token_key.clone().unwrap_or_default()).map_err(|e| Invalid {
                 option: "token-key",

@@ -91,7 +91,7 @@ async fn serve(config: &Config) -> Result<()> {
         eprintln!("Windlass is shutting down.");
     };
     announce(config, http, sfu.local_addr());
-    let signaling = Signaling::new(signaling, services);
+    let signaling = Signaling::new(signaling, services)?;
     signaling.serve(listener, page::router(), stop, GRACE).await;
     drop(bridge);
     drop(sfu);

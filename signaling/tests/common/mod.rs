@@ -61,6 +61,7 @@ pub async fn start(config: SignalingConfig) -> Server {
             let _ = stopped.await;
         };
         Signaling::new(config, services)
+            .unwrap()
             .serve(listener, page, stopped, Duration::from_secs(3))
             .await;
     });

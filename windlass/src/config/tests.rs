@@ -41,6 +41,8 @@ const ALL: &str = r#"
     max-total-participants: 100
     max-rooms: 20
     token-key: ["k1=0123456789abcdef0123456789abcdef"]
+    webhook: ["https://example.org/windlass"]
+    webhook-secret: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]
     no-congestion-control: true
     log: "debug"
     log-json: true
@@ -117,6 +119,9 @@ fn values_out_of_range_are_refused_by_name() {
         ("lost-cause-threshold-ms: 3000", "lost-cause-threshold-ms"),
         ("enhancer-threads: 0", "enhancer-threads"),
         ("token-key: [\"k1=short\"]", "32 bytes"),
+        ("webhook: [\"https://example.org\"]", "webhook-secret"),
+        ("webhook: [\"example.org\"]", "http:// or https://"),
+        ("webhook-secret: [\"hunter2\"]", "whsec_"),
         ("token-key: [\"k1=@/no/such/file\"]", "cannot read"),
         ("advertise: [\"0.0.0.0\"]", "0.0.0.0"),
         ("advertise: [\"example\"]", "example"),
