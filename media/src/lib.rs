@@ -22,6 +22,7 @@ pub struct StreamId(pub u32);
 pub struct Epoch(pub u16);
 
 /// One simulcast encoding: quarter, half or full size. Ordered by size.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
@@ -71,6 +72,7 @@ impl Layer {
 }
 
 /// What a subscriber can be given: a layer, or a layer plus anchors. Ordered by quality.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Rung {
     /// The quarter layer alone.
@@ -251,6 +253,7 @@ impl TapInput {
 }
 
 /// Where an anchor's detail comes from.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnchorSource {
@@ -397,6 +400,7 @@ pub struct PublisherKnobs {
 }
 
 /// What a publisher is asked to send as its detail stream.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DetailKnobs {
     /// Bit rate in kbit/s.
@@ -406,6 +410,7 @@ pub struct DetailKnobs {
 }
 
 /// What a publisher is asked to send as one of its layers.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LayerKnobs {
     /// Whether it is sent at all.

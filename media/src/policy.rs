@@ -28,6 +28,7 @@ pub enum AnchorPolicy {
 }
 
 /// Why a stream is not enhanced though somebody wants it to be.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {

@@ -10,6 +10,7 @@ mod models;
 mod neon;
 mod page;
 mod process;
+mod protocol;
 mod soak;
 mod test;
 mod wasm;
@@ -46,6 +47,8 @@ enum Task {
         #[arg(value_enum)]
         parts: Vec<test::Part>,
     },
+    /// Write the client's message types (client-web/src/sdk/protocol.gen.ts) from the server's.
+    Protocol,
     /// Build the WebAssembly module into client-web/dist.
     Wasm,
     /// Build the WebAssembly module and the demo page into client-web/dist.
@@ -116,6 +119,7 @@ fn perform(task: Task) -> Result<()> {
             Cmd::new(target_dir().join("release/windlass")).arg("serve").args(args).exec()
         }
         Task::Test { parts } => test::run(&parts),
+        Task::Protocol => protocol::write(),
         Task::Wasm => wasm::build(),
         Task::Page => page::build(),
         Task::Models(args) => models::run(&args),

@@ -1,26 +1,9 @@
 /** What can go wrong, in words that a program can branch on and a person can read. */
 
+import type { ErrorCode } from "./protocol.gen.js";
+
 /** Reasons that the server names. */
-export type ServerErrorCode =
-  | "unsupported_version"
-  | "malformed"
-  | "unknown_type"
-  | "not_joined"
-  | "already_joined"
-  | "unauthorized"
-  | "token_expired"
-  | "forbidden"
-  | "replaced"
-  | "removed"
-  | "room_full"
-  | "server_full"
-  | "bad_sdp"
-  | "unknown_track"
-  | "no_codec"
-  | "too_large"
-  | "rate_limited"
-  | "shutting_down"
-  | "internal";
+export type ServerErrorCode = ErrorCode;
 
 /** Reasons that arise in the browser: the server does not answer, or no media path comes about. */
 export type ClientErrorCode = "unreachable" | "connection_lost" | "media_failed" | "left";

@@ -98,7 +98,7 @@ test("knobs name layers, and start, pause or leave the detail stream", () => {
   assert.deepEqual(knobs({ detail: { kbps: 50, fps: 1 }, layers: { q: { kbps: 80, active: true } } }), {
     type: "knobs",
     track: "t1",
-    detail: { kbps: 50, fps: 1, down: undefined },
+    detail: { kbps: 50, fps: 1 },
     scale: 2,
     layers: { q: { kbps: 80, fps: undefined, active: true } },
   });

@@ -4,14 +4,29 @@
  * Fields that this client does not know are ignored; a message whose known fields are not what they should be is
  * refused as a whole (null).
  */
-import type { AnchorSource } from "../worker/messages.js";
-import type { ServerErrorCode } from "./errors.js";
+import type {
+  DetailKnobs,
+  Welcome as Entered,
+  ErrorCode,
+  LayerKnobs,
+  OwnTrack,
+  Participant,
+  Publish,
+  Rung,
+  ClientMessage as Said,
+  Error as ServerFailure,
+  Subscribe,
+  ServerMessage as Told,
+  Track,
+  TrackStats,
+  Uplink,
+} from "./protocol.gen.js";
+import { VERSION } from "./protocol.gen.js";
+
+export type { Grant, Report, Rung } from "./protocol.gen.js";
 
 /** The protocol version that this client speaks. */
-export const PROTOCOL_VERSION = 1;
-
-/** What a subscriber can be given: a layer, or a layer plus anchors. */
-export type Rung = "q" | "q+" | "h" | "h+" | "f";
+export const PROTOCOL_VERSION: number = VERSION;
 
 /** The anchor codecs that the WASM decoder knows, by the server's names for them. */
 export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k", "vp9", "vp9-pictures"];
@@ -19,184 +34,56 @@ export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k", "vp9", "vp9-pi
 /** Every rung, worst first. */
 export const RUNGS: readonly Rung[] = ["q", "q+", "h", "h+", "f"];
 
-/** Something that an access token allows. */
-export type Grant = "publish" | "subscribe" | "enhance" | "admin";
+export type ParticipantInfo = Participant;
+export type TrackInfo = Track;
+export type PublishEntry = Publish;
+export type SubscribeEntry = Subscribe;
 
-export interface ParticipantInfo {
-  id: string;
-  name: string;
-  /** Who that is by the access token, where the server needs one. */
-  identity: string | undefined;
-}
+/** Why the server does not enhance a track: its reasons so far, and those that this client does not know yet. */
+export type Refusal = NonNullable<TrackStats["refused"]> | "other";
 
-export interface TrackInfo {
-  id: string;
-  participant: string;
-  kind: "audio" | "video";
-  name: string;
-  muted: boolean;
-  /** Of video: the stream id in its anchor messages. */
-  stream: number | undefined;
-}
-
-export interface ServerTrackStats {
-  track: string;
-  video_kbps: number;
-  anchor_kbps: number;
-  anchors_per_s: number;
-  anchors_dropped: number;
-  /** Why the track is not enhanced; undefined where it is, or is not wanted to be. */
-  refused: Refusal | undefined;
-}
-
-export interface PublishEntry {
-  mid: string;
-  kind: "audio" | "video";
-  name: string;
-  /** The m-line carries the detail stream of that one, and is no track of its own. */
-  detail_of?: string;
-}
-
-/** What the server wishes of one layer. */
-export interface LayerWish {
-  kbps: number | undefined;
-  fps: number | undefined;
-  active: boolean | undefined;
-}
-
-/** What the server wishes of a detail stream. */
-export interface DetailWish {
-  kbps: number;
-  fps: number;
-  /** Camera size over picture size; undefined: the client's choice. */
-  down: number | undefined;
-}
-
-/** What the server asks to be sent of a track. */
-export interface Knobs {
-  type: "knobs";
-  track: string;
-  /** Null: none. Undefined: as it is. */
-  detail: DetailWish | null | undefined;
-  /** Size of its pictures over that of the best low layer that is sent; undefined: as the welcome says. */
-  scale: number | undefined;
-  /** By RID; layers that are not named stay as they are. */
-  layers: Record<string, LayerWish>;
-}
-
-/** Tiles that the server wants of the next camera frame. */
-export interface RegionRequest {
-  type: "regions";
-  track: string;
-  /** Comes back as the epoch of the anchor messages. */
-  id: number;
-  /** Size of the low layer. */
-  width: number;
-  height: number;
-  /** Size of the answer's picture over that; undefined: as the welcome says. */
-  scale: number | undefined;
-  /** The tile map's bits, base64. */
-  tiles: string;
-  /** Most bytes of the answer. */
-  bytes: number;
-}
-
-export interface SubscribeEntry {
-  mid: string;
-  track: string;
-  /** The best rung that it may get, from its first packet on. */
-  max?: Rung;
-}
-
-/** Why the server does not enhance a track. */
-export type Refusal = "promise" | "processor" | "other";
-
-export interface Report {
-  track: string;
-  shown_fps: number;
-  enhanced_fps: number;
-  anchors_used: number;
-  anchors_late: number;
-  anchors_lost: number;
-  anchors_duplicate: number;
-  anchors_former_epoch: number;
-  anchors_needing_whole: number;
-  latency_p50_ms: number;
-  latency_p95_ms: number;
-  decode_ms: number;
-  reconstruct_ms: number;
-  /** Absent while not known. */
-  decay?: number;
-  decay_frames?: number;
-}
+export type ServerTrackStats = Omit<TrackStats, "refused"> & { refused?: Refusal };
 
 /** What the browser says of the uplink of one's own track. */
-export interface UplinkReport {
-  /** What it carries, by the browser's congestion control. */
-  kbps: number;
-  /** The camera's pictures. */
-  width: number;
-  height: number;
-  fps: number;
-}
+export type UplinkReport = Omit<Uplink, "track">;
 
-/** What the client may say. */
-export type ClientMessage =
-  | {
-      type: "join";
-      version: number;
-      room: string;
-      name: string;
-      loopback: boolean;
-      anchor_codecs: readonly string[];
-      token?: string;
-    }
-  | { type: "offer"; id: number; sdp: string; publish: PublishEntry[]; subscribe: SubscribeEntry[] }
-  | { type: "set_rung"; track: string; max: Rung }
-  | { type: "whole_anchor"; track: string; source: AnchorSource }
-  | { type: "mute"; track: string; muted: boolean }
-  | ({ type: "uplink"; track: string } & UplinkReport)
-  | ({ type: "report" } & Report)
-  | { type: "leave" }
-  | { type: "ping"; time: number };
+/** What the server wishes of a detail stream. */
+export type DetailWish = DetailKnobs;
 
-export interface Welcome {
-  type: "welcome";
-  participant: string;
-  room: string;
-  loopback: boolean;
-  budget_ms: number;
-  scale: number;
-  participants: ParticipantInfo[];
-  tracks: TrackInfo[];
-  identity: string | undefined;
-  /** What one may do; undefined: the server does not say. */
-  grants: readonly string[] | undefined;
-}
+/** What the server wishes of one layer; what it does not say stays as it is. */
+export type LayerWish = { [Knob in keyof LayerKnobs]: LayerKnobs[Knob] | undefined };
 
-export interface ServerError {
-  type: "error";
-  code: ServerErrorCode;
-  message: string;
-  hint: string;
-  id: number | undefined;
-  fatal: boolean;
-}
+type Message<Type extends Told["type"]> = Extract<Told, { type: Type }>;
+
+/** What the server asks to be sent of a track. An undefined stream: as it is; an undefined scale: as the welcome says. */
+export type Knobs = Omit<Message<"knobs">, "detail" | "scale" | "layers"> & {
+  detail: DetailWish | null | undefined;
+  scale: number | undefined;
+  layers: Record<string, LayerWish>;
+};
+
+/** Tiles that the server wants of the next camera frame. */
+export type RegionRequest = Omit<Message<"regions">, "scale"> & { scale: number | undefined };
+
+/** What the client may say; answers carry the id of what they answer. */
+export type ClientMessage = Said & { id?: number };
+
+/** What one is told of a room when one has entered it. */
+export type Welcome = { type: "welcome" } & Omit<Entered, "version" | "grants"> & {
+    /** What one may do; undefined: the server does not say. */
+    grants: readonly string[] | undefined;
+  };
+
+export type ServerError = { type: "error" } & ServerFailure;
 
 /** What the server may say. */
 export type ServerMessage =
+  | Exclude<Told, { type: "welcome" | "rung" | "stats" | "knobs" | "regions" | "error" }>
   | Welcome
-  | { type: "answer"; id: number; sdp: string; tracks: SubscribeEntry[] }
-  | { type: "participant_joined"; participant: string; name: string; identity: string | undefined }
-  | { type: "participant_left"; participant: string }
-  | { type: "track_added"; track: TrackInfo }
-  | { type: "track_removed"; track: string }
-  | { type: "track_muted"; track: string; muted: boolean }
-  | { type: "rung"; track: string; rung: Rung; epoch: number; width: number; height: number; scale: number | undefined }
+  | (Omit<Message<"rung">, "scale"> & { scale: number | undefined })
   | { type: "stats"; tracks: ServerTrackStats[] }
   | Knobs
   | RegionRequest
-  | { type: "pong"; time: number }
   | ServerError;
 
 class Refused extends Error {}
@@ -232,9 +119,13 @@ const oneOf =
     return value as T;
   };
 
+/** An optional field: absent where it is undefined. */
+const field = <Name extends string, T>(name: Name, value: T | undefined): { [N in Name]?: T } =>
+  value === undefined ? {} : ({ [name]: value } as { [N in Name]?: T });
+
 const participant = (value: unknown): ParticipantInfo => {
   const o = object(value);
-  return { id: text(o["id"]), name: text(o["name"]), identity: optional(o["identity"], text) };
+  return { id: text(o["id"]), name: text(o["name"]), ...field("identity", optional(o["identity"], text)) };
 };
 const track = (value: unknown): TrackInfo => {
   const o = object(value);
@@ -244,16 +135,16 @@ const track = (value: unknown): TrackInfo => {
     kind: oneOf(["audio", "video"] as const)(o["kind"]),
     name: text(o["name"]),
     muted: flag(o["muted"]),
-    stream: optional(o["stream"], number),
+    ...field("stream", optional(o["stream"], number)),
   };
 };
-const entry = (value: unknown): SubscribeEntry => {
+const ownTrack = (value: unknown): OwnTrack => {
   const o = object(value);
   return { mid: text(o["mid"]), track: text(o["track"]) };
 };
 const detailWish = (value: unknown): DetailWish => {
   const o = object(value);
-  return { kbps: number(o["kbps"]), fps: number(o["fps"]), down: optional(o["down"], number) };
+  return { kbps: number(o["kbps"]), fps: number(o["fps"]) };
 };
 const layerWish = (value: unknown): LayerWish => {
   const o = object(value);
@@ -272,7 +163,7 @@ const trackStats = (value: unknown): ServerTrackStats => {
     anchor_kbps: number(o["anchor_kbps"]),
     anchors_per_s: number(o["anchors_per_s"]),
     anchors_dropped: number(o["anchors_dropped"]),
-    refused: optional(o["refused"], refusal),
+    ...field("refused", optional(o["refused"], refusal)),
   };
 };
 
@@ -286,20 +177,20 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     scale: number(o["scale"]),
     participants: list(o["participants"], participant),
     tracks: list(o["tracks"], track),
-    identity: optional(o["identity"], text),
+    ...field("identity", optional(o["identity"], text)),
     grants: optional(o["grants"], (v) => list(v, text)),
   }),
   answer: (o) => ({
     type: "answer",
     id: number(o["id"]),
     sdp: text(o["sdp"]),
-    tracks: optional(o["tracks"], (v) => list(v, entry)) ?? [],
+    tracks: optional(o["tracks"], (v) => list(v, ownTrack)) ?? [],
   }),
   participant_joined: (o) => ({
     type: "participant_joined",
     participant: text(o["participant"]),
     name: text(o["name"]),
-    identity: optional(o["identity"], text),
+    ...field("identity", optional(o["identity"], text)),
   }),
   participant_left: (o) => ({ type: "participant_left", participant: text(o["participant"]) }),
   track_added: (o) => ({ type: "track_added", track: track(o["track"]) }),
@@ -337,10 +228,10 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
   pong: (o) => ({ type: "pong", time: number(o["time"]) }),
   error: (o) => ({
     type: "error",
-    code: text(o["code"]) as ServerErrorCode,
+    code: text(o["code"]) as ErrorCode,
     message: text(o["message"]),
     hint: optional(o["hint"], text) ?? "",
-    id: optional(o["id"], number),
+    ...field("id", optional(o["id"], number)),
     fatal: optional(o["fatal"], flag) ?? false,
   }),
 };

@@ -250,7 +250,7 @@ export class Room extends Emitter<RoomEvents> {
         resolve(message);
       };
       const { room, name, loopback = false } = this.options;
-      const anchor_codecs = ANCHOR_CODECS;
+      const anchor_codecs = [...ANCHOR_CODECS];
       const ticket = token === undefined ? {} : { token };
       socket.send({ type: "join", version: PROTOCOL_VERSION, room, name, loopback, anchor_codecs, ...ticket });
     });
@@ -264,7 +264,7 @@ export class Room extends Emitter<RoomEvents> {
   private handle(message: ServerMessage): void {
     switch (message.type) {
       case "participant_joined":
-        this.handleJoined({ id: message.participant, name: message.name, identity: message.identity });
+        this.handleJoined(joined(message));
         break;
       case "participant_left": {
         const participant = this.others.get(message.participant);
@@ -415,4 +415,13 @@ export class Room extends Emitter<RoomEvents> {
     clearInterval(this.reports);
     this.drop();
   }
+}
+
+/** Who has come. */
+function joined({
+  participant,
+  name,
+  identity,
+}: Extract<ServerMessage, { type: "participant_joined" }>): ParticipantInfo {
+  return { id: participant, name, ...(identity === undefined ? {} : { identity }) };
 }

@@ -7,7 +7,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
 const PING_MS = 4000;
 const SILENCE_MS = 12_000;
 
-type WithoutId<T> = T extends { id: number } ? Omit<T, "id"> : never;
+type Offer = Extract<ClientMessage, { type: "offer" }>;
 type Answer = Extract<ServerMessage, { type: "answer" }>;
 
 interface Pending {
@@ -72,7 +72,7 @@ export class SignalSocket {
   }
 
   /** Sends an offer and waits for its answer. */
-  request(message: WithoutId<ClientMessage>): Promise<Answer> {
+  request(message: Offer): Promise<Answer> {
     const id = this.nextId++;
     return new Promise((resolve, reject) => {
       if (this.closed) {
@@ -84,7 +84,7 @@ export class SignalSocket {
         reject(unreachable());
       }, REQUEST_TIMEOUT_MS);
       this.pending.set(id, { resolve, reject, timer });
-      this.send({ ...message, id } as ClientMessage);
+      this.send({ ...message, id });
     });
   }
 

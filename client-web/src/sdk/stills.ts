@@ -120,7 +120,7 @@ export class Stills {
     const camera = this.host.camera();
     const { detail } = this.verdict;
     if (camera === null) this.regions.stop();
-    const down = detail?.down ?? detailDown(this.host.settings(), this.flowing, this.scale);
+    const down = detailDown(this.host.settings(), this.flowing, this.scale);
     this.detail.apply(camera === null || detail === null ? null : { camera, detail, down: Math.max(1, down) });
   }
 

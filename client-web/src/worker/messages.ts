@@ -1,3 +1,4 @@
+import type { AnchorSource } from "../sdk/protocol.gen.js";
 import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
 
 /** What the window and a track's worker say to each other. Times are milliseconds since the epoch, fractional. */
@@ -77,8 +78,7 @@ export interface WorkerStats {
   hr: { width: number; height: number } | null;
 }
 
-/** Where anchors come from: super-resolution, or the publisher's own pixels. */
-export type AnchorSource = "enhanced" | "captured";
+export type { AnchorSource };
 
 /** To the window. */
 export type FromWorker =

@@ -20,6 +20,7 @@ pub struct Request {
 }
 
 /// What a client may say; `type` in JSON is the variant's name in snake case.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ClientMessage {
@@ -58,6 +59,7 @@ pub enum ClientMessage {
 }
 
 /// Enter a room.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Join {
     /// The protocol version that the client speaks.
@@ -71,9 +73,11 @@ pub struct Join {
     pub loopback: bool,
     /// Names of the anchor codecs that the client can decode; unknown ones are ignored. Absent: JPEG.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub anchor_codecs: Option<Vec<String>>,
     /// What lets the client in, on a server with token keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub token: Option<AccessToken>,
 }
 
@@ -87,6 +91,7 @@ impl Join {
 }
 
 /// A WebRTC offer with what its sections mean.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
     /// The browser's session description.
@@ -100,6 +105,7 @@ pub struct Offer {
 }
 
 /// Audio or video.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrackKind {
@@ -110,6 +116,7 @@ pub enum TrackKind {
 }
 
 /// A section of an offer that sends a track.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Publish {
     /// The section's `a=mid`.
@@ -121,10 +128,12 @@ pub struct Publish {
     /// The mid of another video section, of whose track this one sends a few full-size frames a second: its detail
     /// stream, no track of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub detail_of: Option<String>,
 }
 
 /// A section of an offer that receives a track.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscribe {
     /// The section's `a=mid`.
@@ -133,10 +142,12 @@ pub struct Subscribe {
     pub track: String,
     /// The best rung that it may get, from its first packet on; without, what `set_rung` said last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub max: Option<Rung>,
 }
 
 /// Cap what a participant is given of a track.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetRung {
     /// The subscribed track.
@@ -146,6 +157,7 @@ pub struct SetRung {
 }
 
 /// What a browser made of a track since its last report. Absent figures are zero.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Report {
@@ -177,13 +189,16 @@ pub struct Report {
     pub reconstruct_ms: f64,
     /// By how much the picture gets worse with each frame after an anchor, in mean square grey levels of luma.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub decay: Option<f64>,
     /// In how many frames after it that was seen, in the mean.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub decay_frames: Option<f64>,
 }
 
 /// What a browser says of the uplink of one's own track.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Uplink {
     /// The participant's own track.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The reason of an `error` message. Stable: clients may branch on it.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {

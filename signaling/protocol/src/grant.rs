@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// Something that an access token allows.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grant {
@@ -58,6 +59,7 @@ impl FromStr for Grant {
 }
 
 /// A JSON Web Token (RFC 7519) as a client sends it. Its `Debug` form hides it, so that it reaches no log.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AccessToken(String);

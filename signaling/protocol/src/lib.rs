@@ -27,6 +27,8 @@ mod error;
 mod grant;
 pub mod limits;
 mod server;
+#[cfg(feature = "typescript")]
+pub mod typescript;
 
 pub use client::{
     ClientMessage, Join, Offer, Publish, Report, Request, SetRung, Subscribe, TrackKind, Uplink,

@@ -10,6 +10,7 @@ use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::Grant;
 
 /// What the server may say; `type` in JSON is the variant's name in snake case.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerMessage {
@@ -33,6 +34,7 @@ pub enum ServerMessage {
         name: String,
         /// Who that is by the access token, where one was needed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "typescript", ts(optional))]
         identity: Option<String>,
     },
     /// Someone has gone; their tracks went with them.
@@ -116,6 +118,7 @@ pub enum ServerMessage {
 }
 
 /// The client is in the room.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     /// The protocol version that the server speaks.
@@ -136,6 +139,7 @@ pub struct Welcome {
     pub tracks: Vec<Track>,
     /// The client's own identity by its access token, where one was needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub identity: Option<String>,
     /// What the client may do.
     #[serde(default)]
@@ -143,6 +147,7 @@ pub struct Welcome {
 }
 
 /// A track that the client publishes.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnTrack {
     /// The `a=mid` of the section that sends it.
@@ -152,6 +157,7 @@ pub struct OwnTrack {
 }
 
 /// Someone in the room.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Participant {
     /// The participant's id.
@@ -160,10 +166,12 @@ pub struct Participant {
     pub name: String,
     /// Who that is by the access token, where one was needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub identity: Option<String>,
 }
 
 /// A published track.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Track {
     /// The track's id, unique on the server.
@@ -178,10 +186,12 @@ pub struct Track {
     pub muted: bool,
     /// Of video: the `stream` of its anchor messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub stream: Option<u32>,
 }
 
 /// What was sent of one track in the last second.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrackStats {
     /// The subscribed track.
@@ -196,10 +206,12 @@ pub struct TrackStats {
     pub anchors_dropped: u64,
     /// Why no anchors are made of the track though this client could have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub refused: Option<Refusal>,
 }
 
 /// Something could not be done.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
     /// The reason, for programs.
@@ -210,6 +222,7 @@ pub struct Error {
     pub hint: String,
     /// The id of the message that this answers, where it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub id: Option<u32>,
     /// Whether the server closes the socket after this.
     pub fatal: bool,

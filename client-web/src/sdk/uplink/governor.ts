@@ -140,7 +140,7 @@ export class DetailGovernor {
     }
     if (this.resumedAt !== null && now - this.resumedAt > LONGEST_HOLD_MS) this.holdMs = HOLD_MS;
     if (this.sentKbps === null) return { detail: null, restraint: this.restraint };
-    const detail = { kbps: Math.floor(this.sentKbps), fps: Math.min(MOST_FPS, wish.fps), down: wish.down };
+    const detail = { kbps: Math.floor(this.sentKbps), fps: Math.min(MOST_FPS, wish.fps) };
     return { detail, restraint: this.restraint };
   }
 

@@ -1,0 +1,410 @@
+// Written by `cargo xtask protocol` from the types of signaling/protocol. Change those, not this.
+
+/** The protocol version that these types are of. */
+export const VERSION = 1;
+
+/** What a client may say; `type` in JSON is the variant's name in snake case. */
+export type ClientMessage = {
+  type: "join";
+} & Join
+  | {
+  type: "offer";
+} & Offer
+  | {
+  type: "set_rung";
+} & SetRung
+  | {
+  type: "whole_anchor";
+  /** The subscribed track. */
+  track: string;
+  /** Which kind of anchors. */
+  source?: AnchorSource;
+}
+  | {
+  type: "mute";
+  /** The participant's own track. */
+  track: string;
+  /** Whether it is muted now. */
+  muted: boolean;
+}
+  | {
+  type: "report";
+} & Report
+  | {
+  type: "uplink";
+} & Uplink
+  | {
+  type: "leave";
+}
+  | {
+  type: "ping";
+  /** The client's own clock; the server only echoes it. */
+  time: number;
+};
+
+/** Enter a room. */
+export type Join = {
+  /** The protocol version that the client speaks. */
+  version: number;
+  /** The room's name, as in its link. */
+  room: string;
+  /** The name that the others see. */
+  name: string;
+  /** A room of one's own, in which one receives one's own tracks as others would. */
+  loopback?: boolean;
+  /** Names of the anchor codecs that the client can decode; unknown ones are ignored. Absent: JPEG. */
+  anchor_codecs?: Array<string>;
+  /** What lets the client in, on a server with token keys. */
+  token?: AccessToken;
+};
+
+/** A WebRTC offer with what its sections mean. */
+export type Offer = {
+  /** The browser's session description. */
+  sdp: string;
+  /** The sections that send. */
+  publish: Array<Publish>;
+  /** The sections that receive. */
+  subscribe: Array<Subscribe>;
+};
+
+/** A section of an offer that sends a track. */
+export type Publish = {
+  /** The section's `a=mid`. */
+  mid: string;
+  /** What it sends. */
+  kind: TrackKind;
+  /** What the others see as the track's name, such as `camera`. */
+  name: string;
+  /** The mid of another video section, of whose track this one sends a few full-size frames a second: its detail stream, no track of its own. */
+  detail_of?: string;
+};
+
+/** A section of an offer that receives a track. */
+export type Subscribe = {
+  /** The section's `a=mid`. */
+  mid: string;
+  /** The track that it shall receive. */
+  track: string;
+  /** The best rung that it may get, from its first packet on; without, what `set_rung` said last. */
+  max?: Rung;
+};
+
+/** Cap what a participant is given of a track. */
+export type SetRung = {
+  /** The subscribed track. */
+  track: string;
+  /** The best rung that it may get. */
+  max: Rung;
+};
+
+/** What a browser made of a track since its last report. Absent figures are zero. */
+export type Report = {
+  /** The subscribed track. */
+  track: string;
+  /** Frames shown each second. */
+  shown_fps: number;
+  /** Frames shown with detail from anchors each second. */
+  enhanced_fps: number;
+  /** Anchors used. */
+  anchors_used: number;
+  /** Of these, anchors that came after their frame was shown. */
+  anchors_late: number;
+  /** Anchors that began to arrive but could not be used. */
+  anchors_lost: number;
+  /** Anchors that gave nothing that their frame had not. */
+  anchors_duplicate: number;
+  /** Anchors that came after one of a newer epoch. */
+  anchors_former_epoch: number;
+  /** Anchors of no use without an earlier one that is missing. */
+  anchors_needing_whole: number;
+  /** Median time from a frame's arrival at the server to its anchor's use, in ms. */
+  latency_p50_ms: number;
+  /** 95th percentile of the same, in ms. */
+  latency_p95_ms: number;
+  /** Mean time to decode a frame, in ms. */
+  decode_ms: number;
+  /** Mean time to rebuild a frame's HR picture, in ms. */
+  reconstruct_ms: number;
+  /** By how much the picture gets worse with each frame after an anchor, in mean square grey levels of luma. */
+  decay?: number;
+  /** In how many frames after it that was seen, in the mean. */
+  decay_frames?: number;
+};
+
+/** What a browser says of the uplink of one's own track. */
+export type Uplink = {
+  /** The participant's own track. */
+  track: string;
+  /** What the uplink carries, in kbit/s, by the browser's congestion control. */
+  kbps: number;
+  /** Width of the camera's pictures. */
+  width: number;
+  /** Height of the camera's pictures. */
+  height: number;
+  /** The camera's frames per second. */
+  fps: number;
+};
+
+/** A JSON Web Token (RFC 7519) as a client sends it. Its `Debug` form hides it, so that it reaches no log. */
+export type AccessToken = string;
+
+/** What the server may say; `type` in JSON is the variant's name in snake case. */
+export type ServerMessage = {
+  type: "welcome";
+} & Welcome
+  | {
+  type: "answer";
+  /** The offer's id. */
+  id: number;
+  /** The server's session description. */
+  sdp: string;
+  /** The client's own tracks. */
+  tracks: Array<OwnTrack>;
+}
+  | {
+  type: "participant_joined";
+  /** Who. */
+  participant: string;
+  /** The name to show. */
+  name: string;
+  /** Who that is by the access token, where one was needed. */
+  identity?: string;
+}
+  | {
+  type: "participant_left";
+  /** Who. */
+  participant: string;
+}
+  | {
+  type: "track_added";
+  /** The track. */
+  track: Track;
+}
+  | {
+  type: "track_removed";
+  /** Its id. */
+  track: string;
+}
+  | {
+  type: "track_muted";
+  /** Its id. */
+  track: string;
+  /** Whether it is muted now. */
+  muted: boolean;
+}
+  | {
+  type: "rung";
+  /** The subscribed track. */
+  track: string;
+  /** What it is given. */
+  rung: Rung;
+  /** The epoch that begins; anchors of others do not fit its frames. */
+  epoch: number;
+  /** Width of the layer in pixels; zero while unknown. */
+  width: number;
+  /** Height of the layer in pixels; zero while unknown. */
+  height: number;
+  /** HR size / LR size, where the rung is enhanced. */
+  scale: number;
+}
+  | {
+  type: "knobs";
+  /** The client's own track. */
+  track: string;
+  /** Its detail stream; null to pause it, as it is at first. */
+  detail: DetailKnobs | null;
+  /** Size of that stream's pictures over that of the best low layer that is sent. */
+  scale: number;
+  /** Layers, by name; those that are not named stay as they are. */
+  layers?: {
+    [key in Layer]?: LayerKnobs;
+  };
+}
+  | {
+  type: "regions";
+  /** The client's own track. */
+  track: string;
+  /** Names the request in the answer. */
+  id: number;
+  /** Width of the low layer in pixels. */
+  width: number;
+  /** Height of the low layer in pixels. */
+  height: number;
+  /** Size of the answer's picture over that. */
+  scale: number;
+  /** The bits of the tile map (64×64 pixels of the low layer each, row by row, the lowest bit first) in Base64. */
+  tiles: string;
+  /** Most bytes of the answer. */
+  bytes: number;
+}
+  | {
+  type: "stats";
+  /** One entry for each subscribed video track. */
+  tracks: Array<TrackStats>;
+}
+  | {
+  type: "pong";
+  /** The time of the `ping`. */
+  time: number;
+}
+  | {
+  type: "error";
+} & Error;
+
+/** The client is in the room. */
+export type Welcome = {
+  /** The protocol version that the server speaks. */
+  version: number;
+  /** The client's own id. */
+  participant: string;
+  /** The room. */
+  room: string;
+  /** Whether it is a room of one's own. */
+  loopback: boolean;
+  /** The operator's latency budget for anchors, in ms. */
+  budget_ms: number;
+  /** The least HR size / LR size of enhanced rungs: `rung` says that of each track. */
+  scale: number;
+  /** Who else is here. */
+  participants: Array<Participant>;
+  /** What can be subscribed to. */
+  tracks: Array<Track>;
+  /** The client's own identity by its access token, where one was needed. */
+  identity?: string;
+  /** What the client may do. */
+  grants: Array<Grant>;
+};
+
+/** Someone in the room. */
+export type Participant = {
+  /** The participant's id. */
+  id: string;
+  /** The name to show. */
+  name: string;
+  /** Who that is by the access token, where one was needed. */
+  identity?: string;
+};
+
+/** A published track. */
+export type Track = {
+  /** The track's id, unique on the server. */
+  id: string;
+  /** Who publishes it. */
+  participant: string;
+  /** Audio or video. */
+  kind: TrackKind;
+  /** The publisher's name for it, such as `camera`. */
+  name: string;
+  /** Whether its owner muted it. */
+  muted: boolean;
+  /** Of video: the `stream` of its anchor messages. */
+  stream?: number;
+};
+
+/** A track that the client publishes. */
+export type OwnTrack = {
+  /** The `a=mid` of the section that sends it. */
+  mid: string;
+  /** The id by which `mute`, and the others, know it. */
+  track: string;
+};
+
+/** What was sent of one track in the last second. */
+export type TrackStats = {
+  /** The subscribed track. */
+  track: string;
+  /** Video in kbit/s. */
+  video_kbps: number;
+  /** Anchors in kbit/s. */
+  anchor_kbps: number;
+  /** Anchors each second. */
+  anchors_per_s: number;
+  /** Anchors dropped since the subscription began, for being late or for want of room. */
+  anchors_dropped: number;
+  /** Why no anchors are made of the track though this client could have them. */
+  refused?: Refusal;
+};
+
+/** Something could not be done. */
+export type Error = {
+  /** The reason, for programs. */
+  code: ErrorCode;
+  /** What happened, for people. */
+  message: string;
+  /** What to do next, for people. */
+  hint: string;
+  /** The id of the message that this answers, where it had one. */
+  id?: number;
+  /** Whether the server closes the socket after this. */
+  fatal: boolean;
+};
+
+/** The reason of an `error` message. Stable: clients may branch on it. */
+export type ErrorCode = "unsupported_version"
+  | "malformed"
+  | "unknown_type"
+  | "not_joined"
+  | "already_joined"
+  | "unauthorized"
+  | "token_expired"
+  | "forbidden"
+  | "replaced"
+  | "removed"
+  | "room_full"
+  | "server_full"
+  | "bad_sdp"
+  | "unknown_track"
+  | "no_codec"
+  | "too_large"
+  | "rate_limited"
+  | "shutting_down"
+  | "internal";
+
+/** Something that an access token allows. */
+export type Grant = "publish"
+  | "subscribe"
+  | "enhance"
+  | "admin";
+
+/** Audio or video. */
+export type TrackKind = "audio"
+  | "video";
+
+/** One simulcast encoding: quarter, half or full size. Ordered by size. */
+export type Layer = "q"
+  | "h"
+  | "f";
+
+/** What a subscriber can be given: a layer, or a layer plus anchors. Ordered by quality. */
+export type Rung = "q"
+  | "q+"
+  | "h"
+  | "h+"
+  | "f";
+
+/** Where an anchor's detail comes from. */
+export type AnchorSource = "enhanced"
+  | "captured";
+
+/** Why a stream is not enhanced though somebody wants it to be. */
+export type Refusal = "promise"
+  | "processor";
+
+/** What a publisher is asked to send as its detail stream. */
+export type DetailKnobs = {
+  /** Bit rate in kbit/s. */
+  kbps: number;
+  /** Full-size frames per second. */
+  fps: number;
+};
+
+/** What a publisher is asked to send as one of its layers. */
+export type LayerKnobs = {
+  /** Whether it is sent at all. */
+  active: boolean;
+  /** Bit rate in kbit/s. */
+  kbps: number;
+  /** Frames per second. */
+  fps: number;
+};

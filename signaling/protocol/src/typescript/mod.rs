@@ -1,0 +1,64 @@
+//! The messages as TypeScript, so that the client's types are these.
+//!
+//! `cargo xtask protocol` writes them to `client-web/src/sdk/protocol.gen.ts`; a test fails when the file differs.
+
+mod tidy;
+
+use std::fmt::Write;
+
+use ts_rs::{Config, TS};
+use windlass_media::{AnchorSource, DetailKnobs, Layer, LayerKnobs, Refusal, Rung};
+
+use crate::{
+    AccessToken, ClientMessage, Error, ErrorCode, Grant, Join, Offer, OwnTrack, Participant,
+    Publish, Report, ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink,
+    VERSION, Welcome,
+};
+
+/// The whole file.
+pub fn file() -> String {
+    let config = Config::new().with_large_int("number");
+    let mut text = format!(
+        "// Written by `cargo xtask protocol` from the types of signaling/protocol. Change those, not this.\n\n\
+         /** The protocol version that these types are of. */\nexport const VERSION = {VERSION};\n"
+    );
+    macro_rules! declare {
+        ($($name:ty),+ $(,)?) => {
+            // Writing to a string cannot fail.
+            $(let _ = writeln!(text, "\n{}export {}", docs(<$name>::docs()), tidy::tidy(&<$name>::decl(&config)));)+
+        };
+    }
+    declare!(
+        ClientMessage,
+        Join,
+        Offer,
+        Publish,
+        Subscribe,
+        SetRung,
+        Report,
+        Uplink,
+        AccessToken,
+        ServerMessage,
+        Welcome,
+        Participant,
+        Track,
+        OwnTrack,
+        TrackStats,
+        Error,
+        ErrorCode,
+        Grant,
+        TrackKind,
+        Layer,
+        Rung,
+        AnchorSource,
+        Refusal,
+        DetailKnobs,
+        LayerKnobs,
+    );
+    text
+}
+
+/// A type's own comment, as its fields have theirs.
+fn docs(docs: Option<String>) -> String {
+    tidy::tidy(&docs.unwrap_or_default())
+}
