@@ -1,7 +1,8 @@
 //! WebSocket signalling for Windlass rooms, and the HTTP service around it.
 //!
 //! [`Signaling::router`] serves `/ws` (the protocol of `docs/signaling.md`, its types in
-//! `windlass-protocol`), `/healthz`, `/metrics` (Prometheus text), `/admin/…` (by an admin's access token;
+//! `windlass-protocol`), `/whip/…` and `/whep/…` (for encoders and players that are not
+//! ours), `/healthz`, `/metrics` (Prometheus text), `/admin/…` (by an admin's access token;
 //! without token keys this machine only), `/openapi.json`, which describes them all, and, for everything else, the page that the caller passes in.
 //!
 //! Each socket has one [`session::Session`], which is sans-I/O: texts, events and time go in,
@@ -13,6 +14,7 @@ pub mod access;
 mod admin;
 mod convert;
 mod directory;
+mod entry;
 mod http;
 mod metrics;
 mod openapi;
@@ -20,6 +22,7 @@ mod rate;
 pub mod session;
 mod socket;
 pub mod webhooks;
+mod wish;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -36,6 +39,7 @@ use crate::access::Access;
 use crate::directory::Directory;
 use crate::session::SessionConfig;
 use crate::webhooks::{WebhookConfig, WebhookError, Webhooks};
+use crate::wish::Sessions;
 
 /// What an operator can set about signalling.
 #[derive(Debug, Clone)]
@@ -109,6 +113,7 @@ struct Shared {
     services: Services,
     directory: Directory,
     webhooks: Webhooks,
+    sessions: Sessions,
     counters: Counters,
     /// One permit for each socket that may still come.
     room_for_sockets: Arc<Semaphore>,
@@ -131,6 +136,7 @@ impl Signaling {
             services,
             directory: Directory::new(webhooks.clone()),
             webhooks,
+            sessions: Sessions::default(),
             counters: Counters::default(),
             room_for_sockets,
             stop: watch::Sender::new(false),
@@ -177,6 +183,7 @@ impl Signaling {
         let served = async {
             tokio::join!(stop, server);
             self.all_sockets_closed().await;
+            self.shared.sessions.closed().await;
             self.shared.webhooks.flushed().await;
         };
         tokio::select! {

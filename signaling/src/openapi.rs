@@ -11,7 +11,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::{Shared, admin, metrics, socket};
+use crate::{Shared, admin, metrics, socket, wish};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -33,6 +33,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(metrics::handler))
         .routes(routes!(openapi))
         .merge(admin::routes())
+        .merge(wish::routes())
 }
 
 /// The description, complete.
@@ -46,7 +47,7 @@ pub(crate) fn description() -> utoipa::openapi::OpenApi {
     let components = api.components.get_or_insert_default();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
     for (path, item) in &mut api.paths.paths {
-        if !path.starts_with("/admin/") {
+        if !takes_token(path) {
             continue;
         }
         let operations =
@@ -57,6 +58,11 @@ pub(crate) fn description() -> utoipa::openapi::OpenApi {
         }
     }
     api
+}
+
+/// Whether requests to a path have an `Authorization`.
+fn takes_token(path: &str) -> bool {
+    ["/admin/", "/whip/", "/whep/"].iter().any(|part| path.starts_with(part))
 }
 
 /// Describe the HTTP interface.
@@ -116,14 +122,22 @@ mod tests {
         let routes = [
             "DELETE /admin/rooms/{room}",
             "DELETE /admin/rooms/{room}/participants/{participant}",
+            "DELETE /whep/{room}/{session}",
+            "DELETE /whip/{room}/{session}",
             "GET /admin/rooms",
             "GET /admin/rooms/{room}",
             "GET /healthz",
             "GET /metrics",
             "GET /openapi.json",
             "GET /ws",
+            "OPTIONS /whep/{room}",
+            "OPTIONS /whip/{room}",
+            "PATCH /whep/{room}/{session}",
+            "PATCH /whip/{room}/{session}",
             "POST /admin/enhancer",
             "POST /admin/policy",
+            "POST /whep/{room}",
+            "POST /whip/{room}",
             "PUT /admin/rooms/{room}",
             "PUT /admin/rooms/{room}/tracks/{track}/muted",
         ];
@@ -168,7 +182,8 @@ mod tests {
                 let known = needed.as_object().unwrap().keys().all(|k| schemes[k].is_object());
                 assert!(known, "{at}");
             }
-            assert_eq!(operation["security"].is_array(), path.starts_with("/admin/"), "{at}");
+            let takes = takes_token(&path) && method != "OPTIONS";
+            assert_eq!(operation["security"].is_array(), takes, "{at}");
         }
     }
 }

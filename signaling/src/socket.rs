@@ -15,14 +15,13 @@ use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite;
-use windlass_media::AnchorCodecs;
-use windlass_protocol::{AccessToken, Grant, Report, ServerMessage};
+use windlass_protocol::{AccessToken, Report, ServerMessage};
 use windlass_sfu::{JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
 use crate::convert;
-use crate::directory::Seat;
-use crate::session::{Action, EnterError, Entered, Orders, Person, Session};
+use crate::entry::{self, Entry, Inside};
+use crate::session::{Action, EnterError, Entered, Orders, Session};
 
 /// Messages above the protocol's bound but below this are answered; larger ones end the socket.
 const READABLE_BYTES: usize = 1024 * 1024;
@@ -219,53 +218,18 @@ impl Socket {
         room: &str,
         name: String,
         token: Option<&AccessToken>,
-        mut options: JoinOptions,
+        options: JoinOptions,
     ) -> Result<Entered, EnterError> {
         let shared = self.shared.clone();
         let token = token.map(AccessToken::reveal);
-        let admission =
-            shared.config.access.admit(unix_now(), room, token).inspect_err(|error| {
-                shared.counters.joins_unauthorized.fetch_add(1, Ordering::Relaxed);
-                tracing::info!(%error, "join refused");
-            })?;
-        let id = ParticipantId(rand::random_range(1..=u64::MAX));
-        // `/` is in no client's room name, so that a loopback room is nobody else's.
-        let key = if options.loopback { format!("loopback/{id}") } else { room.to_owned() };
-        let identity = admission.identity;
-        let person = Person { name: admission.name.unwrap_or(name), identity: identity.clone() };
-        let grants = admission.grants;
-        if !grants.has(Grant::Enhance) {
-            // As one who can decode none: plain rungs only.
-            options.anchor_codecs = AnchorCodecs::NONE;
-        }
-        let seat = shared.directory.enter(id, &key, person, grants.clone(), unix_now());
-        let Seat { orders, former } = seat.inspect_err(|error| {
-            tracing::info!(%error, "join refused");
-        })?;
-        if let Some(former) = former {
-            shared.counters.replaced.fetch_add(1, Ordering::Relaxed);
-            // Its place in the room is free before it is asked for.
-            let _ = shared.services.sfu.leave(former).await;
-        }
-        match shared.services.sfu.join(&key, id, options).await {
-            Ok(Joined { participants, tracks, events }) => {
-                tracing::info!(participant = %id, loopback = options.loopback, "joined");
-                shared.directory.entered(id);
-                self.inside = Some((id, events));
-                self.orders = Some(orders);
-                let participants = participants
-                    .into_iter()
-                    .filter(|p| *p != id)
-                    .map(|p| (p, shared.directory.get(p)))
-                    .collect();
-                Ok(Entered { id, identity, grants, participants, tracks })
-            }
-            Err(error) => {
-                tracing::info!(%error, "join refused");
-                shared.directory.leave(id);
-                Err(error.into())
-            }
-        }
+        let entry = Entry { room, name, token, options, needed: None };
+        let Inside { id, identity, grants, orders, joined } = entry::enter(&shared, entry).await?;
+        let Joined { participants, tracks, events } = joined;
+        self.inside = Some((id, events));
+        self.orders = Some(orders);
+        let others = participants.into_iter().filter(|p| *p != id);
+        let participants = others.map(|p| (p, shared.directory.get(p))).collect();
+        Ok(Entered { id, identity, grants, participants, tracks })
     }
 
     fn obey(&mut self) {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use self::operator::bearer;
 use crate::Shared;
 
 /// The routes, with their description.

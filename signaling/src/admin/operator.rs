@@ -47,7 +47,7 @@ impl FromRequestParts<Arc<Shared>> for Operator {
 }
 
 /// The token of `Authorization: Bearer TOKEN` (RFC 6750 §2.1).
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }

@@ -1,4 +1,4 @@
-//! An offer as a browser would make it: a camera, published.
+//! Offers as browsers, encoders and players make them.
 
 use std::time::Instant;
 
@@ -8,11 +8,21 @@ use str0m::media::{Direction, MediaKind};
 
 /// The message `offer` with its id, publishing a camera.
 pub fn camera(id: u32) -> Value {
+    let (sdp, mids) = sdp(&[(MediaKind::Video, Direction::SendOnly)]);
+    let publish = json!([{"mid": mids[0], "kind": "video", "name": "camera"}]);
+    json!({"type": "offer", "id": id, "sdp": sdp, "publish": publish})
+}
+
+/// A session description with these sections, and their mids.
+pub fn sdp(sections: &[(MediaKind, Direction)]) -> (String, Vec<String>) {
     str0m::crypto::from_feature_flags().install_process_default();
-    let mut rtc = Rtc::builder().clear_codecs().enable_vp9(true).build(Instant::now());
+    let rtc = Rtc::builder().clear_codecs().enable_vp9(true).enable_opus(true, false);
+    let mut rtc = rtc.build(Instant::now());
     let mut api = rtc.sdp_api();
-    let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, None);
+    let mids = sections
+        .iter()
+        .map(|(kind, direction)| api.add_media(*kind, *direction, None, None, None).to_string());
+    let mids = mids.collect();
     let (sdp, _) = api.apply().unwrap();
-    let publish = json!([{"mid": mid.to_string(), "kind": "video", "name": "camera"}]);
-    json!({"type": "offer", "id": id, "sdp": sdp.to_sdp_string(), "publish": publish})
+    (sdp.to_sdp_string(), mids)
 }

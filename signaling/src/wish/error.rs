@@ -1,0 +1,90 @@
+//! Why a WHIP or WHEP request is refused.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+use windlass_protocol::{ErrorCode, ProtocolError};
+
+/// A status, and the reason as signalling would say it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WishError {
+    /// As in signalling.
+    #[schema(value_type = String)]
+    code: ErrorCode,
+    /// What happened, for people.
+    message: String,
+    /// What to do next, for people.
+    hint: &'static str,
+    #[serde(skip)]
+    status: u16,
+}
+
+impl WishError {
+    pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        use ErrorCode as C;
+        let status = match code {
+            C::Unauthorized | C::TokenExpired => 401,
+            C::Forbidden => 403,
+            C::TooLarge => 413,
+            C::NoCodec => 422,
+            C::RoomFull | C::ServerFull | C::ShuttingDown | C::RateLimited => 503,
+            C::Internal => 500,
+            _ => 400,
+        };
+        WishError { code, message: message.into(), hint: code.hint(), status }
+    }
+
+    fn with(status: u16, code: ErrorCode, message: &str, hint: &'static str) -> Self {
+        WishError { hint, status, ..Self::new(code, message) }
+    }
+
+    pub(super) fn wrong_type(wanted: &str) -> Self {
+        let message = format!("the body must be {wanted}");
+        WishError { status: 415, ..Self::new(ErrorCode::Malformed, message) }
+    }
+
+    pub(super) fn no_session() -> Self {
+        let hint = "It has ended; post another offer.";
+        Self::with(404, ErrorCode::NotJoined, "there is no such session", hint)
+    }
+
+    pub(super) fn no_restart() -> Self {
+        let hint = "Delete the session and post another offer.";
+        Self::with(422, ErrorCode::Malformed, "sessions cannot restart ICE", hint)
+    }
+
+    pub(super) fn no_tag() -> Self {
+        let hint = "Send the `ETag` that came with the answer.";
+        Self::with(428, ErrorCode::Malformed, "`If-Match` is missing", hint)
+    }
+
+    pub(super) fn other_tag() -> Self {
+        let hint = "Send the `ETag` that came with the answer.";
+        Self::with(412, ErrorCode::Malformed, "`If-Match` is not the session's `ETag`", hint)
+    }
+
+    pub(super) fn nothing_to_watch() -> Self {
+        let hint = "Try again when somebody publishes.";
+        Self::with(409, ErrorCode::UnknownTrack, "nobody publishes in this room", hint)
+    }
+}
+
+impl From<ProtocolError> for WishError {
+    fn from(error: ProtocolError) -> Self {
+        WishError::new(error.code, error.message)
+    }
+}
+
+impl IntoResponse for WishError {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        match self.status {
+            401 => (status, [(WWW_AUTHENTICATE, "Bearer")], Json(self)).into_response(),
+            409 | 503 => (status, [(RETRY_AFTER, "2")], Json(self)).into_response(),
+            _ => (status, Json(self)).into_response(),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! WHEP (draft-ietf-wish-whep): a player receives what one participant of a room sends. A token must grant `subscribe`.
+//!
+//! The player offers sections that receive, and does not know what there is. The server fills them: those of video with
+//! the participant's video tracks, those of audio with its audio, in order; what is left stays silent. The participant is
+//! the one that the query names, or the first that sends video, or audio.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use windlass_media::AnchorCodecs;
+use windlass_protocol::{ErrorCode, Grant, limits};
+use windlass_sfu::{JoinOptions, Kind, Offer, Subscribe, TrackInfo};
+
+use super::error::WishError;
+use super::sdp::Section;
+use super::session::{self, Way};
+use super::{capabilities, created, read_offer, sdp, take_candidates};
+use crate::Shared;
+use crate::admin::bearer;
+use crate::convert;
+use crate::entry::{self, Entry};
+
+/// Begin to receive (draft-ietf-wish-whep §4.2).
+#[utoipa::path(post, path = "/whep/{room}", operation_id = "whep_offer", tag = "calls",
+    params(("room" = String, Path, description = "The room's name"), Wanted),
+    request_body(content = String, content_type = "application/sdp"),
+    responses((status = 201, description = "The answer; `Location` is the session", body = String, content_type = "application/sdp"),
+        (status = "4XX", description = "Refused, with the reason", body = WishError)))]
+pub(crate) async fn offer(
+    State(shared): State<Arc<Shared>>,
+    Path(room): Path<String>,
+    Query(wanted): Query<Wanted>,
+    headers: HeaderMap,
+    body: String,
+) -> Result<Response, WishError> {
+    limits::check_room(&room)?;
+    let sdp = read_offer(&headers, body)?;
+    let sections = sections(&sdp)?;
+    let options = JoinOptions { anchor_codecs: AnchorCodecs::NONE, loopback: false };
+    let entry = Entry {
+        room: &room,
+        name: "WHEP".to_owned(),
+        token: bearer(&headers),
+        options,
+        needed: Some(Grant::Subscribe),
+    };
+    let inside = entry::enter(&shared, entry).await.map_err(convert::enter_error)?;
+    let subscribe = mapped(&sections, &inside.joined.tracks, wanted.participant.as_deref());
+    if subscribe.is_empty() {
+        entry::leave(&shared, inside.id).await;
+        return Err(WishError::nothing_to_watch());
+    }
+    let offer = Offer { sdp, publish: Vec::new(), subscribe };
+    let (answer, path) = session::begin(&shared, (Way::Whep, &room), inside, offer).await?;
+    Ok(created(answer, path))
+}
+
+/// Whom to watch.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Wanted {
+    /// The participant's id; without it the first that sends video, or audio.
+    participant: Option<String>,
+}
+
+/// The sections that receive.
+fn sections(sdp: &str) -> Result<Vec<Section>, WishError> {
+    let mut sections = sdp::sections(sdp);
+    sections.retain(|section| section.receives);
+    if sections.len() > limits::SUBSCRIBED_TRACKS {
+        return Err(session::too_many("receive"));
+    }
+    if sections.is_empty() {
+        return Err(WishError::new(ErrorCode::BadSdp, "the offer has no section that receives"));
+    }
+    Ok(sections)
+}
+
+/// Which section carries which of the room's tracks.
+fn mapped(sections: &[Section], tracks: &[TrackInfo], wanted: Option<&str>) -> Vec<Subscribe> {
+    let of = |kind: Kind| tracks.iter().find(|track| track.kind == kind).map(|t| t.participant);
+    let publisher = match wanted {
+        Some(id) => id.parse().ok(),
+        None => of(Kind::Video).or(of(Kind::Audio)),
+    };
+    let mut left: Vec<_> = tracks.iter().filter(|t| Some(t.participant) == publisher).collect();
+    sections
+        .iter()
+        .filter_map(|section| {
+            let at = left.iter().position(|track| track.kind == section.kind)?;
+            let track = left.remove(at).track;
+            Some(Subscribe { mid: section.mid.clone(), track, max: None })
+        })
+        .collect()
+}
+
+/// Say what may be posted (draft-ietf-wish-whep §4).
+#[utoipa::path(options, path = "/whep/{room}", operation_id = "whep_options", tag = "calls",
+    params(("room" = String, Path, description = "The room's name")),
+    responses((status = 204, description = "`Accept-Post` says it")))]
+pub(crate) async fn options() -> Response {
+    capabilities()
+}
+
+/// Tell candidates of a session (draft-ietf-wish-whep §4.3).
+#[utoipa::path(patch, path = "/whep/{room}/{session}", operation_id = "whep_patch", tag = "calls",
+    params(("room" = String, Path, description = "The room's name"), ("session" = String, Path, description = "The session")),
+    request_body(content = String, content_type = "application/trickle-ice-sdpfrag"),
+    responses((status = 204, description = "They are known"), (status = "4XX", description = "Refused, with the reason", body = WishError)))]
+pub(crate) async fn patch(
+    State(shared): State<Arc<Shared>>,
+    Path((room, session)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<StatusCode, WishError> {
+    session::check(&shared, (Way::Whep, &room, &session), bearer(&headers))?;
+    take_candidates(&headers)
+}
+
+/// End a session (draft-ietf-wish-whep §4.2).
+#[utoipa::path(delete, path = "/whep/{room}/{session}", operation_id = "whep_end", tag = "calls",
+    params(("room" = String, Path, description = "The room's name"), ("session" = String, Path, description = "The session")),
+    responses((status = 200, description = "It has ended"), (status = "4XX", description = "Refused, with the reason", body = WishError)))]
+pub(crate) async fn end(
+    State(shared): State<Arc<Shared>>,
+    Path((room, session)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<StatusCode, WishError> {
+    session::check(&shared, (Way::Whep, &room, &session), bearer(&headers))?;
+    session::end(&shared, (Way::Whep, &room, &session));
+    Ok(StatusCode::OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_sfu::{ParticipantId, TrackId};
+
+    use super::*;
+
+    fn track(track: u64, participant: u64, kind: Kind) -> TrackInfo {
+        let (track, participant) = (TrackId(track), ParticipantId(participant));
+        TrackInfo { track, participant, kind, name: String::new(), muted: false, stream: None }
+    }
+
+    fn section(mid: &str, kind: Kind) -> Section {
+        Section { mid: mid.to_owned(), kind, sends: false, receives: true }
+    }
+
+    fn map(kinds: &[Kind], wanted: Option<&str>) -> Vec<(String, u64)> {
+        let tracks = [
+            track(1, 7, Kind::Audio),
+            track(2, 8, Kind::Audio),
+            track(3, 8, Kind::Video),
+            track(4, 8, Kind::Video),
+        ];
+        let sections: Vec<_> =
+            kinds.iter().enumerate().map(|(n, kind)| section(&n.to_string(), *kind)).collect();
+        let mapped = mapped(&sections, &tracks, wanted);
+        mapped.into_iter().map(|s| (s.mid, s.track.0)).collect()
+    }
+
+    #[test]
+    fn sections_are_filled_with_one_participants_tracks_by_kind_and_order() {
+        let (a, v) = (Kind::Audio, Kind::Video);
+        let pairs = |list: &[(&str, u64)]| -> Vec<(String, u64)> {
+            list.iter().map(|(mid, track)| ((*mid).to_owned(), *track)).collect()
+        };
+        assert_eq!(map(&[v, a], None), pairs(&[("0", 3), ("1", 2)]));
+        assert_eq!(map(&[a, v, v, v], None), pairs(&[("0", 2), ("1", 3), ("2", 4)]));
+        assert_eq!(map(&[v, a], Some("p7")), pairs(&[("1", 1)]));
+        assert_eq!(map(&[v], Some("p99")), []);
+        assert_eq!(map(&[v], Some("x")), []);
+    }
+}

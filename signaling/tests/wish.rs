@@ -1,0 +1,171 @@
+//! WHIP and WHEP over HTTP: sessions begin, are seen by others, and end.
+
+mod common;
+
+use serde_json::Value;
+use str0m::media::{Direction, MediaKind};
+use windlass_protocol::Grant;
+use windlass_signaling::SignalingConfig;
+
+use common::tokens::{NEW, config, token};
+use common::{Client, Server, http, offer, start};
+
+const SDP: &str = "content-type: application/sdp\r\n";
+const FRAGMENT: &str = "content-type: application/trickle-ice-sdpfrag\r\n";
+
+/// An answer in its parts.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    fn code(&self) -> Value {
+        serde_json::from_str::<Value>(&self.body).unwrap()["code"].clone()
+    }
+}
+
+async fn call(server: &Server, request: &str, headers: &str, body: &str) -> Answer {
+    let request = format!(
+        "{request} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let answer = http(server, &request).await;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { status, head: head.to_owned(), body: body.to_owned() }
+}
+
+fn sends() -> String {
+    let both = [MediaKind::Audio, MediaKind::Video].map(|kind| (kind, Direction::SendOnly));
+    offer::sdp(&both).0
+}
+
+fn receives() -> String {
+    let both = [MediaKind::Video, MediaKind::Audio].map(|kind| (kind, Direction::RecvOnly));
+    offer::sdp(&both).0
+}
+
+#[tokio::test]
+async fn an_encoder_publishes_until_it_deletes_its_session() {
+    let server = start(SignalingConfig::default()).await;
+    let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
+    let begun = call(&server, "POST /whip/tea", SDP, &sends()).await;
+    assert_eq!(begun.status, 201, "{}", begun.body);
+    assert_eq!(begun.header("content-type"), Some("application/sdp"));
+    assert!(begun.body.starts_with("v=0") && begun.body.contains("a=recvonly"), "{}", begun.body);
+    assert!(begun.body.contains("a=ice-lite") && begun.body.contains("a=candidate:"));
+    assert_eq!(begun.header("accept-patch"), Some("application/trickle-ice-sdpfrag"));
+    let session = begun.header("location").unwrap().to_owned();
+    let tag = begun.header("etag").unwrap().to_owned();
+    assert_eq!(ana.hear("participant_joined").await["name"], "WHIP");
+    let kinds = [ana.hear("track_added").await, ana.hear("track_added").await];
+    assert_eq!(kinds.map(|t| t["track"]["kind"].as_str().unwrap().to_owned()), ["audio", "video"]);
+
+    let patch = format!("PATCH {session}");
+    for (headers, status) in [
+        (format!("{FRAGMENT}if-match: {tag}\r\n"), 204),
+        (format!("{FRAGMENT}if-match: \"other\"\r\n"), 412),
+        (format!("{FRAGMENT}if-match: *\r\n"), 422),
+        (FRAGMENT.to_owned(), 428),
+        (SDP.to_owned(), 415),
+    ] {
+        let answer = call(&server, &patch, &headers, "a=ice-ufrag:x\r\n").await;
+        assert_eq!(answer.status, status, "{headers}");
+    }
+    assert_eq!(call(&server, &format!("DELETE {session}"), "", "").await.status, 200);
+    ana.hear("track_removed").await;
+    ana.hear("participant_left").await;
+    assert_eq!(call(&server, &format!("DELETE {session}"), "", "").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_player_is_given_what_a_participant_sends() {
+    let server = start(SignalingConfig::default()).await;
+    let early = call(&server, "POST /whep/tea", SDP, &receives()).await;
+    assert_eq!((early.status, early.header("retry-after")), (409, Some("2")), "{}", early.body);
+    call(&server, "POST /whip/tea", SDP, &sends()).await;
+    let begun = call(&server, "POST /whep/tea", SDP, &receives()).await;
+    assert_eq!(begun.status, 201, "{}", begun.body);
+    assert_eq!(begun.body.matches("a=sendonly").count(), 2, "{}", begun.body);
+    let nobody = call(&server, "POST /whep/tea?participant=p1", SDP, &receives()).await;
+    assert_eq!(nobody.status, 409);
+    let session = begun.header("location").unwrap();
+    // One way's sessions are not the other's.
+    let other = session.replace("/whep/", "/whip/");
+    assert_eq!(call(&server, &format!("DELETE {other}"), "", "").await.status, 404);
+    assert_eq!(call(&server, &format!("DELETE {session}"), "", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_no_offer_is_refused_and_leaves_nothing_behind() {
+    let server = start(SignalingConfig::default()).await;
+    let sends = sends();
+    for (request, headers, body, status) in [
+        ("POST /whip/tea", "content-type: text/plain\r\n", sends.as_str(), 415),
+        ("POST /whip/tea", "", &sends, 415),
+        ("POST /whip/a%20b", SDP, &sends, 400),
+        ("POST /whip/tea", SDP, "", 400),
+        ("POST /whip/tea", SDP, "v=0\r\nm=video 9 X 1\r\na=mid:0\r\n", 422),
+        ("POST /whip/tea", SDP, &receives(), 400),
+        ("POST /whep/tea", SDP, &sends, 400),
+        ("POST /whip/tea", SDP, &"x".repeat(70_000), 413),
+        ("GET /whip/tea", "", "", 405),
+        ("DELETE /whip/tea/0", "", "", 404),
+    ] {
+        let answer = call(&server, request, headers, body).await;
+        assert_eq!(answer.status, status, "{request} {}", answer.body);
+    }
+    let rooms = call(&server, "GET /admin/rooms", "", "").await;
+    assert_eq!(rooms.body, r#"{"rooms":[]}"#);
+    let options = call(&server, "OPTIONS /whip/tea", "", "").await;
+    assert_eq!((options.status, options.header("accept-post")), (204, Some("application/sdp")));
+}
+
+#[tokio::test]
+async fn tokens_say_who_may_send_and_who_may_watch() {
+    let server = start(config()).await;
+    let bearer = |grant: Grant| {
+        format!("authorization: Bearer {}\r\n{SDP}", token(NEW, "tea", "obs", &[grant], 60.0))
+    };
+    let none = call(&server, "POST /whip/tea", SDP, &sends()).await;
+    assert_eq!((none.status, none.header("www-authenticate")), (401, Some("Bearer")));
+    let watch = bearer(Grant::Subscribe);
+    assert_eq!(call(&server, "POST /whip/tea", &watch, &sends()).await.code(), "forbidden");
+    let send = bearer(Grant::Publish);
+    assert_eq!(call(&server, "POST /whip/coffee", &send, &sends()).await.status, 403);
+    let begun = call(&server, "POST /whip/tea", &send, &sends()).await;
+    assert_eq!(begun.status, 201, "{}", begun.body);
+    assert_eq!(call(&server, "POST /whep/tea", &send, &receives()).await.code(), "forbidden");
+    let session = begun.header("location").unwrap();
+    assert_eq!(call(&server, &format!("DELETE {session}"), "", "").await.status, 401);
+    assert_eq!(call(&server, &format!("DELETE {session}"), &send, "").await.status, 200);
+}
+
+#[tokio::test]
+async fn an_operator_removes_an_encoder_like_anybody() {
+    let server = start(SignalingConfig::default()).await;
+    let begun = call(&server, "POST /whip/tea", SDP, &sends()).await;
+    let session = begun.header("location").unwrap();
+    let room = call(&server, "GET /admin/rooms/tea", "", "").await;
+    let room: Value = serde_json::from_str(&room.body).unwrap();
+    let encoder = &room["participants"][0];
+    assert_eq!(encoder["tracks"].as_array().unwrap().len(), 2);
+    let id = encoder["id"].as_str().unwrap();
+    let remove = format!("DELETE /admin/rooms/tea/participants/{id}");
+    assert_eq!(call(&server, &remove, "", "").await.status, 204);
+    for _ in 0..100 {
+        let gone = call(&server, &format!("DELETE {session}"), "", "").await.status == 404;
+        if gone {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("the session is still there");
+}
