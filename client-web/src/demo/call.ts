@@ -231,6 +231,11 @@ export class CallScreen {
       button.replaceChildren(icon(muted ? off : on), make("span", {}, label));
     };
     dress(false);
+    this.room.on("publicationMuted", ({ publication, muted }) => {
+      if (publication.kind !== kind) return;
+      dress(muted);
+      if (kind === "video") this.own.classList.toggle("off", muted);
+    });
     button.onclick = () => {
       const publication = this.publications.find((p) => p.kind === kind);
       if (publication === undefined) return;

@@ -48,6 +48,8 @@ export interface RoomEvents {
   trackAdded: RemoteTrack;
   trackRemoved: RemoteTrack;
   trackMuted: { track: RemoteTrack; muted: boolean };
+  /** An operator has muted one's own track, or ended that. While it is so, it cannot be unmuted from here. */
+  publicationMuted: { publication: Publication; muted: boolean };
   rung: { track: EnhancedTrack } & RungInfo;
   stats: { track: EnhancedTrack; stats: TrackStats };
   /** The connection was lost; another attempt follows after `delayMs`. */
@@ -81,6 +83,8 @@ export class Room extends Emitter<RoomEvents> {
   private readonly others = new Map<string, ParticipantInfo>();
   private readonly publications = new Set<Publication>();
   private readonly maxRungs = new Map<string, Rung>();
+  /** Of one's own tracks, those that an operator has muted. */
+  private readonly held = new Set<Publication>();
   private readonly backoff = new Backoff();
   private readonly reports: ReturnType<typeof setInterval>;
   private retry: ReturnType<typeof setTimeout> | undefined;
@@ -180,6 +184,7 @@ export class Room extends Emitter<RoomEvents> {
 
   /** Sends silence or black, and tells the others; or ends that. */
   mute(publication: Publication, muted: boolean): void {
+    if (!muted && this.held.has(publication)) return;
     publication.setMuted(muted);
     if (publication.id !== null) this.socket?.send({ type: "mute", track: publication.id, muted });
   }
@@ -343,6 +348,14 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   private muteTrack(id: string, muted: boolean): void {
+    const publication = this.own(id);
+    // In a room of one's own one also hears of what one muted oneself.
+    if (publication !== undefined && !this.loopback) {
+      if (muted) this.held.add(publication);
+      else this.held.delete(publication);
+      publication.setMuted(muted);
+      this.emit("publicationMuted", { publication, muted });
+    }
     const track = this.tracks.find((t) => t.id === id);
     if (track === undefined) return;
     if (track instanceof EnhancedTrack) track.setMuted(muted);
@@ -395,6 +408,7 @@ export class Room extends Emitter<RoomEvents> {
   /** Lets go of the connection and of everything that came through it. */
   private drop(): void {
     const { connection, socket, tracks } = this;
+    this.held.clear();
     this.connection = null;
     this.socket = null;
     socket?.close();
