@@ -264,6 +264,18 @@ pub enum SfuEvent {
         /// Width of the rung's pictures over that, where it is enhanced.
         scale: u16,
     },
+    /// Nothing more comes of a subscribed track, for want of bandwidth, or it goes on.
+    Paused {
+        /// Which track.
+        track: TrackId,
+        /// Whether it is paused.
+        paused: bool,
+    },
+    /// Somebody else in the room speaks now.
+    Speaker {
+        /// Who.
+        participant: ParticipantId,
+    },
     /// What the participant is asked to send of its own track.
     Knobs {
         /// Its track.

@@ -34,6 +34,8 @@ pub struct SfuConfig {
     pub regions: bool,
     /// Whether what publishers send is adapted to what their uplinks carry and their pictures gain.
     pub adapt: bool,
+    /// Whether publishers are told to pause layers that nobody takes.
+    pub pause_unused: bool,
     /// How much anybody may ask for.
     pub limits: Limits,
     /// Whether the bandwidth estimate limits what a subscriber gets. Off, it gets the best that it asks for and
@@ -59,6 +61,7 @@ impl Default for SfuConfig {
             regions: true,
             adapt: false,
             detail: Some(DetailKnobs { kbps: 50.0, fps: 1.0 }),
+            pause_unused: true,
             limits: Limits::default(),
             congestion_control: true,
             initial_estimate_bps: 1_000_000,

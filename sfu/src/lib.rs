@@ -20,5 +20,6 @@ pub use api::{
     TrackId, TrackInfo, TrackStats, UplinkReport,
 };
 pub use config::{Limits, SfuConfig};
+pub use core::View;
 pub use net::{Sfu, SfuHandle};
 pub use stats::{Counters, SfuStats};

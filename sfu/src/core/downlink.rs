@@ -11,36 +11,62 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// How often the stack is asked what it sees.
-pub const LOOK: Duration = Duration::from_millis(200);
-/// How long the shortest round trip is remembered.
-const MEMORY: Duration = Duration::from_secs(30);
+pub const LOOK: Duration = Duration::from_millis(100);
+/// How long the shortest round trip is remembered: so long a path that became longer is taken for a queue.
+const MEMORY: Duration = Duration::from_secs(10);
 /// A round trip longer than the shortest by this much is a queue,
 const QUEUE: Duration = Duration::from_millis(120);
 /// by this much no longer one.
 const DRAINED: Duration = Duration::from_millis(50);
-/// Losses with half of such a queue, or by themselves, that are congestion.
+/// Above this less is sent, down to this share less at a full queue.
+const EASY: Duration = Duration::from_millis(35);
+const EASE: f64 = 0.2;
+/// Losses that say the same at once with such a queue, with half of it, and by themselves. (Air loses some of its packets in bursts.)
 const LOSS_QUEUED: f32 = 0.08;
-const LOSS_ALONE: f32 = 0.3;
-/// What is sent of what arrives, so that the queue drains.
-const DRAIN: f64 = 0.75;
-/// What arrived then is what the link carries, with some room.
+const LOSS_HALF: f32 = 0.2;
+const LOSS_ALONE: f32 = 0.35;
+/// What is sent of what arrives, so that the queue drains: a tenth of that are headers, which nobody counts here.
+const DRAIN: f64 = 0.68;
+/// What arrived then is what the link carries, without headers, and with some room.
 const CARRIES: f64 = 0.85;
 /// A fall shows after as long; until then nothing falls further.
 const HOLD: Duration = Duration::from_millis(500);
 /// What rates are of, as losses are.
 const WINDOW: Duration = Duration::from_secs(1);
-/// By how much the bound rises with each look after that.
-const RECOVER: f64 = 1.15;
+/// By how much the bound rises with each look after that, up to what the link carried.
+const RECOVER: f64 = 1.1;
 /// Nobody is taken for narrower.
 const LEAST_BPS: u64 = 30_000;
 /// Between two probes for more.
-const PROBE: Duration = Duration::from_millis(1500);
+const PROBE: Duration = Duration::from_millis(1000);
+/// An estimate that has risen by so much at once was found by a probe: padding holds it for as long, until rungs have taken its place. What is not
+/// held is lost with the next swing, as estimates fall to what is really sent.
+const FOUND: f64 = 1.25;
+const HOLD_FOUND: Duration = Duration::from_secs(2);
+/// A queue shorter than this, with fewer losses than that, speaks for what is being sent.
+const QUIET: Duration = Duration::from_millis(40);
+const QUIET_LOSS: f32 = 0.05;
+/// A fall below this share of an estimate that was quiet a moment ago is taken back.
+const SPURIOUS: f64 = 0.8;
+const GOOD_FOR: Duration = Duration::from_secs(2);
+/// Where nothing queues and probes change nothing, the stack begins anew after this time, then after twice as long each time.
+const STUCK: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(8));
+/// What a second carried without a full queue, the next will: an estimate of less than this share of it is one of a lull.
+const PROVEN: f64 = 0.55;
+/// And of this where next to nothing queues.
+const PROVEN_QUIET: f64 = 0.75;
+/// Between two new beginnings.
+const ANEW: Duration = Duration::from_millis(300);
+/// The share of it that padding fills up.
+const FILL: f64 = 0.95;
 /// After congestion none for as long.
 const CALM: Duration = Duration::from_secs(2);
 
 /// What the stack saw.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
+    /// Its estimate as it is just now, in bits per second. (What it tells as an event is a mean of three seconds' changes.)
+    pub estimate_bps: Option<u64>,
     /// Round trip of the latest packet that the client reported.
     pub rtt: Option<Duration>,
     /// Share of the last second's packets that it reported missing, 0 to 1.
@@ -77,33 +103,48 @@ pub struct Downlink {
     /// What the stack is to begin anew with.
     anew: Option<u64>,
     probed: Option<Instant>,
+    found: Option<Instant>,
+    /// The best estimate under which nothing queued of late.
+    good: Option<(Instant, u64)>,
+    /// Since when nothing has been found although it was looked for, with what there was, and how long that may last.
+    stuck: Option<(Instant, u64)>,
+    patience: Duration,
+    /// When it began anew last.
+    begun: Option<Instant>,
     told: Option<Search>,
 }
 
 impl Downlink {
-    /// The stack has another estimate.
-    pub fn estimated(&mut self, bps: u64) {
-        self.estimate_bps = Some(bps);
-    }
-
     /// What the stack saw at `now`. Whether there is less than a moment ago, so that rungs should be chosen at once.
     pub fn look(&mut self, now: Instant, look: Look) -> bool {
+        if let Some(bps) = look.estimate_bps {
+            if self.estimate_bps.is_some_and(|before| bps as f64 > before as f64 * FOUND) {
+                self.found = Some(now);
+            }
+            self.estimate_bps = Some(bps);
+        }
         let sent_bps = self.sent_bps(now, look.sent);
         let queue = look.rtt.map_or(Duration::ZERO, |rtt| self.queue(now, rtt));
         let falling = queue < std::mem::replace(&mut self.queue, queue).mul_f64(0.85);
         let loss = look.loss.unwrap_or(0.0);
-        let full = queue > QUEUE || (queue > QUEUE / 2 && loss > LOSS_QUEUED) || loss > LOSS_ALONE;
+        let quiet = queue < QUIET && loss < QUIET_LOSS;
+        let full = queue > QUEUE || (queue > QUEUE / 2 && loss > LOSS_HALF) || loss > LOSS_ALONE;
         self.queued = if full { self.queued + 1 } else { 0 };
-        if full && (self.queued >= 2 || loss > LOSS_QUEUED) {
+        self.hold(now, quiet, (!full).then(|| (sent_bps as f64 * f64::from(1.0 - loss)) as u64));
+        let clear = queue > QUEUE && loss > LOSS_QUEUED;
+        if full && (self.queued >= 3 || clear) {
             self.congested = Some(now);
             let arrives = (sent_bps as f64 * f64::from(1.0 - loss)) as u64;
             let held = self.fell.is_some_and(|fell| now.saturating_duration_since(fell) < HOLD);
-            let before = self.available_bps().unwrap_or(u64::MAX);
+            let before = self.found_bps().unwrap_or(u64::MAX);
             let bound = ((arrives as f64 * DRAIN) as u64).max(LEAST_BPS);
-            if self.bound_bps.is_none() {
-                self.arrived_bps = 0;
+            if !falling {
+                // The longer it is full, the less of the time before is in it.
+                self.arrived_bps = arrives.min(before);
             }
-            self.arrived_bps = self.arrived_bps.max(arrives.min(before));
+            // Losses beside a full queue: far too much. What gets through will be known when the second before has passed.
+            let first = self.bound_bps.is_none() && clear;
+            let bound = if first { bound.min(before / 2) } else { bound };
             if falling || held || bound >= before {
                 // It drains, or will: what was bound stays.
                 self.bound_bps.get_or_insert(before);
@@ -115,13 +156,57 @@ impl Downlink {
         if let Some(bound) = self.bound_bps.filter(|_| !full && queue < DRAINED) {
             // The stack may have lost much more than the link did: it had counted what the full queue dropped.
             let carries = (self.arrived_bps as f64 * CARRIES) as u64;
-            if self.estimate_bps.is_some_and(|bps| bps < carries) {
+            if self.estimate_bps.is_some_and(|bps| bps < carries / 2) {
                 (self.estimate_bps, self.anew) = (Some(carries), Some(carries));
             }
             let risen = (bound as f64 * RECOVER) as u64;
-            self.bound_bps = self.estimate_bps.is_none_or(|bps| risen < bps).then_some(risen);
+            let calm = self.congested.is_none_or(|at| now.saturating_duration_since(at) >= CALM);
+            self.bound_bps = (!calm || risen < carries).then_some(risen.min(carries.max(bound)));
         }
         false
+    }
+
+    /// Takes back what the stack lost although nothing queues, and has it begin anew where it finds nothing for long. `arrives_bps`: what the last
+    /// second carried, unless the queue is full.
+    fn hold(&mut self, now: Instant, quiet: bool, arrives_bps: Option<u64>) {
+        let Some(estimate) = self.estimate_bps else { return };
+        let since = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
+        let calm = since(self.congested).is_none_or(|since| since >= CALM);
+        if !calm || arrives_bps.is_none() {
+            (self.good, self.stuck) = (None, None);
+            return;
+        }
+        let good = self.good.filter(|(at, _)| now.saturating_duration_since(*at) < GOOD_FOR);
+        let held = good.filter(|(_, bps)| quiet && (estimate as f64) < *bps as f64 * SPURIOUS);
+        // A little less each time: what is wrong ends in a queue, or is let go.
+        let held = held.map_or(0, |(_, bps)| (bps as f64 * 0.9) as u64);
+        let proven = if quiet { PROVEN_QUIET } else { PROVEN };
+        let proven = arrives_bps.map_or(0, |bps| (bps as f64 * proven) as u64);
+        let anew = held.max(proven);
+        if (estimate as f64) < anew as f64 * 0.9 {
+            if since(self.begun).is_none_or(|since| since >= ANEW) {
+                (self.estimate_bps, self.anew, self.good) = (Some(anew), Some(anew), None);
+                self.begun = Some(now);
+            }
+            return;
+        }
+        if !quiet {
+            self.stuck = None;
+            return;
+        }
+        if good.is_none_or(|(_, bps)| estimate >= bps) {
+            self.good = Some((now, estimate));
+        }
+        let wants = self.told.is_some_and(|told| told.fill_bps > 0);
+        let (since, before) = *self.stuck.get_or_insert((now, estimate));
+        if !wants || estimate as f64 > before as f64 * 1.1 {
+            self.stuck = Some((now, estimate));
+            self.patience = STUCK.0;
+        } else if now.saturating_duration_since(since) >= self.patience.max(STUCK.0) {
+            self.stuck = Some((now, estimate));
+            self.patience = (self.patience.max(STUCK.0) * 2).min(STUCK.1);
+            self.anew = Some(estimate);
+        }
     }
 
     /// What the stack is to begin anew with, in bits per second, where it has lost track.
@@ -140,8 +225,15 @@ impl Downlink {
         (sent.saturating_sub(before) as f64 * 8.0 / seconds) as u64
     }
 
-    /// What video and anchors may take, in bits per second of payload; `None` before anything is known.
+    /// What video and anchors may take, in bits per second of payload; `None` before anything is known. Less than what gets through while
+    /// something queues, so that it drains before it is felt.
     pub fn available_bps(&self) -> Option<u64> {
+        let bps = self.found_bps()?;
+        let over = self.queue.saturating_sub(EASY).as_secs_f64() / (QUEUE - EASY).as_secs_f64();
+        Some((bps as f64 * (1.0 - EASE * over.min(1.0))) as u64)
+    }
+
+    fn found_bps(&self) -> Option<u64> {
         match (self.estimate_bps, self.bound_bps) {
             (Some(estimate), Some(bound)) => Some(estimate.min(bound)),
             (estimate, bound) => estimate.or(bound),
@@ -153,23 +245,23 @@ impl Downlink {
         self.bound_bps.is_some()
     }
 
+    /// Whether its queue is full, so that repairs would only make it longer and be lost themselves.
+    pub fn full(&self) -> bool {
+        self.bound_bps.is_some() && self.queued > 0
+    }
+
     /// What to have the stack look for, where that differs from the last time: `next_bps` is what the next rung needs (0: there is none),
-    /// `best_bps` the best, `video_bps` what is sent without padding.
-    pub fn search(
-        &mut self,
-        now: Instant,
-        next_bps: u64,
-        best_bps: u64,
-        video_bps: u64,
-    ) -> Option<Search> {
+    /// `best_bps` the best.
+    pub fn search(&mut self, now: Instant, next_bps: u64, best_bps: u64) -> Option<Search> {
         let since = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
         let calm = since(self.congested).is_none_or(|since| since >= CALM);
         let available = self.available_bps().unwrap_or(0);
         let wants = next_bps > 0 && calm && !self.congested();
         let search = if wants {
-            // Padding holds what was found long enough for the next rung to take its place; half of the way needs none, as an
-            // estimate grows by itself to half as much again as what is sent.
-            let fill = if next_bps * 2 > video_bps * 3 { next_bps.min(available) } else { 0 };
+            // An estimate falls to what is really sent just then, so what is not filled up is lost with the next swing.
+            let found = since(self.found).is_some_and(|since| since < HOLD_FOUND);
+            let fill = if found { best_bps } else { next_bps };
+            let fill = fill.min((available as f64 * FILL) as u64);
             Search { fill_bps: fill, probe_bps: best_bps.max(next_bps) }
         } else {
             Search { fill_bps: 0, probe_bps: best_bps.min(available.max(LEAST_BPS)) }
@@ -222,74 +314,96 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// A downlink on which 1 Mbit/s is sent, looked at every 200 ms with these round trips (in ms) and losses.
+    /// A downlink that is taken for 1 Mbit/s, on which as much is sent, after two quiet seconds and looks with these round trips (in ms) and losses.
     fn looked(at: &[(u64, f32)]) -> (Downlink, Instant) {
         let (mut downlink, mut now) = (Downlink::default(), Instant::now());
-        downlink.estimated(1_000_000);
-        for (n, &(rtt, loss)) in at.iter().enumerate() {
+        let quiet = [(40, 0.0); 20];
+        for (n, &(rtt, loss)) in quiet.iter().chain(at).enumerate() {
             now += LOOK;
-            let sent = 25_000 * n as u64;
-            downlink.look(now, Look { rtt: Some(MS(rtt)), loss: Some(loss), sent });
+            let (estimate_bps, sent) = (Some(1_000_000), 12_500 * n as u64);
+            downlink.look(now, Look { estimate_bps, rtt: Some(MS(rtt)), loss: Some(loss), sent });
         }
         (downlink, now)
     }
 
     #[test]
     fn the_estimate_holds_while_nothing_queues() {
-        let (downlink, _) = looked(&[(40, 0.0), (60, 0.03), (50, 0.05), (90, 0.05)]);
+        let (downlink, _) = looked(&[(60, 0.03), (50, 0.05), (70, 0.05)]);
         assert_eq!((downlink.available_bps(), downlink.congested()), (Some(1_000_000), false));
     }
 
     #[test]
-    fn a_full_queue_bounds_it_by_what_arrives() {
-        let (downlink, _) = looked(&[(40, 0.0), (40, 0.0), (340, 0.3)]);
-        let available = downlink.available_bps().expect("known");
-        assert!((500_000..540_000).contains(&available), "{available}");
-        // Losses of the second before are counted for as long: it does not fall by them again and again.
-        let (downlink, _) = looked(&[(40, 0.0), (40, 0.0), (340, 0.3), (340, 0.6), (340, 0.6)]);
-        assert_eq!(downlink.available_bps(), Some(available));
+    fn a_little_less_is_sent_while_something_queues() {
+        let available = looked(&[(120, 0.0)]).0.available_bps().expect("known");
+        assert!((850_000..950_000).contains(&available), "{available}");
     }
 
     #[test]
-    fn one_long_round_trip_is_no_queue() {
-        assert!(!looked(&[(40, 0.0), (40, 0.0), (340, 0.0), (40, 0.0)]).0.congested());
-        assert!(looked(&[(40, 0.0), (40, 0.0), (340, 0.0), (340, 0.0)]).0.congested());
+    fn a_full_queue_bounds_it_by_what_arrives() {
+        let found = looked(&[(340, 0.3)]).0.found_bps().expect("known");
+        assert!((450_000..500_000).contains(&found), "{found}");
+        // Losses of the second before are counted for as long: it does not fall by them again and again.
+        let later = looked(&[(340, 0.3), (340, 0.6), (340, 0.6)]).0.found_bps();
+        assert_eq!(later, Some(found));
+    }
+
+    #[test]
+    fn a_few_long_round_trips_are_no_queue() {
+        assert!(!looked(&[(340, 0.0), (340, 0.0), (40, 0.0)]).0.congested());
+        assert!(looked(&[(340, 0.0), (340, 0.0), (340, 0.0)]).0.congested());
     }
 
     #[test]
     fn losses_of_the_air_are_no_queue() {
-        assert!(!looked(&[(20, 0.1), (20, 0.2), (25, 0.15), (20, 0.2)]).0.congested());
+        assert!(!looked(&[(40, 0.1), (40, 0.2), (45, 0.15), (40, 0.2)]).0.congested());
     }
 
     #[test]
     fn it_is_free_again_after_the_queue_has_drained() {
-        let mut looks = vec![(40, 0.0), (40, 0.0), (340, 0.3), (200, 0.2)];
-        looks.extend([(50, 0.0); 10]);
+        let mut looks = vec![(340, 0.3), (200, 0.2)];
+        looks.extend([(50, 0.0); 40]);
         assert!(!looked(&looks).0.congested());
     }
 
     #[test]
     fn a_path_that_became_longer_is_believed_in_the_end() {
-        let mut looks = vec![(40, 0.0); 5];
-        looks.extend([(200, 0.0); 200]);
-        assert!(!looked(&looks).0.congested());
+        assert!(!looked(&[(200, 0.0); 200]).0.congested());
+    }
+
+    #[test]
+    fn an_estimate_that_falls_although_nothing_queues_is_taken_back() {
+        let (mut downlink, mut now) = looked(&[]);
+        now += LOOK;
+        let look = Look {
+            estimate_bps: Some(400_000),
+            rtt: Some(MS(45)),
+            loss: Some(0.0),
+            sent: 12_500 * 20,
+        };
+        downlink.look(now, look);
+        assert_eq!(
+            (downlink.take_anew(), downlink.available_bps()),
+            (Some(900_000), Some(900_000))
+        );
+        let (mut downlink, now) = looked(&[(340, 0.3)]);
+        downlink.look(now + LOOK, Look { rtt: Some(MS(340)), sent: 12_500 * 21, ..look });
+        assert_eq!(downlink.take_anew(), None, "the queue is full");
     }
 
     #[test]
     fn more_is_looked_for_again_and_again_but_not_while_it_queues() {
-        let (mut downlink, start) = looked(&[(40, 0.0), (40, 0.0)]);
-        let mut probes = 0;
-        let mut told = 0;
-        for tenth in 0..60 {
-            let now = start + MS(200) * tenth;
-            if let Some(search) = downlink.search(now, 1_400_000, 3_000_000, 500_000) {
+        let (mut downlink, start) = looked(&[]);
+        let (mut probes, mut told) = (0, 0);
+        for fifth in 0..60 {
+            let now = start + MS(200) * fifth;
+            if let Some(search) = downlink.search(now, 1_400_000, 3_000_000) {
                 probes += u32::from(search.probe_bps > told && search.probe_bps == 3_000_000);
                 told = search.probe_bps;
             }
         }
-        assert!((6..=9).contains(&probes), "{probes} in 12 s");
-        let (mut downlink, now) = looked(&[(40, 0.0), (40, 0.0), (340, 0.3)]);
-        let search = downlink.search(now, 1_400_000, 3_000_000, 500_000).expect("told");
+        assert!((8..=12).contains(&probes), "{probes} in 12 s");
+        let (mut downlink, now) = looked(&[(340, 0.3)]);
+        let search = downlink.search(now, 1_400_000, 3_000_000).expect("told");
         assert!(search.fill_bps == 0 && search.probe_bps < 1_000_000, "{search:?}");
     }
 }

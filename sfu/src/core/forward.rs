@@ -54,6 +54,12 @@ impl Core {
 
     fn forward_audio(&mut self, track_id: TrackId, packet: PacketIn, rtp: &RtpPacket) {
         let Some(track) = self.tracks.get(&track_id) else { return };
+        let from = track.info.participant;
+        if let Some(level) = rtp.header.ext_vals.audio_level
+            && let Some(room) = self.peers.get(&from).and_then(|p| self.rooms.get_mut(&p.room))
+        {
+            room.speakers.hear(packet.arrival, from, level);
+        }
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber).filter(|p| p.connected) else {
                 continue;
@@ -84,6 +90,8 @@ impl Core {
             };
             if descriptor.starts_key() {
                 track.keyframes.arrived(layer, packet.arrival);
+                let size = key_frame_size(&rtp.payload[descriptor.len..]);
+                track.sizes[layer as usize] = size.or(track.sizes[layer as usize]);
             }
             if !descriptor.inter && descriptor.end && packet.marker {
                 track.keyframes.whole(layer, packet.arrival);
@@ -176,8 +184,15 @@ impl Core {
     /// A subscriber's decoder needs a key frame on one of its m-lines.
     pub(super) fn key_frame_wanted(&mut self, id: ParticipantId, mid: Mid) {
         self.counters.keyframe_requests_in += 1;
-        let slot = self.peers.get(&id).and_then(|p| p.slots.iter().find(|s| s.mid == mid));
-        let Some(source) = slot.and_then(|s| s.video.current()) else { return };
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let full = peer.downlink.full();
+        let Some(slot) = peer.slots.iter_mut().find(|s| s.mid == mid) else { return };
+        let Some(source) = slot.video.current() else { return };
+        if full {
+            // It would be lost, and much else with it.
+            slot.key_owed = true;
+            return;
+        }
         if let Some(track) = self.tracks.get_mut(&source.track) {
             track.keyframes.want_repair(source.layer);
         }
@@ -185,6 +200,15 @@ impl Core {
 
     /// Asks publishers for the key frames that anybody waits for.
     pub(super) fn request_key_frames(&mut self, now: Instant) {
+        for peer in self.peers.values_mut().filter(|p| p.connected && !p.downlink.full()) {
+            for slot in peer.slots.iter_mut().filter(|s| s.key_owed) {
+                slot.key_owed = false;
+                let Some(source) = slot.video.current() else { continue };
+                if let Some(track) = self.tracks.get_mut(&source.track) {
+                    track.keyframes.want_repair(source.layer);
+                }
+            }
+        }
         for peer in self.peers.values().filter(|p| p.connected) {
             for wanted in peer.slots.iter().filter_map(|s| s.video.waits_for()) {
                 // A layer that is not being sent has no key frames to ask for.

@@ -11,8 +11,9 @@ use super::enhance::unbounded;
 use super::peer::Peer;
 use super::rewriter::Source;
 use super::tap::Tap;
+use super::view::{self, View};
 use super::{Core, Output, Track};
-use crate::api::{Kind, SfuEvent, TrackId};
+use crate::api::{Kind, ParticipantId, SfuEvent, TrackId};
 
 /// What audio tracks are taken for, each, in bits per second.
 const AUDIO_BPS: u64 = 40_000;
@@ -27,14 +28,18 @@ impl Core {
     /// Chooses everybody's rungs, then starts, moves and stops taps accordingly.
     pub(super) fn allocate(&mut self, now: Instant) {
         let mut taps: BTreeMap<TrackId, Layer> = BTreeMap::new();
+        self.tell_speakers(now);
         for peer in self.peers.values_mut().filter(|p| p.connected) {
             peer.open_channel(self.config.budget);
+            let speaker = self.rooms.get(&peer.room).and_then(|room| room.speakers.speaker());
             peer.choose(
                 now,
                 self.config.congestion_control,
                 self.config.initial_estimate_bps,
                 self.enhancement,
                 &self.tracks,
+                speaker,
+                &mut self.outputs,
             );
             for slot in &peer.slots {
                 if let Some((track, rung)) = slot.track.zip(slot.rung).filter(|(_, r)| r.enhanced())
@@ -98,6 +103,57 @@ impl Core {
             self.greet(now, id, slot);
         }
         self.tune(now);
+        if self.config.pause_unused {
+            self.pause_unused(now);
+        }
+    }
+
+    /// Tells rooms whose speaker has changed.
+    fn tell_speakers(&mut self, now: Instant) {
+        for room in self.rooms.values_mut() {
+            let Some(participant) = room.speakers.poll(now) else { continue };
+            let told = |&member| Output::Event(member, SfuEvent::Speaker { participant });
+            self.outputs.extend(room.members.iter().map(told));
+        }
+    }
+
+    /// Tells publishers to pause layers that nobody takes, but for the smallest, with which everybody begins, and to send them again.
+    fn pause_unused(&mut self, now: Instant) {
+        let mut needed: BTreeMap<TrackId, [bool; 3]> = BTreeMap::new();
+        for slot in self.peers.values().flat_map(|p| &p.slots) {
+            let Some(track) = slot.track else { continue };
+            let needed = needed.entry(track).or_default();
+            let sources = [slot.video.current(), slot.video.waits_for()];
+            let layers = sources.into_iter().flatten().filter(|s| s.track == track);
+            let layers = layers.map(|s| s.layer).chain(slot.rung.map(Rung::layer));
+            layers.for_each(|layer| needed[layer as usize] = true);
+        }
+        for (id, track) in &mut self.tracks {
+            // A controller decides itself what is sent; a muted track sends nothing anyway.
+            let adapted = track.detail.as_ref().is_some_and(|d| d.adapted.is_some());
+            if adapted || track.info.muted || track.info.kind != Kind::Video {
+                continue;
+            }
+            let mut needed = needed.get(id).copied().unwrap_or_default();
+            let sent = Layer::ALL.map(|layer| track.layers.rate(layer, now));
+            if let Some(smallest) = sent.iter().position(Option::is_some) {
+                needed[smallest] = true;
+            }
+            for tap in [&track.tap, &track.capture].into_iter().flatten() {
+                needed[tap.layer() as usize] = true;
+            }
+            let told = track.dynacast.update(now, needed, sent);
+            if !told.is_empty() {
+                let layers = told
+                    .into_iter()
+                    .map(|(layer, active)| (layer, LayerKnobs { active, ..unbounded(layer).1 }));
+                let (layers, scale) = (layers.collect(), self.config.scale);
+                let (detail, scale) =
+                    track.detail.as_ref().map_or((None, scale), |d| (d.told, d.scale));
+                let knobs = SfuEvent::Knobs { track: *id, detail, scale, layers };
+                self.outputs.push_back(Output::Event(track.info.participant, knobs));
+            }
+        }
     }
 
     /// Tells publishers what to send as detail stream, and the enhancer whom it may ask for regions: both are of use where anchors are, and no larger layer is sent.
@@ -206,6 +262,8 @@ impl Peer {
         assumed_bps: u64,
         enhancement: bool,
         tracks: &BTreeMap<TrackId, Track>,
+        speaker: Option<ParticipantId>,
+        outputs: &mut VecDeque<Output>,
     ) {
         let anchors = enhancement && self.can_take_anchors();
         let audio_bps = AUDIO_BPS
@@ -213,20 +271,33 @@ impl Peer {
                 as u64;
         let mut demands = Vec::new();
         let mut chosen = Vec::new();
+        let mut hidden = Vec::new();
         for (i, slot) in self.slots.iter().enumerate().filter(|(_, s)| s.kind == Kind::Video) {
             let Some(track) = slot.track.and_then(|t| tracks.get(&t)).filter(|t| !t.info.muted)
             else {
                 continue;
             };
+            if slot.view.is_some_and(View::hidden) {
+                hidden.push(i);
+                continue;
+            }
+            let enough = slot.view.and_then(|view| view.enough(track.sizes));
+            let speaks = speaker == Some(track.info.participant);
+            let measured = Layer::ALL.map(|l| track.layers.rate(l, now));
             demands.push(Demand {
-                max: slot.max,
-                rates: Layer::ALL.map(|l| track.layers.rate(l, now)),
+                max: enough.map_or(slot.max, |layer| slot.max.min(Rung::plain(layer))),
+                rates: track.dynacast.rates(now, measured),
                 anchors,
                 anchor_bps: track.anchor_bps,
                 current: slot.rung,
-                weight: 1.0,
+                weight: view::weight(slot.view, speaks),
             });
             chosen.push((i, track));
+        }
+        for slot in hidden {
+            let slot = &mut self.slots[slot];
+            slot.rung = None;
+            slot.video.set_target(None);
         }
         let known = self.downlink.available_bps();
         let available = limited.then(|| known.unwrap_or(assumed_bps).saturating_sub(audio_bps));
@@ -250,10 +321,16 @@ impl Peer {
                 step_bps = Some(step_bps.map_or(more, |least: u64| least.min(more)));
             }
             slot.rung = held;
+            if slot.paused != held.is_none() {
+                slot.paused = held.is_none();
+                let paused = SfuEvent::Paused { track: track.info.track, paused: slot.paused };
+                outputs.push_back(Output::Event(self.id, paused));
+            }
             let source = held.map(|rung| Source { track: track.info.track, layer: rung.layer() });
             slot.video.set_target(source);
         }
         self.pacer.set_downlink(available);
+        self.bound_retransmission();
         let video_bps: u64 = self.slots.iter().map(|s| s.sent.video_bps).sum();
         self.anchor_rate_bps = match available {
             None => super::anchors::UNLIMITED_BPS,

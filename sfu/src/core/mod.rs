@@ -12,6 +12,7 @@ mod capture;
 mod dd;
 mod detail;
 mod downlink;
+mod dynacast;
 mod enhance;
 mod forward;
 mod keyframes;
@@ -23,7 +24,9 @@ mod recent;
 mod regions;
 mod rewriter;
 mod sdp;
+mod speakers;
 mod tap;
+mod view;
 mod vp9;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -37,13 +40,16 @@ use windlass_media::{AnchorCodecId, AnchorPolicy, Layer, Refusal, Rung, StreamId
 
 use self::alignment::Alignment;
 use self::detail::DetailStream;
+use self::dynacast::Dynacast;
 use self::keyframes::KeyFrames;
 use self::layers::Layers;
 pub use self::negotiate::ReadOffer;
 use self::peer::{Happening, Peer};
 use self::recent::Recent;
 pub use self::regions::RegionRequest;
+use self::speakers::Speakers;
 use self::tap::Tap;
+pub use self::view::View;
 use crate::api::{JoinError, JoinOptions, Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
 use crate::config::SfuConfig;
 use crate::stats::{Counters, SfuStats};
@@ -72,6 +78,7 @@ pub enum Output {
 struct Room {
     members: Vec<ParticipantId>,
     loopback: bool,
+    speakers: Speakers,
 }
 
 /// A published track and who receives it.
@@ -80,6 +87,9 @@ struct Track {
     mid: Mid,
     subscribers: Vec<ParticipantId>,
     layers: Layers,
+    /// Sizes of the layers' pictures, as their key frames say.
+    sizes: [Option<(u16, u16)>; 3],
+    dynacast: Dynacast,
     /// What a publisher's only encoding is taken for, once its size is known.
     single: Option<Layer>,
     recent: Recent,
@@ -176,8 +186,11 @@ impl Core {
             return Err(error);
         }
         let entry = self.rooms.entry(room.to_owned());
-        let entry =
-            entry.or_insert_with(|| Room { members: Vec::new(), loopback: options.loopback });
+        let entry = entry.or_insert_with(|| Room {
+            members: Vec::new(),
+            loopback: options.loopback,
+            speakers: Speakers::default(),
+        });
         let members = entry.members.clone();
         entry.members.push(id);
         let decodes = options.anchor_codecs.contains(self.config.anchor_codec);
@@ -260,6 +273,7 @@ impl Core {
         }
         if let Some(room) = self.rooms.get_mut(&peer.room) {
             room.members.retain(|&m| m != id);
+            room.speakers.forget(id);
             for &member in &room.members {
                 self.outputs.push_back(Output::Event(
                     member,
@@ -289,6 +303,16 @@ impl Core {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
             slot.max = max;
+        }
+        self.next_allocation = now;
+        self.due = now;
+    }
+
+    /// A subscriber says how it shows a track: how much that matters beside others, and what is enough for it, follows.
+    pub fn set_view(&mut self, now: Instant, id: ParticipantId, track: TrackId, view: View) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
+            slot.view = Some(view);
         }
         self.next_allocation = now;
         self.due = now;
@@ -524,6 +548,8 @@ impl Core {
                 mid,
                 subscribers: Vec::new(),
                 layers: Layers::default(),
+                sizes: [None; 3],
+                dynacast: Dynacast::default(),
                 single: None,
                 recent: Recent::default(),
                 keyframes: KeyFrames::default(),

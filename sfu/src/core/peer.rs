@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use str0m::bwe::{Bitrate, BweKind};
+use str0m::bwe::Bitrate;
 use str0m::channel::{ChannelConfig, ChannelId, Reliability};
 use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
 use str0m::rtp::{Extension, ExtensionValues, RtpPacket, RtpWrite};
@@ -20,6 +20,7 @@ use super::dd;
 use super::downlink::{Downlink, LOOK, Look};
 use super::regions::{self, Regions};
 use super::rewriter::{Dropped, PacketIn, PacketOut, Rewriter, Source};
+use super::view::View;
 use crate::api::{Kind, ParticipantId, TrackId, TrackStats};
 use crate::config::SfuConfig;
 use crate::stats::Counters;
@@ -33,8 +34,10 @@ const PLAYOUT_MAX: Duration = Duration::from_millis(200);
 /// Packets kept for retransmission, and for how long.
 const RTX_PACKETS: usize = 1024;
 const RTX_AGE: Duration = Duration::from_secs(3);
-/// The share of a stream that retransmissions may be.
+/// The share of a stream that retransmissions may be,
 const RTX_SHARE: f32 = 0.5;
+/// and while the downlink's queue is full: then they are what fills it.
+const RTX_SHARE_FULL: f32 = 0.1;
 
 /// Which of a publisher's encodings a packet is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,15 +76,21 @@ pub struct Slot {
     pub track: Option<TrackId>,
     /// The best rung that the client wants.
     pub max: Rung,
+    /// How the client shows it, where it has said so.
+    pub view: Option<View>,
     /// The rung that was allocated.
     pub rung: Option<Rung>,
+    /// Whether the client was told that it gets nothing, for want of bandwidth.
+    pub paused: bool,
     /// What the client was told last: rung, epoch, size, scale.
     pub told: Option<(Rung, u16, (u16, u16), u16)>,
     /// The video timeline.
     pub video: Rewriter,
     audio: AudioTimeline,
-    /// Whether its retransmission cache has been set up.
-    bounded: bool,
+    /// The share that retransmissions may be now; `None`: it has not been set up.
+    rtx_share: Option<f32>,
+    /// Whether its client lost frames that only a key frame makes good, and there was no room for one.
+    pub key_owed: bool,
     /// What was sent.
     pub sent: Sent,
 }
@@ -107,11 +116,14 @@ impl Slot {
             kind,
             track: None,
             max: Rung::F,
+            view: None,
             rung: None,
+            paused: false,
             told: None,
             video: Rewriter::new(seed),
             audio: AudioTimeline::new(seed),
-            bounded: false,
+            rtx_share: None,
+            key_owed: false,
             sent: Sent::default(),
         }
     }
@@ -121,6 +133,8 @@ impl Slot {
         if self.track != track {
             self.track = track;
             self.rung = None;
+            self.view = None;
+            self.paused = false;
             self.told = None;
             self.max = Rung::F;
             self.sent = Sent::default();
@@ -352,12 +366,13 @@ impl Peer {
 
     /// Has the stack look for what the next rung needs, and for the best, in bits per second.
     pub fn look_for(&mut self, now: Instant, next_bps: u64, best_bps: u64) {
-        let video_bps = self.slots.iter().map(|s| s.sent.video_bps).sum();
         let anew = self.downlink.take_anew();
         if let Some((bps, rtc)) = anew.zip(self.rtc.as_mut()) {
+            // It begins with probes of three and six times that, but of no more than twice what is looked for.
+            rtc.bwe().set_bitrate(Bitrate::ZERO, Bitrate::bps(bps));
             rtc.bwe().reset(Bitrate::bps(bps));
         }
-        let search = self.downlink.search(now, next_bps, best_bps, video_bps);
+        let search = self.downlink.search(now, next_bps, best_bps);
         if let Some((search, rtc)) = search.zip(self.rtc.as_mut()) {
             let (fill, probe) = (Bitrate::bps(search.fill_bps), Bitrate::bps(search.probe_bps));
             rtc.bwe().set_bitrate(fill, probe);
@@ -460,12 +475,10 @@ impl Peer {
                     }
                 }
                 Event::KeyframeRequest(request) => tell(Happening::KeyFrameWanted(request.mid)),
-                Event::EgressBitrateEstimate(BweKind::Twcc { estimate, .. }) => {
-                    self.downlink.estimated(estimate.as_f64() as u64);
-                }
                 Event::PeerStats(stats) => {
                     let (rtt, loss) = (stats.rtt, stats.egress_loss_fraction);
-                    let look = Look { rtt, loss, sent: stats.peer_bytes_tx };
+                    let estimate_bps = stats.bwe_tx.map(|bps| bps.as_f64() as u64);
+                    let look = Look { estimate_bps, rtt, loss, sent: stats.peer_bytes_tx };
                     if self.downlink.look(stats.timestamp, look) {
                         tell(Happening::Narrower);
                     }
@@ -577,13 +590,16 @@ impl Peer {
         true
     }
 
-    /// Bounds what retransmission keeps of new m-lines' streams; to be called after each negotiation.
+    /// Bounds what retransmission keeps and sends; to be called after each negotiation, and when the downlink's queue has filled up or drained.
     pub fn bound_retransmission(&mut self) {
+        let share = if self.downlink.full() { RTX_SHARE_FULL } else { RTX_SHARE };
         let Some(rtc) = &mut self.rtc else { return };
-        for slot in self.slots.iter_mut().filter(|s| s.kind == Kind::Video && !s.bounded) {
+        let other = |s: &&mut Slot| s.kind == Kind::Video && s.rtx_share != Some(share);
+        for slot in self.slots.iter_mut().filter(other) {
             if let Some(stream) = rtc.direct_api().stream_tx_by_mid(slot.mid, None) {
-                stream.set_rtx_cache(RTX_PACKETS, RTX_AGE, Some(RTX_SHARE));
-                slot.bounded = true;
+                // What it kept is forgotten: what was lost in a full queue is not worth a second try.
+                stream.set_rtx_cache(RTX_PACKETS, RTX_AGE, Some(share));
+                slot.rtx_share = Some(share);
             }
         }
     }

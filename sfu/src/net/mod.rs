@@ -18,7 +18,7 @@ use crate::api::{
     StartError, TapSink, TrackId, UplinkReport,
 };
 use crate::config::SfuConfig;
-use crate::core::ReadOffer;
+use crate::core::{ReadOffer, View};
 use crate::stats::SfuStats;
 
 /// Commands that wait for the SFU's thread.
@@ -31,6 +31,7 @@ enum Command {
     Join(String, ParticipantId, JoinOptions, oneshot::Sender<Result<Joined, JoinError>>),
     Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answer, OfferError>>),
     SetMaxRung(ParticipantId, TrackId, Rung),
+    SetView(ParticipantId, TrackId, View),
     WholeAnchor(ParticipantId, TrackId, AnchorSource),
     Uplink(ParticipantId, TrackId, UplinkReport),
     Decay(ParticipantId, TrackId, (f64, f64)),
@@ -149,6 +150,16 @@ impl SfuHandle {
         max: Rung,
     ) -> Result<(), SfuClosed> {
         self.commands.send(Command::SetMaxRung(id, track, max)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Says how the participant shows a track: what is enough for it, and how much it matters beside others.
+    pub async fn set_view(
+        &self,
+        id: ParticipantId,
+        track: TrackId,
+        view: View,
+    ) -> Result<(), SfuClosed> {
+        self.commands.send(Command::SetView(id, track, view)).await.map_err(|_| SfuClosed)
     }
 
     /// The participant has none of the anchors of a source that those of a track are added to: asks for one that rests on no other.

@@ -186,6 +186,7 @@ impl Shell {
                 let _ = answer.send(self.core.answer(now, id, *offer));
             }
             Command::SetMaxRung(id, track, max) => self.core.set_max_rung(now, id, track, max),
+            Command::SetView(id, track, view) => self.core.set_view(now, id, track, view),
             Command::WholeAnchor(id, track, source) => {
                 self.core.whole_anchor_wanted(now, id, track, source);
             }

@@ -40,6 +40,7 @@ pub fn measure(link: Profile, args: &LinksArgs) -> Result<Row> {
         overflow: mean(|r| r.overflow),
         freezes: mean(|r| r.freezes),
         frozen: mean(|r| r.frozen),
+        paused: mean(|r| r.paused),
         fps: mean(|r| r.fps),
         changes: mean(|r| r.changes),
         asks: mean(|r| r.asks),
@@ -89,6 +90,7 @@ fn figures(link: Profile, world: &World, down: &Course, length: Duration, tracks
         wait_p95_ms: percentile(&mut waits, 0.95),
         overflow: world.overflow(),
         freezes: freezes as f64 / minutes,
+        paused: sum(|t| t.paused.into()) / measured.len() as f64 / tracks,
         frozen: frozen.as_secs_f64() / length.as_secs_f64() / tracks,
         fps: frames as f64 / length.as_secs_f64() / tracks,
         changes: world.rung_changes as f64 / minutes / tracks,
@@ -133,12 +135,13 @@ fn trace(world: &World, down: &Course) {
             .map(|t| t.rungs.iter().map(|r| r.map_or("-".to_owned(), |r: Rung| format!("{r:?}"))));
         let rungs: Vec<String> = rungs.into_iter().flatten().collect();
         eprintln!(
-            "{second:3} s: link {:5}, estimate {:5}, carried {:5}, media {:5} kbit/s, wait p95 {:4.0} ms, {}",
+            "{second:3} s: link {:5}, available {:5}, carried {:5}, media {:5} kbit/s, wait p95 {:4.0} ms, {} paused, {}",
             down.at(Duration::from_secs(second as u64)).rate_bps / 1000,
             tenths[0].estimate_bps / 1000,
             sum(|t| t.carried),
             sum(|t| t.media),
             percentile(&mut waits, 0.95),
+            tenths[0].paused,
             rungs.join(" "),
         );
     }

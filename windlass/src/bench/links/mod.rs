@@ -87,6 +87,8 @@ pub struct Row {
     pub freezes: f64,
     /// Share of the time that a track stood still.
     pub frozen: f64,
+    /// Share of the time that a track was paused for want of bandwidth.
+    pub paused: f64,
     /// Frames a second that the viewer saw of a track.
     pub fps: f64,
     /// Changes of rung by track and minute.
@@ -123,14 +125,14 @@ pub fn run(args: &LinksArgs) -> Result<()> {
 impl Report {
     fn table(&self) -> String {
         let mut out = format!(
-            "{} publishers, {} s, seeds {:?}\n\n| link | kbit/s | used | carried | first, s | converged, s | wait p50, ms | p95 | overflow | freezes/min | frozen | fps | changes/min | asks/min |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+            "{} publishers, {} s, seeds {:?}\n\n| link | kbit/s | used | carried | first, s | converged, s | wait p50, ms | p95 | overflow | freezes/min | frozen | paused | fps | changes/min | asks/min |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
             self.publishers, self.seconds, self.seeds,
         );
         for r in &self.rows {
             let converged = r.converged_s.map_or("–".to_owned(), |s| format!("{s:.1}"));
             let _ = writeln!(
                 out,
-                "| {} | {:.0} | {:.0} % | {:.0} % | {:.1} | {converged} | {:.0} | {:.0} | {:.2} % | {:.1} | {:.2} % | {:.1} | {:.1} | {:.1} |",
+                "| {} | {:.0} | {:.0} % | {:.0} % | {:.1} | {converged} | {:.0} | {:.0} | {:.2} % | {:.1} | {:.2} % | {:.1} % | {:.1} | {:.1} | {:.1} |",
                 r.link,
                 r.capacity_kbps,
                 100.0 * r.utilisation,
@@ -141,6 +143,7 @@ impl Report {
                 100.0 * r.overflow,
                 r.freezes,
                 100.0 * r.frozen,
+                100.0 * r.paused,
                 r.fps,
                 r.changes,
                 r.asks,

@@ -42,6 +42,11 @@ pub struct Watcher {
 }
 
 impl Watcher {
+    /// It is told that nothing more comes for now: what is not shown from here on is no freeze.
+    pub fn pause(&mut self) {
+        self.shown = None;
+    }
+
     /// Takes a packet: extended number, VP9 payload.
     pub fn packet(&mut self, now: Instant, seq: u64, payload: &[u8]) {
         let Some(&flags) = payload.first() else {

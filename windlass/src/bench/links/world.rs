@@ -62,6 +62,8 @@ pub struct Tenth {
     pub waits: Vec<f32>,
     /// The estimate at its end, in bits per second.
     pub estimate_bps: u64,
+    /// Tracks that were paused at its end.
+    pub paused: u32,
     /// Rungs held at its end, by track.
     pub rungs: Vec<Option<Rung>>,
 }
@@ -80,7 +82,9 @@ pub struct World {
     tracks: Vec<TrackId>,
     /// By m-line of the viewer.
     watchers: HashMap<Mid, Watcher>,
+    mids: HashMap<TrackId, Mid>,
     rungs: HashMap<TrackId, Rung>,
+    paused: HashMap<TrackId, bool>,
     /// Changes of rung that the viewer was told.
     pub rung_changes: u64,
     /// Requests for key frames that publishers got.
@@ -113,7 +117,9 @@ impl World {
             enhancing: VecDeque::new(),
             tracks: Vec::new(),
             watchers: HashMap::new(),
+            mids: HashMap::new(),
             rungs: HashMap::new(),
+            paused: HashMap::new(),
             rung_changes: 0,
             key_requests: 0,
             anchor_ages: Vec::new(),
@@ -198,6 +204,7 @@ impl World {
             let mid = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
             subscribe.push(Subscribe { mid: mid.to_string(), track, max: None });
             self.watchers.insert(mid, Watcher::default());
+            self.mids.insert(track, mid);
         }
         api.add_channel("control".into());
         let (sdp, pending) = api.apply().context("an offer")?;
@@ -231,6 +238,7 @@ impl World {
                 let rungs = self.tracks.iter().map(|t| self.rungs.get(t).copied()).collect();
                 if let Some(last) = self.tenths.last_mut() {
                     last.rungs = rungs;
+                    last.paused = self.paused.values().filter(|p| **p).count() as u32;
                     last.estimate_bps = self.core.estimate_bps(VIEWER).unwrap_or(0);
                 }
                 self.tenths.push(Tenth::default());
@@ -383,6 +391,23 @@ impl World {
                 }
                 Output::Event(VIEWER, SfuEvent::RungChanged { track, rung, .. }) => {
                     self.rung_changes += u64::from(self.rungs.insert(track, rung).is_some());
+                }
+                Output::Event(VIEWER, SfuEvent::Paused { track, paused }) => {
+                    self.paused.insert(track, paused);
+                    let mid = self.mids.get(&track);
+                    if let Some(watcher) = mid.and_then(|mid| self.watchers.get_mut(mid)) {
+                        watcher.pause();
+                    }
+                }
+                Output::Event(id, SfuEvent::Knobs { layers, .. }) => {
+                    let client = self.clients.iter_mut().find(|c| c.id == id);
+                    let Some(client) = client else { continue };
+                    for (layer, knobs) in layers {
+                        client.paused[layer as usize] = !knobs.active;
+                        if let Some((_, camera)) = client.camera.as_mut().filter(|_| knobs.active) {
+                            camera.key_wanted();
+                        }
+                    }
                 }
                 Output::Event(..) => {}
                 Output::Tap(TapInput::Frame(frame)) => self.tap(&frame),
