@@ -43,6 +43,8 @@ pub struct SfuConfig {
     pub congestion_control: bool,
     /// What a subscriber is assumed to be able to receive before there is an estimate, in bits per second.
     pub initial_estimate_bps: u64,
+    /// Whether several datagrams of one size to one address leave as one message, where the kernel can cut it up.
+    pub segmentation: bool,
     /// How long nothing may come from a participant's connection before the participant is removed.
     pub idle: Duration,
 }
@@ -65,6 +67,7 @@ impl Default for SfuConfig {
             limits: Limits::default(),
             congestion_control: true,
             initial_estimate_bps: 1_000_000,
+            segmentation: true,
             idle: Duration::from_secs(20),
         }
     }

@@ -11,6 +11,7 @@
 mod api;
 mod config;
 pub mod core;
+mod latency;
 mod net;
 mod stats;
 
@@ -21,5 +22,6 @@ pub use api::{
 };
 pub use config::{Limits, SfuConfig};
 pub use core::View;
+pub use latency::Percentiles;
 pub use net::{Sfu, SfuHandle};
 pub use stats::{Counters, SfuStats};

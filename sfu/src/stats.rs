@@ -1,5 +1,7 @@
 //! Counters of everything that is sent, dropped or refused.
 
+use crate::latency::Percentiles;
+
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// Totals since the start.
@@ -24,6 +26,12 @@ counters! {
     datagrams_out,
     /// Datagrams that the socket did not take.
     datagrams_out_failed,
+    /// Datagrams sent that shared a message with others of the same size to the same address.
+    datagrams_out_segmented,
+    /// System calls that sent datagrams.
+    send_calls,
+    /// System calls that received datagrams.
+    receive_calls,
     /// Datagrams that are neither STUN, DTLS, RTP nor RTCP.
     datagrams_malformed,
     /// Datagrams of nobody's connection.
@@ -123,6 +131,8 @@ pub struct SfuStats {
     pub subscriptions: usize,
     /// Taps that run now.
     pub taps: usize,
+    /// From the arrival of a packet at the kernel to the call that sends it on, pacing included; of the last ten to twenty seconds.
+    pub forwarding: Percentiles,
     /// Totals.
     pub counters: Counters,
 }

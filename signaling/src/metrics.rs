@@ -80,7 +80,15 @@ fn sfu_metrics(stats: &SfuStats) -> Vec<Metric> {
     ];
     let gauges = gauges.into_iter().map(|(name, value)| Metric::gauge(name, value as f64));
     let counters = stats.counters.iter().map(|(n, v)| Metric::counter(&format!("sfu_{n}"), v));
-    gauges.chain(counters).collect()
+    gauges.chain(forwarding(&stats.forwarding)).chain(counters).collect()
+}
+
+/// From a packet's arrival to its sending, of the last seconds.
+fn forwarding(p: &windlass_sfu::Percentiles) -> impl Iterator<Item = Metric> + use<> {
+    [("0.5", p.p50), ("0.95", p.p95), ("0.99", p.p99)].into_iter().map(|(quantile, took)| {
+        Metric::gauge("sfu_forwarding_seconds", took.as_secs_f64())
+            .labelled(format!("quantile=\"{quantile}\""))
+    })
 }
 
 fn signaling_metrics(shared: &Shared) -> Vec<Metric> {

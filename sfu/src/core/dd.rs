@@ -68,6 +68,19 @@ impl FrameDependency {
         }
     }
 
+    /// Puts it among a packet's values for [`Serializer`]. The stack has a place for user values, a hash map that is made,
+    /// copied and dropped with each packet; frame marking, which is never negotiated here, has one that costs nothing.
+    pub fn set(self, values: &mut ExtensionValues) {
+        let flags = u32::from(self.key) | u32::from(self.begin) << 1 | u32::from(self.end) << 2;
+        values.frame_mark = Some(u32::from(self.frame) | flags << 16);
+    }
+
+    fn get(values: &ExtensionValues) -> Option<FrameDependency> {
+        let mark = values.frame_mark?;
+        let flag = |n: u32| mark >> (16 + n) & 1 != 0;
+        Some(FrameDependency { frame: mark as u16, key: flag(0), begin: flag(1), end: flag(2) })
+    }
+
     /// The longest descriptor in bytes; short enough for the one-byte extension form.
     pub const MAX_LEN: usize = 9;
 }
@@ -92,7 +105,7 @@ pub struct Serializer;
 
 impl ExtensionSerializer for Serializer {
     fn write_to(&self, buf: &mut [u8], ev: &ExtensionValues) -> usize {
-        ev.user_values.get::<FrameDependency>().map_or(0, |d| d.write(buf))
+        FrameDependency::get(ev).map_or(0, |d| d.write(buf))
     }
 
     fn parse_value(&self, _buf: &[u8], _ev: &mut ExtensionValues) -> bool {
@@ -145,6 +158,18 @@ mod tests {
     fn later_packets_of_a_key_frame_do_not_repeat_it() {
         let d = FrameDependency { frame: 1, key: true, begin: false, end: true };
         assert_eq!(written(d), [0x40, 0x00, 0x01]);
+    }
+
+    #[test]
+    fn it_is_read_back_from_a_packets_values() {
+        for bits in 0..8u16 {
+            let (key, begin, end) = (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0);
+            let d = FrameDependency { frame: u16::MAX - bits, key, begin, end };
+            let mut values = ExtensionValues::default();
+            assert_eq!(FrameDependency::get(&values), None);
+            d.set(&mut values);
+            assert_eq!(FrameDependency::get(&values), Some(d));
+        }
     }
 
     #[test]

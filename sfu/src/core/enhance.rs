@@ -400,5 +400,6 @@ fn give(
         return;
     };
     peer.pacer.push(now, peer.slots[slot].mid, messages, age, budget);
+    peer.wake.touch();
     peer.release_anchors(now, counters);
 }

@@ -14,6 +14,7 @@ mod detail;
 mod downlink;
 mod dynacast;
 mod enhance;
+mod flights;
 mod forward;
 mod keyframes;
 mod ladder;
@@ -26,8 +27,10 @@ mod rewriter;
 mod sdp;
 mod speakers;
 mod tap;
+mod ufrag;
 mod view;
 mod vp9;
+mod wakes;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -50,14 +53,23 @@ pub use self::regions::RegionRequest;
 use self::speakers::Speakers;
 use self::tap::Tap;
 pub use self::view::View;
+use self::wakes::Wakes;
 use crate::api::{JoinError, JoinOptions, Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
 use crate::config::SfuConfig;
+use crate::latency::Percentiles;
 use crate::stats::{Counters, SfuStats};
 
 /// How often rungs are chosen anew when nothing asks for it sooner.
 const ALLOCATION: Duration = Duration::from_millis(200);
 /// How often subscribers are told what they received.
 const STATS: Duration = Duration::from_secs(1);
+
+/// Packets that one connection may send before the next one gets its turn.
+const PACED: usize = 64;
+/// What a pacer means by at once.
+const AT_ONCE: Duration = Duration::from_micros(1);
+/// How often it is looked for who waits for a key frame, when nothing asks for it sooner.
+const KEY_FRAMES: Duration = Duration::from_millis(5);
 
 /// What the core wants done.
 #[derive(Debug)]
@@ -68,6 +80,8 @@ pub enum Output {
         to: SocketAddr,
         /// What.
         data: Vec<u8>,
+        /// When the packet that it forwards had come.
+        arrival: Option<Instant>,
     },
     /// Tell a participant.
     Event(ParticipantId, SfuEvent),
@@ -133,6 +147,9 @@ pub struct Core {
     tracks: BTreeMap<TrackId, Track>,
     streams: HashMap<StreamId, TrackId>,
     addresses: HashMap<SocketAddr, ParticipantId>,
+    /// The server's user name fragments, for senders that are not known yet.
+    ufrags: HashMap<String, ParticipantId>,
+    wakes: Wakes,
     happenings: Vec<(ParticipantId, Happening)>,
     outputs: VecDeque<Output>,
     enhancement: bool,
@@ -140,6 +157,8 @@ pub struct Core {
     /// Tells detail streams apart.
     next_run: u16,
     next_allocation: Instant,
+    /// When it is looked at again who waits for a key frame.
+    next_key_frames: Instant,
     next_stats: Instant,
     last_stats: Instant,
     due: Instant,
@@ -160,12 +179,15 @@ impl Core {
             tracks: BTreeMap::new(),
             streams: HashMap::new(),
             addresses: HashMap::new(),
+            ufrags: HashMap::new(),
+            wakes: Wakes::default(),
             happenings: Vec::new(),
             outputs: VecDeque::new(),
             enhancement: true,
             next_track: 1,
             next_run: 0,
             next_allocation: now,
+            next_key_frames: now,
             next_stats: now + STATS,
             last_stats: now,
             due: now,
@@ -195,7 +217,7 @@ impl Core {
         entry.members.push(id);
         let decodes = options.anchor_codecs.contains(self.config.anchor_codec);
         self.counters.joins_without_codec += u64::from(!decodes);
-        let mut peer = Peer::new(id, room, decodes, now);
+        let mut peer = Peer::new(id, room, decodes, self.wakes.clone(), now);
         peer.decodes_pictures = options.anchor_codecs.contains(AnchorCodecId::Vp9Pictures);
         self.peers.insert(id, peer);
         let tracks = self.tracks.values().filter(|t| members.contains(&t.info.participant));
@@ -258,7 +280,10 @@ impl Core {
         if let Some(rtc) = &mut peer.rtc {
             // What is still to be said (DTLS close) is said if it is ready; nothing waits for it.
             let _ = rtc.close();
-            peer.drain(&mut self.outputs, &mut Vec::new());
+            peer.drain(now, &mut self.outputs, &mut Vec::new());
+        }
+        for ufrag in &peer.ufrags {
+            self.ufrags.remove(ufrag);
         }
         for address in &peer.addresses {
             self.addresses.remove(address);
@@ -366,7 +391,7 @@ impl Core {
             self.counters.datagrams_malformed += 1;
         }
         // One packet at a time comes out, so it must be taken before the next goes in.
-        peer.drain(&mut self.outputs, &mut self.happenings);
+        peer.drain(arrival, &mut self.outputs, &mut self.happenings);
         self.settle(arrival);
     }
 
@@ -378,7 +403,9 @@ impl Core {
         if let Some(id) = known.filter(|id| !is_stun || self.peers.get(id).is_some_and(accepts)) {
             return Some(id);
         }
-        let id = self.peers.values().find(|p| accepts(p))?.id;
+        // Whoever is new says first for whom it is; asking every connection would be a gift to floods.
+        let id = self.ufrags.get(ufrag::ufrag(data)?).copied()?;
+        self.peers.get(&id).filter(|p| accepts(p))?;
         if let Some(former) = known.and_then(|former| self.peers.get_mut(&former)) {
             former.addresses.retain(|a| *a != source);
         }
@@ -407,45 +434,73 @@ impl Core {
             self.next_allocation = now + ALLOCATION;
             self.allocate(now);
             self.remove_idle(now);
+            self.next_key_frames = now;
         }
         if now >= self.next_stats {
             self.second(now);
         }
-        self.request_key_frames(now);
-        for peer in self.peers.values_mut() {
-            peer.release_anchors(now, &mut self.counters);
+        let looks =
+            now >= self.next_key_frames || self.tracks_due(now).is_some_and(|due| due <= now);
+        if looks {
+            self.next_key_frames = now + KEY_FRAMES;
+            self.request_key_frames(now);
         }
-        for peer in self.peers.values_mut().filter(|p| p.rtc.is_some() && (p.dirty || p.due <= now))
-        {
-            peer.tick(now);
-            peer.drain(&mut self.outputs, &mut self.happenings);
+        for id in self.wakes.touched() {
+            self.look_after(now, id, |peer| peer.wake.is_touched());
+        }
+        for (entry, id) in self.wakes.due(now) {
+            self.look_after(now, id, |peer| peer.wake.is_due(entry, now));
         }
         self.settle(now);
         self.due = self.next_due(now);
+        if !looks {
+            self.due = self.due.min(self.next_key_frames);
+        }
+    }
+
+    /// Lets time pass for a connection that wants it.
+    fn look_after(
+        &mut self,
+        now: Instant,
+        id: ParticipantId,
+        wants: impl FnOnce(&mut Peer) -> bool,
+    ) {
+        let peer = self.peers.get_mut(&id).filter(|peer| peer.rtc.is_some());
+        let Some(peer) = peer.and_then(|peer| wants(peer).then_some(peer)) else { return };
+        peer.release_anchors(now, &mut self.counters);
+        // The stack's pacer lets one packet out at a time, and wants to be asked for the next one a microsecond later. Were
+        // time to pass in between, a frame's packets would leave one by one, in turn with those of everybody else.
+        let mut at = now;
+        for _ in 0..PACED {
+            peer.tick(at);
+            if !peer.drain(at, &mut self.outputs, &mut self.happenings) {
+                break;
+            }
+            let due = peer.wake.when();
+            if due > at + AT_ONCE {
+                break;
+            }
+            at = at.max(due);
+        }
     }
 
     fn next_due(&self, now: Instant) -> Instant {
         if self.peers.is_empty() {
             return now + STATS;
         }
-        let peers = self
-            .peers
-            .values()
-            .filter(|p| p.rtc.is_some())
-            .map(|p| if p.dirty { now } else { p.due });
-        let anchors = self.peers.values().filter_map(|p| p.pacer.timeout());
-        let tracks = self.tracks.values();
-        let tracks = tracks
-            .flat_map(|t| {
-                let capture = t.capture.as_ref().and_then(Tap::timeout);
-                let detail = t.detail.as_ref().and_then(DetailStream::timeout);
-                [t.keyframes.timeout(now), t.tap.as_ref().and_then(Tap::timeout), capture, detail]
-            })
-            .flatten();
-        peers
-            .chain(anchors)
-            .chain(tracks)
-            .fold(self.next_allocation.min(self.next_stats), Instant::min)
+        let soon = self.next_allocation.min(self.next_stats);
+        self.wakes.next(now).into_iter().chain(self.tracks_due(now)).fold(soon, Instant::min)
+    }
+
+    /// When something is to be done about a track.
+    fn tracks_due(&self, now: Instant) -> Option<Instant> {
+        let of = |t: &Track| {
+            let capture = t.capture.as_ref().and_then(Tap::timeout);
+            let detail = t.detail.as_ref().and_then(DetailStream::timeout);
+            let tap = t.tap.as_ref().and_then(Tap::timeout);
+            [t.keyframes.timeout(now), tap, capture, detail].into_iter().flatten().min()
+        };
+        self.tracks.values().filter_map(of).min()
     }
 
     /// When [`Core::advance`] is due at the latest.
@@ -609,6 +664,7 @@ impl Core {
             tracks: self.tracks.len(),
             subscriptions: self.tracks.values().map(|t| t.subscribers.len()).sum(),
             taps: self.tracks.values().filter(|t| t.tap.is_some()).count(),
+            forwarding: Percentiles::default(),
             counters: self.counters,
         }
     }

@@ -16,6 +16,8 @@ use crate::api::{Answer, Kind, Offer, OfferError, ParticipantId, Publish, Subscr
 
 /// The longest mid that the WebRTC stack tells apart.
 const MID_MAX: usize = 16;
+/// The server's user name fragments that lead to one connection.
+const UFRAGS: usize = 8;
 
 /// An offer whose session description has been read, if it could be.
 pub struct ReadOffer {
@@ -92,11 +94,20 @@ impl Core {
                 return Err(OfferError::BadSdp(error.to_string()));
             }
         };
+        let ufrag = rtc.direct_api().local_ice_credentials().ufrag;
         peer.heard = peer.heard.max(Some(now));
-        peer.dirty = true;
+        if !peer.ufrags.contains(&ufrag) {
+            // Each restart of ICE has another; a client that does nothing else forgets its oldest.
+            if peer.ufrags.len() == UFRAGS {
+                self.ufrags.remove(&peer.ufrags.remove(0));
+            }
+            peer.ufrags.push(ufrag.clone());
+            self.ufrags.insert(ufrag, id);
+        }
+        peer.wake.touch();
         peer.set_has_data(lines.iter().any(|l| l.application));
         let tracks = self.publish(id, &publish);
-        self.subscribe(id, &subscribe, &lines);
+        self.subscribe(now, id, &subscribe, &lines);
         Ok(Answer { sdp: answer, tracks })
     }
 
@@ -234,7 +245,13 @@ impl Core {
         }
     }
 
-    fn subscribe(&mut self, id: ParticipantId, subscribe: &[Subscribe], lines: &[MediaLine]) {
+    fn subscribe(
+        &mut self,
+        now: Instant,
+        id: ParticipantId,
+        subscribe: &[Subscribe],
+        lines: &[MediaLine],
+    ) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let present: HashSet<Mid> = lines.iter().map(|l| Mid::from(l.mid.as_str())).collect();
         let before: HashSet<TrackId> = peer.slots.iter().filter_map(|s| s.track).collect();
@@ -247,7 +264,7 @@ impl Core {
         }
         for subscribe in subscribe {
             if let Some(track) = self.tracks.get(&subscribe.track) {
-                let slot = peer.slot(Mid::from(subscribe.mid.as_str()), track.info.kind);
+                let slot = peer.slot(Mid::from(subscribe.mid.as_str()), track.info.kind, now);
                 slot.carry(Some(subscribe.track));
                 slot.max = subscribe.max.unwrap_or(slot.max);
             }

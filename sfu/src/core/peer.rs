@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use str0m::bwe::Bitrate;
 use str0m::channel::{ChannelConfig, ChannelId, Reliability};
 use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
-use str0m::rtp::{Extension, ExtensionValues, RtpPacket, RtpWrite};
+use str0m::rtp::{Extension, ExtensionValues, RtpPacket, RtpWrite, Ssrc};
 use str0m::{Candidate, Event, IceConnectionState, Input, Output as RtcOutput, Rtc};
 use windlass_media::{Layer, Rung};
 
@@ -18,9 +18,11 @@ use super::anchors::{AnchorPacer, Released};
 use super::audio::AudioTimeline;
 use super::dd;
 use super::downlink::{Downlink, LOOK, Look};
+use super::flights::{self, Flights};
 use super::regions::{self, Regions};
 use super::rewriter::{Dropped, PacketIn, PacketOut, Rewriter, Source};
 use super::view::View;
+use super::wakes::{Wake, Wakes};
 use crate::api::{Kind, ParticipantId, TrackId, TrackStats};
 use crate::config::SfuConfig;
 use crate::stats::Counters;
@@ -91,6 +93,11 @@ pub struct Slot {
     rtx_share: Option<f32>,
     /// Whether its client lost frames that only a key frame makes good, and there was no room for one.
     pub key_owed: bool,
+    /// The payload type that it is sent with, once it has been looked up.
+    pt: Option<Pt>,
+    /// Its stream.
+    ssrc: Option<Ssrc>,
+    flights: Flights,
     /// What was sent.
     pub sent: Sent,
 }
@@ -110,7 +117,7 @@ pub struct Sent {
 }
 
 impl Slot {
-    fn new(mid: Mid, kind: Kind, seed: u32) -> Slot {
+    fn new(mid: Mid, kind: Kind, seed: u32, now: Instant) -> Slot {
         Slot {
             mid,
             kind,
@@ -124,6 +131,9 @@ impl Slot {
             audio: AudioTimeline::new(seed),
             rtx_share: None,
             key_owed: false,
+            pt: None,
+            ssrc: None,
+            flights: Flights::new(now),
             sent: Sent::default(),
         }
     }
@@ -140,6 +150,12 @@ impl Slot {
             self.sent = Sent::default();
             self.interrupt();
         }
+    }
+
+    /// The payload type to send with.
+    fn payload_type(&mut self, rtc: &Rtc) -> Option<Pt> {
+        self.pt = self.pt.or_else(|| payload_type(rtc, self.mid));
+        self.pt
     }
 
     /// What comes next is not the continuation of what came before.
@@ -181,10 +197,8 @@ pub struct Peer {
     pub room: String,
     /// Its connection; none before the first offer.
     pub rtc: Option<Rtc>,
-    /// When the connection wants to be looked at.
-    pub due: Instant,
-    /// Whether it may have something to send.
-    pub dirty: bool,
+    /// Whether it may have something to send, and when it wants to be looked at.
+    pub wake: Wake,
     /// Whether media can flow.
     pub connected: bool,
     /// When something of the client came last, an offer or a datagram; `None` before the first offer.
@@ -208,6 +222,8 @@ pub struct Peer {
     pub pacer: AnchorPacer,
     /// What anchors may take now, in bits per second.
     pub anchor_rate_bps: u64,
+    /// The server's user name fragments of its connection, oldest first.
+    pub ufrags: Vec<String>,
     /// Where its datagrams come from.
     pub addresses: VecDeque<SocketAddr>,
     /// Whether it knows the codec of the anchors.
@@ -219,13 +235,18 @@ pub struct Peer {
 
 impl Peer {
     /// A participant without a connection.
-    pub fn new(id: ParticipantId, room: &str, decodes_anchors: bool, now: Instant) -> Peer {
+    pub fn new(
+        id: ParticipantId,
+        room: &str,
+        decodes_anchors: bool,
+        wakes: Wakes,
+        now: Instant,
+    ) -> Peer {
         Peer {
             id,
             room: room.to_owned(),
             rtc: None,
-            due: now,
-            dirty: false,
+            wake: Wake::new(id, wakes, now),
             connected: false,
             heard: None,
             published: HashMap::new(),
@@ -238,6 +259,7 @@ impl Peer {
             allocator: Allocator::default(),
             pacer: AnchorPacer::new(now),
             anchor_rate_bps: 0,
+            ufrags: Vec::new(),
             addresses: VecDeque::new(),
             decodes_anchors,
             has_data: false,
@@ -285,11 +307,11 @@ impl Peer {
     }
 
     /// The slot of an m-line, made on first use.
-    pub fn slot(&mut self, mid: Mid, kind: Kind) -> &mut Slot {
+    pub fn slot(&mut self, mid: Mid, kind: Kind, now: Instant) -> &mut Slot {
         let at = self.slots.iter().position(|s| s.mid == mid).unwrap_or_else(|| {
             // Any start will do; different ones show mix-ups between m-lines.
             let seed = 90_000 * (self.slots.len() as u32 + 1);
-            self.slots.push(Slot::new(mid, kind, seed));
+            self.slots.push(Slot::new(mid, kind, seed, now));
             self.slots.len() - 1
         });
         &mut self.slots[at]
@@ -318,7 +340,7 @@ impl Peer {
             reliability: Reliability::MaxPacketLifetime { lifetime },
             ..ChannelConfig::default()
         }));
-        self.dirty = true;
+        self.wake.touch();
     }
 
     /// Whether it answers requests for regions: its channel for them is open.
@@ -335,7 +357,7 @@ impl Peer {
     /// Sends what is due of the anchors that wait.
     pub fn release_anchors(&mut self, now: Instant, counters: &mut Counters) {
         while let Some(released) = self.pacer.release(now) {
-            self.dirty = true;
+            self.wake.touch();
             let (slot, sent) = match released {
                 Released::Stale(slot) => (slot, None),
                 Released::Message(message, ends) => {
@@ -385,7 +407,7 @@ impl Peer {
         let mut api = rtc.direct_api();
         let Some(stream) = api.stream_rx_by_mid(mid, None) else { return false };
         stream.request_keyframe(KeyframeRequestKind::Pli);
-        self.dirty = true;
+        self.wake.touch();
         true
     }
 
@@ -399,13 +421,13 @@ impl Peer {
             return false;
         };
         stream.request_keyframe(KeyframeRequestKind::Pli);
-        self.dirty = true;
+        self.wake.touch();
         true
     }
 
     /// Takes in a datagram that is this connection's.
     pub fn receive(&mut self, arrival: Instant, input: Input) -> Result<(), str0m::RtcError> {
-        self.dirty = true;
+        self.wake.touch();
         self.heard = self.heard.max(Some(arrival));
         match &mut self.rtc {
             Some(rtc) => rtc.handle_input(input),
@@ -423,33 +445,44 @@ impl Peer {
         }
     }
 
-    /// Takes everything out of the connection.
+    /// Takes everything out of the connection. Whether it still lives.
     pub fn drain(
         &mut self,
+        now: Instant,
         outputs: &mut VecDeque<Output>,
         happenings: &mut Vec<(ParticipantId, Happening)>,
-    ) {
-        self.dirty = false;
-        let Some(rtc) = &mut self.rtc else { return };
+    ) -> bool {
+        self.wake.settle();
+        let Some(rtc) = &mut self.rtc else { return false };
         let mut tell = |what| happenings.push((self.id, what));
         loop {
             if !rtc.is_alive() {
-                return tell(Happening::Gone);
+                tell(Happening::Gone);
+                return false;
             }
             let event = match rtc.poll_output() {
                 Ok(RtcOutput::Timeout(due)) => {
-                    self.due = due;
-                    return;
+                    self.wake.set_due(self.pacer.timeout().map_or(due, |anchors| anchors.min(due)));
+                    return true;
                 }
                 Ok(RtcOutput::Transmit(t)) => {
-                    outputs
-                        .push_back(Output::Transmit { to: t.destination, data: t.contents.into() });
+                    let data: Vec<u8> = t.contents.into();
+                    let flight = flights::numbers(&data).and_then(|(ssrc, number)| {
+                        let slot = self.slots.iter_mut().find(|s| s.ssrc == Some(ssrc.into()))?;
+                        slot.flights.end(number, now)
+                    });
+                    outputs.push_back(Output::Transmit {
+                        to: t.destination,
+                        data,
+                        arrival: flight,
+                    });
                     continue;
                 }
                 Ok(RtcOutput::Event(event)) => event,
                 Err(error) => {
                     tracing::debug!(participant = %self.id, %error, "connection failed");
-                    return tell(Happening::Gone);
+                    tell(Happening::Gone);
+                    return false;
                 }
             };
             match event {
@@ -458,7 +491,8 @@ impl Peer {
                     tell(Happening::Ready);
                 }
                 Event::IceConnectionStateChange(IceConnectionState::Disconnected) => {
-                    return tell(Happening::Gone);
+                    tell(Happening::Gone);
+                    return false;
                 }
                 Event::RtpPacket(packet) => {
                     let stream =
@@ -511,7 +545,7 @@ impl Peer {
         slot: usize,
         source: Source,
         packet: PacketIn,
-        payload: &[u8],
+        payload: &Arc<[u8]>,
         counters: &mut Counters,
     ) -> Option<PacketOut> {
         let slot = self.slots.get_mut(slot)?;
@@ -519,25 +553,30 @@ impl Peer {
             return None;
         }
         let rtc = self.rtc.as_mut()?;
-        let pt = payload_type(rtc, slot.mid)?;
+        let pt = slot.payload_type(rtc)?;
         let mut ext_vals = ExtensionValues {
             play_delay_min: Some(MediaTime::from_millis(0)),
             play_delay_max: Some(MediaTime::from_millis(PLAYOUT_MAX.as_millis() as u64)),
             ..ExtensionValues::default()
         };
-        let mut data: Arc<[u8]> = payload.into();
+        // Most subscribers share the publisher's payload: it changes only for those who have switched.
+        let mut data = payload.clone();
         let (seq, timestamp, out) = if payload.is_empty() {
             let (seq, timestamp) = slot.video.push_empty(source, packet)?;
             (seq, timestamp, None)
         } else {
-            match slot.video.push(source, packet, Arc::get_mut(&mut data)?) {
-                Ok(out) => {
-                    ext_vals.user_values.set(dd::FrameDependency {
+            match slot.video.renumber(source, packet, payload) {
+                Ok((out, rewrite)) => {
+                    if let Some(rewrite) = rewrite {
+                        rewrite.apply(Arc::make_mut(&mut data));
+                    }
+                    let dependency = dd::FrameDependency {
                         frame: out.frame,
                         key: out.key,
                         begin: out.begin,
                         end: out.end,
-                    });
+                    };
+                    dependency.set(&mut ext_vals);
                     (out.seq, out.timestamp, Some(out))
                 }
                 Err(dropped) => {
@@ -549,13 +588,15 @@ impl Peer {
         let mut api = rtc.direct_api();
         let stream = api.stream_tx_by_mid(slot.mid, None)?;
         slot.sent.video_bytes += data.len() as u64;
+        slot.ssrc = Some(stream.ssrc());
+        slot.flights.begin(seq as u16, packet.arrival);
         stream.write_rtp(
             RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, data)
                 .marker(packet.marker)
                 .nackable(true)
                 .ext_vals(ext_vals),
         );
-        self.dirty = true;
+        self.wake.touch();
         counters.rtp_out += 1;
         out
     }
@@ -571,7 +612,7 @@ impl Peer {
         let Some((slot, rtc)) = self.slots.get_mut(slot).zip(self.rtc.as_mut()) else {
             return false;
         };
-        let Some(pt) = payload_type(rtc, slot.mid) else { return false };
+        let Some(pt) = slot.payload_type(rtc) else { return false };
         let mut api = rtc.direct_api();
         let Some(stream) = api.stream_tx_by_mid(slot.mid, None) else { return false };
         let Some((seq, timestamp)) = slot.audio.push(track, packet) else { return false };
@@ -581,12 +622,14 @@ impl Peer {
             ..ExtensionValues::default()
         };
         slot.sent.video_bytes += rtp.payload.len() as u64;
+        slot.ssrc = Some(stream.ssrc());
+        slot.flights.begin(seq as u16, packet.arrival);
         stream.write_rtp(
             RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, rtp.payload.clone())
                 .marker(packet.marker)
                 .ext_vals(ext_vals),
         );
-        self.dirty = true;
+        self.wake.touch();
         true
     }
 
@@ -594,6 +637,9 @@ impl Peer {
     pub fn bound_retransmission(&mut self) {
         let share = if self.downlink.full() { RTX_SHARE_FULL } else { RTX_SHARE };
         let Some(rtc) = &mut self.rtc else { return };
+        for slot in &mut self.slots {
+            slot.pt = None;
+        }
         let other = |s: &&mut Slot| s.kind == Kind::Video && s.rtx_share != Some(share);
         for slot in self.slots.iter_mut().filter(other) {
             if let Some(stream) = rtc.direct_api().stream_tx_by_mid(slot.mid, None) {

@@ -63,6 +63,21 @@ pub struct PacketOut {
     pub switched: bool,
 }
 
+/// What a packet's payload descriptor must become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rewrite {
+    descriptor: Descriptor,
+    picture_id: u16,
+    tl0: u8,
+}
+
+impl Rewrite {
+    /// Writes it into the payload that it was made for, or a copy.
+    pub fn apply(self, payload: &mut [u8]) {
+        self.descriptor.rewrite(payload, self.picture_id, self.tl0);
+    }
+}
+
 /// Why a packet is not forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dropped {
@@ -193,14 +208,29 @@ impl Rewriter {
         self.span.as_ref().map(|_| (self.last_timestamp.wrapping_sub(LONG_AGO), self.epoch))
     }
 
-    /// Gives a packet its place in the subscriber's timeline and rewrites its payload descriptor, or says why it
-    /// is not for this subscriber.
+    /// [`Rewriter::renumber`], and rewrites the payload.
+    #[cfg(test)]
     pub fn push(
         &mut self,
         source: Source,
         packet: PacketIn,
         payload: &mut [u8],
     ) -> Result<PacketOut, Dropped> {
+        let (out, rewrite) = self.renumber(source, packet, payload)?;
+        if let Some(rewrite) = rewrite {
+            rewrite.apply(payload);
+        }
+        Ok(out)
+    }
+
+    /// Gives a packet its place in the subscriber's timeline, and says what its payload descriptor must become, or why it
+    /// is not for this subscriber.
+    pub fn renumber(
+        &mut self,
+        source: Source,
+        packet: PacketIn,
+        payload: &[u8],
+    ) -> Result<(PacketOut, Option<Rewrite>), Dropped> {
         if !self.concerns(source) {
             return Err(Dropped::OtherSource);
         }
@@ -223,7 +253,9 @@ impl Rewriter {
             .picture_id
             .map_or(0, |id| id.value.wrapping_add(span.picture_id) & id.mask());
         let tl0 = descriptor.tl0.map_or(0, |(value, _)| value.wrapping_add(span.tl0));
-        descriptor.rewrite(payload, picture_id, tl0);
+        let same = descriptor.picture_id.is_none_or(|id| id.value == picture_id)
+            && descriptor.tl0.is_none_or(|(value, _)| value == tl0);
+        let rewrite = (!same).then_some(Rewrite { descriptor, picture_id, tl0 });
 
         let known = self
             .forwarded
@@ -271,7 +303,7 @@ impl Rewriter {
             self.last_tl0 = tl0;
         }
         self.last_frame = self.last_frame.max(frame);
-        Ok(PacketOut {
+        let out = PacketOut {
             seq,
             timestamp,
             frame: frame as u16,
@@ -280,7 +312,8 @@ impl Rewriter {
             end: descriptor.end && packet.marker,
             new_epoch,
             switched,
-        })
+        };
+        Ok((out, rewrite))
     }
 
     /// Lets a packet without payload (padding) keep its place.
@@ -300,6 +333,13 @@ impl Rewriter {
             ticks.max(1)
         });
         let timestamp = self.last_timestamp.wrapping_add(elapsed as u32);
+        // A stream that begins keeps the publisher's picture ids, so that all who begin share its payloads.
+        let begins = self.last_arrival.is_none();
+        let after = |last: u16, first: u16| last.wrapping_add(1).wrapping_sub(first);
+        let (picture_id, tl0) = (descriptor.picture_id.map_or(0, |p| p.value), descriptor.tl0);
+        if begins {
+            self.last_frame = i64::from(picture_id) - 1;
+        }
         // Frames of this source that are known are of a former span, with other numbers.
         self.forwarded.retain(|f| f.source != source);
         self.span = Some(Span {
@@ -307,9 +347,12 @@ impl Rewriter {
             first_seq: packet.seq,
             seq: self.next_seq as i64 - packet.seq as i64,
             timestamp: timestamp.wrapping_sub(packet.timestamp),
-            picture_id: (self.last_picture_id.wrapping_add(1))
-                .wrapping_sub(descriptor.picture_id.map_or(0, |p| p.value)),
-            tl0: self.last_tl0.wrapping_add(1).wrapping_sub(descriptor.tl0.map_or(0, |t| t.0)),
+            picture_id: if begins { 0 } else { after(self.last_picture_id, picture_id) },
+            tl0: if begins {
+                0
+            } else {
+                after(self.last_tl0.into(), tl0.map_or(0, |t| t.0.into())) as u8
+            },
             newest: None,
         });
     }

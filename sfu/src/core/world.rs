@@ -320,7 +320,7 @@ impl World {
     pub(super) fn deliver(&mut self) {
         while let Some(output) = self.core.poll() {
             match output {
-                Output::Transmit { to, data } => {
+                Output::Transmit { to, data, .. } => {
                     let Some(at) = self.clients.iter().position(|c| c.address == to) else {
                         continue;
                     };

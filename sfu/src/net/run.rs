@@ -3,19 +3,21 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use windlass_media::{EnhancerOutput, StreamId, TapInput};
 
-use super::socket::{AsyncSocket, Socket};
+use super::socket::{AsyncSocket, Inbox, Outbox, Socket};
 use super::{Command, Shared};
 use crate::api::{Joined, ParticipantId, SfuEvent, TapSink};
 use crate::config::SfuConfig;
 use crate::core::{Core, Output};
 
-/// Datagrams taken before anything else gets its turn.
-const BURST: usize = 512;
+/// Batches of datagrams taken before anything else gets its turn.
+const BURST: usize = 16;
+/// How often it is looked for participants whose events nobody takes any more.
+const GONE: Duration = Duration::from_millis(100);
 /// Commands and anchors taken between two looks at the socket.
 const TURN: usize = 8;
 
@@ -33,12 +35,15 @@ pub(super) fn run(
     };
     runtime.block_on(async {
         let local = socket.local_addr();
+        let segments = config.segmentation && socket.knows_segments();
         match socket.into_async() {
             Ok(socket) => {
                 let core = Core::new(config.clone(), local, Instant::now());
                 let shell = Shell {
                     core,
                     socket,
+                    outbox: Outbox::new(segments, Instant::now()),
+                    next_gone: Instant::now(),
                     taps: Taps { sink: tap, stops: HashSet::new() },
                     events: HashMap::new(),
                     events_bound: config.limits.events,
@@ -97,6 +102,9 @@ impl Taps {
 struct Shell {
     core: Core,
     socket: AsyncSocket,
+    outbox: Outbox,
+    /// When it is looked for participants whose events nobody takes any more.
+    next_gone: Instant,
     taps: Taps,
     events: HashMap<ParticipantId, mpsc::Sender<SfuEvent>>,
     events_bound: usize,
@@ -111,9 +119,9 @@ impl Shell {
         shared: &Shared,
     ) {
         tracing::info!(%local, "media socket open");
-        let mut buffer = vec![0; 2048];
+        let mut inbox = Inbox::new();
         loop {
-            let (now, more) = self.drain_socket(&mut buffer);
+            let (now, more) = self.drain_socket(&mut inbox);
             for _ in 0..TURN {
                 let Ok(command) = commands.try_recv() else { break };
                 if matches!(command, Command::Stop) {
@@ -148,16 +156,19 @@ impl Shell {
     }
 
     /// Takes what has arrived. Returns a time that no datagram still unread can precede, and whether there is more.
-    fn drain_socket(&mut self, buffer: &mut [u8]) -> (Instant, bool) {
-        let mut now = Instant::now();
+    fn drain_socket(&mut self, inbox: &mut Inbox) -> (Instant, bool) {
         for _ in 0..BURST {
-            match self.socket.try_receive(buffer) {
-                Ok(got) => {
-                    if got.arrival.is_none() {
-                        self.core.counters.arrival_times_missing += 1;
+            // What comes after this is in the next batch, or came later.
+            let now = Instant::now();
+            match self.socket.try_receive(inbox) {
+                Ok(()) => {
+                    self.core.counters.receive_calls += 1;
+                    for got in inbox.datagrams() {
+                        if got.arrival.is_none() {
+                            self.core.counters.arrival_times_missing += 1;
+                        }
+                        self.core.datagram(got.arrival.unwrap_or(now), got.source, got.data);
                     }
-                    let arrival = got.arrival.unwrap_or(now);
-                    self.core.datagram(arrival, got.source, &buffer[..got.len]);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     return (now, false);
@@ -165,9 +176,8 @@ impl Shell {
                 // An ICMP answer to something sent earlier; the connection's own timers deal with it.
                 Err(error) => tracing::trace!(%error, "receive"),
             }
-            now = Instant::now();
         }
-        (now, true)
+        (Instant::now(), true)
     }
 
     fn command(&mut self, now: Instant, command: Command) {
@@ -198,7 +208,9 @@ impl Shell {
             }
             Command::Leave(id) => self.core.leave(now, id),
             Command::Stats(answer) => {
-                let _ = answer.send(self.core.stats());
+                let mut stats = self.core.stats();
+                stats.forwarding = self.outbox.forwarding.percentiles();
+                let _ = answer.send(stats);
             }
             Command::Stop => {}
         }
@@ -206,19 +218,23 @@ impl Shell {
 
     /// Hands out everything that the core has made, and tells it who did not take it.
     fn outputs(&mut self, now: Instant) {
-        let gone: Vec<_> =
-            self.events.iter().filter(|(_, s)| s.is_closed()).map(|(&id, _)| id).collect();
-        for id in gone {
-            self.events.remove(&id);
-            self.core.leave(now, id);
+        if now >= self.next_gone {
+            self.next_gone = now + GONE;
+            let gone: Vec<_> =
+                self.events.iter().filter(|(_, s)| s.is_closed()).map(|(&id, _)| id).collect();
+            for id in gone {
+                self.events.remove(&id);
+                self.core.leave(now, id);
+            }
         }
         self.taps.repeat_stops();
         while let Some(output) = self.core.poll() {
             match output {
-                Output::Transmit { to, data } => match self.socket.try_send(&data, to) {
-                    Ok(()) => self.core.counters.datagrams_out += 1,
-                    Err(_) => self.core.counters.datagrams_out_failed += 1,
-                },
+                Output::Transmit { to, data, arrival } => {
+                    if !self.outbox.push(to, data, arrival) {
+                        self.send();
+                    }
+                }
                 Output::Event(id, event) => self.event(now, id, event),
                 Output::Tap(input) => {
                     if let Err((stream, captured)) = self.taps.hand(input) {
@@ -227,6 +243,17 @@ impl Shell {
                 }
             }
         }
+        self.send();
+    }
+
+    /// Sends what waits in the outbox.
+    fn send(&mut self) {
+        let sent = self.socket.send(&mut self.outbox);
+        let counters = &mut self.core.counters;
+        counters.datagrams_out += sent.taken;
+        counters.datagrams_out_failed += sent.refused;
+        counters.datagrams_out_segmented += sent.segmented;
+        counters.send_calls += sent.calls;
     }
 
     fn event(&mut self, now: Instant, id: ParticipantId, event: SfuEvent) {

@@ -384,7 +384,7 @@ impl World {
     fn hand_out(&mut self) {
         while let Some(output) = self.core.poll() {
             match output {
-                Output::Transmit { to, data } => {
+                Output::Transmit { to, data, .. } => {
                     if let Some(&at) = self.by_address.get(&to) {
                         self.clients[at].down.push(self.now, data.len(), data);
                     }

@@ -1,0 +1,175 @@
+//! Which connections want to be looked at, so that nobody has to ask all of them: those that were touched, and when each of
+//! the others is due. A list and a heap, shared by the core and its peers; never held over a call.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::api::ParticipantId;
+
+#[derive(Debug, Default)]
+struct Lists {
+    touched: Vec<ParticipantId>,
+    due: BinaryHeap<Reverse<(Instant, ParticipantId)>>,
+}
+
+/// Of all peers of a core.
+#[derive(Debug, Clone, Default)]
+pub struct Wakes(Arc<Mutex<Lists>>);
+
+impl Wakes {
+    fn lock(&self) -> MutexGuard<'_, Lists> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When somebody wants to be looked at: `now` for those that were touched.
+    pub fn next(&self, now: Instant) -> Option<Instant> {
+        let lists = self.lock();
+        if !lists.touched.is_empty() {
+            return Some(now);
+        }
+        lists.due.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// Those that were touched since the last time; some may be there twice.
+    pub fn touched(&self) -> Vec<ParticipantId> {
+        std::mem::take(&mut self.lock().touched)
+    }
+
+    /// Those that were due by `now`, each with the time that it gave. It may have given another since.
+    pub fn due(&self, now: Instant) -> Vec<(Instant, ParticipantId)> {
+        let (mut lists, mut due) = (self.lock(), Vec::new());
+        while lists.due.peek().is_some_and(|Reverse((at, _))| *at <= now) {
+            due.extend(lists.due.pop().map(|Reverse(entry)| entry));
+        }
+        due
+    }
+}
+
+/// One peer's place in these lists.
+#[derive(Debug)]
+pub struct Wake {
+    id: ParticipantId,
+    wakes: Wakes,
+    touched: bool,
+    due: Instant,
+    /// The earliest entry of the heap that is still to come.
+    listed: Option<Instant>,
+}
+
+impl Wake {
+    /// Of a peer that nothing has touched.
+    pub fn new(id: ParticipantId, wakes: Wakes, now: Instant) -> Wake {
+        Wake { id, wakes, touched: false, due: now, listed: None }
+    }
+
+    /// There may be something to send.
+    pub fn touch(&mut self) {
+        if !self.touched {
+            self.touched = true;
+            self.wakes.lock().touched.push(self.id);
+        }
+    }
+
+    /// Whether it was touched since [`Wake::settle`].
+    pub fn is_touched(&self) -> bool {
+        self.touched
+    }
+
+    /// Everything was sent.
+    pub fn settle(&mut self) {
+        self.touched = false;
+    }
+
+    /// When it wants to be looked at, whatever touched it.
+    pub fn when(&self) -> Instant {
+        self.due
+    }
+
+    /// Wants to be looked at then, and not at another time given before.
+    pub fn set_due(&mut self, due: Instant) {
+        self.due = due;
+        if self.listed.is_none_or(|listed| due < listed) {
+            self.listed = Some(due);
+            self.wakes.lock().due.push(Reverse((due, self.id)));
+        }
+    }
+
+    /// An entry of the heap has come up; whether the peer is due, or must be listed anew.
+    pub fn is_due(&mut self, entry: Instant, now: Instant) -> bool {
+        if self.listed != Some(entry) {
+            return false;
+        }
+        self.listed = None;
+        if self.due > now {
+            self.set_due(self.due);
+            return false;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn who_is_touched_is_told_once_until_everything_was_sent() {
+        let (now, wakes) = (Instant::now(), Wakes::default());
+        let mut wake = Wake::new(ParticipantId(7), wakes.clone(), now);
+        wake.touch();
+        wake.touch();
+        assert_eq!(wakes.next(now), Some(now));
+        assert_eq!(wakes.touched(), [ParticipantId(7)]);
+        wake.touch();
+        assert!(wakes.touched().is_empty() && wake.is_touched());
+        wake.settle();
+        wake.touch();
+        assert_eq!(wakes.touched().len(), 1);
+    }
+
+    #[test]
+    fn a_later_time_takes_the_place_of_an_earlier_one() {
+        let (now, wakes) = (Instant::now(), Wakes::default());
+        let mut wake = Wake::new(ParticipantId(7), wakes.clone(), now);
+        wake.set_due(now + MS);
+        wake.set_due(now + 5 * MS);
+        let (entry, _) = wakes.due(now + MS)[0];
+        assert!(!wake.is_due(entry, now + MS));
+        assert_eq!(wakes.next(now), Some(now + 5 * MS));
+        let (entry, _) = wakes.due(now + 5 * MS)[0];
+        assert!(wake.is_due(entry, now + 5 * MS));
+        assert_eq!(wakes.next(now), None);
+    }
+
+    proptest! {
+        /// Whatever times it gives, a peer is found due at the last of them, no earlier, and the heap does not grow.
+        #[test]
+        fn nobody_is_forgotten(steps in prop::collection::vec((0..20u32, 0..4u32), 1..200)) {
+            let (mut now, wakes) = (Instant::now(), Wakes::default());
+            let mut wake = Wake::new(ParticipantId(1), wakes.clone(), now);
+            let mut given = now;
+            wake.set_due(given);
+            for (ahead, pass) in steps {
+                now += pass * MS;
+                let mut found = false;
+                for (entry, _) in wakes.due(now) {
+                    found |= wake.is_due(entry, now);
+                }
+                prop_assert_eq!(found, given <= now);
+                if found || ahead % 3 == 0 {
+                    given = now + ahead.max(1) * MS;
+                    wake.set_due(given);
+                }
+                prop_assert!(wakes.lock().due.len() <= 20);
+            }
+        }
+    }
+}

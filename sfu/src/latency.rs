@@ -1,0 +1,127 @@
+//! How long something takes, of the last ten to twenty seconds, in bounded memory.
+
+use std::time::{Duration, Instant};
+
+/// Half of the span that is looked at.
+const SPAN: Duration = Duration::from_secs(10);
+/// Bins between a time and its double: percentiles are exact to an eighth.
+const BINS_PER_DOUBLE: u32 = 8;
+/// Doublings from one microsecond: what is longer than a second is that long.
+const DOUBLINGS: u32 = 20;
+const BINS: usize = (BINS_PER_DOUBLE * DOUBLINGS) as usize;
+
+/// Times in bins that grow with them.
+#[derive(Debug, Clone)]
+pub struct Latencies {
+    now: [u32; BINS],
+    before: [u32; BINS],
+    turns: Instant,
+}
+
+/// Percentiles, each at most an eighth too long.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Percentiles {
+    /// How many times there were.
+    pub count: u64,
+    /// Half of them were at most this long.
+    pub p50: Duration,
+    /// Of a hundred, 95.
+    pub p95: Duration,
+    /// Of a hundred, 99.
+    pub p99: Duration,
+}
+
+impl Latencies {
+    /// None yet.
+    pub fn new(now: Instant) -> Latencies {
+        Latencies { now: [0; BINS], before: [0; BINS], turns: now + SPAN }
+    }
+
+    /// Counts one.
+    pub fn record(&mut self, now: Instant, took: Duration) {
+        if now >= self.turns {
+            self.before = std::mem::replace(&mut self.now, [0; BINS]);
+            if now >= self.turns + SPAN {
+                self.before = [0; BINS];
+            }
+            self.turns = now + SPAN;
+        }
+        let bin = &mut self.now[bin(took)];
+        *bin = bin.saturating_add(1);
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.now.iter().chain(&self.before).map(|&n| u64::from(n)).sum()
+    }
+
+    /// What they were like.
+    pub fn percentiles(&self) -> Percentiles {
+        let count = self.count();
+        let at = |percent: u64| {
+            let rank = (count * percent).div_ceil(100);
+            let mut seen = 0;
+            let bin = self.now.iter().zip(&self.before).position(|(now, before)| {
+                seen += u64::from(*now) + u64::from(*before);
+                seen >= rank
+            });
+            bin.filter(|_| count > 0).map_or(Duration::ZERO, end)
+        };
+        Percentiles { count, p50: at(50), p95: at(95), p99: at(99) }
+    }
+}
+
+/// The bin of a time: its doublings of a microsecond, and eighths of the next.
+fn bin(took: Duration) -> usize {
+    let us = took.as_nanos().max(1000) as f64 / 1000.0;
+    ((us.log2() * f64::from(BINS_PER_DOUBLE)) as usize).min(BINS - 1)
+}
+
+/// The longest time of a bin.
+fn end(bin: usize) -> Duration {
+    Duration::from_secs_f64(((bin + 1) as f64 / f64::from(BINS_PER_DOUBLE)).exp2() / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: Duration = Duration::from_micros(1);
+
+    #[test]
+    fn percentiles_are_at_most_an_eighth_too_long() {
+        let now = Instant::now();
+        let mut all = Latencies::new(now);
+        (1..=1000).for_each(|us| all.record(now, us * US));
+        let p = all.percentiles();
+        for (found, exact) in [(p.p50, 500), (p.p95, 950), (p.p99, 990)] {
+            assert!(found >= exact * US && found <= exact * US * 9 / 8, "{found:?} for {exact} µs");
+        }
+        assert_eq!(p.count, 1000);
+    }
+
+    #[test]
+    fn what_is_long_ago_is_forgotten() {
+        let now = Instant::now();
+        let mut all = Latencies::new(now);
+        all.record(now, 900 * US);
+        all.record(now + SPAN, 3 * US);
+        assert_eq!(all.count(), 2);
+        all.record(now + 2 * SPAN, 3 * US);
+        assert_eq!(all.count(), 2);
+        assert!(all.percentiles().p99 < 4 * US);
+        all.record(now + 9 * SPAN, 5 * US);
+        assert_eq!(all.count(), 1);
+    }
+
+    #[test]
+    fn nothing_and_very_long_times_are_bounded() {
+        let now = Instant::now();
+        assert_eq!(Latencies::new(now).percentiles(), Percentiles::default());
+        let mut all = Latencies::new(now);
+        all.record(now, Duration::ZERO);
+        all.record(now, Duration::from_secs(1000));
+        let p = all.percentiles();
+        assert!(p.p50 < 2 * US && p.p99 > Duration::from_secs(1), "{p:?}");
+    }
+}

@@ -1,0 +1,211 @@
+//! Many datagrams at a call: `recvmmsg`, with the kernel's stamps.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use socket2::{SockAddr, SockAddrStorage};
+
+/// Datagrams at a call, at most.
+const BATCH: usize = 32;
+/// Room for each. A longer one is none of ours.
+const DATAGRAM_BYTES: usize = 2048;
+/// Room for the control messages of one: a time stamp, and some to spare.
+const CONTROL_BYTES: usize = 64;
+/// An arrival older than this is a clock that was set, not a datagram that waited.
+const OLDEST: Duration = Duration::from_secs(2);
+
+/// A datagram that was received.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::net) struct Received<'a> {
+    /// What it says; nothing where it was too long.
+    pub(in crate::net) data: &'a [u8],
+    /// Who sent it.
+    pub(in crate::net) source: SocketAddr,
+    /// When the kernel had it; `None` when it did not say.
+    pub(in crate::net) arrival: Option<Instant>,
+}
+
+/// Room for control messages, aligned as the kernel wants it.
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+struct Control([u8; CONTROL_BYTES]);
+
+/// Room for datagrams, and those of the last call.
+pub(in crate::net) struct Inbox {
+    room: Box<[[u8; DATAGRAM_BYTES]]>,
+    got: Vec<(usize, SocketAddr, Option<Instant>)>,
+}
+
+impl Inbox {
+    /// An empty one.
+    pub(in crate::net) fn new() -> Inbox {
+        Inbox {
+            room: vec![[0; DATAGRAM_BYTES]; BATCH].into_boxed_slice(),
+            got: Vec::with_capacity(BATCH),
+        }
+    }
+
+    /// What the last call brought.
+    pub(in crate::net) fn datagrams(&self) -> impl Iterator<Item = Received<'_>> {
+        let taken = self.got.iter().zip(self.room.iter());
+        taken.map(|(&(len, source, arrival), room)| Received {
+            data: &room[..len],
+            source,
+            arrival,
+        })
+    }
+
+    /// Takes what waits, without waiting.
+    pub(super) fn fill(&mut self, socket: &impl AsRawFd) -> io::Result<()> {
+        self.got.clear();
+        let mut control = [Control([0; CONTROL_BYTES]); BATCH];
+        let mut addresses: [SockAddrStorage; BATCH] =
+            std::array::from_fn(|_| SockAddrStorage::zeroed());
+        let mut slices: [libc::iovec; BATCH] = std::array::from_fn(|i| libc::iovec {
+            iov_base: self.room[i].as_mut_ptr().cast(),
+            iov_len: DATAGRAM_BYTES,
+        });
+        let mut messages: [libc::mmsghdr; BATCH] = std::array::from_fn(|i| {
+            // SAFETY: a message header is plain data, for which all zeros are an empty one.
+            let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            message.msg_hdr.msg_name = (&raw mut addresses[i]).cast();
+            message.msg_hdr.msg_namelen = addresses[i].size_of();
+            message.msg_hdr.msg_iov = &raw mut slices[i];
+            message.msg_hdr.msg_iovlen = 1;
+            message.msg_hdr.msg_control = control[i].0.as_mut_ptr().cast();
+            message.msg_hdr.msg_controllen = CONTROL_BYTES;
+            message
+        });
+        // SAFETY: the descriptor is open. Every pointer in the headers points to a live local, or to room that `self` owns,
+        // with its true length beside it; none of them moves before the call returns. No timeout is given.
+        let n = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                messages.as_mut_ptr(),
+                BATCH as libc::c_uint,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            )
+        };
+        if n < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let clocks = Clocks::now();
+        for (message, address) in messages.iter().zip(addresses).take(n as usize) {
+            let header = &message.msg_hdr;
+            // SAFETY: the kernel wrote an address of this length to the storage.
+            let address = unsafe { SockAddr::new(address, header.msg_namelen) };
+            // One without an address, which UDP does not have, counts as empty and from nowhere.
+            let source = address.as_socket().unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
+            let whole = header.msg_flags & libc::MSG_TRUNC == 0;
+            let len = if whole { (message.msg_len as usize).min(DATAGRAM_BYTES) } else { 0 };
+            let stamp = stamp_of(header);
+            self.got.push((len, source, stamp.and_then(|stamp| clocks.instant_of(stamp))));
+        }
+        Ok(())
+    }
+}
+
+/// The kernel's arrival time among a message's control messages.
+fn stamp_of(message: &libc::msghdr) -> Option<libc::timespec> {
+    // SAFETY: the header is of a message that `recvmmsg` has filled in; the control messages, which live as long as the
+    // caller's room for them, are walked with the kernel's macros, and the stamp is read unaligned.
+    unsafe {
+        let mut at = libc::CMSG_FIRSTHDR(message);
+        while let Some(header) = at.as_ref() {
+            if header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_TIMESTAMPNS {
+                return Some(libc::CMSG_DATA(at).cast::<libc::timespec>().read_unaligned());
+            }
+            at = libc::CMSG_NXTHDR(message, at);
+        }
+    }
+    None
+}
+
+/// Both clocks at one moment, read once for all datagrams of a call.
+struct Clocks {
+    wall: SystemTime,
+    monotonic: Instant,
+}
+
+impl Clocks {
+    fn now() -> Clocks {
+        Clocks { wall: SystemTime::now(), monotonic: Instant::now() }
+    }
+
+    /// The kernel's stamp is wall-clock time; its age carries it over to the monotonic clock.
+    fn instant_of(&self, stamp: libc::timespec) -> Option<Instant> {
+        let wall = UNIX_EPOCH.checked_add(Duration::new(
+            stamp.tv_sec.try_into().ok()?,
+            stamp.tv_nsec.try_into().ok()?,
+        ))?;
+        let age = self.wall.duration_since(wall).unwrap_or_default();
+        if age > OLDEST {
+            return None;
+        }
+        self.monotonic.checked_sub(age)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::super::Socket;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_datagram_that_waited_keeps_the_time_at_which_it_came() {
+        let socket = Socket::bind("127.0.0.1:0".parse().expect("address")).expect("bind");
+        let to = socket.local_addr();
+        let socket = socket.into_async().expect("runtime");
+        let sender = UdpSocket::bind("127.0.0.1:0").expect("bind");
+        // The kernel begins to stamp a moment after it is asked to.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let before = Instant::now();
+        sender.send_to(b"windlass", to).expect("send");
+        let after = Instant::now();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        socket.readable().await.expect("readable");
+        let mut inbox = Inbox::new();
+        socket.try_receive(&mut inbox).expect("receive");
+        let got = inbox.datagrams().next().expect("one");
+        assert_eq!(got.data, b"windlass");
+        assert_eq!(got.source, sender.local_addr().expect("address"));
+        let arrival = got.arrival.expect("stamp");
+        let slack = Duration::from_millis(5);
+        assert!(
+            arrival + slack >= before && arrival <= after + slack,
+            "{:?}",
+            arrival.duration_since(before)
+        );
+    }
+
+    #[tokio::test]
+    async fn many_come_at_once_in_order_and_one_that_is_too_long_is_empty() {
+        let socket = Socket::bind("127.0.0.1:0".parse().expect("address")).expect("bind");
+        let to = socket.local_addr();
+        let socket = socket.into_async().expect("runtime");
+        let sender = UdpSocket::bind("127.0.0.1:0").expect("bind");
+        for n in 0..BATCH as u8 + 3 {
+            let len = if n == 7 { DATAGRAM_BYTES + 1 } else { usize::from(n) + 1 };
+            sender.send_to(&vec![n; len], to).expect("send");
+        }
+        let (mut inbox, mut lens, mut calls) = (Inbox::new(), Vec::new(), 0);
+        while lens.len() < BATCH + 3 {
+            socket.readable().await.expect("readable");
+            if socket.try_receive(&mut inbox).is_ok() {
+                calls += 1;
+                lens.extend(inbox.datagrams().map(|d| d.data.len()));
+            }
+        }
+        let expected: Vec<usize> = (1..=BATCH + 3).map(|n| if n == 8 { 0 } else { n }).collect();
+        assert_eq!(lens, expected);
+        assert!(calls < 10, "{calls} calls");
+        let error = socket.try_receive(&mut inbox).expect_err("empty");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(inbox.datagrams().count(), 0);
+    }
+}
