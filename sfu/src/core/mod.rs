@@ -150,6 +150,8 @@ pub struct Core {
     /// The server's user name fragments, for senders that are not known yet.
     ufrags: HashMap<String, ParticipantId>,
     wakes: Wakes,
+    /// Those that still have their turn in this step; with the time that they gave, where it was that.
+    turn: VecDeque<(ParticipantId, Option<Instant>)>,
     happenings: Vec<(ParticipantId, Happening)>,
     outputs: VecDeque<Output>,
     enhancement: bool,
@@ -159,6 +161,8 @@ pub struct Core {
     next_allocation: Instant,
     /// When it is looked at again who waits for a key frame.
     next_key_frames: Instant,
+    /// Whether it was, in this step.
+    looked: bool,
     next_stats: Instant,
     last_stats: Instant,
     due: Instant,
@@ -181,6 +185,7 @@ impl Core {
             addresses: HashMap::new(),
             ufrags: HashMap::new(),
             wakes: Wakes::default(),
+            turn: VecDeque::new(),
             happenings: Vec::new(),
             outputs: VecDeque::new(),
             enhancement: true,
@@ -188,6 +193,7 @@ impl Core {
             next_run: 0,
             next_allocation: now,
             next_key_frames: now,
+            looked: true,
             next_stats: now + STATS,
             last_stats: now,
             due: now,
@@ -418,6 +424,12 @@ impl Core {
 
     /// Does what is due at `now`. No datagram may come afterwards that arrived before `now`.
     pub fn advance(&mut self, now: Instant) {
+        self.begin(now);
+        while self.go_on(now, usize::MAX) {}
+    }
+
+    /// The first part of [`Core::advance`]; [`Core::go_on`] does the rest.
+    pub fn begin(&mut self, now: Instant) {
         for track in self.tracks.values_mut() {
             let Some(tap) = &mut track.tap else { continue };
             tap.advance(now);
@@ -439,23 +451,35 @@ impl Core {
         if now >= self.next_stats {
             self.second(now);
         }
-        let looks =
+        self.looked =
             now >= self.next_key_frames || self.tracks_due(now).is_some_and(|due| due <= now);
-        if looks {
+        if self.looked {
             self.next_key_frames = now + KEY_FRAMES;
             self.request_key_frames(now);
         }
-        for id in self.wakes.touched() {
-            self.look_after(now, id, |peer| peer.wake.is_touched());
+        self.turn.extend(self.wakes.touched().into_iter().map(|id| (id, None)));
+        self.turn.extend(self.wakes.due(now).into_iter().map(|(entry, id)| (id, Some(entry))));
+    }
+
+    /// Looks after some of the connections that want it, so that what they send can leave before the others' turn. Whether
+    /// there are more, which must have theirs before anything else happens.
+    pub fn go_on(&mut self, now: Instant, most: usize) -> bool {
+        for _ in 0..most {
+            let Some((id, entry)) = self.turn.pop_front() else { break };
+            self.look_after(now, id, |peer| match entry {
+                Some(entry) => peer.wake.is_due(entry, now),
+                None => peer.wake.is_touched(),
+            });
         }
-        for (entry, id) in self.wakes.due(now) {
-            self.look_after(now, id, |peer| peer.wake.is_due(entry, now));
+        if !self.turn.is_empty() {
+            return true;
         }
         self.settle(now);
         self.due = self.next_due(now);
-        if !looks {
+        if !self.looked {
             self.due = self.due.min(self.next_key_frames);
         }
+        false
     }
 
     /// Lets time pass for a connection that wants it.

@@ -16,6 +16,8 @@ use crate::core::{Core, Output};
 
 /// Batches of datagrams taken before anything else gets its turn.
 const BURST: usize = 16;
+/// Connections whose datagrams are made before they are sent.
+const PEERS: usize = 32;
 /// How often it is looked for participants whose events nobody takes any more.
 const GONE: Duration = Duration::from_millis(100);
 /// Commands and anchors taken between two looks at the socket.
@@ -135,7 +137,10 @@ impl Shell {
             }
             self.core.counters.anchors_in_overflows = shared.overflows.load(Ordering::Relaxed);
             self.core.set_enhancement(now, shared.enhancement.load(Ordering::Relaxed));
-            self.core.advance(now);
+            self.core.begin(now);
+            while self.core.go_on(now, PEERS) {
+                self.outputs(now);
+            }
             self.outputs(now);
             if more || !commands.is_empty() || !anchors.is_empty() {
                 tokio::task::yield_now().await;
