@@ -697,6 +697,8 @@ impl Core {
 #[cfg(test)]
 mod captured_tests;
 #[cfg(test)]
+mod forward_tests;
+#[cfg(test)]
 mod scale_tests;
 #[cfg(test)]
 #[path = "core_tests.rs"]
