@@ -41,7 +41,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
 }
 
 /// The offer, if the request is one.
-fn read_offer(headers: &HeaderMap, body: String) -> Result<String, WishError> {
+fn read_offer(headers: &HeaderMap, body: &str) -> Result<String, WishError> {
     if !has_type(headers, SDP) {
         return Err(WishError::wrong_type(SDP));
     }
@@ -49,7 +49,7 @@ fn read_offer(headers: &HeaderMap, body: String) -> Result<String, WishError> {
         let message = format!("the offer is longer than {} bytes", limits::SDP_BYTES);
         return Err(WishError::new(ErrorCode::TooLarge, message));
     }
-    Ok(body)
+    Ok(sdp::with_ports(body))
 }
 
 /// What to answer to candidates of a session (RFC 9725 §4.3): they are taken, and restarts are refused.

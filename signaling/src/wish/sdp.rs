@@ -30,8 +30,8 @@ pub(super) fn sections(sdp: &str) -> Vec<Section> {
             };
             inside = kind.is_some();
             if let Some(kind) = kind {
-                let mid = String::new();
-                sections.push(Section { mid, kind, sends: true, receives: true });
+                let (mid, open) = (String::new(), media.split(' ').nth(1) != Some("0"));
+                sections.push(Section { mid, kind, sends: open, receives: open });
             }
             continue;
         }
@@ -49,6 +49,30 @@ pub(super) fn sections(sdp: &str) -> Vec<Section> {
     }
     sections.retain(|section| !section.mid.is_empty());
     sections
+}
+
+/// The offer with a port in every section that is bundled with another: those have none of their own (RFC 8843 §7.2.1, as
+/// GStreamer writes it), which would say that they are rejected if it were not for `a=bundle-only`.
+pub(super) fn with_ports(sdp: &str) -> String {
+    let mut text = String::with_capacity(sdp.len() + 16);
+    for (at, section) in sdp.split("\nm=").enumerate() {
+        if at > 0 {
+            text.push_str("\nm=");
+        }
+        let bundled = section.lines().any(|line| line.trim_end() == "a=bundle-only");
+        match section
+            .split_once(" 0 ")
+            .filter(|(kind, _)| at > 0 && bundled && !kind.contains('\n'))
+        {
+            Some((kind, rest)) => {
+                text.push_str(kind);
+                text.push_str(" 9 ");
+                text.push_str(rest);
+            }
+            None => text.push_str(section),
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -69,6 +93,17 @@ mod tests {
             sections(sdp),
             [section("0", Kind::Audio, true, false), section("v", Kind::Video, false, true)]
         );
+        assert!(!sections("m=video 0 X 1\r\na=mid:0\r\n")[0].sends);
         assert_eq!(sections("m=video\u{0}\n\na=mid:\n"), []);
+    }
+    #[test]
+    fn bundled_sections_get_a_port_and_rejected_ones_do_not() {
+        let sdp = "v=0\r\nm=video 9 X 96\r\na=mid:v\r\nm=audio 0 X 100\r\na=bundle-only\r\na=mid:a\r\n\
+            m=audio 0 X 100\r\na=mid:b\r\n";
+        let expected = sdp.replacen("m=audio 0", "m=audio 9", 1);
+        assert_eq!(with_ports(sdp), expected);
+        assert_eq!(with_ports(&expected), expected);
+        let open: Vec<bool> = sections(&with_ports(sdp)).iter().map(|s| s.sends).collect();
+        assert_eq!(open, [true, true, false]);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) async fn offer(
     body: String,
 ) -> Result<Response, WishError> {
     limits::check_room(&room)?;
-    let sdp = read_offer(&headers, body)?;
+    let sdp = read_offer(&headers, &body)?;
     let publish = published(&sdp)?;
     let options = JoinOptions { anchor_codecs: AnchorCodecs::NONE, loopback: false };
     let entry = Entry {
