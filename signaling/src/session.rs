@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use windlass_media::{AnchorSource, Rung};
+use windlass_protocol::View as ViewMessage;
 use windlass_protocol::{
     AccessToken, ClientMessage, Error, ErrorCode, Grant, Join, OwnTrack, Participant,
     ProtocolError, Report, Request, ServerMessage, SetRung, Uplink, VERSION, Welcome,
 };
 use windlass_sfu::{
     Answer, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent, Subscribe,
-    TrackId, TrackInfo, UplinkReport,
+    TrackId, TrackInfo, UplinkReport, View,
 };
 
 use crate::access::{AccessError, Grants};
@@ -114,6 +115,8 @@ pub enum Action {
     },
     /// Cap a subscription.
     SetMaxRung(TrackId, Rung),
+    /// Say how the participant shows a track.
+    SetView(TrackId, View),
     /// Ask for an anchor of a track, of one source, that rests on no other.
     WholeAnchor(TrackId, AnchorSource),
     /// Take what the client says of the uplink of a track of its own.
@@ -373,6 +376,12 @@ impl Session {
             SfuEvent::TrackMuted { track, muted } => {
                 ServerMessage::TrackMuted { track: track.to_string(), muted }
             }
+            SfuEvent::Paused { track, paused } => {
+                ServerMessage::Paused { track: track.to_string(), paused }
+            }
+            SfuEvent::Speaker { participant } => {
+                ServerMessage::Speaker { participant: participant.to_string() }
+            }
             SfuEvent::RungChanged { track, rung, epoch, width, height, scale } => {
                 ServerMessage::Rung { track: track.to_string(), rung, epoch, width, height, scale }
             }
@@ -482,6 +491,14 @@ impl Session {
                 let tracks = self.inside()?;
                 let id = convert::track_id(&track, |id| tracks.contains(id))?;
                 self.actions.push_back(Action::SetMaxRung(id, max));
+            }
+            ClientMessage::View(view) => {
+                let tracks = self.inside()?;
+                // One about a track that has just gone is no error: the two crossed.
+                if let Ok(id) = convert::track_id(&view.track, |id| tracks.contains(id)) {
+                    let ViewMessage { width, height, pinned, .. } = view;
+                    self.actions.push_back(Action::SetView(id, View { width, height, pinned }));
+                }
             }
             ClientMessage::WholeAnchor { track, source } => {
                 let tracks = self.inside()?;

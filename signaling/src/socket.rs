@@ -181,6 +181,11 @@ impl Socket {
                         let _ = sfu.set_max_rung(participant, track, max).await;
                     }
                 }
+                Action::SetView(track, view) => {
+                    if let Some((participant, _)) = self.inside {
+                        let _ = self.shared.services.sfu.set_view(participant, track, view).await;
+                    }
+                }
                 Action::WholeAnchor(track, source) => {
                     if let Some((participant, _)) = self.inside {
                         let sfu = &self.shared.services.sfu;

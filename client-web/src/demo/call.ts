@@ -109,6 +109,9 @@ export class CallScreen {
     room.on("trackMuted", ({ track, muted }) => {
       if (track.kind === "audio") this.tiles.get(track.participant)?.setSilent(muted);
     });
+    room.on("speaker", ({ id }) => {
+      for (const [participant, tile] of this.tiles) tile.setSpeaking(participant === id);
+    });
     room.on("reconnecting", ({ cause, attempt }) => {
       this.away = true;
       this.arrange();

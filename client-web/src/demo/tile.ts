@@ -22,6 +22,8 @@ const REASONS: Record<NativeReason, string> = {
   unsupported: "Plain picture: enhancement cannot run here",
 };
 
+const PAUSED = "Paused: your connection does not carry this picture now";
+
 /** In the place of the anchors' rate. */
 const REFUSALS: Record<Refusal, string> = {
   promise: "none: the server keeps its promise to others",
@@ -121,6 +123,7 @@ export class Tile {
         track.keepStepWith(this.plain),
         track.on("state", () => this.dress()),
         track.on("muted", () => this.dress()),
+        track.on("paused", () => this.dress()),
         track.on("rung", () => this.dress()),
         track.on("stats", (stats) => this.fill(stats)),
       );
@@ -135,6 +138,11 @@ export class Tile {
     // Browsers give sound only after a first touch of the page.
     const retry = () => document.addEventListener("pointerdown", () => void this.sound.play(), { once: true });
     if (track !== null) this.sound.play().catch(retry);
+  }
+
+  /** Shows whether the participant speaks. */
+  setSpeaking(speaking: boolean): void {
+    this.element.classList.toggle("speaking", speaking);
   }
 
   /** Shows whether the participant's microphone is muted. */
@@ -174,8 +182,10 @@ export class Tile {
     const state = track?.state ?? "native";
     this.element.dataset["state"] = state;
     this.element.dataset["video"] = track === null || track.muted ? "off" : "on";
+    const paused = track?.paused ?? false;
     const wanted = this.view !== "plain" && track !== null && !track.muted && state === "native";
-    this.notice.textContent = wanted ? REASONS[track.reason ?? "starting"] : "";
+    if (paused) this.notice.textContent = PAUSED;
+    else this.notice.textContent = wanted ? REASONS[track.reason ?? "starting"] : "";
     const rung = track?.rung;
     this.badge.textContent = rung?.rung ?? "";
     this.badge.classList.toggle("plus", rung?.rung.endsWith("+") ?? false);

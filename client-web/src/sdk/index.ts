@@ -19,7 +19,7 @@ export type { OutputKind } from "./output.js";
 export { type Grant, type ParticipantInfo, PROTOCOL_VERSION, type Refusal, RUNGS, type Rung } from "./protocol.js";
 export type { DetailChoice, Layers, Publication } from "./publication.js";
 export type { RegionCounts } from "./regions.js";
-export { type JoinOptions, type PublishOptions, Room, type RoomEvents } from "./room.js";
+export { type JoinOptions, type PublishOptions, Room, type RoomEvents, type TrackView } from "./room.js";
 export type { StillsState } from "./stills.js";
 export {
   EnhancedTrack,

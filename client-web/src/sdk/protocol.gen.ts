@@ -14,6 +14,9 @@ export type ClientMessage = {
   type: "set_rung";
 } & SetRung
   | {
+  type: "view";
+} & View
+  | {
   type: "whole_anchor";
   /** The subscribed track. */
   track: string;
@@ -96,6 +99,18 @@ export type SetRung = {
   track: string;
   /** The best rung that it may get. */
   max: Rung;
+};
+
+/** How a subscribed track is shown: what is enough for it, and how much it matters beside the others, follows. */
+export type View = {
+  /** The subscribed track. */
+  track: string;
+  /** Width of its place on the screen in pixels of the device; 0: it is not seen, and not sent. */
+  width: number;
+  /** Height of its place on the screen in pixels of the device; 0: it is not seen, and not sent. */
+  height: number;
+  /** Whether its user wants it above all others. */
+  pinned?: boolean;
 };
 
 /** What a browser made of a track since its last report. Absent figures are zero. */
@@ -192,6 +207,18 @@ export type ServerMessage = {
   track: string;
   /** Whether it is muted now. */
   muted: boolean;
+}
+  | {
+  type: "paused";
+  /** The subscribed track. */
+  track: string;
+  /** Whether it is paused now. */
+  paused: boolean;
+}
+  | {
+  type: "speaker";
+  /** Who. */
+  participant: string;
 }
   | {
   type: "rung";

@@ -196,6 +196,8 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
   track_added: (o) => ({ type: "track_added", track: track(o["track"]) }),
   track_removed: (o) => ({ type: "track_removed", track: text(o["track"]) }),
   track_muted: (o) => ({ type: "track_muted", track: text(o["track"]), muted: flag(o["muted"]) }),
+  paused: (o) => ({ type: "paused", track: text(o["track"]), paused: flag(o["paused"]) }),
+  speaker: (o) => ({ type: "speaker", participant: text(o["participant"]) }),
   rung: (o) => ({
     type: "rung",
     track: text(o["track"]),

@@ -50,6 +50,8 @@ export interface RoomEvents {
   trackMuted: { track: RemoteTrack; muted: boolean };
   /** An operator has muted one's own track, or ended that. While it is so, it cannot be unmuted from here. */
   publicationMuted: { publication: Publication; muted: boolean };
+  /** Somebody speaks now, until another does. */
+  speaker: ParticipantInfo;
   rung: { track: EnhancedTrack } & RungInfo;
   stats: { track: EnhancedTrack; stats: TrackStats };
   /** The connection was lost; another attempt follows after `delayMs`. */
@@ -71,6 +73,16 @@ export interface PublishOptions {
   detail?: DetailChoice;
   /** What the others see as the track's name; `camera` or `microphone` by default. */
   name?: string;
+}
+
+/** How a track is shown. */
+export interface TrackView {
+  /** Its place on the screen in pixels of the device; 0: it is not seen, and not sent. */
+  width: number;
+  /** See {@link width}. */
+  height: number;
+  /** Whether its user wants it above all others. */
+  pinned?: boolean;
 }
 
 const WELCOME_TIMEOUT_MS = 8000;
@@ -202,6 +214,18 @@ export class Room extends Emitter<RoomEvents> {
     });
   }
 
+  /** Says how a track is shown: which layer is enough for it, and how much it matters beside others, follows. */
+  setView(track: EnhancedTrack | string, view: TrackView): void {
+    const id = typeof track === "string" ? track : track.id;
+    const pixels = (size: number) => Math.min(65_535, Math.max(0, Math.round(size)));
+    const { width, height, pinned = false } = view;
+    const { connection, socket } = this;
+    void connection?.settled().then(() => {
+      if (this.socket === socket)
+        socket?.send({ type: "view", track: id, width: pixels(width), height: pixels(height), pinned });
+    });
+  }
+
   /** The browser's statistics of the connection; null while there is none. */
   async connectionStats(): Promise<RTCStatsReport | null> {
     return (await this.connection?.stats()) ?? null;
@@ -287,6 +311,14 @@ export class Room extends Emitter<RoomEvents> {
       case "track_muted":
         this.muteTrack(message.track, message.muted);
         break;
+      case "paused":
+        this.video(message.track)?.setPaused(message.paused);
+        break;
+      case "speaker": {
+        const speaker = this.others.get(message.participant);
+        if (speaker !== undefined) this.emit("speaker", speaker);
+        break;
+      }
       case "rung": {
         const track = this.video(message.track);
         if (track === undefined) break;

@@ -62,6 +62,8 @@ export interface EnhancedTrackEvents {
   rung: RungInfo;
   stats: TrackStats;
   muted: boolean;
+  /** Nothing more comes, for want of bandwidth, or it goes on. */
+  paused: boolean;
 }
 
 /** Someone's video: the native picture, the enhanced one, and which is the better at the moment. */
@@ -83,6 +85,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   private currentRung: RungInfo | null = null;
   private currentStats: TrackStats | null = null;
   private isMuted: boolean;
+  private isPaused = false;
   private dropped = 0;
   private refused: Refusal | null = null;
   private holding = false;
@@ -142,6 +145,18 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   /** Whether its owner muted it. */
   get muted(): boolean {
     return this.isMuted;
+  }
+
+  /** Whether the server sends nothing of it, because the connection does not carry it. */
+  get paused(): boolean {
+    return this.isPaused;
+  }
+
+  /** @internal */
+  setPaused(paused: boolean): void {
+    if (this.isPaused === paused) return;
+    this.isPaused = paused;
+    this.emit("paused", paused);
   }
 
   /**

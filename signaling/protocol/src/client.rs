@@ -30,6 +30,8 @@ pub enum ClientMessage {
     Offer(Offer),
     /// Cap what this participant is given of a track.
     SetRung(SetRung),
+    /// Tell how a track is shown.
+    View(View),
     /// Ask for an anchor that rests on no other: the client has none of those that this track's are added to.
     WholeAnchor {
         /// The subscribed track.
@@ -156,6 +158,22 @@ pub struct SetRung {
     pub max: Rung,
 }
 
+/// How a subscribed track is shown: what is enough for it, and how much it matters beside the others, follows.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    /// The subscribed track.
+    pub track: String,
+    /// Width of its place on the screen in pixels of the device; 0: it is not seen, and not sent.
+    pub width: u16,
+    /// Height of its place on the screen in pixels of the device; 0: it is not seen, and not sent.
+    pub height: u16,
+    /// Whether its user wants it above all others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub pinned: bool,
+}
+
 /// What a browser made of a track since its last report. Absent figures are zero.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -214,8 +232,18 @@ pub struct Uplink {
 }
 
 /// Every `type` that a client may send.
-const TYPES: [&str; 9] =
-    ["join", "offer", "set_rung", "whole_anchor", "mute", "report", "uplink", "leave", "ping"];
+const TYPES: [&str; 10] = [
+    "join",
+    "offer",
+    "set_rung",
+    "view",
+    "whole_anchor",
+    "mute",
+    "report",
+    "uplink",
+    "leave",
+    "ping",
+];
 
 impl Request {
     /// Reads one message. Never panics; what is wrong comes back with its code and, where one
@@ -287,6 +315,7 @@ impl ClientMessage {
             }
             ClientMessage::Offer(offer) => offer.check(),
             ClientMessage::SetRung(SetRung { track, .. })
+            | ClientMessage::View(View { track, .. })
             | ClientMessage::WholeAnchor { track, .. }
             | ClientMessage::Mute { track, .. }
             | ClientMessage::Uplink(Uplink { track, .. })

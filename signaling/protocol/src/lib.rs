@@ -32,6 +32,7 @@ pub mod typescript;
 
 pub use client::{
     ClientMessage, Join, Offer, Publish, Report, Request, SetRung, Subscribe, TrackKind, Uplink,
+    View,
 };
 pub use error::{ErrorCode, ProtocolError};
 pub use grant::{AccessToken, Grant, UnknownGrant};

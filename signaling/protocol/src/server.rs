@@ -59,6 +59,18 @@ pub enum ServerMessage {
         /// Whether it is muted now.
         muted: bool,
     },
+    /// Nothing more comes of a track, for want of bandwidth, or it goes on.
+    Paused {
+        /// The subscribed track.
+        track: String,
+        /// Whether it is paused now.
+        paused: bool,
+    },
+    /// Somebody speaks now, until another does.
+    Speaker {
+        /// Who.
+        participant: String,
+    },
     /// From here on the client is given another rung of a track.
     Rung {
         /// The subscribed track.

@@ -6,7 +6,7 @@ use windlass_media::{AnchorCodecId, AnchorSource, Layer, Refusal};
 use windlass_protocol::{
     AccessToken, ClientMessage, DetailKnobs, ErrorCode, Grant, Join, LayerKnobs, Offer, OwnTrack,
     Participant, ProtocolError, Publish, Report, Request, Rung, ServerMessage, SetRung, Subscribe,
-    Track, TrackKind, TrackStats, Uplink, Welcome, limits,
+    Track, TrackKind, TrackStats, Uplink, View, Welcome, limits,
 };
 
 fn shape(message: &ServerMessage) -> Value {
@@ -72,6 +72,21 @@ fn client_messages_have_the_documented_shapes() {
             json!({"type": "set_rung", "track": "t1", "max": "h+"}),
             None,
             ClientMessage::SetRung(SetRung { track: "t1".into(), max: Rung::HPlus }),
+        ),
+        (
+            json!({"type": "view", "track": "t1", "width": 640, "height": 360}),
+            None,
+            ClientMessage::View(View {
+                track: "t1".into(),
+                width: 640,
+                height: 360,
+                pinned: false,
+            }),
+        ),
+        (
+            json!({"type": "view", "track": "t1", "width": 0, "height": 0, "pinned": true}),
+            None,
+            ClientMessage::View(View { track: "t1".into(), width: 0, height: 0, pinned: true }),
         ),
         (
             json!({"type": "whole_anchor", "track": "t1"}),
@@ -264,6 +279,14 @@ fn server_messages_have_the_documented_shapes() {
             json!({"type": "track_muted", "track": "t1", "muted": true}),
         ),
         (
+            ServerMessage::Paused { track: "t1".into(), paused: true },
+            json!({"type": "paused", "track": "t1", "paused": true}),
+        ),
+        (
+            ServerMessage::Speaker { participant: "p1".into() },
+            json!({"type": "speaker", "participant": "p1"}),
+        ),
+        (
             ServerMessage::Rung {
                 track: "t1".into(),
                 rung: Rung::QPlus,
@@ -326,6 +349,7 @@ fn texts_that_are_no_message_are_malformed() {
         r#"{"type":"ping","time":1,"id":"x"}"#,
         r#"{"type":"set_rung","track":"t","max":"z"}"#,
         r#"{"type":"offer","sdp":"v=0"}"#,
+        r#"{"type":"view","track":"t","width":-1,"height":1}"#,
     ] {
         assert_eq!(code(text), ErrorCode::Malformed, "{text}");
     }

@@ -12,7 +12,7 @@ use windlass_media::{AnchorSource, DetailKnobs, Layer, LayerKnobs, Refusal, Rung
 use crate::{
     AccessToken, ClientMessage, Error, ErrorCode, Grant, Join, Offer, OwnTrack, Participant,
     Publish, Report, ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink,
-    VERSION, Welcome,
+    VERSION, View, Welcome,
 };
 
 /// The whole file.
@@ -35,6 +35,7 @@ pub fn file() -> String {
         Publish,
         Subscribe,
         SetRung,
+        View,
         Report,
         Uplink,
         AccessToken,
