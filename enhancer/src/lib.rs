@@ -30,7 +30,7 @@ mod stats;
 pub mod sustain;
 pub mod twin;
 
-pub use pipeline::{Enhancer, EnhancerConfig, EnhancerInput, StartError};
+pub use pipeline::{Enhancer, EnhancerConfig, EnhancerInput, StartError, Tuning};
 pub use stats::{
     EnhancerStats, LatencySummary, NetworkStats, PipelineCounters, QueueLengths, SlotStats,
     StageLatencies, StageSlots,

@@ -89,8 +89,19 @@ impl SfuConfig {
     }
 }
 
+/// What an operator may change while the SFU runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tuning {
+    /// Bounds on what comes from now on: rooms, participants and tracks that are there already stay.
+    /// [`Limits::sdp_bytes`] and [`Limits::events`] stay as they were at the start.
+    pub limits: Limits,
+    /// The configured policy of rooms that have none of their own. Unless it is another than before, what
+    /// [`crate::SfuHandle::set_policy`] has set stays.
+    pub policy: AnchorPolicy,
+}
+
 /// Bounds on what anybody may ask for. Each refusal is a typed error.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Rooms at a time.
     pub rooms: usize,

@@ -20,7 +20,7 @@ pub use api::{
     ParticipantId, Publish, RegionRequest, SfuClosed, SfuEvent, StartError, Subscribe, TapSink,
     TrackId, TrackInfo, TrackStats, UplinkReport,
 };
-pub use config::{Limits, SfuConfig};
+pub use config::{Limits, SfuConfig, Tuning};
 pub use core::View;
 pub use latency::Percentiles;
 pub use net::{Sfu, SfuHandle};

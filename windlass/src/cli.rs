@@ -53,7 +53,7 @@ pub enum Command {
 }
 
 /// Arguments of `windlass serve`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
     /// Read settings from this YAML file; its keys are the names of the options below without
     /// their dashes in front (`budget-ms: 150`). Options of the command line win. No file is read unless it is named
@@ -71,13 +71,18 @@ impl ServeArgs {
         self.config.as_deref()
     }
 
-    /// The configuration: command line over file over defaults.
-    pub fn load(&self) -> Result<Config> {
+    /// What is said: command line over file.
+    pub fn settings(&self) -> Result<Settings> {
         let file = match &self.config {
             Some(path) => read(path)?.settings,
             None => Settings::default(),
         };
-        Config::resolve(self.settings.clone().over(file))
+        Ok(self.settings.clone().over(file))
+    }
+
+    /// The configuration: what is said over defaults.
+    pub fn load(&self) -> Result<Config> {
+        Config::resolve(self.settings()?)
     }
 }
 

@@ -53,9 +53,26 @@ macro_rules! allow {
     };
 }
 
+/// Options whose change takes effect while the server runs.
+pub const LIVE: [&str; 13] = [
+    "compute-cap",
+    "max-enhanced",
+    "policy",
+    "quality-sla-db",
+    "room-policy",
+    "anchor-fraction",
+    "anchor-quality",
+    "tile-threshold",
+    "tile-refresh-s",
+    "max-participants",
+    "max-total-participants",
+    "max-rooms",
+    "log",
+];
+
 /// Whether a change of the option takes effect while the server runs.
-pub fn is_live(_option: &str) -> bool {
-    false
+pub fn is_live(option: &str) -> bool {
+    LIVE.contains(&option)
 }
 
 /// What was said, on the command line or in the file. The doc comments are the help, from which the annotated file is
@@ -253,51 +270,43 @@ pub struct Settings {
     pub log_json: Option<bool>,
 }
 
-impl Settings {
-    /// These settings, and where they say nothing, `others`.
-    #[must_use]
-    pub fn over(self, others: Settings) -> Settings {
-        Settings {
-            http: self.http.or(others.http),
-            udp: self.udp.or(others.udp),
-            advertise: self.advertise.or(others.advertise),
-            budget_ms: self.budget_ms.or(others.budget_ms),
-            no_enhancer: self.no_enhancer.or(others.no_enhancer),
-            engine: self.engine.or(others.engine),
-            network: self.network.or(others.network),
-            enhancer_threads: self.enhancer_threads.or(others.enhancer_threads),
-            compute_cap: self.compute_cap.or(others.compute_cap),
-            cpu_tasks: self.cpu_tasks.or(others.cpu_tasks),
-            cpu_order: self.cpu_order.or(others.cpu_order),
-            lost_cause_threshold_ms: self
-                .lost_cause_threshold_ms
-                .or(others.lost_cause_threshold_ms),
-            policy: self.policy.or(others.policy),
-            room_policy: self.room_policy.or(others.room_policy),
-            quality_sla_db: self.quality_sla_db.or(others.quality_sla_db),
-            anchor_fraction: self.anchor_fraction.or(others.anchor_fraction),
-            anchor_quality: self.anchor_quality.or(others.anchor_quality),
-            anchor_codec: self.anchor_codec.or(others.anchor_codec),
-            tile_threshold: self.tile_threshold.or(others.tile_threshold),
-            tile_refresh_s: self.tile_refresh_s.or(others.tile_refresh_s),
-            no_captured: self.no_captured.or(others.no_captured),
-            no_learn: self.no_learn.or(others.no_learn),
-            detail_as: self.detail_as.or(others.detail_as),
-            adapt: self.adapt.or(others.adapt),
-            detail_kbps: self.detail_kbps.or(others.detail_kbps),
-            detail_fps: self.detail_fps.or(others.detail_fps),
-            max_enhanced: self.max_enhanced.or(others.max_enhanced),
-            max_participants: self.max_participants.or(others.max_participants),
-            max_total_participants: self.max_total_participants.or(others.max_total_participants),
-            max_rooms: self.max_rooms.or(others.max_rooms),
-            token_key: self.token_key.or(others.token_key),
-            webhook: self.webhook.or(others.webhook),
-            webhook_secret: self.webhook_secret.or(others.webhook_secret),
-            no_congestion_control: self.no_congestion_control.or(others.no_congestion_control),
-            log: self.log.or(others.log),
-            log_json: self.log_json.or(others.log_json),
+/// What is done with every option alike; one that is missing here does not compile.
+macro_rules! each_option {
+    ($($option:ident)*) => {
+        impl Settings {
+            /// These settings, and where they say nothing, `others`.
+            #[must_use]
+            pub fn over(self, others: Settings) -> Settings {
+                Settings { $($option: self.$option.or(others.$option),)* }
+            }
+
+            /// Names of the options that the two do not agree on.
+            pub fn differing(&self, other: &Settings) -> Vec<String> {
+                let mut names = Vec::new();
+                $(if self.$option != other.$option {
+                    names.push(stringify!($option).replace('_', "-"));
+                })*
+                names
+            }
+
+            /// These settings, but for the live ones, which are as in `other`.
+            #[must_use]
+            pub fn with_live_of(&self, other: &Settings) -> Settings {
+                let live = |name: &str| is_live(&name.replace('_', "-"));
+                Settings {
+                    $($option: if live(stringify!($option)) { &other.$option } else { &self.$option }.clone(),)*
+                }
+            }
         }
-    }
+    };
+}
+
+each_option! {
+    http udp advertise budget_ms no_enhancer engine network enhancer_threads compute_cap
+    cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
+    anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
+    no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
+    max_total_participants max_rooms token_key webhook webhook_secret no_congestion_control log log_json
 }
 
 /// What each part is started with.

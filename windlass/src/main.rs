@@ -11,6 +11,7 @@ mod loadtest;
 mod logging;
 mod page;
 mod plot;
+mod reload;
 mod serve;
 mod simulate;
 mod token;
@@ -25,11 +26,11 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Config(args) => args.run(),
-        Command::Bench(args) => logging::init("warn", false).and_then(|()| bench::run(&args)),
+        Command::Bench(args) => logging::init("warn", false).and_then(|_| bench::run(&args)),
         Command::Simulate(args) => simulate::run(&args),
-        Command::Loadtest(args) => logging::init("warn", false).and_then(|()| loadtest::run(&args)),
+        Command::Loadtest(args) => logging::init("warn", false).and_then(|_| loadtest::run(&args)),
         Command::Token(args) => token::run(&args),
-        Command::Eval(args) => logging::init("warn", false).and_then(|()| eval::run(&args)),
+        Command::Eval(args) => logging::init("warn", false).and_then(|_| eval::run(&args)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

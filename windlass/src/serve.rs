@@ -20,7 +20,9 @@ use windlass_signaling::{Metric, Services, Signaling};
 use crate::bridge::{self, Bridge};
 use crate::cli::ServeArgs;
 use crate::config::Config;
-use crate::{logging, page};
+use crate::logging::{self, Log};
+use crate::page;
+use crate::reload::{Parts, Reloader, Reloads};
 
 /// How long clients have to leave when the server goes down.
 const GRACE: Duration = Duration::from_secs(3);
@@ -31,7 +33,7 @@ const USUAL_FILE: &str = "windlass.yaml";
 /// Serves until SIGINT or SIGTERM.
 pub fn run(args: &ServeArgs) -> Result<()> {
     let config = &args.load()?;
-    logging::init(&config.log, config.log_json)?;
+    let log = logging::init(&config.log, config.log_json)?;
     match args.file() {
         Some(file) => tracing::info!(file = %file.display(), "configuration read"),
         None if Path::new(USUAL_FILE).exists() => tracing::warn!(
@@ -43,10 +45,10 @@ pub fn run(args: &ServeArgs) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start the server's threads")?;
-    runtime.block_on(serve(config))
+    runtime.block_on(serve(args, config, log))
 }
 
-async fn serve(config: &Config) -> Result<()> {
+async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     let listener = TcpListener::bind(config.http)
         .await
         .map_err(|e| socket_error("--http", "TCP", config.http, &e))?;
@@ -80,7 +82,11 @@ async fn serve(config: &Config) -> Result<()> {
         None => None,
     };
 
-    let services = services(&sfu, enhancer);
+    let reloads = Arc::new(Reloads::new());
+    let parts = Parts { sfu: sfu.handle(), enhancer: enhancer.clone(), log };
+    let reloader = Reloader::new(args, config, parts, reloads.clone())?;
+    let reloader = tokio::spawn(reloader.run());
+    let services = services(&sfu, enhancer, reloads);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let stop = async move {
@@ -93,12 +99,15 @@ async fn serve(config: &Config) -> Result<()> {
     announce(config, http, sfu.local_addr());
     let signaling = Signaling::new(signaling, services)?;
     signaling.serve(listener, page::router(), stop, GRACE).await;
+    // It holds the enhancer, whose threads end when nobody does.
+    reloader.abort();
+    let _ = reloader.await;
     drop(bridge);
     drop(sfu);
     Ok(())
 }
 
-fn services(sfu: &Sfu, enhancer: Option<Arc<Enhancer>>) -> Services {
+fn services(sfu: &Sfu, enhancer: Option<Arc<Enhancer>>, reloads: Arc<Reloads>) -> Services {
     let (switched, handle) = (enhancer.clone(), sfu.handle());
     Services {
         sfu: sfu.handle(),
@@ -111,7 +120,9 @@ fn services(sfu: &Sfu, enhancer: Option<Arc<Enhancer>>) -> Services {
             })
         }),
         enhancer_metrics: Arc::new(move || {
-            enhancer.as_deref().map_or_else(Vec::new, enhancer_metrics)
+            let mut metrics = reloads.metrics();
+            metrics.extend(enhancer.as_deref().into_iter().flat_map(enhancer_metrics));
+            metrics
         }),
     }
 }

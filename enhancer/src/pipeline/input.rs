@@ -17,6 +17,7 @@ use super::adapt::{Operator, Uplink};
 use super::capture::{CaptureDecoder, CapturePacket, Captures};
 use super::decode::{Decoded, DecoderFactory, Packet, StreamDecoder};
 use super::slots::{Slots, Stage};
+use super::tuning::Live;
 use super::work::Work;
 use super::{EnhancerConfig, Timing, priority};
 use crate::schedule::admission::Admission;
@@ -67,6 +68,7 @@ pub(super) type Decays = Mutex<HashMap<StreamId, (f64, f64)>>;
 /// What the input shares with the pipeline.
 pub(super) struct Intake {
     config: Arc<EnhancerConfig>,
+    live: Live,
     timing: Timing,
     /// The least scale of HR pictures, and the greatest.
     scales: (usize, usize),
@@ -100,7 +102,7 @@ impl EnhancerInput {
 impl Intake {
     pub fn new(
         config: Arc<EnhancerConfig>,
-        (enabled, stats, slots): (Arc<AtomicBool>, Arc<Stats>, Arc<Slots>),
+        (enabled, stats, slots, live): (Arc<AtomicBool>, Arc<Stats>, Arc<Slots>, Live),
         (decoders, scales): (DecoderFactory, (usize, usize)),
         (frames, output): (Sender<Decoded>, Sender<EnhancerOutput>),
         origin: Instant,
@@ -122,6 +124,7 @@ impl Intake {
             scales,
             origin,
             config,
+            live,
             stats,
             slots,
             decoders,
@@ -140,7 +143,7 @@ impl Intake {
 
     /// Seconds that inference may take in one second.
     pub fn compute_capacity(&self) -> f64 {
-        self.config.threads as f64 * self.config.compute_cap
+        self.config.threads as f64 * self.live.get().compute_cap
     }
 
     /// Streams that have a decoder now.
@@ -317,7 +320,7 @@ impl Intake {
 
     /// Starts a decoding thread; false when there are too many or the system has no more.
     fn open_stream(&self, registry: &mut Registry, id: StreamId) -> bool {
-        if registry.streams.len() + self.reap(registry) >= self.config.max_streams {
+        if registry.streams.len() + self.reap(registry) >= self.live.get().max_streams {
             return false;
         }
         let (packets, queue) = bounded(self.config.decode_queue.max(2));
@@ -339,7 +342,7 @@ impl Intake {
             output: registry.output.clone(),
             timing: self.timing,
             operator: Operator {
-                anchor_fraction: self.config.anchor_fraction,
+                anchor_fraction: self.live.get().anchor_fraction,
                 scale: self.scales.0,
             },
             several_scales: self.scales.0 < self.scales.1,
@@ -367,7 +370,7 @@ impl Intake {
         }
         let (captures, work) = (Arc::clone(&stream.captures), Arc::clone(&stream.work));
         let high = registry.streams.values().filter(|s| s.high.is_some()).count();
-        if high + self.reap(registry) >= self.config.max_streams {
+        if high + self.reap(registry) >= self.live.get().max_streams {
             return false;
         }
         let (packets, queue) = bounded(self.config.decode_queue.max(2));

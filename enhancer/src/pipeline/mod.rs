@@ -29,6 +29,7 @@ mod select;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod tuning;
 mod work;
 mod worker;
 
@@ -60,6 +61,8 @@ use worker::Worker;
 pub use decode::tier_of;
 pub use input::EnhancerInput;
 pub use slots::{Slot, Slots, Stage};
+use tuning::Live;
+pub use tuning::Tuning;
 
 /// Makes an engine for a worker, when it first needs one and after a panic.
 pub type EngineFactory = Arc<dyn Fn() -> Box<dyn Engine> + Send + Sync>;
@@ -273,6 +276,8 @@ pub enum StartError {
 
 /// The running enhancer. Dropping it shuts it down.
 pub struct Enhancer {
+    config: Arc<EnhancerConfig>,
+    live: Live,
     intake: Arc<Intake>,
     output: Receiver<EnhancerOutput>,
     enabled: Arc<AtomicBool>,
@@ -308,6 +313,7 @@ impl Enhancer {
         config.validate()?;
         let coding = config.coding();
         let config = Arc::new(config);
+        let live = Live::new(&config);
         let measured = calibrate(networks, coding)?;
         let Measured { backend, costs } = measured;
         let of = |network: Option<&NetworkCost>| network.map_or(2, |network| network.scale);
@@ -324,13 +330,15 @@ impl Enhancer {
         let (finished_in, finished) = bounded((JOBS_PER_WORKER + 1) * config.threads);
         let intake = Arc::new(Intake::new(
             config.clone(),
-            (enabled.clone(), stats.clone(), slots.clone()),
+            (enabled.clone(), stats.clone(), slots.clone(), live.clone()),
             (decoders, scales),
             (frames_in, output_in.clone()),
             origin,
         ));
         let decays = intake.decays.clone();
         let mut enhancer = Enhancer {
+            config: config.clone(),
+            live: live.clone(),
             intake,
             output,
             enabled: enabled.clone(),
@@ -343,7 +351,7 @@ impl Enhancer {
         };
         let selector = Selector {
             config: config.scheduler(costs.clone()),
-            tiles: config.tiles,
+            live: live.clone(),
             regions: config.regions,
             origin,
             output: output_in.clone(),
@@ -365,7 +373,7 @@ impl Enhancer {
                 output: output_in.clone(),
                 enabled: enabled.clone(),
                 coding,
-                anchor_fraction: config.anchor_fraction,
+                live: live.clone(),
                 stats: stats.clone(),
                 slots: slots.clone(),
                 networks: networks.to_vec(),
@@ -449,6 +457,11 @@ impl Enhancer {
         if !enabled {
             self.intake.clear();
         }
+    }
+
+    /// Works by another tuning from now on, unless it cannot be used.
+    pub fn tune(&self, tuning: Tuning) -> Result<(), StartError> {
+        self.live.set(&self.config, tuning)
     }
 
     /// Stops all threads and waits for them. Inputs that are still held take nothing any more.

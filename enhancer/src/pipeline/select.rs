@@ -15,7 +15,8 @@ use super::anchors::Choice;
 use super::decode::Decoded;
 use super::input::Decays;
 use super::jobs::JobsIn;
-use crate::schedule::{Candidate, Chosen, RegionConfig, Scheduler, SchedulerConfig, TileConfig};
+use super::tuning::Live;
+use crate::schedule::{Candidate, Chosen, RegionConfig, Scheduler, SchedulerConfig};
 use crate::stats::{Stats, count};
 
 /// A chosen frame on its way to a worker.
@@ -43,7 +44,7 @@ pub(super) struct Finished {
 /// The scheduler with its queues.
 pub(super) struct Selector {
     pub config: SchedulerConfig,
-    pub tiles: TileConfig,
+    pub live: Live,
     pub regions: RegionConfig,
     pub origin: Instant,
     pub output: Sender<EnhancerOutput>,
@@ -107,6 +108,8 @@ impl Selector {
         for (stream, decay) in self.decays.lock().drain() {
             state.scheduler.report_decay(stream, decay);
         }
+        state.scheduler.retune(|config| self.live.apply(config));
+        let tiles = self.live.get().tiles;
         state.chosen.clear();
         let since_origin = now.saturating_duration_since(state.origin);
         state.scheduler.tick(since_origin, &mut state.chosen);
@@ -121,7 +124,7 @@ impl Selector {
                 continue;
             };
             let (frame, captured) = captured(frame, &mut state.waiting, &others);
-            let choice = frame.anchors.choose(&frame.energy, since_origin, &self.tiles);
+            let choice = frame.anchors.choose(&frame.energy, since_origin, &tiles);
             let Some(choice) = choice else {
                 count(&self.stats.counters.unchanged);
                 state.scheduler.finished(&chosen, None);

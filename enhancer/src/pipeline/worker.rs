@@ -27,6 +27,7 @@ use super::jobs::Jobs;
 use super::learn::{Desk, equip};
 use super::select::{Finished, Job};
 use super::slots::{Slots, Stage};
+use super::tuning::Live;
 use crate::engine::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
 use crate::stats::{Stats, count};
 
@@ -54,8 +55,8 @@ pub(super) struct Worker {
     pub stats: Arc<Stats>,
     pub slots: Arc<Slots>,
     pub networks: Vec<Network>,
-    /// Most anchors by frame, for the policy that chooses by what inference gave.
-    pub anchor_fraction: f64,
+    /// Most anchors by frame, for the policy that chooses by what inference gave, and the anchors' quality.
+    pub live: Live,
     /// Where lessons go, if networks learn.
     pub desk: Option<Desk>,
 }
@@ -189,7 +190,7 @@ impl Worker {
         };
         if source == AnchorSource::Enhanced && frame.policy == AnchorPolicy::Nemo && !choice.whole {
             let gain = frame.twin.changes(frame.rtp_timestamp, low, &detail, &choice.tiles);
-            if !frame.anchors.passes(gain, self.anchor_fraction) {
+            if !frame.anchors.passes(gain, self.live.get().anchor_fraction) {
                 count(&counters.not_best);
                 return false;
             }
@@ -210,7 +211,8 @@ impl Worker {
             return false;
         };
         prior.take_out(low, &mut detail);
-        let still = self.coding.codec != AnchorCodecId::Vp9;
+        let coding = Coding { quality: self.live.get().anchor_quality, ..self.coding };
+        let still = coding.codec != AnchorCodecId::Vp9;
         let wanted = (still && frame.twin.measures()).then(|| detail.clone());
         let (width, height) = (detail.width(), detail.height());
         let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
@@ -270,7 +272,7 @@ impl Worker {
             frame.twin.sent(&arrived(&anchor, frame.rtp_timestamp), wanted.as_ref());
             true
         };
-        let sent = frame.anchors.code(self.coding, detail, &choice, scale, send);
+        let sent = frame.anchors.code(coding, detail, &choice, scale, send);
         sent.unwrap_or_else(|error| {
             tracing::debug!(stream = frame.stream.0, %error, "anchor not coded");
             count(&counters.encode_errors);

@@ -417,6 +417,11 @@ impl Scheduler {
         }
     }
 
+    /// Changes the limits, from the next tick on. Networks, interval and devices must stay as they are.
+    pub fn retune(&mut self, change: impl FnOnce(&mut SchedulerConfig)) {
+        change(&mut self.config);
+    }
+
     /// Whether a stream's frames since the last tick were held for a later one.
     pub fn holds(&self, stream: StreamId) -> bool {
         self.streams.get(&stream).is_some_and(|stream| !stream.frames.is_empty())

@@ -288,6 +288,24 @@ fn limits_are_kept() {
 }
 
 #[test]
+fn limits_change_for_those_who_come_and_nobody_has_to_leave() {
+    let mut world = World::new(config());
+    let now = world.now;
+    let join = |world: &mut World, id| {
+        world.core.join(now, "a", ParticipantId(id), JoinOptions::default()).err()
+    };
+    assert_eq!((join(&mut world, 1), join(&mut world, 2)), (None, None));
+    let limits = crate::Limits { participants_per_room: 1, ..config().limits };
+    let policy = AnchorPolicy::default();
+    world.core.retune(now, crate::Tuning { limits, policy });
+    assert_eq!(join(&mut world, 3), Some(JoinError::RoomFull));
+    assert_eq!(world.core.stats().participants, 2);
+    let limits = crate::Limits { participants_per_room: 3, ..limits };
+    world.core.retune(now, crate::Tuning { limits, policy });
+    assert_eq!(join(&mut world, 3), None);
+}
+
+#[test]
 fn offers_that_do_not_fit_are_refused_by_type_and_change_nothing() {
     let (mut world, track, _) = call();
     let now = world.now;

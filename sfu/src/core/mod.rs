@@ -55,7 +55,7 @@ use self::tap::Tap;
 pub use self::view::View;
 use self::wakes::Wakes;
 use crate::api::{JoinError, JoinOptions, Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
-use crate::config::SfuConfig;
+use crate::config::{SfuConfig, Tuning};
 use crate::latency::Percentiles;
 use crate::stats::{Counters, SfuStats};
 
@@ -278,6 +278,17 @@ impl Core {
         self.next_allocation = now;
         self.due = now;
         true
+    }
+
+    /// Works by other bounds from now on; nobody who is there has to leave.
+    pub fn retune(&mut self, now: Instant, tuning: Tuning) {
+        let Tuning { limits, policy } = tuning;
+        self.config.limits = limits;
+        if self.config.policy != policy {
+            (self.config.policy, self.policy) = (policy, policy);
+            self.next_allocation = now;
+            self.due = now;
+        }
     }
 
     /// Removes a participant, its tracks and its subscriptions. It hears [`SfuEvent::Disconnected`].

@@ -17,7 +17,7 @@ use crate::api::{
     Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId, SfuClosed,
     StartError, TapSink, TrackId, UplinkReport,
 };
-use crate::config::SfuConfig;
+use crate::config::{SfuConfig, Tuning};
 use crate::core::{ReadOffer, View};
 use crate::stats::SfuStats;
 
@@ -37,6 +37,7 @@ enum Command {
     Decay(ParticipantId, TrackId, (f64, f64)),
     SetMuted(ParticipantId, TrackId, bool),
     SetPolicy(Option<String>, Option<AnchorPolicy>, oneshot::Sender<bool>),
+    Tune(Tuning),
     Leave(ParticipantId),
     Stats(oneshot::Sender<SfuStats>),
     Stop,
@@ -215,6 +216,11 @@ impl SfuHandle {
         let command = Command::SetPolicy(room, policy, answer);
         self.commands.send(command).await.map_err(|_| SfuClosed)?;
         set.await.map_err(|_| SfuClosed)
+    }
+
+    /// Works by other bounds from now on.
+    pub async fn tune(&self, tuning: Tuning) -> Result<(), SfuClosed> {
+        self.commands.send(Command::Tune(tuning)).await.map_err(|_| SfuClosed)
     }
 
     /// Removes the participant and its tracks.

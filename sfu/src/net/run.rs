@@ -211,6 +211,7 @@ impl Shell {
             Command::SetPolicy(room, policy, answer) => {
                 let _ = answer.send(self.core.set_policy(now, room.as_deref(), policy));
             }
+            Command::Tune(tuning) => self.core.retune(now, tuning),
             Command::Leave(id) => self.core.leave(now, id),
             Command::Stats(answer) => {
                 let mut stats = self.core.stats();

@@ -189,3 +189,28 @@ fn rooms_have_policies_of_their_own() {
         assert!(parse(wrong).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn every_live_option_is_an_option() {
+    let options = annotated::options();
+    for live in LIVE {
+        assert!(options.iter().any(|o| o.name == live), "{live}");
+    }
+    assert!(is_live("max-rooms") && !is_live("http"));
+}
+
+#[test]
+fn only_live_options_follow_a_new_file() {
+    let (before, after) = (parse("max-rooms: 1\nbudget-ms: 100").unwrap(), parse(ALL).unwrap());
+    let now = before.clone().with_live_of(&after);
+    assert_eq!(
+        (now.max_rooms, now.budget_ms, now.log.as_deref()),
+        (Some(20), Some(100), Some("debug"))
+    );
+    let mut waiting = now.differing(&after);
+    waiting.extend(now.differing(&before));
+    waiting.sort();
+    let mut all: Vec<String> = annotated::options().into_iter().map(|o| o.name).collect();
+    all.sort();
+    assert_eq!(waiting, all, "each is applied or waits");
+}

@@ -1,0 +1,228 @@
+//! Hot reload: the configuration file is read again on SIGHUP and when it has changed.
+//!
+//! What may change while the server runs ([`crate::config::LIVE`]) takes effect at once; what may not is named in the log and
+//! waits for a restart. A file that cannot be used changes nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use windlass_enhancer::Enhancer;
+use windlass_sfu::{SfuHandle, Tuning};
+use windlass_signaling::Metric;
+
+use crate::cli::ServeArgs;
+use crate::config::{Config, Settings};
+use crate::logging::Log;
+
+/// How often the file is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What has been reloaded, for `/metrics`.
+#[derive(Debug, Default)]
+pub struct Reloads {
+    done: AtomicU64,
+    failed: AtomicU64,
+    /// Options whose change waits for a restart.
+    waiting: AtomicU64,
+    /// When the configuration in use was read, in seconds since 1970.
+    read_at: AtomicU64,
+}
+
+impl Reloads {
+    /// Nothing so far, but the start.
+    pub fn new() -> Reloads {
+        let reloads = Reloads::default();
+        reloads.read_at.store(unix_seconds(), Ordering::Relaxed);
+        reloads
+    }
+
+    /// The figures.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let of = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        vec![
+            Metric::counter("config_reloads", of(&self.done)),
+            Metric::counter("config_reload_failures", of(&self.failed)),
+            Metric::gauge("config_options_waiting_for_restart", of(&self.waiting) as f64),
+            Metric::gauge("config_read_timestamp_seconds", of(&self.read_at) as f64),
+        ]
+    }
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The parts that can be told.
+pub struct Parts {
+    /// The SFU.
+    pub sfu: SfuHandle,
+    /// The enhancer, if there is one.
+    pub enhancer: Option<Arc<Enhancer>>,
+    /// The log.
+    pub log: Log,
+}
+
+/// Reads the configuration again while the server runs.
+pub struct Reloader {
+    args: ServeArgs,
+    /// What was said when what cannot change was set, and what was said last of the rest.
+    said: Settings,
+    config: Config,
+    parts: Parts,
+    reloads: Arc<Reloads>,
+    hangup: Signal,
+    watch: Option<Watch>,
+}
+
+impl Reloader {
+    /// Begins to listen; `config` is in use.
+    pub fn new(
+        args: &ServeArgs,
+        config: &Config,
+        parts: Parts,
+        reloads: Arc<Reloads>,
+    ) -> Result<Reloader> {
+        Ok(Reloader {
+            args: args.clone(),
+            said: args.settings()?,
+            config: config.clone(),
+            parts,
+            reloads,
+            hangup: signal(SignalKind::hangup())?,
+            watch: args.file().map(Watch::new),
+        })
+    }
+
+    /// Runs for as long as the server does.
+    pub async fn run(mut self) {
+        let mut looks = tokio::time::interval(LOOK);
+        loop {
+            let asked = tokio::select! {
+                _ = self.hangup.recv() => true,
+                _ = looks.tick() => false,
+            };
+            if !asked && !self.watch.as_mut().is_some_and(Watch::settled) {
+                continue;
+            }
+            if self.args.file().is_none() {
+                tracing::info!("there is no configuration file to read again");
+                continue;
+            }
+            if let Err(error) = self.reload().await {
+                self.reloads.failed.fetch_add(1, Ordering::Relaxed);
+                tracing::error!("the configuration stays as it is: {error:#}");
+            }
+        }
+    }
+
+    async fn reload(&mut self) -> Result<()> {
+        let wanted = self.args.settings()?;
+        // The whole must be usable at the next start too.
+        Config::resolve(wanted.clone())?;
+        let said = self.said.with_live_of(&wanted);
+        let waiting = said.differing(&wanted);
+        let changed = said.differing(&self.said);
+        let config = Config::resolve(said.clone())?;
+        self.apply(&config).await?;
+        (self.said, self.config) = (said, config);
+        self.reloads.done.fetch_add(1, Ordering::Relaxed);
+        self.reloads.waiting.store(waiting.len() as u64, Ordering::Relaxed);
+        self.reloads.read_at.store(unix_seconds(), Ordering::Relaxed);
+        tracing::info!(changed = changed.join(", "), "configuration read again");
+        if !waiting.is_empty() {
+            tracing::warn!(options = waiting.join(", "), "changes that need a restart");
+        }
+        Ok(())
+    }
+
+    /// What may fail comes first.
+    async fn apply(&self, config: &Config) -> Result<()> {
+        if let (Some(enhancer), Some(wanted)) = (&self.parts.enhancer, &config.enhancer) {
+            enhancer.tune(wanted.tuning())?;
+        }
+        if config.log != self.config.log {
+            self.parts.log.set_filter(&config.log)?;
+        }
+        let sfu = &self.parts.sfu;
+        let stopped = "the server is stopping";
+        let tuning = Tuning { limits: config.sfu.limits, policy: config.sfu.policy };
+        sfu.tune(tuning).await.context(stopped)?;
+        // What was set by `/admin/policy` stays, where the file says the same as before.
+        let (former, rooms) = (&self.config.sfu.room_policies, &config.sfu.room_policies);
+        for room in former.keys().filter(|room| !rooms.contains_key(*room)) {
+            sfu.set_policy(Some(room.clone()), None).await.context(stopped)?;
+        }
+        for (room, &policy) in
+            rooms.iter().filter(|(room, policy)| former.get(*room) != Some(policy))
+        {
+            sfu.set_policy(Some(room.clone()), Some(policy)).await.context(stopped)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sees that a file has changed, once nobody has written to it between two looks.
+#[derive(Debug)]
+pub struct Watch {
+    path: std::path::PathBuf,
+    known: Option<State>,
+    seen: Option<State>,
+}
+
+/// What tells one version of a file from another.
+type State = (SystemTime, u64, u64);
+
+impl Watch {
+    /// Takes the file as it is now for known.
+    pub fn new(path: &Path) -> Watch {
+        let known = state(path);
+        Watch { path: path.to_owned(), known, seen: known }
+    }
+
+    /// Whether the file is another one than when this was true last, and the same as at the last look. A file that is
+    /// not there is being replaced.
+    pub fn settled(&mut self) -> bool {
+        let now = state(&self.path);
+        let quiet = now == std::mem::replace(&mut self.seen, now);
+        if now.is_none() || now == self.known || !quiet {
+            return false;
+        }
+        self.known = now;
+        true
+    }
+}
+
+fn state(path: &Path) -> Option<State> {
+    use std::os::unix::fs::MetadataExt;
+    let data = std::fs::metadata(path).ok()?;
+    Some((data.modified().ok()?, data.len(), data.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_seen_once_and_when_it_is_complete() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("windlass.yaml");
+        std::fs::write(&path, "a").unwrap();
+        let mut watch = Watch::new(&path);
+        assert!(!watch.settled() && !watch.settled());
+        std::fs::write(&path, "ab").unwrap();
+        assert!(!watch.settled(), "it may still be written to");
+        std::fs::write(&path, "abc").unwrap();
+        assert!(!watch.settled());
+        assert!(watch.settled());
+        assert!(!watch.settled());
+        std::fs::remove_file(&path).unwrap();
+        assert!(!watch.settled() && !watch.settled());
+        std::fs::write(&path, "abcd").unwrap();
+        assert!(!watch.settled());
+        assert!(watch.settled());
+    }
+}

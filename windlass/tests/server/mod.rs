@@ -1,0 +1,168 @@
+//! A real `windlass serve`, and what a test asks of it.
+
+// Each test file uses a part of it.
+#![allow(dead_code)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+/// Longer than anything may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Server {
+    child: Child,
+    /// What it said on standard output first.
+    pub said: String,
+    pub addr: SocketAddr,
+    log: Arc<Mutex<String>>,
+}
+
+impl Server {
+    /// Starts on free ports, without an enhancer, and waits until it serves.
+    pub fn start(args: &[&str]) -> Server {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(["serve", "--http", "127.0.0.1:0", "--udp", "127.0.0.1:0", "--no-enhancer"])
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = Arc::new(Mutex::new(String::new()));
+        let (lines, into) = (BufReader::new(child.stderr.take().unwrap()).lines(), log.clone());
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                into.lock().unwrap().push_str(&(line + "\n"));
+            }
+        });
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        let port = said.trim().rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+        let port = port.unwrap_or_else(|| panic!("{said}{}", log.lock().unwrap()));
+        Server { child, said, addr: SocketAddr::from(([127, 0, 0, 1], port)), log }
+    }
+
+    pub fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.pid()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// Waits until the log has a text.
+    pub fn wait_for_log(&self, text: &str) {
+        let since = Instant::now();
+        while !self.log().contains(text) {
+            assert!(since.elapsed() < PATIENCE, "no {text:?} in {}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Status line, head and body of an answer.
+    pub fn get(&self, path: &str) -> String {
+        self.get_with(path, "")
+    }
+
+    pub fn get_with(&self, path: &str, head: &str) -> String {
+        let mut stream = TcpStream::connect(self.addr).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{head}\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    pub fn status(&self, path: &str) -> u16 {
+        let answer = self.get(path);
+        let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+        code.unwrap_or_else(|| panic!("{answer}"))
+    }
+
+    /// A figure of `/metrics`, by its full name and labels.
+    pub fn metric(&self, name: &str) -> f64 {
+        let text = self.get("/metrics");
+        let value = text.lines().find_map(|l| l.strip_prefix(name)?.trim().parse().ok());
+        value.unwrap_or_else(|| panic!("no {name} in {text}"))
+    }
+
+    /// Waits until a figure has a value.
+    pub fn wait_for_metric(&self, name: &str, value: f64) {
+        let since = Instant::now();
+        while (self.metric(name) - value).abs() > 1e-9 {
+            assert!(since.elapsed() < PATIENCE, "{name} is {}", self.metric(name));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for the end; exit code and how long it took.
+    pub fn ended(&mut self) -> (Option<i32>, Duration) {
+        let since = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return (status.code(), since.elapsed());
+            }
+            assert!(since.elapsed() < PATIENCE, "still there: {}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A client of the signalling.
+pub struct Client(pub WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>);
+
+impl Client {
+    pub async fn open(server: &Server) -> Client {
+        Client(connect_async(format!("ws://{}/ws", server.addr)).await.unwrap().0)
+    }
+
+    /// Asks to join; the answer is `welcome` or `error`.
+    pub async fn join(server: &Server, room: &str, name: &str) -> (Client, Value) {
+        let mut client = Client::open(server).await;
+        client.say(&json!({"type": "join", "version": 1, "room": room, "name": name})).await;
+        let answer = client.hear(&["welcome", "error"]).await;
+        (client, answer)
+    }
+
+    pub async fn say(&mut self, message: &Value) {
+        self.0.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    /// The next message of one of these types.
+    pub async fn hear(&mut self, kinds: &[&str]) -> Value {
+        loop {
+            let next = tokio::time::timeout(PATIENCE, self.0.next()).await.expect("silence");
+            let Some(Ok(message)) = next else { panic!("the socket ended: {next:?}") };
+            if let Message::Text(text) = message {
+                let message: Value = serde_json::from_str(&text).unwrap();
+                if kinds.iter().any(|kind| message["type"] == *kind) {
+                    return message;
+                }
+            }
+        }
+    }
+}
