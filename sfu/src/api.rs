@@ -161,6 +161,9 @@ pub enum JoinError {
     /// The identity is in use.
     #[error("the participant has joined already")]
     AlreadyJoined,
+    /// There is no such room, and no new ones begin, because the server is going to stop.
+    #[error("the server takes no new rooms: it is shutting down")]
+    Draining,
     /// The SFU has stopped.
     #[error("the server is shutting down")]
     Closed,

@@ -106,7 +106,7 @@ pub(crate) fn enter_error(error: EnterError) -> ProtocolError {
         E::RoomFull => ErrorCode::RoomFull,
         E::ServerFull => ErrorCode::ServerFull,
         E::AlreadyJoined => ErrorCode::AlreadyJoined,
-        E::Closed => ErrorCode::ShuttingDown,
+        E::Draining | E::Closed => ErrorCode::ShuttingDown,
     };
     ProtocolError::new(code, error.to_string())
 }

@@ -9,26 +9,42 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, Request};
 use axum::{Extension, Router};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tower::ServiceExt;
+
+use crate::client::TrustedProxies;
+use crate::tls::Tls;
 
 /// Requests, answers and the time between them, altogether.
 const LIFETIME: Duration = Duration::from_secs(120);
 /// After the system had no descriptor for a new connection.
 const EXHAUSTED: Duration = Duration::from_millis(250);
 
-/// Serves until `stop` is set and every connection has ended. `head_timeout` is from a connection's start, or the
-/// last answer on it, to a request's complete head.
+/// How connections are served.
+#[derive(Clone)]
+pub(crate) struct Serving {
+    /// From a connection's start, or the last answer on it, to a request's complete head.
+    pub head_timeout: Duration,
+    /// HTTPS, or `None` for HTTP.
+    pub tls: Option<Tls>,
+    /// Who is believed to say for whom a request is.
+    pub proxies: TrustedProxies,
+}
+
+/// Serves until `stop` is set and every connection has ended.
 pub(crate) async fn serve(
     listener: TcpListener,
     app: Router,
-    head_timeout: Duration,
+    serving: Serving,
     stop: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
@@ -41,13 +57,8 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, client)) => {
-                connections.spawn(connection(
-                    stream,
-                    client,
-                    app.clone(),
-                    head_timeout,
-                    stop.clone(),
-                ));
+                let (app, serving, stop) = (app.clone(), serving.clone(), stop.clone());
+                connections.spawn(accepted_from(stream, client, app, serving, stop));
             }
             // The client changed its mind; the next one is there already.
             Err(e)
@@ -65,19 +76,46 @@ pub(crate) async fn serve(
     while connections.join_next().await.is_some() {}
 }
 
-async fn connection(
+/// A connection from its first byte on. A handshake is its own affair: nobody else waits for it.
+async fn accepted_from(
     stream: TcpStream,
     client: SocketAddr,
     app: Router,
-    head_timeout: Duration,
+    serving: Serving,
     mut stop: watch::Receiver<bool>,
 ) {
     // Signalling messages are small and wait for nothing.
     let _ = stream.set_nodelay(true);
-    let service = TowerToHyperService::new(app.layer(Extension(ConnectInfo(client))));
+    let Some(tls) = &serving.tls else {
+        return connection(stream, client, app, serving, stop).await;
+    };
+    let stream = tokio::select! {
+        stream = tls.accept(stream) => stream,
+        _ = stop.wait_for(|stop| *stop) => return,
+    };
+    if let Some(stream) = stream {
+        connection(stream, client, app, serving, stop).await;
+    }
+}
+
+async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    client: SocketAddr,
+    app: Router,
+    serving: Serving,
+    mut stop: watch::Receiver<bool>,
+) {
+    let app = app.layer(Extension(ConnectInfo(client)));
+    let proxies = serving.proxies;
+    let service =
+        TowerToHyperService::new(tower::service_fn(move |mut request: Request<Incoming>| {
+            let whose = proxies.client(client.ip(), request.headers());
+            request.extensions_mut().insert(whose);
+            app.clone().oneshot(request)
+        }));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(head_timeout)
+        .header_read_timeout(serving.head_timeout)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);

@@ -2,7 +2,7 @@
 //!
 //! [`Signaling::router`] serves `/ws` (the protocol of `docs/signaling.md`, its types in
 //! `windlass-protocol`), `/whip/…` and `/whep/…` (for encoders and players that are not
-//! ours), `/healthz`, `/metrics` (Prometheus text), `/admin/…` (by an admin's access token;
+//! ours), `/healthz`, `/readyz`, `/metrics` (Prometheus text), `/admin/…` (by an admin's access token;
 //! without token keys this machine only), `/openapi.json`, which describes them all, and, for everything else, the page that the caller passes in.
 //!
 //! Each socket has one [`session::Session`], which is sans-I/O: texts, events and time go in,
@@ -12,20 +12,23 @@
 
 pub mod access;
 mod admin;
+mod client;
 mod convert;
 mod directory;
 mod entry;
+mod health;
 mod http;
 mod metrics;
 mod openapi;
 mod rate;
 pub mod session;
 mod socket;
+mod tls;
 pub mod webhooks;
 mod wish;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -33,7 +36,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use windlass_sfu::SfuHandle;
 
+pub use client::{ClientAddr, Network, NoNetwork, TrustedProxies};
 pub use metrics::{Metric, MetricKind};
+pub use tls::{Tls, TlsError};
 
 use crate::access::Access;
 use crate::directory::Directory;
@@ -56,6 +61,10 @@ pub struct SignalingConfig {
     pub send_timeout: Duration,
     /// How long a client may take to ask for something, on a new connection or after an answer.
     pub head_timeout: Duration,
+    /// The certificate, for HTTPS and secure WebSockets; `None` serves HTTP.
+    pub tls: Option<Tls>,
+    /// Proxies that are believed to say whose request they pass on.
+    pub proxies: TrustedProxies,
 }
 
 impl Default for SignalingConfig {
@@ -67,6 +76,8 @@ impl Default for SignalingConfig {
             sockets: 2000,
             send_timeout: Duration::from_secs(5),
             head_timeout: Duration::from_secs(10),
+            tls: None,
+            proxies: TrustedProxies::default(),
         }
     }
 }
@@ -117,6 +128,8 @@ struct Shared {
     counters: Counters,
     /// One permit for each socket that may still come.
     room_for_sockets: Arc<Semaphore>,
+    /// No new rooms begin.
+    draining: AtomicBool,
     stop: watch::Sender<bool>,
 }
 
@@ -139,9 +152,18 @@ impl Signaling {
             sessions: Sessions::default(),
             counters: Counters::default(),
             room_for_sockets,
+            draining: AtomicBool::new(false),
             stop: watch::Sender::new(false),
         };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Takes no new rooms from now on: `/readyz` says so, and who asks for one is told `shutting_down`. Whoever belongs
+    /// to a room that there is may come and go.
+    pub async fn drain(&self) {
+        self.shared.draining.store(true, Ordering::Relaxed);
+        // An SFU that has stopped takes no rooms either.
+        let _ = self.shared.services.sfu.drain().await;
     }
 
     /// The HTTP routes; `page` answers every path that is not signalling's own.
@@ -169,12 +191,13 @@ impl Signaling {
             stop.await;
             shared.stop.send_replace(true);
         };
-        let server = http::serve(
-            listener,
-            app,
-            self.shared.config.head_timeout,
-            self.shared.stop.subscribe(),
-        );
+        let config = &self.shared.config;
+        let serving = http::Serving {
+            head_timeout: config.head_timeout,
+            tls: config.tls.clone(),
+            proxies: config.proxies.clone(),
+        };
+        let server = http::serve(listener, app, serving, self.shared.stop.subscribe());
         let deadline = async move {
             // The sender lives in `self.shared`, so waiting ends only when the flag is set.
             let _ = stopping.wait_for(|stop| *stop).await;
@@ -208,10 +231,4 @@ impl Signaling {
         let all = u32::try_from(self.shared.config.sockets).unwrap_or(u32::MAX);
         let _ = self.shared.room_for_sockets.acquire_many(all).await;
     }
-}
-
-/// Say `ok` while the server serves.
-#[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, description = "The server serves", body = String, content_type = "text/plain")))]
-async fn healthz() -> &'static str {
-    "ok\n"
 }

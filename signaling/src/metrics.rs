@@ -9,7 +9,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use windlass_sfu::SfuStats;
 
-use crate::Shared;
+use crate::{Shared, Tls};
 
 /// Whether a metric only grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,7 @@ pub(crate) async fn handler(State(shared): State<Arc<Shared>>) -> impl IntoRespo
         Err(_) => Vec::new(),
     };
     metrics.extend(signaling_metrics(&shared));
+    metrics.extend(shared.config.tls.iter().flat_map(Tls::metrics));
     metrics.extend((shared.services.enhancer_metrics)());
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], render(&metrics))
 }
@@ -96,6 +97,7 @@ fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
     let c = &shared.counters;
     let counter = |name, value: &AtomicU64| Metric::counter(name, value.load(Ordering::Relaxed));
     vec![
+        Metric::gauge("draining", f64::from(u8::from(shared.draining.load(Ordering::Relaxed)))),
         Metric::gauge("signaling_sockets_open", open as f64),
         counter("signaling_sockets", &c.sockets),
         counter("signaling_sockets_refused", &c.sockets_refused),

@@ -11,7 +11,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::{Shared, admin, metrics, socket, wish};
+use crate::{Shared, admin, health, metrics, socket, wish};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -29,7 +29,8 @@ struct Description;
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(socket::upgrade))
-        .routes(routes!(crate::healthz))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
         .routes(routes!(metrics::handler))
         .routes(routes!(openapi))
         .merge(admin::routes())
@@ -129,6 +130,7 @@ mod tests {
             "GET /healthz",
             "GET /metrics",
             "GET /openapi.json",
+            "GET /readyz",
             "GET /ws",
             "OPTIONS /whep/{room}",
             "OPTIONS /whip/{room}",

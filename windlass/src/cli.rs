@@ -26,8 +26,9 @@ pub enum Command {
     ///
     ///   windlass serve --http 0.0.0.0:7880 --udp 0.0.0.0:7881 --advertise PUBLIC_IP:7881
     ///
-    /// Browsers give camera and microphone to pages from localhost or over HTTPS only: put a
-    /// proxy with a certificate before the HTTP port. Media goes to the UDP port directly.
+    /// Browsers give camera and microphone to pages from localhost or over HTTPS only: add --tls-cert and --tls-key
+    /// (or --tls-self-signed to try it), or put a proxy with a certificate before the HTTP port. Media goes to the UDP
+    /// port directly.
     #[command(verbatim_doc_comment)]
     Serve(Box<ServeArgs>),
     /// Print the configuration file with every option, or check one.

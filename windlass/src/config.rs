@@ -9,6 +9,7 @@ mod values;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -21,15 +22,15 @@ use windlass_enhancer::schedule::slots::TaskOrder;
 use windlass_enhancer::schedule::{RegionConfig, TileConfig};
 use windlass_media::AnchorPolicy;
 use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
-use windlass_signaling::SignalingConfig;
+use windlass_signaling::{SignalingConfig, TrustedProxies};
 use windlass_signaling::access::{Access, TokenKey};
 use windlass_signaling::webhooks::{WebhookSecret, WebhookUrl};
 
-use crate::logging;
+use crate::{logging, tls};
 
 pub use annotated::annotated;
 pub use file::File;
-pub use values::{Advertise, Codec, DetailAs, Named, RoomPolicy};
+pub use values::{Advertise, Codec, DetailAs, Named, Proxies, RoomPolicy};
 
 /// Part of the budget that is kept for pacing, network and browser, unless the budget is short.
 const DELIVERY: Duration = Duration::from_millis(60);
@@ -44,11 +45,17 @@ pub struct Invalid {
     allowed: String,
 }
 
+impl Invalid {
+    fn new(option: &'static str, allowed: impl Into<String>) -> Invalid {
+        Invalid { option, allowed: allowed.into() }
+    }
+}
+
 /// Ends with [`Invalid`] unless the condition holds, so that the file's line can be told.
 macro_rules! allow {
     ($holds:expr, $option:expr, $($allowed:tt)+) => {
         if !$holds {
-            return Err(Invalid { option: $option, allowed: format!($($allowed)+) }.into());
+            return Err(Invalid::new($option, format!($($allowed)+)).into());
         }
     };
 }
@@ -92,6 +99,25 @@ pub struct Settings {
     /// more than once. Without a port it has the UDP address's own
     #[arg(long, help_heading = "Addresses", value_name = "IP[:PORT]")]
     pub advertise: Option<Vec<Advertise>>,
+
+    /// Serve HTTPS and secure WebSockets by this certificate (PEM, with its chain); read again when it changes and on
+    /// SIGHUP
+    #[arg(long, help_heading = "HTTPS", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Private key of the certificate (PEM)
+    #[arg(long, help_heading = "HTTPS", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Serve HTTPS by a certificate of the server's own making, for localhost and this machine's addresses, kept in
+    /// the user's cache folder: for development, since browsers ask before they go on
+    #[arg(long, help_heading = "HTTPS", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub tls_self_signed: Option<bool>,
+
+    /// Addresses or networks of proxies that are believed to say whose request they pass on (X-Forwarded-For)
+    #[arg(long, help_heading = "HTTPS", value_name = "IP[/PREFIX],...", value_delimiter = ',')]
+    pub trusted_proxies: Option<Vec<Proxies>>,
 
     /// Latency budget in milliseconds, 50 to 2000: from a frame's arrival at the server to its
     /// anchor used in the browser. What comes later is dropped [default: 200]
@@ -259,6 +285,11 @@ pub struct Settings {
           default_missing_value = "true")]
     pub no_congestion_control: Option<bool>,
 
+    /// Seconds that rooms have to end after SIGTERM, while no new ones begin; 0 ends them at once, as SIGINT does
+    /// [default: 30]
+    #[arg(long, help_heading = "Limits", value_name = "S")]
+    pub drain_timeout_s: Option<u64>,
+
     /// What to log: off, error, warn, info, debug, trace, or by part (info,windlass_sfu=debug)
     /// [default: info]
     #[arg(long, help_heading = "Log", value_name = "FILTER", env = "WINDLASS_LOG")]
@@ -302,11 +333,11 @@ macro_rules! each_option {
 }
 
 each_option! {
-    http udp advertise budget_ms no_enhancer engine network enhancer_threads compute_cap
+    http udp advertise tls_cert tls_key tls_self_signed trusted_proxies budget_ms no_enhancer engine network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
     no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
-    max_total_participants max_rooms token_key webhook webhook_secret no_congestion_control log log_json
+    max_total_participants max_rooms token_key webhook webhook_secret no_congestion_control drain_timeout_s log log_json
 }
 
 /// What each part is started with.
@@ -316,10 +347,14 @@ pub struct Config {
     pub http: SocketAddr,
     /// The SFU.
     pub sfu: SfuConfig,
-    /// Signalling.
+    /// Signalling. Its certificate is loaded at the start, from `tls`.
     pub signaling: SignalingConfig,
+    /// Where the certificate comes from; `None` serves HTTP.
+    pub tls: Option<tls::Source>,
     /// The enhancer; `None` forwards only.
     pub enhancer: Option<EnhancerConfig>,
+    /// How long rooms may go on after SIGTERM.
+    pub drain: Duration,
     /// Log filter.
     pub log: String,
     /// Whether log lines are JSON.
@@ -361,6 +396,8 @@ impl Config {
                 option: "token-key",
                 allowed: format!("cannot be used: {e}"),
             })?;
+        signaling.proxies =
+            TrustedProxies(said.trusted_proxies.iter().flatten().map(|p| p.0).collect());
         signaling.sockets = limits.participants.saturating_mul(2);
         let log = said.log.clone().unwrap_or_else(|| "info".to_owned());
         if let Err(error) = logging::filter(&log) {
@@ -369,6 +406,8 @@ impl Config {
         let captured = !said.no_captured.unwrap_or(false);
         let detail = detail(&said)?.filter(|_| captured);
         let by_regions = said.detail_as == Some(DetailAs::Regions);
+        let http = said.http.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7880)));
+        let tls = tls_source(&said, http)?;
         let sfu = SfuConfig {
             captured,
             adapt: said.adapt.unwrap_or(false),
@@ -387,14 +426,32 @@ impl Config {
             ..SfuConfig::default()
         };
         Ok(Config {
-            http: said.http.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7880))),
+            http,
             sfu,
             signaling,
+            tls,
+            drain: Duration::from_secs(said.drain_timeout_s.unwrap_or(30)),
             enhancer,
             log,
             log_json: said.log_json.unwrap_or(false),
         })
     }
+}
+
+fn tls_source(said: &Settings, http: SocketAddr) -> Result<Option<tls::Source>> {
+    let own = said.tls_self_signed.unwrap_or(false);
+    let files = match (&said.tls_cert, &said.tls_key) {
+        (Some(certificate), Some(key)) => {
+            Some(tls::Source::Files(certificate.clone(), key.clone()))
+        }
+        (None, None) => None,
+        (Some(_), None) => return Err(Invalid::new("tls-cert", "needs tls-key beside it").into()),
+        (None, Some(_)) => return Err(Invalid::new("tls-key", "needs tls-cert beside it").into()),
+    };
+    allow!(!own || files.is_none(), "tls-self-signed", "must not stand beside tls-cert");
+    let advertised = said.advertise.iter().flatten().map(|a| a.0.ip());
+    let addresses = || advertised.chain([http.ip()]).collect();
+    Ok(files.or_else(|| own.then(|| tls::Source::SelfSigned(addresses()))))
 }
 
 /// The rooms' policies; a room that is named twice is an error.

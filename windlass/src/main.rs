@@ -13,8 +13,10 @@ mod page;
 mod plot;
 mod reload;
 mod serve;
+mod shutdown;
 mod simulate;
 mod token;
+mod tls;
 
 use std::process::ExitCode;
 

@@ -12,11 +12,12 @@ use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use windlass_enhancer::Enhancer;
 use windlass_sfu::{SfuHandle, Tuning};
-use windlass_signaling::Metric;
+use windlass_signaling::{Metric, Tls};
 
 use crate::cli::ServeArgs;
 use crate::config::{Config, Settings};
 use crate::logging::Log;
+use crate::tls::Source;
 
 /// How often the file is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -64,6 +65,8 @@ pub struct Parts {
     pub enhancer: Option<Arc<Enhancer>>,
     /// The log.
     pub log: Log,
+    /// The certificate in use.
+    pub tls: Option<Tls>,
 }
 
 /// Reads the configuration again while the server runs.
@@ -76,6 +79,7 @@ pub struct Reloader {
     reloads: Arc<Reloads>,
     hangup: Signal,
     watch: Option<Watch>,
+    certificate: Vec<Watch>,
 }
 
 impl Reloader {
@@ -94,6 +98,7 @@ impl Reloader {
             reloads,
             hangup: signal(SignalKind::hangup())?,
             watch: args.file().map(Watch::new),
+            certificate: config.tls.iter().flat_map(Source::watches).collect(),
         })
     }
 
@@ -105,6 +110,11 @@ impl Reloader {
                 _ = self.hangup.recv() => true,
                 _ = looks.tick() => false,
             };
+            // Each is asked, so that none sees the same change twice.
+            let changed = self.certificate.iter_mut().filter_map(|w| w.settled().then_some(()));
+            if changed.count() > 0 || asked {
+                self.certificate();
+            }
             if !asked && !self.watch.as_mut().is_some_and(Watch::settled) {
                 continue;
             }
@@ -115,6 +125,17 @@ impl Reloader {
             if let Err(error) = self.reload().await {
                 self.reloads.failed.fetch_add(1, Ordering::Relaxed);
                 tracing::error!("the configuration stays as it is: {error:#}");
+            }
+        }
+    }
+
+    fn certificate(&self) {
+        let (Some(tls), Some(source)) = (&self.parts.tls, &self.config.tls) else { return };
+        match source.reload(tls) {
+            Ok(()) => tracing::info!("certificate read again"),
+            Err(error) => {
+                self.reloads.failed.fetch_add(1, Ordering::Relaxed);
+                tracing::error!("the certificate stays as it is: {error:#}");
             }
         }
     }

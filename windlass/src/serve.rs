@@ -1,7 +1,7 @@
 //! `windlass serve`: SFU, enhancer, signalling and page in one process.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use windlass_enhancer::{
     Enhancer, EnhancerStats, LatencySummary, SlotStats, StageLatencies, StageSlots,
     StartError as EnhancerError,
@@ -23,6 +22,8 @@ use crate::config::Config;
 use crate::logging::{self, Log};
 use crate::page;
 use crate::reload::{Parts, Reloader, Reloads};
+use crate::shutdown::Signals;
+use crate::tls;
 
 /// How long clients have to leave when the server goes down.
 const GRACE: Duration = Duration::from_secs(3);
@@ -49,6 +50,8 @@ pub fn run(args: &ServeArgs) -> Result<()> {
 }
 
 async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
+    // What nobody can be served by is told before anything else starts.
+    let tls = config.tls.as_ref().map(tls::Source::load).transpose()?;
     let listener = TcpListener::bind(config.http)
         .await
         .map_err(|e| socket_error("--http", "TCP", config.http, &e))?;
@@ -69,6 +72,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     // Without an enhancer nothing is full: frames are just not looked at.
     let sink = if enhancer.is_some() { sink } else { Box::new(|_| true) };
     let (mut sfu, mut signaling) = (config.sfu.clone(), config.signaling.clone());
+    signaling.tls = tls.clone();
     if let Some(scale) = enhancer.as_ref().and_then(|e| u16::try_from(e.scale()).ok()) {
         (sfu.scale, signaling.session.scale) = (scale, scale.into());
     }
@@ -83,21 +87,18 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     };
 
     let reloads = Arc::new(Reloads::new());
-    let parts = Parts { sfu: sfu.handle(), enhancer: enhancer.clone(), log };
+    let parts = Parts { sfu: sfu.handle(), enhancer: enhancer.clone(), log, tls };
     let reloader = Reloader::new(args, config, parts, reloads.clone())?;
     let reloader = tokio::spawn(reloader.run());
     let services = services(&sfu, enhancer, reloads);
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let stop = async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        eprintln!("Windlass is shutting down.");
-    };
+    let signals = Signals::listen()?;
     announce(config, http, sfu.local_addr());
     let signaling = Signaling::new(signaling, services)?;
+    let stopped = signals.stopped(signaling.clone(), sfu.handle(), config.drain);
+    let stop = async move {
+        stopped.await;
+        eprintln!("Windlass is shutting down.");
+    };
     signaling.serve(listener, page::router(), stop, GRACE).await;
     // It holds the enhancer, whose threads end when nobody does.
     reloader.abort();
@@ -257,15 +258,26 @@ fn slot_metrics(slots: &SlotStats) -> Vec<Metric> {
 
 /// Says on standard output where the page is, and what else a person needs to know.
 fn announce(config: &Config, http: SocketAddr, udp: SocketAddr) {
-    println!("Windlass is running: {}", url(http));
-    if !http.ip().is_loopback() {
-        println!(
+    let mut out = std::io::stdout().lock();
+    // Whoever started the server may have closed the pipe: that is no reason to end.
+    macro_rules! say {
+        ($($text:tt)+) => { let _ = writeln!(out, $($text)+); };
+    }
+    let secure = config.tls.is_some();
+    say!("Windlass is running: {}", url(http, secure));
+    if matches!(config.tls, Some(tls::Source::SelfSigned(_))) {
+        say!("Its certificate is its own: browsers ask before they go on.");
+    }
+    if !http.ip().is_loopback() && !secure {
+        say!(
             "Browsers on other machines need HTTPS for camera and microphone: put a proxy with a \
-             certificate before this port."
+             certificate before this port, or use --tls-cert and --tls-key (--tls-self-signed to try it)."
         );
+    }
+    if !http.ip().is_loopback() {
         let told = config.sfu.candidates(udp);
         if told.iter().all(|a| a.ip().is_loopback()) {
-            println!(
+            say!(
                 "Media reaches this machine only. For others, add `--udp 0.0.0.0:{} --advertise \
                  PUBLIC_IP`.",
                 udp.port()
@@ -274,11 +286,12 @@ fn announce(config: &Config, http: SocketAddr, udp: SocketAddr) {
     }
 }
 
-fn url(http: SocketAddr) -> String {
+fn url(http: SocketAddr, secure: bool) -> String {
+    let scheme = if secure { "https" } else { "http" };
     if http.ip().is_loopback() || http.ip().is_unspecified() {
-        format!("http://localhost:{}", http.port())
+        format!("{scheme}://localhost:{}", http.port())
     } else {
-        format!("http://{http}")
+        format!("{scheme}://{http}")
     }
 }
 
@@ -320,7 +333,9 @@ mod tests {
             ("192.0.2.1:80", "http://192.0.2.1:80"),
             ("[2001:db8::1]:80", "http://[2001:db8::1]:80"),
         ] {
-            assert_eq!(url(addr.parse().unwrap()), expected);
+            assert_eq!(url(addr.parse().unwrap(), false), expected);
+            let secure = url(addr.parse().unwrap(), true);
+            assert_eq!(secure, expected.replace("http:", "https:"));
         }
     }
 

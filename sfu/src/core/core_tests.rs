@@ -306,6 +306,19 @@ fn limits_change_for_those_who_come_and_nobody_has_to_leave() {
 }
 
 #[test]
+fn while_it_drains_rooms_go_on_and_none_begins() {
+    let mut world = World::new(config());
+    let now = world.now;
+    let join = |world: &mut World, room: &str, id| {
+        world.core.join(now, room, ParticipantId(id), JoinOptions::default()).err()
+    };
+    assert_eq!(join(&mut world, "a", 1), None);
+    world.core.drain();
+    assert_eq!(join(&mut world, "b", 2), Some(JoinError::Draining));
+    assert_eq!(join(&mut world, "a", 2), None);
+}
+
+#[test]
 fn offers_that_do_not_fit_are_refused_by_type_and_change_nothing() {
     let (mut world, track, _) = call();
     let now = world.now;

@@ -155,6 +155,8 @@ pub struct Core {
     happenings: Vec<(ParticipantId, Happening)>,
     outputs: VecDeque<Output>,
     enhancement: bool,
+    /// No new rooms begin.
+    draining: bool,
     next_track: u64,
     /// Tells detail streams apart.
     next_run: u16,
@@ -189,6 +191,7 @@ impl Core {
             happenings: Vec::new(),
             outputs: VecDeque::new(),
             enhancement: true,
+            draining: false,
             next_track: 1,
             next_run: 0,
             next_allocation: now,
@@ -245,6 +248,7 @@ impl Core {
             return Some(JoinError::ServerFull);
         }
         match self.rooms.get(room) {
+            None if self.draining => Some(JoinError::Draining),
             None => (self.rooms.len() >= limits.rooms).then_some(JoinError::ServerFull),
             Some(r) if r.loopback || options.loopback => Some(JoinError::RoomFull),
             Some(r) => {
@@ -278,6 +282,11 @@ impl Core {
         self.next_allocation = now;
         self.due = now;
         true
+    }
+
+    /// Takes no new rooms from now on.
+    pub fn drain(&mut self) {
+        self.draining = true;
     }
 
     /// Works by other bounds from now on; nobody who is there has to leave.

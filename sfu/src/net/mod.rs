@@ -38,6 +38,7 @@ enum Command {
     SetMuted(ParticipantId, TrackId, bool),
     SetPolicy(Option<String>, Option<AnchorPolicy>, oneshot::Sender<bool>),
     Tune(Tuning),
+    Drain,
     Leave(ParticipantId),
     Stats(oneshot::Sender<SfuStats>),
     Stop,
@@ -221,6 +222,11 @@ impl SfuHandle {
     /// Works by other bounds from now on.
     pub async fn tune(&self, tuning: Tuning) -> Result<(), SfuClosed> {
         self.commands.send(Command::Tune(tuning)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Takes no new rooms from now on.
+    pub async fn drain(&self) -> Result<(), SfuClosed> {
+        self.commands.send(Command::Drain).await.map_err(|_| SfuClosed)
     }
 
     /// Removes the participant and its tracks.

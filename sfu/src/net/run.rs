@@ -212,6 +212,7 @@ impl Shell {
                 let _ = answer.send(self.core.set_policy(now, room.as_deref(), policy));
             }
             Command::Tune(tuning) => self.core.retune(now, tuning),
+            Command::Drain => self.core.drain(),
             Command::Leave(id) => self.core.leave(now, id),
             Command::Stats(answer) => {
                 let mut stats = self.core.stats();

@@ -59,7 +59,8 @@ export async function startServer({ args = [], path } = {}) {
     async stop() {
       proxy?.close();
       if (child.exitCode !== null) return child.exitCode;
-      child.kill("SIGTERM");
+      // Not SIGTERM: that lets rooms end first.
+      child.kill("SIGINT");
       const hard = setTimeout(() => child.kill("SIGKILL"), 10_000);
       const [code] = await once(child, "exit");
       clearTimeout(hard);

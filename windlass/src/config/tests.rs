@@ -13,6 +13,10 @@ const ALL: &str = r#"
     http: "0.0.0.0:80"
     udp: "0.0.0.0:7881"
     advertise: ["192.0.2.1:7881", "2001:db8::1"]
+    tls-cert: /etc/windlass/cert.pem
+    tls-key: /etc/windlass/key.pem
+    tls-self-signed: false
+    trusted-proxies: [10.0.0.0/8, "::1"]
     budget-ms: 150
     no-enhancer: true
     engine: "cpu"
@@ -44,6 +48,7 @@ const ALL: &str = r#"
     webhook: ["https://example.org/windlass"]
     webhook-secret: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]
     no-congestion-control: true
+    drain-timeout-s: 60
     log: "debug"
     log-json: true
 "#;
@@ -123,6 +128,9 @@ fn values_out_of_range_are_refused_by_name() {
         ("webhook: [\"example.org\"]", "http:// or https://"),
         ("webhook-secret: [\"hunter2\"]", "whsec_"),
         ("token-key: [\"k1=@/no/such/file\"]", "cannot read"),
+        ("tls-cert: a.pem", "tls-cert needs tls-key"),
+        ("tls-key: a.pem", "tls-key needs tls-cert"),
+        ("trusted-proxies: [10.0.0.0/40]", "neither IP nor IP/PREFIX"),
         ("advertise: [\"0.0.0.0\"]", "0.0.0.0"),
         ("advertise: [\"example\"]", "example"),
     ] {

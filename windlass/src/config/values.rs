@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 use windlass_media::{AnchorCodecId, AnchorPolicy, UnknownPolicy};
+use windlass_signaling::{Network, NoNetwork};
 
 /// How detail comes from publishers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
@@ -101,6 +102,27 @@ impl TryFrom<String> for RoomPolicy {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// A network of proxies: `IP` or `IP/PREFIX`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Proxies(pub Network);
+
+impl FromStr for Proxies {
+    type Err = NoNetwork;
+
+    fn from_str(text: &str) -> Result<Self, NoNetwork> {
+        text.parse().map(Proxies)
+    }
+}
+
+impl TryFrom<String> for Proxies {
+    type Error = NoNetwork;
+
+    fn try_from(text: String) -> Result<Self, NoNetwork> {
         text.parse()
     }
 }

@@ -104,7 +104,7 @@ impl Own {
     /// Asks it to end, and waits.
     pub async fn stop(mut self) {
         if let Some(pid) = self.pid().and_then(|pid| rustix::process::Pid::from_raw(pid as i32)) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
         }
         if timeout(STOP, self.child.wait()).await.is_err() {
             tracing::warn!("the server did not end and is killed");

@@ -28,9 +28,14 @@ pub struct Server {
 impl Server {
     /// Starts on free ports, without an enhancer, and waits until it serves.
     pub fn start(args: &[&str]) -> Server {
+        Self::start_with(args, &[])
+    }
+
+    pub fn start_with(args: &[&str], env: &[(&str, &str)]) -> Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args(["serve", "--http", "127.0.0.1:0", "--udp", "127.0.0.1:0", "--no-enhancer"])
             .args(args)
+            .envs(env.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

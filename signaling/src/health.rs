@@ -1,0 +1,57 @@
+//! `GET /healthz`: the process lives. `GET /readyz`: it takes new calls.
+//!
+//! A server that drains is alive and not ready: whoever spreads calls over servers sends none here any more, and
+//! whoever restarts dead servers leaves it alone.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CACHE_CONTROL;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::Shared;
+
+/// How long the SFU's thread may take to answer. It looks at its commands between two bursts of datagrams.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The answer of `/readyz`.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Readiness {
+    ready: bool,
+    /// Why not: `draining`, `stopping`, `media_stopped`, `media_silent`.
+    reasons: Vec<&'static str>,
+}
+
+/// Say `ok` while the process lives.
+#[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, description = "The process lives", body = String, content_type = "text/plain")))]
+pub(crate) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Say whether the server takes new calls, and if not, why.
+#[utoipa::path(get, path = "/readyz", tag = "server", responses(
+    (status = 200, description = "It takes new calls", body = Readiness),
+    (status = 503, description = "It does not", body = Readiness)))]
+pub(crate) async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
+    let mut reasons = Vec::new();
+    if shared.draining.load(Ordering::Relaxed) {
+        reasons.push("draining");
+    }
+    if *shared.stop.borrow() {
+        reasons.push("stopping");
+    }
+    match tokio::time::timeout(PATIENCE, shared.services.sfu.stats()).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(_)) => reasons.push("media_stopped"),
+        Err(_) => reasons.push("media_silent"),
+    }
+    let ready = reasons.is_empty();
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, [(CACHE_CONTROL, "no-store")], Json(Readiness { ready, reasons })).into_response()
+}
