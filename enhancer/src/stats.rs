@@ -19,6 +19,11 @@ macro_rules! counters {
         }
 
         impl PipelineCounters {
+            /// What each counter counts, by its name.
+            pub fn help() -> Vec<(&'static str, &'static str)> {
+                vec![$((stringify!($name), concat!($($doc),+).trim_ascii()),)+]
+            }
+
             /// Every counter with its name, for metrics.
             pub fn entries(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name),)+]

@@ -196,6 +196,9 @@ pub enum OfferError {
         /// The m-line.
         mid: String,
     },
+    /// The room has as many tracks as the limits allow.
+    #[error("the room has as many tracks as it may")]
+    TooManyTracks,
     /// More tracks, m-lines or bytes than the limits allow.
     #[error("the offer is over the limits")]
     TooLarge,

@@ -109,6 +109,11 @@ pub struct Limits {
     pub participants: usize,
     /// Participants in one room.
     pub participants_per_room: usize,
+    /// Tracks published in one room.
+    pub tracks_per_room: usize,
+    /// Datagrams in a second of one address that belongs to nobody's connection (STUN requests before a call, above
+    /// all); 0 for no bound.
+    pub strangers_per_second: u32,
     /// Tracks that one participant may publish.
     pub published_tracks: usize,
     /// Tracks that one participant may subscribe to.
@@ -127,6 +132,8 @@ impl Default for Limits {
             rooms: 200,
             participants: 1000,
             participants_per_room: 32,
+            tracks_per_room: 128,
+            strangers_per_second: 500,
             published_tracks: 8,
             subscribed_tracks: 64,
             sdp_bytes: 256 * 1024,

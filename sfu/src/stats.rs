@@ -3,14 +3,19 @@
 use crate::latency::Percentiles;
 
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
         /// Totals since the start.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct Counters {
-            $($(#[$doc])* pub $name: u64,)*
+            $($(#[doc = $doc])+ pub $name: u64,)*
         }
 
         impl Counters {
+            /// What each counter counts, by its name.
+            pub fn help() -> Vec<(&'static str, &'static str)> {
+                vec![$((stringify!($name), concat!($($doc),+).trim_ascii()),)*]
+            }
+
             /// Every counter with its name, for `/metrics`.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 [$((stringify!($name), self.$name),)*].into_iter()
@@ -36,6 +41,8 @@ counters! {
     datagrams_malformed,
     /// Datagrams of nobody's connection.
     datagrams_unknown,
+    /// Datagrams of addresses that belong to nobody and send more than they may.
+    strangers_limited,
     /// Datagrams that came without a kernel arrival time.
     arrival_times_missing,
     /// Connections that ended with a protocol error.
@@ -48,6 +55,14 @@ counters! {
     offers_refused,
     /// Joins refused.
     joins_refused,
+    /// Of these, the ones into rooms that were full.
+    joins_refused_room_full,
+    /// Of these, the ones while there were as many rooms or participants as there may be.
+    joins_refused_server_full,
+    /// Of these, the ones into new rooms while the server drains.
+    joins_refused_draining,
+    /// Offers refused because the room had as many tracks as it may.
+    offers_refused_room_tracks,
     /// Participants let in who cannot decode the anchors' codec: they get plain rungs.
     joins_without_codec,
     /// RTP packets received from publishers.

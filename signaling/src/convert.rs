@@ -118,6 +118,7 @@ pub(crate) fn offer_error(error: &windlass_sfu::OfferError) -> ProtocolError {
         E::BadSdp(_) | E::BadMid { .. } => ErrorCode::BadSdp,
         E::NoCodec { .. } => ErrorCode::NoCodec,
         E::UnknownTrack { .. } => ErrorCode::UnknownTrack,
+        E::TooManyTracks => ErrorCode::RoomFull,
         E::TooLarge => ErrorCode::TooLarge,
         E::Closed => ErrorCode::ShuttingDown,
     };

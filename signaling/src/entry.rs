@@ -10,6 +10,7 @@ use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 use crate::Shared;
 use crate::access::Grants;
 use crate::directory::Seat;
+use crate::redact::pseudonym;
 use crate::session::{EnterError, Orders, Person};
 use crate::socket::unix_now;
 
@@ -71,7 +72,7 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
     }
     match shared.services.sfu.join(&key, id, options).await {
         Ok(joined) => {
-            tracing::info!(participant = %id, loopback = options.loopback, "joined");
+            tracing::info!(participant = %id, loopback = options.loopback, room = %pseudonym(room), "joined");
             shared.directory.entered(id);
             Ok(Inside { id, identity, grants, orders, joined })
         }

@@ -15,12 +15,14 @@ mod admin;
 mod client;
 mod convert;
 mod directory;
+mod door;
 mod entry;
 mod health;
 mod http;
 mod metrics;
 mod openapi;
 mod rate;
+mod redact;
 pub mod session;
 mod socket;
 mod tls;
@@ -33,15 +35,18 @@ use std::time::Duration;
 
 use axum::Router;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use windlass_sfu::SfuHandle;
 
 pub use client::{ClientAddr, Network, NoNetwork, TrustedProxies};
+pub use door::{DoorLimits, Refused};
 pub use metrics::{Metric, MetricKind};
+pub use redact::{Pseudonym, pseudonym};
 pub use tls::{Tls, TlsError};
 
 use crate::access::Access;
 use crate::directory::Directory;
+use crate::door::Door;
 use crate::session::SessionConfig;
 use crate::webhooks::{WebhookConfig, WebhookError, Webhooks};
 use crate::wish::Sessions;
@@ -55,8 +60,8 @@ pub struct SignalingConfig {
     pub webhooks: WebhookConfig,
     /// Bounds and times of each socket.
     pub session: SessionConfig,
-    /// Sockets at a time; one more is refused with HTTP 503.
-    pub sockets: usize,
+    /// Who may open sockets and join; one more socket is refused with HTTP 503 or 429.
+    pub door: DoorLimits,
     /// How long a client may leave a message unread before its socket is closed.
     pub send_timeout: Duration,
     /// How long a client may take to ask for something, on a new connection or after an answer.
@@ -73,7 +78,7 @@ impl Default for SignalingConfig {
             access: Access::default(),
             webhooks: WebhookConfig::default(),
             session: SessionConfig::default(),
-            sockets: 2000,
+            door: DoorLimits::default(),
             send_timeout: Duration::from_secs(5),
             head_timeout: Duration::from_secs(10),
             tls: None,
@@ -103,7 +108,9 @@ pub struct Services {
 #[derive(Debug, Default)]
 struct Counters {
     sockets: AtomicU64,
-    sockets_refused: AtomicU64,
+    sockets_refused_full: AtomicU64,
+    sockets_refused_address: AtomicU64,
+    joins_limited: AtomicU64,
     messages_in: AtomicU64,
     messages_out: AtomicU64,
     errors: AtomicU64,
@@ -126,8 +133,7 @@ struct Shared {
     webhooks: Webhooks,
     sessions: Sessions,
     counters: Counters,
-    /// One permit for each socket that may still come.
-    room_for_sockets: Arc<Semaphore>,
+    door: Arc<Door>,
     /// No new rooms begin.
     draining: AtomicBool,
     stop: watch::Sender<bool>,
@@ -143,7 +149,7 @@ impl Signaling {
     /// A service that serves nothing yet. Webhooks, where there are any, are sent from the current runtime.
     pub fn new(config: SignalingConfig, services: Services) -> Result<Self, WebhookError> {
         let webhooks = Webhooks::start(&config.webhooks)?;
-        let room_for_sockets = Arc::new(Semaphore::new(config.sockets));
+        let door = Door::new(config.door);
         let shared = Shared {
             config,
             services,
@@ -151,7 +157,7 @@ impl Signaling {
             webhooks,
             sessions: Sessions::default(),
             counters: Counters::default(),
-            room_for_sockets,
+            door,
             draining: AtomicBool::new(false),
             stop: watch::Sender::new(false),
         };
@@ -164,6 +170,16 @@ impl Signaling {
         self.shared.draining.store(true, Ordering::Relaxed);
         // An SFU that has stopped takes no rooms either.
         let _ = self.shared.services.sfu.drain().await;
+    }
+
+    /// Checks access tokens by other keys from now on; who is inside stays.
+    pub fn set_access(&self, access: &Access) {
+        self.shared.config.access.replace(access);
+    }
+
+    /// Lets in by other bounds from now on; nobody who is inside has to go.
+    pub fn set_door(&self, limits: DoorLimits) {
+        self.shared.door.set_limits(limits);
     }
 
     /// The HTTP routes; `page` answers every path that is not signalling's own.
@@ -228,7 +244,8 @@ impl Signaling {
     }
 
     async fn all_sockets_closed(&self) {
-        let all = u32::try_from(self.shared.config.sockets).unwrap_or(u32::MAX);
-        let _ = self.shared.room_for_sockets.acquire_many(all).await;
+        while self.shared.door.open() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 }

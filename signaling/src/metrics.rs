@@ -1,5 +1,6 @@
 //! `GET /metrics`: Prometheus text of what the SFU, signalling and the enhancer count.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use windlass_sfu::SfuStats;
+use windlass_sfu::{Counters, SfuStats};
 
 use crate::{Shared, Tls};
 
@@ -18,6 +19,8 @@ pub enum MetricKind {
     Counter,
     /// A figure of now.
     Gauge,
+    /// A quantile of all since the start, told by the label `quantile`.
+    Summary,
 }
 
 /// One figure for `/metrics`.
@@ -31,6 +34,8 @@ pub struct Metric {
     pub labels: String,
     /// The figure.
     pub value: f64,
+    /// What it is, in a sentence.
+    pub help: &'static str,
 }
 
 impl Metric {
@@ -41,15 +46,34 @@ impl Metric {
             kind: MetricKind::Counter,
             labels: String::new(),
             value: value as f64,
+            help: "",
         }
+    }
+
+    /// A quantile of all since the start; label it with `quantile`.
+    pub fn summary(name: &str, value: f64) -> Self {
+        Metric { kind: MetricKind::Summary, ..Metric::gauge(name, value) }
     }
 
     /// A figure of now.
     pub fn gauge(name: &str, value: f64) -> Self {
-        Metric { name: name.to_owned(), kind: MetricKind::Gauge, labels: String::new(), value }
+        Metric {
+            name: name.to_owned(),
+            kind: MetricKind::Gauge,
+            labels: String::new(),
+            value,
+            help: "",
+        }
     }
 
-    /// The same figure with labels. Figures of one name must follow each other.
+    /// The same figure with what it is.
+    #[must_use]
+    pub fn help(mut self, help: &'static str) -> Self {
+        self.help = help;
+        self
+    }
+
+    /// The same figure with labels.
     #[must_use]
     pub fn labelled(mut self, labels: String) -> Self {
         self.labels = labels;
@@ -67,6 +91,8 @@ pub(crate) async fn handler(State(shared): State<Arc<Shared>>) -> impl IntoRespo
     metrics.extend(signaling_metrics(&shared));
     metrics.extend(shared.config.tls.iter().flat_map(Tls::metrics));
     metrics.extend((shared.services.enhancer_metrics)());
+    // What has one name must be in one piece.
+    metrics.sort_by(|a, b| a.name.cmp(&b.name));
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], render(&metrics))
 }
 
@@ -80,27 +106,43 @@ fn sfu_metrics(stats: &SfuStats) -> Vec<Metric> {
         ("sfu_taps", stats.taps),
     ];
     let gauges = gauges.into_iter().map(|(name, value)| Metric::gauge(name, value as f64));
-    let counters = stats.counters.iter().map(|(n, v)| Metric::counter(&format!("sfu_{n}"), v));
+    let help: BTreeMap<_, _> = Counters::help().into_iter().collect();
+    let counters = stats.counters.iter().map(|(name, value)| {
+        // Prometheus counts in seconds.
+        let metric = match name.strip_suffix("_ms") {
+            Some(name) => {
+                let metric = Metric::counter(&format!("sfu_{name}_seconds"), 0);
+                Metric { value: value as f64 / 1000.0, ..metric }
+            }
+            None => Metric::counter(&format!("sfu_{name}"), value),
+        };
+        metric.help(help.get(name).copied().unwrap_or_default())
+    });
     gauges.chain(forwarding(&stats.forwarding)).chain(counters).collect()
 }
 
 /// From a packet's arrival to its sending, of the last seconds.
 fn forwarding(p: &windlass_sfu::Percentiles) -> impl Iterator<Item = Metric> + use<> {
     [("0.5", p.p50), ("0.95", p.p95), ("0.99", p.p99)].into_iter().map(|(quantile, took)| {
-        Metric::gauge("sfu_forwarding_seconds", took.as_secs_f64())
+        Metric::summary("sfu_forwarding_seconds", took.as_secs_f64())
             .labelled(format!("quantile=\"{quantile}\""))
     })
 }
 
 fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
-    let open = shared.config.sockets.saturating_sub(shared.room_for_sockets.available_permits());
+    let open = shared.door.open();
     let c = &shared.counters;
     let counter = |name, value: &AtomicU64| Metric::counter(name, value.load(Ordering::Relaxed));
     vec![
         Metric::gauge("draining", f64::from(u8::from(shared.draining.load(Ordering::Relaxed)))),
         Metric::gauge("signaling_sockets_open", open as f64),
         counter("signaling_sockets", &c.sockets),
-        counter("signaling_sockets_refused", &c.sockets_refused),
+        counter("signaling_sockets_refused", &c.sockets_refused_full)
+            .labelled("reason=\"full\"".to_owned()),
+        counter("signaling_sockets_refused", &c.sockets_refused_address)
+            .labelled("reason=\"address\"".to_owned()),
+        counter("signaling_joins_limited", &c.joins_limited),
+        Metric::gauge("signaling_addresses", shared.door.addresses() as f64),
         counter("signaling_messages_in", &c.messages_in),
         counter("signaling_messages_out", &c.messages_out),
         counter("signaling_errors", &c.errors),
@@ -122,21 +164,78 @@ fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
     ]
 }
 
+/// What the figures of signalling and the SFU's gauges are.
+const HELP: &[(&str, &str)] = &[
+    ("sfu_rooms", "Rooms now."),
+    ("sfu_participants", "Participants now."),
+    ("sfu_connected", "Participants whose media connection is up now."),
+    ("sfu_tracks", "Published tracks now."),
+    ("sfu_subscriptions", "Subscriptions to tracks now."),
+    ("sfu_taps", "Low layers that are copied to the enhancer now."),
+    ("sfu_forwarding_seconds", "From a packet's arrival to its sending on, of the last seconds."),
+    ("draining", "Whether the server takes no new rooms because it is going to stop."),
+    ("signaling_sockets_open", "Signalling sockets that are open now."),
+    ("signaling_addresses", "Addresses with open sockets or recent joins."),
+    ("signaling_sockets_total", "Signalling sockets that were opened."),
+    ("signaling_sockets_refused_total", "Signalling sockets that were refused, by reason."),
+    ("signaling_joins_limited_total", "Joins refused because their address joins too often."),
+    ("signaling_messages_in_total", "Messages from clients."),
+    ("signaling_messages_out_total", "Messages to clients."),
+    ("signaling_errors_total", "Error messages to clients."),
+    ("signaling_joins_unauthorized_total", "Joins refused for want of a valid access token."),
+    ("signaling_replaced_total", "Participants replaced by a newer join of the same identity."),
+    ("signaling_admin_refused_total", "Requests to the admin API that were refused."),
+    ("webhooks_waiting", "Events that wait for their delivery now."),
+    ("webhooks_delivered_total", "Events that were delivered."),
+    ("webhooks_failed_attempts_total", "Attempts to deliver an event that failed."),
+    ("webhooks_given_up_total", "Events given up after the last attempt."),
+    ("webhooks_dropped_total", "Events dropped because too many waited."),
+    ("client_reports_total", "Reports of clients about their pictures."),
+    ("client_anchors_used_total", "Anchors that clients used, as they report."),
+    (
+        "client_anchors_late_total",
+        "Anchors that reached clients after their frame, as they report.",
+    ),
+    ("client_anchors_lost_total", "Anchors that did not reach clients whole, as they report."),
+    ("client_anchors_duplicate_total", "Anchors that reached clients twice, as they report."),
+    ("client_anchors_former_epoch_total", "Anchors of a former layer or size, as clients report."),
+    (
+        "client_anchors_needing_whole_total",
+        "Anchors that rest on one that a client lacks, as clients report.",
+    ),
+    (
+        "tls_certificate_not_after_timestamp_seconds",
+        "When the certificate in use ends, in seconds since 1970.",
+    ),
+    ("tls_handshakes_total", "TLS handshakes, by what they came to."),
+];
+
+fn known_help(name: &str) -> &'static str {
+    HELP.iter().find(|(of, _)| *of == name).map_or("", |(_, help)| help)
+}
+
 fn render(metrics: &[Metric]) -> String {
     let mut text = String::new();
     let mut last = "";
-    for Metric { name, kind, labels, value } in metrics {
+    for Metric { name, kind, labels, value, help } in metrics {
+        // Names of the process are the same in every program.
+        let prefix = if name.starts_with("process_") { "" } else { "windlass_" };
+        let help = if help.is_empty() { known_help(name) } else { help };
         let kind = match kind {
             MetricKind::Counter => "counter",
             MetricKind::Gauge => "gauge",
+            MetricKind::Summary => "summary",
         };
         // Writing to a string cannot fail.
         if name != last {
-            let _ = writeln!(text, "# TYPE windlass_{name} {kind}");
+            if !help.is_empty() {
+                let _ = writeln!(text, "# HELP {prefix}{name} {}", help.replace(['\\', '\n'], " "));
+            }
+            let _ = writeln!(text, "# TYPE {prefix}{name} {kind}");
         }
         let _ = match labels.as_str() {
-            "" => writeln!(text, "windlass_{name} {value}"),
-            labels => writeln!(text, "windlass_{name}{{{labels}}} {value}"),
+            "" => writeln!(text, "{prefix}{name} {value}"),
+            labels => writeln!(text, "{prefix}{name}{{{labels}}} {value}"),
         };
         last = name;
     }
@@ -150,13 +249,14 @@ mod tests {
     #[test]
     fn metrics_are_prometheus_text() {
         let metrics = [
-            Metric::counter("sfu_rtp_in", 12),
+            Metric::counter("sfu_rtp_in", 12).help("Packets."),
             Metric::gauge("load_ratio", 0.5).labelled(r#"stage="a""#.into()),
             Metric::gauge("load_ratio", 1.0).labelled(r#"stage="b""#.into()),
         ];
         assert_eq!(
             render(&metrics),
-            "# TYPE windlass_sfu_rtp_in_total counter\nwindlass_sfu_rtp_in_total 12\n\
+            "# HELP windlass_sfu_rtp_in_total Packets.\n\
+             # TYPE windlass_sfu_rtp_in_total counter\nwindlass_sfu_rtp_in_total 12\n\
              # TYPE windlass_load_ratio gauge\nwindlass_load_ratio{stage=\"a\"} 0.5\n\
              windlass_load_ratio{stage=\"b\"} 1\n"
         );

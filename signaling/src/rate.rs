@@ -13,8 +13,13 @@ pub(crate) struct TokenBucket {
 
 impl TokenBucket {
     pub(crate) fn new(burst: u32, per_second: u32, now: Instant) -> Self {
+        Self::with_rate(burst, f64::from(per_second), now)
+    }
+
+    /// The same with a rate that may be less than one.
+    pub(crate) fn with_rate(burst: u32, per_second: f64, now: Instant) -> Self {
         let burst = f64::from(burst);
-        Self { tokens: burst, burst, per_second: f64::from(per_second), filled: now }
+        Self { tokens: burst, burst, per_second, filled: now }
     }
 
     /// Takes one token, if there is one.

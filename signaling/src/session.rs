@@ -292,6 +292,13 @@ impl Session {
         self.heard = now;
     }
 
+    /// The answer to [`Action::Join`] of an address that joins too often.
+    pub fn joins_limited(&mut self, why: &str) {
+        let Phase::Entering { request, .. } = self.phase else { return };
+        self.phase = Phase::Outside;
+        self.refuse(ProtocolError::new(ErrorCode::RateLimited, why).answering(request));
+    }
+
     /// The answer to [`Action::Join`].
     pub fn joined(&mut self, result: Result<Entered, EnterError>) {
         let Phase::Entering { request, room, loopback } =

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
@@ -19,7 +20,9 @@ use windlass_protocol::{AccessToken, Report, ServerMessage};
 use windlass_sfu::{JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
+use crate::client::ClientAddr;
 use crate::convert;
+use crate::door::{Permit, Refused};
 use crate::entry::{self, Entry, Inside};
 use crate::session::{Action, EnterError, Entered, Orders, Session};
 
@@ -29,18 +32,29 @@ const READABLE_BYTES: usize = 1024 * 1024;
 /// Open the WebSocket of signalling; its messages are described in docs/signaling.md.
 #[utoipa::path(get, path = "/ws", tag = "calls", responses(
     (status = 101, description = "The socket is open"),
-    (status = 503, description = "The server has as many sockets as it may")))]
-pub(crate) async fn upgrade(State(shared): State<Arc<Shared>>, ws: WebSocketUpgrade) -> Response {
-    let Ok(permit) = shared.room_for_sockets.clone().try_acquire_owned() else {
-        shared.counters.sockets_refused.fetch_add(1, Ordering::Relaxed);
-        return (StatusCode::SERVICE_UNAVAILABLE, "too many connections; try again later\n")
-            .into_response();
+    (status = 503, description = "The server has as many sockets as it may"),
+    (status = 429, description = "The client's address has as many sockets as it may")))]
+pub(crate) async fn upgrade(
+    State(shared): State<Arc<Shared>>,
+    Extension(ClientAddr(client)): Extension<ClientAddr>,
+    ws: WebSocketUpgrade,
+) -> Response {
+    let permit = match shared.door.enter(client, Instant::now()) {
+        Ok(permit) => permit,
+        Err(refused) => {
+            let counters = &shared.counters;
+            let (counter, status) = match refused {
+                Refused::Full => (&counters.sockets_refused_full, StatusCode::SERVICE_UNAVAILABLE),
+                _ => (&counters.sockets_refused_address, StatusCode::TOO_MANY_REQUESTS),
+            };
+            counter.fetch_add(1, Ordering::Relaxed);
+            return (status, format!("{refused}\n")).into_response();
+        }
     };
     shared.counters.sockets.fetch_add(1, Ordering::Relaxed);
     ws.max_message_size(READABLE_BYTES).max_frame_size(READABLE_BYTES).on_upgrade(
         move |ws| async move {
-            Socket::new(ws, shared).run().await;
-            drop(permit);
+            Socket::new(ws, shared, permit).run().await;
         },
     )
 }
@@ -49,6 +63,8 @@ struct Socket {
     ws: WebSocket,
     shared: Arc<Shared>,
     session: Session,
+    /// Its place, and how often its address may join.
+    permit: Permit,
     /// Who the client is in its room, and what happens there.
     inside: Option<(ParticipantId, mpsc::Receiver<SfuEvent>)>,
     /// What others want of it there.
@@ -65,9 +81,9 @@ enum Input {
 }
 
 impl Socket {
-    fn new(ws: WebSocket, shared: Arc<Shared>) -> Self {
+    fn new(ws: WebSocket, shared: Arc<Shared>, permit: Permit) -> Self {
         let session = Session::new(shared.config.session.clone(), Instant::now());
-        Self { ws, shared, session, inside: None, orders: None }
+        Self { ws, shared, session, permit, inside: None, orders: None }
     }
 
     async fn run(mut self) {
@@ -160,6 +176,11 @@ impl Socket {
                     return false;
                 }
                 Action::Join { room, name, token, options } => {
+                    if let Err(refused) = self.permit.join(Instant::now()) {
+                        self.shared.counters.joins_limited.fetch_add(1, Ordering::Relaxed);
+                        self.session.joins_limited(&refused.to_string());
+                        continue;
+                    }
                     let result = self.join(&room, name, token.as_ref(), options).await;
                     self.session.joined(result);
                 }

@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::version::{TLS12, TLS13};
 use thiserror::Error;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
@@ -23,6 +23,8 @@ use crate::metrics::Metric;
 
 /// How long a client may take for its handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a client that was told something may take to hear it.
+const LINGER: Duration = Duration::from_secs(1);
 /// Handshakes at a time; a connection that comes while there are so many is closed.
 const HANDSHAKES: usize = 256;
 /// The first byte of a TLS handshake record (RFC 8446 §5.1).
@@ -161,6 +163,10 @@ async fn tell(stream: &mut TcpStream) {
     );
     let _ = stream.write_all(answer.as_bytes()).await;
     let _ = stream.shutdown().await;
+    // What is left unread would make the system throw the answer away (RFC 9112 §9.6).
+    let mut unread = [0; 1024];
+    let read = async { while matches!(stream.read(&mut unread).await, Ok(n) if n > 0) {} };
+    let _ = tokio::time::timeout(LINGER, read).await;
 }
 
 fn read(certificate: &[u8], key: &[u8]) -> Result<(ServerConfig, u64), TlsError> {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Config, File, Settings};
-use crate::{bench, eval, loadtest, simulate, token};
+use crate::{bench, eval, health, loadtest, simulate, token};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -33,6 +33,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Print the configuration file with every option, or check one.
     Config(ConfigArgs),
+    /// Ask a server whether it lives; the status tells it.
+    Health(health::HealthArgs),
     /// Measure the enhancement offline: the same pipeline on clips, against the original.
     Eval(Box<eval::EvalArgs>),
     /// Measure how fast the parts are, against their peers.

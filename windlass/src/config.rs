@@ -22,9 +22,9 @@ use windlass_enhancer::schedule::slots::TaskOrder;
 use windlass_enhancer::schedule::{RegionConfig, TileConfig};
 use windlass_media::AnchorPolicy;
 use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
-use windlass_signaling::{SignalingConfig, TrustedProxies};
 use windlass_signaling::access::{Access, TokenKey};
 use windlass_signaling::webhooks::{WebhookSecret, WebhookUrl};
+use windlass_signaling::{DoorLimits, SignalingConfig, TrustedProxies};
 
 use crate::{logging, tls};
 
@@ -61,7 +61,7 @@ macro_rules! allow {
 }
 
 /// Options whose change takes effect while the server runs.
-pub const LIVE: [&str; 13] = [
+pub const LIVE: [&str; 18] = [
     "compute-cap",
     "max-enhanced",
     "policy",
@@ -74,6 +74,11 @@ pub const LIVE: [&str; 13] = [
     "max-participants",
     "max-total-participants",
     "max-rooms",
+    "max-tracks",
+    "max-sockets-per-ip",
+    "max-joins-per-ip",
+    "max-stun-per-ip",
+    "token-key",
     "log",
 ];
 
@@ -285,6 +290,24 @@ pub struct Settings {
           default_missing_value = "true")]
     pub no_congestion_control: Option<bool>,
 
+    /// Tracks published in one room [default: 128]
+    #[arg(long, help_heading = "Limits", value_name = "N")]
+    pub max_tracks: Option<usize>,
+
+    /// Signalling sockets of one address at a time (of IPv6: of 64 bits; the machine's own are not bounded); 0 for no
+    /// bound [default: 200]
+    #[arg(long, help_heading = "Limits", value_name = "N")]
+    pub max_sockets_per_ip: Option<usize>,
+
+    /// Joins of one address in a minute; 0 for no bound [default: 200]
+    #[arg(long, help_heading = "Limits", value_name = "N")]
+    pub max_joins_per_ip: Option<u32>,
+
+    /// STUN requests and other datagrams in a second of one address that is in no call yet; 0 for no bound
+    /// [default: 500]
+    #[arg(long, help_heading = "Limits", value_name = "N")]
+    pub max_stun_per_ip: Option<u32>,
+
     /// Seconds that rooms have to end after SIGTERM, while no new ones begin; 0 ends them at once, as SIGINT does
     /// [default: 30]
     #[arg(long, help_heading = "Limits", value_name = "S")]
@@ -337,7 +360,7 @@ each_option! {
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
     no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
-    max_total_participants max_rooms token_key webhook webhook_secret no_congestion_control drain_timeout_s log log_json
+    max_total_participants max_rooms token_key webhook webhook_secret no_congestion_control max_tracks max_sockets_per_ip max_joins_per_ip max_stun_per_ip drain_timeout_s log log_json
 }
 
 /// What each part is started with.
@@ -371,6 +394,7 @@ impl Config {
             ("max-participants", said.max_participants),
             ("max-total-participants", said.max_total_participants),
             ("max-rooms", said.max_rooms),
+            ("max-tracks", said.max_tracks),
         ] {
             allow!(count != Some(0), name, "must be at least 1");
         }
@@ -379,6 +403,8 @@ impl Config {
             rooms: said.max_rooms.unwrap_or(limits.rooms),
             participants: said.max_total_participants.unwrap_or(limits.participants),
             participants_per_room: said.max_participants.unwrap_or(limits.participants_per_room),
+            tracks_per_room: said.max_tracks.unwrap_or(limits.tracks_per_room),
+            strangers_per_second: said.max_stun_per_ip.unwrap_or(limits.strangers_per_second),
             ..limits
         };
         let enhancer = match said.no_enhancer {
@@ -398,7 +424,12 @@ impl Config {
             })?;
         signaling.proxies =
             TrustedProxies(said.trusted_proxies.iter().flatten().map(|p| p.0).collect());
-        signaling.sockets = limits.participants.saturating_mul(2);
+        let door = DoorLimits::default();
+        signaling.door = DoorLimits {
+            sockets: limits.participants.saturating_mul(2),
+            sockets_per_address: said.max_sockets_per_ip.unwrap_or(door.sockets_per_address),
+            joins_per_address: said.max_joins_per_ip.unwrap_or(door.joins_per_address),
+        };
         let log = said.log.clone().unwrap_or_else(|| "info".to_owned());
         if let Err(error) = logging::filter(&log) {
             allow!(false, "log", "must be a log filter: {error}");

@@ -3,13 +3,22 @@
 use std::io::{IsTerminal, stderr};
 
 use anyhow::{Context, Result, anyhow};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-/// What to log: a level or a list such as `info,windlass_sfu=debug`.
+/// What to log: a level or a list such as `info,windlass_sfu=debug`. A level alone is that of Windlass's own parts:
+/// libraries stay at `info` at most, because they log what identifies people (addresses, session descriptions).
 pub fn filter(text: &str) -> Result<EnvFilter> {
-    EnvFilter::builder().parse(text).with_context(|| {
+    let level = text.trim().parse::<LevelFilter>();
+    let filter = match level {
+        Ok(level) if level > LevelFilter::INFO => {
+            EnvFilter::builder().parse(format!("info,windlass={level}"))
+        }
+        _ => EnvFilter::builder().parse(text),
+    };
+    filter.with_context(|| {
         format!("`{text}` is no log filter; try `info` or `info,windlass_sfu=debug`")
     })
 }
@@ -41,4 +50,21 @@ pub fn init(text: &str, json: bool) -> Result<Log> {
         .try_init()
         .map_err(|e| anyhow!("cannot start logging: {e}"))?;
     Ok(Log(handle))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_alone_is_of_our_own_parts() {
+        let shown = |text: &str| filter(text).unwrap().to_string();
+        for (text, ours) in [("debug", "windlass=debug"), ("trace", "windlass=trace")] {
+            let shown = shown(text);
+            assert!(shown.contains("info") && shown.contains(ours), "{shown}");
+        }
+        assert_eq!((shown("warn").as_str(), shown("off").as_str()), ("warn", "off"));
+        assert!(shown("info,str0m=debug").contains("str0m=debug"));
+        assert!(filter("a=b=c").is_err());
+    }
 }

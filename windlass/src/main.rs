@@ -7,16 +7,18 @@ mod bridge;
 mod cli;
 mod config;
 mod eval;
+mod health;
 mod loadtest;
 mod logging;
+mod metrics;
 mod page;
 mod plot;
 mod reload;
 mod serve;
 mod shutdown;
 mod simulate;
-mod token;
 mod tls;
+mod token;
 
 use std::process::ExitCode;
 
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Config(args) => args.run(),
+        Command::Health(args) => health::run(&args),
         Command::Bench(args) => logging::init("warn", false).and_then(|_| bench::run(&args)),
         Command::Simulate(args) => simulate::run(&args),
         Command::Loadtest(args) => logging::init("warn", false).and_then(|_| loadtest::run(&args)),

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use windlass_enhancer::Enhancer;
 use windlass_sfu::{SfuHandle, Tuning};
-use windlass_signaling::{Metric, Tls};
+use windlass_signaling::{Metric, Signaling, Tls};
 
 use crate::cli::ServeArgs;
 use crate::config::{Config, Settings};
@@ -45,10 +45,14 @@ impl Reloads {
     pub fn metrics(&self) -> Vec<Metric> {
         let of = |value: &AtomicU64| value.load(Ordering::Relaxed);
         vec![
-            Metric::counter("config_reloads", of(&self.done)),
-            Metric::counter("config_reload_failures", of(&self.failed)),
-            Metric::gauge("config_options_waiting_for_restart", of(&self.waiting) as f64),
-            Metric::gauge("config_read_timestamp_seconds", of(&self.read_at) as f64),
+            Metric::counter("config_reloads", of(&self.done))
+                .help("Times that a changed configuration was put into use."),
+            Metric::counter("config_reload_failures", of(&self.failed))
+                .help("Times that a configuration or certificate could not be used."),
+            Metric::gauge("config_options_waiting_for_restart", of(&self.waiting) as f64)
+                .help("Changed options that need a restart."),
+            Metric::gauge("config_read_timestamp_seconds", of(&self.read_at) as f64)
+                .help("When the configuration in use was read, in seconds since 1970."),
         ]
     }
 }
@@ -61,6 +65,8 @@ fn unix_seconds() -> u64 {
 pub struct Parts {
     /// The SFU.
     pub sfu: SfuHandle,
+    /// Signalling.
+    pub signaling: Signaling,
     /// The enhancer, if there is one.
     pub enhancer: Option<Arc<Enhancer>>,
     /// The log.
@@ -162,12 +168,19 @@ impl Reloader {
 
     /// What may fail comes first.
     async fn apply(&self, config: &Config) -> Result<()> {
+        let access = &config.signaling.access;
+        ensure!(
+            !access.is_open() || self.config.signaling.access.is_open(),
+            "token-key: to take the last key out, and so open every room, needs a restart"
+        );
         if let (Some(enhancer), Some(wanted)) = (&self.parts.enhancer, &config.enhancer) {
             enhancer.tune(wanted.tuning())?;
         }
         if config.log != self.config.log {
             self.parts.log.set_filter(&config.log)?;
         }
+        self.parts.signaling.set_access(access);
+        self.parts.signaling.set_door(config.signaling.door);
         let sfu = &self.parts.sfu;
         let stopped = "the server is stopping";
         let tuning = Tuning { limits: config.sfu.limits, policy: config.sfu.policy };

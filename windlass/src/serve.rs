@@ -1,6 +1,5 @@
 //! `windlass serve`: SFU, enhancer, signalling and page in one process.
 
-use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,17 +8,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
-use windlass_enhancer::{
-    Enhancer, EnhancerStats, LatencySummary, SlotStats, StageLatencies, StageSlots,
-    StartError as EnhancerError,
-};
+use windlass_enhancer::{Enhancer, StartError as EnhancerError};
 use windlass_sfu::{Sfu, StartError};
-use windlass_signaling::{Metric, Services, Signaling};
+use windlass_signaling::{Services, Signaling};
 
 use crate::bridge::{self, Bridge};
 use crate::cli::ServeArgs;
 use crate::config::Config;
 use crate::logging::{self, Log};
+use crate::metrics;
 use crate::page;
 use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::Signals;
@@ -86,19 +83,20 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         None => None,
     };
 
+    metrics::start();
     let reloads = Arc::new(Reloads::new());
-    let parts = Parts { sfu: sfu.handle(), enhancer: enhancer.clone(), log, tls };
-    let reloader = Reloader::new(args, config, parts, reloads.clone())?;
-    let reloader = tokio::spawn(reloader.run());
-    let services = services(&sfu, enhancer, reloads);
+    let services = services(&sfu, enhancer.clone(), reloads.clone());
     let signals = Signals::listen()?;
-    announce(config, http, sfu.local_addr());
     let signaling = Signaling::new(signaling, services)?;
+    let parts = Parts { sfu: sfu.handle(), signaling: signaling.clone(), enhancer, log, tls };
+    let reloader = tokio::spawn(Reloader::new(args, config, parts, reloads)?.run());
     let stopped = signals.stopped(signaling.clone(), sfu.handle(), config.drain);
     let stop = async move {
         stopped.await;
         eprintln!("Windlass is shutting down.");
     };
+    // Whoever reads that the server runs may send it signals: all of them are heard by now.
+    announce(config, http, sfu.local_addr());
     signaling.serve(listener, page::router(), stop, GRACE).await;
     // It holds the enhancer, whose threads end when nobody does.
     reloader.abort();
@@ -121,139 +119,12 @@ fn services(sfu: &Sfu, enhancer: Option<Arc<Enhancer>>, reloads: Arc<Reloads>) -
             })
         }),
         enhancer_metrics: Arc::new(move || {
-            let mut metrics = reloads.metrics();
-            metrics.extend(enhancer.as_deref().into_iter().flat_map(enhancer_metrics));
-            metrics
+            let mut all = metrics::of_process();
+            all.extend(reloads.metrics());
+            all.extend(enhancer.as_deref().into_iter().flat_map(metrics::of_enhancer));
+            all
         }),
     }
-}
-
-fn enhancer_metrics(enhancer: &Enhancer) -> Vec<Metric> {
-    let stats = enhancer.stats();
-    let mut metrics = vec![
-        Metric::gauge("enhancer_enabled", f64::from(u8::from(stats.enabled))),
-        Metric::gauge("enhancer_streams", stats.streams as f64),
-        Metric::gauge("enhancer_processor_refused_streams", stats.refused as f64),
-        Metric::gauge("enhancer_cpu_demand", stats.slots_demand),
-    ];
-    for network in &stats.networks {
-        let labels = format!("network=\"{}\"", network.name);
-        let labelled = |metric: Metric| metric.labelled(labels.clone());
-        let per_pixel = network.per_pixel.as_secs_f64();
-        metrics.extend([
-            labelled(Metric::gauge("enhancer_network_streams", network.streams as f64)),
-            labelled(Metric::gauge("enhancer_network_seconds_per_pixel", per_pixel)),
-            labelled(Metric::counter("enhancer_network_anchors", network.anchors)),
-        ]);
-    }
-    let mut by_scale = BTreeMap::<usize, usize>::new();
-    for network in &stats.networks {
-        *by_scale.entry(network.scale).or_default() += network.streams;
-    }
-    for (scale, streams) in by_scale {
-        let metric = Metric::gauge("enhancer_scale_streams", streams as f64);
-        metrics.push(metric.labelled(format!("scale=\"{scale}\"")));
-    }
-    for (name, value) in stats.counters.entries() {
-        metrics.push(Metric::counter(&format!("enhancer_{name}"), value));
-    }
-    metrics.push(seconds("enhancer_learning_seconds", stats.learning));
-    let s = stats.scheduler;
-    for (name, value) in [
-        ("considered", s.considered),
-        ("chosen", s.chosen),
-        ("over_fraction", s.over_fraction),
-        ("over_capacity", s.over_capacity),
-        ("lost_causes", s.lost_causes),
-        ("unchanged", s.unchanged),
-        ("overflowed", s.overflowed),
-        ("not_planned", s.not_planned),
-        ("refused", s.refused),
-    ] {
-        metrics.push(Metric::counter(&format!("enhancer_schedule_{name}"), value));
-    }
-    metrics.extend(slot_metrics(&stats.slots));
-    metrics.extend(stage_metrics(&stats.latency));
-    metrics.extend(capacity_metrics(&stats));
-    metrics
-}
-
-/// By stage, and all together. Means of a span of time are differences of sums over differences of runs.
-fn stage_metrics(l: &StageLatencies) -> Vec<Metric> {
-    let stages = [
-        ("decode", l.decode),
-        ("schedule", l.schedule),
-        ("infer", l.infer),
-        ("encode", l.encode),
-        ("total", l.total),
-    ];
-    let mut metrics = Vec::new();
-    for (stage, LatencySummary { p50, p95, p99, .. }) in stages {
-        for (quantile, value) in [("0.5", p50), ("0.95", p95), ("0.99", p99)] {
-            let labels = format!("stage=\"{stage}\",quantile=\"{quantile}\"");
-            let metric = Metric::gauge("enhancer_latency_seconds", value.as_secs_f64());
-            metrics.push(metric.labelled(labels));
-        }
-    }
-    for (stage, LatencySummary { count, .. }) in stages {
-        let metric = Metric::counter("enhancer_stage_runs", count);
-        metrics.push(metric.labelled(format!("stage=\"{stage}\"")));
-    }
-    for (stage, LatencySummary { sum, .. }) in stages {
-        let metric = seconds("enhancer_stage_seconds", sum);
-        metrics.push(metric.labelled(format!("stage=\"{stage}\"")));
-    }
-    metrics
-}
-
-/// What inference takes of what it may take, and what waits.
-fn capacity_metrics(stats: &EnhancerStats) -> Vec<Metric> {
-    let q = stats.queues;
-    let queues =
-        [("decode", q.decode), ("schedule", q.schedule), ("infer", q.infer), ("output", q.output)];
-    let queues = queues.map(|(queue, length)| {
-        let metric = Metric::gauge("enhancer_queue_length", length as f64);
-        metric.labelled(format!("queue=\"{queue}\""))
-    });
-    let compute = [
-        seconds("enhancer_compute_seconds", stats.compute),
-        Metric::gauge("enhancer_compute_capacity", stats.compute_capacity),
-        Metric::gauge("enhancer_devices_wanted", stats.devices_wanted as f64),
-        Metric::gauge("enhancer_promised_streams", stats.promised.0 as f64),
-        Metric::gauge("enhancer_refused_streams", stats.promised.1 as f64),
-    ];
-    compute.into_iter().chain(queues).collect()
-}
-
-/// A total of time.
-fn seconds(name: &str, value: Duration) -> Metric {
-    Metric { value: value.as_secs_f64(), ..Metric::counter(name, 0) }
-}
-
-fn slot_metrics(slots: &SlotStats) -> Vec<Metric> {
-    let mut metrics = vec![
-        Metric::gauge("enhancer_cpu_slots", slots.cap as f64),
-        Metric::gauge("enhancer_cpu_tasks_running", slots.running as f64),
-        Metric::gauge("enhancer_cpu_tasks_waiting", slots.waiting as f64),
-    ];
-    for (name, of) in [
-        ("enhancer_cpu_tasks", (|s| s.wait.count) as fn(&StageSlots) -> u64),
-        ("enhancer_cpu_tasks_refused", |s| s.refused),
-        ("enhancer_cpu_tasks_demoted", |s| s.demoted),
-    ] {
-        let metric = |s: &StageSlots| {
-            Metric::counter(name, of(s)).labelled(format!("stage=\"{}\"", s.stage))
-        };
-        metrics.extend(slots.stages.iter().map(metric));
-    }
-    for StageSlots { stage, wait, .. } in &slots.stages {
-        for (quantile, value) in [("0.5", wait.p50), ("0.95", wait.p95), ("0.99", wait.p99)] {
-            let labels = format!("stage=\"{stage}\",quantile=\"{quantile}\"");
-            let metric = Metric::gauge("enhancer_cpu_wait_seconds", value.as_secs_f64());
-            metrics.push(metric.labelled(labels));
-        }
-    }
-    metrics
 }
 
 /// Says on standard output where the page is, and what else a person needs to know.

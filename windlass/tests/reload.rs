@@ -55,3 +55,46 @@ fn a_hangup_without_a_file_ends_nothing() {
     server.wait_for_log("no configuration file");
     assert!(server.is_running() && server.status("/healthz") == 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn token_keys_change_and_the_last_one_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("windlass.yaml");
+    let keys = ["k1=0123456789abcdef0123456789abcdef", "k2=fedcba9876543210fedcba9876543210"];
+    let token = |key: &str| {
+        let args = ["token", "--key", key, "--room", "tea", "--identity", "ana", "--ttl", "1h"];
+        let binary = env!("CARGO_BIN_EXE_windlass");
+        let made = std::process::Command::new(binary).args(args).output().unwrap();
+        String::from_utf8(made.stdout).unwrap().trim().to_owned()
+    };
+    let tokens = keys.map(token);
+    std::fs::write(&file, format!("token-key: [{}]\n", keys[0])).unwrap();
+    let server = Server::start(&["--config", file.to_str().unwrap()]);
+    let answers = async || {
+        let mut answers = Vec::new();
+        for token in &tokens {
+            let mut client = Client::open(&server).await;
+            let join = serde_json::json!(
+                {"type": "join", "version": 1, "room": "tea", "name": "Ana", "token": token}
+            );
+            client.say(&join).await;
+            answers.push(client.hear(&["welcome", "error"]).await["type"] == "welcome");
+        }
+        answers
+    };
+    assert_eq!(answers().await, [true, false]);
+    std::fs::write(&file, format!("token-key: [{}, {}]\n", keys[1], keys[0])).unwrap();
+    server.signal("-HUP");
+    server.wait_for_metric(RELOADS, 1.0);
+    assert_eq!(answers().await, [true, true]);
+    std::fs::write(&file, format!("token-key: [{}]\n", keys[1])).unwrap();
+    server.signal("-HUP");
+    server.wait_for_metric(RELOADS, 2.0);
+    assert_eq!(answers().await, [false, true]);
+    std::fs::write(&file, "# none\n").unwrap();
+    server.signal("-HUP");
+    server.wait_for_metric(FAILURES, 1.0);
+    server.wait_for_log("needs a restart");
+    assert_eq!(answers().await, [false, true]);
+    assert!(!server.log().contains("fedcba"), "{}", server.log());
+}

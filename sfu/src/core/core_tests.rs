@@ -306,6 +306,47 @@ fn limits_change_for_those_who_come_and_nobody_has_to_leave() {
 }
 
 #[test]
+fn a_room_has_so_many_tracks_and_who_publishes_nothing_more_is_not_refused() {
+    let (mut world, _, _) = call();
+    let (now, late) = (world.now, ParticipantId(7));
+    let limits = crate::Limits { tracks_per_room: 1, ..config().limits };
+    world.core.retune(now, crate::Tuning { limits, policy: AnchorPolicy::default() });
+    world.core.join(now, "room", late, JoinOptions::default()).expect("joined");
+    let at = world.client(late);
+    let mut api = world.clients[at].rtc.sdp_api();
+    let mid = api.add_media(MediaKind::Audio, Direction::SendOnly, None, None, None);
+    let (sdp, _pending) = api.apply().expect("offer");
+    let publish = Publish {
+        mid: mid.to_string(),
+        kind: Kind::Audio,
+        name: "microphone".into(),
+        detail_of: None,
+    };
+    let offer = |publish| Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
+    let refused = world.core.offer(now, late, &offer(vec![publish])).expect_err("one too many");
+    assert_eq!(refused, OfferError::TooManyTracks);
+    assert_eq!(world.core.counters.offers_refused_room_tracks, 1);
+    assert!(world.core.offer(now, late, &offer(Vec::new())).is_ok());
+}
+
+#[test]
+fn strangers_who_send_too_much_are_not_looked_at_and_a_call_goes_on() {
+    let (mut world, _, _) = call();
+    let now = world.now;
+    let limits = crate::Limits { strangers_per_second: 10, ..config().limits };
+    world.core.retune(now, crate::Tuning { limits, policy: AnchorPolicy::default() });
+    let before = world.core.counters;
+    for n in 0..100 {
+        world.core.datagram(now, SocketAddr::from(([198, 51, 100, 7], 1000 + n)), &[0, 1, 0, 0]);
+    }
+    let after = world.core.counters;
+    assert_eq!(after.strangers_limited - before.strangers_limited, 90);
+    let rtp = after.rtp_out;
+    world.run(Duration::from_millis(500));
+    assert!(world.core.counters.rtp_out > rtp);
+}
+
+#[test]
 fn while_it_drains_rooms_go_on_and_none_begins() {
     let mut world = World::new(config());
     let now = world.now;

@@ -26,6 +26,7 @@ mod regions;
 mod rewriter;
 mod sdp;
 mod speakers;
+mod strangers;
 mod tap;
 mod ufrag;
 mod view;
@@ -51,6 +52,8 @@ use self::peer::{Happening, Peer};
 use self::recent::Recent;
 pub use self::regions::RegionRequest;
 use self::speakers::Speakers;
+use self::strangers::Strangers;
+pub use self::strangers::counted_address;
 use self::tap::Tap;
 pub use self::view::View;
 use self::wakes::Wakes;
@@ -152,6 +155,7 @@ pub struct Core {
     wakes: Wakes,
     /// Those that still have their turn in this step; with the time that they gave, where it was that.
     turn: VecDeque<(ParticipantId, Option<Instant>)>,
+    strangers: Strangers,
     happenings: Vec<(ParticipantId, Happening)>,
     outputs: VecDeque<Output>,
     enhancement: bool,
@@ -188,6 +192,7 @@ impl Core {
             ufrags: HashMap::new(),
             wakes: Wakes::default(),
             turn: VecDeque::new(),
+            strangers: Strangers::default(),
             happenings: Vec::new(),
             outputs: VecDeque::new(),
             enhancement: true,
@@ -214,6 +219,12 @@ impl Core {
         let refusal = self.refusal(room, id, options);
         if let Some(error) = refusal {
             self.counters.joins_refused += 1;
+            match error {
+                JoinError::RoomFull => self.counters.joins_refused_room_full += 1,
+                JoinError::ServerFull => self.counters.joins_refused_server_full += 1,
+                JoinError::Draining => self.counters.joins_refused_draining += 1,
+                _ => {}
+            }
             return Err(error);
         }
         let entry = self.rooms.entry(room.to_owned());
@@ -398,6 +409,13 @@ impl Core {
     /// Takes a datagram.
     pub fn datagram(&mut self, arrival: Instant, source: SocketAddr, data: &[u8]) {
         self.counters.datagrams_in += 1;
+        let most = self.config.limits.strangers_per_second;
+        if !self.addresses.contains_key(&source)
+            && !self.strangers.admit(arrival, source.ip(), most)
+        {
+            self.counters.strangers_limited += 1;
+            return;
+        }
         let Ok(contents) = DatagramRecv::try_from(data) else {
             self.counters.datagrams_malformed += 1;
             return;

@@ -63,8 +63,10 @@ impl Core {
         offer: ReadOffer,
     ) -> Result<Answer, OfferError> {
         let answer = self.negotiate(now, id, offer);
-        if answer.is_err() {
+        if let Err(error) = &answer {
             self.counters.offers_refused += 1;
+            self.counters.offers_refused_room_tracks +=
+                u64::from(*error == OfferError::TooManyTracks);
         }
         self.next_allocation = now;
         self.due = now;
@@ -126,6 +128,13 @@ impl Core {
             || !names_fit
         {
             return Err(OfferError::TooLarge);
+        }
+        let others = self.rooms.get(&peer.room).into_iter().flat_map(|room| &room.members);
+        let others = others.filter(|&&other| other != id).filter_map(|other| self.peers.get(other));
+        let tracks: usize = others.map(|other| other.published.len()).sum();
+        // Who publishes nothing is never one too many, even where the limit has become lower.
+        if publish.len() > peer.published.len() && tracks + publish.len() > limits.tracks_per_room {
+            return Err(OfferError::TooManyTracks);
         }
         // Every track may have come and gone once, and its m-line stays.
         if lines.len() > 4 * (limits.published_tracks + limits.subscribed_tracks) {

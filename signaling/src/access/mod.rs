@@ -7,6 +7,9 @@
 mod claims;
 mod keys;
 
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 use windlass_protocol::{ErrorCode, Grant, ProtocolError};
 
 pub use claims::{Claims, Grants, LEEWAY_S};
@@ -15,10 +18,10 @@ pub use keys::{BadKey, TokenKey, TokenKeys};
 /// The room of a token that is good for all rooms.
 pub const ALL_ROOMS: &str = "*";
 
-/// How rooms are protected.
+/// How rooms are protected. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    keys: Option<TokenKeys>,
+    keys: Arc<RwLock<Option<TokenKeys>>>,
 }
 
 /// What somebody may do in a room.
@@ -85,12 +88,18 @@ impl Access {
     /// Rooms that need a token signed by one of `keys`; without any, open ones.
     pub fn new(keys: Vec<TokenKey>) -> Result<Access, BadKey> {
         let keys = if keys.is_empty() { None } else { Some(TokenKeys::new(keys)?) };
-        Ok(Access { keys })
+        Ok(Access { keys: Arc::new(RwLock::new(keys)) })
     }
 
     /// Whether everybody may enter every room.
     pub fn is_open(&self) -> bool {
-        self.keys.is_none()
+        self.keys.read().is_none()
+    }
+
+    /// Goes by the keys of another from now on. Who is inside stays.
+    pub fn replace(&self, other: &Access) {
+        let keys = other.keys.read().clone();
+        *self.keys.write() = keys;
     }
 
     /// What the bearer of a token may do in `room` at `now` (seconds since 1970).
@@ -100,7 +109,8 @@ impl Access {
         room: &str,
         token: Option<&str>,
     ) -> Result<Admission, AccessError> {
-        let Some(keys) = &self.keys else { return Ok(Admission::open()) };
+        let keys = self.keys.read().clone();
+        let Some(keys) = keys else { return Ok(Admission::open()) };
         let claims = keys.verify(now, token.ok_or(AccessError::Missing)?)?;
         if !claims.is_for(room) {
             return Err(AccessError::OtherRoom);

@@ -12,6 +12,7 @@ use windlass_media::AnchorPolicy;
 use super::error::{AdminError, AdminErrorCode};
 use super::operator::Operator;
 use crate::Shared;
+use crate::redact::pseudonym;
 
 /// Whether the enhancer runs.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -65,6 +66,6 @@ pub(crate) async fn set_policy(
         let message = "too many rooms have policies of their own";
         return Err(AdminError::new(AdminErrorCode::TooManyRooms, message));
     }
-    tracing::info!(room = wanted.room, policy = ?wanted.policy, "policy set");
+    tracing::info!(room = ?wanted.room.as_deref().map(pseudonym), policy = ?wanted.policy, "policy set");
     Ok(Json(wanted))
 }

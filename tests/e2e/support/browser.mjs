@@ -33,7 +33,12 @@ export async function openPage({ camera, cameraAllowed = true, viewport, colorSc
   if (camera) args.push(`--use-file-for-fake-video-capture=${camera}`);
   const browser = await chromium.launch({ executablePath, headless: true, args });
   const newPage = async ({ init } = {}) => {
-    const context = await browser.newContext({ viewport: viewport ?? { width: 1280, height: 800 }, colorScheme });
+    const context = await browser.newContext({
+      viewport: viewport ?? { width: 1280, height: 800 },
+      colorScheme,
+      // Development certificates are their servers' own.
+      ignoreHTTPSErrors: true,
+    });
     const page = await context.newPage();
     if (init) await page.addInitScript(init);
     const errors = [];

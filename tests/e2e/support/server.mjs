@@ -15,8 +15,11 @@ async function freePorts() {
   return ports;
 }
 
-/** Starts `windlass serve`; with `path` its media goes through an impaired path. */
-export async function startServer({ args = [], path } = {}) {
+/**
+ * Starts `windlass serve`; with `path` its media goes through an impaired path. `host` is the address of its page,
+ * `secure` whether `args` have it speak HTTPS.
+ */
+export async function startServer({ args = [], path, host, secure = false } = {}) {
   const bin = process.env.WINDLASS_BIN;
   if (!bin) throw new Error("WINDLASS_BIN must name the windlass binary; run `cargo xtask test e2e`");
   const ports = await freePorts();
@@ -24,12 +27,12 @@ export async function startServer({ args = [], path } = {}) {
   const advertise = proxy ? ["--advertise", `127.0.0.1:${proxy.port}`] : [];
   const child = spawn(
     bin,
-    ["serve", "--http", `127.0.0.1:${ports.http}`, "--udp", `127.0.0.1:${ports.udp}`, ...advertise, ...args],
+    ["serve", "--http", `${host ?? "127.0.0.1"}:${ports.http}`, "--udp", `127.0.0.1:${ports.udp}`, ...advertise, ...args],
     { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_BACKTRACE: "1" } },
   );
   let log = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (d) => (log += d));
-  const url = `http://localhost:${ports.http}`;
+  const url = `${secure ? "https" : "http"}://${host ?? "localhost"}:${ports.http}`;
   const deadline = Date.now() + 20_000;
   for (;;) {
     if (child.exitCode !== null) throw new Error(`the server ended at once:\n${log}`);

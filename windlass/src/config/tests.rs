@@ -48,6 +48,10 @@ const ALL: &str = r#"
     webhook: ["https://example.org/windlass"]
     webhook-secret: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]
     no-congestion-control: true
+    max-tracks: 100
+    max-sockets-per-ip: 50
+    max-joins-per-ip: 60
+    max-stun-per-ip: 70
     drain-timeout-s: 60
     log: "debug"
     log-json: true

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// Longer than anything may take.
@@ -31,9 +32,18 @@ impl Server {
         Self::start_with(args, &[])
     }
 
+    /// The same with an enhancer.
+    pub fn start_enhanced(args: &[&str]) -> Server {
+        Self::spawn(args, &[])
+    }
+
     pub fn start_with(args: &[&str], env: &[(&str, &str)]) -> Server {
+        Self::spawn(&[args, &["--no-enhancer"]].concat(), env)
+    }
+
+    fn spawn(args: &[&str], env: &[(&str, &str)]) -> Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
-            .args(["serve", "--http", "127.0.0.1:0", "--udp", "127.0.0.1:0", "--no-enhancer"])
+            .args(["serve", "--http", "127.0.0.1:0", "--udp", "127.0.0.1:0"])
             .args(args)
             .envs(env.iter().copied())
             .stdout(Stdio::piped())
@@ -145,12 +155,42 @@ impl Client {
         Client(connect_async(format!("ws://{}/ws", server.addr)).await.unwrap().0)
     }
 
-    /// Asks to join; the answer is `welcome` or `error`.
+    /// Opens a socket at a path, with these lines in the request's head; or the status of the refusal.
+    pub async fn try_open(
+        server: &Server,
+        path: &str,
+        head: &[(&'static str, &str)],
+    ) -> Result<Client, u16> {
+        let url = format!("ws://{}{path}", server.addr);
+        let mut request = url.into_client_request().unwrap();
+        for (name, value) in head {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        match connect_async(request).await {
+            Ok((socket, _)) => Ok(Client(socket)),
+            Err(tungstenite::Error::Http(answer)) => Err(answer.status().as_u16()),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    pub async fn open_with(server: &Server, path: &str, head: &[(&'static str, &str)]) -> Client {
+        Self::try_open(server, path, head).await.unwrap_or_else(|status| panic!("{status}"))
+    }
+
+    /// Opens a socket and asks to join; the answer is `welcome` or `error`.
     pub async fn join(server: &Server, room: &str, name: &str) -> (Client, Value) {
         let mut client = Client::open(server).await;
-        client.say(&json!({"type": "join", "version": 1, "room": room, "name": name})).await;
-        let answer = client.hear(&["welcome", "error"]).await;
+        let answer = client.ask_to_join(room, name).await;
         (client, answer)
+    }
+
+    pub async fn ask_to_join(&mut self, room: &str, name: &str) -> Value {
+        self.say(&json!({"type": "join", "version": 1, "room": room, "name": name})).await;
+        self.hear(&["welcome", "error"]).await
+    }
+
+    pub async fn say_text(&mut self, text: &str) {
+        self.0.send(Message::text(text)).await.unwrap();
     }
 
     pub async fn say(&mut self, message: &Value) {

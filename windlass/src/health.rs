@@ -1,0 +1,47 @@
+//! `windlass health`: whether a server answers, for a container's health check.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+/// How long each step may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// What is read of an answer at most.
+const BYTES_MAX: u64 = 4096;
+
+/// Arguments of `windlass health`.
+#[derive(Debug, Args)]
+pub struct HealthArgs {
+    /// The server
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7880")]
+    server: String,
+}
+
+/// Ends without an error if the server lives. One that speaks HTTPS is not asked in it: it answers plain HTTP with
+/// what it speaks, and so lives.
+pub fn run(args: &HealthArgs) -> Result<()> {
+    let url = &args.server;
+    let answer = ask(url).with_context(|| format!("no answer from {url}"))?;
+    if answer.contains(" 200 ") || answer.contains(" 400 ") {
+        println!("ok");
+        return Ok(());
+    }
+    bail!("{url}/healthz answers {answer}")
+}
+
+/// The status line.
+fn ask(url: &str) -> Result<String> {
+    let authority = url.strip_prefix("http://").context("the URL must begin with http://")?;
+    let authority = authority.trim_end_matches('/');
+    let addr = authority.to_socket_addrs()?.next().context("the name has no address")?;
+    let mut stream = TcpStream::connect_timeout(&addr, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    write!(stream, "GET /healthz HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.take(BYTES_MAX).read_to_end(&mut answer)?;
+    let answer = String::from_utf8_lossy(&answer);
+    answer.lines().next().map(str::to_owned).context("it says nothing")
+}
