@@ -111,7 +111,7 @@ impl Course {
         let (mut bytes, mut at) = (0.0, from);
         while at < to {
             let next = self.next_change(at).map_or(to, |next| next.min(to));
-            bytes += self.at(at).rate_bps as f64 / 8.0 * (next - at).as_secs_f64();
+            bytes += self.at(at).rate_bps as f64 / 8.0 * next.saturating_sub(at).as_secs_f64();
             at = next;
         }
         bytes

@@ -235,10 +235,11 @@ mod tests {
     #[test]
     fn the_rate_is_kept_and_the_queue_is_bounded() {
         let (arrived, stats) = run(Course::steady(conditions()), 1000, MS(4));
-        let span = arrived.last().expect("some").1 - arrived[0].1;
+        let span = arrived.last().expect("some").1.saturating_sub(arrived[0].1);
         assert_eq!(span.as_millis(), 8 * (arrived.len() as u128 - 1));
         assert!((470..530).contains(&stats.overflowed), "{stats:?}");
-        let longest = arrived.iter().map(|(n, at)| *at - MS(4) * *n as u32).max().expect("some");
+        let longest =
+            arrived.iter().map(|(n, at)| at.saturating_sub(MS(4) * *n as u32)).max().expect("some");
         assert!(longest <= MS(200 + 8 + 20 + 8), "{longest:?}");
     }
 

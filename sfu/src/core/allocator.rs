@@ -50,11 +50,11 @@ pub struct Demand {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wishes {
     /// To hold what it has.
-    pub held_bps: u64,
+    pub held: u64,
     /// For the next rung; `None`: there is none.
-    pub next_bps: Option<u64>,
+    pub next: Option<u64>,
     /// For the best one.
-    pub best_bps: u64,
+    pub best: u64,
 }
 
 /// What a track is given.
@@ -89,14 +89,14 @@ impl Demand {
     }
 
     /// What an estimate must reach, beside a rung that is held.
-    pub fn wishes(&self, held: Option<Rung>) -> Wishes {
+    pub fn wishes(&self, current: Option<Rung>) -> Wishes {
         let needs = |bps: u64| (bps as f64 / TO_RISE * MARGIN) as u64;
         let ladder = self.ladder();
-        let held_bps = ladder.iter().find(|r| Some(r.0) == held).map_or(0, |r| needs(r.1));
-        let above = ladder.iter().filter(|r| held.is_none_or(|held| r.0 > held));
-        let next_bps = above.map(|r| needs(r.1)).filter(|bps| *bps > held_bps).min();
-        let best_bps = ladder.iter().map(|r| needs(r.1)).max().unwrap_or(0);
-        Wishes { held_bps, next_bps, best_bps }
+        let held = ladder.iter().find(|r| Some(r.0) == current).map_or(0, |r| needs(r.1));
+        let above = ladder.iter().filter(|r| current.is_none_or(|current| r.0 > current));
+        let next = above.map(|r| needs(r.1)).filter(|bps| *bps > held).min();
+        let best = ladder.iter().map(|r| needs(r.1)).max().unwrap_or(0);
+        Wishes { held, next, best }
     }
 
     /// The rungs that can be had with their costs; where the publisher sends nothing below the wanted rung, the
@@ -310,10 +310,10 @@ mod tests {
     #[test]
     fn the_next_rung_says_what_to_look_for() {
         let wishes = ALL.wishes(Some(Rung::Q));
-        assert!((300_000..400_000).contains(&wishes.next_bps.expect("q+")), "{wishes:?}");
-        assert!(wishes.best_bps > 1_900_000 && wishes.held_bps < 200_000, "{wishes:?}");
-        assert_eq!(ALL.wishes(Some(Rung::F)).next_bps, None);
-        assert_eq!(ALL.wishes(None).held_bps, 0);
+        assert!((300_000..400_000).contains(&wishes.next.expect("q+")), "{wishes:?}");
+        assert!(wishes.best > 1_900_000 && wishes.held < 200_000, "{wishes:?}");
+        assert_eq!(ALL.wishes(Some(Rung::F)).next, None);
+        assert_eq!(ALL.wishes(None).held, 0);
     }
 
     #[test]

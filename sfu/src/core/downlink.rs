@@ -38,7 +38,7 @@ const RECOVER: f64 = 1.1;
 /// Nobody is taken for narrower.
 const LEAST_BPS: u64 = 30_000;
 /// Between two probes for more.
-const PROBE: Duration = Duration::from_millis(1000);
+const PROBE: Duration = Duration::from_secs(1);
 /// An estimate that has risen by so much at once was found by a probe: padding holds it for as long, until rungs have taken its place. What is not
 /// held is lost with the next swing, as estimates fall to what is really sent.
 const FOUND: f64 = 1.25;
@@ -229,7 +229,8 @@ impl Downlink {
     /// something queues, so that it drains before it is felt.
     pub fn available_bps(&self) -> Option<u64> {
         let bps = self.found_bps()?;
-        let over = self.queue.saturating_sub(EASY).as_secs_f64() / (QUEUE - EASY).as_secs_f64();
+        let over = self.queue.saturating_sub(EASY).as_secs_f64()
+            / QUEUE.saturating_sub(EASY).as_secs_f64();
         Some((bps as f64 * (1.0 - EASE * over.min(1.0))) as u64)
     }
 

@@ -34,8 +34,7 @@ impl Core {
             let speaker = self.rooms.get(&peer.room).and_then(|room| room.speakers.speaker());
             peer.choose(
                 now,
-                self.config.congestion_control,
-                self.config.initial_estimate_bps,
+                self.config.congestion_control.then_some(self.config.initial_estimate_bps),
                 self.enhancement,
                 &self.tracks,
                 speaker,
@@ -254,12 +253,12 @@ impl Track {
 }
 
 impl Peer {
-    /// Chooses a rung for each video slot, and what is left for anchors.
+    /// Chooses a rung for each video slot, and what is left for anchors. `assumed_bps`: what the downlink carries before there is an estimate;
+    /// `None`: nobody counts.
     fn choose(
         &mut self,
         now: Instant,
-        limited: bool,
-        assumed_bps: u64,
+        assumed_bps: Option<u64>,
         enhancement: bool,
         tracks: &BTreeMap<TrackId, Track>,
         speaker: Option<ParticipantId>,
@@ -300,7 +299,8 @@ impl Peer {
             slot.video.set_target(None);
         }
         let known = self.downlink.available_bps();
-        let available = limited.then(|| known.unwrap_or(assumed_bps).saturating_sub(audio_bps));
+        let available =
+            assumed_bps.map(|assumed| known.unwrap_or(assumed).saturating_sub(audio_bps));
         let sure = self.downlink.congested();
         let grants = self.allocator.allocate(now, available, sure, &demands);
         let (mut held_bps, mut best_bps) = (audio_bps, audio_bps);
@@ -314,10 +314,10 @@ impl Peer {
                 Grant::Silent => continue,
             };
             let wishes = demand.wishes(held);
-            held_bps += wishes.held_bps;
-            best_bps += wishes.best_bps;
-            if let Some(next) = wishes.next_bps {
-                let more = next - wishes.held_bps;
+            held_bps += wishes.held;
+            best_bps += wishes.best;
+            if let Some(next) = wishes.next {
+                let more = next - wishes.held;
                 step_bps = Some(step_bps.map_or(more, |least: u64| least.min(more)));
             }
             slot.rung = held;

@@ -65,7 +65,8 @@ fn run(link: Profile, seed: u64, args: &LinksArgs) -> Result<Row> {
 fn figures(link: Profile, world: &World, down: &Course, length: Duration, tracks: f64) -> Row {
     let tenths = &world.tenths[..(length.as_millis() / 100) as usize];
     let measured = &tenths[SETTLING.min(tenths.len() / 2)..];
-    let from = length - Duration::from_millis(100 * measured.len() as u64);
+    let span = Duration::from_millis(100 * measured.len() as u64);
+    let from = length.saturating_sub(span);
     let capacity = down.capacity_bytes(from, length);
     let sum = |of: fn(&Tenth) -> u64| measured.iter().map(of).sum::<u64>() as f64;
     let mut waits: Vec<f32> = measured.iter().flat_map(|t| t.waits.iter().copied()).collect();
@@ -81,7 +82,7 @@ fn figures(link: Profile, world: &World, down: &Course, length: Duration, tracks
     });
     Row {
         link: link.to_string(),
-        capacity_kbps: capacity * 8.0 / 1000.0 / (length - from).as_secs_f64(),
+        capacity_kbps: capacity * 8.0 / 1000.0 / span.as_secs_f64(),
         utilisation: sum(|t| t.media) / capacity,
         carried: sum(|t| t.carried) / capacity,
         first_s: rises(tenths, 0, down.at(Duration::ZERO).rate_bps),

@@ -328,7 +328,7 @@ impl World {
             client.due = drain(client, now, &mut events)?;
         }
         for event in events {
-            self.happened(at, event)?;
+            self.happened(at, event);
         }
         if is_viewer {
             for (mid, watcher) in &mut self.watchers {
@@ -348,7 +348,7 @@ impl World {
         Ok(())
     }
 
-    fn happened(&mut self, at: usize, event: Event) -> Result<()> {
+    fn happened(&mut self, at: usize, event: Event) {
         match event {
             Event::RtpPacket(packet) if self.clients[at].id == VIEWER => {
                 let mut api = self.clients[at].rtc.direct_api();
@@ -377,7 +377,6 @@ impl World {
             }
             _ => {}
         }
-        Ok(())
     }
 
     /// Takes everything out of the SFU.
@@ -409,9 +408,8 @@ impl World {
                         }
                     }
                 }
-                Output::Event(..) => {}
                 Output::Tap(TapInput::Frame(frame)) => self.tap(&frame),
-                Output::Tap(_) => {}
+                Output::Event(..) | Output::Tap(_) => {}
             }
         }
     }
@@ -420,7 +418,7 @@ impl World {
     fn tap(&mut self, frame: &TapFrame) {
         let count = self.tapped.entry(frame.stream.0).or_default();
         *count += 1;
-        if *count % ANCHOR_EVERY != 0 {
+        if !count.is_multiple_of(ANCHOR_EVERY) {
             return;
         }
         let anchor = Anchor {
@@ -441,7 +439,8 @@ impl World {
     }
 
     fn enhance(&mut self) {
-        while let Some((_, anchor)) = self.enhancing.pop_front_if(|(at, _)| *at <= self.now) {
+        while self.enhancing.front().is_some_and(|(at, _)| *at <= self.now) {
+            let Some((_, anchor)) = self.enhancing.pop_front() else { return };
             self.core.enhancer(self.now, EnhancerOutput::Anchor(anchor));
         }
     }
