@@ -73,6 +73,18 @@ impl Course {
         Course { period: (!period.is_zero()).then_some(period), ..self }
     }
 
+    /// The first conditions for so long, and then the same course. (One that repeats itself does so from its beginning on.)
+    #[must_use]
+    pub fn delayed(mut self, by: Duration) -> Course {
+        if !by.is_zero() {
+            for (at, _) in self.steps.iter_mut().skip(1) {
+                *at += by;
+            }
+            self.period = self.period.map(|period| period + by);
+        }
+        self
+    }
+
     /// What it is like `since` the link's beginning.
     pub fn at(&self, since: Duration) -> Conditions {
         let (into, _) = self.place(since);
@@ -144,6 +156,13 @@ mod tests {
         assert_eq!(course.next_change(S(10)), Some(S(20)));
         assert_eq!(course.next_change(S(20)), None);
         assert_eq!(course.rate_steps(S(60)), [(S(10), 500), (S(20), 2000)]);
+    }
+
+    #[test]
+    fn a_course_can_begin_later() {
+        let course = Course::changing(rate(1000), [(S(10), rate(500))]).delayed(S(5));
+        assert_eq!(course.at(S(14)).rate_bps, 1000);
+        assert_eq!(course.at(S(15)).rate_bps, 500);
     }
 
     #[test]

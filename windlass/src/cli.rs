@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Config, File, Settings};
-use crate::{bench, eval, health, loadtest, simulate, token};
+use crate::{bench, emulate, eval, health, loadtest, simulate, token};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -41,6 +41,11 @@ pub enum Command {
     Bench(bench::BenchArgs),
     /// Play scenarios of many streams through the scheduler, without pictures.
     Simulate(simulate::SimulateArgs),
+    /// Stand between clients and a server's UDP port as an access link: its rate, queue, delay, jitter and losses.
+    ///
+    /// Start the server with --advertise and the address that this prints. The same links in simulated time: `windlass
+    /// bench links`.
+    Link(emulate::LinkArgs),
     /// Load a running server with many calls over real WebRTC, and say what came of it.
     ///
     /// Publishers send recorded simulcast VP9 as browsers do and answer requests for key frames; subscribers take video

@@ -6,6 +6,7 @@ mod bench;
 mod bridge;
 mod cli;
 mod config;
+mod emulate;
 mod eval;
 mod health;
 mod loadtest;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Config(args) => args.run(),
         Command::Health(args) => health::run(&args),
         Command::Bench(args) => logging::init("warn", false).and_then(|_| bench::run(&args)),
+        Command::Link(args) => emulate::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Loadtest(args) => logging::init("warn", false).and_then(|_| loadtest::run(&args)),
         Command::Token(args) => token::run(&args),

@@ -16,15 +16,20 @@ async function freePorts() {
 }
 
 /**
- * Starts `windlass serve`; with `path` its media goes through an impaired path. `host` is the address of its page,
+ * Starts `windlass serve`; with `path` its media goes through an impaired path, with `link` through `windlass link` of these options. `host` is the address of its page,
  * `secure` whether `args` have it speak HTTPS.
  */
-export async function startServer({ args = [], path, host, secure = false } = {}) {
+export async function startServer({ args = [], path, link, host, secure = false } = {}) {
   const bin = process.env.WINDLASS_BIN;
   if (!bin) throw new Error("WINDLASS_BIN must name the windlass binary; run `cargo xtask test e2e`");
   const ports = await freePorts();
   const proxy = path ? await UdpProxy.start(ports.udp, path) : undefined;
-  const advertise = proxy ? ["--advertise", `127.0.0.1:${proxy.port}`] : [];
+  const linkPort = link ? (await freePorts()).udp : undefined;
+  const emulator = link
+    ? spawn(bin, ["link", "--listen", `127.0.0.1:${linkPort}`, "--to", `127.0.0.1:${ports.udp}`, ...link], { stdio: "inherit" })
+    : undefined;
+  const front = proxy?.port ?? linkPort;
+  const advertise = front ? ["--advertise", `127.0.0.1:${front}`] : [];
   const child = spawn(
     bin,
     ["serve", "--http", `${host ?? "127.0.0.1"}:${ports.http}`, "--udp", `127.0.0.1:${ports.udp}`, ...advertise, ...args],
@@ -61,6 +66,7 @@ export async function startServer({ args = [], path, host, secure = false } = {}
     },
     async stop() {
       proxy?.close();
+      emulator?.kill("SIGINT");
       if (child.exitCode !== null) return child.exitCode;
       // Not SIGTERM: that lets rooms end first.
       child.kill("SIGINT");

@@ -147,3 +147,64 @@ fn trace(world: &World, down: &Course) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use windlass_link::Conditions;
+
+    use super::*;
+
+    /// One publisher and a viewer on a steady link, for so many seconds.
+    fn call(rate_bps: u64, seconds: u64) -> World {
+        let conditions = Conditions {
+            rate_bps,
+            queue: Duration::from_millis(400),
+            delay: Duration::from_millis(30),
+            ..Conditions::default()
+        };
+        let (down, up) = (Course::steady(conditions), Profile::Dsl.up());
+        let mut world = World::new(SfuConfig::default(), 1, down, up, 3).expect("a call");
+        // Larger ones would take longer than their budget on the narrowest link.
+        world.anchor_bytes = 2500;
+        world.run(Duration::from_secs(seconds)).expect("runs");
+        world
+    }
+
+    fn waits(tenths: &[Tenth]) -> Vec<f32> {
+        tenths.iter().flat_map(|t| t.waits.iter().copied()).collect()
+    }
+
+    #[test]
+    fn five_minutes_of_a_narrow_link_queue_no_anchors_and_delay_no_video() {
+        let mut world = call(300_000, 300);
+        let (freezes, frozen, frames, _) = world.watched();
+        assert!(frames >= 8900, "{frames} frames");
+        assert!(frozen <= Duration::from_secs(3), "{freezes} freezes, {frozen:?}");
+        // Other SFUs' data tracks were minutes behind by then.
+        let anchors = world.anchor_ages.len();
+        let most = percentile(&mut world.anchor_ages, 1.0);
+        eprintln!("{anchors} anchors, {most} ms at most, {freezes} freezes, {frozen:?}");
+        assert!(anchors >= 100, "{anchors}");
+        assert!(most <= 600.0, "an anchor came {most} ms after its frame");
+        for (minute, tenths) in world.tenths.chunks(600).enumerate().take(5) {
+            let p95 = percentile(&mut waits(tenths), 0.95);
+            eprintln!("minute {minute}: wait p95 {p95} ms");
+            assert!(p95 <= 250.0, "minute {minute}: {p95} ms");
+        }
+    }
+
+    #[test]
+    fn a_fall_is_followed_and_a_rise_is_used() {
+        let down = Profile::StepDown.down(1);
+        let mut world =
+            World::new(SfuConfig::default(), 4, down.clone(), Profile::StepDown.up(), 1)
+                .expect("a call");
+        let length = Duration::from_secs(60);
+        world.run(length).expect("runs");
+        let row = figures(Profile::StepDown, &world, &down, length, 4.0);
+        // The figures are in docs/benchmarks.md; these are what nothing may fall back behind.
+        assert!(row.converged_s.is_some_and(|s| s <= 6.0), "{row:?}");
+        assert!(row.carried >= 0.75 && row.wait_p95_ms <= 200.0, "{row:?}");
+        assert!(row.frozen <= 0.05, "{row:?}");
+    }
+}

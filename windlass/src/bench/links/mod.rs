@@ -2,7 +2,8 @@
 //!
 //! In: the SFU's own core, WebRTC clients on both ends (str0m), the links of `windlass-link`; publishers whose layers have the rates that
 //! our SDK gives them and no pictures, and anchors of fixed size. Out: by link, what of it was used, how long datagrams waited before it,
-//! how soon a change was followed, freezes, changes of rung. The same seed gives the same table.
+//! how soon a change was followed, freezes, changes of rung. A seed decides links and cameras; the stack draws its identifiers itself,
+//! so that figures of two runs differ a little.
 
 mod camera;
 mod measure;
@@ -95,7 +96,7 @@ pub struct Row {
     pub changes: f64,
     /// Key frames that the viewer asked for because it had lost some, by minute.
     pub asks: f64,
-    /// Age of anchors when sent, 95th percentile, where there are any.
+    /// From a frame's arrival at the SFU to its anchor's at the viewer, 95th percentile, where there are any.
     pub anchor_age_p95_ms: Option<f64>,
 }
 

@@ -13,6 +13,7 @@ use str0m::media::{
 use str0m::net::{Protocol, Receive};
 use str0m::rtp::RtpWrite;
 use str0m::{Candidate, Event, Input, Output as RtcOutput, Rtc};
+use windlass_hybrid::anchor::message::AnchorHeader;
 use windlass_link::{Conditions, Course, Link};
 use windlass_media::{
     Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, Layer, Rung, StageTimes, TapFrame,
@@ -72,8 +73,10 @@ pub struct Tenth {
 pub struct World {
     core: Core,
     sfu: SocketAddr,
-    /// When it began.
+    /// When the viewer came.
     pub start: Instant,
+    /// When the call began.
+    began: Instant,
     now: Instant,
     clients: Vec<Client>,
     by_address: HashMap<SocketAddr, usize>,
@@ -89,7 +92,9 @@ pub struct World {
     pub rung_changes: u64,
     /// Requests for key frames that publishers got.
     pub key_requests: u64,
-    /// Anchors that came, by their age in ms.
+    /// Size of an anchor.
+    pub anchor_bytes: usize,
+    /// Anchors that came, by how long after their frame reached the SFU, in ms: to their first message.
     pub anchor_ages: Vec<f32>,
     /// By tenth of a second.
     pub tenths: Vec<Tenth>,
@@ -110,6 +115,7 @@ impl World {
             core: Core::new(config, sfu, start),
             sfu,
             start,
+            began: start,
             now: start,
             clients: Vec::new(),
             by_address: HashMap::new(),
@@ -122,6 +128,7 @@ impl World {
             paused: HashMap::new(),
             rung_changes: 0,
             key_requests: 0,
+            anchor_bytes: ANCHOR_BYTES,
             anchor_ages: Vec::new(),
             tenths: vec![Tenth::default()],
         };
@@ -364,9 +371,14 @@ impl World {
                 if let Some(tenth) = self.tenths.last_mut() {
                     tenth.media += message.data.len() as u64;
                 }
-                let header = windlass_hybrid::anchor::message::AnchorHeader::parse(&message.data);
-                if let Ok(header) = header {
-                    self.anchor_ages.push(f32::from(header.0.age_ms));
+                let parsed = AnchorHeader::parse(&message.data);
+                if let Ok((header, payload)) = parsed
+                    && header.chunk_index == 0
+                    && let Some(stamp) = payload.first_chunk()
+                {
+                    let frame = self.began + Duration::from_micros(u64::from_le_bytes(*stamp));
+                    let age = self.now.saturating_duration_since(frame);
+                    self.anchor_ages.push(age.as_secs_f32() * 1000.0);
                 }
             }
             Event::KeyframeRequest(_) => {
@@ -421,6 +433,10 @@ impl World {
         if !count.is_multiple_of(ANCHOR_EVERY) {
             return;
         }
+        // Whoever gets it can tell how old it is.
+        let mut payload = vec![7; self.anchor_bytes];
+        let age = frame.arrival.saturating_duration_since(self.began);
+        payload[..8].copy_from_slice(&(age.as_micros() as u64).to_le_bytes());
         let anchor = Anchor {
             stream: frame.stream,
             epoch: frame.epoch,
@@ -432,7 +448,7 @@ impl World {
             width: 640,
             height: 360,
             beyond_prior: false,
-            payload: Bytes::from(vec![7; ANCHOR_BYTES]),
+            payload: Bytes::from(payload),
             times: StageTimes::default(),
         };
         self.enhancing.push_back((self.now + ENHANCING, anchor));
