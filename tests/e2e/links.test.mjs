@@ -29,7 +29,7 @@ async function watch(page, seconds) {
 
 describe("a viewer on a link that becomes narrower, and wide again", { timeout: 180_000 }, () => {
   test("its picture goes on with less, and comes back", async () => {
-    const scene = makeScene({ clip: "d13", out: "output" });
+    const scene = makeScene({ clip: "s18", width: 960, height: 540, out: "output" });
     // 2.5 Mbit/s; 800 kbit/s from 20 s to 40 s of the course, which begins 25 s after the viewer has come.
     const server = await startServer({ link: ["--profile", "step-down", "--down-only", "--after", "25"] });
     const publisher = await publish(server, scene, { layers: "qhf" });

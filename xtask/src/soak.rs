@@ -32,6 +32,7 @@ pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32) -> Result<()> {
             "networks.test.mjs",
             "policy.test.mjs",
             "promise.test.mjs",
+            "links.test.mjs",
             "https.test.mjs",
         ],
         &[("WINDLASS_CALL_SECONDS", seconds.to_string())],

@@ -65,11 +65,7 @@ pub fn run(args: &LinkArgs) -> Result<()> {
             .await
             .with_context(|| format!("cannot use UDP address {}", args.listen))?;
         println!("{} is a {} link to {}", front.local_addr()?, args.profile, args.to);
-        let mut total = PathStats::default();
-        tokio::select! {
-            served = serve(Arc::new(front), args, &mut total) => served?,
-            () = Signals::listen()?.any() => {}
-        }
+        let total = serve(Arc::new(front), args, Signals::listen()?.any()).await?;
         println!("{total}");
         Ok(())
     })
@@ -79,7 +75,14 @@ struct Client {
     waiting: mpsc::Sender<(Instant, Vec<u8>)>,
 }
 
-async fn serve(front: Arc<UdpSocket>, args: &LinkArgs, total: &mut PathStats) -> Result<()> {
+/// Serves clients until `stop`; what became of all their datagrams.
+async fn serve(
+    front: Arc<UdpSocket>,
+    args: &LinkArgs,
+    stop: impl Future<Output = ()>,
+) -> Result<PathStats> {
+    let mut stop = std::pin::pin!(stop);
+    let mut total = PathStats::default();
     let mut clients: HashMap<SocketAddr, Client> = HashMap::new();
     let (done, mut ended) = mpsc::channel(CLIENTS);
     let mut buffer = vec![0; DATAGRAM];
@@ -91,6 +94,7 @@ async fn serve(front: Arc<UdpSocket>, args: &LinkArgs, total: &mut PathStats) ->
                 // An ICMP answer to what was sent to a client that has gone.
                 Err(_) => continue,
             },
+            () = &mut stop => break,
             Some((client, stats)) = ended.recv() => {
                 clients.remove(&client);
                 total.add(&stats);
@@ -120,6 +124,12 @@ async fn serve(front: Arc<UdpSocket>, args: &LinkArgs, total: &mut PathStats) ->
             total.overwhelmed += 1;
         }
     }
+    // Without their senders, clients' tasks end.
+    drop((clients, done));
+    while let Some((_, stats)) = ended.recv().await {
+        total.add(&stats);
+    }
+    Ok(total)
 }
 
 fn unspecified(like: SocketAddr) -> std::net::IpAddr {
@@ -147,7 +157,7 @@ mod tests {
         let at = front.local_addr().expect("address");
         let args = LinkArgs { profile, listen: at, to, down_only: true, after: 0, seed: 1 };
         tokio::spawn(async move {
-            let _ = serve(front, &args, &mut PathStats::default()).await;
+            let _ = serve(front, &args, std::future::pending()).await;
         });
         let client = UdpSocket::bind("127.0.0.1:0").await.expect("client");
         client.connect(at).await.expect("connected");

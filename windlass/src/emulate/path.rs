@@ -59,7 +59,7 @@ impl Path {
         Path { down: Link::new(down, seed, now), up: Link::new(up, seed + 1, now) }
     }
 
-    /// Carries datagrams both ways until the client has been silent for `idle`.
+    /// Carries datagrams both ways until the client has been silent for `idle`, or nobody hands anything in any more.
     pub async fn run(
         mut self,
         front: &UdpSocket,
@@ -69,7 +69,7 @@ impl Path {
         idle: Duration,
     ) -> PathStats {
         let mut buffer = vec![0; DATAGRAM];
-        let mut heard = Instant::now();
+        let (mut heard, mut gone) = (Instant::now(), false);
         loop {
             let now = Instant::now();
             while let Some((data, _)) = self.down.poll(now) {
@@ -79,17 +79,20 @@ impl Path {
             while let Some((data, _)) = self.up.poll(now) {
                 let _ = back.try_send(&data);
             }
-            if now.saturating_duration_since(heard) > idle {
+            if gone || now.saturating_duration_since(heard) > idle {
                 let (down, up) = (self.down.stats(), self.up.stats());
                 return PathStats { down, up, ..PathStats::default() };
             }
             let due = [self.down.timeout(), self.up.timeout()].into_iter().flatten().min();
             let due = due.unwrap_or(now + idle).max(now + Duration::from_micros(100));
             tokio::select! {
-                Some((at, data)) = taken.recv() => {
-                    heard = at;
-                    self.up.push(at, data.len(), data);
-                }
+                sent = taken.recv() => match sent {
+                    Some((at, data)) => {
+                        heard = at;
+                        self.up.push(at, data.len(), data);
+                    }
+                    None => gone = true,
+                },
                 Ok(bytes) = back.recv(&mut buffer) => {
                     self.down.push(Instant::now(), bytes, buffer[..bytes].to_vec());
                 }
