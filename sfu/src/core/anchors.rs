@@ -107,8 +107,7 @@ impl AnchorPacer {
         if age > budget {
             return Verdict::Late;
         }
-        let waits = self.free.saturating_duration_since(now)
-            + self.waiting.iter().map(|w| w.takes).sum::<Duration>();
+        let waits = self.waits(now);
         let takes = waits + self.takes(bytes, budget.saturating_sub(age + waits));
         // An anchor larger than the bucket may go when it is full, and is paid back afterwards.
         if buffered + self.bytes + bytes > BUFFERED_MAX
@@ -133,8 +132,7 @@ impl AnchorPacer {
         let bytes: usize = messages.iter().map(Vec::len).sum();
         let deadline = now + budget.saturating_sub(age);
         let last = messages.len().saturating_sub(1);
-        let waits = self.free.saturating_duration_since(now)
-            + self.waiting.iter().map(|w| w.takes).sum::<Duration>();
+        let waits = self.waits(now);
         let takes = self.takes(bytes, budget.saturating_sub(age + waits));
         self.bytes += bytes;
         self.waiting.extend(messages.into_iter().enumerate().map(|(n, message)| Waiting {
@@ -171,6 +169,12 @@ impl AnchorPacer {
     /// When [`AnchorPacer::release`] is due.
     pub fn timeout(&self) -> Option<Instant> {
         self.waiting.front().map(|_| self.free)
+    }
+
+    /// How long what came before keeps a new anchor waiting.
+    fn waits(&self, now: Instant) -> Duration {
+        let waiting: Duration = self.waiting.iter().map(|w| w.takes).sum();
+        self.free.saturating_duration_since(now) + waiting
     }
 
     /// How long the messages of an anchor are spread that has so much time left.

@@ -98,7 +98,7 @@ pub struct Downlink {
     queue: Duration,
     congested: Option<Instant>,
     fell: Option<Instant>,
-    /// What arrived at most while the queue was full, in bits per second.
+    /// What arrived when the queue was full last, in bits per second.
     arrived_bps: u64,
     /// What the stack is to begin anew with.
     anew: Option<u64>,
@@ -130,11 +130,11 @@ impl Downlink {
         let quiet = queue < QUIET && loss < QUIET_LOSS;
         let full = queue > QUEUE || (queue > QUEUE / 2 && loss > LOSS_HALF) || loss > LOSS_ALONE;
         self.queued = if full { self.queued + 1 } else { 0 };
-        self.hold(now, quiet, (!full).then(|| (sent_bps as f64 * f64::from(1.0 - loss)) as u64));
+        let arrives = (sent_bps as f64 * f64::from(1.0 - loss)) as u64;
+        self.hold(now, quiet, (!full).then_some(arrives));
         let clear = queue > QUEUE && loss > LOSS_QUEUED;
         if full && (self.queued >= 3 || clear) {
             self.congested = Some(now);
-            let arrives = (sent_bps as f64 * f64::from(1.0 - loss)) as u64;
             let held = self.fell.is_some_and(|fell| now.saturating_duration_since(fell) < HOLD);
             let before = self.found_bps().unwrap_or(u64::MAX);
             let bound = ((arrives as f64 * DRAIN) as u64).max(LEAST_BPS);
@@ -160,8 +160,8 @@ impl Downlink {
                 (self.estimate_bps, self.anew) = (Some(carries), Some(carries));
             }
             let risen = (bound as f64 * RECOVER) as u64;
-            let calm = self.congested.is_none_or(|at| now.saturating_duration_since(at) >= CALM);
-            self.bound_bps = (!calm || risen < carries).then_some(risen.min(carries.max(bound)));
+            self.bound_bps =
+                (!self.calm(now) || risen < carries).then_some(risen.min(carries.max(bound)));
         }
         false
     }
@@ -170,21 +170,18 @@ impl Downlink {
     /// second carried, unless the queue is full.
     fn hold(&mut self, now: Instant, quiet: bool, arrives_bps: Option<u64>) {
         let Some(estimate) = self.estimate_bps else { return };
-        let since = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
-        let calm = since(self.congested).is_none_or(|since| since >= CALM);
-        if !calm || arrives_bps.is_none() {
+        let Some(arrives) = arrives_bps.filter(|_| self.calm(now)) else {
             (self.good, self.stuck) = (None, None);
             return;
-        }
+        };
         let good = self.good.filter(|(at, _)| now.saturating_duration_since(*at) < GOOD_FOR);
         let held = good.filter(|(_, bps)| quiet && (estimate as f64) < *bps as f64 * SPURIOUS);
         // A little less each time: what is wrong ends in a queue, or is let go.
         let held = held.map_or(0, |(_, bps)| (bps as f64 * 0.9) as u64);
         let proven = if quiet { PROVEN_QUIET } else { PROVEN };
-        let proven = arrives_bps.map_or(0, |bps| (bps as f64 * proven) as u64);
-        let anew = held.max(proven);
+        let anew = held.max((arrives as f64 * proven) as u64);
         if (estimate as f64) < anew as f64 * 0.9 {
-            if since(self.begun).is_none_or(|since| since >= ANEW) {
+            if self.begun.is_none_or(|at| now.saturating_duration_since(at) >= ANEW) {
                 (self.estimate_bps, self.anew, self.good) = (Some(anew), Some(anew), None);
                 self.begun = Some(now);
             }
@@ -198,13 +195,14 @@ impl Downlink {
             self.good = Some((now, estimate));
         }
         let wants = self.told.is_some_and(|told| told.fill_bps > 0);
+        let patience = self.patience.max(STUCK.0);
         let (since, before) = *self.stuck.get_or_insert((now, estimate));
         if !wants || estimate as f64 > before as f64 * 1.1 {
             self.stuck = Some((now, estimate));
             self.patience = STUCK.0;
-        } else if now.saturating_duration_since(since) >= self.patience.max(STUCK.0) {
+        } else if now.saturating_duration_since(since) >= patience {
             self.stuck = Some((now, estimate));
-            self.patience = (self.patience.max(STUCK.0) * 2).min(STUCK.1);
+            self.patience = (patience * 2).min(STUCK.1);
             self.anew = Some(estimate);
         }
     }
@@ -241,6 +239,11 @@ impl Downlink {
         }
     }
 
+    /// Whether there has been no congestion for a while.
+    fn calm(&self, now: Instant) -> bool {
+        self.congested.is_none_or(|at| now.saturating_duration_since(at) >= CALM)
+    }
+
     /// Whether a queue is being drained.
     pub fn congested(&self) -> bool {
         self.bound_bps.is_some()
@@ -255,9 +258,8 @@ impl Downlink {
     /// `best_bps` the best.
     pub fn search(&mut self, now: Instant, next_bps: u64, best_bps: u64) -> Option<Search> {
         let since = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
-        let calm = since(self.congested).is_none_or(|since| since >= CALM);
         let available = self.available_bps().unwrap_or(0);
-        let wants = next_bps > 0 && calm && !self.congested();
+        let wants = next_bps > 0 && self.calm(now) && !self.congested();
         let search = if wants {
             // An estimate falls to what is really sent just then, so what is not filled up is lost with the next swing.
             let found = since(self.found).is_some_and(|since| since < HOLD_FOUND);
@@ -269,16 +271,12 @@ impl Downlink {
         };
         let due = since(self.probed).is_none_or(|since| since >= PROBE);
         if wants && due && available < search.probe_bps {
-            self.probed = Some(now);
-            // Only a rise of what is looked for begins a probe: so it is lowered first.
-            if self.told.is_some_and(|told| told.probe_bps > available) {
-                let lowered = Search { probe_bps: available, ..search };
-                self.told = Some(lowered);
-                self.probed = None;
-                return Some(lowered);
-            }
-            self.told = Some(search);
-            return Some(search);
+            // Only a rise of what is looked for begins a probe: so it is lowered first, and raised with the next call.
+            let high = self.told.is_some_and(|told| told.probe_bps > available);
+            let probe_bps = if high { available } else { search.probe_bps };
+            self.probed = (!high).then_some(now);
+            self.told = Some(Search { probe_bps, ..search });
+            return self.told;
         }
         let differs = |a: u64, b: u64| a.abs_diff(b) * 10 > b;
         let changed = self.told.is_none_or(|told| {
@@ -291,9 +289,8 @@ impl Downlink {
         // What was being probed for stays, or this would begin another probe.
         let probe_bps =
             self.told.map_or(search.probe_bps, |told| told.probe_bps.min(search.probe_bps));
-        let search = Search { probe_bps, ..search };
-        self.told = Some(search);
-        Some(search)
+        self.told = Some(Search { probe_bps, ..search });
+        self.told
     }
 
     /// By how much a round trip is longer than the shortest of late.

@@ -256,7 +256,7 @@ impl Core {
         } else if before.is_some_and(|before| before.layer == Layer::Q) {
             layers.push(unbounded(Layer::Q));
         }
-        self.outputs.extend(track.knobs(layers));
+        self.outputs.push_back(track.knobs(layers, self.config.scale));
         self.next_allocation = now;
         self.due = now;
     }

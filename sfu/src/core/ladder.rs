@@ -6,7 +6,6 @@ use std::time::Instant;
 use windlass_media::{DetailKnobs, Layer, LayerKnobs, Rung, TapInput};
 
 use super::allocator::{Demand, Grant};
-use super::detail::DetailStream;
 use super::enhance::unbounded;
 use super::peer::Peer;
 use super::rewriter::Source;
@@ -67,7 +66,7 @@ impl Core {
                     {
                         detail.standby = false;
                         let layers = [Layer::Q, Layer::H].map(unbounded).to_vec();
-                        self.outputs.extend(track.knobs(layers));
+                        self.outputs.push_back(track.knobs(layers, self.config.scale));
                     }
                 }
                 (None, None) => {}
@@ -84,7 +83,7 @@ impl Core {
                 tap.most_scale = larger.unwrap_or(tap.layer().most_scale());
             }
             if track.detail.as_mut().is_some_and(|detail| detail.rescale(scale)) {
-                self.outputs.extend(track.knobs(Vec::new()));
+                self.outputs.push_back(track.knobs(Vec::new(), self.config.scale));
             }
         }
         let mut newcomers = Vec::new();
@@ -146,11 +145,7 @@ impl Core {
                 let layers = told
                     .into_iter()
                     .map(|(layer, active)| (layer, LayerKnobs { active, ..unbounded(layer).1 }));
-                let (layers, scale) = (layers.collect(), self.config.scale);
-                let (detail, scale) =
-                    track.detail.as_ref().map_or((None, scale), |d| (d.told, d.scale));
-                let knobs = SfuEvent::Knobs { track: *id, detail, scale, layers };
-                self.outputs.push_back(Output::Event(track.info.participant, knobs));
+                self.outputs.push_back(track.knobs(layers.collect(), self.config.scale));
             }
         }
     }
@@ -202,7 +197,7 @@ impl Core {
                 layers.push((layer, knobs));
             }
             if detail.tune(now, wanted) || !layers.is_empty() {
-                self.outputs.extend(track.knobs(layers));
+                self.outputs.push_back(track.knobs(layers, self.config.scale));
             }
         }
     }
@@ -210,10 +205,11 @@ impl Core {
 
 impl Track {
     /// Tells its publisher what to send as detail stream, and of `layers`.
-    pub(super) fn knobs(&self, layers: Vec<(Layer, LayerKnobs)>) -> Option<Output> {
-        let DetailStream { told: detail, scale, .. } = *self.detail.as_ref()?;
+    pub(super) fn knobs(&self, layers: Vec<(Layer, LayerKnobs)>, base_scale: u16) -> Output {
+        let detail = self.detail.as_ref();
+        let (detail, scale) = detail.map_or((None, base_scale), |d| (d.told, d.scale));
         let knobs = SfuEvent::Knobs { track: self.info.track, detail, scale, layers };
-        Some(Output::Event(self.info.participant, knobs))
+        Output::Event(self.info.participant, knobs)
     }
 
     /// By how much the tapped layer is enlarged now; `base`: where the enhancer has not said.

@@ -278,7 +278,7 @@ impl Core {
                 slot.max = subscribe.max.unwrap_or(slot.max);
             }
         }
-        peer.bound_retransmission();
+        peer.negotiated();
         let after: HashSet<TrackId> = peer.slots.iter().filter_map(|s| s.track).collect();
         for track in before.union(&after) {
             let Some(track_state) = self.tracks.get_mut(track) else { continue };

@@ -633,13 +633,18 @@ impl Peer {
         true
     }
 
-    /// Bounds what retransmission keeps and sends; to be called after each negotiation, and when the downlink's queue has filled up or drained.
-    pub fn bound_retransmission(&mut self) {
-        let share = if self.downlink.full() { RTX_SHARE_FULL } else { RTX_SHARE };
-        let Some(rtc) = &mut self.rtc else { return };
+    /// An offer was answered: payload types may be others, and m-lines new.
+    pub fn negotiated(&mut self) {
         for slot in &mut self.slots {
             slot.pt = None;
         }
+        self.bound_retransmission();
+    }
+
+    /// Bounds what retransmission keeps and sends; to be called for new m-lines, and when the downlink's queue has filled up or drained.
+    pub fn bound_retransmission(&mut self) {
+        let share = if self.downlink.full() { RTX_SHARE_FULL } else { RTX_SHARE };
+        let Some(rtc) = &mut self.rtc else { return };
         let other = |s: &&mut Slot| s.kind == Kind::Video && s.rtx_share != Some(share);
         for slot in self.slots.iter_mut().filter(other) {
             if let Some(stream) = rtc.direct_api().stream_tx_by_mid(slot.mid, None) {

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use windlass_link::Profile;
 
 use self::path::{Path, PathStats};
+use crate::loadtest::any_for;
 use crate::shutdown::Signals;
 
 /// Clients at a time; those beyond are not answered.
@@ -71,10 +72,6 @@ pub fn run(args: &LinkArgs) -> Result<()> {
     })
 }
 
-struct Client {
-    waiting: mpsc::Sender<(Instant, Vec<u8>)>,
-}
-
 /// Serves clients until `stop`; what became of all their datagrams.
 async fn serve(
     front: Arc<UdpSocket>,
@@ -83,7 +80,8 @@ async fn serve(
 ) -> Result<PathStats> {
     let mut stop = std::pin::pin!(stop);
     let mut total = PathStats::default();
-    let mut clients: HashMap<SocketAddr, Client> = HashMap::new();
+    // What takes a client's datagrams to its task.
+    let mut clients: HashMap<SocketAddr, mpsc::Sender<(Instant, Vec<u8>)>> = HashMap::new();
     let (done, mut ended) = mpsc::channel(CLIENTS);
     let mut buffer = vec![0; DATAGRAM];
     let mut seed = args.seed;
@@ -106,7 +104,7 @@ async fn serve(
                 total.refused += 1;
                 continue;
             }
-            let back = UdpSocket::bind(SocketAddr::new(unspecified(args.to), 0)).await?;
+            let back = UdpSocket::bind(any_for(args.to)).await?;
             back.connect(args.to).await.with_context(|| format!("no way to {}", args.to))?;
             let (waiting, taken) = mpsc::channel(WAITING);
             let path = Path::new(args, seed, Instant::now());
@@ -116,10 +114,10 @@ async fn serve(
                 let stats = path.run(&front, from, &back, taken, IDLE).await;
                 let _ = done.send((from, stats)).await;
             });
-            clients.insert(from, Client { waiting });
+            clients.insert(from, waiting);
         }
         if let Some(client) = clients.get(&from)
-            && client.waiting.try_send((Instant::now(), buffer[..bytes].to_vec())).is_err()
+            && client.try_send((Instant::now(), buffer[..bytes].to_vec())).is_err()
         {
             total.overwhelmed += 1;
         }
@@ -130,13 +128,6 @@ async fn serve(
         total.add(&stats);
     }
     Ok(total)
-}
-
-fn unspecified(like: SocketAddr) -> std::net::IpAddr {
-    match like {
-        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    }
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ mod score;
 mod select;
 pub mod sr;
 mod stage;
-mod stats;
+pub mod stats;
 mod sweep;
 #[cfg(test)]
 pub mod synthetic;

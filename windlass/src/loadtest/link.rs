@@ -168,13 +168,18 @@ fn candidate(sdp: &str) -> Option<SocketAddr> {
     })
 }
 
-/// Our address on the way to another.
-fn local_for(server: SocketAddr) -> std::io::Result<IpAddr> {
+/// Any address of ours, and any port, of the same kind as another.
+pub fn any_for(server: SocketAddr) -> SocketAddr {
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let probe = StdSocket::bind(SocketAddr::new(any, 0))?;
+    SocketAddr::new(any, 0)
+}
+
+/// Our address on the way to another.
+fn local_for(server: SocketAddr) -> std::io::Result<IpAddr> {
+    let probe = StdSocket::bind(any_for(server))?;
     // Sends nothing.
     probe.connect(server)?;
     Ok(probe.local_addr()?.ip())

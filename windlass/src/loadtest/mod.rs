@@ -30,4 +30,5 @@ mod tally;
 mod watching;
 
 pub use args::LoadtestArgs;
+pub use link::any_for;
 pub use run::run;

@@ -9,6 +9,7 @@ use windlass_sfu::SfuConfig;
 
 use super::world::{Tenth, World};
 use super::{LinksArgs, Row};
+use crate::eval::stats;
 
 /// What is not counted in rates and waits: the beginning.
 const SETTLING: usize = 100;
@@ -69,10 +70,9 @@ fn figures(link: Profile, world: &World, down: &Course, length: Duration, tracks
     let from = length.saturating_sub(span);
     let capacity = down.capacity_bytes(from, length);
     let sum = |of: fn(&Tenth) -> u64| measured.iter().map(of).sum::<u64>() as f64;
-    let mut waits: Vec<f32> = measured.iter().flat_map(|t| t.waits.iter().copied()).collect();
+    let waits: Vec<f64> = measured.iter().flat_map(|t| t.waits.iter().copied()).collect();
     let minutes = length.as_secs_f64() / 60.0;
     let (freezes, frozen, frames, asks) = world.watched();
-    let mut ages = world.anchor_ages.clone();
     let steps = down.rate_steps(length.saturating_sub(Duration::from_secs(5)));
     let few = steps.len() < 20;
     let converged = steps.iter().filter(|_| few).map(|&(at, rate)| {
@@ -87,8 +87,8 @@ fn figures(link: Profile, world: &World, down: &Course, length: Duration, tracks
         carried: sum(|t| t.carried) / capacity,
         first_s: rises(tenths, 0, down.at(Duration::ZERO).rate_bps),
         converged_s: converged.reduce(f64::max),
-        wait_p50_ms: percentile(&mut waits, 0.5),
-        wait_p95_ms: percentile(&mut waits, 0.95),
+        wait_p50_ms: percentile(&waits, 50.0),
+        wait_p95_ms: percentile(&waits, 95.0),
         overflow: world.overflow(),
         freezes: freezes as f64 / minutes,
         paused: sum(|t| t.paused.into()) / measured.len() as f64 / tracks,
@@ -96,7 +96,7 @@ fn figures(link: Profile, world: &World, down: &Course, length: Duration, tracks
         fps: frames as f64 / length.as_secs_f64() / tracks,
         changes: world.rung_changes as f64 / minutes / tracks,
         asks: asks as f64 / minutes,
-        anchor_age_p95_ms: (!ages.is_empty()).then(|| percentile(&mut ages, 0.95)),
+        anchor_age_p95_ms: stats::percentile(&world.anchor_ages, 95.0),
     }
 }
 
@@ -113,24 +113,21 @@ fn rises(tenths: &[Tenth], begin: usize, rate_bps: u64) -> f64 {
 fn calms(tenths: &[Tenth], begin: usize) -> f64 {
     let spans = tenths[begin..].windows(SPAN);
     let busy = spans.map(|span| {
-        let mut waits: Vec<f32> = span.iter().flat_map(|t| t.waits.iter().copied()).collect();
-        percentile(&mut waits, 0.95) > WAIT_MS
+        let waits: Vec<f64> = span.iter().flat_map(|t| t.waits.iter().copied()).collect();
+        percentile(&waits, 95.0) > WAIT_MS
     });
     busy.take_while(|busy| *busy).count() as f64 / SPAN as f64
 }
 
-fn percentile(values: &mut [f32], share: f64) -> f64 {
-    if values.is_empty() {
-        return 0.0;
-    }
-    values.sort_by(f32::total_cmp);
-    f64::from(values[((values.len() - 1) as f64 * share) as usize])
+/// Of nothing: nothing.
+fn percentile(values: &[f64], percent: f64) -> f64 {
+    stats::percentile(values, percent).unwrap_or(0.0)
 }
 
 fn trace(world: &World, down: &Course) {
     for (second, tenths) in world.tenths.chunks(SPAN).enumerate() {
         let sum = |of: fn(&Tenth) -> u64| tenths.iter().map(of).sum::<u64>() * 8 / 1000;
-        let mut waits: Vec<f32> = tenths.iter().flat_map(|t| t.waits.iter().copied()).collect();
+        let waits: Vec<f64> = tenths.iter().flat_map(|t| t.waits.iter().copied()).collect();
         let rungs = tenths.iter().rev().find(|t| !t.rungs.is_empty());
         let rungs = rungs
             .map(|t| t.rungs.iter().map(|r| r.map_or("-".to_owned(), |r: Rung| format!("{r:?}"))));
@@ -141,7 +138,7 @@ fn trace(world: &World, down: &Course) {
             tenths[0].estimate_bps / 1000,
             sum(|t| t.carried),
             sum(|t| t.media),
-            percentile(&mut waits, 0.95),
+            percentile(&waits, 95.0),
             tenths[0].paused,
             rungs.join(" "),
         );
@@ -170,24 +167,24 @@ mod tests {
         world
     }
 
-    fn waits(tenths: &[Tenth]) -> Vec<f32> {
+    fn waits(tenths: &[Tenth]) -> Vec<f64> {
         tenths.iter().flat_map(|t| t.waits.iter().copied()).collect()
     }
 
     #[test]
     fn five_minutes_of_a_narrow_link_queue_no_anchors_and_delay_no_video() {
-        let mut world = call(300_000, 300);
+        let world = call(300_000, 300);
         let (freezes, frozen, frames, _) = world.watched();
         assert!(frames >= 8900, "{frames} frames");
         assert!(frozen <= Duration::from_secs(3), "{freezes} freezes, {frozen:?}");
         // Other SFUs' data tracks were minutes behind by then.
         let anchors = world.anchor_ages.len();
-        let most = percentile(&mut world.anchor_ages, 1.0);
+        let most = percentile(&world.anchor_ages, 100.0);
         eprintln!("{anchors} anchors, {most} ms at most, {freezes} freezes, {frozen:?}");
         assert!(anchors >= 100, "{anchors}");
         assert!(most <= 600.0, "an anchor came {most} ms after its frame");
         for (minute, tenths) in world.tenths.chunks(600).enumerate().take(5) {
-            let p95 = percentile(&mut waits(tenths), 0.95);
+            let p95 = percentile(&waits(tenths), 95.0);
             eprintln!("minute {minute}: wait p95 {p95} ms");
             assert!(p95 <= 250.0, "minute {minute}: {p95} ms");
         }

@@ -60,7 +60,7 @@ pub struct Tenth {
     /// Bytes of video and anchors that the viewer had a use for.
     pub media: u64,
     /// Waits before the bottleneck, in ms, by datagram.
-    pub waits: Vec<f32>,
+    pub waits: Vec<f64>,
     /// The estimate at its end, in bits per second.
     pub estimate_bps: u64,
     /// Tracks that were paused at its end.
@@ -95,7 +95,7 @@ pub struct World {
     /// Size of an anchor.
     pub anchor_bytes: usize,
     /// Anchors that came, by how long after their frame reached the SFU, in ms: to their first message.
-    pub anchor_ages: Vec<f32>,
+    pub anchor_ages: Vec<f64>,
     /// By tenth of a second.
     pub tenths: Vec<Tenth>,
 }
@@ -322,7 +322,7 @@ impl World {
         while let Some((data, waited)) = client.down.poll(now) {
             if is_viewer && let Some(tenth) = self.tenths.last_mut() {
                 tenth.carried += data.len() as u64 + 28;
-                tenth.waits.push(waited.as_secs_f32() * 1000.0);
+                tenth.waits.push(waited.as_secs_f64() * 1000.0);
             }
             let Ok(contents) = data.as_slice().try_into() else { continue };
             let (source, destination) = (self.sfu, client.address);
@@ -378,7 +378,7 @@ impl World {
                 {
                     let frame = self.began + Duration::from_micros(u64::from_le_bytes(*stamp));
                     let age = self.now.saturating_duration_since(frame);
-                    self.anchor_ages.push(age.as_secs_f32() * 1000.0);
+                    self.anchor_ages.push(age.as_secs_f64() * 1000.0);
                 }
             }
             Event::KeyframeRequest(_) => {
