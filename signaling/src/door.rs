@@ -1,4 +1,4 @@
-//! Who may open a socket, and how often join: bounds for all together and for each address.
+//! Who may open a socket or begin a session of WHIP or WHEP, and how often join: bounds for all together and for each address.
 //!
 //! Addresses of IPv6 count by their first 64 bits, which are one customer's (RFC 6177). The machine's own addresses
 //! have no bounds of their own: a proxy there that is not trusted stands for all of its clients.
@@ -23,9 +23,9 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Bounds of the door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DoorLimits {
-    /// Sockets at a time, of all together.
+    /// Sockets and sessions at a time, of all together.
     pub sockets: usize,
-    /// Sockets at a time of one address; 0 for no bound.
+    /// Sockets and sessions at a time of one address; 0 for no bound.
     pub sockets_per_address: usize,
     /// Joins in a minute of one address; 0 for no bound.
     pub joins_per_address: u32,
@@ -70,7 +70,7 @@ struct Visitor {
     joins: Option<(TokenBucket, Instant)>,
 }
 
-/// A socket that was let in; dropping it makes room.
+/// A socket or session that was let in; dropping it makes room.
 #[derive(Debug)]
 pub(crate) struct Permit {
     door: Arc<Door>,

@@ -1,6 +1,8 @@
-//! The way into a room, the same for sockets, WHIP and WHEP: token, seat, SFU.
+//! The way into a room, the same for sockets, WHIP and WHEP: door, token, seat, SFU.
 
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use tokio::sync::watch;
 use windlass_media::AnchorCodecs;
@@ -8,8 +10,9 @@ use windlass_protocol::Grant;
 use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 
 use crate::Shared;
-use crate::access::Grants;
+use crate::access::{Admission, Grants};
 use crate::directory::Seat;
+use crate::door::{Permit, Refused};
 use crate::redact::pseudonym;
 use crate::session::{EnterError, Orders, Person};
 use crate::socket::unix_now;
@@ -20,12 +23,10 @@ pub(crate) struct Entry<'a> {
     pub room: &'a str,
     /// The name to show, where the token does not say another.
     pub name: String,
-    /// What is to let it in.
-    pub token: Option<&'a str>,
+    /// What its token allows, by [`admit`].
+    pub admission: Admission,
     /// A room of its own, and what it can decode.
     pub options: JoinOptions,
-    /// Without this it would have no business there.
-    pub needed: Option<Grant>,
 }
 
 /// A participant that is in its room.
@@ -40,21 +41,50 @@ pub(crate) struct Inside {
     pub joined: Joined,
 }
 
-/// Lets a participant into a room. Whoever is inside is forgotten by [`leave`].
-pub(crate) async fn enter(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
-    enter_quietly(shared, entry).await.inspect_err(|error| {
-        if matches!(error, EnterError::Access(_)) {
-            shared.counters.joins_unauthorized.fetch_add(1, Ordering::Relaxed);
-        }
+/// Lets a client in at the door, for as long as the permit lives.
+pub(crate) fn at_door(shared: &Shared, client: IpAddr) -> Result<Permit, Refused> {
+    shared.door.enter(client, Instant::now()).inspect_err(|refused| {
+        let counter = match refused {
+            Refused::Full => &shared.counters.sockets_refused_full,
+            _ => &shared.counters.sockets_refused_address,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    })
+}
+
+/// Counts a join of the permit's address, unless it has joined too often.
+pub(crate) fn count_join(shared: &Shared, permit: &Permit) -> Result<(), Refused> {
+    permit.join(Instant::now()).inspect_err(|_| {
+        shared.counters.joins_limited.fetch_add(1, Ordering::Relaxed);
+    })
+}
+
+/// What the bearer of a token may do in a room. Without the grant that is `needed` it has no business there.
+pub(crate) fn admit(
+    shared: &Shared,
+    room: &str,
+    token: Option<&str>,
+    needed: Option<Grant>,
+) -> Result<Admission, EnterError> {
+    let admitted = shared.config.access.admit(unix_now(), room, token);
+    let allowed = admitted.and_then(|admission| {
+        needed.map_or(Ok(()), |grant| admission.grants.check(grant))?;
+        Ok(admission)
+    });
+    allowed.map_err(EnterError::from).inspect_err(|error| {
+        shared.counters.joins_unauthorized.fetch_add(1, Ordering::Relaxed);
         tracing::info!(%error, "join refused");
     })
 }
 
+/// Lets a participant into a room. Whoever is inside is forgotten by [`leave`].
+pub(crate) async fn enter(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
+    enter_quietly(shared, entry).await.inspect_err(|error| tracing::info!(%error, "join refused"))
+}
+
 async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
-    let Entry { room, name, token, mut options, needed } = entry;
-    let admission = shared.config.access.admit(unix_now(), room, token)?;
+    let Entry { room, name, admission, mut options } = entry;
     let (identity, grants) = (admission.identity, admission.grants);
-    needed.map_or(Ok(()), |grant| grants.check(grant))?;
     if !grants.has(Grant::Enhance) {
         // As one who can decode none: plain rungs only.
         options.anchor_codecs = AnchorCodecs::NONE;

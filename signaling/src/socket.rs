@@ -39,15 +39,13 @@ pub(crate) async fn upgrade(
     Extension(ClientAddr(client)): Extension<ClientAddr>,
     ws: WebSocketUpgrade,
 ) -> Response {
-    let permit = match shared.door.enter(client, Instant::now()) {
+    let permit = match entry::at_door(&shared, client) {
         Ok(permit) => permit,
         Err(refused) => {
-            let counters = &shared.counters;
-            let (counter, status) = match refused {
-                Refused::Full => (&counters.sockets_refused_full, StatusCode::SERVICE_UNAVAILABLE),
-                _ => (&counters.sockets_refused_address, StatusCode::TOO_MANY_REQUESTS),
+            let status = match refused {
+                Refused::Full => StatusCode::SERVICE_UNAVAILABLE,
+                _ => StatusCode::TOO_MANY_REQUESTS,
             };
-            counter.fetch_add(1, Ordering::Relaxed);
             return (status, format!("{refused}\n")).into_response();
         }
     };
@@ -176,8 +174,7 @@ impl Socket {
                     return false;
                 }
                 Action::Join { room, name, token, options } => {
-                    if let Err(refused) = self.permit.join(Instant::now()) {
-                        self.shared.counters.joins_limited.fetch_add(1, Ordering::Relaxed);
+                    if let Err(refused) = entry::count_join(&self.shared, &self.permit) {
                         self.session.joins_limited(&refused.to_string());
                         continue;
                     }
@@ -248,7 +245,8 @@ impl Socket {
     ) -> Result<Entered, EnterError> {
         let shared = self.shared.clone();
         let token = token.map(AccessToken::reveal);
-        let entry = Entry { room, name, token, options, needed: None };
+        let admission = entry::admit(&shared, room, token, None)?;
+        let entry = Entry { room, name, admission, options };
         let Inside { id, identity, grants, orders, joined } = entry::enter(&shared, entry).await?;
         let Joined { participants, tracks, events } = joined;
         self.inside = Some((id, events));

@@ -2,10 +2,14 @@
 
 mod common;
 
+use std::time::Duration;
+
 use serde_json::Value;
 use str0m::media::{Direction, MediaKind};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use windlass_protocol::Grant;
-use windlass_signaling::SignalingConfig;
+use windlass_signaling::{DoorLimits, SignalingConfig, TrustedProxies};
 
 use common::tokens::{NEW, config, token};
 use common::{Client, Server, http, offer, start};
@@ -72,7 +76,7 @@ async fn an_encoder_publishes_until_it_deletes_its_session() {
     for (headers, status) in [
         (format!("{FRAGMENT}if-match: {tag}\r\n"), 204),
         (format!("{FRAGMENT}if-match: \"other\"\r\n"), 412),
-        (format!("{FRAGMENT}if-match: *\r\n"), 422),
+        (format!("{FRAGMENT}if-match: *\r\n"), 400),
         (FRAGMENT.to_owned(), 428),
         (SDP.to_owned(), 415),
     ] {
@@ -146,6 +150,142 @@ async fn tokens_say_who_may_send_and_who_may_watch() {
     let session = begun.header("location").unwrap();
     assert_eq!(call(&server, &format!("DELETE {session}"), "", "").await.status, 401);
     assert_eq!(call(&server, &format!("DELETE {session}"), &send, "").await.status, 200);
+}
+
+/// The value of the first line that begins so.
+fn line<'a>(text: &'a str, prefix: &str) -> &'a str {
+    text.lines().find_map(|line| line.strip_prefix(prefix)).unwrap()
+}
+
+#[tokio::test]
+async fn an_encoder_restarts_ice_and_goes_on_with_its_tracks() {
+    let server = start(SignalingConfig::default()).await;
+    let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
+    let begun = call(&server, "POST /whip/tea", SDP, &sends()).await;
+    let (session, tag) = (begun.header("location").unwrap(), begun.header("etag").unwrap());
+    ana.hear("track_added").await;
+    ana.hear("track_added").await;
+    let patch = format!("PATCH {session}");
+    let restart = format!("{FRAGMENT}if-match: *\r\n");
+    let fragment = "a=ice-ufrag:EsAw\r\na=ice-pwd:P2uYro0UCOQ4zxjKXaWCBui1\r\nm=audio 9 X 0\r\na=mid:0\r\n\
+        a=candidate:1387637174 1 udp 2122260223 192.0.2.1 61764 typ host\r\na=end-of-candidates\r\n";
+    let answer = call(&server, &patch, &restart, fragment).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.header("content-type"), Some("application/trickle-ice-sdpfrag"));
+    assert!(answer.body.contains("a=candidate:") && answer.body.contains("a=ice-lite"));
+    for credential in ["a=ice-ufrag:", "a=ice-pwd:"] {
+        assert_ne!(line(&answer.body, credential), line(&begun.body, credential));
+    }
+    let new = answer.header("etag").unwrap();
+    assert_ne!(new, tag);
+    // Candidates belong to the ICE session that the tag names.
+    for (tag, status) in [(tag, 412), (new, 204)] {
+        let headers = format!("{FRAGMENT}if-match: {tag}\r\n");
+        assert_eq!(call(&server, &patch, &headers, fragment).await.status, status);
+    }
+    let room = call(&server, "GET /admin/rooms/tea", "", "").await;
+    let room: Value = serde_json::from_str(&room.body).unwrap();
+    let tracks = |n: usize| room["participants"][n]["tracks"].as_array().unwrap().len();
+    assert_eq!(tracks(0) + tracks(1), 2, "the same tracks");
+    let mut last = 0;
+    for _ in 0..40 {
+        last = call(&server, &patch, &restart, fragment).await.status;
+    }
+    assert_eq!(last, 429, "each costs the media thread time");
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_may_ask_and_read() {
+    let server = start(SignalingConfig::default()).await;
+    let begun = call(&server, "POST /whip/tea", SDP, &sends()).await;
+    let session = begun.header("location").unwrap();
+    let exposed = begun.header("access-control-expose-headers").unwrap();
+    assert!(["location", "etag", "link"].iter().all(|name| exposed.contains(name)), "{exposed}");
+    for path in ["/whip/tea", "/whep/tea", session] {
+        let asked =
+            call(&server, &format!("OPTIONS {path}"), "origin: https://x.test\r\n", "").await;
+        assert_eq!(asked.status, 204, "{path}");
+        assert_eq!(asked.header("access-control-allow-origin"), Some("*"));
+        let methods = asked.header("access-control-allow-methods").unwrap();
+        assert!(["POST", "PATCH", "DELETE"].iter().all(|method| methods.contains(method)));
+        let headers = asked.header("access-control-allow-headers").unwrap();
+        assert!(headers.contains("authorization") && headers.contains("if-match"));
+    }
+    let refused = call(&server, "POST /whip/tea", "content-type: text/plain\r\n", "").await;
+    assert_eq!(refused.header("access-control-allow-origin"), Some("*"), "a page can tell why");
+    let page = call(&server, "GET /", "", "").await;
+    assert_eq!(page.header("access-control-allow-origin"), None);
+}
+
+#[tokio::test]
+async fn no_body_is_read_of_somebody_who_may_not_enter() {
+    let server = start(config()).await;
+    for path in ["/whip/tea", "/whep/tea", "/whip/tea/0"] {
+        let method = if path.ends_with('0') { "PATCH" } else { "POST" };
+        let mut stream = TcpStream::connect(server.addr).await.unwrap();
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nhost: x\r\n{SDP}content-length: 60000\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        let answered = tokio::time::timeout(Duration::from_secs(5), stream.read_exact(&mut answer));
+        answered.await.expect("an answer before the body").unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 401");
+    }
+}
+
+#[tokio::test]
+async fn sessions_count_at_the_door_like_sockets() {
+    let door = DoorLimits { sockets: 3, sockets_per_address: 2, joins_per_address: 4 };
+    let proxies = TrustedProxies(vec!["127.0.0.1".parse().unwrap()]);
+    let server = start(SignalingConfig { door, proxies, ..SignalingConfig::default() }).await;
+    let from = |last: u8| format!("x-forwarded-for: 192.0.2.{last}\r\n{SDP}");
+    let post = async |last| call(&server, "POST /whip/tea", &from(last), &sends()).await;
+    let held = [post(1).await, post(1).await];
+    assert_eq!(held.each_ref().map(|a| a.status), [201, 201]);
+    let third = post(1).await;
+    assert_eq!((third.status, third.header("retry-after")), (429, Some("60")), "{}", third.body);
+    assert_eq!(post(2).await.status, 201);
+    let full = post(3).await;
+    assert_eq!((full.status, full.code()), (503, "server_full".into()));
+    let session = held[0].header("location").unwrap();
+    assert_eq!(call(&server, &format!("DELETE {session}"), "", "").await.status, 200);
+    let mut joined = 2;
+    while joined < 4 {
+        // The place is free when the participant is gone.
+        let again = post(1).await;
+        match again.status {
+            201 => {
+                joined += 1;
+                let session = again.header("location").unwrap();
+                call(&server, &format!("DELETE {session}"), "", "").await;
+            }
+            429 if !again.body.contains("joins") => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            _ => panic!("{}", again.body),
+        }
+    }
+    loop {
+        let over = post(1).await;
+        if over.body.contains("joins") {
+            assert_eq!(over.status, 429);
+            break;
+        }
+        assert_eq!(over.status, 429, "{}", over.body);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let metrics = call(&server, "GET /metrics", "", "").await.body;
+    assert!(!metrics.contains("windlass_signaling_joins_limited_total 0\n"));
+}
+
+#[tokio::test]
+async fn an_encoder_without_our_codecs_is_told_which_to_use() {
+    let server = start(SignalingConfig::default()).await;
+    let h264 = sends().replace("VP9/90000", "H264/90000");
+    let refused = call(&server, "POST /whip/tea", SDP, &h264).await;
+    assert_eq!((refused.status, refused.code()), (422, "no_codec".into()), "{}", refused.body);
+    let hint = serde_json::from_str::<Value>(&refused.body).unwrap()["hint"].to_string();
+    assert!(hint.contains("VP9") && hint.contains("Opus"), "{hint}");
 }
 
 #[tokio::test]

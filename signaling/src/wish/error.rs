@@ -8,6 +8,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use windlass_protocol::{ErrorCode, ProtocolError};
 
+use crate::door::Refused;
+
 /// A status, and the reason as signalling would say it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WishError {
@@ -30,11 +32,23 @@ impl WishError {
             C::Forbidden => 403,
             C::TooLarge => 413,
             C::NoCodec => 422,
-            C::RoomFull | C::ServerFull | C::ShuttingDown | C::RateLimited => 503,
+            C::RateLimited => 429,
+            C::RoomFull | C::ServerFull | C::ShuttingDown => 503,
             C::Internal => 500,
             _ => 400,
         };
-        WishError { code, message: message.into(), hint: code.hint(), status }
+        let hint = match code {
+            // The others' hints are for pages that join by the SDK.
+            C::NoCodec => {
+                "Let it send VP9 (profile 0) and Opus: no other codec, such as H.264 or VP8, is forwarded."
+            }
+            C::BadSdp => {
+                "Post the offer as the WebRTC library writes it, with `a=mid` in each section."
+            }
+            C::RateLimited => "Try again later, and less often.",
+            _ => code.hint(),
+        };
+        WishError { code, message: message.into(), hint, status }
     }
 
     fn with(status: u16, code: ErrorCode, message: &str, hint: &'static str) -> Self {
@@ -51,9 +65,10 @@ impl WishError {
         Self::with(404, ErrorCode::NotJoined, "there is no such session", hint)
     }
 
-    pub(super) fn no_restart() -> Self {
-        let hint = "Delete the session and post another offer.";
-        Self::with(422, ErrorCode::Malformed, "sessions cannot restart ICE", hint)
+    pub(super) fn no_credentials() -> Self {
+        let hint = "Send `a=ice-ufrag` and `a=ice-pwd`; candidates alone go with the `ETag`.";
+        let message = "`If-Match: *` restarts ICE, but the body has no new credentials";
+        Self::with(400, ErrorCode::Malformed, message, hint)
     }
 
     pub(super) fn no_tag() -> Self {
@@ -78,11 +93,22 @@ impl From<ProtocolError> for WishError {
     }
 }
 
+impl From<Refused> for WishError {
+    fn from(refused: Refused) -> Self {
+        let code = match refused {
+            Refused::Full => ErrorCode::ServerFull,
+            Refused::Sockets | Refused::Joins => ErrorCode::RateLimited,
+        };
+        WishError::new(code, refused.to_string())
+    }
+}
+
 impl IntoResponse for WishError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         match self.status {
             401 => (status, [(WWW_AUTHENTICATE, "Bearer")], Json(self)).into_response(),
+            429 => (status, [(RETRY_AFTER, "60")], Json(self)).into_response(),
             409 | 503 => (status, [(RETRY_AFTER, "2")], Json(self)).into_response(),
             _ => (status, Json(self)).into_response(),
         }

@@ -3,19 +3,31 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::Weak;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use axum::body::Body;
+use axum::http::header::IF_MATCH;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
+use tokio::sync::Mutex as TurnMutex;
 use tokio::sync::oneshot;
-use windlass_protocol::{ErrorCode, limits};
-use windlass_sfu::{Answer, Offer, ParticipantId, SfuEvent, TrackId};
+use windlass_media::AnchorCodecs;
+use windlass_protocol::{ErrorCode, Grant, limits};
+use windlass_sfu::{
+    JoinOptions, Offer, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
+};
 
+use super::caller::{Caller, read};
 use super::error::WishError;
+use super::ice::{self, Credentials};
+use super::{FRAGMENT, SDP};
 use crate::Shared;
 use crate::convert::{self, Lists};
-use crate::entry::{self, Inside};
+use crate::door::Permit;
+use crate::entry::{self, Entry, Inside};
+use crate::rate::TokenBucket;
 use crate::session::Orders;
-use crate::socket::unix_now;
 
 /// What a session's address begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,13 +45,59 @@ impl Way {
             Way::Whep => "whep",
         }
     }
+
+    /// What a token must grant.
+    pub fn grant(self) -> Grant {
+        match self {
+            Way::Whip => Grant::Publish,
+            Way::Whep => Grant::Subscribe,
+        }
+    }
+
+    /// What the participant is called unless its token says.
+    fn name(self) -> &'static str {
+        match self {
+            Way::Whip => "WHIP",
+            Way::Whep => "WHEP",
+        }
+    }
 }
 
-/// All sessions, by their address: way, room and an id that nobody can guess.
+/// A session's address: way, room and an id that nobody can guess.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub way: Way,
+    pub room: String,
+    pub id: String,
+}
+
+/// All sessions, by their address.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    /// What is dropped ends the session.
-    open: Mutex<HashMap<(Way, String, String), oneshot::Sender<()>>>,
+    open: Mutex<HashMap<Key, Open>>,
+}
+
+/// A session that goes on until this is dropped.
+#[derive(Debug)]
+struct Open {
+    participant: ParticipantId,
+    agreed: Arc<TurnMutex<Agreed>>,
+    _end: oneshot::Sender<()>,
+}
+
+/// What was agreed on, to agree on it again when ICE restarts.
+#[derive(Debug)]
+struct Agreed {
+    offer: Offer,
+    /// Which of the session's ICE sessions it is, from 1.
+    ice_session: u32,
+    restarts: TokenBucket,
+}
+
+impl Agreed {
+    fn tag(&self) -> String {
+        format!("\"{}\"", self.ice_session)
+    }
 }
 
 impl Sessions {
@@ -51,57 +109,120 @@ impl Sessions {
     }
 }
 
-/// Answers the offer of a participant that has just entered, and lets it stay. Its answer and its path.
+/// Lets a caller into its room, answers its offer, and lets it stay. `lists` says what the sections of the offer are for,
+/// by the tracks that there are.
 pub(super) async fn begin(
     shared: &Arc<Shared>,
-    (way, room): (Way, &str),
-    inside: Inside,
-    offer: Offer,
-) -> Result<(String, String), WishError> {
-    let id = inside.id;
-    let lists = Lists::of(&offer);
-    let Answer { sdp, tracks } = match shared.services.sfu.offer(id, offer).await {
-        Ok(answer) => answer,
+    caller: Caller<'_>,
+    lists: impl FnOnce(&[TrackInfo]) -> Result<(Vec<Publish>, Vec<Subscribe>), WishError>,
+) -> Result<Response, WishError> {
+    let Caller { way, room, admission, permit, sdp } = caller;
+    let options = JoinOptions { anchor_codecs: AnchorCodecs::NONE, loopback: false };
+    let entry = Entry { room, name: way.name().to_owned(), admission, options };
+    let inside = entry::enter(shared, entry).await.map_err(convert::enter_error)?;
+    let participant = inside.id;
+    let offered = match lists(&inside.joined.tracks) {
+        Ok((publish, subscribe)) => {
+            let offer = Offer { sdp, publish, subscribe };
+            negotiate(shared, participant, offer.clone()).await.map(|answer| (offer, answer))
+        }
+        Err(error) => Err(error),
+    };
+    let (offer, answer) = match offered {
+        Ok(offered) => offered,
         Err(error) => {
-            entry::leave(shared, id).await;
-            return Err(convert::offer_error(&error).into());
+            entry::leave(shared, participant).await;
+            return Err(error);
         }
     };
-    let answer = Answer { sdp, tracks };
+    let (burst, per_second) = shared.config.session.offers;
+    let restarts = TokenBucket::new(burst, per_second, Instant::now());
+    let agreed = Agreed { offer, ice_session: 1, restarts };
+    let id = format!("{:032x}", rand::random::<u128>());
+    let headers = [
+        ("content-type", SDP.to_owned()),
+        ("location", format!("/{}/{room}/{id}", way.path())),
+        ("etag", agreed.tag()),
+        ("accept-patch", FRAGMENT.to_owned()),
+    ];
+    let key = Key { way, room: room.to_owned(), id };
+    let (ended, end) = oneshot::channel();
+    let agreed = Arc::new(TurnMutex::new(agreed));
+    let open = Open { participant, agreed: agreed.clone(), _end: ended };
+    shared.sessions.open.lock().insert(key.clone(), open);
+    tokio::spawn(listen(Arc::downgrade(shared), (key, permit), inside, agreed, end));
+    Ok((StatusCode::CREATED, headers, answer).into_response())
+}
+
+/// The answer to an offer.
+async fn negotiate(shared: &Shared, id: ParticipantId, offer: Offer) -> Result<String, WishError> {
+    let lists = Lists::of(&offer);
+    let answer = shared.services.sfu.offer(id, offer).await;
+    let answer = answer.map_err(|error| WishError::from(convert::offer_error(&error)))?;
     let (published, subscribed) = lists.agreed(&answer);
     shared.directory.negotiated(id, published, &subscribed);
-    let key = (way, room.to_owned(), format!("{:032x}", rand::random::<u128>()));
-    let path = format!("/{}/{room}/{}", way.path(), key.2);
-    let (ended, end) = oneshot::channel();
-    shared.sessions.open.lock().insert(key.clone(), ended);
-    tokio::spawn(listen(Arc::downgrade(shared), key, inside, end));
-    Ok((answer.sdp, path))
+    Ok(answer.sdp)
 }
 
-/// Whether there is such a session, for somebody whose token is good for its room.
-pub(super) fn check(
+/// Ends a session.
+pub(super) fn end(
     shared: &Shared,
-    (way, room, session): (Way, &str, &str),
+    key: &Key,
     token: Option<&str>,
-) -> Result<(), WishError> {
-    limits::check_room(room)?;
-    let admitted = shared.config.access.admit(unix_now(), room, token);
-    admitted.map_err(windlass_protocol::ProtocolError::from)?;
-    let key = (way, room.to_owned(), session.to_owned());
-    let known = shared.sessions.open.lock().contains_key(&key);
-    if known { Ok(()) } else { Err(WishError::no_session()) }
+) -> Result<StatusCode, WishError> {
+    may_ask(shared, key, token)?;
+    // Whoever is first ends it.
+    let ended = shared.sessions.open.lock().remove(key);
+    ended.map(|_| StatusCode::OK).ok_or_else(WishError::no_session)
 }
 
-/// Ends a session that [`check`] found.
-pub(super) fn end(shared: &Shared, (way, room, session): (Way, &str, &str)) {
-    shared.sessions.open.lock().remove(&(way, room.to_owned(), session.to_owned()));
+/// Takes a session's candidates, or restarts its ICE (RFC 9725 §4.3).
+pub(super) async fn patch(
+    shared: &Shared,
+    key: &Key,
+    token: Option<&str>,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Response, WishError> {
+    may_ask(shared, key, token)?;
+    let known = |open: &Open| (open.participant, open.agreed.clone());
+    let known = shared.sessions.open.lock().get(key).map(known);
+    let (id, agreed) = known.ok_or_else(WishError::no_session)?;
+    let fragment = read(headers, FRAGMENT, body).await?;
+    let mut agreed = agreed.lock().await;
+    match headers.get(IF_MATCH).and_then(|tag| tag.to_str().ok()) {
+        None => Err(WishError::no_tag()),
+        Some("*") => {
+            let credentials = Credentials::of(&fragment).ok_or_else(WishError::no_credentials)?;
+            if !agreed.restarts.take(Instant::now()) {
+                return Err(WishError::new(ErrorCode::RateLimited, "too many restarts of ICE"));
+            }
+            let sdp = credentials.put_into(&agreed.offer.sdp);
+            let offer = Offer { sdp, ..agreed.offer.clone() };
+            let answer = negotiate(shared, id, offer.clone()).await?;
+            agreed.offer = offer;
+            agreed.ice_session = agreed.ice_session.wrapping_add(1);
+            let headers = [("content-type", FRAGMENT.to_owned()), ("etag", agreed.tag())];
+            Ok((StatusCode::OK, headers, ice::fragment(&answer)).into_response())
+        }
+        Some(tag) if tag == agreed.tag() => Ok(StatusCode::NO_CONTENT.into_response()),
+        Some(_) => Err(WishError::other_tag()),
+    }
+}
+
+/// Whether a token is good for a session's room.
+fn may_ask(shared: &Shared, key: &Key, token: Option<&str>) -> Result<(), WishError> {
+    limits::check_room(&key.room)?;
+    entry::admit(shared, &key.room, token, None).map_err(convert::enter_error)?;
+    Ok(())
 }
 
 /// Hears what happens to the participant until it is gone.
 async fn listen(
     shared: Weak<Shared>,
-    key: (Way, String, String),
+    (key, permit): (Key, Permit),
     inside: Inside,
+    agreed: Arc<TurnMutex<Agreed>>,
     mut end: oneshot::Receiver<()>,
 ) {
     let Inside { id, mut orders, joined, .. } = inside;
@@ -124,8 +245,13 @@ async fn listen(
             event = events.recv() => event,
         };
         let (Some(event), Some(shared)) = (event, shared.upgrade()) else { break };
-        if matches!(event, SfuEvent::Disconnected) {
-            break;
+        match event {
+            SfuEvent::Disconnected => break,
+            // A restart must not ask for what is gone.
+            SfuEvent::TrackRemoved { track } => {
+                agreed.lock().await.offer.subscribe.retain(|s| s.track != track);
+            }
+            _ => {}
         }
         convert::note(&shared.directory, id, &event);
     }
@@ -133,6 +259,7 @@ async fn listen(
         entry::leave(&shared, id).await;
         shared.sessions.open.lock().remove(&key);
     }
+    drop(permit);
 }
 
 /// Mutes what an operator wants muted, and nothing else: such a client cannot mute by itself.

@@ -6,23 +6,24 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
+use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use windlass_media::AnchorCodecs;
-use windlass_protocol::{ErrorCode, Grant, limits};
-use windlass_sfu::{JoinOptions, Kind, Offer, Subscribe, TrackInfo};
+use windlass_protocol::{ErrorCode, limits};
+use windlass_sfu::{Kind, Subscribe, TrackInfo};
 
+use super::caller::Caller;
 use super::error::WishError;
 use super::sdp::Section;
-use super::session::{self, Way};
-use super::{capabilities, created, read_offer, sdp, take_candidates};
+use super::session::{self, Key, Way};
+use super::{endpoint_options, sdp};
 use crate::Shared;
 use crate::admin::bearer;
-use crate::convert;
-use crate::entry::{self, Entry};
+use crate::client::ClientAddr;
 
 /// Begin to receive (draft-ietf-wish-whep §4.2).
 #[utoipa::path(post, path = "/whep/{room}", operation_id = "whep_offer", tag = "calls",
@@ -34,29 +35,20 @@ pub(crate) async fn offer(
     State(shared): State<Arc<Shared>>,
     Path(room): Path<String>,
     Query(wanted): Query<Wanted>,
+    Extension(client): Extension<ClientAddr>,
     headers: HeaderMap,
-    body: String,
+    body: Body,
 ) -> Result<Response, WishError> {
-    limits::check_room(&room)?;
-    let sdp = read_offer(&headers, &body)?;
-    let sections = sections(&sdp)?;
-    let options = JoinOptions { anchor_codecs: AnchorCodecs::NONE, loopback: false };
-    let entry = Entry {
-        room: &room,
-        name: "WHEP".to_owned(),
-        token: bearer(&headers),
-        options,
-        needed: Some(Grant::Subscribe),
-    };
-    let inside = entry::enter(&shared, entry).await.map_err(convert::enter_error)?;
-    let subscribe = mapped(&sections, &inside.joined.tracks, wanted.participant.as_deref());
-    if subscribe.is_empty() {
-        entry::leave(&shared, inside.id).await;
-        return Err(WishError::nothing_to_watch());
-    }
-    let offer = Offer { sdp, publish: Vec::new(), subscribe };
-    let (answer, path) = session::begin(&shared, (Way::Whep, &room), inside, offer).await?;
-    Ok(created(answer, path))
+    let caller = Caller::let_in(&shared, (Way::Whep, &room), client, &headers, body).await?;
+    let sections = sections(&caller.sdp)?;
+    session::begin(&shared, caller, |tracks| {
+        let subscribe = mapped(&sections, tracks, wanted.participant.as_deref());
+        if subscribe.is_empty() {
+            return Err(WishError::nothing_to_watch());
+        }
+        Ok((Vec::new(), subscribe))
+    })
+    .await
 }
 
 /// Whom to watch.
@@ -103,21 +95,24 @@ fn mapped(sections: &[Section], tracks: &[TrackInfo], wanted: Option<&str>) -> V
     params(("room" = String, Path, description = "The room's name")),
     responses((status = 204, description = "`Accept-Post` says it")))]
 pub(crate) async fn options() -> Response {
-    capabilities()
+    endpoint_options()
 }
 
-/// Tell candidates of a session (draft-ietf-wish-whep §4.3).
+/// Tell candidates of a session, or restart its ICE (draft-ietf-wish-whep §4.3).
 #[utoipa::path(patch, path = "/whep/{room}/{session}", operation_id = "whep_patch", tag = "calls",
     params(("room" = String, Path, description = "The room's name"), ("session" = String, Path, description = "The session")),
     request_body(content = String, content_type = "application/trickle-ice-sdpfrag"),
-    responses((status = 204, description = "They are known"), (status = "4XX", description = "Refused, with the reason", body = WishError)))]
+    responses((status = 204, description = "They are known"),
+        (status = 200, description = "To `If-Match: *`: the server's own new credentials", body = String, content_type = "application/trickle-ice-sdpfrag"),
+        (status = "4XX", description = "Refused, with the reason", body = WishError)))]
 pub(crate) async fn patch(
     State(shared): State<Arc<Shared>>,
-    Path((room, session)): Path<(String, String)>,
+    Path((room, id)): Path<(String, String)>,
     headers: HeaderMap,
-) -> Result<StatusCode, WishError> {
-    session::check(&shared, (Way::Whep, &room, &session), bearer(&headers))?;
-    take_candidates(&headers)
+    body: Body,
+) -> Result<Response, WishError> {
+    let key = Key { way: Way::Whep, room, id };
+    session::patch(&shared, &key, bearer(&headers), &headers, body).await
 }
 
 /// End a session (draft-ietf-wish-whep §4.2).
@@ -126,12 +121,18 @@ pub(crate) async fn patch(
     responses((status = 200, description = "It has ended"), (status = "4XX", description = "Refused, with the reason", body = WishError)))]
 pub(crate) async fn end(
     State(shared): State<Arc<Shared>>,
-    Path((room, session)): Path<(String, String)>,
+    Path((room, id)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<StatusCode, WishError> {
-    session::check(&shared, (Way::Whep, &room, &session), bearer(&headers))?;
-    session::end(&shared, (Way::Whep, &room, &session));
-    Ok(StatusCode::OK)
+    session::end(&shared, &Key { way: Way::Whep, room, id }, bearer(&headers))
+}
+
+/// Say what may be done with a session.
+#[utoipa::path(options, path = "/whep/{room}/{session}", operation_id = "whep_session_options", tag = "calls",
+    params(("room" = String, Path, description = "The room's name"), ("session" = String, Path, description = "The session")),
+    responses((status = 204, description = "`Allow` says it")))]
+pub(crate) async fn session_options() -> Response {
+    super::session_options()
 }
 
 #[cfg(test)]

@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use windlass_media::AnchorCodecs;
-use windlass_protocol::{ErrorCode, Grant, limits};
-use windlass_sfu::{JoinOptions, Kind, Offer, Publish};
+use windlass_protocol::{ErrorCode, limits};
+use windlass_sfu::{Kind, Publish};
 
+use super::caller::Caller;
 use super::error::WishError;
-use super::session::{self, Way};
-use super::{capabilities, created, read_offer, sdp, take_candidates};
+use super::session::{self, Key, Way};
+use super::{endpoint_options, sdp};
 use crate::Shared;
 use crate::admin::bearer;
-use crate::convert;
-use crate::entry::{self, Entry};
+use crate::client::ClientAddr;
 
 /// Begin to send (RFC 9725 §4.2).
 #[utoipa::path(post, path = "/whip/{room}", operation_id = "whip_offer", tag = "calls",
@@ -26,24 +27,13 @@ use crate::entry::{self, Entry};
 pub(crate) async fn offer(
     State(shared): State<Arc<Shared>>,
     Path(room): Path<String>,
+    Extension(client): Extension<ClientAddr>,
     headers: HeaderMap,
-    body: String,
+    body: Body,
 ) -> Result<Response, WishError> {
-    limits::check_room(&room)?;
-    let sdp = read_offer(&headers, &body)?;
-    let publish = published(&sdp)?;
-    let options = JoinOptions { anchor_codecs: AnchorCodecs::NONE, loopback: false };
-    let entry = Entry {
-        room: &room,
-        name: "WHIP".to_owned(),
-        token: bearer(&headers),
-        options,
-        needed: Some(Grant::Publish),
-    };
-    let inside = entry::enter(&shared, entry).await.map_err(convert::enter_error)?;
-    let offer = Offer { sdp, publish, subscribe: Vec::new() };
-    let (answer, path) = session::begin(&shared, (Way::Whip, &room), inside, offer).await?;
-    Ok(created(answer, path))
+    let caller = Caller::let_in(&shared, (Way::Whip, &room), client, &headers, body).await?;
+    let publish = published(&caller.sdp)?;
+    session::begin(&shared, caller, |_| Ok((publish, Vec::new()))).await
 }
 
 /// Every section that sends becomes a track.
@@ -66,26 +56,29 @@ fn published(sdp: &str) -> Result<Vec<Publish>, WishError> {
     Ok(publish)
 }
 
-/// Say what may be posted (RFC 9725 §4.6).
+/// Say what may be posted (RFC 9725 §4.2).
 #[utoipa::path(options, path = "/whip/{room}", operation_id = "whip_options", tag = "calls",
     params(("room" = String, Path, description = "The room's name")),
     responses((status = 204, description = "`Accept-Post` says it")))]
 pub(crate) async fn options() -> Response {
-    capabilities()
+    endpoint_options()
 }
 
-/// Tell candidates of a session (RFC 9725 §4.3.2).
+/// Tell candidates of a session, or restart its ICE (RFC 9725 §4.3).
 #[utoipa::path(patch, path = "/whip/{room}/{session}", operation_id = "whip_patch", tag = "calls",
     params(("room" = String, Path, description = "The room's name"), ("session" = String, Path, description = "The session")),
     request_body(content = String, content_type = "application/trickle-ice-sdpfrag"),
-    responses((status = 204, description = "They are known"), (status = "4XX", description = "Refused, with the reason", body = WishError)))]
+    responses((status = 204, description = "They are known"),
+        (status = 200, description = "To `If-Match: *`: the server's own new credentials", body = String, content_type = "application/trickle-ice-sdpfrag"),
+        (status = "4XX", description = "Refused, with the reason", body = WishError)))]
 pub(crate) async fn patch(
     State(shared): State<Arc<Shared>>,
-    Path((room, session)): Path<(String, String)>,
+    Path((room, id)): Path<(String, String)>,
     headers: HeaderMap,
-) -> Result<StatusCode, WishError> {
-    session::check(&shared, (Way::Whip, &room, &session), bearer(&headers))?;
-    take_candidates(&headers)
+    body: Body,
+) -> Result<Response, WishError> {
+    let key = Key { way: Way::Whip, room, id };
+    session::patch(&shared, &key, bearer(&headers), &headers, body).await
 }
 
 /// End a session (RFC 9725 §4.2).
@@ -94,10 +87,16 @@ pub(crate) async fn patch(
     responses((status = 200, description = "It has ended"), (status = "4XX", description = "Refused, with the reason", body = WishError)))]
 pub(crate) async fn end(
     State(shared): State<Arc<Shared>>,
-    Path((room, session)): Path<(String, String)>,
+    Path((room, id)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<StatusCode, WishError> {
-    session::check(&shared, (Way::Whip, &room, &session), bearer(&headers))?;
-    session::end(&shared, (Way::Whip, &room, &session));
-    Ok(StatusCode::OK)
+    session::end(&shared, &Key { way: Way::Whip, room, id }, bearer(&headers))
+}
+
+/// Say what may be done with a session.
+#[utoipa::path(options, path = "/whip/{room}/{session}", operation_id = "whip_session_options", tag = "calls",
+    params(("room" = String, Path, description = "The room's name"), ("session" = String, Path, description = "The session")),
+    responses((status = 204, description = "`Allow` says it")))]
+pub(crate) async fn session_options() -> Response {
+    super::session_options()
 }
