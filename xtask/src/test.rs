@@ -81,6 +81,7 @@ pub fn run(parts: &[Part]) -> Result<()> {
                 "page.test.mjs",
                 "impaired.test.mjs",
                 "hostile.test.mjs",
+                "wish.test.mjs",
             ],
             &[],
         )?;
