@@ -41,7 +41,7 @@ describe("a WHIP encoder and a WHEP player", { timeout: 180_000 }, () => {
     await encoder.page.evaluate(async (endpoint) => {
       const camera = { width: 640, height: 360 };
       const stream = await navigator.mediaDevices.getUserMedia({ audio: true, video: camera });
-      window.client = new WHIPClient({ endpoint });
+      window.client = new WHIPClient({ endpoint, opts: {} });
       await window.client.ingest(stream);
     }, `${server.url}/whip/call`);
     await until(async () => (await nativeFrames(viewer.page)) > 30, "the viewer sees the encoder's picture", 30_000);
@@ -140,7 +140,7 @@ describe("a WHIP encoder and a WHEP player", { timeout: 180_000 }, () => {
   });
 
   test("sessions end when their clients say so", async () => {
-    await player.page.evaluate(() => window.player.destroy());
+    await player.page.evaluate(() => window.player.unload());
     await encoder.page.evaluate(() => window.client.destroy());
     await until(async () => (await server.metrics()).windlass_sfu_participants === 1, "the viewer is alone", 10_000);
     await sleep(500);
