@@ -41,10 +41,16 @@ counters! {
     datagrams_malformed,
     /// Datagrams of nobody's connection.
     datagrams_unknown,
+    /// Datagrams that a participant's connection took.
+    datagrams_taken,
     /// Datagrams of addresses that belong to nobody and send more than they may.
     strangers_limited,
     /// Datagrams that came without a kernel arrival time.
     arrival_times_missing,
+    /// Participants let in.
+    joins,
+    /// Participants gone, for whatever reason.
+    leaves,
     /// Connections that ended with a protocol error.
     peers_failed,
     /// Participants removed because their connection was lost or never came.
@@ -117,6 +123,8 @@ counters! {
     anchors_in,
     /// Anchors that the SFU's queue did not take.
     anchors_in_overflows,
+    /// Anchors that a subscriber was to have, counted once for each, and once where their publisher's tap has gone: sent or dropped.
+    anchors_due,
     /// Anchors sent, counted once for each subscriber.
     anchors_out,
     /// Milliseconds from the arrival of their frames to their sending, all of them together.
@@ -129,6 +137,8 @@ counters! {
     anchors_dropped_unmapped,
     /// Anchors dropped because their payload or size is outside the message format.
     anchors_dropped_malformed,
+    /// Anchors that waited for a subscriber who left.
+    anchors_dropped_left,
 }
 
 /// A snapshot of the SFU.

@@ -97,6 +97,10 @@ pub fn of_process() -> Vec<Metric> {
         let metric = Metric::gauge("process_resident_memory_bytes", bytes as f64);
         metrics.push(metric.help("Memory that is resident, in bytes."));
     }
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        let tasks = runtime.metrics().num_alive_tasks();
+        metrics.push(Metric::gauge("tasks", tasks as f64).help("Tasks that run or wait now."));
+    }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
         let metric = Metric::gauge("process_open_fds", open.count() as f64);
         metrics.push(metric.help("Open file descriptors."));

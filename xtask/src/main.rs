@@ -72,6 +72,9 @@ enum Task {
         /// How long each fuzz target runs, in seconds.
         #[arg(long, default_value_t = 900)]
         fuzz_seconds: u32,
+        /// How long twenty participants come and go, in seconds.
+        #[arg(long, default_value_t = 3600)]
+        visits_seconds: u32,
     },
     /// Fuzz the VP9 decoder and the anchors, with a nightly tool chain and cargo-fuzz.
     Fuzz {
@@ -126,7 +129,9 @@ fn perform(task: Task) -> Result<()> {
         Task::Deny => test::deny(),
         Task::Neon => neon::run(),
         Task::Memory => memory::run(),
-        Task::Soak { seconds, minutes, fuzz_seconds } => soak::run(seconds, minutes, fuzz_seconds),
+        Task::Soak { seconds, minutes, fuzz_seconds, visits_seconds } => {
+            soak::run(seconds, minutes, fuzz_seconds, visits_seconds)
+        }
         Task::Fuzz { seconds } => fuzz::run(seconds),
     }
 }

@@ -8,9 +8,9 @@ use crate::process::{Cmd, Missing, step};
 use crate::test::{e2e, with_clips};
 use crate::{apt, fuzz, memory, neon, page, target_dir};
 
-/// Many seeds, a browser call of `seconds`, `minutes` of VP9 per plan and mode of the recorder, and
-/// `fuzz_seconds` per fuzz target.
-pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32) -> Result<()> {
+/// Many seeds, a browser call of `seconds`, `minutes` of VP9 per plan and mode of the recorder,
+/// `fuzz_seconds` per fuzz target, and participants that come and go for `visits_seconds`.
+pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32, visits_seconds: u32) -> Result<()> {
     apt::install(apt::BUILD)?;
     apt::install(apt::TEST)?;
     page::build()?;
@@ -37,7 +37,20 @@ pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32) -> Result<()> {
         ],
         &[("WINDLASS_CALL_SECONDS", seconds.to_string())],
     )?;
+    visits(visits_seconds)?;
     vp9_conformance(&record_vp9(minutes)?)
+}
+
+/// Twenty participants who come and go over bad links: nothing may be left of them, and what the server counts must add up.
+fn visits(seconds: u32) -> Result<()> {
+    step(&format!("Having twenty participants come and go for {seconds} seconds"));
+    let run = ["run", "--release", "--quiet", "--package", "windlass", "--", "loadtest", "--own"];
+    Cmd::cargo(run)
+        .args(["--publishers", "8", "--per-room", "2", "--subscribers", "3", "--layers", "q,h"])
+        .args(["--stay", "60", "--seconds", &seconds.to_string(), "--links"])
+        .arg("3g,lte,wifi-lossy,dsl,step-down,step-up,bursty")
+        .args(["--", "--network", "xs"])
+        .run()
 }
 
 /// Says what was skipped because its tools are missing.

@@ -171,6 +171,11 @@ impl AnchorPacer {
         self.waiting.front().map(|_| self.free)
     }
 
+    /// Anchors of which messages wait.
+    pub fn waiting(&self) -> u64 {
+        self.waiting.iter().filter(|w| w.ends.is_some()).count() as u64
+    }
+
     /// How long what came before keeps a new anchor waiting.
     fn waits(&self, now: Instant) -> Duration {
         let waiting: Duration = self.waiting.iter().map(|w| w.takes).sum();

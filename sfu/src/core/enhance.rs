@@ -189,6 +189,7 @@ impl Core {
             Some((tap.layer(), tap.layer_of(anchor.epoch)?, t))
         });
         let Some((tapped, layer, track)) = made_of else {
+            self.counters.anchors_due += 1;
             self.counters.anchors_dropped_unmapped += 1;
             return;
         };
@@ -373,6 +374,7 @@ fn give(
             return;
         }
     }
+    counters.anchors_due += 1;
     let located = at.and_then(|at| video.locate(source, at));
     let place = if chained {
         located.or_else(|| at.and_then(|at| video.place(source, at))).or_else(|| video.past())

@@ -236,6 +236,7 @@ impl Core {
         let members = entry.members.clone();
         entry.members.push(id);
         let decodes = options.anchor_codecs.contains(self.config.anchor_codec);
+        self.counters.joins += 1;
         self.counters.joins_without_codec += u64::from(!decodes);
         let mut peer = Peer::new(id, room, decodes, self.wakes.clone(), now);
         peer.decodes_pictures = options.anchor_codecs.contains(AnchorCodecId::Vp9Pictures);
@@ -314,6 +315,8 @@ impl Core {
     /// Removes a participant, its tracks and its subscriptions. It hears [`SfuEvent::Disconnected`].
     pub fn leave(&mut self, now: Instant, id: ParticipantId) {
         let Some(mut peer) = self.peers.remove(&id) else { return };
+        self.counters.leaves += 1;
+        self.counters.anchors_dropped_left += peer.pacer.waiting();
         if let Some(rtc) = &mut peer.rtc {
             // What is still to be said (DTLS close) is said if it is ready; nothing waits for it.
             let _ = rtc.close();
@@ -429,7 +432,9 @@ impl Core {
             return;
         };
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        if let Err(error) = peer.receive(arrival, input) {
+        let received = peer.receive(arrival, input);
+        self.counters.datagrams_taken += u64::from(received.is_ok());
+        if let Err(error) = received {
             // One bad datagram, which anybody can send, is no reason to end a connection that still lives.
             tracing::debug!(participant = %id, %error, "datagram refused");
             self.counters.datagrams_malformed += 1;

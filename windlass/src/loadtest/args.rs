@@ -4,6 +4,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use windlass_link::Profile;
 use windlass_media::{Layer, Rung};
 
 use super::children::Part;
@@ -62,6 +63,20 @@ pub struct LoadtestArgs {
     /// Over how long publishers come, one after the other.
     #[arg(long, default_value_t = 5.0, value_name = "S", value_parser = seconds)]
     pub ramp: f64,
+
+    /// How long each client stays in the mean; others come in the place of those that go, of whom every fourth says nothing. After the
+    /// run the server must have nobody and nothing left, and what it counted must add up [default: all stay until the end].
+    #[arg(long, value_name = "S", value_parser = seconds, conflicts_with_all = ["client_processes", "idle"])]
+    pub stay: Option<f64>,
+
+    /// Emulated access links, one drawn for each client each time it comes: 3g, lte, wifi-lossy, dsl, step-down, step-up, bursty.
+    /// Publishers have the rate of the way down, since they do not adapt what they send.
+    #[arg(long, value_delimiter = ',', value_name = "LINK,…")]
+    pub links: Vec<Profile>,
+
+    /// Decides all that is drawn for --stay and --links.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
 
     /// The layers to send.
     #[arg(long, value_delimiter = ',', default_values = ["q"], value_name = "q,h,f", value_parser = layer)]
@@ -136,6 +151,7 @@ Examples:
   windlass loadtest --server http://192.0.2.1:7880 --publishers 200 --ramp 30 --seconds 120 --json
   windlass loadtest --layers q,h,f --clip face.mp4       anchors of the publisher's own pixels
   windlass loadtest --own --publishers 1 --subscribers 200 --layers h --no-anchors --client-processes 2 -- --max-participants 201
+  windlass loadtest --own --publishers 8 --per-room 2 --subscribers 3 --layers q,h --stay 60 --seconds 3600 --links 3g,lte,wifi-lossy,dsl,bursty
   windlass loadtest --own --peer janus --publishers 1 --subscribers 200 --layers h --client-processes 2
 
 Server and clients share this machine's processors unless told otherwise (`taskset`, `nice`): say so with the figures.";

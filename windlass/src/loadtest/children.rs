@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::process::Usage;
 use super::tally::{Tally, Totals};
+use super::visits::Parting;
 
 /// How often a process says what its clients counted.
 const EVERY: Duration = Duration::from_millis(500);
@@ -131,7 +132,7 @@ fn own_arguments(all: impl Iterator<Item = String>) -> Vec<String> {
 pub async fn tell(
     mut clients: JoinSet<()>,
     tally: &Tally,
-    stop: watch::Sender<bool>,
+    stop: watch::Sender<Option<Parting>>,
 ) -> Result<()> {
     let (over, mut ended) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
@@ -148,7 +149,7 @@ pub async fn tell(
             }
         }
     }
-    let _ = stop.send(true);
+    let _ = stop.send(Some(Parting::Goodbye));
     let _ = timeout(LEAVE / 2, async { while clients.join_next().await.is_some() {} }).await;
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! replay sets numbers and timestamps itself.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use bytes::BytesMut;
@@ -14,8 +14,13 @@ use str0m::net::{Protocol, Receive};
 use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc};
 use tokio::net::UdpSocket;
 
+use super::access::Access;
+use super::tally::{LinkTotals, Totals};
+
 /// Largest datagram that is read.
 const DATAGRAM_BYTES: usize = 2048;
+/// From one look at an emulated link to the next.
+const GRAIN: Duration = Duration::from_micros(500);
 /// Datagrams read before anything else is looked at.
 const BURST: usize = 64;
 
@@ -24,19 +29,29 @@ pub struct Link {
     /// The connection.
     pub rtc: Rtc,
     socket: Option<(UdpSocket, SocketAddr)>,
+    /// What is between the two, if it is emulated.
+    access: Option<Access>,
     due: Instant,
     buffer: BytesMut,
-    /// Datagrams that the socket did not take.
-    pub unsent: u64,
+    counted: Counted,
     /// Whether media can flow.
     pub connected: bool,
     /// Whether it was lost.
     pub lost: bool,
 }
 
+/// Datagrams.
+#[derive(Debug, Default)]
+struct Counted {
+    came: u64,
+    sent: u64,
+    /// Not taken by the socket.
+    unsent: u64,
+}
+
 impl Link {
-    /// A connection before its first offer.
-    pub fn new() -> Link {
+    /// A connection before its first offer, over the machine's own network or an emulated link.
+    pub fn new(access: Option<Access>) -> Link {
         let now = Instant::now();
         let rtc = Rtc::builder()
             .clear_codecs()
@@ -47,9 +62,10 @@ impl Link {
         Link {
             rtc,
             socket: None,
+            access,
             due: now,
             buffer: BytesMut::zeroed(DATAGRAM_BYTES),
-            unsent: 0,
+            counted: Counted::default(),
             connected: false,
             lost: false,
         }
@@ -116,15 +132,32 @@ impl Link {
         for _ in 0..BURST {
             // Errors of earlier datagrams are reported here too; a server that is gone is noticed by ICE.
             let Ok((size, source)) = socket.try_recv_from(&mut self.buffer) else { break };
-            let Ok(contents) = self.buffer[..size].try_into() else { continue };
-            let proto = Protocol::Udp;
-            let receive = Receive { proto, source, destination: *local, contents };
-            self.rtc.handle_input(Input::Receive(Instant::now(), receive))?;
-            drain(&mut self.rtc, socket, &mut self.unsent, events)?;
+            self.counted.came += 1;
+            let data = &self.buffer[..size];
+            if let Some(access) = &mut self.access {
+                access.came(Instant::now(), data, source);
+                continue;
+            }
+            take(&mut self.rtc, data, source, *local)?;
+            drain(&mut self.rtc, socket, &mut None, &mut self.counted, events)?;
+        }
+        while let Some((data, source)) =
+            self.access.as_mut().and_then(|a| a.arrived(Instant::now()))
+        {
+            take(&mut self.rtc, &data, source, *local)?;
+            drain(&mut self.rtc, socket, &mut self.access, &mut self.counted, events)?;
         }
         let now = Instant::now();
         self.rtc.handle_input(Input::Timeout(now))?;
-        self.due = drain(&mut self.rtc, socket, &mut self.unsent, events)?;
+        self.due = drain(&mut self.rtc, socket, &mut self.access, &mut self.counted, events)?;
+        if let Some(access) = &mut self.access {
+            while let Some((data, to)) = access.sent(Instant::now()) {
+                self.counted.put(socket, &data, to);
+            }
+            // Datagrams come through some microseconds apart; nobody needs to wake up for each.
+            let next = access.timeout().map(|next| next.max(now + GRAIN));
+            self.due = next.map_or(self.due, |next| next.min(self.due));
+        }
         for event in events.iter() {
             match event {
                 Event::Connected => self.connected = true,
@@ -137,22 +170,59 @@ impl Link {
         ensure!(self.rtc.is_alive(), "the media connection ended");
         Ok(())
     }
+
+    /// Ends it without a word, and adds what it carried.
+    pub fn close(mut self, totals: &mut Totals) {
+        self.rtc.disconnect();
+        let Counted { came, sent, unsent } = self.counted;
+        totals.datagrams_in += came;
+        totals.datagrams_out += sent;
+        totals.unsent += unsent;
+        let Some(access) = &self.access else { return };
+        for (to, (stats, underway)) in totals.links.iter_mut().zip(access.stats()) {
+            to.add(LinkTotals {
+                sent: stats.sent,
+                arrived: stats.arrived,
+                overflowed: stats.overflowed,
+                lost: stats.lost,
+                underway: underway as u64,
+            });
+        }
+    }
+}
+
+impl Counted {
+    /// Hands a datagram to the socket. A full one loses datagrams, as a network does.
+    fn put(&mut self, socket: &UdpSocket, data: &[u8], to: SocketAddr) {
+        let taken = socket.try_send_to(data, to).is_ok();
+        self.sent += u64::from(taken);
+        self.unsent += u64::from(!taken);
+    }
+}
+
+/// A datagram into the connection; what is none of its is passed over.
+fn take(rtc: &mut Rtc, data: &[u8], source: SocketAddr, destination: SocketAddr) -> Result<()> {
+    let Ok(contents) = data.try_into() else { return Ok(()) };
+    let receive = Receive { proto: Protocol::Udp, source, destination, contents };
+    rtc.handle_input(Input::Receive(Instant::now(), receive))?;
+    Ok(())
 }
 
 /// Everything out of the connection; when it wants to be looked at again.
 fn drain(
     rtc: &mut Rtc,
     socket: &UdpSocket,
-    unsent: &mut u64,
+    access: &mut Option<Access>,
+    counted: &mut Counted,
     events: &mut Vec<Event>,
 ) -> Result<Instant> {
     loop {
         match rtc.poll_output()? {
             Output::Timeout(due) => return Ok(due),
-            // A full socket loses datagrams, as a network does.
-            Output::Transmit(t) => {
-                *unsent += u64::from(socket.try_send_to(&t.contents, t.destination).is_err());
-            }
+            Output::Transmit(t) => match access {
+                Some(access) => access.send(Instant::now(), &t.contents, t.destination),
+                None => counted.put(socket, &t.contents, t.destination),
+            },
             Output::Event(event) => events.push(event),
         }
     }

@@ -6,8 +6,10 @@
 //! ([`janus`], [`signalling`]); without anchors packets carry the time at which they were sent ([`stamp`]). [`run`] brings them together with the server's own figures ([`scrape`],
 //! [`process`]); [`report`] and [`table`] say what came out.
 
+mod access;
 mod args;
 mod arrivals;
+mod balance;
 mod children;
 mod janus;
 mod latencies;
@@ -27,6 +29,7 @@ mod stamp;
 mod subscriber;
 mod table;
 mod tally;
+mod visits;
 mod watching;
 
 pub use args::LoadtestArgs;

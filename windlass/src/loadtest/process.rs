@@ -26,6 +26,10 @@ pub struct Usage {
     pub cpu_s: f64,
     /// Resident memory in bytes.
     pub resident: u64,
+    /// Open file descriptors.
+    pub descriptors: u64,
+    /// Threads.
+    pub threads: u64,
 }
 
 impl Usage {
@@ -38,6 +42,8 @@ impl Usage {
             at: Instant::now(),
             cpu_s: cpu_ticks(&stat)? as f64 / ticks,
             resident: resident(&status)?,
+            descriptors: std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count() as u64,
+            threads: field(&status, "Threads:")?,
         })
     }
 }
@@ -49,9 +55,12 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
 }
 
 fn resident(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib * 1024)
+    Some(field(status, "VmRSS:")? * 1024)
+}
+
+fn field(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// A server that was started for the test.
@@ -134,5 +143,6 @@ mod tests {
     fn our_own_process_has_memory() {
         let usage = Usage::of(std::process::id()).unwrap();
         assert!(usage.resident > 1 << 20 && usage.cpu_s >= 0.0);
+        assert!(usage.threads >= 1 && usage.descriptors >= 3);
     }
 }

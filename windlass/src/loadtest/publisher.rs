@@ -7,10 +7,11 @@ use anyhow::{Context, Result, bail};
 use str0m::Event;
 use str0m::media::{Direction, MediaKind, Mid, Pt, Rid, Simulcast, SimulcastLayer};
 use str0m::rtp::RtpWrite;
-use tokio::sync::watch;
+use windlass_link::Profile;
 use windlass_media::Layer;
 use windlass_protocol::{Offer, Publish, ServerMessage, TrackKind};
 
+use super::access::Access;
 use super::args::Peer;
 use super::janus::Janus;
 use super::link::Link;
@@ -20,6 +21,7 @@ use super::signal::{ServerUrl, Signal, refusal};
 use super::signalling::Signalling;
 use super::stamp::{now_ns, stamp};
 use super::tally::Tally;
+use super::visits::{Parting, Stop, told};
 
 /// Media must flow after this time.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -27,6 +29,7 @@ const CONNECT: Duration = Duration::from_secs(20);
 const LATE: Duration = Duration::from_millis(500);
 
 /// What a publisher needs to know.
+#[derive(Clone)]
 pub struct Publisher {
     /// Where the server is.
     pub server: ServerUrl,
@@ -46,8 +49,10 @@ pub struct Publisher {
     pub recording: Arc<Recording>,
     /// Where it counts.
     pub tally: Tally,
-    /// Becomes true in the end.
-    pub stop: watch::Receiver<bool>,
+    /// Its link, if it is emulated.
+    pub access: Option<(Profile, u64)>,
+    /// When it is to go.
+    pub stop: Stop,
 }
 
 /// The numbers of one layer's packets.
@@ -61,7 +66,9 @@ impl Publisher {
     /// Publishes until the end, or until something fails.
     pub async fn run(mut self) -> Result<()> {
         let name = format!("publisher {}", self.number);
-        let mut link = Link::new();
+        let access =
+            self.access.map(|(profile, seed)| Access::of_publisher(profile, seed, Instant::now()));
+        let mut link = Link::new(access);
         let (mut signal, mid) = match self.peer {
             Peer::Windlass => {
                 let (mut signal, _) = Signal::join(&self.server, &self.room, &name).await?;
@@ -77,13 +84,14 @@ impl Publisher {
         let pt = link.vp9()?;
         let mut connected = false;
         let done = self.play(&mut signal, &mut link, (mid, pt), &mut connected).await;
+        let parting = *self.stop.borrow();
         {
             let mut totals = self.tally.lock();
             totals.publishers -= usize::from(connected);
-            totals.unsent += link.unsent;
+            totals.vanished += u64::from(parting == Some(Parting::Vanish));
+            link.close(&mut totals);
         }
-        link.rtc.disconnect();
-        signal.close().await;
+        signal.part(parting).await;
         done
     }
 
@@ -161,7 +169,7 @@ impl Publisher {
                         tracing::debug!(message = error.message, "the server complains");
                     }
                 }
-                _ = self.stop.changed() => return Ok(()),
+                _ = told(&mut self.stop) => return Ok(()),
             }
             link.run(&mut events)?;
             for event in events.drain(..) {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::args::LoadtestArgs;
+use super::balance::Balance;
 use super::process::Usage;
 use super::recording::Recording;
 use super::scrape::Figures;
@@ -48,6 +49,11 @@ impl Seen {
             own: Vec::new(),
             queues: BTreeMap::new(),
         }
+    }
+
+    /// Adds what the system knows of the server's process after the end.
+    pub fn end(&self, now: Option<Usage>, balance: &mut Balance) {
+        balance.of_process(self.empty, now, &self.usage);
     }
 
     /// Another look.
@@ -188,6 +194,8 @@ pub struct Row {
     pub stages: Vec<Stage>,
     /// The server's counters that grew.
     pub server: BTreeMap<String, f64>,
+    /// What was left in the end, and whether what the server counted adds up, where clients came and went.
+    pub balance: Option<Balance>,
 }
 
 /// A stage of an anchor's way in the server.
@@ -243,7 +251,12 @@ fn cores(usage: &[Usage]) -> Option<f64> {
 }
 
 impl Row {
-    fn new(args: &LoadtestArgs, recording: &Recording, seen: &Seen) -> Row {
+    fn new(
+        args: &LoadtestArgs,
+        recording: &Recording,
+        seen: &Seen,
+        balance: Option<Balance>,
+    ) -> Row {
         let (figures, now) = &seen.after;
         let (figures_before, before) = &seen.before;
         let seconds = seen.ended.saturating_duration_since(seen.begun).as_secs_f64();
@@ -358,17 +371,23 @@ impl Row {
             queues: seen.queues.clone(),
             stages: stages.collect(),
             server,
+            balance,
         }
     }
 }
 
 impl Report {
     /// What was seen.
-    pub fn new(args: &LoadtestArgs, recording: &Recording, seen: &Seen) -> Report {
+    pub fn new(
+        args: &LoadtestArgs,
+        recording: &Recording,
+        seen: &Seen,
+        balance: Option<Balance>,
+    ) -> Report {
         Report {
             command: "loadtest",
             machine: Machine::here(),
-            row: Row::new(args, recording, seen),
+            row: Row::new(args, recording, seen, balance),
             failure: seen.after.1.failure.clone(),
         }
     }
@@ -413,7 +432,7 @@ mod tests {
         totals.frames_enhanced += 50;
         (0..in_time + late).for_each(|_| totals.age.record(80.0));
         seen.second(&figures(5 + given_up), &totals, None, &[]);
-        Report::new(&args, &recording, &seen)
+        Report::new(&args, &recording, &seen, None)
     }
 
     #[test]

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::args::{LoadtestArgs, Peer};
+use super::balance::{self, Balance};
 use super::children::{self, Children};
 use super::media;
 use super::process::{Own, Usage};
@@ -19,6 +20,7 @@ use super::signal::ServerUrl;
 use super::subscriber::Subscriber;
 use super::table::table;
 use super::tally::{Tally, Totals};
+use super::visits::{Parting, Stop, Visit, Visits, told};
 
 /// From the last publisher's coming to the beginning of what is measured: connections and rungs settle.
 const SETTLE: Duration = Duration::from_secs(3);
@@ -71,7 +73,16 @@ pub fn run(args: &LoadtestArgs) -> Result<()> {
             print!("{}", table(&report));
         }
         let why = report.failure.as_deref().unwrap_or("they did not say why");
-        ensure!(report.row.publishers > 0, "no publisher could send: {why}");
+        ensure!(report.row.sent > 0, "no publisher could send: {why}");
+        let Some(balance) = &report.row.balance else { return Ok(()) };
+        ensure!(
+            balance.empty(),
+            "the server still holds something though nobody is there; see above"
+        );
+        ensure!(
+            balance.wrong().next().is_none(),
+            "what the server counted does not add up; see above"
+        );
         Ok(())
     })
 }
@@ -89,7 +100,7 @@ fn runtime(args: &LoadtestArgs) -> Result<tokio::runtime::Runtime> {
 async fn run_part(args: &LoadtestArgs, part: &children::Part) -> Result<()> {
     let server = ServerUrl::parse(&args.server)?;
     let tally = Tally::default();
-    let (stop, stopped) = watch::channel(false);
+    let (stop, stopped) = watch::channel(None);
     let spawner =
         Spawner { args, server: &server, run: &part.run, tally: &tally, stopped: &stopped };
     let mut clients = JoinSet::new();
@@ -112,10 +123,14 @@ async fn measure(
     recording: &Arc<Recording>,
 ) -> Result<Report> {
     // Says at once if there is no server.
-    figures_of(args, server).await?;
+    let untouched = figures_of(args, server).await?;
+    ensure!(
+        args.stay.is_none() || untouched.get("sfu_participants") < 1.0,
+        "somebody is on that server: what it counts would not be of this test alone"
+    );
     let empty = pid.and_then(Usage::of);
     let tally = Tally::default();
-    let (stop, stopped) = watch::channel(false);
+    let (stop, stopped) = watch::channel(None);
     let run = run_name(args.peer);
     let spawner = Spawner { args, server, run: &run, tally: &tally, stopped: &stopped };
     let mut clients = JoinSet::new();
@@ -168,14 +183,39 @@ async fn measure(
         }
         latest = Some((figures, totals));
     }
-    let _ = stop.send(true);
+    let _ = stop.send(Some(Parting::Goodbye));
     children.stop().await;
     let ended = tokio::time::timeout(LEAVE, async { while clients.join_next().await.is_some() {} });
     if ended.await.is_err() {
         tracing::warn!("some clients did not end in time");
     }
     let seen = seen.context("it ended before anything could be measured; give it longer")?;
-    Ok(Report::new(args, recording, &seen))
+    let balance = match args.stay {
+        Some(_) => Some(balance(args, server, pid, &untouched, &tally, &seen).await?),
+        None => None,
+    };
+    Ok(Report::new(args, recording, &seen, balance))
+}
+
+/// Waits until the server holds nothing any more, but not for ever, and sums up.
+async fn balance(
+    args: &LoadtestArgs,
+    server: &ServerUrl,
+    pid: Option<u32>,
+    untouched: &Figures,
+    tally: &Tally,
+    seen: &Seen,
+) -> Result<Balance> {
+    let begun = Instant::now();
+    eprintln!("all have gone; waiting until the server has noticed");
+    loop {
+        let mut balance = Balance::of(untouched, &figures_of(args, server).await?, &tally.lock());
+        if balance.empty() || begun.elapsed() > balance::PATIENCE {
+            seen.end(pid.and_then(Usage::of), &mut balance);
+            return Ok(balance);
+        }
+        tokio::time::sleep(TICK).await;
+    }
 }
 
 /// What names the rooms of this run: another test on the same server has others.
@@ -194,7 +234,7 @@ struct Spawner<'a> {
     server: &'a ServerUrl,
     run: &'a str,
     tally: &'a Tally,
-    stopped: &'a watch::Receiver<bool>,
+    stopped: &'a Stop,
 }
 
 impl Spawner<'_> {
@@ -205,14 +245,27 @@ impl Spawner<'_> {
         }
     }
 
-    fn start(
+    /// Has a client come after its share of the ramp.
+    fn start<F: Future<Output = Result<()>> + Send>(
         &self,
         clients: &mut JoinSet<()>,
         share: f64,
-        client: impl Future<Output = Result<()>> + Send + 'static,
+        number: u64,
+        client: impl Fn(Visit) -> F + Send + Sync + 'static,
     ) {
         let delay = Duration::from_secs_f64(self.args.ramp * share);
-        clients.spawn(guard(delay, client, self.tally.clone(), self.stopped.clone()));
+        let visits = Visits {
+            stay: self.args.stay.map(Duration::from_secs_f64),
+            links: self.args.links.clone(),
+            seed: self.args.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number),
+        };
+        let (tally, mut end) = (self.tally.clone(), self.stopped.clone());
+        clients.spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(delay) => visits.run(tally, end, client).await,
+                _ = told(&mut end) => {}
+            }
+        });
     }
 
     fn publishers(&self, clients: &mut JoinSet<()>, recording: &Arc<Recording>) {
@@ -229,10 +282,12 @@ impl Spawner<'_> {
                 of,
                 recording: recording.clone(),
                 tally: self.tally.clone(),
+                access: None,
                 stop: self.stopped.clone(),
             };
-            let client = async move { publisher.run().await };
-            self.start(clients, number as f64 / of as f64, client);
+            let client =
+                move |Visit { access, stop }| Publisher { access, stop, ..publisher.clone() }.run();
+            self.start(clients, number as f64 / of as f64, number as u64, client);
         }
     }
 
@@ -253,31 +308,13 @@ impl Spawner<'_> {
                 rung: args.rung(),
                 budget_ms: f64::from(args.budget_ms.get()),
                 tally: self.tally.clone(),
+                access: None,
                 stop: self.stopped.clone(),
             };
-            let client = async move { subscriber.run().await };
-            self.start(clients, number as f64 / all as f64, client);
-        }
-    }
-}
-
-/// Runs a client after a delay; what fails is counted, and said once.
-async fn guard(
-    delay: Duration,
-    client: impl Future<Output = Result<()>>,
-    tally: Tally,
-    mut stop: watch::Receiver<bool>,
-) {
-    tokio::select! {
-        () = tokio::time::sleep(delay) => {}
-        _ = stop.changed() => return,
-    }
-    if let Err(error) = client.await {
-        let mut totals = tally.lock();
-        totals.failed += 1;
-        if totals.failure.is_none() {
-            eprintln!("a client failed: {error:#}");
-            totals.failure = Some(format!("{error:#}"));
+            let client = move |Visit { access, stop }| {
+                Subscriber { access, stop, ..subscriber.clone() }.run()
+            };
+            self.start(clients, number as f64 / all as f64, !(number as u64), client);
         }
     }
 }

@@ -62,6 +62,12 @@ impl Figures {
         self.0.get(name).copied().unwrap_or_default()
     }
 
+    /// A figure, all of its labels together.
+    pub fn sum(&self, name: &str) -> f64 {
+        let labelled = |of: &str| of.strip_prefix(name).is_some_and(|rest| rest.starts_with('{'));
+        self.0.iter().filter(|(of, _)| *of == name || labelled(of)).map(|(_, value)| value).sum()
+    }
+
     /// Whether the server tells it.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)

@@ -7,11 +7,12 @@ use anyhow::{Context, Result, bail};
 use str0m::Event;
 use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Mid};
 use str0m::rtp::RtpPacket;
-use tokio::sync::watch;
 use windlass_hybrid::anchor::message::AnchorHeader;
+use windlass_link::Profile;
 use windlass_media::Rung;
 use windlass_protocol::{ClientMessage, Offer, Report, ServerMessage, Subscribe, Track, TrackKind};
 
+use super::access::Access;
 use super::args::Peer;
 use super::arrivals::Packet;
 use super::janus::Janus;
@@ -20,6 +21,7 @@ use super::signal::{ServerUrl, Signal, refusal};
 use super::signalling::Signalling;
 use super::stamp::{now_ns, stamped};
 use super::tally::Tally;
+use super::visits::{Parting, Stop, told};
 use super::watching::Watching;
 
 /// Media must flow this long after the first offer.
@@ -30,6 +32,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const REPORT: Duration = Duration::from_secs(1);
 
 /// What a subscriber needs to know.
+#[derive(Clone)]
 pub struct Subscriber {
     /// Where the server is.
     pub server: ServerUrl,
@@ -49,8 +52,10 @@ pub struct Subscriber {
     pub budget_ms: f64,
     /// Where it counts.
     pub tally: Tally,
-    /// Becomes true in the end.
-    pub stop: watch::Receiver<bool>,
+    /// Its link, if it is emulated.
+    pub access: Option<(Profile, u64)>,
+    /// When it is to go.
+    pub stop: Stop,
 }
 
 /// A track that it takes.
@@ -78,7 +83,9 @@ impl Subscriber {
     /// Subscribes until the end, or until something fails.
     pub async fn run(self) -> Result<()> {
         let name = format!("subscriber {}", self.number);
-        let mut link = Link::new();
+        let access =
+            self.access.map(|(profile, seed)| Access::of_subscriber(profile, seed, Instant::now()));
+        let mut link = Link::new(access);
         let (mut signal, wanted, taken) = match self.peer {
             Peer::Windlass => {
                 let (signal, welcome) = Signal::join(&self.server, &self.room, &name).await?;
@@ -107,15 +114,16 @@ impl Subscriber {
             session.taken.iter().filter(|t| t.watching.enhanced()).count(),
         );
         let tracks = session.taken.len();
+        let parting = *self.stop.borrow();
         {
             let mut totals = self.tally.lock();
             totals.subscribers -= usize::from(connected);
             totals.subscriptions -= tracks;
             totals.enhanced -= enhanced;
-            totals.unsent += link.unsent;
+            totals.vanished += u64::from(parting == Some(Parting::Vanish));
+            link.close(&mut totals);
         }
-        link.rtc.disconnect();
-        signal.close().await;
+        signal.part(parting).await;
         done
     }
 
@@ -139,7 +147,7 @@ impl Taken {
 }
 
 impl Session<'_> {
-    async fn run(&mut self, mut stop: watch::Receiver<bool>) -> Result<()> {
+    async fn run(&mut self, mut stop: Stop) -> Result<()> {
         let mut events = Vec::new();
         let mut report = Instant::now() + REPORT;
         loop {
@@ -158,7 +166,7 @@ impl Session<'_> {
                 () = self.link.readable() => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
                 message = self.signal.receive() => self.hear(message?)?,
-                _ = stop.changed() => return Ok(()),
+                _ = told(&mut stop) => return Ok(()),
             }
             let before = self.link.connected;
             self.link.run(&mut events)?;
@@ -191,7 +199,7 @@ impl Session<'_> {
     fn hear(&mut self, message: ServerMessage) -> Result<()> {
         match message {
             ServerMessage::TrackAdded { track } => self.wanted.push(track),
-            ServerMessage::TrackRemoved { track } => self.wanted.retain(|t| t.id != track),
+            ServerMessage::TrackRemoved { track } => self.lose(&track),
             ServerMessage::Rung { track, rung, .. } => {
                 self.change(&track, |watching| watching.given(rung));
             }
@@ -208,6 +216,16 @@ impl Session<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// A track has ended.
+    fn lose(&mut self, track: &str) {
+        self.wanted.retain(|t| t.id != track);
+        let Some(at) = self.taken.iter().position(|t| t.track == track) else { return };
+        let taken = self.taken.remove(at);
+        let mut totals = self.config.tally.lock();
+        totals.subscriptions -= 1;
+        totals.enhanced -= usize::from(taken.watching.enhanced());
     }
 
     /// The server says something of a track that may decide whether it is enhanced.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::balance::{Balance, Sum};
 use super::report::{Report, Row};
 
 fn ms(value: Option<f64>) -> String {
@@ -82,6 +83,30 @@ fn server(r: &Row) -> [(&'static str, String); 7] {
     ]
 }
 
+/// What was found after the last client had gone.
+fn after(balance: &Balance) -> String {
+    let mut out = String::new();
+    let more = |n: Option<i64>| n.map_or("–".to_owned(), |n| format!("{n:+}"));
+    let _ = writeln!(
+        out,
+        "\nafter {} visits, of which {} ended without a word",
+        balance.visits, balance.vanished
+    );
+    let (descriptors, threads) = (more(balance.descriptors), more(balance.threads));
+    let _ = writeln!(out, "  descriptors {descriptors}, threads {threads} against the beginning");
+    let grows = plain(balance.resident_mib_per_hour);
+    let _ = writeln!(out, "  memory grew by {grows} MiB an hour in the second half");
+    for (name, left) in &balance.left_over {
+        let _ = writeln!(out, "  LEFT OVER: {name} {left}");
+    }
+    for Sum { of, total, parts } in &balance.sums {
+        let off = total - parts;
+        let verdict = if off == 0.0 { "adds up".to_owned() } else { format!("OFF BY {off}") };
+        let _ = writeln!(out, "  {of:<44} {total:>12}  {verdict}");
+    }
+    out
+}
+
 /// The whole report.
 pub fn table(report: &Report) -> String {
     let r = &report.row;
@@ -116,6 +141,9 @@ pub fn table(report: &Report) -> String {
     let _ = writeln!(out, "\nthe server's counters that grew");
     for (name, by) in &r.server {
         let _ = writeln!(out, "  {name:<56} {}", (by * 1000.0).round() / 1000.0);
+    }
+    if let Some(balance) = &r.balance {
+        let _ = write!(out, "{}", after(balance));
     }
     if let Some(failure) = &report.failure {
         let _ = writeln!(out, "\nthe first client that failed: {failure}");

@@ -6,6 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use super::latencies::Latencies;
 
+/// What became of the datagrams of emulated links, one way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkTotals {
+    /// Put in.
+    pub sent: u64,
+    /// Came through.
+    pub arrived: u64,
+    /// Found the queue full.
+    pub overflowed: u64,
+    /// Lost.
+    pub lost: u64,
+    /// On their way when their client went.
+    pub underway: u64,
+}
+
+impl LinkTotals {
+    /// Adds what others carried.
+    pub fn add(&mut self, other: LinkTotals) {
+        self.sent += other.sent;
+        self.arrived += other.arrived;
+        self.overflowed += other.overflowed;
+        self.lost += other.lost;
+        self.underway += other.underway;
+    }
+}
+
 /// Totals of a run. Everything only grows but those that say "now".
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Totals {
@@ -13,7 +39,11 @@ pub struct Totals {
     pub publishers: usize,
     /// Subscribers whose media can flow now.
     pub subscribers: usize,
-    /// Clients that ended before the run did.
+    /// Clients that have come and gone.
+    pub visits: u64,
+    /// Of these, the ones that went without a word.
+    pub vanished: u64,
+    /// Clients that ended by an error.
     pub failed: u64,
     /// Why the first of them did.
     pub failure: Option<String>,
@@ -27,8 +57,14 @@ pub struct Totals {
     pub bytes_sent: u64,
     /// Pictures that were left out because this process came too late for them.
     pub pictures_skipped: u64,
+    /// Datagrams that clients' sockets took.
+    pub datagrams_out: u64,
+    /// Datagrams that came to clients' sockets.
+    pub datagrams_in: u64,
     /// Datagrams that clients' sockets did not take.
     pub unsent: u64,
+    /// What became of datagrams on emulated links, down and up.
+    pub links: [LinkTotals; 2],
     /// Requests for key frames that publishers got.
     pub key_requests: u64,
     /// Requests for key frames that subscribers made.
@@ -85,6 +121,10 @@ impl Totals {
         macro_rules! add {
             ($($name:ident)*) => { $(self.$name += other.$name;)* };
         }
+        add!(visits vanished datagrams_out datagrams_in);
+        for (links, others) in self.links.iter_mut().zip(other.links) {
+            links.add(others);
+        }
         add!(publishers subscribers failed pictures_sent frames_sent packets_sent bytes_sent pictures_skipped unsent);
         add!(key_requests key_requests_made expected packets lost bytes frames frames_enhanced enhanced subscriptions);
         add!(anchors anchors_captured anchor_bytes anchors_broken anchors_alone anchors_late);
@@ -105,5 +145,15 @@ impl Tally {
     /// To be changed; held only for a moment.
     pub fn lock(&self) -> MutexGuard<'_, Totals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a client that failed; the first is said.
+    pub fn fail(&self, error: &anyhow::Error) {
+        let mut totals = self.lock();
+        totals.failed += 1;
+        if totals.failure.is_none() {
+            eprintln!("a client failed: {error:#}");
+            totals.failure = Some(format!("{error:#}"));
+        }
     }
 }

@@ -1,0 +1,83 @@
+//! A client's access link, emulated between its socket and its connection.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use windlass_link::{Conditions, Course, Link, LinkStats, Profile};
+
+/// Both ways of one client.
+pub struct Access {
+    down: Link<(Vec<u8>, SocketAddr)>,
+    up: Link<(Vec<u8>, SocketAddr)>,
+}
+
+impl Access {
+    /// That of somebody who watches: the profile's two ways.
+    pub fn of_subscriber(profile: Profile, seed: u64, now: Instant) -> Access {
+        Access::new(profile.down(seed), profile.up(), seed, now)
+    }
+
+    /// That of somebody who sends at rates which do not adapt: the profile's way down, towards the server, and a wide one back.
+    pub fn of_publisher(profile: Profile, seed: u64, now: Instant) -> Access {
+        Access::new(Course::steady(Conditions::default()), profile.down(seed), seed, now)
+    }
+
+    fn new(down: Course, up: Course, seed: u64, now: Instant) -> Access {
+        let (down, up) = (Link::new(down, seed, now), Link::new(up, !seed, now));
+        Access { down, up }
+    }
+
+    /// Takes a datagram of the server's.
+    pub fn came(&mut self, now: Instant, data: &[u8], source: SocketAddr) {
+        self.down.push(now, data.len(), (data.to_vec(), source));
+    }
+
+    /// The next one that has come through, and where it is from.
+    pub fn arrived(&mut self, now: Instant) -> Option<(Vec<u8>, SocketAddr)> {
+        self.down.poll(now).map(|(datagram, _)| datagram)
+    }
+
+    /// Takes a datagram of the client's.
+    pub fn send(&mut self, now: Instant, data: &[u8], to: SocketAddr) {
+        self.up.push(now, data.len(), (data.to_vec(), to));
+    }
+
+    /// The next one that has come through, and where it goes.
+    pub fn sent(&mut self, now: Instant) -> Option<(Vec<u8>, SocketAddr)> {
+        self.up.poll(now).map(|(datagram, _)| datagram)
+    }
+
+    /// When something comes through next.
+    pub fn timeout(&self) -> Option<Instant> {
+        [self.down.timeout(), self.up.timeout()].into_iter().flatten().min()
+    }
+
+    /// What was put in, down and up, what became of it, and how much is still on its way.
+    pub fn stats(&self) -> [(LinkStats, usize); 2] {
+        [(self.down.stats(), self.down.len()), (self.up.stats(), self.up.len())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn both_ways_take_their_time() {
+        let now = Instant::now();
+        let at: SocketAddr = "192.0.2.1:7".parse().expect("address");
+        let mut access = Access::of_subscriber(Profile::Dsl, 1, now);
+        access.came(now, &[1; 100], at);
+        access.send(now, &[2; 100], at);
+        assert_eq!((access.arrived(now), access.sent(now)), (None, None));
+        assert!(access.timeout().is_some());
+        let later = now + Duration::from_millis(60);
+        assert_eq!(access.arrived(later), Some((vec![1; 100], at)));
+        assert_eq!(access.sent(later), Some((vec![2; 100], at)));
+        let [down, up] = access.stats();
+        assert_eq!((down.0.sent, down.0.arrived, down.1), (1, 1, 0));
+        assert_eq!((up.0.sent, up.0.arrived, up.1), (1, 1, 0));
+    }
+}

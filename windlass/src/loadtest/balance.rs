@@ -1,0 +1,241 @@
+//! After the last client has gone: what the server still holds, and whether what it counted adds up.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::process::Usage;
+use super::scrape::Figures;
+use super::tally::Totals;
+
+/// How long a server may take to notice that clients are gone who did not say so, and to end what it did for them.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What must be zero when nobody is there.
+const NOBODY: [&str; 9] = [
+    "sfu_participants",
+    "sfu_rooms",
+    "sfu_connected",
+    "sfu_tracks",
+    "sfu_subscriptions",
+    "sfu_taps",
+    "enhancer_streams",
+    "enhancer_cpu_tasks_running",
+    "enhancer_cpu_tasks_waiting",
+];
+/// What must be as it was before the first client.
+const AS_BEFORE: [&str; 2] = ["signaling_sockets_open", "tasks"];
+
+/// What goes in, and all that may become of it. Names stand for all of their labels.
+const SUMS: [(&str, &[&str]); 9] = [
+    ("sfu_joins_total", &["sfu_leaves_total", "sfu_participants"]),
+    (
+        "sfu_datagrams_in_total",
+        &[
+            "sfu_datagrams_taken_total",
+            "sfu_datagrams_malformed_total",
+            "sfu_datagrams_unknown_total",
+            "sfu_strangers_limited_total",
+        ],
+    ),
+    (
+        "sfu_anchors_due_total",
+        &[
+            "sfu_anchors_out_total",
+            "sfu_anchors_dropped_late_total",
+            "sfu_anchors_dropped_full_total",
+            "sfu_anchors_dropped_unmapped_total",
+            "sfu_anchors_dropped_malformed_total",
+            "sfu_anchors_dropped_left_total",
+        ],
+    ),
+    (
+        "enhancer_frames_in_total",
+        &[
+            "enhancer_dropped_disabled_total",
+            "enhancer_dropped_stream_limit_total",
+            "enhancer_dropped_processor_total",
+            "enhancer_dropped_decode_queue_total",
+            "enhancer_dropped_stopped_total",
+            "enhancer_dropped_waiting_key_total",
+            "enhancer_decoded_total",
+            "enhancer_decode_errors_total",
+        ],
+    ),
+    (
+        "enhancer_decoded_total",
+        &[
+            "enhancer_late_decode_total",
+            "enhancer_dropped_schedule_queue_total",
+            "enhancer_schedule_considered_total",
+        ],
+    ),
+    (
+        "enhancer_schedule_considered_total",
+        &[
+            "enhancer_schedule_chosen_total",
+            "enhancer_schedule_over_fraction_total",
+            "enhancer_schedule_unchanged_total",
+            "enhancer_schedule_over_capacity_total",
+            "enhancer_schedule_lost_causes_total",
+            "enhancer_schedule_overflowed_total",
+            "enhancer_schedule_not_planned_total",
+            "enhancer_schedule_refused_total",
+        ],
+    ),
+    (
+        "enhancer_schedule_chosen_total",
+        &[
+            "enhancer_anchors_total",
+            "enhancer_unchanged_total",
+            "enhancer_dropped_infer_queue_total",
+            "enhancer_late_infer_total",
+            "enhancer_infer_errors_total",
+            "enhancer_known_total",
+            "enhancer_not_best_total",
+            "enhancer_late_encode_total",
+            "enhancer_encode_errors_total",
+            "enhancer_dropped_anchors_total",
+        ],
+    ),
+    ("enhancer_anchors_total", &["sfu_anchors_in_total", "sfu_anchors_in_overflows_total"]),
+    ("sfu_tap_frames_total", &["enhancer_frames_in_total", "sfu_tap_overflows_total"]),
+];
+
+/// One sum.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sum {
+    /// What went in.
+    pub of: &'static str,
+    /// How much.
+    pub total: f64,
+    /// All that became of it.
+    pub parts: f64,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Balance {
+    /// Clients that came and went.
+    pub visits: u64,
+    /// Of these, the ones that went without a word.
+    pub vanished: u64,
+    /// What is still there, with how much more than there should be.
+    pub left_over: Vec<(String, f64)>,
+    /// Everything that was summed up.
+    pub sums: Vec<Sum>,
+    /// Descriptors and threads more than before the first client.
+    pub descriptors: Option<i64>,
+    /// See `descriptors`.
+    pub threads: Option<i64>,
+    /// By how much resident memory grew in the second half of the time, in MiB an hour.
+    pub resident_mib_per_hour: Option<f64>,
+}
+
+impl Balance {
+    /// What `now` tells; `before` is from when nobody had come yet.
+    pub fn of(before: &Figures, now: &Figures, clients: &Totals) -> Balance {
+        let left = |name: &str, base: f64| (name.to_owned(), now.sum(name) - base);
+        let nobody = NOBODY.iter().map(|name| left(name, 0.0));
+        let as_before = AS_BEFORE.iter().map(|name| left(name, before.sum(name)));
+        let left_over = nobody.chain(as_before).filter(|(_, more)| *more > 0.0).collect();
+        let grown = |name: &str| now.sum(name) - before.sum(name);
+        let mut sums: Vec<Sum> = SUMS
+            .iter()
+            .map(|(of, parts)| Sum {
+                of,
+                total: grown(of),
+                parts: parts.iter().map(|part| grown(part)).sum(),
+            })
+            .collect();
+        for (of, stats) in [("links down", clients.links[0]), ("links up", clients.links[1])] {
+            let parts = stats.arrived + stats.overflowed + stats.lost + stats.underway;
+            sums.push(Sum { of, total: stats.sent as f64, parts: parts as f64 });
+        }
+        sums.push(Sum {
+            of: "datagrams that clients sent",
+            total: clients.datagrams_out as f64,
+            parts: grown("sfu_datagrams_in_total"),
+        });
+        let Totals { visits, vanished, .. } = *clients;
+        Balance { visits, vanished, left_over, sums, ..Balance::default() }
+    }
+
+    /// Adds what the system knows of the server's process.
+    pub fn of_process(&mut self, before: Option<Usage>, now: Option<Usage>, seen: &[Usage]) {
+        let more = |of: fn(&Usage) -> u64| {
+            Some(of(now.as_ref()?).cast_signed() - of(before.as_ref()?).cast_signed())
+        };
+        self.descriptors = more(|u| u.descriptors);
+        self.threads = more(|u| u.threads);
+        self.resident_mib_per_hour = slope(&seen[seen.len() / 2..]);
+    }
+
+    /// Whether nothing is left that will not go by itself.
+    pub fn empty(&self) -> bool {
+        self.left_over.is_empty()
+    }
+
+    /// Sums whose parts are another than their total.
+    pub fn wrong(&self) -> impl Iterator<Item = &Sum> {
+        self.sums.iter().filter(|sum| (sum.total - sum.parts).abs() > 0.5)
+    }
+}
+
+/// By how much memory grows, by least squares, in MiB an hour.
+fn slope(usage: &[Usage]) -> Option<f64> {
+    let first: Instant = usage.first()?.at;
+    let points: Vec<(f64, f64)> = usage
+        .iter()
+        .map(|u| {
+            let hours = u.at.saturating_duration_since(first).as_secs_f64() / 3600.0;
+            (hours, u.resident as f64 / f64::from(1 << 20))
+        })
+        .collect();
+    let n = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+    let over: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
+    let under: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();
+    (under > 0.0).then(|| over / under)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(text: &str) -> Figures {
+        let lines: Vec<_> = text.lines().map(|line| format!("windlass_{}", line.trim())).collect();
+        Figures::parse(&lines.join("\n"))
+    }
+
+    #[test]
+    fn what_is_left_and_what_is_missing_is_found() {
+        let before = figures("sfu_joins_total 3\nsfu_leaves_total 3\ntasks 7");
+        let now = figures("sfu_joins_total 9\nsfu_leaves_total 8\ntasks 9\nsfu_rooms 1");
+        let balance = Balance::of(&before, &now, &Totals::default());
+        let left = [("sfu_rooms".to_owned(), 1.0), ("tasks".to_owned(), 2.0)];
+        assert_eq!(balance.left_over, left);
+        let wrong: Vec<_> = balance.wrong().collect();
+        assert_eq!(wrong, [&Sum { of: "sfu_joins_total", total: 6.0, parts: 5.0 }]);
+        let fine = Balance::of(&before, &before, &Totals::default());
+        assert!(fine.empty() && fine.wrong().next().is_none());
+    }
+
+    #[test]
+    fn memory_that_grows_has_a_slope() {
+        let now = Instant::now();
+        let usage: Vec<_> = (0..60)
+            .map(|n| Usage {
+                at: now + Duration::from_secs(60 * n),
+                cpu_s: 0.0,
+                resident: (50 + n / 6) << 20,
+                descriptors: 0,
+                threads: 0,
+            })
+            .collect();
+        let grown = slope(&usage).expect("a slope");
+        assert!((9.5..10.5).contains(&grown), "{grown}");
+        assert_eq!(slope(&usage[..1]), None);
+    }
+}

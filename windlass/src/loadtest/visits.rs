@@ -1,0 +1,170 @@
+//! Clients that come and go: each stays for a while, leaves with or without a word, and another one comes in its place.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tokio::sync::watch;
+use windlass_link::Profile;
+
+use super::tally::Tally;
+
+/// The shortest and the longest stay, in mean ones.
+const BOUNDS: (f64, f64) = (0.03, 4.0);
+/// From one stay to the next, at most, in mean ones.
+const PAUSE: f64 = 0.25;
+/// One in so many vanishes.
+const VANISH: u32 = 4;
+
+/// How a client goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parting {
+    /// It says so.
+    Goodbye,
+    /// As when its power fails: it says nothing more, and closes nothing for a while.
+    Vanish,
+}
+
+/// Becomes something when a client is to go.
+pub type Stop = watch::Receiver<Option<Parting>>;
+
+/// Waits until a client is to go.
+pub async fn told(stop: &mut Stop) -> Parting {
+    // Whoever would tell it has ended himself.
+    stop.wait_for(Option::is_some).await.ok().and_then(|told| *told).unwrap_or(Parting::Goodbye)
+}
+
+/// One client's coming.
+pub struct Visit {
+    /// Its link and the seed of it, if it has one.
+    pub access: Option<(Profile, u64)>,
+    /// When it is to go.
+    pub stop: Stop,
+}
+
+/// How clients come and go.
+#[derive(Debug, Clone)]
+pub struct Visits {
+    /// How long they stay in the mean; `None`: until the end.
+    pub stay: Option<Duration>,
+    /// The links that they have, one drawn for each visit; none: the machine's own.
+    pub links: Vec<Profile>,
+    /// Decides all that is drawn.
+    pub seed: u64,
+}
+
+impl Visits {
+    /// Has `client` come, stay and go until the end. What fails is counted; the first is said.
+    pub async fn run<F: Future<Output = Result<()>>>(
+        self,
+        tally: Tally,
+        mut end: Stop,
+        client: impl Fn(Visit) -> F,
+    ) {
+        let mut dice = StdRng::seed_from_u64(self.seed);
+        loop {
+            let link = (!self.links.is_empty())
+                .then(|| self.links[dice.random_range(0..self.links.len())]);
+            let access = link.map(|profile| (profile, dice.random()));
+            let (go, stop) = watch::channel(None);
+            let visit = std::pin::pin!(client(Visit { access, stop }));
+            let stay = self.stay.map(|mean| stay(mean, dice.random()));
+            let vanishes = dice.random_range(0..VANISH) == 0;
+            let done = at_home(visit, stay, vanishes, &go, &mut end).await;
+            tally.lock().visits += 1;
+            if let Err(error) = done {
+                tally.fail(&error);
+            }
+            let Some(mean) = self.stay else { return };
+            let pause = mean.mul_f64(PAUSE * dice.random::<f64>());
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = told(&mut end) => return,
+            }
+        }
+    }
+}
+
+/// Lets a visit last until its time is over, and sees it off.
+async fn at_home(
+    mut visit: std::pin::Pin<&mut impl Future<Output = Result<()>>>,
+    stay: Option<Duration>,
+    vanishes: bool,
+    go: &watch::Sender<Option<Parting>>,
+    end: &mut Stop,
+) -> Result<()> {
+    let over = async {
+        match stay {
+            Some(stay) => tokio::time::sleep(stay).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        done = &mut visit => return done,
+        () = over => {
+            let _ = go.send(Some(if vanishes { Parting::Vanish } else { Parting::Goodbye }));
+        }
+        parting = told(end) => {
+            let _ = go.send(Some(parting));
+        }
+    }
+    visit.await
+}
+
+/// How long a stay is: exponential, within bounds.
+fn stay(mean: Duration, share: f64) -> Duration {
+    let times = -(1.0 - share).max(f64::EPSILON).ln();
+    mean.mul_f64(times.clamp(BOUNDS.0, BOUNDS.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use anyhow::bail;
+
+    use super::*;
+
+    #[test]
+    fn stays_are_spread_around_their_mean() {
+        let mean = Duration::from_secs(60);
+        let stays: Vec<_> = (0..1000).map(|n| stay(mean, f64::from(n) / 1000.0)).collect();
+        let sum: Duration = stays.iter().sum();
+        assert!((50..=62).contains(&(sum / 1000).as_secs()), "{sum:?}");
+        assert!(stays.iter().all(|s| (mean / 40..=mean * 4).contains(s)));
+    }
+
+    #[tokio::test]
+    async fn others_come_when_one_has_gone_and_all_go_in_the_end() {
+        let (end, ended) = watch::channel(None);
+        let partings = Arc::new(Mutex::new(Vec::new()));
+        let links = vec![Profile::Dsl];
+        let visits = Visits { stay: Some(Duration::from_millis(4)), links, seed: 3 };
+        let tally = Tally::default();
+        let noted = partings.clone();
+        let run = visits.run(tally.clone(), ended, |mut visit| {
+            let noted = noted.clone();
+            async move {
+                assert_eq!(visit.access.map(|(profile, _)| profile), Some(Profile::Dsl));
+                let parting = told(&mut visit.stop).await;
+                noted.lock().expect("partings").push(parting);
+                bail!("as some do")
+            }
+        });
+        let over = async {
+            while partings.lock().expect("partings").len() < 100 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let _ = end.send(Some(Parting::Goodbye));
+        };
+        tokio::join!(run, over);
+        let partings = partings.lock().expect("partings");
+        let vanished = partings.iter().filter(|p| **p == Parting::Vanish).count();
+        assert!(partings.len() >= 100);
+        assert!((5..40).contains(&vanished), "{vanished}");
+        let totals = tally.lock();
+        assert_eq!((totals.visits, totals.failed), (partings.len() as u64, partings.len() as u64));
+        assert_eq!(totals.failure.as_deref(), Some("as some do"));
+    }
+}
