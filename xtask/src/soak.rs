@@ -37,8 +37,17 @@ pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32, visits_seconds: u32) -
         ],
         &[("WINDLASS_CALL_SECONDS", seconds.to_string())],
     )?;
+    attack()?;
     visits(visits_seconds)?;
     vp9_conformance(&record_vp9(minutes)?)
+}
+
+/// Ten million malformed datagrams, beside a call.
+fn attack() -> Result<()> {
+    step("Attacking a server for ten minutes");
+    Cmd::cargo(["test", "--quiet", "--package", "windlass", "--test", "attack"])
+        .env("WINDLASS_ATTACK_DATAGRAMS", "10000000")
+        .run()
 }
 
 /// Twenty participants who come and go over bad links: nothing may be left of them, and what the server counts must add up.
