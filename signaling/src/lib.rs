@@ -21,6 +21,7 @@ mod health;
 mod http;
 mod metrics;
 mod openapi;
+mod origin;
 mod rate;
 mod redact;
 pub mod session;
@@ -41,6 +42,7 @@ use windlass_sfu::SfuHandle;
 pub use client::{ClientAddr, Network, NoNetwork, TrustedProxies};
 pub use door::{DoorLimits, Refused};
 pub use metrics::{Metric, MetricKind};
+pub use origin::{NotAnOrigin, Origin, Origins};
 pub use redact::{Pseudonym, pseudonym};
 pub use tls::{Tls, TlsError};
 
@@ -58,6 +60,8 @@ pub struct SignalingConfig {
     pub access: Access,
     /// Whom to tell what happens.
     pub webhooks: WebhookConfig,
+    /// Whose pages may use the server.
+    pub origins: Origins,
     /// Bounds and times of each socket.
     pub session: SessionConfig,
     /// Who may open sockets and join; one more socket is refused with HTTP 503 or 429.
@@ -77,6 +81,7 @@ impl Default for SignalingConfig {
         Self {
             access: Access::default(),
             webhooks: WebhookConfig::default(),
+            origins: Origins::default(),
             session: SessionConfig::default(),
             door: DoorLimits::default(),
             send_timeout: Duration::from_secs(5),
@@ -188,7 +193,9 @@ impl Signaling {
     /// `into_make_service_with_connect_info::<SocketAddr>()`, or by [`Signaling::serve`].
     pub fn router(&self, page: Router) -> Router {
         let (routes, _) = openapi::routes().split_for_parts();
-        routes.with_state(self.shared.clone()).fallback_service(page)
+        let origins = Arc::new(self.shared.config.origins.clone());
+        let check = axum::middleware::from_fn_with_state(origins, origin::check);
+        routes.with_state(self.shared.clone()).layer(check).fallback_service(page)
     }
 
     /// Serves until `stop` is ready, then tells every client, and waits up to `grace` for them.

@@ -24,7 +24,7 @@ use windlass_media::AnchorPolicy;
 use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
 use windlass_signaling::access::{Access, TokenKey};
 use windlass_signaling::webhooks::{WebhookSecret, WebhookUrl};
-use windlass_signaling::{DoorLimits, SignalingConfig, TrustedProxies};
+use windlass_signaling::{DoorLimits, Origin, Origins, SignalingConfig, TrustedProxies};
 
 use crate::{logging, tls};
 
@@ -256,6 +256,11 @@ pub struct Settings {
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_rooms: Option<usize>,
 
+    /// Pages that may use signalling, WHIP, WHEP and the admin API, by their origins (https://calls.example); the server's own page
+    /// always may [default: pages of every origin]
+    #[arg(long, help_heading = "Access", value_name = "ORIGIN,...", value_delimiter = ',')]
+    pub origins: Option<Vec<Origin>>,
+
     /// Key that access tokens are signed with: a secret of at least 32 bytes, or a file with one or with an Ed25519
     /// public key (PEM); more than one, to change keys. Rooms then need a token (`windlass token`); without any, they
     /// are open to everybody
@@ -356,7 +361,7 @@ macro_rules! each_option {
 }
 
 each_option! {
-    http udp advertise tls_cert tls_key tls_self_signed trusted_proxies budget_ms no_enhancer engine network enhancer_threads compute_cap
+    http udp advertise tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer engine network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
     no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
@@ -424,6 +429,7 @@ impl Config {
             })?;
         signaling.proxies =
             TrustedProxies(said.trusted_proxies.iter().flatten().map(|p| p.0).collect());
+        signaling.origins = said.origins.clone().map_or(Origins::Any, Origins::Only);
         let door = DoorLimits::default();
         signaling.door = DoorLimits {
             sockets: limits.participants.saturating_mul(2),

@@ -17,6 +17,7 @@ const ALL: &str = r#"
     tls-key: /etc/windlass/key.pem
     tls-self-signed: false
     trusted-proxies: [10.0.0.0/8, "::1"]
+    origins: ["https://calls.example", "http://localhost:5173"]
     budget-ms: 150
     no-enhancer: true
     engine: "cpu"
@@ -135,6 +136,7 @@ fn values_out_of_range_are_refused_by_name() {
         ("tls-cert: a.pem", "tls-cert needs tls-key"),
         ("tls-key: a.pem", "tls-key needs tls-cert"),
         ("trusted-proxies: [10.0.0.0/40]", "neither IP nor IP/PREFIX"),
+        ("origins: [\"calls.example\"]", "no origin"),
         ("advertise: [\"0.0.0.0\"]", "0.0.0.0"),
         ("advertise: [\"example\"]", "example"),
     ] {

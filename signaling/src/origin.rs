@@ -1,0 +1,161 @@
+//! Which pages may use the server.
+//!
+//! A page has no more than what its user gives it: there are no cookies here, and where there are token keys it needs a token. So pages of
+//! every origin may call unless the operator names some; then a browser is held to those. (Other programs can claim any origin,
+//! or none: this protects users' browsers from foreign pages, not the server from programs.)
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HOST, ORIGIN, VARY};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use thiserror::Error;
+
+/// An origin (RFC 6454): `https://calls.example`, with its port unless that is the scheme's own.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Origin(String);
+
+/// What is no origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("is no origin: give http://HOST[:PORT] or https://HOST[:PORT], and nothing behind it")]
+pub struct NotAnOrigin;
+
+impl FromStr for Origin {
+    type Err = NotAnOrigin;
+
+    fn from_str(text: &str) -> Result<Origin, NotAnOrigin> {
+        let text = text.trim().to_ascii_lowercase();
+        let (scheme, authority) = text.split_once("://").ok_or(NotAnOrigin)?;
+        let usual = match scheme {
+            "http" => ":80",
+            "https" => ":443",
+            _ => return Err(NotAnOrigin),
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-._[]:".contains(c);
+        if authority.is_empty() || !authority.chars().all(plain) {
+            return Err(NotAnOrigin);
+        }
+        // As browsers write it.
+        let authority = authority.strip_suffix(usual).unwrap_or(authority);
+        Ok(Origin(format!("{scheme}://{authority}")))
+    }
+}
+
+impl TryFrom<String> for Origin {
+    type Error = NotAnOrigin;
+
+    fn try_from(text: String) -> Result<Origin, NotAnOrigin> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The pages that may.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Origins {
+    /// All.
+    #[default]
+    Any,
+    /// These, and the server's own.
+    Only(Vec<Origin>),
+}
+
+impl Origins {
+    /// Whether a request may go on: one of no page, or of one that may.
+    fn allow(&self, headers: &HeaderMap) -> bool {
+        let Origins::Only(allowed) = self else { return true };
+        let Some(origin) = headers.get(ORIGIN) else { return true };
+        let Ok(text) = origin.to_str() else { return false };
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        let own = text.split_once("://").map(|(_, authority)| authority);
+        let own = own.zip(host).is_some_and(|(own, host)| own.eq_ignore_ascii_case(host));
+        own || text.parse().is_ok_and(|origin| allowed.contains(&origin))
+    }
+}
+
+/// Refuses requests of pages that may not, and says to the others' browsers that they may read the answers.
+pub(crate) async fn check(
+    State(origins): State<Arc<Origins>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if !origins.allow(request.headers()) {
+        let why = "pages of this origin may not use the server (option `origins`)\n";
+        return (StatusCode::FORBIDDEN, why).into_response();
+    }
+    let origin = request.headers().get(ORIGIN).cloned();
+    let mut answer = next.run(request).await;
+    let headers = answer.headers_mut();
+    if *origins != Origins::Any && headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
+        match origin {
+            Some(origin) => headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin),
+            None => headers.remove(ACCESS_CONTROL_ALLOW_ORIGIN),
+        };
+        headers.append(VARY, HeaderValue::from_static("origin"));
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(origin: &str) -> bool {
+        let only = ["https://calls.example", "http://localhost:5173"];
+        let only = only.map(|origin| origin.parse().expect("an origin"));
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, HeaderValue::from_static("sfu.example:7880"));
+        headers.insert(ORIGIN, origin.parse().expect("a header"));
+        Origins::Only(only.to_vec()).allow(&headers)
+    }
+
+    #[test]
+    fn pages_of_named_origins_and_the_servers_own_may() {
+        for origin in ["https://calls.example", "http://localhost:5173", "https://sfu.example:7880"]
+        {
+            assert!(allows(origin), "{origin}");
+        }
+        for origin in [
+            "https://calls.example.evil.example",
+            "http://calls.example",
+            "https://calls.example:8443",
+            "https://evil.example",
+            "null",
+            "http://localhost",
+        ] {
+            assert!(!allows(origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn programs_say_no_origin_and_without_names_all_may() {
+        assert!(Origins::Only(Vec::new()).allow(&HeaderMap::new()));
+        let mut headers = HeaderMap::new();
+        headers.insert(ORIGIN, HeaderValue::from_static("null"));
+        assert!(Origins::Any.allow(&headers));
+        assert!(!Origins::Only(Vec::new()).allow(&headers));
+    }
+
+    #[test]
+    fn origins_are_read_as_browsers_write_them() {
+        let read = |text: &str| text.parse::<Origin>().map(|o| o.to_string());
+        assert_eq!(read(" HTTPS://Calls.Example:443 "), Ok("https://calls.example".into()));
+        assert_eq!(read("http://[::1]:80"), Ok("http://[::1]".into()));
+        for wrong in
+            ["calls.example", "https://", "https://a/", "https://a b", "ftp://a", "*", "null"]
+        {
+            assert_eq!(read(wrong), Err(NotAnOrigin), "{wrong}");
+        }
+    }
+}
