@@ -155,7 +155,7 @@ export class CallScreen {
   private addTrack(track: RemoteTrack): void {
     const tile = this.tile(track.participant);
     if (track instanceof EnhancedTrack) {
-      tile.setVideo(track);
+      tile.setVideo(track, this.options.adaptive ? (stage) => this.room.follow(track, stage) : null);
       if (this.maxRung !== null) this.room.setMaxRung(track, this.maxRung);
       return;
     }

@@ -38,6 +38,10 @@ test("the link to share holds the room and nothing else", () => {
   assert.equal(roomLink(new URL("http://h/?auto=1&name=x#y"), "a b"), "http://h/?room=a+b");
 });
 
+test("tiles tell their size unless the address says otherwise", () => {
+  assert.deepEqual([at("").adaptive, at("?adaptive=1").adaptive, at("?adaptive=0").adaptive], [true, true, false]);
+});
+
 test("full-size stills are off unless the address says otherwise", () => {
   assert.deepEqual([at("").detail, at("?detail=0").detail, at("?detail=1").detail], [false, false, true]);
 });

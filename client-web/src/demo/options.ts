@@ -1,6 +1,6 @@
 /**
  * What the page's address says: `?room=…&name=…&auto=1&loopback=1&layers=q|qh|qhf&view=enhanced|plain|split`
- * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1`. The room may also be the hash. An access
+ * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1&adaptive=0`. The room may also be the hash. An access
  * token belongs in the hash, which browsers send to nobody: `#token=…` or `#room=…&token=…`; `?token=…` is taken too.
  */
 import type { Layers, OutputKind, Rung } from "../sdk/index.js";
@@ -24,6 +24,8 @@ export interface PageOptions {
   output: OutputKind;
   /** The choice to send full-size stills is made already; a person may still take it back on the start screen. */
   detail: boolean;
+  /** The server is told how large tiles are and whether they are seen; off, every tile is given what fits the link. */
+  adaptive: boolean;
 }
 
 function choice<T extends string>(value: string | null, allowed: readonly T[]): T | null {
@@ -65,6 +67,7 @@ export function pageOptions(address: URL): PageOptions {
     source: choice(query.get("source"), ["camera", "none"] as const) ?? "camera",
     output: choice(query.get("output"), ["stream", "post", "canvas"] as const) ?? "auto",
     detail: flag("detail"),
+    adaptive: query.get("adaptive") !== "0",
   };
 }
 

@@ -110,8 +110,8 @@ export class Tile {
     this.dress();
   }
 
-  /** Shows a video track, or (null) none. */
-  setVideo(track: EnhancedTrack | null): void {
+  /** Shows a video track, or (null) none; `follow` is told where, and gives what ends that. */
+  setVideo(track: EnhancedTrack | null, follow: ((stage: Element) => () => void) | null = null): void {
     for (const end of this.endings.splice(0)) end();
     this.track = track;
     this.plain.srcObject = track === null ? null : new MediaStream([track.plain]);
@@ -119,6 +119,7 @@ export class Tile {
     this.stage.classList.remove("live");
     if (track !== null) {
       track.holdPlain(this.view === "split");
+      if (follow !== null) this.endings.push(follow(this.stage));
       this.endings.push(
         track.keepStepWith(this.plain),
         track.on("state", () => this.dress()),

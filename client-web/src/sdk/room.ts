@@ -20,6 +20,7 @@ import {
 } from "./protocol.js";
 import { type DetailChoice, type Layers, Publication } from "./publication.js";
 import { vp9Preferences } from "./receiver.js";
+import { followShowing } from "./showing.js";
 import { SignalSocket } from "./socket.js";
 import { EnhancedTrack, type RemoteTrack, type RungInfo, type TrackStats } from "./tracks.js";
 import { warmUpDecoder } from "./warm-up.js";
@@ -224,6 +225,15 @@ export class Room extends Emitter<RoomEvents> {
       if (this.socket === socket)
         socket?.send({ type: "view", track: id, width: pixels(width), height: pixels(height), pinned });
     });
+  }
+
+  /**
+   * Says how a track is shown for as long as it is shown in an element: its size, whether it is in sight, whether the page is.
+   * Small pictures then take a small layer, unseen ones nothing, and publishers send no layer that nobody takes. The result
+   * ends that; what was said last stays.
+   */
+  follow(track: EnhancedTrack | string, element: Element): () => void {
+    return followShowing(element, (shown) => this.setView(track, shown));
   }
 
   /** The browser's statistics of the connection; null while there is none. */

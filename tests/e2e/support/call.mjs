@@ -1,10 +1,13 @@
 // A call: a publisher that shows a scene, and subscribers of it, through one server.
 import { openPage } from "./browser.mjs";
 
+/** Unless a test is about the size of tiles, it should not matter. */
+const fixed = (query) => (query.includes("adaptive=") ? query : `${query}&adaptive=0`);
+
 /** A browser that publishes `scene` with the given layers; `browser`: what else it is opened with. */
 export async function publish(server, scene, { room = "call", layers = "qh", query = "", init, browser = {} } = {}) {
   const tab = await openPage({ camera: scene.file, init, ...browser });
-  await tab.page.goto(`${server.url}/?room=${room}&name=Publisher&auto=1&layers=${layers}${query}`);
+  await tab.page.goto(`${server.url}/?room=${room}&name=Publisher&auto=1&layers=${layers}${fixed(query)}`);
   await until(() => tab.page.evaluate(() => window.windlass?.phase === "call"), "the publisher joins", 20_000);
   return tab;
 }
@@ -12,7 +15,7 @@ export async function publish(server, scene, { room = "call", layers = "qh", que
 /** A browser (or a page of `browser`) that subscribes without a camera. */
 export async function subscribe(server, { room = "call", name = "Viewer", query = "", browser, init } = {}) {
   const tab = browser ? await browser.newPage({ init }) : await openPage({ init });
-  await tab.page.goto(`${server.url}/?room=${room}&name=${name}&auto=1&source=none&view=enhanced${query}`);
+  await tab.page.goto(`${server.url}/?room=${room}&name=${name}&auto=1&source=none&view=enhanced${fixed(query)}`);
   await until(() => tab.page.evaluate(() => window.windlass?.phase === "call"), `${name} joins`, 20_000);
   return tab;
 }
