@@ -79,6 +79,8 @@ counters! {
     rtp_unknown,
     /// Video packets whose VP9 payload descriptor is malformed.
     vp9_malformed,
+    /// Audio packets with redundancy that is malformed.
+    red_malformed,
     /// Video packets of the current layer from before the switch to it.
     rtp_before_switch,
     /// Layer switches done.

@@ -9,6 +9,7 @@ use windlass_media::{Layer, StreamId, TapInput};
 use super::alignment::{Report, Timeline};
 use super::capture;
 use super::peer::Encoding;
+use super::red::Red;
 use super::rewriter::{PacketIn, Source};
 use super::vp9::{Descriptor, key_frame_size};
 use super::{Core, Output, Track};
@@ -60,13 +61,20 @@ impl Core {
         {
             room.speakers.hear(packet.arrival, from, level);
         }
+        let repeats = self.peers.get(&from).and_then(|p| p.repeats(rtp.header.payload_type));
+        let red = repeats.map(|opus| Red::parse(&rtp.payload, *opus).map(|red| (red, opus)));
+        if red == Some(None) {
+            self.counters.red_malformed += 1;
+            return;
+        }
+        let red = red.flatten();
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber).filter(|p| p.connected) else {
                 continue;
             };
             for slot in 0..peer.slots.len() {
                 if peer.slots[slot].track == Some(track_id)
-                    && peer.send_audio(slot, track_id, packet, rtp)
+                    && peer.send_audio(slot, track_id, packet, rtp, red)
                 {
                     self.counters.rtp_out += 1;
                 }

@@ -22,6 +22,7 @@ mod layers;
 mod negotiate;
 mod peer;
 mod recent;
+mod red;
 mod regions;
 mod rewriter;
 mod sdp;
@@ -743,6 +744,8 @@ mod captured_tests;
 mod forward_tests;
 #[cfg(test)]
 mod scale_tests;
+#[cfg(test)]
+mod audio_tests;
 #[cfg(test)]
 #[path = "core_tests.rs"]
 mod tests;

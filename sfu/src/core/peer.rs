@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use str0m::bwe::Bitrate;
 use str0m::channel::{ChannelConfig, ChannelId, Reliability};
+use str0m::format::PayloadParams;
 use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
 use str0m::rtp::{Extension, ExtensionValues, RtpPacket, RtpWrite, Ssrc};
 use str0m::{Candidate, Event, IceConnectionState, Input, Output as RtcOutput, Rtc};
@@ -19,6 +20,7 @@ use super::audio::AudioTimeline;
 use super::dd;
 use super::downlink::{Downlink, LOOK, Look};
 use super::flights::{self, Flights};
+use super::red::Red;
 use super::regions::{self, Regions};
 use super::rewriter::{Dropped, PacketIn, PacketOut, Rewriter, Source};
 use super::view::View;
@@ -95,6 +97,8 @@ pub struct Slot {
     pub key_owed: bool,
     /// The payload type that it is sent with, once it has been looked up.
     pt: Option<Pt>,
+    /// That of audio with redundancy, once it has been looked up; `None` in it: there is none.
+    red: Option<Option<Pt>>,
     /// Its stream.
     ssrc: Option<Ssrc>,
     flights: Flights,
@@ -132,6 +136,7 @@ impl Slot {
             rtx_share: None,
             key_owed: false,
             pt: None,
+            red: None,
             ssrc: None,
             flights: Flights::new(now),
             sent: Sent::default(),
@@ -156,6 +161,14 @@ impl Slot {
     fn payload_type(&mut self, rtc: &Rtc) -> Option<Pt> {
         self.pt = self.pt.or_else(|| payload_type(rtc, self.mid));
         self.pt
+    }
+
+    /// The payload type of Opus with redundancy, where the client takes that.
+    fn red_type(&mut self, rtc: &Rtc, opus: Pt) -> Option<Pt> {
+        *self.red.get_or_insert_with(|| {
+            // Kept by the stack where both ends have it.
+            rtc.codec_config().params().iter().find(|p| p.pt() == opus)?.red()
+        })
     }
 
     /// What comes next is not the continuation of what came before.
@@ -278,7 +291,7 @@ impl Peer {
         self.rtc.get_or_insert_with(|| {
             let mut rtc_config = Rtc::builder()
                 .clear_codecs()
-                .enable_opus(true, false)
+                .enable_opus(true, true)
                 .enable_vp9(true)
                 .set_ice_lite(true)
                 .set_rtp_mode(true)
@@ -608,11 +621,20 @@ impl Peer {
         track: TrackId,
         packet: PacketIn,
         rtp: &RtpPacket,
+        red: Option<(Red<'_>, Pt)>,
     ) -> bool {
         let Some((slot, rtc)) = self.slots.get_mut(slot).zip(self.rtc.as_mut()) else {
             return false;
         };
-        let Some(pt) = slot.payload_type(rtc) else { return false };
+        let Some(opus) = slot.payload_type(rtc) else { return false };
+        // Into a full queue nothing is sent twice.
+        let repeats = slot.red_type(rtc, opus).filter(|_| !self.downlink.full());
+        let (pt, payload) = match (red, repeats) {
+            (None, _) => (opus, rtp.payload.clone()),
+            (Some((_, named)), Some(pt)) if named == opus => (pt, rtp.payload.clone()),
+            (Some((red, _)), Some(pt)) => (pt, red.renamed(*opus).into()),
+            (Some((red, _)), None) => (opus, red.primary().into()),
+        };
         let mut api = rtc.direct_api();
         let Some(stream) = api.stream_tx_by_mid(slot.mid, None) else { return false };
         let Some((seq, timestamp)) = slot.audio.push(track, packet) else { return false };
@@ -621,11 +643,11 @@ impl Peer {
             voice_activity: rtp.header.ext_vals.voice_activity,
             ..ExtensionValues::default()
         };
-        slot.sent.video_bytes += rtp.payload.len() as u64;
+        slot.sent.video_bytes += payload.len() as u64;
         slot.ssrc = Some(stream.ssrc());
         slot.flights.begin(seq as u16, packet.arrival);
         stream.write_rtp(
-            RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, rtp.payload.clone())
+            RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, payload)
                 .marker(packet.marker)
                 .ext_vals(ext_vals),
         );
@@ -633,10 +655,16 @@ impl Peer {
         true
     }
 
+    /// The payload type of the blocks, if what the participant sends with this one is Opus with redundancy.
+    pub fn repeats(&self, pt: Pt) -> Option<Pt> {
+        let params = self.rtc.as_ref()?.codec_config().params();
+        params.iter().find(|p| p.red() == Some(pt)).map(PayloadParams::pt)
+    }
+
     /// An offer was answered: payload types may be others, and m-lines new.
     pub fn negotiated(&mut self) {
         for slot in &mut self.slots {
-            slot.pt = None;
+            (slot.pt, slot.red) = (None, None);
         }
         self.bound_retransmission();
     }

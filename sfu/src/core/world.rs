@@ -73,11 +73,16 @@ impl World {
     }
 
     pub(super) fn client(&mut self, id: ParticipantId) -> usize {
+        self.client_of(id, false)
+    }
+
+    /// One who takes audio with redundancy, or does not.
+    pub(super) fn client_of(&mut self, id: ParticipantId, red: bool) -> usize {
         let address = SocketAddr::new([192, 0, 2, 10].into(), 4000 + id.0 as u16);
         let mut rtc = Rtc::builder()
             .clear_codecs()
             .enable_vp9(true)
-            .enable_opus(true, false)
+            .enable_opus(true, red)
             .set_rtp_mode(true)
             .set_extension(12, str0m::rtp::Extension::with_serializer(dd::URI, dd::Serializer))
             .build(self.now);

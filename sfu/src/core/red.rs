@@ -1,0 +1,98 @@
+//! Opus with redundancy (RED, RFC 2198): a packet repeats what the ones before it held, each block behind a header of its own.
+//!
+//! Payload types are of one connection, and blocks name them, so what a publisher sends is renamed for subscribers who have others. Those
+//! who have not agreed to redundancy get the newest block alone.
+
+/// Blocks of a packet: senders repeat one to three.
+const BLOCKS: usize = 8;
+
+/// What a packet holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Red<'a> {
+    /// The payload.
+    payload: &'a [u8],
+    /// Where the blocks' headers end.
+    headers: usize,
+    /// Where the newest block begins.
+    primary: usize,
+}
+
+impl<'a> Red<'a> {
+    /// Reads a payload whose blocks are all of type `pt`; `None` where it is malformed or has others (RFC 2198 allows them; browsers
+    /// do not mix).
+    pub fn parse(payload: &'a [u8], pt: u8) -> Option<Red<'a>> {
+        let (mut at, mut repeated) = (0, 0);
+        for _ in 0..BLOCKS {
+            let &first = payload.get(at)?;
+            if first & 0x7f != pt {
+                return None;
+            }
+            if first & 0x80 == 0 {
+                let headers = at + 1;
+                let primary = headers + repeated;
+                return (primary <= payload.len()).then_some(Red { payload, headers, primary });
+            }
+            let header = payload.get(at..at + 4)?;
+            repeated += usize::from(header[2] & 0x03) << 8 | usize::from(header[3]);
+            at += 4;
+        }
+        None
+    }
+
+    /// The newest block: what the packet would have been without redundancy.
+    pub fn primary(self) -> &'a [u8] {
+        &self.payload[self.primary..]
+    }
+
+    /// The same with blocks of type `pt`.
+    pub fn renamed(self, pt: u8) -> Vec<u8> {
+        let mut renamed = self.payload.to_vec();
+        for at in (0..self.headers).step_by(4) {
+            renamed[at] = renamed[at] & 0x80 | pt & 0x7f;
+        }
+        renamed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// One block of three bytes repeated from 960 ticks ago, and one of two.
+    const TWO: [u8; 10] = [0x80 | 111, 0x0f, 0x00, 3, 111, 1, 2, 3, 8, 9];
+
+    #[test]
+    fn the_newest_block_is_the_last() {
+        assert_eq!(Red::parse(&TWO, 111).expect("sound").primary(), [8, 9]);
+        assert_eq!(Red::parse(&[111, 5], 111).expect("no repetition").primary(), [5]);
+        assert_eq!(Red::parse(&[111], 111).expect("silence").primary(), []);
+    }
+
+    #[test]
+    fn blocks_are_renamed_and_nothing_else() {
+        let renamed = Red::parse(&TWO, 111).expect("sound").renamed(109);
+        assert_eq!(renamed, [0x80 | 109, 0x0f, 0x00, 3, 109, 1, 2, 3, 8, 9]);
+        assert_eq!(Red::parse(&renamed, 109).expect("sound").renamed(111), TWO);
+    }
+
+    #[test]
+    fn what_is_cut_short_mixed_or_endless_is_none() {
+        for cut in 0..8 {
+            assert_eq!(Red::parse(&TWO[..cut], 111), None, "{cut}");
+        }
+        assert_eq!(Red::parse(&TWO, 110), None);
+        assert_eq!(Red::parse(&[0x80 | 111, 0, 0, 0].repeat(9), 111), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_end_the_parser(payload in prop::collection::vec(any::<u8>(), 0..64), pt in 0u8..128) {
+            if let Some(red) = Red::parse(&payload, pt) {
+                prop_assert!(red.primary().len() < payload.len());
+                prop_assert_eq!(red.renamed(pt), payload.clone());
+            }
+        }
+    }
+}
