@@ -223,6 +223,14 @@ pub enum StartError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// TCP could not be listened for.
+    #[error("cannot use TCP {addr}: {source}")]
+    Tcp {
+        /// The address asked for.
+        addr: std::net::SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The thread could not be started.
     #[error("cannot start the SFU's thread: {0}")]
     Thread(std::io::Error),

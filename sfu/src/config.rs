@@ -11,10 +11,13 @@ use crate::api::DetailKnobs;
 /// The SFU's settings.
 #[derive(Debug, Clone)]
 pub struct SfuConfig {
-    /// The UDP socket for all peers. Default `0.0.0.0:7881`; port 0 takes a free one.
+    /// The UDP socket for all peers. Default `0.0.0.0:7881`; port 0 takes a free one. An unspecified IPv6 address takes
+    /// IPv4 too.
     pub udp: SocketAddr,
+    /// Where clients may come by TCP whose network lets no UDP through; `None`: nowhere. Default: nowhere.
+    pub tcp: Option<TcpConfig>,
     /// The addresses that clients are told to send to (ICE host candidates). Empty: the bound address, with the
-    /// loopback address in place of an unspecified one. Port 0 stands for the bound port.
+    /// loopback addresses in place of an unspecified one. Port 0 stands for the bound port.
     pub advertise: Vec<SocketAddr>,
     /// From a frame's arrival at the SFU to its anchor's last use; anchors older than this are dropped.
     pub budget: Duration,
@@ -53,6 +56,7 @@ impl Default for SfuConfig {
     fn default() -> Self {
         SfuConfig {
             udp: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7881),
+            tcp: None,
             advertise: Vec::new(),
             budget: Duration::from_millis(200),
             policy: AnchorPolicy::default(),
@@ -74,18 +78,58 @@ impl Default for SfuConfig {
 }
 
 impl SfuConfig {
-    /// The candidates' addresses, given the address that the socket got.
+    /// The addresses that clients are told to send to by UDP, given the address that the socket got.
     pub fn candidates(&self, bound: SocketAddr) -> Vec<SocketAddr> {
-        let own = match bound.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-            ip => ip,
-        };
-        if self.advertise.is_empty() {
-            return vec![SocketAddr::new(own, bound.port())];
+        told(&self.advertise, bound, bound.port())
+    }
+
+    /// The same by TCP, given the addresses that both sockets got. Where both have one port, so have they at the
+    /// addresses that are advertised.
+    pub fn tcp_candidates(&self, udp: SocketAddr, bound: SocketAddr) -> Vec<SocketAddr> {
+        let own = self.tcp.as_ref().map(|tcp| &tcp.advertise).filter(|own| !own.is_empty());
+        if let Some(own) = own {
+            return told(own, bound, bound.port());
         }
-        let port = |p: u16| if p == 0 { bound.port() } else { p };
-        self.advertise.iter().map(|a| SocketAddr::new(a.ip(), port(a.port()))).collect()
+        if udp.port() == bound.port() {
+            return told(&self.advertise, bound, bound.port());
+        }
+        let hosts: Vec<_> = self.advertise.iter().map(|a| SocketAddr::new(a.ip(), 0)).collect();
+        told(&hosts, bound, bound.port())
+    }
+}
+
+/// The addresses that are advertised, or else the bound one.
+fn told(advertise: &[SocketAddr], bound: SocketAddr, port: u16) -> Vec<SocketAddr> {
+    let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
+    let own = match bound.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => vec![v4],
+        IpAddr::V6(ip) if ip.is_unspecified() => vec![v6, v4],
+        ip => vec![ip],
+    };
+    if advertise.is_empty() {
+        return own.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
+    }
+    let port = |p: u16| if p == 0 { port } else { p };
+    advertise.iter().map(|a| SocketAddr::new(a.ip(), port(a.port()))).collect()
+}
+
+/// How clients come by TCP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TcpConfig {
+    /// Where to listen. Port 0 takes the number of the UDP port.
+    pub listen: SocketAddr,
+    /// The addresses that clients are told, where they are others than those of UDP. Port 0 stands for the bound port.
+    pub advertise: Vec<SocketAddr>,
+    /// Connections at a time.
+    pub connections: usize,
+    /// Connections of one address at a time; 0 for no bound.
+    pub per_address: usize,
+}
+
+impl TcpConfig {
+    /// The usual bounds.
+    pub fn at(listen: SocketAddr) -> TcpConfig {
+        TcpConfig { listen, advertise: Vec::new(), connections: 4000, per_address: 400 }
     }
 }
 
@@ -152,6 +196,33 @@ mod tests {
         let bound = "0.0.0.0:5000".parse().expect("address");
         let own: Vec<SocketAddr> = vec!["127.0.0.1:5000".parse().expect("address")];
         assert_eq!(SfuConfig::default().candidates(bound), own);
+    }
+
+    fn addrs(texts: &[&str]) -> Vec<SocketAddr> {
+        texts.iter().map(|text| text.parse().expect("address")).collect()
+    }
+
+    #[test]
+    fn a_socket_of_both_families_is_advertised_by_both() {
+        let told = SfuConfig::default().candidates(addrs(&["[::]:5000"])[0]);
+        assert_eq!(told, addrs(&["[::1]:5000", "127.0.0.1:5000"]));
+    }
+
+    #[test]
+    fn tcp_is_advertised_where_udp_is_unless_its_port_or_address_is_another() {
+        let [udp, same, other] = addrs(&["0.0.0.0:5000", "0.0.0.0:5000", "0.0.0.0:443"])[..] else {
+            unreachable!()
+        };
+        let told = |advertise: &[&str], own: &[&str], bound| {
+            let tcp = Some(TcpConfig { advertise: addrs(own), ..TcpConfig::at(bound) });
+            let advertise = addrs(advertise);
+            SfuConfig { tcp, advertise, ..SfuConfig::default() }.tcp_candidates(udp, bound)
+        };
+        assert_eq!(told(&[], &[], same), addrs(&["127.0.0.1:5000"]));
+        assert_eq!(told(&["192.0.2.1:0"], &[], same), addrs(&["192.0.2.1:5000"]));
+        assert_eq!(told(&["192.0.2.1:9000"], &[], same), addrs(&["192.0.2.1:9000"]));
+        assert_eq!(told(&["192.0.2.1:9000"], &[], other), addrs(&["192.0.2.1:443"]));
+        assert_eq!(told(&["192.0.2.1:9000"], &["192.0.2.2:0"], other), addrs(&["192.0.2.2:443"]));
     }
 
     #[test]

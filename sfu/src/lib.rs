@@ -2,9 +2,9 @@
 //!
 //! A participant has one WebRTC connection that carries both what it publishes and what it subscribes to.
 //! [`core`] is sans-I/O: packets, commands and time go in, packets and events come out. [`Sfu::start`] runs it on
-//! a thread of its own with one UDP socket; every other part talks to it through the cloneable [`SfuHandle`].
+//! a thread of its own with one UDP socket, and one of TCP for clients that have no other way; every other part talks to it through the cloneable [`SfuHandle`].
 //!
-//! Inputs: SDP offers, RTP/RTCP/STUN from one UDP port, anchors from the enhancer ([`SfuHandle::push`]).
+//! Inputs: SDP offers, RTP/RTCP/STUN from one port, anchors from the enhancer ([`SfuHandle::push`]).
 //! Outputs: SDP answers, [`SfuEvent`]s per participant, complete low-layer frames for the enhancer ([`TapSink`]).
 //! Media never waits for any of them: each queue is bounded, and what does not fit is dropped and counted.
 
@@ -20,7 +20,7 @@ pub use api::{
     ParticipantId, Publish, RegionRequest, SfuClosed, SfuEvent, StartError, Subscribe, TapSink,
     TrackId, TrackInfo, TrackStats, UplinkReport,
 };
-pub use config::{Limits, SfuConfig, Tuning};
+pub use config::{Limits, SfuConfig, TcpConfig, Tuning};
 pub use core::{View, counted_address};
 pub use latency::Percentiles;
 pub use net::{Sfu, SfuHandle};

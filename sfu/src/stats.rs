@@ -16,6 +16,12 @@ macro_rules! counters {
                 vec![$((stringify!($name), concat!($($doc),+).trim_ascii()),)*]
             }
 
+            /// These and others.
+            #[must_use]
+            pub fn plus(self, other: Counters) -> Counters {
+                Counters { $($name: self.$name + other.$name,)* }
+            }
+
             /// Every counter with its name, for `/metrics`.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 [$((stringify!($name), self.$name),)*].into_iter()
@@ -45,6 +51,32 @@ counters! {
     datagrams_taken,
     /// Datagrams of addresses that belong to nobody and send more than they may.
     strangers_limited,
+    /// TCP connections taken in.
+    tcp_connections,
+    /// TCP connections refused because there were as many as there may be.
+    tcp_refused_full,
+    /// TCP connections refused because their address had as many as it may have.
+    tcp_refused_address,
+    /// TCP connections ended because they are no participant's, or not any more.
+    tcp_unanswered,
+    /// TCP connections ended because what came was no datagram of at most 2048 bytes behind its length.
+    tcp_malformed,
+    /// TCP connections ended because their clients did not read.
+    tcp_stalled,
+    /// Datagrams received by TCP.
+    tcp_frames_in,
+    /// Datagrams sent by TCP.
+    tcp_frames_out,
+    /// Media dropped because it had waited too long for its TCP connection.
+    tcp_dropped_late,
+    /// Datagrams dropped because too much waited for their TCP connection.
+    tcp_dropped_full,
+    /// Datagrams dropped because their TCP connection had ended.
+    tcp_gone,
+    /// Restarts of ICE by clients whose path had gone.
+    ice_restarts,
+    /// Clients that went on from another address or by another protocol, without a restart or after one.
+    paths_moved,
     /// Datagrams that came without a kernel arrival time.
     arrival_times_missing,
     /// Participants let in.
@@ -158,6 +190,8 @@ pub struct SfuStats {
     pub subscriptions: usize,
     /// Taps that run now.
     pub taps: usize,
+    /// TCP connections now.
+    pub tcp_open: usize,
     /// From the arrival of a packet at the kernel to the call that sends it on, pacing included; of the last ten to twenty seconds.
     pub forwarding: Percentiles,
     /// Totals.

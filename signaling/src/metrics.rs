@@ -104,6 +104,7 @@ fn sfu_metrics(stats: &SfuStats) -> Vec<Metric> {
         ("sfu_tracks", stats.tracks),
         ("sfu_subscriptions", stats.subscriptions),
         ("sfu_taps", stats.taps),
+        ("sfu_tcp_connections_open", stats.tcp_open),
     ];
     let gauges = gauges.into_iter().map(|(name, value)| Metric::gauge(name, value as f64));
     let help: BTreeMap<_, _> = Counters::help().into_iter().collect();
@@ -172,6 +173,7 @@ const HELP: &[(&str, &str)] = &[
     ("sfu_tracks", "Published tracks now."),
     ("sfu_subscriptions", "Subscriptions to tracks now."),
     ("sfu_taps", "Low layers that are copied to the enhancer now."),
+    ("sfu_tcp_connections_open", "TCP connections of clients that send no UDP, now."),
     ("sfu_forwarding_seconds", "From a packet's arrival to its sending on, of the last seconds."),
     ("draining", "Whether the server takes no new rooms because it is going to stop."),
     ("signaling_sockets_open", "Signalling sockets that are open now."),

@@ -5,6 +5,7 @@
 
 mod annotated;
 mod file;
+mod reach;
 mod values;
 
 use std::collections::BTreeMap;
@@ -96,14 +97,30 @@ pub struct Settings {
     #[arg(long, help_heading = "Addresses", value_name = "ADDR")]
     pub http: Option<SocketAddr>,
 
-    /// Address of the one UDP port for all media [default: 127.0.0.1:7881]
+    /// Address of the one UDP port for all media; [::] takes IPv6 and IPv4, 0.0.0.0 IPv4 alone
+    /// [default: 127.0.0.1:7881]
     #[arg(long, help_heading = "Addresses", value_name = "ADDR")]
     pub udp: Option<SocketAddr>,
 
-    /// Address that browsers send media to, where it is not the UDP address itself; may be given
-    /// more than once. Without a port it has the UDP address's own
+    /// Address that browsers are told to send media to, where it is not the UDP address itself: that of the NAT
+    /// before the server, say. May be given more than once, of IPv4 and of IPv6. Without a port it has the UDP
+    /// address's own
     #[arg(long, help_heading = "Addresses", value_name = "IP[:PORT]")]
     pub advertise: Option<Vec<Advertise>>,
+
+    /// Address of the one TCP port for media of browsers whose network lets no UDP through [default: that of UDP]
+    #[arg(long, help_heading = "Addresses", value_name = "ADDR")]
+    pub tcp: Option<SocketAddr>,
+
+    /// Take no media by TCP
+    #[arg(long, help_heading = "Addresses", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub no_tcp: Option<bool>,
+
+    /// Address that browsers are told to connect to by TCP, where it is none of those of UDP; may be given more than
+    /// once. Without a port it has the TCP address's own
+    #[arg(long, help_heading = "Addresses", value_name = "IP[:PORT]")]
+    pub advertise_tcp: Option<Vec<Advertise>>,
 
     /// Serve HTTPS and secure WebSockets by this certificate (PEM, with its chain); read again when it changes and on
     /// SIGHUP
@@ -313,6 +330,14 @@ pub struct Settings {
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_stun_per_ip: Option<u32>,
 
+    /// TCP connections for media at a time; 0 for as many as files may be open, less some [default: 4000]
+    #[arg(long, help_heading = "Limits", value_name = "N")]
+    pub max_tcp_connections: Option<usize>,
+
+    /// TCP connections for media of one address at a time; 0 for no bound [default: 400]
+    #[arg(long, help_heading = "Limits", value_name = "N")]
+    pub max_tcp_per_ip: Option<usize>,
+
     /// Seconds that rooms have to end after SIGTERM, while no new ones begin; 0 ends them at once, as SIGINT does
     /// [default: 30]
     #[arg(long, help_heading = "Limits", value_name = "S")]
@@ -361,11 +386,11 @@ macro_rules! each_option {
 }
 
 each_option! {
-    http udp advertise tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer engine network enhancer_threads compute_cap
+    http udp advertise tcp no_tcp advertise_tcp tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer engine network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
     no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
-    max_total_participants max_rooms token_key webhook webhook_secret no_congestion_control max_tracks max_sockets_per_ip max_joins_per_ip max_stun_per_ip drain_timeout_s log log_json
+    max_total_participants max_rooms token_key webhook webhook_secret no_congestion_control max_tracks max_sockets_per_ip max_joins_per_ip max_stun_per_ip max_tcp_connections max_tcp_per_ip drain_timeout_s log log_json
 }
 
 /// What each part is started with.
@@ -445,13 +470,15 @@ impl Config {
         let by_regions = said.detail_as == Some(DetailAs::Regions);
         let http = said.http.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7880)));
         let tls = tls_source(&said, http)?;
+        let reach = reach::Reach::of(&said)?;
         let sfu = SfuConfig {
             captured,
             adapt: said.adapt.unwrap_or(false),
             regions: detail.is_some() && by_regions,
             detail: detail.filter(|_| !by_regions),
-            udp: said.udp.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7881))),
-            advertise: said.advertise.unwrap_or_default().into_iter().map(|a| a.0).collect(),
+            udp: reach.udp,
+            tcp: reach.tcp,
+            advertise: reach.advertise,
             budget,
             anchor_codec: said
                 .anchor_codec

@@ -75,6 +75,10 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     }
     let sfu = Sfu::start(sfu, sink).map_err(|e| match e {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
+        StartError::Tcp { addr, source } => {
+            let error = socket_error("--tcp", "TCP", addr, &source);
+            error.context("media by TCP; `--no-tcp` does without")
+        }
         other @ StartError::Thread(_) => other.into(),
     })?;
     sfu.handle().set_enhancement(enhancer.is_some());

@@ -82,6 +82,7 @@ pub fn run(parts: &[Part]) -> Result<()> {
                 "impaired.test.mjs",
                 "hostile.test.mjs",
                 "wish.test.mjs",
+                "tcp.test.mjs",
             ],
             &[],
         )?;

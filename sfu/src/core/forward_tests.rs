@@ -9,7 +9,7 @@ fn sent(world: &mut World, to: SocketAddr) -> Vec<Option<Instant>> {
     let mut sent = Vec::new();
     while let Some(output) = world.core.poll() {
         if let Output::Transmit { to: at, data, arrival } = output
-            && at == to
+            && at.address == to
             && numbers(&data).is_some()
         {
             sent.push(arrival);
@@ -61,7 +61,7 @@ fn a_step_may_be_taken_in_parts() {
 fn strangers_are_asked_for_whom_they_come() {
     let (mut world, _, _) = call();
     let before = world.core.stats().counters;
-    let stranger = "192.0.2.99:9".parse().expect("address");
+    let stranger: SocketAddr = "192.0.2.99:9".parse().expect("address");
     // An RTP packet, and a STUN request for somebody whom nobody knows.
     let mut request = vec![0, 1, 0, 12, 0x21, 0x12, 0xa4, 0x42];
     request.extend([7; 12]);

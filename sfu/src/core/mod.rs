@@ -20,10 +20,12 @@ mod keyframes;
 mod ladder;
 mod layers;
 mod negotiate;
+mod nomination;
 mod peer;
 mod recent;
 mod red;
 mod regions;
+mod remote;
 mod rewriter;
 mod sdp;
 mod speakers;
@@ -40,7 +42,7 @@ use std::time::{Duration, Instant};
 
 use str0m::Input;
 use str0m::media::Mid;
-use str0m::net::{DatagramRecv, Protocol, Receive};
+use str0m::net::{DatagramRecv, Receive};
 use windlass_media::{AnchorCodecId, AnchorPolicy, Layer, Refusal, Rung, StreamId, TapInput};
 
 use self::alignment::Alignment;
@@ -52,6 +54,8 @@ pub use self::negotiate::ReadOffer;
 use self::peer::{Happening, Peer};
 use self::recent::Recent;
 pub use self::regions::RegionRequest;
+use self::remote::Locals;
+pub use self::remote::{Remote, Via};
 use self::speakers::Speakers;
 use self::strangers::Strangers;
 pub use self::strangers::counted_address;
@@ -81,7 +85,7 @@ pub enum Output {
     /// Send a datagram.
     Transmit {
         /// To whom.
-        to: SocketAddr,
+        to: Remote,
         /// What.
         data: Vec<u8>,
         /// When the packet that it forwards had come.
@@ -145,12 +149,12 @@ pub struct Core {
     config: SfuConfig,
     /// Of rooms without one of their own.
     policy: AnchorPolicy,
-    candidates: Vec<SocketAddr>,
+    locals: Locals,
     rooms: HashMap<String, Room>,
     peers: BTreeMap<ParticipantId, Peer>,
     tracks: BTreeMap<TrackId, Track>,
     streams: HashMap<StreamId, TrackId>,
-    addresses: HashMap<SocketAddr, ParticipantId>,
+    addresses: HashMap<Remote, ParticipantId>,
     /// The server's user name fragments, for senders that are not known yet.
     ufrags: HashMap<String, ParticipantId>,
     wakes: Wakes,
@@ -182,7 +186,7 @@ impl Core {
         str0m::crypto::from_feature_flags().install_process_default();
         Core {
             counters: Counters::default(),
-            candidates: config.candidates(bound),
+            locals: Locals { udp: config.candidates(bound), tcp: Vec::new() },
             policy: config.policy,
             config,
             rooms: HashMap::new(),
@@ -207,6 +211,11 @@ impl Core {
             last_stats: now,
             due: now,
         }
+    }
+
+    /// Clients may come by TCP too, to these addresses. Whoever has offered before is not told.
+    pub fn listen_tcp(&mut self, candidates: Vec<SocketAddr>) {
+        self.locals.tcp = candidates;
     }
 
     /// Lets a participant in; returns who and what is there already.
@@ -411,11 +420,12 @@ impl Core {
     }
 
     /// Takes a datagram.
-    pub fn datagram(&mut self, arrival: Instant, source: SocketAddr, data: &[u8]) {
+    pub fn datagram(&mut self, arrival: Instant, source: impl Into<Remote>, data: &[u8]) {
+        let source = source.into();
         self.counters.datagrams_in += 1;
         let most = self.config.limits.strangers_per_second;
         if !self.addresses.contains_key(&source)
-            && !self.strangers.admit(arrival, source.ip(), most)
+            && !self.strangers.admit(arrival, source.address.ip(), most)
         {
             self.counters.strangers_limited += 1;
             return;
@@ -424,15 +434,19 @@ impl Core {
             self.counters.datagrams_malformed += 1;
             return;
         };
-        let local = self.candidates.iter().find(|c| c.is_ipv4() == source.is_ipv4());
-        let Some(&destination) = local.or(self.candidates.first()) else { return };
-        let receive = Receive { proto: Protocol::Udp, source, destination, contents };
+        let Some(destination) = self.locals.towards(source) else { return };
+        let proto = source.via.into();
+        let receive = Receive { proto, source: source.address, destination, contents };
         let input = Input::Receive(arrival, receive);
         let Some(id) = self.owner(source, data, &input) else {
             self.counters.datagrams_unknown += 1;
             return;
         };
         let Some(peer) = self.peers.get_mut(&id) else { return };
+        // Requests by former credentials say nothing of where the client is now.
+        if ufrag::ufrag(data).is_some_and(|own| peer.is_current(own)) {
+            self.counters.paths_moved += u64::from(peer.nomination.heard(source, data));
+        }
         let received = peer.receive(arrival, input);
         self.counters.datagrams_taken += u64::from(received.is_ok());
         if let Err(error) = received {
@@ -446,7 +460,7 @@ impl Core {
     }
 
     /// Whose datagram it is: the sender's address says it, but a STUN request may move an address to another.
-    fn owner(&mut self, source: SocketAddr, data: &[u8], input: &Input) -> Option<ParticipantId> {
+    fn owner(&mut self, source: Remote, data: &[u8], input: &Input) -> Option<ParticipantId> {
         let accepts = |p: &Peer| p.rtc.as_ref().is_some_and(|rtc| rtc.accepts(input));
         let is_stun = data.first().is_some_and(|&b| b < 4);
         let known = self.addresses.get(&source).copied();
@@ -732,6 +746,7 @@ impl Core {
             tracks: self.tracks.len(),
             subscriptions: self.tracks.values().map(|t| t.subscribers.len()).sum(),
             taps: self.tracks.values().filter(|t| t.tap.is_some()).count(),
+            tcp_open: 0,
             forwarding: Percentiles::default(),
             counters: self.counters,
         }
@@ -739,13 +754,15 @@ impl Core {
 }
 
 #[cfg(test)]
+mod audio_tests;
+#[cfg(test)]
 mod captured_tests;
 #[cfg(test)]
 mod forward_tests;
 #[cfg(test)]
-mod scale_tests;
+mod reach_tests;
 #[cfg(test)]
-mod audio_tests;
+mod scale_tests;
 #[cfg(test)]
 #[path = "core_tests.rs"]
 mod tests;

@@ -85,7 +85,7 @@ impl Core {
         }
         let sdp = sdp?;
         let peer = self.peers.get_mut(&id).ok_or(OfferError::NotJoined)?;
-        let rtc = peer.connection(&self.config, &self.candidates, now);
+        let rtc = peer.connection(&self.config, &self.locals, now);
         let answer = match rtc.sdp_api().accept_offer(sdp) {
             Ok(answer) => answer.to_sdp_string(),
             Err(error) => {
@@ -99,6 +99,7 @@ impl Core {
         let ufrag = rtc.direct_api().local_ice_credentials().ufrag;
         peer.heard = peer.heard.max(Some(now));
         if !peer.ufrags.contains(&ufrag) {
+            self.counters.ice_restarts += u64::from(!peer.ufrags.is_empty());
             // Each restart of ICE has another; a client that does nothing else forgets its oldest.
             if peer.ufrags.len() == UFRAGS {
                 self.ufrags.remove(&peer.ufrags.remove(0));

@@ -1,7 +1,6 @@
 //! One participant's connection, and the m-lines on which it receives.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use str0m::channel::{ChannelConfig, ChannelId, Reliability};
 use str0m::format::PayloadParams;
 use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
 use str0m::rtp::{Extension, ExtensionValues, RtpPacket, RtpWrite, Ssrc};
-use str0m::{Candidate, Event, IceConnectionState, Input, Output as RtcOutput, Rtc};
+use str0m::{Event, IceConnectionState, Input, Output as RtcOutput, Rtc};
 use windlass_media::{Layer, Rung};
 
 use super::Output;
@@ -20,8 +19,10 @@ use super::audio::AudioTimeline;
 use super::dd;
 use super::downlink::{Downlink, LOOK, Look};
 use super::flights::{self, Flights};
+use super::nomination::Nomination;
 use super::red::Red;
 use super::regions::{self, Regions};
+use super::remote::{Locals, Remote};
 use super::rewriter::{Dropped, PacketIn, PacketOut, Rewriter, Source};
 use super::view::View;
 use super::wakes::{Wake, Wakes};
@@ -237,8 +238,10 @@ pub struct Peer {
     pub anchor_rate_bps: u64,
     /// The server's user name fragments of its connection, oldest first.
     pub ufrags: Vec<String>,
+    /// Where it wants to be sent to.
+    pub nomination: Nomination,
     /// Where its datagrams come from.
-    pub addresses: VecDeque<SocketAddr>,
+    pub addresses: VecDeque<Remote>,
     /// Whether it knows the codec of the anchors.
     decodes_anchors: bool,
     has_data: bool,
@@ -273,6 +276,7 @@ impl Peer {
             pacer: AnchorPacer::new(now),
             anchor_rate_bps: 0,
             ufrags: Vec::new(),
+            nomination: Nomination::default(),
             addresses: VecDeque::new(),
             decodes_anchors,
             has_data: false,
@@ -282,12 +286,7 @@ impl Peer {
     }
 
     /// The connection, made on first use.
-    pub fn connection(
-        &mut self,
-        config: &SfuConfig,
-        candidates: &[SocketAddr],
-        now: Instant,
-    ) -> &mut Rtc {
+    pub fn connection(&mut self, config: &SfuConfig, locals: &Locals, now: Instant) -> &mut Rtc {
         self.rtc.get_or_insert_with(|| {
             let mut rtc_config = Rtc::builder()
                 .clear_codecs()
@@ -305,15 +304,8 @@ impl Peer {
                     .set_stats_interval(Some(LOOK));
             }
             let mut rtc = rtc_config.build(now);
-            for &address in candidates {
-                match Candidate::host(address, "udp") {
-                    Ok(candidate) => {
-                        rtc.add_local_candidate(candidate);
-                    }
-                    Err(error) => {
-                        tracing::warn!(%address, %error, "not an address that clients can send to");
-                    }
-                }
+            for candidate in locals.candidates() {
+                rtc.add_local_candidate(candidate);
             }
             rtc
         })
@@ -438,6 +430,11 @@ impl Peer {
         true
     }
 
+    /// Whether the server's user name fragment is the one of its last offer's answer.
+    pub fn is_current(&self, ufrag: &str) -> bool {
+        self.ufrags.last().is_some_and(|last| last == ufrag)
+    }
+
     /// Takes in a datagram that is this connection's.
     pub fn receive(&mut self, arrival: Instant, input: Input) -> Result<(), str0m::RtcError> {
         self.wake.touch();
@@ -480,15 +477,13 @@ impl Peer {
                 }
                 Ok(RtcOutput::Transmit(t)) => {
                     let data: Vec<u8> = t.contents.into();
+                    let to = Remote::of_stack(t.proto, t.destination);
+                    let to = self.nomination.redirect(to, &data);
                     let flight = flights::numbers(&data).and_then(|(ssrc, number)| {
                         let slot = self.slots.iter_mut().find(|s| s.ssrc == Some(ssrc.into()))?;
                         slot.flights.end(number, now)
                     });
-                    outputs.push_back(Output::Transmit {
-                        to: t.destination,
-                        data,
-                        arrival: flight,
-                    });
+                    outputs.push_back(Output::Transmit { to, data, arrival: flight });
                     continue;
                 }
                 Ok(RtcOutput::Event(event)) => event,
@@ -689,7 +684,7 @@ impl Peer {
     }
 
     /// Remembers an address; returns one to forget if there are too many.
-    pub fn remember(&mut self, address: SocketAddr) -> Option<SocketAddr> {
+    pub fn remember(&mut self, address: Remote) -> Option<Remote> {
         self.addresses.push_back(address);
         (self.addresses.len() > ADDRESSES).then(|| self.addresses.pop_front()).flatten()
     }

@@ -8,6 +8,11 @@ const HEADER: usize = 20;
 
 /// The receiver's user name fragment; `None` where the datagram is no STUN message, or has none.
 pub fn ufrag(datagram: &[u8]) -> Option<&str> {
+    std::str::from_utf8(attribute(datagram, USERNAME)?).ok()?.split(':').next()
+}
+
+/// The first attribute of a kind; `None` where the datagram is no STUN message, or has none.
+pub fn attribute(datagram: &[u8], wanted: u16) -> Option<&[u8]> {
     let (head, mut rest) = datagram.split_at_checked(HEADER)?;
     if head[0] >= 4 || head[4..8] != COOKIE {
         return None;
@@ -15,8 +20,8 @@ pub fn ufrag(datagram: &[u8]) -> Option<&str> {
     while let Some((kind, behind)) = rest.split_at_checked(4) {
         let len = usize::from(u16::from_be_bytes([kind[2], kind[3]]));
         let value = behind.get(..len)?;
-        if u16::from_be_bytes([kind[0], kind[1]]) == USERNAME {
-            return std::str::from_utf8(value).ok()?.split(':').next();
+        if u16::from_be_bytes([kind[0], kind[1]]) == wanted {
+            return Some(value);
         }
         rest = behind.get(len.next_multiple_of(4)..)?;
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use str0m::change::SdpAnswer;
 use str0m::channel::{ChannelData, ChannelId};
 use str0m::media::{Direction, MediaKind, Rid, Simulcast, SimulcastLayer};
+use str0m::net::TcpType;
 use str0m::rtp::{RtpPacket, RtpWrite};
 use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
 use windlass_media::{AnchorSource, Layer};
@@ -20,6 +21,7 @@ pub(super) const ENHANCED: AnchorSource = AnchorSource::Enhanced;
 pub(super) struct Client {
     pub(super) rtc: Rtc,
     pub(super) address: SocketAddr,
+    pub(super) via: Via,
     pub(super) due: Instant,
     pub(super) received: Vec<RtpPacket>,
     pub(super) messages: Vec<Vec<u8>>,
@@ -39,6 +41,8 @@ pub(super) struct World {
     pub(super) taps: Vec<TapInput>,
     pub(super) events: HashMap<ParticipantId, Vec<SfuEvent>>,
     pub(super) camera: Camera,
+    /// Whether clients from now on have TCP alone.
+    pub(super) by_tcp: bool,
 }
 
 /// Three layers of fake VP9: valid descriptors and key frame headers, and nothing behind them.
@@ -69,6 +73,7 @@ impl World {
             taps: Vec::new(),
             events: HashMap::new(),
             camera: Camera::default(),
+            by_tcp: false,
         }
     }
 
@@ -78,6 +83,7 @@ impl World {
 
     /// One who takes audio with redundancy, or does not.
     pub(super) fn client_of(&mut self, id: ParticipantId, red: bool) -> usize {
+        let via = if self.by_tcp { Via::Tcp } else { Via::Udp };
         let address = SocketAddr::new([192, 0, 2, 10].into(), 4000 + id.0 as u16);
         let mut rtc = Rtc::builder()
             .clear_codecs()
@@ -86,12 +92,17 @@ impl World {
             .set_rtp_mode(true)
             .set_extension(12, str0m::rtp::Extension::with_serializer(dd::URI, dd::Serializer))
             .build(self.now);
-        rtc.add_local_candidate(Candidate::host(address, "udp").expect("candidate"));
+        let candidate = match via {
+            Via::Udp => Candidate::host(address, "udp"),
+            Via::Tcp => Candidate::builder().tcp().host(address).tcptype(TcpType::Active).build(),
+        };
+        rtc.add_local_candidate(candidate.expect("candidate"));
         let due = self.now;
         let (received, messages) = (Vec::new(), Vec::new());
         self.clients.push(Client {
             rtc,
             address,
+            via,
             due,
             received,
             messages,
@@ -303,7 +314,10 @@ impl World {
             let client = &mut self.clients[at];
             match client.rtc.poll_output().expect("client") {
                 RtcOutput::Timeout(due) => return client.due = due,
-                RtcOutput::Transmit(t) => self.core.datagram(self.now, client.address, &t.contents),
+                RtcOutput::Transmit(t) => {
+                    let from = Remote { via: client.via, address: client.address };
+                    self.core.datagram(self.now, from, &t.contents);
+                }
                 RtcOutput::Event(Event::RtpPacket(packet)) => client.received.push(packet),
                 RtcOutput::Event(Event::ChannelData(ChannelData { data, .. })) => {
                     client.messages.push(data);
@@ -326,7 +340,11 @@ impl World {
         while let Some(output) = self.core.poll() {
             match output {
                 Output::Transmit { to, data, .. } => {
-                    let Some(at) = self.clients.iter().position(|c| c.address == to) else {
+                    let Some(at) = self
+                        .clients
+                        .iter()
+                        .position(|c| (c.via, c.address) == (to.via, to.address))
+                    else {
                         continue;
                     };
                     let client = &mut self.clients[at];
@@ -338,7 +356,7 @@ impl World {
                     }
                     let contents = data.as_slice().try_into().expect("datagram");
                     let receive = Receive {
-                        proto: Protocol::Udp,
+                        proto: to.via.into(),
                         source: self.sfu,
                         destination: client.address,
                         contents,

@@ -1,9 +1,10 @@
-//! The thin shell: one thread, one UDP socket, and the handle that everybody else talks through.
+//! The thin shell: one thread with one UDP socket, another for TCP, and the handle that everybody else talks through.
 //!
 //! Two bounded queues lead in: commands (callers wait for room) and anchors (dropped and counted when full).
 
 mod run;
 mod socket;
+mod tcp;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::api::{
     Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId, SfuClosed,
     StartError, TapSink, TrackId, UplinkReport,
 };
-use crate::config::{SfuConfig, Tuning};
+use crate::config::{SfuConfig, TcpConfig, Tuning};
 use crate::core::{ReadOffer, View};
 use crate::stats::SfuStats;
 
@@ -60,6 +61,7 @@ struct Shared {
 pub struct Sfu {
     handle: SfuHandle,
     local: SocketAddr,
+    tcp: Option<SocketAddr>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -71,6 +73,8 @@ impl Sfu {
         let socket =
             socket::Socket::bind(addr).map_err(|source| StartError::Socket { addr, source })?;
         let local = socket.local_addr();
+        let tcp = config.tcp.as_ref().map(|tcp| listen(tcp, local)).transpose()?;
+        let tcp_local = tcp.as_ref().map(tcp::TcpPort::local_addr);
         let (commands, command_queue) = mpsc::channel(COMMANDS);
         let (anchors, anchor_queue) = mpsc::channel(ANCHORS);
         let shared = Arc::new(Shared {
@@ -81,9 +85,12 @@ impl Sfu {
         let handle = SfuHandle { commands, anchors, shared: shared.clone() };
         let thread = std::thread::Builder::new()
             .name("sfu".into())
-            .spawn(move || run::run(&config, socket, tap, command_queue, anchor_queue, &shared))
+            .spawn(move || {
+                let sockets = (socket, tcp);
+                run::run(&config, sockets, tap, command_queue, anchor_queue, &shared);
+            })
             .map_err(StartError::Thread)?;
-        Ok(Sfu { handle, local, thread: Some(thread) })
+        Ok(Sfu { handle, local, tcp: tcp_local, thread: Some(thread) })
     }
 
     /// A handle for other parts; it may outlive the SFU and then answers "closed".
@@ -95,6 +102,31 @@ impl Sfu {
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
+
+    /// The address at which TCP is listened for, if it is.
+    pub fn tcp_addr(&self) -> Option<SocketAddr> {
+        self.tcp
+    }
+}
+
+/// Listens for TCP, at the number of the UDP port where none is given.
+fn listen(config: &TcpConfig, udp: SocketAddr) -> Result<tcp::TcpPort, StartError> {
+    let mut config = config.clone();
+    if config.listen.port() == 0 {
+        config.listen.set_port(udp.port());
+    }
+    // Signalling needs files too, and would be the first to go without.
+    let files = socket::raise_descriptors().unwrap_or(1024);
+    let most = usize::try_from(files / 2).unwrap_or(usize::MAX);
+    if config.connections > most {
+        tracing::warn!(
+            files,
+            most,
+            "fewer TCP connections than configured: files that may be open"
+        );
+    }
+    config.connections = if config.connections == 0 { most } else { config.connections.min(most) };
+    tcp::TcpPort::start(&config).map_err(|source| StartError::Tcp { addr: config.listen, source })
 }
 
 impl Drop for Sfu {

@@ -9,13 +9,16 @@ use tokio::sync::mpsc;
 use windlass_media::{EnhancerOutput, StreamId, TapInput};
 
 use super::socket::{AsyncSocket, Inbox, Outbox, Socket};
+use super::tcp::{Arrived, TcpPort};
 use super::{Command, Shared};
 use crate::api::{Joined, ParticipantId, SfuEvent, TapSink};
 use crate::config::SfuConfig;
-use crate::core::{Core, Output};
+use crate::core::{Core, Output, Remote, Via};
 
 /// Batches of datagrams taken before anything else gets its turn.
 const BURST: usize = 16;
+/// Datagrams of TCP connections taken before anything else gets its turn.
+const FRAMES: usize = 128;
 /// Connections whose datagrams are made before they are sent.
 const PEERS: usize = 32;
 /// How often it is looked for participants whose events nobody takes any more.
@@ -25,7 +28,7 @@ const TURN: usize = 8;
 
 pub(super) fn run(
     config: &SfuConfig,
-    socket: Socket,
+    (socket, tcp): (Socket, Option<TcpPort>),
     tap: TapSink,
     commands: mpsc::Receiver<Command>,
     anchors: mpsc::Receiver<EnhancerOutput>,
@@ -40,10 +43,14 @@ pub(super) fn run(
         let segments = config.segmentation && socket.knows_segments();
         match socket.into_async() {
             Ok(socket) => {
-                let core = Core::new(config.clone(), local, Instant::now());
+                let mut core = Core::new(config.clone(), local, Instant::now());
+                if let Some(tcp) = &tcp {
+                    core.listen_tcp(config.tcp_candidates(local, tcp.local_addr()));
+                }
                 let shell = Shell {
                     core,
                     socket,
+                    tcp,
                     outbox: Outbox::new(segments, Instant::now()),
                     next_gone: Instant::now(),
                     taps: Taps { sink: tap, stops: HashSet::new() },
@@ -104,6 +111,7 @@ impl Taps {
 struct Shell {
     core: Core,
     socket: AsyncSocket,
+    tcp: Option<TcpPort>,
     outbox: Outbox,
     /// When it is looked for participants whose events nobody takes any more.
     next_gone: Instant,
@@ -123,7 +131,8 @@ impl Shell {
         tracing::info!(%local, "media socket open");
         let mut inbox = Inbox::new();
         loop {
-            let (now, more) = self.drain_socket(&mut inbox);
+            let (now, mut more) = self.drain_socket(&mut inbox);
+            more |= self.drain_tcp(now);
             for _ in 0..TURN {
                 let Ok(command) = commands.try_recv() else { break };
                 if matches!(command, Command::Stop) {
@@ -150,6 +159,7 @@ impl Shell {
             tokio::select! {
                 biased;
                 _ = self.socket.readable() => {}
+                Some(arrived) = next(&mut self.tcp) => self.frame(Instant::now(), &arrived),
                 command = commands.recv() => match command {
                     Some(Command::Stop) | None => return self.stop(Instant::now()),
                     Some(command) => self.command(Instant::now(), command),
@@ -185,6 +195,21 @@ impl Shell {
         (Instant::now(), true)
     }
 
+    /// Takes what has come by TCP; whether there is more.
+    fn drain_tcp(&mut self, now: Instant) -> bool {
+        for _ in 0..FRAMES {
+            let arrived = self.tcp.as_mut().and_then(TcpPort::try_next);
+            let Some(arrived) = arrived else { return false };
+            self.frame(now, &arrived);
+        }
+        self.tcp.as_ref().is_some_and(TcpPort::has_more)
+    }
+
+    /// Its time is when it is taken: no later than what the UDP socket still holds.
+    fn frame(&mut self, now: Instant, arrived: &Arrived) {
+        self.core.datagram(now, Remote::tcp(arrived.from), &arrived.data);
+    }
+
     fn command(&mut self, now: Instant, command: Command) {
         match command {
             Command::Join(room, id, options, answer) => {
@@ -217,6 +242,10 @@ impl Shell {
             Command::Stats(answer) => {
                 let mut stats = self.core.stats();
                 stats.forwarding = self.outbox.forwarding.percentiles();
+                if let Some(outlet) = self.tcp.as_ref().map(TcpPort::outlet) {
+                    stats.tcp_open = outlet.open();
+                    stats.counters = stats.counters.plus(outlet.counters());
+                }
                 let _ = answer.send(stats);
             }
             Command::Stop => {}
@@ -237,9 +266,14 @@ impl Shell {
         self.taps.repeat_stops();
         while let Some(output) = self.core.poll() {
             match output {
-                Output::Transmit { to, data, arrival } => {
-                    if !self.outbox.push(to, data, arrival) {
+                Output::Transmit { to: Remote { via: Via::Udp, address }, data, arrival } => {
+                    if !self.outbox.push(self.socket.towards(address), data, arrival) {
                         self.send();
+                    }
+                }
+                Output::Transmit { to: Remote { via: Via::Tcp, address }, data, .. } => {
+                    if let Some(tcp) = &self.tcp {
+                        tcp.outlet().send(now, address, &data);
                     }
                 }
                 Output::Event(id, event) => self.event(now, id, event),
@@ -282,6 +316,14 @@ impl Shell {
         }
         self.outputs(now);
         tracing::info!("media socket closed");
+    }
+}
+
+/// Waits for what comes by TCP; nothing where it is not listened for.
+async fn next(tcp: &mut Option<TcpPort>) -> Option<Arrived> {
+    match tcp {
+        Some(tcp) => Some(tcp.next().await),
+        None => None,
     }
 }
 

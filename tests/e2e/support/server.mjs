@@ -17,9 +17,9 @@ async function freePorts() {
 
 /**
  * Starts `windlass serve`; with `path` its media goes through an impaired path, with `link` through `windlass link` of these options. `host` is the address of its page,
- * `secure` whether `args` have it speak HTTPS.
+ * `secure` whether `args` have it speak HTTPS, `udpHost` the address of its media port, `advertiseTcp` an address at which that port is told for TCP.
  */
-export async function startServer({ args = [], path, link, host, secure = false } = {}) {
+export async function startServer({ args = [], path, link, host, secure = false, udpHost = "127.0.0.1", advertiseTcp } = {}) {
   const bin = process.env.WINDLASS_BIN;
   if (!bin) throw new Error("WINDLASS_BIN must name the windlass binary; run `cargo xtask test e2e`");
   const ports = await freePorts();
@@ -30,9 +30,10 @@ export async function startServer({ args = [], path, link, host, secure = false 
     : undefined;
   const front = proxy?.port ?? linkPort;
   const advertise = front ? ["--advertise", `127.0.0.1:${front}`] : [];
+  if (advertiseTcp) advertise.push("--advertise-tcp", advertiseTcp);
   const child = spawn(
     bin,
-    ["serve", "--http", `${host ?? "127.0.0.1"}:${ports.http}`, "--udp", `127.0.0.1:${ports.udp}`, ...advertise, ...args],
+    ["serve", "--http", `${host ?? "127.0.0.1"}:${ports.http}`, "--udp", `${udpHost}:${ports.udp}`, ...advertise, ...args],
     { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_BACKTRACE: "1" } },
   );
   let log = "";

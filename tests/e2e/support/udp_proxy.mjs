@@ -22,6 +22,15 @@ export function ssrcOf(data) {
 /** Whether it is of the data channels (or the handshake before them). */
 export const ofDataChannels = (data) => data[0] >= 20 && data[0] < 64;
 
+/** A UDP port that was free a moment ago. */
+export async function freeUdpPort() {
+  const socket = dgram.createSocket("udp4").bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  const { port } = socket.address();
+  await new Promise((r) => socket.close(r));
+  return port;
+}
+
 export class UdpProxy {
   /**
    * What each client may send from now on, kbit/s: what is beyond waits up to `queueMs`, then is dropped, the newest
@@ -37,14 +46,14 @@ export class UdpProxy {
    */
   hold = () => 0;
 
-  /** @param {{loss?: number, jitterMs?: number, seed?: number}} path loss as a fraction, each way */
-  static async start(serverPort, { loss = 0, jitterMs = 0, seed = 1 } = {}) {
+  /** @param {{loss?: number, jitterMs?: number, seed?: number}} path loss as a fraction, each way; `port`: its own, any unless it is given */
+  static async start(serverPort, { loss = 0, jitterMs = 0, seed = 1 } = {}, port = 0) {
     const proxy = new UdpProxy();
     Object.assign(proxy, { serverPort, loss, jitterMs, next: random(seed), clients: new Map(), freeAt: new Map() });
     proxy.counts = { forwarded: 0, dropped: 0, overflowed: 0, held: 0 };
     proxy.front = dgram.createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
     proxy.front.on("message", (data, from) => proxy.fromClient(data, from));
-    proxy.front.bind(0, "127.0.0.1");
+    proxy.front.bind(port, "127.0.0.1");
     await once(proxy.front, "listening");
     proxy.port = proxy.front.address().port;
     return proxy;
@@ -92,7 +101,14 @@ export class UdpProxy {
     else deliver();
   }
 
+  /** What clients send comes from other addresses from now on, and goes back to where they are: a NAT has forgotten them. */
+  rebind() {
+    for (const back of this.clients.values()) back.close();
+    this.clients.clear();
+  }
+
   close() {
+    if (this.closed) return;
     this.closed = true;
     this.front.close();
     for (const back of this.clients.values()) back.close();

@@ -11,8 +11,11 @@ fn parse(text: &str) -> Result<Settings> {
 
 const ALL: &str = r#"
     http: "0.0.0.0:80"
-    udp: "0.0.0.0:7881"
+    udp: "[::]:7881"
     advertise: ["192.0.2.1:7881", "2001:db8::1"]
+    tcp: "[::]:443"
+    no-tcp: false
+    advertise-tcp: ["192.0.2.1:443"]
     tls-cert: /etc/windlass/cert.pem
     tls-key: /etc/windlass/key.pem
     tls-self-signed: false
@@ -53,6 +56,8 @@ const ALL: &str = r#"
     max-sockets-per-ip: 50
     max-joins-per-ip: 60
     max-stun-per-ip: 70
+    max-tcp-connections: 300
+    max-tcp-per-ip: 30
     drain-timeout-s: 60
     log: "debug"
     log-json: true

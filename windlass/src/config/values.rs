@@ -28,11 +28,29 @@ impl FromStr for Advertise {
     fn from_str(text: &str) -> Result<Self, String> {
         let addr = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| SocketAddr::new(ip, 0)));
         match addr {
-            Ok(addr) if addr.ip().is_unspecified() => {
+            Ok(addr) if !can_be_sent_to(addr.ip()) => {
                 Err(format!("`{text}` is no address that a browser can send to"))
             }
             Ok(addr) => Ok(Advertise(addr)),
-            Err(_) => Err(format!("`{text}` is neither IP nor IP:PORT")),
+            Err(_) => Err(format!(
+                "`{text}` is neither IP nor IP:PORT (of IPv6 [IP]:PORT); names are not looked up, since browsers \
+                 are told addresses"
+            )),
+        }
+    }
+}
+
+/// Whether an ICE candidate may have it.
+fn can_be_sent_to(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => {
+            !ip.is_link_local() && !ip.is_broadcast() && !ip.is_multicast() && !ip.is_unspecified()
+        }
+        IpAddr::V6(ip) => {
+            !ip.is_unicast_link_local()
+                && !ip.is_multicast()
+                && !ip.is_unspecified()
+                && ip.to_ipv4_mapped().is_none()
         }
     }
 }

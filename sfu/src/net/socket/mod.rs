@@ -4,6 +4,7 @@
 //! collapse; the kernel stamps each datagram when it comes in (`SO_TIMESTAMPNS`), whenever it is read.
 //! [`receive`] reads many at a call, [`send`] writes many at a call. All `unsafe` of the crate is in this module.
 
+mod descriptors;
 mod receive;
 mod send;
 
@@ -14,6 +15,7 @@ use std::os::fd::AsRawFd;
 use socket2::{Domain, Protocol, Socket as Socket2, Type};
 use tokio::io::Interest;
 
+pub(super) use self::descriptors::raise as raise_descriptors;
 pub(super) use self::receive::Inbox;
 pub(super) use self::send::{Outbox, Sent};
 
@@ -36,6 +38,10 @@ impl Socket {
         let _ = socket.set_send_buffer_size(SEND_BUFFER);
         socket.set_nonblocking(true)?;
         enable_timestamps(&socket)?;
+        if addr.is_ipv6() && addr.ip().is_unspecified() {
+            // IPv4 too, whatever the system's default is.
+            socket.set_only_v6(false)?;
+        }
         socket.bind(&addr.into())?;
         let socket: UdpSocket = socket.into();
         let local = socket.local_addr()?;
@@ -53,16 +59,26 @@ impl Socket {
 
     /// Must be called inside the runtime.
     pub(super) fn into_async(self) -> io::Result<AsyncSocket> {
-        Ok(AsyncSocket { socket: tokio::net::UdpSocket::from_std(self.socket)? })
+        let socket = tokio::net::UdpSocket::from_std(self.socket)?;
+        Ok(AsyncSocket { socket, is_ipv6: self.local.is_ipv6() })
     }
 }
 
 /// The socket inside the runtime.
 pub(super) struct AsyncSocket {
     socket: tokio::net::UdpSocket,
+    is_ipv6: bool,
 }
 
 impl AsyncSocket {
+    /// An address as the socket wants it: one of IPv6 has IPv4 addresses inside its own (RFC 4291 §2.5.5.2).
+    pub(super) fn towards(&self, address: SocketAddr) -> SocketAddr {
+        match address {
+            SocketAddr::V4(v4) if self.is_ipv6 => (v4.ip().to_ipv6_mapped(), v4.port()).into(),
+            other => other,
+        }
+    }
+
     /// Waits for a datagram.
     pub(super) async fn readable(&self) -> io::Result<()> {
         self.socket.readable().await
@@ -92,4 +108,39 @@ fn enable_timestamps(socket: &Socket2) -> io::Result<()> {
         )
     };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_of_both_families_speaks_to_each_by_its_own_addresses() {
+        let socket = Socket::bind("[::]:0".parse().expect("address")).expect("bind");
+        let (port, segments) = (socket.local_addr().port(), socket.knows_segments());
+        let socket = socket.into_async().expect("runtime");
+        for host in ["127.0.0.1", "::1"] {
+            let ip: std::net::IpAddr = host.parse().expect("address");
+            let client = UdpSocket::bind((ip, 0)).expect("bind");
+            client.set_read_timeout(Some(std::time::Duration::from_secs(5))).expect("timeout");
+            client.send_to(b"hello", (ip, port)).expect("send");
+            let mut inbox = Inbox::new();
+            while socket.try_receive(&mut inbox).is_err() {
+                socket.readable().await.expect("readable");
+            }
+            let source = inbox.datagrams().next().expect("one").source;
+            assert_eq!(source, client.local_addr().expect("address"), "as it is outside");
+            let mut outbox = Outbox::new(segments, Instant::now());
+            for size in [900, 900, 900, 10] {
+                outbox.push(socket.towards(source), vec![1; size], None);
+            }
+            let sent = socket.send(&mut outbox);
+            assert_eq!((sent.taken, sent.refused), (4, 0));
+            let mut buffer = [0; 2000];
+            let lens = [(); 4].map(|()| client.recv(&mut buffer).expect("in time"));
+            assert_eq!(lens, [900, 900, 900, 10]);
+        }
+    }
 }

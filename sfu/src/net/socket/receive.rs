@@ -99,6 +99,8 @@ impl Inbox {
             let address = unsafe { SockAddr::new(address, header.msg_namelen) };
             // One without an address, which UDP does not have, counts as empty and from nowhere.
             let source = address.as_socket().unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
+            // A socket of both families has IPv4 addresses inside its own.
+            let source = SocketAddr::new(source.ip().to_canonical(), source.port());
             let whole = header.msg_flags & libc::MSG_TRUNC == 0;
             let len = if whole { (message.msg_len as usize).min(DATAGRAM_BYTES) } else { 0 };
             let stamp = stamp_of(header);

@@ -396,7 +396,7 @@ impl World {
         while let Some(output) = self.core.poll() {
             match output {
                 Output::Transmit { to, data, .. } => {
-                    if let Some(&at) = self.by_address.get(&to) {
+                    if let Some(&at) = self.by_address.get(&to.address) {
                         self.clients[at].down.push(self.now, data.len(), data);
                     }
                 }

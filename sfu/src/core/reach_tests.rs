@@ -1,0 +1,140 @@
+//! Clients that come by TCP, that lose their path and take another, and what they say of their own addresses.
+
+use super::world::*;
+use super::*;
+use crate::api::{Offer, Subscribe};
+
+fn joined(world: &mut World, id: ParticipantId) {
+    world.core.join(world.now, "room", id, JoinOptions::default()).expect("joined");
+}
+
+#[test]
+fn a_call_goes_by_tcp_where_there_is_no_udp() {
+    let mut world = World::new(config());
+    world.core.listen_tcp(vec![world.sfu]);
+    world.by_tcp = true;
+    joined(&mut world, PUBLISHER);
+    let track = world.publish();
+    world.run(Duration::from_secs(2));
+    joined(&mut world, SUBSCRIBER);
+    let at = world.subscribe(SUBSCRIBER, track);
+    world.run(Duration::from_secs(3));
+    assert_eq!(world.core.stats().connected, 2);
+    assert!(world.clients[at].received.len() > 100);
+    assert_continuous(&world.clients[at].received);
+    assert!(world.core.addresses.keys().all(|remote| remote.via == Via::Tcp));
+}
+
+#[test]
+fn answers_name_tcp_only_where_it_is_listened_for_and_udp_first() {
+    let mut world = World::new(config());
+    let candidates = |world: &mut World| {
+        joined(world, PUBLISHER);
+        world.client(PUBLISHER);
+        let mut api = world.clients.last_mut().expect("client").rtc.sdp_api();
+        api.add_channel("control".into());
+        let (sdp, _) = api.apply().expect("offer");
+        let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe: Vec::new() };
+        let answer = world.core.offer(world.now, PUBLISHER, &offer).expect("answer").sdp;
+        world.core.leave(world.now, PUBLISHER);
+        let lines = answer.lines().filter_map(|l| l.strip_prefix("a=candidate:"));
+        lines.map(|l| l.split(' ').skip(2).map(str::to_owned).collect()).collect::<Vec<Vec<_>>>()
+    };
+    assert_eq!(candidates(&mut world).len(), 1);
+    world.core.listen_tcp(vec!["192.0.2.1:443".parse().expect("address")]);
+    let told = candidates(&mut world);
+    let of = |n: usize| (told[n][0].as_str(), told[n][2..4].join(":"));
+    assert_eq!(of(0), ("udp", "192.0.2.1:7881".to_owned()));
+    assert_eq!(of(1), ("tcp", "192.0.2.1:443".to_owned()));
+    assert!(told[1].join(" ").contains("typ host tcptype passive"), "{told:?}");
+    let priority = |n: usize| told[n][1].parse::<u32>().expect("priority");
+    assert!(priority(0) > priority(1));
+}
+
+#[test]
+fn one_address_may_be_two_clients_by_two_protocols() {
+    let (mut world, _, at) = call();
+    let (here, datagram) = (world.clients[at].address, [0x80; 40]);
+    world.core.listen_tcp(vec![world.sfu]);
+    let before = world.core.counters;
+    world.core.datagram(world.now, here, &datagram);
+    assert_eq!(world.core.counters.datagrams_unknown, before.datagrams_unknown);
+    world.core.datagram(world.now, Remote::tcp(here), &datagram);
+    assert_eq!(world.core.counters.datagrams_unknown, before.datagrams_unknown + 1);
+}
+
+#[test]
+fn a_client_whose_nat_gives_it_another_address_is_sent_there_with_its_next_check() {
+    let (mut world, _, at) = call();
+    let moved = world.core.counters.paths_moved;
+    world.clients[at].address.set_port(4999);
+    let before = world.clients[at].received.len();
+    world.run(Duration::from_secs(4));
+    let frames = (world.clients[at].received.len() - before) / 2;
+    // The client checks every two and a half seconds or so.
+    assert!(frames > 30, "{frames} of about 114");
+    assert_eq!(world.core.counters.paths_moved, moved + 1);
+    world.run(Duration::from_secs(20));
+    assert_eq!(world.core.stats().connected, 2);
+}
+
+#[test]
+fn a_client_that_restarts_ice_keeps_its_call_and_is_found_by_either_name_meanwhile() {
+    let (mut world, _, at) = call();
+    let old = world.clients[at].address;
+    let mut api = world.clients[at].rtc.sdp_api();
+    api.ice_restart(true);
+    let (sdp, pending) = api.apply().expect("offer");
+    let subscribe: Vec<_> = world.core.peers[&SUBSCRIBER]
+        .slots
+        .iter()
+        .map(|slot| Subscribe {
+            mid: slot.mid.to_string(),
+            track: slot.track.expect("track"),
+            max: None,
+        })
+        .collect();
+    let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
+    let answer = world.core.offer(world.now, SUBSCRIBER, &offer).expect("answer");
+    assert_eq!(world.core.counters.ice_restarts, 1);
+    assert_eq!(world.core.peers[&SUBSCRIBER].ufrags.len(), 2);
+    assert!(world.core.peers[&SUBSCRIBER].ufrags.iter().all(|u| world.core.ufrags.contains_key(u)));
+    // Until the client knows of the answer, media goes on where it went.
+    let before = world.clients[at].received.len();
+    world.run(Duration::from_millis(500));
+    assert!(world.clients[at].received.len() > before + 20);
+    // Then it has another address.
+    world.clients[at].address.set_port(4998);
+    world.accept(at, pending, &answer);
+    let before = world.clients[at].received.len();
+    world.run(Duration::from_secs(3));
+    assert!(world.clients[at].received.len() > before + 120);
+    assert_eq!(world.core.stats().connected, 2);
+    assert!(world.core.addresses.contains_key(&world.clients[at].address.into()));
+    assert_ne!(world.clients[at].address, old);
+    let gone = |events: &Vec<SfuEvent>| {
+        events.iter().any(|e| matches!(e, SfuEvent::Disconnected | SfuEvent::TrackRemoved { .. }))
+    };
+    assert!(!world.events.values().any(gone));
+}
+
+#[test]
+fn a_client_that_says_its_addresses_by_names_is_as_welcome() {
+    let (mut world, _, _) = call();
+    let id = ParticipantId(9);
+    joined(&mut world, id);
+    let at = world.client(id);
+    let mut api = world.clients[at].rtc.sdp_api();
+    api.add_channel("control".into());
+    let (sdp, pending) = api.apply().expect("offer");
+    let local = "a=candidate:1 1 udp 2113937151 4f1a2b3c-0d5e-4f60-8a7b-1c2d3e4f5a6b.local 51234 typ host \
+                 generation 0 network-cost 999\r\n";
+    let other = "a=candidate:2 1 tcp 1518280447 4f1a2b3c-0d5e-4f60-8a7b-1c2d3e4f5a6b.local 9 typ host \
+                 tcptype active generation 0\r\n";
+    let sdp = sdp.to_sdp_string() + local + other + "a=end-of-candidates\r\n";
+    let offer = Offer { sdp, publish: Vec::new(), subscribe: Vec::new() };
+    let answer = world.core.offer(world.now, id, &offer).expect("answer");
+    world.accept(at, pending, &answer);
+    world.run(Duration::from_secs(2));
+    assert_eq!(world.core.stats().connected, 3);
+}
