@@ -27,6 +27,7 @@ mod redact;
 pub mod session;
 mod socket;
 mod tls;
+mod turn;
 pub mod webhooks;
 mod wish;
 
@@ -45,6 +46,7 @@ pub use metrics::{Metric, MetricKind};
 pub use origin::{NotAnOrigin, Origin, Origins};
 pub use redact::{Pseudonym, pseudonym};
 pub use tls::{Tls, TlsError};
+pub use turn::{BadTurnSecret, BadTurnUrl, TurnAccess, TurnConfig, TurnSecret, TurnUrl};
 
 use crate::access::Access;
 use crate::directory::Directory;
@@ -74,6 +76,8 @@ pub struct SignalingConfig {
     pub tls: Option<Tls>,
     /// Proxies that are believed to say whose request they pass on.
     pub proxies: TrustedProxies,
+    /// Servers that carry media for those who cannot reach this one.
+    pub turn: TurnConfig,
 }
 
 impl Default for SignalingConfig {
@@ -88,6 +92,7 @@ impl Default for SignalingConfig {
             head_timeout: Duration::from_secs(10),
             tls: None,
             proxies: TrustedProxies::default(),
+            turn: TurnConfig::default(),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use windlass_media::{AnchorSource, Rung};
 use windlass_protocol::View as ViewMessage;
 use windlass_protocol::{
-    AccessToken, ClientMessage, Error, ErrorCode, Grant, Join, OwnTrack, Participant,
+    AccessToken, ClientMessage, Error, ErrorCode, Grant, IceServers, Join, OwnTrack, Participant,
     ProtocolError, Report, Request, ServerMessage, SetRung, Uplink, VERSION, Welcome,
 };
 use windlass_sfu::{
@@ -123,6 +123,8 @@ pub enum Action {
     Uplink(TrackId, UplinkReport),
     /// Mute a track of the client's own, or end that.
     SetMuted(TrackId, bool),
+    /// Tell the client what helps it to reach this server from now on.
+    IceServers,
     /// Leave the room.
     Leave,
     /// Count what the browser made of a track.
@@ -158,6 +160,8 @@ pub struct Entered {
     pub participants: Vec<(ParticipantId, Person)>,
     /// What they publish.
     pub tracks: Vec<TrackInfo>,
+    /// Servers that help it to reach this one.
+    pub ice: IceServers,
 }
 
 /// Why the shell did not enter the room.
@@ -337,6 +341,7 @@ impl Session {
             tracks: entered.tracks.into_iter().map(convert::track).collect(),
             identity: entered.identity,
             grants: entered.grants.list(),
+            ice: entered.ice,
         }));
     }
 
@@ -471,6 +476,10 @@ impl Session {
         match message {
             ClientMessage::Join(join) => return self.join(id, join),
             ClientMessage::Ping { time } => self.send(ServerMessage::Pong { time }),
+            ClientMessage::IceServers {} => {
+                self.inside()?;
+                self.actions.push_back(Action::IceServers);
+            }
             ClientMessage::Leave {} => {
                 self.inside()?;
                 self.phase = Phase::Outside;

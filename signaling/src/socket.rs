@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite;
-use windlass_protocol::{AccessToken, Report, ServerMessage};
+use windlass_protocol::{AccessToken, IceServers, Report, ServerMessage};
 use windlass_sfu::{JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
@@ -222,6 +222,13 @@ impl Socket {
                         self.shared.directory.muted(participant, track, muted);
                     }
                 }
+                Action::IceServers => {
+                    let Some((participant, _)) = self.inside else { continue };
+                    let ice = self.ice_servers(participant);
+                    if !self.send(&ServerMessage::IceServers { ice }).await {
+                        return false;
+                    }
+                }
                 Action::Leave => self.leave().await,
                 Action::Report(track, report) => {
                     self.count(&report);
@@ -253,7 +260,13 @@ impl Socket {
         self.orders = Some(orders);
         let others = participants.into_iter().filter(|p| *p != id);
         let participants = others.map(|p| (p, shared.directory.get(p))).collect();
-        Ok(Entered { id, identity, grants, participants, tracks })
+        let ice = self.ice_servers(id);
+        Ok(Entered { id, identity, grants, participants, tracks, ice })
+    }
+
+    /// Those servers know the participant by its id, which says nothing to anybody else.
+    fn ice_servers(&self, id: ParticipantId) -> IceServers {
+        self.shared.config.turn.servers(&id.to_string(), unix_now())
     }
 
     fn obey(&mut self) {

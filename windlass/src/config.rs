@@ -25,7 +25,9 @@ use windlass_media::AnchorPolicy;
 use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
 use windlass_signaling::access::{Access, TokenKey};
 use windlass_signaling::webhooks::{WebhookSecret, WebhookUrl};
-use windlass_signaling::{DoorLimits, Origin, Origins, SignalingConfig, TrustedProxies};
+use windlass_signaling::{
+    DoorLimits, Origin, Origins, SignalingConfig, TrustedProxies, TurnSecret, TurnUrl,
+};
 
 use crate::{logging, tls};
 
@@ -60,6 +62,8 @@ macro_rules! allow {
         }
     };
 }
+
+mod turn;
 
 /// Options whose change takes effect while the server runs.
 pub const LIVE: [&str; 18] = [
@@ -121,6 +125,44 @@ pub struct Settings {
     /// once. Without a port it has the TCP address's own
     #[arg(long, help_heading = "Addresses", value_name = "IP[:PORT]")]
     pub advertise_tcp: Option<Vec<Advertise>>,
+
+    /// TURN (or STUN) servers that clients are told of, for networks that let nothing through to this one
+    #[arg(
+        long,
+        help_heading = "TURN",
+        value_name = "turn:HOST[:PORT][?transport=udp|tcp], a list",
+        value_delimiter = ','
+    )]
+    pub turn_url: Option<Vec<TurnUrl>>,
+
+    /// Secret that the TURN servers share with this one (coturn: static-auth-secret), of which each client's name and
+    /// password are made
+    #[arg(
+        long,
+        help_heading = "TURN",
+        value_name = "SECRET or @FILE",
+        env = "WINDLASS_TURN_SECRET",
+        hide_env_values = true
+    )]
+    pub turn_secret: Option<TurnSecret>,
+
+    /// Seconds, 60 to 604800, for which they are good; clients ask for new ones before they need them [default: 3600]
+    #[arg(long, help_heading = "TURN", value_name = "S")]
+    pub turn_ttl_s: Option<u64>,
+
+    /// Name for all clients at the TURN servers, where these share no secret with this one
+    #[arg(long, help_heading = "TURN", value_name = "NAME")]
+    pub turn_username: Option<String>,
+
+    /// Password that belongs to it; every client is told it
+    #[arg(
+        long,
+        help_heading = "TURN",
+        value_name = "PASSWORD or @FILE",
+        env = "WINDLASS_TURN_PASSWORD",
+        hide_env_values = true
+    )]
+    pub turn_password: Option<TurnSecret>,
 
     /// Serve HTTPS and secure WebSockets by this certificate (PEM, with its chain); read again when it changes and on
     /// SIGHUP
@@ -386,7 +428,7 @@ macro_rules! each_option {
 }
 
 each_option! {
-    http udp advertise tcp no_tcp advertise_tcp tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer engine network enhancer_threads compute_cap
+    http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer engine network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
     no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
@@ -455,6 +497,7 @@ impl Config {
         signaling.proxies =
             TrustedProxies(said.trusted_proxies.iter().flatten().map(|p| p.0).collect());
         signaling.origins = said.origins.clone().map_or(Origins::Any, Origins::Only);
+        signaling.turn = turn::turn(&said)?;
         let door = DoorLimits::default();
         signaling.door = DoorLimits {
             sockets: limits.participants.saturating_mul(2),

@@ -13,6 +13,7 @@ use crate::{apt, fuzz, memory, neon, page, target_dir};
 pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32, visits_seconds: u32) -> Result<()> {
     apt::install(apt::BUILD)?;
     apt::install(apt::TEST)?;
+    apt::install(apt::SOAK)?;
     page::build()?;
     step("Running property tests with many more cases");
     with_clips(Cmd::cargo(["test", "--workspace", "--quiet"]))
@@ -36,6 +37,7 @@ pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32, visits_seconds: u32) -
             "https.test.mjs",
             "ipv6.test.mjs",
             "restart.test.mjs",
+            "turn.test.mjs",
         ],
         &[("WINDLASS_CALL_SECONDS", seconds.to_string())],
     )?;

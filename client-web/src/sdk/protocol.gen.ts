@@ -37,6 +37,9 @@ export type ClientMessage = {
   type: "uplink";
 } & Uplink
   | {
+  type: "ice_servers";
+}
+  | {
   type: "leave";
 }
   | {
@@ -271,6 +274,11 @@ export type ServerMessage = {
   tracks: Array<TrackStats>;
 }
   | {
+  type: "ice_servers";
+  /** What helps from now on. */
+  ice: IceServers;
+}
+  | {
   type: "pong";
   /** The time of the `ping`. */
   time: number;
@@ -301,6 +309,8 @@ export type Welcome = {
   identity?: string;
   /** What the client may do. */
   grants: Array<Grant>;
+  /** Servers that help the client to reach this one. */
+  ice?: IceServers;
 };
 
 /** Someone in the room. */
@@ -387,6 +397,27 @@ export type ErrorCode = "unsupported_version"
   | "rate_limited"
   | "shutting_down"
   | "internal";
+
+/** All of them, with how long what they need is good. */
+export type IceServers = {
+  /** The servers; none where clients need none. */
+  servers: Array<IceServer>;
+  /** For how many seconds from now on their names and passwords are good; absent where they stay so. */
+  ttl_s?: number;
+};
+
+/** A STUN or TURN server, as `RTCPeerConnection` takes it. */
+export type IceServer = {
+  /** Its addresses (`turn:…`, `turns:…`, `stun:…`). */
+  urls: Array<string>;
+  /** The name by which the client may use it. */
+  username?: string;
+  /** The password that belongs to it. */
+  credential?: IceCredential;
+};
+
+/** The password of a TURN server. Its `Debug` form hides it, so that it reaches no log. */
+export type IceCredential = string;
 
 /** Something that an access token allows. */
 export type Grant = "publish"

@@ -8,6 +8,8 @@ import type {
   DetailKnobs,
   Welcome as Entered,
   ErrorCode,
+  IceServer,
+  IceServers,
   LayerKnobs,
   OwnTrack,
   Participant,
@@ -23,7 +25,7 @@ import type {
 } from "./protocol.gen.js";
 import { VERSION } from "./protocol.gen.js";
 
-export type { Grant, Report, Rung } from "./protocol.gen.js";
+export type { Grant, IceServers, Report, Rung } from "./protocol.gen.js";
 
 /** The protocol version that this client speaks. */
 export const PROTOCOL_VERSION: number = VERSION;
@@ -69,9 +71,11 @@ export type RegionRequest = Omit<Message<"regions">, "scale"> & { scale: number 
 export type ClientMessage = Said & { id?: number };
 
 /** What one is told of a room when one has entered it. */
-export type Welcome = { type: "welcome" } & Omit<Entered, "version" | "grants"> & {
+export type Welcome = { type: "welcome" } & Omit<Entered, "version" | "grants" | "ice"> & {
     /** What one may do; undefined: the server does not say. */
     grants: readonly string[] | undefined;
+    /** Servers that help to reach this one; none where one needs none. */
+    ice: IceServers;
   };
 
 export type ServerError = { type: "error" } & ServerFailure;
@@ -138,6 +142,18 @@ const track = (value: unknown): TrackInfo => {
     ...field("stream", optional(o["stream"], number)),
   };
 };
+const iceServer = (value: unknown): IceServer => {
+  const o = object(value);
+  return {
+    urls: list(o["urls"], text),
+    ...field("username", optional(o["username"], text)),
+    ...field("credential", optional(o["credential"], text)),
+  };
+};
+const iceServers = (value: unknown): IceServers => {
+  const o = object(value);
+  return { servers: list(o["servers"], iceServer), ...field("ttl_s", optional(o["ttl_s"], number)) };
+};
 const ownTrack = (value: unknown): OwnTrack => {
   const o = object(value);
   return { mid: text(o["mid"]), track: text(o["track"]) };
@@ -179,7 +195,9 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     tracks: list(o["tracks"], track),
     ...field("identity", optional(o["identity"], text)),
     grants: optional(o["grants"], (v) => list(v, text)),
+    ice: optional(o["ice"], iceServers) ?? { servers: [] },
   }),
+  ice_servers: (o) => ({ type: "ice_servers", ice: iceServers(o["ice"]) }),
   answer: (o) => ({
     type: "answer",
     id: number(o["id"]),

@@ -51,6 +51,9 @@ pub enum ClientMessage {
     Report(Report),
     /// What the browser says of the uplink of one's own track.
     Uplink(Uplink),
+    /// Ask for servers that help to reach this one, with names and passwords that are good from now on. The answer is
+    /// `ice_servers`.
+    IceServers {},
     /// Leave the room; the socket stays open for another `join`.
     Leave {},
     /// Ask for a `pong` with the same time.
@@ -232,7 +235,7 @@ pub struct Uplink {
 }
 
 /// Every `type` that a client may send.
-const TYPES: [&str; 10] = [
+const TYPES: [&str; 11] = [
     "join",
     "offer",
     "set_rung",
@@ -241,6 +244,7 @@ const TYPES: [&str; 10] = [
     "mute",
     "report",
     "uplink",
+    "ice_servers",
     "leave",
     "ping",
 ];
@@ -320,7 +324,9 @@ impl ClientMessage {
             | ClientMessage::Mute { track, .. }
             | ClientMessage::Uplink(Uplink { track, .. })
             | ClientMessage::Report(Report { track, .. }) => limits::check_track(track),
-            ClientMessage::Leave {} | ClientMessage::Ping { .. } => Ok(()),
+            ClientMessage::IceServers {} | ClientMessage::Leave {} | ClientMessage::Ping { .. } => {
+                Ok(())
+            }
         }
     }
 }

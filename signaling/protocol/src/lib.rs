@@ -25,6 +25,7 @@
 mod client;
 mod error;
 mod grant;
+mod ice;
 pub mod limits;
 mod server;
 #[cfg(feature = "typescript")]
@@ -36,6 +37,7 @@ pub use client::{
 };
 pub use error::{ErrorCode, ProtocolError};
 pub use grant::{AccessToken, Grant, UnknownGrant};
+pub use ice::{IceCredential, IceServer, IceServers};
 pub use server::{Error, OwnTrack, Participant, ServerMessage, Track, TrackStats, Welcome};
 pub use windlass_media::{DetailKnobs, LayerKnobs, Rung};
 

@@ -8,6 +8,7 @@ use windlass_media::{DetailKnobs, Layer, LayerKnobs, Refusal, Rung};
 use crate::client::TrackKind;
 use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::Grant;
+use crate::ice::IceServers;
 
 /// What the server may say; `type` in JSON is the variant's name in snake case.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
@@ -120,6 +121,11 @@ pub enum ServerMessage {
         /// One entry for each subscribed video track.
         tracks: Vec<TrackStats>,
     },
+    /// The answer to `ice_servers`.
+    IceServers {
+        /// What helps from now on.
+        ice: IceServers,
+    },
     /// The answer to `ping`.
     Pong {
         /// The time of the `ping`.
@@ -156,6 +162,9 @@ pub struct Welcome {
     /// What the client may do.
     #[serde(default)]
     pub grants: Vec<Grant>,
+    /// Servers that help the client to reach this one.
+    #[serde(default, skip_serializing_if = "IceServers::is_empty")]
+    pub ice: IceServers,
 }
 
 /// A track that the client publishes.

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_media::{AnchorCodecId, AnchorSource, Layer, Refusal};
 use windlass_protocol::{
-    AccessToken, ClientMessage, DetailKnobs, ErrorCode, Grant, Join, LayerKnobs, Offer, OwnTrack,
-    Participant, ProtocolError, Publish, Report, Request, Rung, ServerMessage, SetRung, Subscribe,
-    Track, TrackKind, TrackStats, Uplink, View, Welcome, limits,
+    AccessToken, ClientMessage, DetailKnobs, ErrorCode, Grant, IceServer, IceServers, Join,
+    LayerKnobs, Offer, OwnTrack, Participant, ProtocolError, Publish, Report, Request, Rung,
+    ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink, View, Welcome, limits,
 };
 
 fn shape(message: &ServerMessage) -> Value {
@@ -154,6 +154,7 @@ fn client_messages_have_the_documented_shapes() {
                 decay_frames: Some(30.0),
             }),
         ),
+        (json!({"type": "ice_servers"}), None, ClientMessage::IceServers {}),
         (json!({"type": "leave"}), None, ClientMessage::Leave {}),
         (json!({"type": "ping", "time": 12.5}), None, ClientMessage::Ping { time: 12.5 }),
     ];
@@ -242,11 +243,30 @@ fn server_messages_have_the_documented_shapes() {
                 tracks: vec![track.clone()],
                 identity: None,
                 grants: vec![Grant::Publish, Grant::Subscribe],
+                ice: IceServers::default(),
             }),
             json!({"type": "welcome", "version": 1, "participant": "p2", "room": "tea",
                 "loopback": false, "budget_ms": 200, "scale": 2,
                 "participants": [{"id": "p1", "name": "Ana", "identity": "ana@example.org"}],
                 "tracks": [track_json], "grants": ["publish", "subscribe"]}),
+        ),
+        (
+            ServerMessage::IceServers {
+                ice: IceServers {
+                    servers: vec![
+                        IceServer {
+                            urls: vec!["turn:a:3478".into()],
+                            username: Some("1600:p1".into()),
+                            credential: Some("pw".to_owned().into()),
+                        },
+                        IceServer { urls: vec!["stun:a".into()], username: None, credential: None },
+                    ],
+                    ttl_s: Some(600),
+                },
+            },
+            json!({"type": "ice_servers", "ice": {"ttl_s": 600, "servers": [
+                {"urls": ["turn:a:3478"], "username": "1600:p1", "credential": "pw"},
+                {"urls": ["stun:a"]}]}}),
         ),
         (
             ServerMessage::Answer {
@@ -472,6 +492,7 @@ fn message() -> impl Strategy<Value = ClientMessage> {
         (token(), 0.0..240.0f64, any::<u32>()).prop_map(|(track, shown_fps, anchors_used)| {
             ClientMessage::Report(Report { track, shown_fps, anchors_used, ..Report::default() })
         }),
+        Just(ClientMessage::IceServers {}),
         Just(ClientMessage::Leave {}),
         (-1e12..1e12f64).prop_map(|time| ClientMessage::Ping { time }),
     ]

@@ -50,11 +50,22 @@ fn entered(grants: Grants) -> Entered {
         grants,
         participants: vec![(ParticipantId(1), bo)],
         tracks: vec![camera(9)],
+        ice: IceServers::default(),
     }
 }
 
 fn someone(_: ParticipantId) -> Person {
     Person::someone()
+}
+
+#[test]
+fn servers_that_help_are_told_to_those_who_are_inside() {
+    let (mut session, now) = outside();
+    session.text(now, r#"{"type":"ice_servers"}"#);
+    assert!(matches!(&drain(&mut session)[..], [Action::Send(ServerMessage::Error(_))]));
+    let (mut session, now) = inside();
+    session.text(now, r#"{"type":"ice_servers"}"#);
+    assert_eq!(drain(&mut session), [Action::IceServers]);
 }
 
 #[test]

@@ -16,6 +16,11 @@ const ALL: &str = r#"
     tcp: "[::]:443"
     no-tcp: false
     advertise-tcp: ["192.0.2.1:443"]
+    turn-url: ["turn:turn.example.org:3478"]
+    turn-secret: "north"
+    turn-ttl-s: 600
+    turn-username: "anna"
+    turn-password: "south"
     tls-cert: /etc/windlass/cert.pem
     tls-key: /etc/windlass/key.pem
     tls-self-signed: false

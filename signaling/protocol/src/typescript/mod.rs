@@ -10,9 +10,9 @@ use ts_rs::{Config, TS};
 use windlass_media::{AnchorSource, DetailKnobs, Layer, LayerKnobs, Refusal, Rung};
 
 use crate::{
-    AccessToken, ClientMessage, Error, ErrorCode, Grant, Join, Offer, OwnTrack, Participant,
-    Publish, Report, ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink,
-    VERSION, View, Welcome,
+    AccessToken, ClientMessage, Error, ErrorCode, Grant, IceCredential, IceServer, IceServers,
+    Join, Offer, OwnTrack, Participant, Publish, Report, ServerMessage, SetRung, Subscribe, Track,
+    TrackKind, TrackStats, Uplink, VERSION, View, Welcome,
 };
 
 /// The whole file.
@@ -47,6 +47,9 @@ pub fn file() -> String {
         TrackStats,
         Error,
         ErrorCode,
+        IceServers,
+        IceServer,
+        IceCredential,
         Grant,
         TrackKind,
         Layer,

@@ -1,0 +1,246 @@
+//! What clients are told of TURN servers, which carry media for those whose network lets nothing else through.
+//!
+//! The servers are others' (coturn, say). They and this one share a secret, and each client is given a name that says until
+//! when it is good, with a password made of both (draft-uberti-behave-turn-rest-00): whoever takes it along can use
+//! it no longer than that.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::Deserialize;
+use windlass_protocol::{IceServer, IceServers};
+
+/// A TURN or STUN server's address (RFC 7064, RFC 7065).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct TurnUrl(String);
+
+/// It is no such address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a TURN server must be `turn:HOST[:PORT][?transport=udp|tcp]`, `turns:…` or `stun:HOST[:PORT]`"
+)]
+pub struct BadTurnUrl;
+
+impl TurnUrl {
+    /// Whether it needs a name and a password.
+    pub fn needs_credentials(&self) -> bool {
+        !self.0.starts_with("stun")
+    }
+}
+
+impl FromStr for TurnUrl {
+    type Err = BadTurnUrl;
+
+    fn from_str(text: &str) -> Result<Self, BadTurnUrl> {
+        let (scheme, rest) = text.split_once(':').ok_or(BadTurnUrl)?;
+        let (place, query) = rest.split_once('?').map_or((rest, None), |(p, q)| (p, Some(q)));
+        let relays = matches!(scheme, "turn" | "turns");
+        let query_fits = match query {
+            None => true,
+            Some(query) => relays && matches!(query, "transport=udp" | "transport=tcp"),
+        };
+        let bracketed = place.strip_prefix('[').and_then(|inner| inner.split_once(']'));
+        let (host, port) = if let Some((ip, port)) = bracketed {
+            let port = match port {
+                "" => None,
+                port => Some(port.strip_prefix(':').ok_or(BadTurnUrl)?),
+            };
+            (ip.parse::<std::net::Ipv6Addr>().is_ok(), port)
+        } else {
+            let (host, port) = place.split_once(':').map_or((place, None), |(h, p)| (h, Some(p)));
+            let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+            (!host.is_empty() && host.chars().all(fits), port)
+        };
+        let port_fits = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+        if (relays || matches!(scheme, "stun" | "stuns")) && host && port_fits && query_fits {
+            Ok(TurnUrl(text.to_owned()))
+        } else {
+            Err(BadTurnUrl)
+        }
+    }
+}
+
+impl TryFrom<String> for TurnUrl {
+    type Error = BadTurnUrl;
+
+    fn try_from(text: String) -> Result<Self, BadTurnUrl> {
+        text.parse()
+    }
+}
+
+/// A secret of TURN servers, or a password of theirs: itself, or `@FILE`. Its `Debug` form hides it.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct TurnSecret(String);
+
+/// Why it cannot be used. Never tells it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadTurnSecret {
+    /// There is nothing in it.
+    #[error("the secret of a TURN server must not be empty")]
+    Empty,
+    /// Its file cannot be read.
+    #[error("cannot read the file of the TURN server's secret: {0}")]
+    File(String),
+}
+
+impl FromStr for TurnSecret {
+    type Err = BadTurnSecret;
+
+    fn from_str(text: &str) -> Result<Self, BadTurnSecret> {
+        let secret = match text.strip_prefix('@') {
+            None => text.to_owned(),
+            Some(file) => std::fs::read_to_string(file)
+                .map_err(|e| BadTurnSecret::File(e.to_string()))?
+                .trim()
+                .to_owned(),
+        };
+        if secret.is_empty() { Err(BadTurnSecret::Empty) } else { Ok(TurnSecret(secret)) }
+    }
+}
+
+impl TryFrom<String> for TurnSecret {
+    type Error = BadTurnSecret;
+
+    fn try_from(text: String) -> Result<Self, BadTurnSecret> {
+        text.parse()
+    }
+}
+
+impl fmt::Debug for TurnSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TurnSecret(…)")
+    }
+}
+
+/// By what clients may use the servers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum TurnAccess {
+    /// Nothing: STUN alone.
+    #[default]
+    Open,
+    /// One name and password for all.
+    Static(String, TurnSecret),
+    /// A name and a password for each, made of a shared secret, and good for so long.
+    Rest(TurnSecret, Duration),
+}
+
+/// The servers, and by what clients may use them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TurnConfig {
+    /// None: clients are told of none.
+    pub urls: Vec<TurnUrl>,
+    /// For those that are no STUN servers.
+    pub access: TurnAccess,
+}
+
+impl TurnConfig {
+    /// What a client is told, at `now` (seconds since 1970). The server learns `identity`, and no more of it.
+    pub fn servers(&self, identity: &str, now: u64) -> IceServers {
+        let (mut servers, mut ttl_s) = (Vec::new(), None);
+        let (turn, stun): (Vec<_>, Vec<_>) =
+            self.urls.iter().partition(|url| url.needs_credentials());
+        let urls = |of: Vec<&TurnUrl>| of.into_iter().map(|url| url.0.clone()).collect();
+        if !stun.is_empty() {
+            servers.push(IceServer { urls: urls(stun), username: None, credential: None });
+        }
+        let credentials = match &self.access {
+            TurnAccess::Open => None,
+            TurnAccess::Static(name, TurnSecret(password)) => {
+                Some((name.clone(), password.clone()))
+            }
+            TurnAccess::Rest(TurnSecret(secret), ttl) => {
+                ttl_s = u32::try_from(ttl.as_secs()).ok();
+                let name = format!("{}:{identity}", now.saturating_add(ttl.as_secs()));
+                let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret.as_bytes());
+                let password = BASE64.encode(hmac::sign(&key, name.as_bytes()));
+                Some((name, password))
+            }
+        };
+        if let Some((name, password)) = credentials.filter(|_| !turn.is_empty()) {
+            servers.push(IceServer {
+                urls: urls(turn),
+                username: Some(name),
+                credential: Some(password.into()),
+            });
+        }
+        IceServers { ttl_s: ttl_s.filter(|_| !servers.is_empty()), servers }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(urls: &[&str], access: TurnAccess) -> TurnConfig {
+        TurnConfig { urls: urls.iter().map(|url| url.parse().expect("url")).collect(), access }
+    }
+
+    #[test]
+    fn a_password_is_made_of_the_secret_and_the_name_that_says_when_it_ends() {
+        let rest = TurnAccess::Rest("north".parse().expect("secret"), Duration::from_secs(600));
+        let told =
+            config(&["turn:turn.example.org:3478?transport=udp"], rest).servers("p12", 1_000);
+        assert_eq!(told.ttl_s, Some(600));
+        let [server] = &told.servers[..] else { panic!("one server") };
+        assert_eq!(server.username.as_deref(), Some("1600:p12"));
+        // printf 1600:p12 | openssl dgst -sha1 -hmac north -binary | base64
+        assert_eq!(
+            server.credential.as_ref().expect("password").reveal(),
+            "BFypu9lDgCxxjMtxThwhzMoCX6Y="
+        );
+    }
+
+    #[test]
+    fn stun_servers_are_told_without_a_password_and_static_ones_do_not_end() {
+        let access = TurnAccess::Static("anna".into(), "north".parse().expect("secret"));
+        let told = config(&["stun:a.example.org", "turns:b.example.org"], access).servers("p1", 5);
+        assert_eq!(told.ttl_s, None);
+        let names: Vec<_> = told.servers.iter().map(|s| s.username.as_deref()).collect();
+        assert_eq!(names, [None, Some("anna")]);
+        assert!(TurnConfig::default().servers("p1", 5).is_empty());
+    }
+
+    #[test]
+    fn addresses_are_checked() {
+        for good in [
+            "turn:turn.example.org",
+            "turn:192.0.2.1:3478",
+            "turns:turn.example.org:443?transport=tcp",
+            "turn:[2001:db8::1]:3478?transport=udp",
+            "stun:[2001:db8::1]",
+        ] {
+            assert!(good.parse::<TurnUrl>().is_ok(), "{good}");
+        }
+        for bad in [
+            "turn.example.org",
+            "turn:",
+            "turn://turn.example.org",
+            "turn:a:0",
+            "turn:a:b",
+            "turn:a?transport=quic",
+            "stun:a?transport=udp",
+            "turn:user@a",
+            "turn:[2001:db8::zz]",
+            "https://a",
+            "turn:[::1]x",
+        ] {
+            assert_eq!(bad.parse::<TurnUrl>(), Err(BadTurnUrl), "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_secret_is_told_by_its_debug_form() {
+        let rest = TurnAccess::Rest("north".parse().expect("secret"), Duration::from_secs(600));
+        let config = config(&["turn:a"], rest);
+        let password = config.servers("p1", 1).servers[0].credential.clone().expect("password");
+        let shown = format!("{config:?} {:?}", config.servers("p1", 1));
+        assert!(!shown.contains("north") && !shown.contains(password.reveal()), "{shown}");
+        assert_eq!("".parse::<TurnSecret>(), Err(BadTurnSecret::Empty));
+    }
+}

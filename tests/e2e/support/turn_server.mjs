@@ -1,0 +1,50 @@
+// coturn as a process, on free ports of this machine.
+import { spawn } from "node:child_process";
+import dgram from "node:dgram";
+import { once } from "node:events";
+import { freeUdpPort } from "./udp_proxy.mjs";
+
+/** Starts `turnserver`, which shares `secret` with the server; null where it is not installed. */
+export async function startTurn(secret) {
+  const port = await freeUdpPort();
+  const args = ["-n", "--no-cli", "--no-tls", "--no-dtls", "--verbose", "--log-file=stdout", "--simple-log"];
+  args.push("--listening-ip=127.0.0.1", `--listening-port=${port}`, "--relay-ip=127.0.0.1", "--realm=windlass");
+  args.push("--min-port=50000", "--max-port=50200", "--pidfile=/dev/null");
+  // What it relays to is this machine itself: nowhere but in a test is that allowed.
+  args.push("--use-auth-secret", `--static-auth-secret=${secret}`, "--allow-loopback-peers");
+  const child = spawn("turnserver", args, { stdio: ["ignore", "pipe", "pipe"] });
+  let log = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (d) => (log += d));
+  const failed = once(child, "error").then(([error]) => error);
+  const spawned = await Promise.race([once(child, "spawn").then(() => null), failed]);
+  if (spawned !== null) return null;
+  const end = Date.now() + 10_000;
+  while (!(await answers(port))) {
+    if (child.exitCode !== null || Date.now() > end) throw new Error(`coturn does not answer:\n${log}`);
+  }
+  return {
+    port,
+    log: () => log,
+    /** It is silent until it is resumed, and forgets nothing. */
+    pause: () => child.kill("SIGSTOP"),
+    resume: () => child.kill("SIGCONT"),
+    async stop() {
+      if (child.exitCode !== null) return;
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    },
+  };
+}
+
+/** Whether a STUN server answers. */
+async function answers(port) {
+  const socket = dgram.createSocket("udp4");
+  const request = Buffer.from("000100002112a442000102030405060708090a0b", "hex");
+  try {
+    socket.send(request, port, "127.0.0.1");
+    const answer = once(socket, "message").then(() => true);
+    return await Promise.race([answer, new Promise((r) => setTimeout(() => r(false), 300))]);
+  } finally {
+    socket.close();
+  }
+}
