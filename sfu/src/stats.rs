@@ -77,6 +77,8 @@ counters! {
     ice_restarts,
     /// Clients that went on from another address or by another protocol, without a restart or after one.
     paths_moved,
+    /// Requests refused because their client has come from too many addresses without a restart.
+    paths_refused,
     /// Datagrams that came without a kernel arrival time.
     arrival_times_missing,
     /// Participants let in.

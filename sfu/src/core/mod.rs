@@ -469,7 +469,11 @@ impl Core {
         }
         // Whoever is new says first for whom it is; asking every connection would be a gift to floods.
         let id = self.ufrags.get(ufrag::ufrag(data)?).copied()?;
-        self.peers.get(&id).filter(|p| accepts(p))?;
+        let peer = self.peers.get_mut(&id).filter(|p| accepts(p))?;
+        if !peer.may_come_from_elsewhere() {
+            self.counters.paths_refused += 1;
+            return None;
+        }
         if let Some(former) = known.and_then(|former| self.peers.get_mut(&former)) {
             former.addresses.retain(|a| *a != source);
         }

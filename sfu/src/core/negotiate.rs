@@ -101,10 +101,9 @@ impl Core {
         if !peer.ufrags.contains(&ufrag) {
             self.counters.ice_restarts += u64::from(!peer.ufrags.is_empty());
             // Each restart of ICE has another; a client that does nothing else forgets its oldest.
-            if peer.ufrags.len() == UFRAGS {
-                self.ufrags.remove(&peer.ufrags.remove(0));
+            if let Some(oldest) = peer.renew(ufrag.clone(), UFRAGS) {
+                self.ufrags.remove(&oldest);
             }
-            peer.ufrags.push(ufrag.clone());
             self.ufrags.insert(ufrag, id);
         }
         peer.wake.touch();

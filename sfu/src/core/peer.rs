@@ -34,6 +34,8 @@ use crate::stats::Counters;
 pub const CHANNEL: &str = "windlass-anchors";
 /// Client addresses that are remembered for one connection.
 const ADDRESSES: usize = 16;
+/// Addresses that it may have by one pair of credentials: the stack remembers each of them.
+const PATHS: usize = 1000;
 /// The most that a browser may hold video back, smoothing included.
 const PLAYOUT_MAX: Duration = Duration::from_millis(200);
 /// Packets kept for retransmission, and for how long.
@@ -240,6 +242,8 @@ pub struct Peer {
     pub ufrags: Vec<String>,
     /// Where it wants to be sent to.
     pub nomination: Nomination,
+    /// How many addresses it has had since its last credentials.
+    paths: usize,
     /// Where its datagrams come from.
     pub addresses: VecDeque<Remote>,
     /// Whether it knows the codec of the anchors.
@@ -277,6 +281,7 @@ impl Peer {
             anchor_rate_bps: 0,
             ufrags: Vec::new(),
             nomination: Nomination::default(),
+            paths: 0,
             addresses: VecDeque::new(),
             decodes_anchors,
             has_data: false,
@@ -433,6 +438,20 @@ impl Peer {
     /// Whether the server's user name fragment is the one of its last offer's answer.
     pub fn is_current(&self, ufrag: &str) -> bool {
         self.ufrags.last().is_some_and(|last| last == ufrag)
+    }
+
+    /// Whether it may have another address; one that has had too many must restart ICE.
+    pub fn may_come_from_elsewhere(&mut self) -> bool {
+        self.paths += 1;
+        self.paths <= PATHS
+    }
+
+    /// It has new credentials; the oldest ones, if they are forgotten now.
+    pub fn renew(&mut self, ufrag: String, most: usize) -> Option<String> {
+        self.paths = 0;
+        let oldest = (self.ufrags.len() == most).then(|| self.ufrags.remove(0));
+        self.ufrags.push(ufrag);
+        oldest
     }
 
     /// Takes in a datagram that is this connection's.

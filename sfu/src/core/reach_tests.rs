@@ -1,5 +1,7 @@
 //! Clients that come by TCP, that lose their path and take another, and what they say of their own addresses.
 
+use str0m::Output as RtcOutput;
+
 use super::world::*;
 use super::*;
 use crate::api::{Offer, Subscribe};
@@ -75,6 +77,44 @@ fn a_client_whose_nat_gives_it_another_address_is_sent_there_with_its_next_check
     assert!(frames > 30, "{frames} of about 114");
     assert_eq!(world.core.counters.paths_moved, moved + 1);
     world.run(Duration::from_secs(20));
+    assert_eq!(world.core.stats().connected, 2);
+}
+
+#[test]
+fn a_client_cannot_come_from_addresses_without_end() {
+    let (mut world, _, at) = call();
+    // One check, as it would be seen on its way, from everywhere.
+    let request = loop {
+        world.now += STEP;
+        let rtc = &mut world.clients[at].rtc;
+        rtc.handle_input(Input::Timeout(world.now)).expect("client");
+        let sent = std::iter::from_fn(|| match rtc.poll_output().expect("client") {
+            RtcOutput::Timeout(_) => None,
+            other => Some(other),
+        });
+        let mut checks = sent.filter_map(|output| match output {
+            RtcOutput::Transmit(t) if t.contents.starts_with(&[0, 1]) => Some(t.contents.to_vec()),
+            _ => None,
+        });
+        if let Some(request) = checks.next() {
+            break request;
+        }
+    };
+    let (here, moved) = (world.clients[at].address, world.core.counters.paths_moved);
+    world.core.datagram(world.now, here, &request);
+    for n in 0..3000_u16 {
+        let from = SocketAddr::from(([198, 51, 100, (n % 250) as u8], 1000 + n));
+        world.core.datagram(world.now, from, &request);
+        world.deliver();
+    }
+    let counters = world.core.counters;
+    assert!((1990..2010).contains(&counters.paths_refused), "{}", counters.paths_refused);
+    assert!(world.core.addresses.len() < 40);
+    // It was sent nothing but answers there, and goes on where it is.
+    assert_eq!(counters.paths_moved, moved);
+    let before = world.clients[at].received.len();
+    world.run(Duration::from_secs(4));
+    assert!(world.clients[at].received.len() > before + 150);
     assert_eq!(world.core.stats().connected, 2);
 }
 
