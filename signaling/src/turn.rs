@@ -4,11 +4,12 @@
 //! when it is good, with a password made of both (draft-uberti-behave-turn-rest-00): whoever takes it along can use
 //! it no longer than that.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::str::FromStr;
 use std::time::Duration;
 
 use aws_lc_rs::hmac;
+use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
@@ -173,6 +174,26 @@ impl TurnConfig {
     }
 }
 
+/// The servers as `Link` headers, for clients of WHIP and WHEP (RFC 9725 §4.6).
+pub(crate) fn links(ice: &IceServers) -> Vec<HeaderValue> {
+    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+    let one = |server: &IceServer, url: &str| {
+        let mut link = format!("<{url}>; rel=\"ice-server\"");
+        if let (Some(name), Some(password)) = (&server.username, &server.credential) {
+            let (name, password) = (quoted(name), quoted(password.reveal()));
+            let _ = write!(link, "; username=\"{name}\"; credential=\"{password}\"");
+            link.push_str("; credential-type=\"password\"");
+        }
+        let mut value = HeaderValue::try_from(link).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    };
+    let of = |server: &IceServer| {
+        server.urls.iter().filter_map(|url| one(server, url)).collect::<Vec<_>>()
+    };
+    ice.servers.iter().flat_map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,6 +225,24 @@ mod tests {
         let names: Vec<_> = told.servers.iter().map(|s| s.username.as_deref()).collect();
         assert_eq!(names, [None, Some("anna")]);
         assert!(TurnConfig::default().servers("p1", 5).is_empty());
+    }
+
+    #[test]
+    fn links_name_each_address_and_keep_quotes_inside_of_quotes() {
+        let access = TurnAccess::Static("an\"na".into(), "nor\\th".parse().expect("secret"));
+        let told = config(&["stun:a", "turn:b", "turns:c"], access).servers("p1", 5);
+        let links = links(&told);
+        let texts: Vec<_> = links.iter().map(|link| link.to_str().expect("text")).collect();
+        let rest = r#"rel="ice-server"; username="an\"na"; credential="nor\\th"; credential-type="password""#;
+        assert_eq!(
+            texts,
+            [
+                "<stun:a>; rel=\"ice-server\"".to_owned(),
+                format!("<turn:b>; {rest}"),
+                format!("<turns:c>; {rest}")
+            ]
+        );
+        assert!(links.iter().all(HeaderValue::is_sensitive));
     }
 
     #[test]

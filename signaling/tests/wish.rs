@@ -9,7 +9,7 @@ use str0m::media::{Direction, MediaKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use windlass_protocol::Grant;
-use windlass_signaling::{DoorLimits, SignalingConfig, TrustedProxies};
+use windlass_signaling::{DoorLimits, SignalingConfig, TrustedProxies, TurnAccess, TurnConfig};
 
 use common::tokens::{NEW, config, token};
 use common::{Client, Server, http, offer, start};
@@ -54,6 +54,18 @@ fn sends() -> String {
 fn receives() -> String {
     let both = [MediaKind::Video, MediaKind::Audio].map(|kind| (kind, Direction::RecvOnly));
     offer::sdp(&both).0
+}
+
+#[tokio::test]
+async fn an_encoder_is_told_of_turn_servers() {
+    let url = "turn:turn.example.org:3478".parse().unwrap();
+    let access = TurnAccess::Rest("north".parse().unwrap(), Duration::from_secs(600));
+    let turn = TurnConfig { urls: vec![url], access };
+    let server = start(SignalingConfig { turn, ..SignalingConfig::default() }).await;
+    let begun = call(&server, "POST /whip/tea", SDP, &sends()).await;
+    let link = begun.header("link").unwrap();
+    assert!(link.starts_with("<turn:turn.example.org:3478>; rel=\"ice-server\"; username=\""));
+    assert!(link.contains(":p") && link.ends_with("\"; credential-type=\"password\""), "{link}");
 }
 
 #[tokio::test]

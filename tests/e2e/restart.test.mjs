@@ -93,4 +93,29 @@ describe("a call whose path is cut", { timeout: 180_000 }, () => {
       await server.stop();
     }
   });
+
+  test("goes on by TCP where UDP has ended", async () => {
+    const scene = makeScene({ clip: "d13", out: "output" });
+    const server = await startServer({ path: {}, advertiseTcp: "127.0.0.1" });
+    const publisher = await publish(server, scene);
+    const viewer = await subscribe(server);
+    const pages = [publisher.page, viewer.page];
+    const protocols = async () => (await Promise.all(pages.map(selectedPair))).map((pair) => pair?.remote.protocol);
+    try {
+      await enhanced(viewer.page, 40_000);
+      const before = await Promise.all(pages.map(life));
+      assert.deepEqual(await protocols(), ["udp", "udp"]);
+      server.proxy.close();
+      const cut = Date.now();
+      await until(async () => (await protocols()).every((protocol) => protocol === "tcp"), "both go by TCP", 20_000);
+      const from = await nativeFrames(viewer.page);
+      await until(async () => (await nativeFrames(viewer.page)) > from + 30, "pictures come again", 20_000);
+      console.log("by TCP:", JSON.stringify({ afterMs: Date.now() - cut }));
+      assert.deepEqual(await Promise.all(pages.map(life)), before.map(({ id }) => ({ id, seen: [] })));
+    } finally {
+      await viewer.close();
+      await publisher.close();
+      await server.stop();
+    }
+  });
 });

@@ -6,7 +6,7 @@ use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::http::header::IF_MATCH;
+use axum::http::header::{IF_MATCH, LINK};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
@@ -28,6 +28,8 @@ use crate::door::Permit;
 use crate::entry::{self, Entry, Inside};
 use crate::rate::TokenBucket;
 use crate::session::Orders;
+use crate::socket::unix_now;
+use crate::turn;
 
 /// What a session's address begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -151,7 +153,12 @@ pub(super) async fn begin(
     let open = Open { participant, agreed: agreed.clone(), _end: ended };
     shared.sessions.open.lock().insert(key.clone(), open);
     tokio::spawn(listen(Arc::downgrade(shared), (key, permit), inside, agreed, end));
-    Ok((StatusCode::CREATED, headers, answer).into_response())
+    let mut response = (StatusCode::CREATED, headers, answer).into_response();
+    let ice = shared.config.turn.servers(&participant.to_string(), unix_now());
+    for link in turn::links(&ice) {
+        response.headers_mut().append(LINK, link);
+    }
+    Ok(response)
 }
 
 /// The answer to an offer.
