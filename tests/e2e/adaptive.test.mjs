@@ -31,7 +31,7 @@ describe("a call that fits its tiles", { timeout: 240_000 }, () => {
 
   before(async () => {
     server = await startServer({ args: ["--no-enhancer"] });
-    publisher = await publish(server, makeScene({ clip: "s18", out: "output" }), { layers: "qhf" });
+    publisher = await publish(server, makeScene({ clip: "s18", width: 960, height: 540, out: "output" }), { layers: "qhf" });
     viewer = await subscribe(server, { query: "&adaptive=1" });
   });
 
@@ -47,7 +47,7 @@ describe("a call that fits its tiles", { timeout: 240_000 }, () => {
 
   test("a small tile takes a small layer, and the publisher stops sending the larger one", async () => {
     await viewer.page.setViewportSize({ width: 380, height: 300 });
-    // 360 pixels across: the half layer's 320 are enough.
+    // Some 350 pixels across: the half layer's 480 are enough.
     await until(async () => (await remote(viewer.page))?.rung === "h", "the rung is h", 10_000);
     const paused = async () => {
       const { q, h, f } = await rates(publisher.page);

@@ -35,6 +35,8 @@ pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32, visits_seconds: u32) -
             "promise.test.mjs",
             "links.test.mjs",
             "https.test.mjs",
+            "adaptive.test.mjs",
+            "audio.test.mjs",
             "ipv6.test.mjs",
             "restart.test.mjs",
             "turn.test.mjs",

@@ -7,6 +7,7 @@
 import { parseAnchorHeader } from "../worker/anchors.js";
 import type { Assets } from "./assets.js";
 import { WindlassError } from "./errors.js";
+import { asWished } from "./opus.js";
 import type { OutputKind } from "./output.js";
 import type { Rung, SubscribeEntry, TrackInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
@@ -198,7 +199,7 @@ export class Connection {
     try {
       const answer = await this.socket.request({ type: "offer", sdp, publish, subscribe });
       if (this.closed) return;
-      await this.pc.setRemoteDescription({ type: "answer", sdp: answer.sdp });
+      await this.pc.setRemoteDescription({ type: "answer", sdp: asWished(answer.sdp, this.redundant()) });
       for (const publication of this.publications) {
         const mid = publication.entries()[0]?.mid;
         publication.id = answer.tracks.find((t) => t.mid === mid)?.track ?? publication.id;
@@ -210,6 +211,12 @@ export class Connection {
       throw error;
     }
     if (this.pc.connectionState !== "connected" && this.timer === undefined) this.expect(CONNECT_MS);
+  }
+
+  /** The sections of publications that repeat their packets. */
+  private redundant(): Set<string> {
+    const mids = [...this.publications].map((publication) => (publication.redundancy ? publication.mid : null));
+    return new Set(mids.filter((mid) => mid !== null));
   }
 
   /** The ids of own tracks become known by their announcement where the answer does not name them. */

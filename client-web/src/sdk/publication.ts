@@ -1,4 +1,6 @@
 /** One's own tracks on their way to the server. */
+
+import { opusPreferences } from "./opus.js";
 import type { Knobs, LayerWish, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
 import { vp9Preferences } from "./receiver.js";
 import { Stills, type StillsState } from "./stills.js";
@@ -47,6 +49,7 @@ export class Publication {
     readonly name: string,
     private layers: Layers,
     readonly detail: DetailChoice = "off",
+    readonly redundancy = false,
   ) {
     this.kind = source.kind === "audio" ? "audio" : "video";
   }
@@ -80,6 +83,8 @@ export class Publication {
   attach({ pc, workerUrl, scale }: Uplink): void {
     if (this.kind === "audio") {
       this.transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
+      const codecs = RTCRtpSender.getCapabilities("audio")?.codecs ?? [];
+      this.transceiver.setCodecPreferences(opusPreferences(codecs));
       return;
     }
     const sendEncodings = videoEncodings(this.layers);
@@ -105,10 +110,14 @@ export class Publication {
     this.id = null;
   }
 
+  /** Its section in a description; null before it has one. @internal */
+  get mid(): string | null {
+    return this.transceiver?.mid ?? null;
+  }
+
   /** Its lines in an offer; none before it has an m-line. @internal */
   entries(): PublishEntry[] {
-    const { kind, name } = this;
-    const mid = this.transceiver?.mid ?? null;
+    const { kind, name, mid } = this;
     if (mid === null) return [];
     const detail = this.full?.detail.transceiver.mid ?? null;
     const own: PublishEntry = { mid, kind, name };

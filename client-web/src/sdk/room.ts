@@ -72,6 +72,11 @@ export interface PublishOptions {
    * when the person has agreed to that. `off` by default.
    */
   detail?: DetailChoice;
+  /**
+   * Of audio: each packet repeats the one before (RED), so that single losses are not heard, at twice the bits. For uplinks that lose
+   * much and have room. Off by default.
+   */
+  redundancy?: boolean;
   /** What the others see as the track's name; `camera` or `microphone` by default. */
   name?: string;
 }
@@ -102,6 +107,7 @@ export class Room extends Emitter<RoomEvents> {
   private readonly reports: ReturnType<typeof setInterval>;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private over = false;
+  private speaks: ParticipantInfo | null = null;
 
   /**
    * Enters a room. The tracks that are there already are announced after the caller's turn, so that listeners set
@@ -128,6 +134,11 @@ export class Room extends Emitter<RoomEvents> {
   private constructor(private readonly options: JoinOptions) {
     super();
     this.reports = setInterval(() => this.report(), 1000);
+  }
+
+  /** Who of the others speaks, or spoke last; null: nobody, or this participant. */
+  get speaker(): ParticipantInfo | null {
+    return this.speaks !== null && this.others.has(this.speaks.id) ? this.speaks : null;
   }
 
   /** This participant's id. */
@@ -180,7 +191,7 @@ export class Room extends Emitter<RoomEvents> {
       source instanceof MediaStream ? source.getTracks() : source instanceof MediaStreamTrack ? [source] : source;
     const made = tracks.map((track) => {
       const name = options.name ?? (track.kind === "audio" ? "microphone" : "camera");
-      return new Publication(track, name, options.layers ?? "qhf", options.detail ?? "off");
+      return new Publication(track, name, options.layers ?? "qhf", options.detail ?? "off", options.redundancy);
     });
     for (const publication of made) this.publications.add(publication);
     const { connection } = this;
@@ -326,6 +337,7 @@ export class Room extends Emitter<RoomEvents> {
         break;
       case "speaker": {
         const speaker = this.others.get(message.participant);
+        this.speaks = speaker ?? null;
         if (speaker !== undefined) this.emit("speaker", speaker);
         break;
       }

@@ -1,7 +1,7 @@
 //! Audio through the whole core: redundancy, losses and silence.
 
 use str0m::media::{Direction, MediaKind, Pt};
-use str0m::rtp::RtpWrite;
+use str0m::rtp::{ExtensionValues, RtpWrite};
 
 use super::world::{PUBLISHER, World, config};
 use super::*;
@@ -117,11 +117,38 @@ fn what_is_lost_on_the_way_is_in_the_next_packet() {
 }
 
 #[test]
+fn whoever_comes_later_is_told_who_speaks() {
+    let mut talk = Talk::new(false, &[false]);
+    let opus = talk.opus;
+    for n in 0..100 {
+        talk.world.run(PACKET);
+        talk.timestamp += TICKS;
+        let level = ExtensionValues {
+            audio_level: Some(-20),
+            voice_activity: Some(true),
+            ..ExtensionValues::default()
+        };
+        let now = talk.world.now;
+        let mut api = talk.world.clients[0].rtc.direct_api();
+        let stream = api.stream_tx_by_mid(talk.mid, None).expect("a stream");
+        let packet = RtpWrite::new(opus, (7 + n).into(), talk.timestamp, now, vec![0xfc]);
+        stream.write_rtp(packet.ext_vals(level));
+        talk.world.clients[0].due = now;
+    }
+    let late = ParticipantId(99);
+    talk.world.core.join(talk.world.now, "room", late, JoinOptions::default()).expect("joined");
+    talk.world.run(PACKET);
+    let told = talk.world.events.get(&late);
+    let speaks = SfuEvent::Speaker { participant: PUBLISHER };
+    assert!(told.is_some_and(|events| events.contains(&speaks)), "{told:?}");
+}
+
+#[test]
 fn malformed_redundancy_is_counted_and_goes_to_nobody() {
     let mut talk = Talk::new(true, &[true, false]);
     let red = talk.red.expect("redundancy");
     talk.say(PACKET, red, vec![0x80 | *talk.opus, 0, 3, 255, *talk.opus, 1]);
-    talk.say(PACKET, red, vec![0x80 | 5, 0, 0, 1, 5, 1, 2]);
+    talk.say(PACKET, red, vec![0x85, 0, 0, 1, 5, 1, 2]);
     talk.world.run(PACKET);
     assert_eq!(talk.world.core.counters.red_malformed, 2);
     assert!(talk.heard(0).is_empty() && talk.heard(1).is_empty());

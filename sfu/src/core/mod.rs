@@ -245,6 +245,10 @@ impl Core {
         });
         let members = entry.members.clone();
         entry.members.push(id);
+        // Later ones are told when the speaker changes.
+        let speaks = entry.speakers.speaker();
+        self.outputs
+            .extend(speaks.map(|participant| Output::Event(id, SfuEvent::Speaker { participant })));
         let decodes = options.anchor_codecs.contains(self.config.anchor_codec);
         self.counters.joins += 1;
         self.counters.joins_without_codec += u64::from(!decodes);

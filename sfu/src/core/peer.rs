@@ -100,8 +100,6 @@ pub struct Slot {
     pub key_owed: bool,
     /// The payload type that it is sent with, once it has been looked up.
     pt: Option<Pt>,
-    /// That of audio with redundancy, once it has been looked up; `None` in it: there is none.
-    red: Option<Option<Pt>>,
     /// Its stream.
     ssrc: Option<Ssrc>,
     flights: Flights,
@@ -139,7 +137,6 @@ impl Slot {
             rtx_share: None,
             key_owed: false,
             pt: None,
-            red: None,
             ssrc: None,
             flights: Flights::new(now),
             sent: Sent::default(),
@@ -164,14 +161,6 @@ impl Slot {
     fn payload_type(&mut self, rtc: &Rtc) -> Option<Pt> {
         self.pt = self.pt.or_else(|| payload_type(rtc, self.mid));
         self.pt
-    }
-
-    /// The payload type of Opus with redundancy, where the client takes that.
-    fn red_type(&mut self, rtc: &Rtc, opus: Pt) -> Option<Pt> {
-        *self.red.get_or_insert_with(|| {
-            // Kept by the stack where both ends have it.
-            rtc.codec_config().params().iter().find(|p| p.pt() == opus)?.red()
-        })
     }
 
     /// What comes next is not the continuation of what came before.
@@ -642,7 +631,10 @@ impl Peer {
         };
         let Some(opus) = slot.payload_type(rtc) else { return false };
         // Into a full queue nothing is sent twice.
-        let repeats = slot.red_type(rtc, opus).filter(|_| !self.downlink.full());
+        let repeats = red.filter(|_| !self.downlink.full()).and_then(|_| {
+            // Kept by the stack where both ends have it.
+            rtc.codec_config().params().iter().find(|p| p.pt() == opus)?.red()
+        });
         let (pt, payload) = match (red, repeats) {
             (None, _) => (opus, rtp.payload.clone()),
             (Some((_, named)), Some(pt)) if named == opus => (pt, rtp.payload.clone()),
@@ -678,7 +670,7 @@ impl Peer {
     /// An offer was answered: payload types may be others, and m-lines new.
     pub fn negotiated(&mut self) {
         for slot in &mut self.slots {
-            (slot.pt, slot.red) = (None, None);
+            slot.pt = None;
         }
         self.bound_retransmission();
     }

@@ -60,8 +60,10 @@ mod tests {
 
     use super::*;
 
+    /// More blocks follow that with such a header.
+    const MORE: u8 = 0x80;
     /// One block of three bytes repeated from 960 ticks ago, and one of two.
-    const TWO: [u8; 10] = [0x80 | 111, 0x0f, 0x00, 3, 111, 1, 2, 3, 8, 9];
+    const TWO: [u8; 10] = [MORE + 111, 0x0f, 0x00, 3, 111, 1, 2, 3, 8, 9];
 
     #[test]
     fn the_newest_block_is_the_last() {
@@ -73,7 +75,7 @@ mod tests {
     #[test]
     fn blocks_are_renamed_and_nothing_else() {
         let renamed = Red::parse(&TWO, 111).expect("sound").renamed(109);
-        assert_eq!(renamed, [0x80 | 109, 0x0f, 0x00, 3, 109, 1, 2, 3, 8, 9]);
+        assert_eq!(renamed, [MORE + 109, 0x0f, 0x00, 3, 109, 1, 2, 3, 8, 9]);
         assert_eq!(Red::parse(&renamed, 109).expect("sound").renamed(111), TWO);
     }
 
@@ -83,7 +85,7 @@ mod tests {
             assert_eq!(Red::parse(&TWO[..cut], 111), None, "{cut}");
         }
         assert_eq!(Red::parse(&TWO, 110), None);
-        assert_eq!(Red::parse(&[0x80 | 111, 0, 0, 0].repeat(9), 111), None);
+        assert_eq!(Red::parse(&[MORE + 111, 0, 0, 0].repeat(9), 111), None);
     }
 
     proptest! {
