@@ -6,10 +6,12 @@
  */
 import { parseAnchorHeader } from "../worker/anchors.js";
 import type { Assets } from "./assets.js";
+import { Backoff } from "./backoff.js";
 import { WindlassError } from "./errors.js";
+import { IceAccess } from "./ice-access.js";
 import { asWished } from "./opus.js";
 import type { OutputKind } from "./output.js";
-import type { Rung, SubscribeEntry, TrackInfo } from "./protocol.js";
+import type { IceServers, Rung, SubscribeEntry, TrackInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import { VideoReceiver } from "./receiver.js";
 import type { SignalSocket } from "./socket.js";
@@ -17,8 +19,13 @@ import { LOOKS_A_SECOND } from "./stills.js";
 import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
 
 const ANCHORS_LABEL = "windlass-anchors";
-/** The media path may be away for so long before the connection counts as lost. */
-const AWAY_MS = 5000;
+/**
+ * The media path may be away for so long before the connection counts as lost. The server waits for 20 s after the last
+ * offer.
+ */
+const AWAY_MS = 14_000;
+/** Meanwhile ICE is restarted, at once and again after a pause, doubled each time up to the longer one. */
+const RESTART_MS = [2500, 5000] as const;
 /** And it must come about within this time. */
 const CONNECT_MS = 15_000;
 /** An offer that the server refuses is tried again at most so often, as its tracks may have gone meanwhile. */
@@ -38,14 +45,18 @@ export class Connection {
   onLost: ((error: WindlassError) => void) | null = null;
   /** Called when the media path is up. */
   onUp: (() => void) | null = null;
-  private readonly pc = new RTCPeerConnection({ bundlePolicy: "max-bundle" });
+  private readonly pc: RTCPeerConnection;
   private readonly slots: Slot[] = [];
   private readonly publications = new Set<Publication>();
   private due = false;
   private negotiating: Promise<void> | null = null;
   private refusals = 0;
   private closed = false;
+  private readonly ice: IceAccess;
+  /** Whether the media path was up once: a restart finds another one, but none where there never was one. */
+  private wasUp = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private restart: ReturnType<typeof setTimeout> | undefined;
   private readonly looks: ReturnType<typeof setInterval>;
 
   constructor(
@@ -54,7 +65,10 @@ export class Connection {
     private readonly output: OutputKind,
     private readonly scale: number,
     private readonly maxRungs: ReadonlyMap<string, Rung>,
+    ice: IceServers,
   ) {
+    this.ice = new IceAccess(ice);
+    this.pc = new RTCPeerConnection({ bundlePolicy: "max-bundle", iceServers: ice.servers });
     this.pc.createDataChannel("ctl"); // so that the offer has an m-line for the server's channel
     this.pc.ondatachannel = ({ channel }) => {
       if (channel.label !== ANCHORS_LABEL) return;
@@ -126,6 +140,7 @@ export class Connection {
     this.closed = true;
     this.onLost = null;
     clearTimeout(this.timer);
+    clearTimeout(this.restart);
     clearInterval(this.looks);
     for (const slot of this.slots) slot.receiver?.close();
     for (const publication of this.publications) publication.detach();
@@ -245,16 +260,43 @@ export class Connection {
     switch (this.pc.connectionState) {
       case "connected":
         clearTimeout(this.timer);
-        this.timer = undefined;
+        clearTimeout(this.restart);
+        [this.timer, this.restart] = [undefined, undefined];
+        this.wasUp = true;
         this.onUp?.();
         break;
       case "disconnected":
-        this.expect(AWAY_MS);
-        break;
       case "failed":
-        this.lose(mediaFailed());
+        if (this.wasUp && this.restart === undefined) this.recover();
+        else if (!this.wasUp && this.pc.connectionState === "failed") this.lose(mediaFailed());
         break;
     }
+  }
+
+  /**
+   * The path has gone: another is looked for while the old one may come back, and with it everything else goes on. A
+   * restart that fails is tried again, until the connection counts as lost.
+   */
+  private recover(): void {
+    this.expect(AWAY_MS);
+    const backoff = new Backoff(...RESTART_MS);
+    const isOver = () => this.closed || this.pc.connectionState === "connected";
+    const again = async () => {
+      if (isOver()) return;
+      this.restart = setTimeout(again, backoff.next());
+      if (this.ice.endsSoon()) await this.ice.renewed(() => this.socket.send({ type: "ice_servers" }));
+      if (isOver()) return;
+      this.pc.restartIce();
+      this.renegotiate();
+    };
+    void again();
+  }
+
+  /** From the next restart on, these servers help. */
+  setIceServers(ice: IceServers): void {
+    if (this.closed) return;
+    this.pc.setConfiguration({ ...this.pc.getConfiguration(), iceServers: ice.servers });
+    this.ice.renew(ice);
   }
 
   /** The connection must be there within `ms`, or it counts as lost. */
@@ -276,6 +318,6 @@ function mediaFailed(): WindlassError {
   return new WindlassError(
     "media_failed",
     "Sound and picture cannot reach the server.",
-    "Check that your network lets UDP through, or try another network.",
+    "Check your connection, or try another network.",
   );
 }

@@ -270,7 +270,7 @@ export class Room extends Emitter<RoomEvents> {
     const welcome = await this.enter(socket, typeof token === "function" ? await token() : token);
     this.welcome = welcome;
     const { assets = besideThisScript(), output = "auto" } = this.options;
-    const connection = new Connection(socket, assets, output, welcome.scale, this.maxRungs);
+    const connection = new Connection(socket, assets, output, welcome.scale, this.maxRungs, welcome.ice);
     this.connection = connection;
     connection.onLost = (error) => this.lost(error);
     // A socket alone is no success: where the media path never comes about, attempts must end.
@@ -355,6 +355,9 @@ export class Room extends Emitter<RoomEvents> {
         break;
       case "regions":
         this.own(message.track)?.request(message);
+        break;
+      case "ice_servers":
+        this.connection?.setIceServers(message.ice);
         break;
       case "stats":
         for (const { track, anchors_dropped, refused } of message.tracks)
