@@ -21,7 +21,7 @@ pub use api::{
     TrackId, TrackInfo, TrackStats, UplinkReport,
 };
 pub use config::{Limits, SfuConfig, TcpConfig, Tuning};
-pub use core::{View, counted_address};
+pub use core::{MediaLine, View, counted_address, media_lines};
 pub use latency::Percentiles;
 pub use net::{Sfu, SfuHandle};
 pub use stats::{Counters, SfuStats};

@@ -8,8 +8,8 @@ use crate::process::{Cmd, step, which};
 pub const BUILD: &[&str] = &["build-essential", "pkg-config", "libvpx-dev"];
 /// What the tests need besides: a browser, and ffmpeg to read clips.
 pub const TEST: &[&str] = &["chromium", "ffmpeg"];
-/// What the long tests need besides: a TURN server.
-pub const SOAK: &[&str] = &["coturn"];
+/// What the long tests need besides: a TURN server, and another browser.
+pub const SOAK: &[&str] = &["coturn", "firefox-esr"];
 /// A Rust whose standard library can be built for WebAssembly where rustup has no target to give.
 pub const WASM_FALLBACK: &[&str] = &["cargo-web", "rust-web-src", "lld", "binaryen"];
 /// Building and running programs for aarch64 on other machines.

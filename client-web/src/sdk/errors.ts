@@ -43,7 +43,7 @@ export function noCodec(): WindlassError {
   return new WindlassError(
     "no_codec",
     "This browser cannot send and receive VP9 video.",
-    "Use a current Chrome, Edge or another browser built on Chromium.",
+    "Use a current Chrome, Edge or Firefox.",
   );
 }
 

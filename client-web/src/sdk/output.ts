@@ -46,7 +46,8 @@ function canTransferStreams(): boolean {
 }
 
 function canvasOutput(): PictureOutput | null {
-  const canvas = document.createElement("canvas");
+  const canvas: HTMLCanvasElement & { captureStream?: () => MediaStream } = document.createElement("canvas");
+  if (canvas.captureStream === undefined) return null;
   const context = canvas.getContext("2d", { alpha: false });
   const [track] = canvas.captureStream().getVideoTracks();
   if (context === null || track === undefined) return null;

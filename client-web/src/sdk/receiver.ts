@@ -25,10 +25,10 @@ const MAX_LR_PIXELS = 600_000;
 /** The native picture is never held back by more than this to keep step with the enhanced one. */
 const MAX_WAIT_MS = 200;
 
-/** VP9 profile 0 with retransmission; empty where the browser lacks it. */
+/** VP9 profile 0, which is also the one of an unnamed profile (RFC 9628 §6), with retransmission; empty where the browser lacks it. */
 export function vp9Preferences(codecs: readonly RTCRtpCodec[]): RTCRtpCodec[] {
   const isVp9 = (c: RTCRtpCodec) =>
-    c.mimeType.toLowerCase() === "video/vp9" && /profile-id=0/.test(c.sdpFmtpLine ?? "");
+    c.mimeType.toLowerCase() === "video/vp9" && (/profile-id=(\d+)/.exec(c.sdpFmtpLine ?? "")?.[1] ?? "0") === "0";
   const vp9 = codecs.filter(isVp9);
   return vp9.length === 0 ? [] : [...vp9, ...codecs.filter((c) => c.mimeType.toLowerCase() === "video/rtx")];
 }

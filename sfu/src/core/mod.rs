@@ -56,6 +56,7 @@ use self::recent::Recent;
 pub use self::regions::RegionRequest;
 use self::remote::Locals;
 pub use self::remote::{Remote, Via};
+pub use self::sdp::{MediaLine, media_lines};
 use self::speakers::Speakers;
 use self::strangers::Strangers;
 pub use self::strangers::counted_address;

@@ -1,7 +1,8 @@
 //! What an offer says about its m-lines, as far as the lists beside it must agree with it.
 //!
 //! The WebRTC stack reads the SDP itself; this only answers "is there such an m-line, of that kind and direction,
-//! with a codec that we forward?" before the stack's state is touched.
+//! with a codec that we forward?" before the stack's state is touched. Anything else is passed over: the stack refuses
+//! what is no session description.
 
 use std::collections::HashSet;
 
@@ -29,10 +30,16 @@ pub fn media_lines(sdp: &str) -> Vec<MediaLine> {
     let mut lines: Vec<MediaLine> = Vec::new();
     let mut vp9: HashSet<&str> = HashSet::new();
     let mut other_profiles: HashSet<&str> = HashSet::new();
+    let mut rejected = false;
     for line in sdp.lines().map(str::trim_end).chain(std::iter::once("m=")) {
         if let Some(media) = line.strip_prefix("m=") {
-            if let Some(last) = lines.last_mut().filter(|l| l.kind == Some(Kind::Video)) {
-                last.codec = !vp9.is_subset(&other_profiles);
+            if let Some(last) = lines.last_mut() {
+                if last.kind == Some(Kind::Video) {
+                    last.codec = !vp9.is_subset(&other_profiles);
+                }
+                if rejected {
+                    (last.sends, last.receives) = (false, false);
+                }
             }
             vp9.clear();
             other_profiles.clear();
@@ -42,14 +49,14 @@ pub fn media_lines(sdp: &str) -> Vec<MediaLine> {
                 Some("video") => Some(Kind::Video),
                 _ => None,
             };
-            let stopped = words.next() == Some("0");
+            rejected = words.next() == Some("0");
             let application = media.starts_with("application");
             // An m-line without a direction is `sendrecv`.
             lines.push(MediaLine {
                 kind,
                 application,
-                sends: !stopped,
-                receives: !stopped,
+                sends: true,
+                receives: true,
                 ..MediaLine::default()
             });
             continue;
@@ -58,6 +65,9 @@ pub fn media_lines(sdp: &str) -> Vec<MediaLine> {
         let Some(attribute) = line.strip_prefix("a=") else { continue };
         if let Some(mid) = attribute.strip_prefix("mid:") {
             mid.clone_into(&mut last.mid);
+        } else if attribute == "bundle-only" {
+            // It has no port of its own because it shares another's (RFC 8843 §7.2.1): Firefox and GStreamer write it so.
+            rejected = false;
         } else if attribute == "sendonly" {
             last.receives = false;
         } else if attribute == "recvonly" {
@@ -113,6 +123,14 @@ mod tests {
             ]
         );
         assert!(lines[3].application);
+    }
+
+    #[test]
+    fn a_line_without_a_port_is_rejected_unless_it_is_bundled() {
+        let sdp = "v=0\r\na=bundle-only\r\nm=audio 9 X 0\r\na=mid:0\r\nm=audio 0 X 0\r\na=mid:1\r\na=sendonly\r\na=bundle-only\r\n\
+            m=video 0 X 0\r\na=mid:2\r\na=sendonly\r\nm=video 0 X 0\r\na=bundle-only\r\na=mid:3\r\na=recvonly\r\n";
+        let told: Vec<_> = media_lines(sdp).into_iter().map(|l| (l.sends, l.receives)).collect();
+        assert_eq!(told, [(true, true), (true, false), (false, false), (false, true)]);
     }
 
     #[test]

@@ -7,9 +7,9 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use windlass_protocol::{ErrorCode, limits};
 
+use super::SDP;
 use super::error::WishError;
 use super::session::Way;
-use super::{SDP, sdp};
 use crate::Shared;
 use crate::access::Admission;
 use crate::admin::bearer;
@@ -25,7 +25,7 @@ pub(super) struct Caller<'a> {
     pub admission: Admission,
     /// Its place, held for as long as its session lasts.
     pub permit: Permit,
-    /// The offer, with a port in every section that is not rejected.
+    /// The offer.
     pub sdp: String,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Caller<'a> {
         entry::count_join(shared, &permit)?;
         let admission = entry::admit(shared, room, bearer(headers), Some(way.grant()))
             .map_err(convert::enter_error)?;
-        let sdp = sdp::with_ports(&read(headers, SDP, body).await?);
+        let sdp = read(headers, SDP, body).await?;
         Ok(Caller { way, room, admission, permit, sdp })
     }
 }

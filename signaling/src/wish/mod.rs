@@ -8,7 +8,6 @@ mod caller;
 mod cors;
 mod error;
 mod ice;
-mod sdp;
 mod session;
 mod whep;
 mod whip;

@@ -14,13 +14,12 @@ use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use windlass_protocol::{ErrorCode, limits};
-use windlass_sfu::{Kind, Subscribe, TrackInfo};
+use windlass_sfu::{Kind, MediaLine, Subscribe, TrackInfo, media_lines};
 
 use super::caller::Caller;
+use super::endpoint_options;
 use super::error::WishError;
-use super::sdp::Section;
 use super::session::{self, Key, Way};
-use super::{endpoint_options, sdp};
 use crate::Shared;
 use crate::admin::bearer;
 use crate::client::ClientAddr;
@@ -60,9 +59,9 @@ pub(crate) struct Wanted {
 }
 
 /// The sections that receive.
-fn sections(sdp: &str) -> Result<Vec<Section>, WishError> {
-    let mut sections = sdp::sections(sdp);
-    sections.retain(|section| section.receives);
+fn sections(sdp: &str) -> Result<Vec<MediaLine>, WishError> {
+    let mut sections = media_lines(sdp);
+    sections.retain(|line| line.receives && line.kind.is_some() && !line.mid.is_empty());
     if sections.len() > limits::SUBSCRIBED_TRACKS {
         return Err(session::too_many("receive"));
     }
@@ -73,7 +72,7 @@ fn sections(sdp: &str) -> Result<Vec<Section>, WishError> {
 }
 
 /// Which section carries which of the room's tracks.
-fn mapped(sections: &[Section], tracks: &[TrackInfo], wanted: Option<&str>) -> Vec<Subscribe> {
+fn mapped(sections: &[MediaLine], tracks: &[TrackInfo], wanted: Option<&str>) -> Vec<Subscribe> {
     let of = |kind: Kind| tracks.iter().find(|track| track.kind == kind).map(|t| t.participant);
     let publisher = match wanted {
         Some(id) => id.parse().ok(),
@@ -83,7 +82,7 @@ fn mapped(sections: &[Section], tracks: &[TrackInfo], wanted: Option<&str>) -> V
     sections
         .iter()
         .filter_map(|section| {
-            let at = left.iter().position(|track| track.kind == section.kind)?;
+            let at = left.iter().position(|track| Some(track.kind) == section.kind)?;
             let track = left.remove(at).track;
             Some(Subscribe { mid: section.mid.clone(), track, max: None })
         })
@@ -146,8 +145,9 @@ mod tests {
         TrackInfo { track, participant, kind, name: String::new(), muted: false, stream: None }
     }
 
-    fn section(mid: &str, kind: Kind) -> Section {
-        Section { mid: mid.to_owned(), kind, sends: false, receives: true }
+    fn section(mid: &str, kind: Kind) -> MediaLine {
+        let (mid, kind) = (mid.to_owned(), Some(kind));
+        MediaLine { mid, kind, receives: true, ..MediaLine::default() }
     }
 
     fn map(kinds: &[Kind], wanted: Option<&str>) -> Vec<(String, u64)> {

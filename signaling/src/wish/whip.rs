@@ -8,12 +8,12 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use windlass_protocol::{ErrorCode, limits};
-use windlass_sfu::{Kind, Publish};
+use windlass_sfu::{Kind, Publish, media_lines};
 
 use super::caller::Caller;
+use super::endpoint_options;
 use super::error::WishError;
 use super::session::{self, Key, Way};
-use super::{endpoint_options, sdp};
 use crate::Shared;
 use crate::admin::bearer;
 use crate::client::ClientAddr;
@@ -38,13 +38,12 @@ pub(crate) async fn offer(
 
 /// Every section that sends becomes a track.
 fn published(sdp: &str) -> Result<Vec<Publish>, WishError> {
-    let sends = sdp::sections(sdp).into_iter().filter(|section| section.sends);
+    let sends = media_lines(sdp).into_iter().filter(|line| line.sends && !line.mid.is_empty());
     let publish: Vec<_> = sends
-        .map(|section| Publish {
-            mid: section.mid,
-            kind: section.kind,
-            name: if section.kind == Kind::Video { "camera" } else { "microphone" }.to_owned(),
-            detail_of: None,
+        .filter_map(|line| {
+            let kind = line.kind?;
+            let name = if kind == Kind::Video { "camera" } else { "microphone" }.to_owned();
+            Some(Publish { mid: line.mid, kind, name, detail_of: None })
         })
         .collect();
     if publish.len() > limits::PUBLISHED_TRACKS {

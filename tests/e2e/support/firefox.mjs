@@ -1,0 +1,43 @@
+// A real Firefox, driven over WebDriver BiDi.
+import { existsSync } from "node:fs";
+import { networkInterfaces } from "node:os";
+import puppeteer from "puppeteer-core";
+
+const CANDIDATES = [process.env.WINDLASS_FIREFOX, "/usr/bin/firefox-esr", "/usr/bin/firefox"];
+
+/** Where it is, if it is installed. */
+export const firefoxPath = CANDIDATES.find((p) => p && existsSync(p));
+
+/** An address of this machine that is not its loopback's, if it has one: Firefox's media goes to no other. */
+export const ownAddress = Object.values(networkInterfaces())
+  .flat()
+  .find((a) => a.family === "IPv4" && !a.internal)?.address;
+
+/** Opens a browser with a drawn camera and a tone; `newPage` opens pages, each with an `init` that runs before its scripts. */
+export async function openFirefox() {
+  const browser = await puppeteer.launch({
+    browser: "firefox",
+    executablePath: firefoxPath,
+    headless: true,
+    extraPrefsFirefox: {
+      "media.navigator.streams.fake": true,
+      "media.navigator.permission.disabled": true,
+      "media.autoplay.default": 0,
+    },
+  });
+  return {
+    version: () => browser.version(),
+    async newPage({ init } = {}) {
+      const page = await browser.newPage();
+      await page.setViewport({ width: 1280, height: 800 });
+      const errors = [];
+      page.on("console", (m) => {
+        if (m.type() === "error") errors.push(m.text());
+      });
+      page.on("pageerror", (e) => errors.push(`uncaught: ${e.message}`));
+      if (init) await page.evaluateOnNewDocument(init);
+      return { page, errors };
+    },
+    close: () => browser.close(),
+  };
+}
