@@ -8,8 +8,17 @@ use crate::process::{Cmd, step, which};
 pub const BUILD: &[&str] = &["build-essential", "pkg-config", "libvpx-dev"];
 /// What the tests need besides: a browser, and ffmpeg to read clips.
 pub const TEST: &[&str] = &["chromium", "ffmpeg"];
-/// What the long tests need besides: a TURN server, and another browser.
-pub const SOAK: &[&str] = &["coturn", "firefox-esr"];
+/// What the long tests need besides: a TURN server, another browser, and an encoder that is none.
+pub const SOAK: &[&str] = &[
+    "coturn",
+    "firefox-esr",
+    "python3-gst-1.0",
+    "gir1.2-gst-plugins-bad-1.0",
+    "gstreamer1.0-plugins-base",
+    "gstreamer1.0-plugins-good",
+    "gstreamer1.0-plugins-bad",
+    "gstreamer1.0-nice",
+];
 /// A Rust whose standard library can be built for WebAssembly where rustup has no target to give.
 pub const WASM_FALLBACK: &[&str] = &["cargo-web", "rust-web-src", "lld", "binaryen"];
 /// Building and running programs for aarch64 on other machines.

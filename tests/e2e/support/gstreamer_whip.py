@@ -1,0 +1,128 @@
+"""Sends a drawn picture and a tone to a WHIP endpoint by GStreamer's webrtcbin (1.22 or later).
+
+    python3 gstreamer_whip.py http://localhost:7880/whip/ROOM [TOKEN]
+
+webrtcbin makes RSA certificates, which Windlass's DTLS cannot check. So it is given an ECDSA one; and as it then takes
+certificate and key together for the fingerprint in its offer, that is written anew. Its ICE agent keeps connections alive
+by indications, which say nothing of consent (RFC 7675): it is told to ask instead.
+"""
+import base64
+import hashlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.error
+import urllib.request
+
+import gi
+
+for name in ("Gst", "GstSdp", "GstWebRTC"):
+    gi.require_version(name, "1.0")
+from gi.repository import GLib, Gst, GstSdp, GstWebRTC  # noqa: E402
+
+# Windlass forwards VP9 of profile 0 (8 bits, 4:2:0) and Opus. It asks for key frames when they are needed.
+PIPELINE = """
+webrtcbin name=rtc bundle-policy=max-bundle
+videotestsrc is-live=true pattern=ball ! video/x-raw,format=I420,width=640,height=360,framerate=30/1
+  ! vp9enc deadline=1 cpu-used=8 target-bitrate=500000 keyframe-max-dist=300
+  ! rtpvp9pay picture-id-mode=15-bit ! application/x-rtp,media=video,encoding-name=VP9,payload=98,clock-rate=90000 ! rtc.
+audiotestsrc is-live=true freq=440 ! audioconvert ! audioresample ! opusenc ! rtpopuspay
+  ! application/x-rtp,media=audio,encoding-name=OPUS,payload=111,clock-rate=48000 ! rtc.
+"""
+
+
+def certificate():
+    """A certificate with its key as PEM, and its fingerprint."""
+    with tempfile.TemporaryDirectory() as folder:
+        key, cert = f"{folder}/key.pem", f"{folder}/cert.pem"
+        command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=WHIP"
+        subprocess.run([*command.split(), "-keyout", key, "-out", cert], check=True, stderr=subprocess.DEVNULL)
+        with open(cert) as c, open(key) as k:
+            cert, key = c.read(), k.read()
+    der = base64.b64decode("".join(line for line in cert.splitlines() if not line.startswith("-")))
+    return cert + key, ":".join(f"{byte:02X}" for byte in hashlib.sha256(der).digest())
+
+
+class Encoder:
+    """One WHIP session."""
+
+    def __init__(self, endpoint, token):
+        self.endpoint, self.token, self.session = endpoint, token, None
+        self.pem, self.fingerprint = certificate()
+        self.loop = GLib.MainLoop()
+        self.pipeline = Gst.parse_launch(PIPELINE)
+        self.rtc = self.pipeline.get_by_name("rtc")
+        self.rtc.connect("deep-element-added", self.added)
+        self.rtc.connect("on-negotiation-needed", lambda _: threading.Thread(target=self.offer).start())
+        self.rtc.connect("notify::ice-gathering-state", self.gathered)
+        self.rtc.connect("notify::connection-state", self.changed)
+        # Held on to: the getters give no reference of their own in 1.22.
+        self.ice = self.rtc.get_property("ice-agent")
+        self.agent = self.ice.get_property("agent")
+        self.agent.set_property("keepalive-conncheck", True)
+        for index in range(2):
+            transceiver = self.rtc.emit("get-transceiver", index)
+            transceiver.set_property("direction", GstWebRTC.WebRTCRTPTransceiverDirection.SENDONLY)
+
+    def run(self):
+        """Sends until it is interrupted, or refused."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            GLib.unix_signal_add(GLib.PRIORITY_DEFAULT, number, self.loop.quit)
+        self.pipeline.set_state(Gst.State.PLAYING)
+        self.loop.run()
+        if self.session is not None:
+            self.end()
+        self.pipeline.set_state(Gst.State.NULL)
+
+    def added(self, _bin, _parent, element):
+        factory = element.get_factory()
+        if factory is not None and factory.get_name() == "dtlsdec":
+            element.set_property("pem", self.pem)
+
+    def offer(self):
+        promise = Gst.Promise.new()
+        self.rtc.emit("create-offer", None, promise)
+        promise.wait()
+        reply = promise.get_reply()  # the offer is its property
+        self.rtc.emit("set-local-description", reply["offer"], None)
+
+    def gathered(self, *_):
+        if self.rtc.get_property("ice-gathering-state") == GstWebRTC.WebRTCICEGatheringState.COMPLETE:
+            threading.Thread(target=self.post).start()
+
+    def post(self):
+        sdp = self.rtc.get_property("local-description").sdp.as_text()
+        sdp = re.sub(r"(a=fingerprint:sha-256) \S+", rf"\1 {self.fingerprint}", sdp)
+        try:
+            answer = self.ask("POST", self.endpoint, sdp)
+        except urllib.error.HTTPError as error:
+            print("refused", error.code, error.read().decode(), flush=True)
+            GLib.idle_add(self.loop.quit)
+            return
+        self.session = urllib.request.urljoin(self.endpoint, answer.headers["location"])
+        _, message = GstSdp.SDPMessage.new_from_text(answer.read().decode())
+        description = GstWebRTC.WebRTCSessionDescription.new(GstWebRTC.WebRTCSDPType.ANSWER, message)
+        self.rtc.emit("set-remote-description", description, None)
+
+    def end(self):
+        try:
+            self.ask("DELETE", self.session)
+        except urllib.error.HTTPError as error:
+            print("ended before", error.code, flush=True)
+
+    def ask(self, method, url, body=None):
+        headers = {"content-type": "application/sdp"}
+        if self.token is not None:
+            headers["authorization"] = f"Bearer {self.token}"
+        data = None if body is None else body.encode()
+        return urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method))
+
+    def changed(self, *_):
+        print(self.rtc.get_property("connection-state").value_nick, flush=True)
+
+
+Gst.init(None)
+Encoder(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None).run()
