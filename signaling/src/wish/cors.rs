@@ -1,7 +1,7 @@
-//! What pages of other origins may do: as much as with the WebSocket, which asks for no origin either.
+//! What pages of other origins may do: as much as with the WebSocket.
 //!
-//! A page has no more than what its user gives it: there are no cookies here, and where there are token keys it needs a
-//! token. So every origin is allowed, and no credentials of the browser's own are (Fetch §3.2).
+//! Here every origin is allowed, and no credentials of the browser's own are (Fetch §3.2); `origin` says otherwise where
+//! the operator names origins.
 
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
