@@ -18,6 +18,15 @@ pub enum Peer {
     Janus,
 }
 
+/// Who is behind emulated links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LinksOf {
+    /// Everybody.
+    All,
+    /// Subscribers.
+    Subscribers,
+}
+
 /// Arguments of `windlass loadtest`.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = EXAMPLES)]
@@ -73,6 +82,10 @@ pub struct LoadtestArgs {
     /// Publishers have the rate of the way down, since they do not adapt what they send.
     #[arg(long, value_delimiter = ',', value_name = "LINK,…")]
     pub links: Vec<Profile>,
+
+    /// Who has the links of --links.
+    #[arg(long, default_value = "all", value_enum, requires = "links")]
+    pub links_of: LinksOf,
 
     /// Decides all that is drawn for --stay and --links.
     #[arg(long, default_value_t = 1, value_name = "N")]

@@ -102,6 +102,8 @@ const SUMS: [(&str, &[&str]); 9] = [
     ("sfu_tap_frames_total", &["enhancer_frames_in_total", "sfu_tap_overflows_total"]),
 ];
 
+const MIB: f64 = 1_048_576.0;
+
 /// One sum.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sum {
@@ -128,6 +130,8 @@ pub struct Balance {
     pub descriptors: Option<i64>,
     /// See `descriptors`.
     pub threads: Option<i64>,
+    /// Resident memory when all had gone, in MiB.
+    pub resident_mib: Option<f64>,
     /// By how much resident memory grew in the second half of the time, in MiB an hour.
     pub resident_mib_per_hour: Option<f64>,
 }
@@ -168,6 +172,7 @@ impl Balance {
         };
         self.descriptors = more(|u| u.descriptors);
         self.threads = more(|u| u.threads);
+        self.resident_mib = now.map(|u| u.resident as f64 / MIB);
         self.resident_mib_per_hour = slope(&seen[seen.len() / 2..]);
     }
 
@@ -189,7 +194,7 @@ fn slope(usage: &[Usage]) -> Option<f64> {
         .iter()
         .map(|u| {
             let hours = u.at.saturating_duration_since(first).as_secs_f64() / 3600.0;
-            (hours, u.resident as f64 / f64::from(1 << 20))
+            (hours, u.resident as f64 / MIB)
         })
         .collect();
     let n = points.len() as f64;

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use windlass_link::Profile;
 
-use super::args::{LoadtestArgs, Peer};
+use super::args::{LinksOf, LoadtestArgs, Peer};
 use super::balance::{self, Balance};
 use super::children::{self, Children};
 use super::media;
@@ -250,13 +251,14 @@ impl Spawner<'_> {
         &self,
         clients: &mut JoinSet<()>,
         share: f64,
+        links: Vec<Profile>,
         number: u64,
         client: impl Fn(Visit) -> F + Send + Sync + 'static,
     ) {
         let delay = Duration::from_secs_f64(self.args.ramp * share);
         let visits = Visits {
             stay: self.args.stay.map(Duration::from_secs_f64),
-            links: self.args.links.clone(),
+            links,
             seed: self.args.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number),
         };
         let (tally, mut end) = (self.tally.clone(), self.stopped.clone());
@@ -287,7 +289,11 @@ impl Spawner<'_> {
             };
             let client =
                 move |Visit { access, stop }| Publisher { access, stop, ..publisher.clone() }.run();
-            self.start(clients, number as f64 / of as f64, number as u64, client);
+            let links = match args.links_of {
+                LinksOf::All => args.links.clone(),
+                LinksOf::Subscribers => Vec::new(),
+            };
+            self.start(clients, number as f64 / of as f64, links, number as u64, client);
         }
     }
 
@@ -314,7 +320,8 @@ impl Spawner<'_> {
             let client = move |Visit { access, stop }| {
                 Subscriber { access, stop, ..subscriber.clone() }.run()
             };
-            self.start(clients, number as f64 / all as f64, !(number as u64), client);
+            let share = number as f64 / all as f64;
+            self.start(clients, share, args.links.clone(), !(number as u64), client);
         }
     }
 }

@@ -95,7 +95,11 @@ fn after(balance: &Balance) -> String {
     let (descriptors, threads) = (more(balance.descriptors), more(balance.threads));
     let _ = writeln!(out, "  descriptors {descriptors}, threads {threads} against the beginning");
     let grows = plain(balance.resident_mib_per_hour);
-    let _ = writeln!(out, "  memory grew by {grows} MiB an hour in the second half");
+    let left = ms(balance.resident_mib);
+    let _ = writeln!(
+        out,
+        "  memory grew by {grows} MiB an hour in the second half; {left} MiB when all had gone"
+    );
     for (name, left) in &balance.left_over {
         let _ = writeln!(out, "  LEFT OVER: {name} {left}");
     }
