@@ -24,6 +24,8 @@ use crate::stats::SfuStats;
 
 /// Commands that wait for the SFU's thread.
 const COMMANDS: usize = 256;
+/// Ports that are tried where the system chooses one.
+const CHOICES: u32 = 32;
 /// Anchors that wait for the SFU's thread.
 const ANCHORS: usize = 64;
 
@@ -69,11 +71,8 @@ impl Sfu {
     /// Binds the socket and starts the thread. `tap` takes the frames of tapped layers; it is called on the SFU's
     /// thread and must not block.
     pub fn start(config: SfuConfig, tap: TapSink) -> Result<Sfu, StartError> {
-        let addr = config.udp;
-        let socket =
-            socket::Socket::bind(addr).map_err(|source| StartError::Socket { addr, source })?;
+        let (socket, tcp) = open(&config)?;
         let local = socket.local_addr();
-        let tcp = config.tcp.as_ref().map(|tcp| listen(tcp, local)).transpose()?;
         let tcp_local = tcp.as_ref().map(tcp::TcpPort::local_addr);
         let (commands, command_queue) = mpsc::channel(COMMANDS);
         let (anchors, anchor_queue) = mpsc::channel(ANCHORS);
@@ -106,6 +105,24 @@ impl Sfu {
     /// The address at which TCP is listened for, if it is.
     pub fn tcp_addr(&self) -> Option<SocketAddr> {
         self.tcp
+    }
+}
+
+/// Both sockets. A port that the system chooses is one that is free for both.
+fn open(config: &SfuConfig) -> Result<(socket::Socket, Option<tcp::TcpPort>), StartError> {
+    let addr = config.udp;
+    let chosen = addr.port() == 0 && config.tcp.as_ref().is_some_and(|tcp| tcp.listen.port() == 0);
+    let mut left = if chosen { CHOICES } else { 1 };
+    loop {
+        left -= 1;
+        let socket =
+            socket::Socket::bind(addr).map_err(|source| StartError::Socket { addr, source })?;
+        let local = socket.local_addr();
+        match config.tcp.as_ref().map(|tcp| listen(tcp, local)).transpose() {
+            Err(StartError::Tcp { source, .. })
+                if left > 0 && source.kind() == std::io::ErrorKind::AddrInUse => {}
+            opened => return Ok((socket, opened?)),
+        }
     }
 }
 
