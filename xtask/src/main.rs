@@ -76,7 +76,7 @@ enum Task {
         #[arg(long, default_value_t = 3600)]
         visits_seconds: u32,
     },
-    /// Fuzz the VP9 decoder and the anchors, with a nightly tool chain and cargo-fuzz.
+    /// Fuzz the codec, the SFU and signalling, with a nightly tool chain and cargo-fuzz.
     Fuzz {
         /// How long each target runs, in seconds.
         #[arg(long, default_value_t = 60)]

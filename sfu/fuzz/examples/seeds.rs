@@ -1,0 +1,81 @@
+//! Writes first inputs for the targets: sound ones, which the fuzzer then spoils.
+
+use std::fs;
+use std::path::Path;
+
+use std::time::Instant;
+use str0m::Rtc;
+use str0m::media::{Direction, MediaKind, Simulcast, SimulcastLayer};
+
+fn main() -> std::io::Result<()> {
+    let corpus = Path::new("corpus");
+    let write = |target: &str, name: &str, data: &[u8]| {
+        let folder = corpus.join(target);
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join(name), data)
+    };
+    let mut rtc = Rtc::new(Instant::now());
+    let mut simulcast = Simulcast::new();
+    for rid in ["q", "h", "f"] {
+        simulcast.add_send_layer(SimulcastLayer::new(rid));
+    }
+    let mut api = rtc.sdp_api();
+    api.add_media(MediaKind::Video, Direction::SendOnly, None, None, Some(simulcast));
+    api.add_media(MediaKind::Audio, Direction::SendOnly, None, None, None);
+    api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
+    api.add_channel("ctl".into());
+    let (offer, _) = api.apply().expect("offer");
+    let sdp = offer.to_sdp_string();
+    for lists in [0u8, 1, 4, 5, 9, 0x14] {
+        write("offers", &format!("offer-{lists}"), &[&[0, lists], sdp.as_bytes()].concat())?;
+        let twice = [&[0, lists], sdp.as_bytes(), &[0, 0, lists], sdp.as_bytes()].concat();
+        write("offers", &format!("again-{lists}"), &twice)?;
+    }
+    write("stack", "offer", &[&[4], sdp.as_bytes()].concat())?;
+    // A binding request, the beginning of a ClientHello, a packet with an extension, a receiver report.
+    let stun =
+        [&[0, 1, 0, 8, 0x21, 0x12, 0xa4, 0x42][..], &[7; 12], &[0, 6, 0, 3, b'a', b':', b'b', 0]]
+            .concat();
+    let hello = [
+        &[22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 1, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 8][..],
+        &[0; 8],
+    ]
+    .concat();
+    let rtp =
+        [&[0x90, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0, 9, 0xbe, 0xde, 0, 1, 0x10, 0, 0, 0][..], &[5; 40]]
+            .concat();
+    let report = [&[0x81, 201, 0, 7, 0, 0, 0, 1][..], &[0; 24]].concat();
+    for (name, which, datagram) in
+        [("stun", 0u8, &stun), ("hello", 5, &hello), ("rtp", 2, &rtp), ("rtcp", 3, &report)]
+    {
+        write("stack", name, &[&[which], datagram.as_slice()].concat())?;
+        let length = (datagram.len() as u16).to_be_bytes();
+        for (options, from) in [(0u8, 9u8), (1, 0), (1, 1), (1, 0x85)] {
+            let input = [&[options, from], &length[..], datagram].concat();
+            write("datagrams", &format!("{name}-{options}-{from}"), &input)?;
+        }
+    }
+    // VP9 with its descriptor: a key frame of one packet, then three more.
+    let frame = |key: bool, n: u8| {
+        let mut payload = vec![if key { 0x8e } else { 0xce }, 0x80, n, 0x18, 1, 2, 128, 1, 104];
+        payload.extend([0x82, 0x49, 0x83, 0x42, 0, 0x27, 0xf0, 0x16, 0x70]);
+        payload.extend([0; 60]);
+        payload
+    };
+    let mut packets = Vec::new();
+    for n in 0..4 {
+        let payload = frame(n == 0, n);
+        packets.extend([0xc0 | (n % 3), 0x60]);
+        packets.extend((payload.len() as u16).to_be_bytes());
+        packets.extend(payload);
+    }
+    packets.extend([0x86, 0, 5, 1, 2, 3, 4, 5, 7]);
+    write("media", "frames", &packets)?;
+    // DATA, SACK, HEARTBEAT, RE-CONFIG, FORWARD-TSN, ABORT, SHUTDOWN.
+    for kind in [0u8, 3, 4, 5, 6, 7, 130, 192, 132] {
+        let chunk = [&[kind, 3, 0, 20][..], &[0; 16]].concat();
+        let input = [&[5, 0, 20][..], &chunk].concat();
+        write("sctp", &format!("chunk-{kind}"), &input)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! One client's socket: texts of any content at any time, between what the shell answers. No panic, what is to be done stays
+//! bounded, and what goes out can be read back.
+
+#![no_main]
+#![allow(missing_docs)]
+
+use std::time::{Duration, Instant};
+
+use libfuzzer_sys::fuzz_target;
+use windlass_sfu::{Answer, JoinError, ParticipantId, TrackId};
+use windlass_signaling::access::Grants;
+use windlass_signaling::session::{Action, EnterError, Entered, Session, SessionConfig};
+
+/// Actions for one input, at most.
+const MOST: usize = 64;
+
+fuzz_target!(|data: &[u8]| {
+    let mut now = Instant::now();
+    let mut session = Session::new(SessionConfig::default(), now);
+    for line in data.split(|&b| b == b'\n') {
+        let Some((&how, text)) = line.split_first() else { continue };
+        now += Duration::from_millis(u64::from(how & 0x1f) * 20);
+        match how >> 5 {
+            0 => session.binary(now),
+            1 => session.heard(now),
+            2 => session.unreadable(how & 1 == 0),
+            3 => session.tick(now),
+            _ => session.text(now, &String::from_utf8_lossy(text)),
+        }
+        let mut done = 0;
+        while let Some(action) = session.poll() {
+            done += 1;
+            assert!(done < MOST, "it does not end");
+            match action {
+                Action::Join { .. } => session.joined(if how & 1 == 0 {
+                    Ok(Entered {
+                        id: ParticipantId(7),
+                        identity: None,
+                        grants: Grants::participant(),
+                        participants: Vec::new(),
+                        tracks: Vec::new(),
+                        ice: Default::default(),
+                    })
+                } else {
+                    Err(EnterError::Join(JoinError::RoomFull))
+                }),
+                Action::Offer { id, publish, .. } => {
+                    let tracks =
+                        publish.iter().enumerate().map(|(n, p)| (p.mid.clone(), TrackId(n as u64)));
+                    let answer = Answer { sdp: "v=0".into(), tracks: tracks.collect() };
+                    session.answered(id, Ok(answer));
+                }
+                _ => {}
+            }
+        }
+    }
+});
