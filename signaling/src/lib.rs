@@ -12,6 +12,7 @@
 
 pub mod access;
 mod admin;
+mod at_file;
 mod client;
 mod convert;
 mod directory;

@@ -15,6 +15,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use windlass_protocol::{IceServer, IceServers};
 
+use crate::at_file;
+
 /// A TURN or STUN server's address (RFC 7064, RFC 7065).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -94,13 +96,7 @@ impl FromStr for TurnSecret {
     type Err = BadTurnSecret;
 
     fn from_str(text: &str) -> Result<Self, BadTurnSecret> {
-        let secret = match text.strip_prefix('@') {
-            None => text.to_owned(),
-            Some(file) => std::fs::read_to_string(file)
-                .map_err(|e| BadTurnSecret::File(e.to_string()))?
-                .trim()
-                .to_owned(),
-        };
+        let secret = at_file::text(text).map_err(|e| BadTurnSecret::File(e.to_string()))?;
         if secret.is_empty() { Err(BadTurnSecret::Empty) } else { Ok(TurnSecret(secret)) }
     }
 }

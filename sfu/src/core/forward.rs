@@ -62,12 +62,15 @@ impl Core {
             room.speakers.hear(packet.arrival, from, level);
         }
         let repeats = self.peers.get(&from).and_then(|p| p.repeats(rtp.header.payload_type));
-        let red = repeats.map(|opus| Red::parse(&rtp.payload, *opus).map(|red| (red, opus)));
-        if red == Some(None) {
-            self.counters.red_malformed += 1;
-            return;
-        }
-        let red = red.flatten();
+        let red = repeats.map(|opus| (Red::parse(&rtp.payload, *opus), opus));
+        let red = match red {
+            None => None,
+            Some((Some(red), opus)) => Some((red, opus)),
+            Some((None, _)) => {
+                self.counters.red_malformed += 1;
+                return;
+            }
+        };
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber).filter(|p| p.connected) else {
                 continue;

@@ -4,7 +4,6 @@
 //! that names a key by `kid` is checked with that one; one that names none with each.
 
 use std::fmt;
-use std::path::Path;
 use std::str::FromStr;
 
 use jsonwebtoken::errors::ErrorKind;
@@ -12,6 +11,8 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::Deserialize;
 
 use super::{AccessError, Claims};
+
+use crate::at_file;
 
 /// Most keys at a time: each is tried where a token names none.
 const KEYS: usize = 16;
@@ -73,13 +74,8 @@ impl FromStr for TokenKey {
         if id.is_empty() || id.len() > ID_BYTES || !id.chars().all(is_id) {
             return Err(BadKey::Form);
         }
-        let text = match secret.strip_prefix('@') {
-            None => secret.as_bytes().to_vec(),
-            Some(file) => std::fs::read(Path::new(file))
-                .map_err(|e| BadKey::File { id: id.to_owned(), reason: e.to_string() })?
-                .trim_ascii()
-                .to_vec(),
-        };
+        let text = at_file::bytes(secret)
+            .map_err(|e| BadKey::File { id: id.to_owned(), reason: e.to_string() })?;
         let key = TokenKey { id: id.to_owned(), text };
         if !key.is_pem() && key.text.len() < SECRET_BYTES {
             return Err(BadKey::Short(key.id));

@@ -11,6 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 
+use crate::at_file;
+
 /// Bytes of a secret.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
@@ -34,12 +36,7 @@ impl FromStr for WebhookSecret {
     type Err = BadSecret;
 
     fn from_str(text: &str) -> Result<Self, BadSecret> {
-        let text = match text.strip_prefix('@') {
-            None => text.to_owned(),
-            Some(file) => {
-                std::fs::read_to_string(file).map_err(|e| BadSecret::File(e.to_string()))?
-            }
-        };
+        let text = at_file::text(text).map_err(|e| BadSecret::File(e.to_string()))?;
         let coded = text.trim().strip_prefix("whsec_").ok_or(BadSecret::Form)?;
         let secret = BASE64.decode(coded).map_err(|_| BadSecret::Form)?;
         if BYTES.contains(&secret.len()) { Ok(WebhookSecret(secret)) } else { Err(BadSecret::Form) }

@@ -43,7 +43,6 @@ pub struct Link {
 /// Datagrams.
 #[derive(Debug, Default)]
 struct Counted {
-    came: u64,
     sent: u64,
     /// Not taken by the socket.
     unsent: u64,
@@ -132,7 +131,6 @@ impl Link {
         for _ in 0..BURST {
             // Errors of earlier datagrams are reported here too; a server that is gone is noticed by ICE.
             let Ok((size, source)) = socket.try_recv_from(&mut self.buffer) else { break };
-            self.counted.came += 1;
             let data = &self.buffer[..size];
             if let Some(access) = &mut self.access {
                 access.came(Instant::now(), data, source);
@@ -174,8 +172,7 @@ impl Link {
     /// Ends it without a word, and adds what it carried.
     pub fn close(mut self, totals: &mut Totals) {
         self.rtc.disconnect();
-        let Counted { came, sent, unsent } = self.counted;
-        totals.datagrams_in += came;
+        let Counted { sent, unsent } = self.counted;
         totals.datagrams_out += sent;
         totals.unsent += unsent;
         let Some(access) = &self.access else { return };

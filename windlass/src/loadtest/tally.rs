@@ -59,8 +59,6 @@ pub struct Totals {
     pub pictures_skipped: u64,
     /// Datagrams that clients' sockets took.
     pub datagrams_out: u64,
-    /// Datagrams that came to clients' sockets.
-    pub datagrams_in: u64,
     /// Datagrams that clients' sockets did not take.
     pub unsent: u64,
     /// What became of datagrams on emulated links, down and up.
@@ -121,7 +119,7 @@ impl Totals {
         macro_rules! add {
             ($($name:ident)*) => { $(self.$name += other.$name;)* };
         }
-        add!(visits vanished datagrams_out datagrams_in);
+        add!(visits vanished datagrams_out);
         for (links, others) in self.links.iter_mut().zip(other.links) {
             links.add(others);
         }

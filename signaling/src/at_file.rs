@@ -1,0 +1,35 @@
+//! Secrets as options name them: themselves, or `@FILE`, so that they need not stand in a command line.
+
+use std::io;
+
+/// What is said, or what is in the file that is named, without the space around it.
+pub(crate) fn bytes(said: &str) -> io::Result<Vec<u8>> {
+    match said.strip_prefix('@') {
+        None => Ok(said.as_bytes().to_vec()),
+        Some(file) => Ok(std::fs::read(file)?.trim_ascii().to_vec()),
+    }
+}
+
+/// The same of what must be text.
+pub(crate) fn text(said: &str) -> io::Result<String> {
+    String::from_utf8(bytes(said)?).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_without_the_space_around_it() {
+        let path = std::env::temp_dir().join(format!("windlass-at-file-{}", std::process::id()));
+        std::fs::write(&path, " secret \n").expect("written");
+        let at = format!("@{}", path.display());
+        assert_eq!(text(&at).expect("read"), "secret");
+        std::fs::write(&path, [0xff, b'\n']).expect("written");
+        assert_eq!(bytes(&at).expect("read"), [0xff]);
+        assert_eq!(text(&at).map_err(|e| e.kind()), Err(io::ErrorKind::InvalidData));
+        std::fs::remove_file(&path).expect("removed");
+        assert!(text(&at).is_err());
+        assert_eq!(text(" as it is ").expect("said"), " as it is ");
+    }
+}
