@@ -477,6 +477,21 @@ pub enum EnhancerOutput {
     },
 }
 
+impl EnhancerOutput {
+    /// The stream that it is about.
+    pub fn stream(&self) -> StreamId {
+        match *self {
+            EnhancerOutput::Anchor(Anchor { stream, .. })
+            | EnhancerOutput::NeedKeyFrame { stream }
+            | EnhancerOutput::Scale { stream, .. }
+            | EnhancerOutput::Refused { stream, .. }
+            | EnhancerOutput::Knobs { stream, .. }
+            | EnhancerOutput::WantRegions { stream, .. }
+            | EnhancerOutput::NeedCapturedKeyFrame { stream } => stream,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

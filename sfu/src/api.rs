@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -344,9 +345,9 @@ pub struct TrackStats {
     pub refused: Option<Refusal>,
 }
 
-/// Takes what the taps produce, in decoding order. Must not block; `false` means full: the SFU counts the loss,
+/// Takes what the taps produce, each one's in decoding order, from any of the SFU's threads. Must not block; `false` means full: the SFU counts the loss,
 /// and the stream continues with a [`TapInput::Gap`] and a key frame once there is room.
-pub type TapSink = Box<dyn FnMut(TapInput) -> bool + Send>;
+pub type TapSink = Arc<dyn Fn(TapInput) -> bool + Send + Sync>;
 
 #[cfg(test)]
 mod tests {

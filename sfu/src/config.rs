@@ -14,6 +14,8 @@ pub struct SfuConfig {
     /// The UDP socket for all peers. Default `0.0.0.0:7881`; port 0 takes a free one. An unspecified IPv6 address takes
     /// IPv4 too.
     pub udp: SocketAddr,
+    /// Threads that forward, each of which has some of the rooms. Default 1.
+    pub threads: usize,
     /// Where clients may come by TCP whose network lets no UDP through; `None`: nowhere. Default: nowhere.
     pub tcp: Option<TcpConfig>,
     /// The addresses that clients are told to send to (ICE host candidates). Empty: the bound address, with the
@@ -56,6 +58,7 @@ impl Default for SfuConfig {
     fn default() -> Self {
         SfuConfig {
             udp: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7881),
+            threads: 1,
             tcp: None,
             advertise: Vec::new(),
             budget: Duration::from_millis(200),

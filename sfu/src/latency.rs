@@ -50,6 +50,13 @@ impl Latencies {
         *bin = bin.saturating_add(1);
     }
 
+    /// Counts those of another too.
+    pub fn add(&mut self, other: &Latencies) {
+        for (to, from) in [(&mut self.now, &other.now), (&mut self.before, &other.before)] {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = to.saturating_add(*from));
+        }
+    }
+
     /// How many there are.
     pub fn count(&self) -> u64 {
         self.now.iter().chain(&self.before).map(|&n| u64::from(n)).sum()
@@ -112,6 +119,19 @@ mod tests {
         assert!(all.percentiles().p99 < 4 * US);
         all.record(now + 9 * SPAN, 5 * US);
         assert_eq!(all.count(), 1);
+    }
+
+    #[test]
+    fn those_of_two_are_counted_together() {
+        let now = Instant::now();
+        let [mut one, mut other] = [(); 2].map(|()| Latencies::new(now));
+        one.record(now, 10 * US);
+        other.record(now, 10 * US);
+        (0..8).for_each(|_| other.record(now + SPAN, 1000 * US));
+        one.add(&other);
+        let p = one.percentiles();
+        assert_eq!(p.count, 10);
+        assert!(p.p50 > 500 * US);
     }
 
     #[test]

@@ -47,6 +47,10 @@ counters! {
     datagrams_malformed,
     /// Datagrams of nobody's connection.
     datagrams_unknown,
+    /// Datagrams that came to another of the SFU's threads than their connection's, and were handed over.
+    datagrams_handed_over,
+    /// Datagrams dropped because too many waited to be handed over.
+    datagrams_handed_over_full,
     /// Datagrams that a participant's connection took.
     datagrams_taken,
     /// Datagrams of addresses that belong to nobody and send more than they may.
@@ -175,6 +179,24 @@ counters! {
     anchors_dropped_malformed,
     /// Anchors that waited for a subscriber who left.
     anchors_dropped_left,
+}
+
+impl SfuStats {
+    /// These and those of another thread; percentiles, which do not add up, stay these.
+    #[must_use]
+    pub fn plus(self, other: SfuStats) -> SfuStats {
+        SfuStats {
+            rooms: self.rooms + other.rooms,
+            participants: self.participants + other.participants,
+            connected: self.connected + other.connected,
+            tracks: self.tracks + other.tracks,
+            subscriptions: self.subscriptions + other.subscriptions,
+            taps: self.taps + other.taps,
+            tcp_open: self.tcp_open + other.tcp_open,
+            forwarding: self.forwarding,
+            counters: self.counters.plus(other.counters),
+        }
+    }
 }
 
 /// A snapshot of the SFU.

@@ -25,9 +25,12 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
     // Chromium sends the full layer once its estimate has climbed, and sender reports tell which frames belong together.
     const flows = async () => (await server.metrics()).windlass_enhancer_captured_anchors_total >= 2;
     await until(flows, "anchors are made of the full layer", 60_000);
+    // Counted before pixels are copied, which takes what processor there is for several times as long as it captures.
     const before = await server.metrics();
-    captured = await capture(viewer.page, 3);
+    const anchors = async () => (await server.metrics()).windlass_enhancer_anchors_total - before.windlass_enhancer_anchors_total;
+    await until(async () => (await anchors()) >= 8, "eight more anchors", 30_000);
     const after = await server.metrics();
+    captured = await capture(viewer.page, 3);
     const grown = (name) => after[name] - before[name];
     during = {
       anchors: grown("windlass_enhancer_anchors_total"),

@@ -22,7 +22,7 @@ pub struct Intake(Receiver<TapInput>);
 /// The sink for [`windlass_sfu::Sfu::start`], and the queue behind it.
 pub fn tap() -> (TapSink, Intake) {
     let (sender, queue) = bounded(FRAMES);
-    (Box::new(move |input| sender.try_send(input).is_ok()), Intake(queue))
+    (Arc::new(move |input| sender.try_send(input).is_ok()), Intake(queue))
 }
 
 /// Carries frames to the enhancer and its anchors to the SFU until it is dropped.

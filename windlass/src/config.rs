@@ -348,6 +348,11 @@ pub struct Settings {
     )]
     pub webhook_secret: Option<Vec<WebhookSecret>>,
 
+    /// Threads that forward media, each with some of the rooms; more than the machine has cores are of no use
+    /// [default: half the cores]
+    #[arg(long, help_heading = "Network", value_name = "N")]
+    pub forwarding_threads: Option<usize>,
+
     /// Give every subscriber the best that it asks for, whatever its bandwidth estimate says: for
     /// tests and for networks known to be wide
     #[arg(long, help_heading = "Network", value_name = "BOOL", num_args = 0..=1, require_equals = true,
@@ -432,7 +437,7 @@ each_option! {
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
     no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
-    max_total_participants max_rooms token_key webhook webhook_secret no_congestion_control max_tracks max_sockets_per_ip max_joins_per_ip max_stun_per_ip max_tcp_connections max_tcp_per_ip drain_timeout_s log log_json
+    max_total_participants max_rooms token_key webhook webhook_secret forwarding_threads no_congestion_control max_tracks max_sockets_per_ip max_joins_per_ip max_stun_per_ip max_tcp_connections max_tcp_per_ip drain_timeout_s log log_json
 }
 
 /// What each part is started with.
@@ -520,6 +525,7 @@ impl Config {
             regions: detail.is_some() && by_regions,
             detail: detail.filter(|_| !by_regions),
             udp: reach.udp,
+            threads: reach.threads,
             tcp: reach.tcp,
             advertise: reach.advertise,
             budget,

@@ -67,13 +67,13 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     };
     let (sink, intake) = bridge::tap();
     // Without an enhancer nothing is full: frames are just not looked at.
-    let sink = if enhancer.is_some() { sink } else { Box::new(|_| true) };
+    let sink = if enhancer.is_some() { sink } else { Arc::new(|_| true) };
     let (mut sfu, mut signaling) = (config.sfu.clone(), config.signaling.clone());
     signaling.tls = tls.clone();
     if let Some(scale) = enhancer.as_ref().and_then(|e| u16::try_from(e.scale()).ok()) {
         (sfu.scale, signaling.session.scale) = (scale, scale.into());
     }
-    let sfu = Sfu::start(sfu, sink).map_err(|e| match e {
+    let sfu = Sfu::start(&sfu, &sink).map_err(|e| match e {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
         StartError::Tcp { addr, source } => {
             let error = socket_error("--tcp", "TCP", addr, &source);
@@ -101,7 +101,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     };
     // Whoever reads that the server runs may send it signals: all of them are heard by now.
     announce(config, http, sfu.local_addr());
-    signaling.serve(listener, page::router(), stop, GRACE).await;
+    Box::pin(signaling.serve(listener, page::router(), stop, GRACE)).await;
     // It holds the enhancer, whose threads end when nobody does.
     reloader.abort();
     let _ = reloader.await;

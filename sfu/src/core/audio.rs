@@ -77,6 +77,7 @@ mod tests {
             timestamp,
             arrival: now + Duration::from_millis(ms),
             marker: false,
+            late: Duration::ZERO,
             stale: false,
         };
         let mut line = AudioTimeline::new(0);

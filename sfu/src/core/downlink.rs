@@ -59,6 +59,8 @@ const PROVEN_QUIET: f64 = 0.75;
 const ANEW: Duration = Duration::from_millis(300);
 /// The share of it that padding fills up.
 const FILL: f64 = 0.95;
+/// Packets leave as they come where nothing has queued for as long; else the stack's pacer spreads them.
+const FLOWS: Duration = Duration::from_secs(2);
 /// After congestion none for as long.
 const CALM: Duration = Duration::from_secs(2);
 
@@ -106,6 +108,8 @@ pub struct Downlink {
     found: Option<Instant>,
     /// The best estimate under which nothing queued of late.
     good: Option<(Instant, u64)>,
+    /// Since when nothing has queued.
+    flows: Option<Instant>,
     /// Since when nothing has been found although it was looked for, with what there was, and how long that may last.
     stuck: Option<(Instant, u64)>,
     patience: Duration,
@@ -131,6 +135,7 @@ impl Downlink {
         let full = queue > QUEUE || (queue > QUEUE / 2 && loss > LOSS_HALF) || loss > LOSS_ALONE;
         self.queued = if full { self.queued + 1 } else { 0 };
         let arrives = (sent_bps as f64 * f64::from(1.0 - loss)) as u64;
+        self.flows = quiet.then(|| self.flows.unwrap_or(now));
         self.hold(now, quiet, (!full).then_some(arrives));
         let clear = queue > QUEUE && loss > LOSS_QUEUED;
         if full && (self.queued >= 3 || clear) {
@@ -249,6 +254,12 @@ impl Downlink {
         self.bound_bps.is_some()
     }
 
+    /// Whether packets need not be spread: publishers spread what they send, and nothing has queued behind that for a while.
+    pub fn flows(&self, now: Instant) -> bool {
+        let long = self.flows.is_some_and(|since| now.saturating_duration_since(since) >= FLOWS);
+        long && self.calm(now) && !self.congested()
+    }
+
     /// Whether its queue is full, so that repairs would only make it longer and be lost themselves.
     pub fn full(&self) -> bool {
         self.bound_bps.is_some() && self.queued > 0
@@ -322,6 +333,17 @@ mod tests {
             downlink.look(now, Look { estimate_bps, rtt: Some(MS(rtt)), loss: Some(loss), sent });
         }
         (downlink, now)
+    }
+
+    #[test]
+    fn packets_leave_as_they_come_once_nothing_has_queued_for_a_while() {
+        let flows = |at: &[(u64, f32)]| {
+            let (downlink, now) = looked(at);
+            downlink.flows(now)
+        };
+        assert!(!flows(&[]), "19 looks are not yet two seconds");
+        assert!(flows(&[(40, 0.0), (70, 0.04)]));
+        assert!(!flows(&[(40, 0.0), (90, 0.0)]) && !flows(&[(40, 0.06), (40, 0.0)]));
     }
 
     #[test]

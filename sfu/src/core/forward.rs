@@ -1,6 +1,6 @@
 //! A publisher's packets to its subscribers and its tap, and subscribers' wishes for key frames back.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use str0m::media::Mid;
 use str0m::rtp::RtpPacket;
@@ -43,7 +43,7 @@ impl Core {
         if track.info.muted {
             return;
         }
-        let packet = packet_in(rtp);
+        let packet = PacketIn { late: self.late, ..packet_in(rtp) };
         match track.info.kind {
             Kind::Audio => self.forward_audio(track_id, packet, rtp),
             Kind::Video => match track.layer_of(encoding, &rtp.payload) {
@@ -268,6 +268,7 @@ pub(super) fn packet_in(rtp: &RtpPacket) -> PacketIn {
         seq: *rtp.seq_no,
         timestamp: rtp.header.timestamp,
         arrival: rtp.timestamp,
+        late: Duration::ZERO,
         marker: rtp.header.marker,
         stale: false,
     }

@@ -28,6 +28,7 @@ mod regions;
 mod remote;
 mod rewriter;
 mod sdp;
+mod shard;
 mod speakers;
 mod strangers;
 mod tap;
@@ -57,8 +58,8 @@ pub use self::regions::RegionRequest;
 use self::remote::Locals;
 pub use self::remote::{Remote, Via};
 pub use self::sdp::{MediaLine, media_lines};
+pub use self::shard::Shard;
 use self::speakers::Speakers;
-use self::strangers::Strangers;
 pub use self::strangers::counted_address;
 use self::tap::Tap;
 pub use self::view::View;
@@ -143,7 +144,7 @@ impl Track {
     }
 }
 
-/// All rooms, participants and tracks.
+/// All rooms, participants and tracks; or those of a shard.
 pub struct Core {
     /// What has been counted; the shell adds its own.
     pub counters: Counters,
@@ -161,7 +162,7 @@ pub struct Core {
     wakes: Wakes,
     /// Those that still have their turn in this step; with the time that they gave, where it was that.
     turn: VecDeque<(ParticipantId, Option<Instant>)>,
-    strangers: Strangers,
+    shard: Shard,
     happenings: Vec<(ParticipantId, Happening)>,
     outputs: VecDeque<Output>,
     enhancement: bool,
@@ -177,12 +178,21 @@ pub struct Core {
     looked: bool,
     next_stats: Instant,
     last_stats: Instant,
+    /// When time last passed: connections' time does not go back behind it.
+    stepped: Instant,
+    /// How long before `stepped` the datagram that is being looked at had come.
+    late: Duration,
     due: Instant,
 }
 
 impl Core {
     /// An SFU without rooms; `bound` is the address of its socket.
     pub fn new(config: SfuConfig, bound: SocketAddr, now: Instant) -> Core {
+        Core::of_shard(config, bound, now, Shard::default())
+    }
+
+    /// One of several, each with rooms of its own.
+    pub fn of_shard(config: SfuConfig, bound: SocketAddr, now: Instant, shard: Shard) -> Core {
         // The stack looks for a process-wide provider; a second installation changes nothing.
         str0m::crypto::from_feature_flags().install_process_default();
         Core {
@@ -198,18 +208,20 @@ impl Core {
             ufrags: HashMap::new(),
             wakes: Wakes::default(),
             turn: VecDeque::new(),
-            strangers: Strangers::default(),
+            next_track: shard.first_number(),
+            shard,
             happenings: Vec::new(),
             outputs: VecDeque::new(),
             enhancement: true,
             draining: false,
-            next_track: 1,
             next_run: 0,
             next_allocation: now,
             next_key_frames: now,
             looked: true,
             next_stats: now + STATS,
             last_stats: now,
+            stepped: now,
+            late: Duration::ZERO,
             due: now,
         }
     }
@@ -227,8 +239,7 @@ impl Core {
         id: ParticipantId,
         options: JoinOptions,
     ) -> Result<(Vec<ParticipantId>, Vec<TrackInfo>), JoinError> {
-        let refusal = self.refusal(room, id, options);
-        if let Some(error) = refusal {
+        if let Err(error) = self.reserve(room, id, options) {
             self.counters.joins_refused += 1;
             match error {
                 JoinError::RoomFull => self.counters.joins_refused_room_full += 1,
@@ -266,22 +277,32 @@ impl Core {
         Ok((members, tracks))
     }
 
-    fn refusal(&self, room: &str, id: ParticipantId, options: JoinOptions) -> Option<JoinError> {
+    /// Takes the places of a participant, and of its room if that begins.
+    fn reserve(
+        &self,
+        room: &str,
+        id: ParticipantId,
+        options: JoinOptions,
+    ) -> Result<(), JoinError> {
         let limits = &self.config.limits;
         if self.peers.contains_key(&id) {
-            return Some(JoinError::AlreadyJoined);
+            return Err(JoinError::AlreadyJoined);
         }
-        if self.peers.len() >= limits.participants {
-            return Some(JoinError::ServerFull);
+        if !self.shard.take_participant(limits.participants) {
+            return Err(JoinError::ServerFull);
         }
-        match self.rooms.get(room) {
+        let most = limits.participants_per_room;
+        let refusal = match self.rooms.get(room) {
             None if self.draining => Some(JoinError::Draining),
-            None => (self.rooms.len() >= limits.rooms).then_some(JoinError::ServerFull),
+            None => (!self.shard.take_room(limits.rooms)).then_some(JoinError::ServerFull),
             Some(r) if r.loopback || options.loopback => Some(JoinError::RoomFull),
-            Some(r) => {
-                (r.members.len() >= limits.participants_per_room).then_some(JoinError::RoomFull)
-            }
+            Some(r) => (r.members.len() >= most).then_some(JoinError::RoomFull),
+        };
+        if let Some(error) = refusal {
+            self.shard.give_participant();
+            return Err(error);
         }
+        Ok(())
     }
 
     /// Chooses anchors by another policy from now on, in a room, or in all rooms without one of their own; `None` takes a room's own
@@ -330,6 +351,7 @@ impl Core {
     /// Removes a participant, its tracks and its subscriptions. It hears [`SfuEvent::Disconnected`].
     pub fn leave(&mut self, now: Instant, id: ParticipantId) {
         let Some(mut peer) = self.peers.remove(&id) else { return };
+        self.shard.give_participant();
         self.counters.leaves += 1;
         self.counters.anchors_dropped_left += peer.pacer.waiting();
         if let Some(rtc) = &mut peer.rtc {
@@ -339,9 +361,11 @@ impl Core {
         }
         for ufrag in &peer.ufrags {
             self.ufrags.remove(ufrag);
+            self.shard.forgot(ufrag);
         }
         for address in &peer.addresses {
             self.addresses.remove(address);
+            self.shard.went(address);
         }
         for track in peer.published.values() {
             self.remove_track(*track);
@@ -362,6 +386,7 @@ impl Core {
             }
             if room.members.is_empty() {
                 self.rooms.remove(&peer.room);
+                self.shard.give_room();
             }
         }
         self.outputs.push_back(Output::Event(id, SfuEvent::Disconnected));
@@ -424,13 +449,15 @@ impl Core {
         self.due = now;
     }
 
-    /// Takes a datagram.
+    /// Takes a datagram. One that comes after its time, because another thread had it first, counts as come just now.
     pub fn datagram(&mut self, arrival: Instant, source: impl Into<Remote>, data: &[u8]) {
         let source = source.into();
+        let (came, arrival) = (arrival, arrival.max(self.stepped));
+        self.late = arrival.duration_since(came);
         self.counters.datagrams_in += 1;
         let most = self.config.limits.strangers_per_second;
         if !self.addresses.contains_key(&source)
-            && !self.strangers.admit(arrival, source.address.ip(), most)
+            && !self.shard.admit(arrival, source.address.ip(), most)
         {
             self.counters.strangers_limited += 1;
             return;
@@ -483,8 +510,10 @@ impl Core {
             former.addresses.retain(|a| *a != source);
         }
         self.addresses.insert(source, id);
+        self.shard.came(source);
         if let Some(oldest) = self.peers.get_mut(&id).and_then(|p| p.remember(source)) {
             self.addresses.remove(&oldest);
+            self.shard.went(&oldest);
         }
         Some(id)
     }
@@ -497,6 +526,8 @@ impl Core {
 
     /// The first part of [`Core::advance`]; [`Core::go_on`] does the rest.
     pub fn begin(&mut self, now: Instant) {
+        self.stepped = now;
+        self.late = Duration::ZERO;
         for track in self.tracks.values_mut() {
             let Some(tap) = &mut track.tap else { continue };
             tap.advance(now);
@@ -679,7 +710,7 @@ impl Core {
         name: &str,
     ) -> TrackId {
         let id = self.next_track;
-        self.next_track += 1;
+        self.next_track = self.shard.next_number(id);
         let track = TrackId(id);
         let stream = (kind == Kind::Video).then_some(StreamId(id as u32));
         let info =

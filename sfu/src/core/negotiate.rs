@@ -103,7 +103,9 @@ impl Core {
             // Each restart of ICE has another; a client that does nothing else forgets its oldest.
             if let Some(oldest) = peer.renew(ufrag.clone(), UFRAGS) {
                 self.ufrags.remove(&oldest);
+                self.shard.forgot(&oldest);
             }
+            self.shard.named(&ufrag);
             self.ufrags.insert(ufrag, id);
         }
         peer.wake.touch();
@@ -179,7 +181,7 @@ impl Core {
         let room = self.rooms.get(&peer.room);
         for subscribe in subscribe {
             // One that ended while the offer was under way is no mistake: its m-line stays silent.
-            if (1..self.next_track).contains(&subscribe.track.0)
+            if self.shard.has_numbered(subscribe.track.0, self.next_track)
                 && !self.tracks.contains_key(&subscribe.track)
             {
                 continue;

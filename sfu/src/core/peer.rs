@@ -96,6 +96,8 @@ pub struct Slot {
     audio: AudioTimeline,
     /// The share that retransmissions may be now; `None`: it has not been set up.
     rtx_share: Option<f32>,
+    /// Whether the stack's pacer lets its packets leave as they come.
+    flows: bool,
     /// Whether its client lost frames that only a key frame makes good, and there was no room for one.
     pub key_owed: bool,
     /// The payload type that it is sent with, once it has been looked up.
@@ -135,6 +137,7 @@ impl Slot {
             video: Rewriter::new(seed),
             audio: AudioTimeline::new(seed),
             rtx_share: None,
+            flows: false,
             key_owed: false,
             pt: None,
             ssrc: None,
@@ -532,6 +535,15 @@ impl Peer {
                     if self.downlink.look(stats.timestamp, look) {
                         tell(Happening::Narrower);
                     }
+                    let flows = self.downlink.flows(stats.timestamp);
+                    for slot in self.slots.iter_mut().filter(|s| s.flows != flows) {
+                        let mut api = rtc.direct_api();
+                        let stream = api.stream_tx_by_mid(slot.mid, None);
+                        if let Some(stream) = stream.filter(|_| slot.kind == Kind::Video) {
+                            stream.set_unpaced(flows);
+                            slot.flows = flows;
+                        }
+                    }
                 }
                 Event::ChannelOpen(id, _) if Some(id) == self.channel => {
                     self.channel_open = true;
@@ -605,7 +617,7 @@ impl Peer {
         let stream = api.stream_tx_by_mid(slot.mid, None)?;
         slot.sent.video_bytes += data.len() as u64;
         slot.ssrc = Some(stream.ssrc());
-        slot.flights.begin(seq as u16, packet.arrival);
+        slot.flights.begin(seq as u16, packet.came());
         stream.write_rtp(
             RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, data)
                 .marker(packet.marker)
@@ -651,7 +663,7 @@ impl Peer {
         };
         slot.sent.video_bytes += payload.len() as u64;
         slot.ssrc = Some(stream.ssrc());
-        slot.flights.begin(seq as u16, packet.arrival);
+        slot.flights.begin(seq as u16, packet.came());
         stream.write_rtp(
             RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, payload)
                 .marker(packet.marker)

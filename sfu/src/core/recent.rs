@@ -40,12 +40,13 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use super::*;
 
     fn packet(seq: u64) -> PacketIn {
-        PacketIn { seq, timestamp: 0, arrival: Instant::now(), marker: false, stale: false }
+        let (arrival, late) = (Instant::now(), Duration::ZERO);
+        PacketIn { seq, timestamp: 0, arrival, late, marker: false, stale: false }
     }
 
     #[test]

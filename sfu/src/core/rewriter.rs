@@ -11,7 +11,7 @@
 //! so an anchor meets its frame or nothing, over switches and wrap-around.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use windlass_media::Layer;
 
@@ -36,10 +36,19 @@ pub struct PacketIn {
     pub timestamp: u32,
     /// When it reached the SFU.
     pub arrival: Instant,
+    /// By how much longer it had been at the machine, if another thread had it first.
+    pub late: Duration,
     /// The RTP marker: last packet of a frame.
     pub marker: bool,
     /// Whether it came so late that what followed it cannot be repeated; then no switch may begin at it.
     pub stale: bool,
+}
+
+impl PacketIn {
+    /// When the kernel had it.
+    pub fn came(&self) -> Instant {
+        self.arrival.checked_sub(self.late).unwrap_or(self.arrival)
+    }
 }
 
 /// The numbers of a packet in the subscriber's timeline.

@@ -31,6 +31,7 @@ fn frame(
                 timestamp: number * 3000,
                 arrival,
                 marker: last,
+                late: Duration::ZERO,
                 stale: false,
             };
             (packet, payload.into())

@@ -1,35 +1,44 @@
-//! The thin shell: one thread with one UDP socket, another for TCP, and the handle that everybody else talks through.
+//! The thin shell: threads that forward, each with some of the rooms and a socket at the one UDP port, another thread for
+//! TCP, and the handle that everybody else talks through.
 //!
-//! Two bounded queues lead in: commands (callers wait for room) and anchors (dropped and counted when full).
+//! Into each thread lead bounded queues: commands (callers wait for room), anchors (dropped and counted when full), and
+//! datagrams that the kernel gave to another thread (dropped and counted too).
 
+mod handle;
+mod handover;
+mod places;
 mod run;
 mod socket;
 mod tcp;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
-use windlass_media::{AnchorPolicy, AnchorSource, EnhancerOutput, Rung};
+use windlass_media::{AnchorPolicy, AnchorSource, Rung};
 
+pub use self::handle::SfuHandle;
+use self::handle::Way;
+use self::places::Places;
 use crate::api::{
-    Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId, SfuClosed,
-    StartError, TapSink, TrackId, UplinkReport,
+    Answer, JoinError, JoinOptions, Joined, OfferError, ParticipantId, StartError, TapSink,
+    TrackId, UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning};
-use crate::core::{ReadOffer, View};
+use crate::core::{ReadOffer, Shard, View};
+use crate::latency::Latencies;
 use crate::stats::SfuStats;
 
-/// Commands that wait for the SFU's thread.
+/// Commands that wait for a thread.
 const COMMANDS: usize = 256;
 /// Ports that are tried where the system chooses one.
 const CHOICES: u32 = 32;
-/// Anchors that wait for the SFU's thread.
+/// Anchors that wait for a thread.
 const ANCHORS: usize = 64;
 
-/// A request to the SFU's thread.
+/// A request to one of the SFU's threads.
 enum Command {
     Join(String, ParticipantId, JoinOptions, oneshot::Sender<Result<Joined, JoinError>>),
     Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answer, OfferError>>),
@@ -43,14 +52,14 @@ enum Command {
     Tune(Tuning),
     Drain,
     Leave(ParticipantId),
-    Stats(oneshot::Sender<SfuStats>),
+    Stats(oneshot::Sender<(SfuStats, Box<Latencies>)>),
     Stop,
 }
 
 /// What needs no queue.
 #[derive(Debug)]
 struct Shared {
-    /// Anchors that the queue did not take.
+    /// Anchors that the queues did not take.
     overflows: AtomicU64,
     /// Whether there is an enhancer that works.
     enhancement: AtomicBool,
@@ -64,32 +73,63 @@ pub struct Sfu {
     handle: SfuHandle,
     local: SocketAddr,
     tcp: Option<SocketAddr>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Sfu {
-    /// Binds the socket and starts the thread. `tap` takes the frames of tapped layers; it is called on the SFU's
-    /// thread and must not block.
-    pub fn start(config: SfuConfig, tap: TapSink) -> Result<Sfu, StartError> {
-        let (socket, tcp) = open(&config)?;
-        let local = socket.local_addr();
+    /// Binds the sockets and starts the threads. `tap` takes the frames of tapped layers; it is called on these threads and
+    /// must not block.
+    pub fn start(config: &SfuConfig, tap: &TapSink) -> Result<Sfu, StartError> {
+        let (sockets, mut tcp) = open(config)?;
+        let count = sockets.len();
+        let local = sockets[0].local_addr();
         let tcp_local = tcp.as_ref().map(tcp::TcpPort::local_addr);
-        let (commands, command_queue) = mpsc::channel(COMMANDS);
-        let (anchors, anchor_queue) = mpsc::channel(ANCHORS);
         let shared = Arc::new(Shared {
             overflows: AtomicU64::new(0),
             enhancement: AtomicBool::new(true),
             sdp_bytes: config.limits.sdp_bytes,
         });
-        let handle = SfuHandle { commands, anchors, shared: shared.clone() };
-        let thread = std::thread::Builder::new()
-            .name("sfu".into())
-            .spawn(move || {
-                let sockets = (socket, tcp);
-                run::run(&config, sockets, tap, command_queue, anchor_queue, &shared);
-            })
-            .map_err(StartError::Thread)?;
-        Ok(Sfu { handle, local, tcp: tcp_local, thread: Some(thread) })
+        let places = Arc::new(Places::new(count));
+        let (handed, handover) = handover::between(count);
+        let outlet = tcp.as_ref().map(|tcp| tcp.outlet().clone());
+        let tcp_candidates = tcp_local.map(|tcp| config.tcp_candidates(local, tcp));
+        let (mut ways, mut parts) = (Vec::new(), Vec::new());
+        for ((socket, shard), handed) in sockets.into_iter().zip(Shard::all(count)).zip(handed) {
+            let (commands, command_queue) = mpsc::channel(COMMANDS);
+            let (anchors, anchor_queue) = mpsc::channel(ANCHORS);
+            ways.push(Way { commands, anchors });
+            parts.push(run::Parts {
+                shard,
+                socket,
+                // One of them takes what comes by TCP, and hands over what is others'.
+                tcp: tcp.take(),
+                outlet: outlet.clone(),
+                tcp_candidates: tcp_candidates.clone().unwrap_or_default(),
+                handed,
+                handover: handover.clone(),
+                tap: tap.clone(),
+                commands: command_queue,
+                anchors: anchor_queue,
+                places: places.clone(),
+                shared: shared.clone(),
+            });
+        }
+        // Those that have begun end with it, if another cannot.
+        let mut sfu = Sfu {
+            handle: SfuHandle::new(ways, places, shared),
+            local,
+            tcp: tcp_local,
+            threads: Vec::new(),
+        };
+        for parts in parts {
+            let config = config.clone();
+            let thread = std::thread::Builder::new()
+                .name(format!("sfu-{}", parts.shard.number()))
+                .spawn(move || run::run(&config, parts))
+                .map_err(StartError::Thread)?;
+            sfu.threads.push(thread);
+        }
+        Ok(sfu)
     }
 
     /// A handle for other parts; it may outlive the SFU and then answers "closed".
@@ -108,8 +148,8 @@ impl Sfu {
     }
 }
 
-/// Both sockets. A port that the system chooses is one that is free for both.
-fn open(config: &SfuConfig) -> Result<(socket::Socket, Option<tcp::TcpPort>), StartError> {
+/// A UDP socket for each thread, and TCP's. A port that the system chooses is one that is free for both.
+fn open(config: &SfuConfig) -> Result<(Vec<socket::Socket>, Option<tcp::TcpPort>), StartError> {
     let addr = config.udp;
     let chosen = addr.port() == 0 && config.tcp.as_ref().is_some_and(|tcp| tcp.listen.port() == 0);
     let mut left = if chosen { CHOICES } else { 1 };
@@ -121,7 +161,12 @@ fn open(config: &SfuConfig) -> Result<(socket::Socket, Option<tcp::TcpPort>), St
         match config.tcp.as_ref().map(|tcp| listen(tcp, local)).transpose() {
             Err(StartError::Tcp { source, .. })
                 if left > 0 && source.kind() == std::io::ErrorKind::AddrInUse => {}
-            opened => return Ok((socket, opened?)),
+            opened => {
+                let others = (1..config.threads).map(|_| socket.another());
+                let others = others.collect::<Result<Vec<_>, _>>();
+                let others = others.map_err(|source| StartError::Socket { addr: local, source })?;
+                return Ok((std::iter::once(socket).chain(others).collect(), opened?));
+            }
         }
     }
 }
@@ -148,165 +193,10 @@ fn listen(config: &TcpConfig, udp: SocketAddr) -> Result<tcp::TcpPort, StartErro
 
 impl Drop for Sfu {
     fn drop(&mut self) {
-        // A full queue is being emptied by the thread; try again rather than wait without a runtime.
-        while let Err(mpsc::error::TrySendError::Full(_)) =
-            self.handle.commands.try_send(Command::Stop)
-        {
-            std::thread::yield_now();
-        }
-        if let Some(thread) = self.thread.take() {
+        self.handle.stop();
+        for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-    }
-}
-
-/// Talks to the SFU from anywhere.
-#[derive(Debug, Clone)]
-pub struct SfuHandle {
-    commands: mpsc::Sender<Command>,
-    anchors: mpsc::Sender<EnhancerOutput>,
-    shared: Arc<Shared>,
-}
-
-impl SfuHandle {
-    /// Lets a participant into a room, which begins with its first participant.
-    pub async fn join(
-        &self,
-        room: &str,
-        id: ParticipantId,
-        options: JoinOptions,
-    ) -> Result<Joined, JoinError> {
-        let (answer, answered) = oneshot::channel();
-        let command = Command::Join(room.to_owned(), id, options, answer);
-        self.commands.send(command).await.map_err(|_| JoinError::Closed)?;
-        answered.await.unwrap_or(Err(JoinError::Closed))
-    }
-
-    /// Answers an offer: the complete list of what the participant publishes and subscribes to from now on.
-    pub async fn offer(&self, id: ParticipantId, offer: Offer) -> Result<Answer, OfferError> {
-        let offer = ReadOffer::new(offer, self.shared.sdp_bytes);
-        let (answer, answered) = oneshot::channel();
-        self.commands
-            .send(Command::Offer(id, Box::new(offer), answer))
-            .await
-            .map_err(|_| OfferError::Closed)?;
-        answered.await.unwrap_or(Err(OfferError::Closed))
-    }
-
-    /// Sets the best rung that the participant wants of a track. The default is [`Rung::F`].
-    pub async fn set_max_rung(
-        &self,
-        id: ParticipantId,
-        track: TrackId,
-        max: Rung,
-    ) -> Result<(), SfuClosed> {
-        self.commands.send(Command::SetMaxRung(id, track, max)).await.map_err(|_| SfuClosed)
-    }
-
-    /// Says how the participant shows a track: what is enough for it, and how much it matters beside others.
-    pub async fn set_view(
-        &self,
-        id: ParticipantId,
-        track: TrackId,
-        view: View,
-    ) -> Result<(), SfuClosed> {
-        self.commands.send(Command::SetView(id, track, view)).await.map_err(|_| SfuClosed)
-    }
-
-    /// The participant has none of the anchors of a source that those of a track are added to: asks for one that rests on no other.
-    /// One for all who ask, and not too often.
-    pub async fn want_whole_anchor(
-        &self,
-        id: ParticipantId,
-        track: TrackId,
-        source: AnchorSource,
-    ) -> Result<(), SfuClosed> {
-        self.commands.send(Command::WholeAnchor(id, track, source)).await.map_err(|_| SfuClosed)
-    }
-
-    /// Takes what a publisher's browser says of its uplink, once a second at most.
-    pub async fn uplink(
-        &self,
-        id: ParticipantId,
-        track: TrackId,
-        report: UplinkReport,
-    ) -> Result<(), SfuClosed> {
-        self.commands.send(Command::Uplink(id, track, report)).await.map_err(|_| SfuClosed)
-    }
-
-    /// Takes what somebody who watches a track says of its picture: by how much it got worse with each of so many frames
-    /// after an anchor, in mean square grey levels of luma; once a second at most.
-    pub async fn decay(
-        &self,
-        id: ParticipantId,
-        track: TrackId,
-        decay: (f64, f64),
-    ) -> Result<(), SfuClosed> {
-        self.commands.send(Command::Decay(id, track, decay)).await.map_err(|_| SfuClosed)
-    }
-
-    /// Tells the room that the participant muted or unmuted its own track; nothing of a muted track is forwarded.
-    pub async fn set_muted(
-        &self,
-        id: ParticipantId,
-        track: TrackId,
-        muted: bool,
-    ) -> Result<(), SfuClosed> {
-        self.commands.send(Command::SetMuted(id, track, muted)).await.map_err(|_| SfuClosed)
-    }
-
-    /// Chooses anchors by another policy from now on, in a room, or in all rooms without one of their own; `None` takes a room's own
-    /// policy back. False where too many rooms have one.
-    pub async fn set_policy(
-        &self,
-        room: Option<String>,
-        policy: Option<AnchorPolicy>,
-    ) -> Result<bool, SfuClosed> {
-        let (answer, set) = oneshot::channel();
-        let command = Command::SetPolicy(room, policy, answer);
-        self.commands.send(command).await.map_err(|_| SfuClosed)?;
-        set.await.map_err(|_| SfuClosed)
-    }
-
-    /// Works by other bounds from now on.
-    pub async fn tune(&self, tuning: Tuning) -> Result<(), SfuClosed> {
-        self.commands.send(Command::Tune(tuning)).await.map_err(|_| SfuClosed)
-    }
-
-    /// Takes no new rooms from now on.
-    pub async fn drain(&self) -> Result<(), SfuClosed> {
-        self.commands.send(Command::Drain).await.map_err(|_| SfuClosed)
-    }
-
-    /// Removes the participant and its tracks.
-    pub async fn leave(&self, id: ParticipantId) -> Result<(), SfuClosed> {
-        self.commands.send(Command::Leave(id)).await.map_err(|_| SfuClosed)
-    }
-
-    /// Takes what the enhancer made. Never waits; `false` when the queue is full (dropped and counted) or the SFU
-    /// has stopped.
-    pub fn push(&self, output: EnhancerOutput) -> bool {
-        match self.anchors.try_send(output) {
-            Ok(()) => true,
-            Err(mpsc::error::TrySendError::Full(_)) => {
-                self.shared.overflows.fetch_add(1, Ordering::Relaxed);
-                false
-            }
-            Err(mpsc::error::TrySendError::Closed(_)) => false,
-        }
-    }
-
-    /// Says whether there is an enhancer that works, which is taken for granted at the start. While there is none,
-    /// nobody is given an enhanced rung and no layer is tapped. Takes effect within a fraction of a second.
-    pub fn set_enhancement(&self, works: bool) {
-        self.shared.enhancement.store(works, Ordering::Relaxed);
-    }
-
-    /// A snapshot of what there is and what has been counted.
-    pub async fn stats(&self) -> Result<SfuStats, SfuClosed> {
-        let (answer, answered) = oneshot::channel();
-        self.commands.send(Command::Stats(answer)).await.map_err(|_| SfuClosed)?;
-        answered.await.map_err(|_| SfuClosed)
     }
 }
 
@@ -315,12 +205,79 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::api::SfuEvent;
+    use crate::api::{Offer, SfuClosed, SfuEvent};
+
+    fn accepting() -> TapSink {
+        Arc::new(|_| true)
+    }
 
     fn start() -> Sfu {
-        let config =
-            SfuConfig { udp: "127.0.0.1:0".parse().expect("address"), ..SfuConfig::default() };
-        Sfu::start(config, Box::new(|_| true)).expect("started")
+        start_with(SfuConfig::default())
+    }
+
+    fn start_with(config: SfuConfig) -> Sfu {
+        let config = SfuConfig { udp: "127.0.0.1:0".parse().expect("address"), ..config };
+        Sfu::start(&config, &accepting()).expect("started")
+    }
+
+    /// Five participants in four rooms, on three threads.
+    async fn several(handle: &SfuHandle) -> Vec<Joined> {
+        let mut all = Vec::new();
+        for (id, room) in [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "b")] {
+            let joined = handle.join(room, ParticipantId(id), JoinOptions::default()).await;
+            all.push(joined.expect("joined"));
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn several_threads_are_one_server_to_whoever_asks() {
+        let limits = crate::Limits { rooms: 4, participants: 6, ..crate::Limits::default() };
+        let sfu = start_with(SfuConfig { threads: 3, limits, ..SfuConfig::default() });
+        let handle = sfu.handle();
+        let joined = several(&handle).await;
+        assert_eq!(joined[4].participants, [ParticipantId(2)]);
+        let stats = handle.stats().await.expect("running");
+        assert_eq!((stats.rooms, stats.participants, stats.counters.joins), (4, 5, 5));
+        let join = |id, room| handle.join(room, ParticipantId(id), JoinOptions::default());
+        assert_eq!(join(5, "a").await.err(), Some(JoinError::AlreadyJoined));
+        assert_eq!(join(6, "e").await.err(), Some(JoinError::ServerFull), "rooms of all threads");
+        let sixth = join(6, "a").await.expect("a place for one more");
+        assert_eq!(join(7, "b").await.err(), Some(JoinError::ServerFull), "and participants");
+        assert_eq!(sixth.participants, [ParticipantId(1)]);
+        assert_eq!(handle.set_policy(None, None).await, Ok(true));
+        let offered = handle.offer(ParticipantId(99), Offer::default()).await;
+        assert!(
+            matches!(offered, Err(OfferError::NotJoined | OfferError::BadSdp(_))),
+            "{offered:?}"
+        );
+        handle.leave(ParticipantId(5)).await.expect("running");
+        drop((joined, sixth));
+        tokio::time::timeout(Duration::from_secs(5), async {
+            while handle.stats().await.expect("running").participants > 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await
+        .expect("all leave");
+        assert_eq!(handle.stats().await.expect("running").rooms, 0);
+        assert!(join(5, "e").await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn all_threads_stop() {
+        let sfu = start_with(SfuConfig { threads: 3, ..SfuConfig::default() });
+        let handle = sfu.handle();
+        let mut joined = several(&handle).await;
+        tokio::task::spawn_blocking(move || drop(sfu)).await.expect("stopped");
+        for joined in &mut joined {
+            while let Some(event) = joined.events.recv().await {
+                if event == SfuEvent::Disconnected {
+                    break;
+                }
+            }
+        }
+        assert_eq!(handle.stats().await, Err(SfuClosed));
     }
 
     #[tokio::test]
@@ -359,7 +316,7 @@ mod tests {
     fn an_address_in_use_is_an_error_that_names_it() {
         let sfu = start();
         let config = SfuConfig { udp: sfu.local_addr(), ..SfuConfig::default() };
-        let error = Sfu::start(config, Box::new(|_| true)).expect_err("in use");
+        let error = Sfu::start(&config, &accepting()).expect_err("in use");
         assert!(error.to_string().contains(&sfu.local_addr().to_string()));
     }
 }

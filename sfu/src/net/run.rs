@@ -1,24 +1,29 @@
-//! The loop of the SFU's thread: the socket first, then commands, then anchors, then what is due.
+//! The loop of one of the SFU's threads: the socket first, then what others hand over, commands, anchors, and what is due.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use windlass_media::{EnhancerOutput, StreamId, TapInput};
 
+use super::handover::{self, Handed, Handover};
+use super::places::Places;
 use super::socket::{AsyncSocket, Inbox, Outbox, Socket};
-use super::tcp::{Arrived, TcpPort};
+use super::tcp::{Arrived, Outlet, TcpPort};
 use super::{Command, Shared};
-use crate::api::{Joined, ParticipantId, SfuEvent, TapSink};
+use crate::api::{JoinError, Joined, ParticipantId, SfuEvent, TapSink};
 use crate::config::SfuConfig;
-use crate::core::{Core, Output, Remote, Via};
+use crate::core::{Core, Output, Remote, Shard, Via};
 
 /// Batches of datagrams taken before anything else gets its turn.
 const BURST: usize = 16;
 /// Datagrams of TCP connections taken before anything else gets its turn.
 const FRAMES: usize = 128;
+/// Batches of other threads taken before anything else gets its turn.
+const HANDED: usize = 32;
 /// Connections whose datagrams are made before they are sent.
 const PEERS: usize = 32;
 /// How often it is looked for participants whose events nobody takes any more.
@@ -26,38 +31,55 @@ const GONE: Duration = Duration::from_millis(100);
 /// Commands and anchors taken between two looks at the socket.
 const TURN: usize = 8;
 
-pub(super) fn run(
-    config: &SfuConfig,
-    (socket, tcp): (Socket, Option<TcpPort>),
-    tap: TapSink,
-    commands: mpsc::Receiver<Command>,
-    anchors: mpsc::Receiver<EnhancerOutput>,
-    shared: &Shared,
-) {
+/// What a thread begins with.
+pub(super) struct Parts {
+    pub(super) shard: Shard,
+    pub(super) socket: Socket,
+    /// Where datagrams come by TCP, at one of the threads;
+    pub(super) tcp: Option<TcpPort>,
+    /// and how they leave, at all.
+    pub(super) outlet: Option<Outlet>,
+    /// Where clients are told that they can come by TCP.
+    pub(super) tcp_candidates: Vec<SocketAddr>,
+    pub(super) handed: handover::Receiver,
+    pub(super) handover: Handover,
+    pub(super) tap: TapSink,
+    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) anchors: mpsc::Receiver<EnhancerOutput>,
+    pub(super) places: Arc<Places>,
+    pub(super) shared: Arc<Shared>,
+}
+
+pub(super) fn run(config: &SfuConfig, parts: Parts) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return tracing::error!(%error, "no runtime for the SFU's thread"),
     };
     runtime.block_on(async {
+        let Parts { shard, socket, tcp, outlet, handed, handover, tap, places, .. } = parts;
         let local = socket.local_addr();
         let segments = config.segmentation && socket.knows_segments();
         match socket.into_async() {
             Ok(socket) => {
-                let mut core = Core::new(config.clone(), local, Instant::now());
-                if let Some(tcp) = &tcp {
-                    core.listen_tcp(config.tcp_candidates(local, tcp.local_addr()));
-                }
+                let now = Instant::now();
+                let mut core = Core::of_shard(config.clone(), local, now, shard.clone());
+                core.listen_tcp(parts.tcp_candidates);
                 let shell = Shell {
                     core,
+                    shard,
                     socket,
                     tcp,
-                    outbox: Outbox::new(segments, Instant::now()),
-                    next_gone: Instant::now(),
+                    outlet,
+                    handed,
+                    handover,
+                    outbox: Outbox::new(segments, now),
+                    next_gone: now,
                     taps: Taps { sink: tap, stops: HashSet::new() },
                     events: HashMap::new(),
                     events_bound: config.limits.events,
+                    places,
                 };
-                shell.run(local, commands, anchors, shared).await;
+                shell.run(local, parts.commands, parts.anchors, &parts.shared).await;
             }
             Err(error) => tracing::error!(%error, "the socket cannot be used"),
         }
@@ -103,21 +125,26 @@ impl Taps {
     }
 
     fn repeat_stops(&mut self) {
-        let sink = &mut self.sink;
+        let sink = &self.sink;
         self.stops.retain(|&stream| !sink(TapInput::Stop { stream }));
     }
 }
 
 struct Shell {
     core: Core,
+    shard: Shard,
     socket: AsyncSocket,
     tcp: Option<TcpPort>,
+    outlet: Option<Outlet>,
+    handed: handover::Receiver,
+    handover: Handover,
     outbox: Outbox,
     /// When it is looked for participants whose events nobody takes any more.
     next_gone: Instant,
     taps: Taps,
     events: HashMap<ParticipantId, mpsc::Sender<SfuEvent>>,
     events_bound: usize,
+    places: Arc<Places>,
 }
 
 impl Shell {
@@ -132,7 +159,7 @@ impl Shell {
         let mut inbox = Inbox::new();
         loop {
             let (now, mut more) = self.drain_socket(&mut inbox);
-            more |= self.drain_tcp(now);
+            more |= self.drain_tcp(now) | self.drain_handed();
             for _ in 0..TURN {
                 let Ok(command) = commands.try_recv() else { break };
                 if matches!(command, Command::Stop) {
@@ -144,7 +171,6 @@ impl Shell {
                 let Ok(output) = anchors.try_recv() else { break };
                 self.core.enhancer(now, output);
             }
-            self.core.counters.anchors_in_overflows = shared.overflows.load(Ordering::Relaxed);
             self.core.set_enhancement(now, shared.enhancement.load(Ordering::Relaxed));
             self.core.begin(now);
             while self.core.go_on(now, PEERS) {
@@ -159,7 +185,8 @@ impl Shell {
             tokio::select! {
                 biased;
                 _ = self.socket.readable() => {}
-                Some(arrived) = next(&mut self.tcp) => self.frame(Instant::now(), &arrived),
+                Some(arrived) = next(&mut self.tcp) => self.frame(Instant::now(), arrived),
+                Some(batch) = self.handed.recv() => self.take(batch),
                 command = commands.recv() => match command {
                     Some(Command::Stop) | None => return self.stop(Instant::now()),
                     Some(command) => self.command(Instant::now(), command),
@@ -182,8 +209,16 @@ impl Shell {
                         if got.arrival.is_none() {
                             self.core.counters.arrival_times_missing += 1;
                         }
-                        self.core.datagram(got.arrival.unwrap_or(now), got.source, got.data);
+                        let (arrival, from) = (got.arrival.unwrap_or(now), got.source.into());
+                        match self.shard.elsewhere(from, got.data) {
+                            None => self.core.datagram(arrival, from, got.data),
+                            Some(thread) => {
+                                let handed = Handed { arrival, from, data: got.data.to_vec() };
+                                self.handover.keep(thread, handed);
+                            }
+                        }
                     }
+                    self.hand_over();
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     return (now, false);
@@ -195,19 +230,49 @@ impl Shell {
         (Instant::now(), true)
     }
 
+    /// Sends other threads what is theirs.
+    fn hand_over(&mut self) {
+        let (sent, lost) = self.handover.send();
+        self.core.counters.datagrams_handed_over += sent;
+        self.core.counters.datagrams_handed_over_full += lost;
+    }
+
+    /// Takes what other threads have handed over; whether there is more.
+    fn drain_handed(&mut self) -> bool {
+        for _ in 0..HANDED {
+            let Ok(batch) = self.handed.try_recv() else { return false };
+            self.take(batch);
+        }
+        !self.handed.is_empty()
+    }
+
+    /// What has been its owner's when it was handed over is nobody's by now, at worst.
+    fn take(&mut self, batch: Vec<Handed>) {
+        for handed in batch {
+            self.core.datagram(handed.arrival, handed.from, &handed.data);
+        }
+    }
+
     /// Takes what has come by TCP; whether there is more.
     fn drain_tcp(&mut self, now: Instant) -> bool {
         for _ in 0..FRAMES {
             let arrived = self.tcp.as_mut().and_then(TcpPort::try_next);
             let Some(arrived) = arrived else { return false };
-            self.frame(now, &arrived);
+            self.frame(now, arrived);
         }
         self.tcp.as_ref().is_some_and(TcpPort::has_more)
     }
 
     /// Its time is when it is taken: no later than what the UDP socket still holds.
-    fn frame(&mut self, now: Instant, arrived: &Arrived) {
-        self.core.datagram(now, Remote::tcp(arrived.from), &arrived.data);
+    fn frame(&mut self, now: Instant, arrived: Arrived) {
+        let from = Remote::tcp(arrived.from);
+        match self.shard.elsewhere(from, &arrived.data) {
+            None => self.core.datagram(now, from, &arrived.data),
+            Some(thread) => {
+                self.handover.keep(thread, Handed { arrival: now, from, data: arrived.data });
+                self.hand_over();
+            }
+        }
     }
 
     fn command(&mut self, now: Instant, command: Command) {
@@ -219,6 +284,9 @@ impl Shell {
                         self.events.insert(id, sender);
                         Joined { participants, tracks, events }
                     });
+                if !matches!(joined, Ok(_) | Err(JoinError::AlreadyJoined)) {
+                    self.places.leave(id);
+                }
                 // A caller that has gone dropped the receiver too: the next look at it makes the participant leave.
                 let _ = answer.send(joined);
             }
@@ -241,12 +309,12 @@ impl Shell {
             Command::Leave(id) => self.core.leave(now, id),
             Command::Stats(answer) => {
                 let mut stats = self.core.stats();
-                stats.forwarding = self.outbox.forwarding.percentiles();
+                // All threads have the same connections by TCP: one tells of them.
                 if let Some(outlet) = self.tcp.as_ref().map(TcpPort::outlet) {
                     stats.tcp_open = outlet.open();
                     stats.counters = stats.counters.plus(outlet.counters());
                 }
-                let _ = answer.send(stats);
+                let _ = answer.send((stats, Box::new(self.outbox.forwarding.clone())));
             }
             Command::Stop => {}
         }
@@ -272,8 +340,8 @@ impl Shell {
                     }
                 }
                 Output::Transmit { to: Remote { via: Via::Tcp, address }, data, .. } => {
-                    if let Some(tcp) = &self.tcp {
-                        tcp.outlet().send(now, address, &data);
+                    if let Some(outlet) = &self.outlet {
+                        outlet.send(now, address, &data);
                     }
                 }
                 Output::Event(id, event) => self.event(now, id, event),
@@ -299,6 +367,9 @@ impl Shell {
 
     fn event(&mut self, now: Instant, id: ParticipantId, event: SfuEvent) {
         let last = matches!(event, SfuEvent::Disconnected);
+        if last {
+            self.places.leave(id);
+        }
         let Some(sender) = self.events.get(&id) else { return };
         let slow = sender.try_send(event).is_err();
         if slow || last {
@@ -329,7 +400,7 @@ async fn next(tcp: &mut Option<TcpPort>) -> Option<Arrived> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use super::*;
 
@@ -345,7 +416,7 @@ mod tests {
             }
             fits
         };
-        let mut taps = Taps { sink: Box::new(sink), stops: HashSet::new() };
+        let mut taps = Taps { sink: Arc::new(sink), stops: HashSet::new() };
         let (one, other) = (StreamId(1), StreamId(2));
         assert_eq!(taps.hand(TapInput::Gap { stream: one }), Ok(()));
         assert_eq!(taps.hand(TapInput::Stop { stream: other }), Err((other, false)));

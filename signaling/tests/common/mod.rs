@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
-use windlass_sfu::{Sfu, SfuConfig};
+use windlass_sfu::{Sfu, SfuConfig, TapSink};
 use windlass_signaling::{Metric, Services, Signaling, SignalingConfig};
 
 /// A request with these further header lines.
@@ -41,7 +41,9 @@ pub struct Server {
 
 pub async fn start(config: SignalingConfig) -> Server {
     let udp = "127.0.0.1:0".parse().unwrap();
-    let sfu = Sfu::start(SfuConfig { udp, ..SfuConfig::default() }, Box::new(|_| true)).unwrap();
+    let media = SfuConfig { udp, threads: 2, ..SfuConfig::default() };
+    let tap: TapSink = Arc::new(|_| true);
+    let sfu = Sfu::start(&media, &tap).unwrap();
     let enhancer_on = Arc::new(AtomicBool::new(true));
     let switch = enhancer_on.clone();
     let services = Services {

@@ -15,7 +15,12 @@ pub(super) struct Reach {
     pub(super) advertise: Vec<SocketAddr>,
     /// The TCP port, if there is to be one.
     pub(super) tcp: Option<TcpConfig>,
+    /// Threads that forward.
+    pub(super) threads: usize,
 }
+
+/// Threads that forward, at most: each has a socket and queues to all others.
+const THREADS: usize = 64;
 
 impl Reach {
     pub(super) fn of(said: &Settings) -> Result<Reach> {
@@ -32,7 +37,14 @@ impl Reach {
                 ..usual
             }
         });
-        Ok(Reach { udp, advertise, tcp })
+        // The other half is for enhancement, which yields, and for signalling.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = said.forwarding_threads.unwrap_or((cores / 2).clamp(1, THREADS));
+        if !(1..=THREADS).contains(&threads) {
+            let allowed = format!("must be from 1 to {THREADS}, not {threads}");
+            return Err(Invalid::new("forwarding-threads", allowed).into());
+        }
+        Ok(Reach { udp, advertise, tcp, threads })
     }
 }
 

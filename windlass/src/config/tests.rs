@@ -16,6 +16,7 @@ const ALL: &str = r#"
     tcp: "[::]:443"
     no-tcp: false
     advertise-tcp: ["192.0.2.1:443"]
+    forwarding-threads: 3
     turn-url: ["turn:turn.example.org:3478"]
     turn-secret: "north"
     turn-ttl-s: 600
@@ -125,6 +126,7 @@ fn values_out_of_range_are_refused_by_name() {
         ("budget-ms: 10", "budget-ms"),
         ("max-participants: 0", "max-participants"),
         ("max-rooms: 0", "max-rooms"),
+        ("forwarding-threads: 0", "must be from 1 to 64, not 0"),
         ("compute-cap: 1.5", "compute-cap"),
         ("anchor-fraction: -0.1", "anchor-fraction"),
         ("anchor-fraction: .nan", "anchor-fraction"),

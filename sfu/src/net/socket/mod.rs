@@ -12,7 +12,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-use socket2::{Domain, Protocol, Socket as Socket2, Type};
+use socket2::{Domain, Protocol, SockRef, Socket as Socket2, Type};
 use tokio::io::Interest;
 
 pub(super) use self::descriptors::raise as raise_descriptors;
@@ -31,7 +31,19 @@ pub(super) struct Socket {
 }
 
 impl Socket {
+    /// The first one at an address, which no other may have.
     pub(super) fn bind(addr: SocketAddr) -> io::Result<Socket> {
+        Socket::open(addr, false)
+    }
+
+    /// Another one at its address: the kernel divides what comes among all of them, by senders.
+    pub(super) fn another(&self) -> io::Result<Socket> {
+        // Only now, so that a server that starts where another runs is refused instead of given a share of its datagrams.
+        SockRef::from(&self.socket).set_reuse_port(true)?;
+        Socket::open(self.local, true)
+    }
+
+    fn open(addr: SocketAddr, shared: bool) -> io::Result<Socket> {
         let socket = Socket2::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
         // The system may grant less; then bursts are lost earlier, which NACK repairs.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
@@ -42,6 +54,7 @@ impl Socket {
             // IPv4 too, whatever the system's default is.
             socket.set_only_v6(false)?;
         }
+        socket.set_reuse_port(shared)?;
         socket.bind(&addr.into())?;
         let socket: UdpSocket = socket.into();
         let local = socket.local_addr()?;
@@ -115,6 +128,41 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+
+    #[tokio::test]
+    async fn what_comes_is_divided_among_the_sockets_of_an_address_and_no_server_else_gets_it() {
+        let first = Socket::bind("127.0.0.1:0".parse().expect("address")).expect("bind");
+        let to = first.local_addr();
+        let second = first.another().expect("another");
+        assert_eq!(second.local_addr(), to);
+        let refused = Socket::bind(to).err().map(|error| error.kind());
+        assert_eq!(refused, Some(io::ErrorKind::AddrInUse));
+        let sockets = [first, second].map(|s| s.into_async().expect("runtime"));
+        let clients: Vec<UdpSocket> =
+            (0..64).map(|_| UdpSocket::bind("127.0.0.1:0").expect("bind")).collect();
+        for client in clients.iter().chain(&clients) {
+            client.send_to(b"hello", to).expect("send");
+        }
+        let mut sources = [Vec::new(), Vec::new()];
+        let mut inbox = Inbox::new();
+        while sources[0].len() + sources[1].len() < 128 {
+            let at = tokio::select! {
+                _ = sockets[0].readable() => 0,
+                _ = sockets[1].readable() => 1,
+            };
+            if sockets[at].try_receive(&mut inbox).is_ok() {
+                sources[at].extend(inbox.datagrams().map(|d| d.source));
+            }
+        }
+        assert!(sources.iter().all(|s| !s.is_empty()));
+        for sources in &mut sources {
+            sources.sort_unstable();
+            assert!(
+                sources.chunks(2).all(|of_one| of_one[0] == of_one[1]),
+                "a sender's come to one"
+            );
+        }
+    }
 
     #[tokio::test]
     async fn a_socket_of_both_families_speaks_to_each_by_its_own_addresses() {

@@ -1,0 +1,231 @@
+//! The handle through which everybody else talks to the SFU's threads.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use tokio::sync::{mpsc, oneshot};
+use windlass_media::{AnchorPolicy, AnchorSource, EnhancerOutput, Rung};
+
+use super::places::Places;
+use super::{Command, Shared};
+use crate::api::{
+    Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId, SfuClosed, TrackId,
+    UplinkReport,
+};
+use crate::config::Tuning;
+use crate::core::{ReadOffer, Shard, View};
+use crate::latency::Latencies;
+use crate::stats::SfuStats;
+
+/// Talks to the SFU from anywhere.
+#[derive(Debug, Clone)]
+pub struct SfuHandle {
+    threads: Arc<[Way]>,
+    places: Arc<Places>,
+    shared: Arc<Shared>,
+}
+
+/// What leads to one of the threads.
+#[derive(Debug)]
+pub(super) struct Way {
+    /// Callers wait for room.
+    pub(super) commands: mpsc::Sender<Command>,
+    /// Dropped and counted when full.
+    pub(super) anchors: mpsc::Sender<EnhancerOutput>,
+}
+
+impl SfuHandle {
+    pub(super) fn new(threads: Vec<Way>, places: Arc<Places>, shared: Arc<Shared>) -> SfuHandle {
+        SfuHandle { threads: threads.into(), places, shared }
+    }
+
+    /// The thread at which a participant is.
+    fn at(&self, id: ParticipantId) -> &mpsc::Sender<Command> {
+        &self.threads[self.places.of(id)].commands
+    }
+
+    /// Says something to all threads.
+    async fn to_all(&self, command: impl Fn() -> Command) -> Result<(), SfuClosed> {
+        for thread in self.threads.iter() {
+            thread.commands.send(command()).await.map_err(|_| SfuClosed)?;
+        }
+        Ok(())
+    }
+
+    /// Asks all threads something.
+    async fn ask_all<T>(
+        &self,
+        command: impl Fn(oneshot::Sender<T>) -> Command,
+    ) -> Result<Vec<T>, SfuClosed> {
+        let mut answers = Vec::with_capacity(self.threads.len());
+        for thread in self.threads.iter() {
+            let (answer, answered) = oneshot::channel();
+            thread.commands.send(command(answer)).await.map_err(|_| SfuClosed)?;
+            answers.push(answered);
+        }
+        let mut all = Vec::with_capacity(answers.len());
+        for answered in answers {
+            all.push(answered.await.map_err(|_| SfuClosed)?);
+        }
+        Ok(all)
+    }
+
+    /// Ends the threads. A full queue is being emptied by its thread: it is tried again rather than waited for without a runtime.
+    pub(super) fn stop(&self) {
+        for thread in self.threads.iter() {
+            while let Err(mpsc::error::TrySendError::Full(_)) =
+                thread.commands.try_send(Command::Stop)
+            {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Lets a participant into a room, which begins with its first participant.
+    pub async fn join(
+        &self,
+        room: &str,
+        id: ParticipantId,
+        options: JoinOptions,
+    ) -> Result<Joined, JoinError> {
+        let (answer, answered) = oneshot::channel();
+        let command = Command::Join(room.to_owned(), id, options, answer);
+        let thread = &self.threads[self.places.place(room, id)];
+        thread.commands.send(command).await.map_err(|_| JoinError::Closed)?;
+        answered.await.unwrap_or(Err(JoinError::Closed))
+    }
+
+    /// Answers an offer: the complete list of what the participant publishes and subscribes to from now on.
+    pub async fn offer(&self, id: ParticipantId, offer: Offer) -> Result<Answer, OfferError> {
+        let offer = ReadOffer::new(offer, self.shared.sdp_bytes);
+        let (answer, answered) = oneshot::channel();
+        self.at(id)
+            .send(Command::Offer(id, Box::new(offer), answer))
+            .await
+            .map_err(|_| OfferError::Closed)?;
+        answered.await.unwrap_or(Err(OfferError::Closed))
+    }
+
+    /// Sets the best rung that the participant wants of a track. The default is [`Rung::F`].
+    pub async fn set_max_rung(
+        &self,
+        id: ParticipantId,
+        track: TrackId,
+        max: Rung,
+    ) -> Result<(), SfuClosed> {
+        self.at(id).send(Command::SetMaxRung(id, track, max)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Says how the participant shows a track: what is enough for it, and how much it matters beside others.
+    pub async fn set_view(
+        &self,
+        id: ParticipantId,
+        track: TrackId,
+        view: View,
+    ) -> Result<(), SfuClosed> {
+        self.at(id).send(Command::SetView(id, track, view)).await.map_err(|_| SfuClosed)
+    }
+
+    /// The participant has none of the anchors of a source that those of a track are added to: asks for one that rests on no other.
+    /// One for all who ask, and not too often.
+    pub async fn want_whole_anchor(
+        &self,
+        id: ParticipantId,
+        track: TrackId,
+        source: AnchorSource,
+    ) -> Result<(), SfuClosed> {
+        self.at(id).send(Command::WholeAnchor(id, track, source)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Takes what a publisher's browser says of its uplink, once a second at most.
+    pub async fn uplink(
+        &self,
+        id: ParticipantId,
+        track: TrackId,
+        report: UplinkReport,
+    ) -> Result<(), SfuClosed> {
+        self.at(id).send(Command::Uplink(id, track, report)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Takes what somebody who watches a track says of its picture: by how much it got worse with each of so many frames
+    /// after an anchor, in mean square grey levels of luma; once a second at most.
+    pub async fn decay(
+        &self,
+        id: ParticipantId,
+        track: TrackId,
+        decay: (f64, f64),
+    ) -> Result<(), SfuClosed> {
+        self.at(id).send(Command::Decay(id, track, decay)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Tells the room that the participant muted or unmuted its own track; nothing of a muted track is forwarded.
+    pub async fn set_muted(
+        &self,
+        id: ParticipantId,
+        track: TrackId,
+        muted: bool,
+    ) -> Result<(), SfuClosed> {
+        self.at(id).send(Command::SetMuted(id, track, muted)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Chooses anchors by another policy from now on, in a room, or in all rooms without one of their own; `None` takes a room's own
+    /// policy back. False where too many rooms have one.
+    pub async fn set_policy(
+        &self,
+        room: Option<String>,
+        policy: Option<AnchorPolicy>,
+    ) -> Result<bool, SfuClosed> {
+        let set = self.ask_all(|answer| Command::SetPolicy(room.clone(), policy, answer)).await?;
+        Ok(set.into_iter().all(|set| set))
+    }
+
+    /// Works by other bounds from now on.
+    pub async fn tune(&self, tuning: Tuning) -> Result<(), SfuClosed> {
+        self.to_all(|| Command::Tune(tuning)).await
+    }
+
+    /// Takes no new rooms from now on.
+    pub async fn drain(&self) -> Result<(), SfuClosed> {
+        self.to_all(|| Command::Drain).await
+    }
+
+    /// Removes the participant and its tracks.
+    pub async fn leave(&self, id: ParticipantId) -> Result<(), SfuClosed> {
+        self.at(id).send(Command::Leave(id)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Takes what the enhancer made. Never waits; `false` when the queue is full (dropped and counted) or the SFU
+    /// has stopped.
+    pub fn push(&self, output: EnhancerOutput) -> bool {
+        let stream = u64::from(output.stream().0);
+        let thread = &self.threads[Shard::of_number(stream, self.threads.len())];
+        match thread.anchors.try_send(output) {
+            Ok(()) => true,
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                self.shared.overflows.fetch_add(1, Ordering::Relaxed);
+                false
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => false,
+        }
+    }
+
+    /// Says whether there is an enhancer that works, which is taken for granted at the start. While there is none,
+    /// nobody is given an enhanced rung and no layer is tapped. Takes effect within a fraction of a second.
+    pub fn set_enhancement(&self, works: bool) {
+        self.shared.enhancement.store(works, Ordering::Relaxed);
+    }
+
+    /// A snapshot of what there is and what has been counted.
+    pub async fn stats(&self) -> Result<SfuStats, SfuClosed> {
+        let mut forwarding = Latencies::new(Instant::now());
+        let mut all = SfuStats::default();
+        for (stats, latencies) in self.ask_all(Command::Stats).await? {
+            forwarding.add(&latencies);
+            all = all.plus(stats);
+        }
+        all.forwarding = forwarding.percentiles();
+        all.counters.anchors_in_overflows = self.shared.overflows.load(Ordering::Relaxed);
+        Ok(all)
+    }
+}

@@ -1,0 +1,172 @@
+//! Which of the SFU's threads has which room, and who is where.
+//!
+//! A room is one thread's from its first participant to its last. A new one goes where the fewest streams would be carried if
+//! everybody in each room received everybody else; rooms are not moved later.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::api::ParticipantId;
+
+/// Shared by all who talk to the threads, and by these.
+#[derive(Debug)]
+pub(super) struct Places(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    rooms: HashMap<String, Room>,
+    participants: HashMap<ParticipantId, Place>,
+    /// By thread.
+    loads: Vec<Load>,
+}
+
+#[derive(Debug)]
+struct Room {
+    thread: usize,
+    participants: u64,
+}
+
+#[derive(Debug)]
+struct Place {
+    thread: usize,
+    room: String,
+}
+
+/// What a thread has; less is compared field by field.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Load {
+    /// Pairs of a sender and a receiver.
+    streams: u64,
+    participants: u64,
+}
+
+impl Load {
+    /// A room of this many begins, or ends.
+    fn of(participants: u64) -> Load {
+        Load { streams: participants * participants.saturating_sub(1), participants }
+    }
+
+    fn change(&mut self, from: u64, to: u64) {
+        let (from, to) = (Load::of(from), Load::of(to));
+        self.streams = self.streams + to.streams - from.streams;
+        self.participants = self.participants + to.participants - from.participants;
+    }
+}
+
+impl Places {
+    /// Nobody anywhere.
+    pub(super) fn new(threads: usize) -> Places {
+        Places(Mutex::new(State {
+            rooms: HashMap::new(),
+            participants: HashMap::new(),
+            loads: vec![Load::default(); threads],
+        }))
+    }
+
+    /// The thread at which a participant joins a room. Whoever is somewhere already joins there, to be refused.
+    pub(super) fn place(&self, room: &str, id: ParticipantId) -> usize {
+        let State { rooms, participants, loads } = &mut *self.lock();
+        if let Some(place) = participants.get(&id) {
+            return place.thread;
+        }
+        let entry = rooms.entry(room.to_owned()).or_insert_with(|| {
+            let least = loads.iter().enumerate().min_by_key(|&(_, load)| *load);
+            Room { thread: least.map_or(0, |(thread, _)| thread), participants: 0 }
+        });
+        let thread = entry.thread;
+        loads[thread].change(entry.participants, entry.participants + 1);
+        entry.participants += 1;
+        participants.insert(id, Place { thread, room: room.to_owned() });
+        thread
+    }
+
+    /// The participant has gone, or was not let in.
+    pub(super) fn leave(&self, id: ParticipantId) {
+        let State { rooms, participants, loads } = &mut *self.lock();
+        let Some(place) = participants.remove(&id) else { return };
+        let Some(room) = rooms.get_mut(&place.room) else { return };
+        loads[place.thread].change(room.participants, room.participants - 1);
+        room.participants -= 1;
+        if room.participants == 0 {
+            rooms.remove(&place.room);
+        }
+    }
+
+    /// Where a participant is; the first thread, which says that it is not there, where it is nowhere.
+    pub(super) fn of(&self, id: ParticipantId) -> usize {
+        self.lock().participants.get(&id).map_or(0, |place| place.thread)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn p(n: u64) -> ParticipantId {
+        ParticipantId(n)
+    }
+
+    #[test]
+    fn a_room_is_one_threads_until_nobody_is_there() {
+        let places = Places::new(2);
+        assert_eq!([1, 2].map(|n| places.place("a", p(n))), [0, 0]);
+        assert_eq!(places.place("b", p(3)), 1);
+        places.leave(p(1));
+        assert_eq!(places.place("a", p(4)), 0);
+        for id in [p(2), p(4)] {
+            places.leave(id);
+        }
+        assert_eq!(places.place("b", p(5)), 1, "where it is, whatever others have to do");
+        assert_eq!((places.of(p(5)), places.of(p(9))), (1, 0));
+    }
+
+    #[test]
+    fn a_new_room_goes_where_the_fewest_streams_are() {
+        let places = Places::new(2);
+        // One call of three has more of them than two calls of two.
+        (0..3).for_each(|n| assert_eq!(places.place("three", p(n)), 0));
+        (3..7).for_each(|n| assert_eq!(places.place(&format!("two {}", n / 2), p(n)), 1));
+        assert_eq!(places.place("next", p(9)), 1);
+    }
+
+    #[test]
+    fn whoever_is_there_already_joins_where_it_is_and_counts_once() {
+        let places = Places::new(2);
+        assert_eq!(places.place("a", p(1)), 0);
+        assert_eq!(places.place("b", p(1)), 0);
+        places.leave(p(1));
+        places.leave(p(1));
+        let state = places.lock();
+        assert!(state.rooms.is_empty() && state.participants.is_empty());
+        assert_eq!(state.loads, [Load::default(); 2]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_left_when_all_have_gone(
+            steps in prop::collection::vec((0..20u64, 0..5usize, any::<bool>()), 0..200),
+        ) {
+            let places = Places::new(3);
+            for (id, room, joins) in steps {
+                if joins {
+                    places.place(&room.to_string(), p(id));
+                } else {
+                    places.leave(p(id));
+                }
+            }
+            for room in places.lock().rooms.values() {
+                prop_assert!(room.participants > 0);
+            }
+            (0..20).for_each(|id| places.leave(p(id)));
+            let state = places.lock();
+            prop_assert!(state.rooms.is_empty() && state.participants.is_empty());
+            prop_assert_eq!(&state.loads, &vec![Load::default(); 3]);
+        }
+    }
+}
