@@ -59,7 +59,7 @@ const PROVEN_QUIET: f64 = 0.75;
 const ANEW: Duration = Duration::from_millis(300);
 /// The share of it that padding fills up.
 const FILL: f64 = 0.95;
-/// Packets leave as they come where nothing has queued for as long; else the stack's pacer spreads them.
+/// Packets leave as they come where everything wanted is carried and nothing has queued for as long; else the stack's pacer spreads them.
 const FLOWS: Duration = Duration::from_secs(2);
 /// After congestion none for as long.
 const CALM: Duration = Duration::from_secs(2);
@@ -110,6 +110,8 @@ pub struct Downlink {
     good: Option<(Instant, u64)>,
     /// Since when nothing has queued.
     flows: Option<Instant>,
+    /// Whether there is a rung for which there was no room.
+    lacks: bool,
     /// Since when nothing has been found although it was looked for, with what there was, and how long that may last.
     stuck: Option<(Instant, u64)>,
     patience: Duration,
@@ -254,10 +256,11 @@ impl Downlink {
         self.bound_bps.is_some()
     }
 
-    /// Whether packets need not be spread: publishers spread what they send, and nothing has queued behind that for a while.
+    /// Whether packets need not be spread: there is room for everything, publishers spread what they send, and nothing has queued behind
+    /// that for a while.
     pub fn flows(&self, now: Instant) -> bool {
         let long = self.flows.is_some_and(|since| now.saturating_duration_since(since) >= FLOWS);
-        long && self.calm(now) && !self.congested()
+        long && !self.lacks && self.calm(now) && !self.congested()
     }
 
     /// Whether its queue is full, so that repairs would only make it longer and be lost themselves.
@@ -268,6 +271,7 @@ impl Downlink {
     /// What to have the stack look for, where that differs from the last time: `next_bps` is what the next rung needs (0: there is none),
     /// `best_bps` the best.
     pub fn search(&mut self, now: Instant, next_bps: u64, best_bps: u64) -> Option<Search> {
+        self.lacks = next_bps > 0;
         let since = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
         let available = self.available_bps().unwrap_or(0);
         let wants = next_bps > 0 && self.calm(now) && !self.congested();
@@ -344,6 +348,9 @@ mod tests {
         assert!(!flows(&[]), "19 looks are not yet two seconds");
         assert!(flows(&[(40, 0.0), (70, 0.04)]));
         assert!(!flows(&[(40, 0.0), (90, 0.0)]) && !flows(&[(40, 0.06), (40, 0.0)]));
+        let (mut downlink, now) = looked(&[(40, 0.0); 5]);
+        downlink.search(now, 700_000, 1_500_000);
+        assert!(!downlink.flows(now), "the next rung is looked for");
     }
 
     #[test]
