@@ -91,8 +91,10 @@ impl SfuHandle {
     ) -> Result<Joined, JoinError> {
         let (answer, answered) = oneshot::channel();
         let command = Command::Join(room.to_owned(), id, options, answer);
-        let thread = &self.threads[self.places.place(room, id)];
+        let joining = self.places.join(room, id);
+        let thread = &self.threads[joining.thread()];
         thread.commands.send(command).await.map_err(|_| JoinError::Closed)?;
+        joining.begun();
         answered.await.unwrap_or(Err(JoinError::Closed))
     }
 

@@ -63,8 +63,14 @@ impl Places {
         }))
     }
 
-    /// The thread at which a participant joins a room. Whoever is somewhere already joins there, to be refused.
-    pub(super) fn place(&self, room: &str, id: ParticipantId) -> usize {
+    /// The thread at which a participant joins a room, to be taken by [`Joining::begun`]. Whoever is somewhere already joins
+    /// there, to be refused.
+    pub(super) fn join(&self, room: &str, id: ParticipantId) -> Joining<'_> {
+        let is_new = !self.lock().participants.contains_key(&id);
+        Joining { places: self, id, thread: self.place(room, id), is_new }
+    }
+
+    fn place(&self, room: &str, id: ParticipantId) -> usize {
         let State { rooms, participants, loads } = &mut *self.lock();
         if let Some(place) = participants.get(&id) {
             return place.thread;
@@ -102,6 +108,35 @@ impl Places {
     }
 }
 
+/// A place for a participant whose thread has not been told yet. Dropped, it is given back: whoever asked may not have waited
+/// until there was room in the thread's queue.
+pub(super) struct Joining<'a> {
+    places: &'a Places,
+    id: ParticipantId,
+    thread: usize,
+    is_new: bool,
+}
+
+impl Joining<'_> {
+    /// Where to join.
+    pub(super) fn thread(&self) -> usize {
+        self.thread
+    }
+
+    /// The thread knows, and says when the place is free again.
+    pub(super) fn begun(mut self) {
+        self.is_new = false;
+    }
+}
+
+impl Drop for Joining<'_> {
+    fn drop(&mut self) {
+        if self.is_new {
+            self.places.leave(self.id);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -133,6 +168,16 @@ mod tests {
         (0..3).for_each(|n| assert_eq!(places.place("three", p(n)), 0));
         (3..7).for_each(|n| assert_eq!(places.place(&format!("two {}", n / 2), p(n)), 1));
         assert_eq!(places.place("next", p(9)), 1);
+    }
+
+    #[test]
+    fn a_place_that_was_not_taken_is_given_back_unless_it_is_somebodys() {
+        let places = Places::new(2);
+        drop(places.join("a", p(1)));
+        assert!(places.lock().rooms.is_empty());
+        places.join("a", p(1)).begun();
+        drop(places.join("b", p(1)));
+        assert_eq!(places.lock().participants.len(), 1);
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn datagrams() -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_goes_on_whatever_strangers_and_participants_send() {
-    let mut server = Server::start_enhanced(&["--network", "xs"]);
+    let mut server = Server::start_enhanced(&["--network", "xs", "--forwarding-threads", "2"]);
     let count = datagrams();
     let call = Call::start(&server, 8 + count / PER_SECOND + 4);
     server.wait_for_metric("windlass_sfu_connected", 3.0);
