@@ -77,7 +77,8 @@ impl TrustedProxies {
         ClientAddr(client)
     }
 
-    fn is_trusted(&self, ip: IpAddr) -> bool {
+    /// Whether an address is a proxy's.
+    pub(crate) fn is_trusted(&self, ip: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(ip))
     }
 }

@@ -1,4 +1,5 @@
-//! Who may open a socket or begin a session of WHIP or WHEP, and how often join: bounds for all together and for each address.
+//! Who may connect, open a socket or begin a session of WHIP or WHEP, and how often join: bounds for all together and for
+//! each address.
 //!
 //! Addresses of IPv6 count by their first 64 bits, which are one customer's (RFC 6177). The machine's own addresses
 //! have no bounds of their own: a proxy there that is not trusted stands for all of its clients.
@@ -17,6 +18,8 @@ use crate::rate::TokenBucket;
 /// Addresses that are remembered at a time. Only those with open sockets, or with joins in the last minute, are; a
 /// stranger above that is refused.
 const REMEMBERED: usize = 65_536;
+/// Connections without a socket for each socket that there may be: a browser opens so many to load a page.
+const CONNECTIONS: usize = 6;
 /// Joins are counted over this time.
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -61,12 +64,15 @@ pub(crate) struct Door {
 struct State {
     limits: DoorLimits,
     open: usize,
+    /// Connections that are no sockets, or not yet.
+    knocking: usize,
     visitors: HashMap<IpAddr, Visitor>,
 }
 
 #[derive(Debug, Default)]
 struct Visitor {
     open: usize,
+    knocking: usize,
     joins: Option<(TokenBucket, Instant)>,
 }
 
@@ -77,9 +83,16 @@ pub(crate) struct Permit {
     address: Option<IpAddr>,
 }
 
+/// A connection that is no socket; dropping it makes room.
+#[derive(Debug)]
+pub(crate) struct Knock {
+    door: Arc<Door>,
+    address: Option<IpAddr>,
+}
+
 impl Door {
     pub fn new(limits: DoorLimits) -> Arc<Door> {
-        let state = State { limits, open: 0, visitors: HashMap::new() };
+        let state = State { limits, open: 0, knocking: 0, visitors: HashMap::new() };
         Arc::new(Door { state: Mutex::new(state) })
     }
 
@@ -101,6 +114,26 @@ impl Door {
     /// Addresses that are remembered.
     pub fn addresses(&self) -> usize {
         self.state.lock().visitors.len()
+    }
+
+    /// Takes a connection, of which nothing is known yet; `None`: of one who stands for many.
+    pub fn knock(self: &Arc<Self>, client: Option<IpAddr>, now: Instant) -> Result<Knock, Refused> {
+        let mut state = self.state.lock();
+        let limits = state.limits;
+        if state.knocking >= limits.sockets.saturating_mul(CONNECTIONS) {
+            return Err(Refused::Full);
+        }
+        let address = client.and_then(counted_address);
+        if let Some(address) = address {
+            let visitor = state.visitor(address, now).ok_or(Refused::Full)?;
+            let most = limits.sockets_per_address.saturating_mul(CONNECTIONS);
+            if most > 0 && visitor.knocking >= most {
+                return Err(Refused::Sockets);
+            }
+            visitor.knocking += 1;
+        }
+        state.knocking += 1;
+        Ok(Knock { door: self.clone(), address })
     }
 
     /// Lets a socket in.
@@ -145,16 +178,30 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.door.state.lock();
         state.open = state.open.saturating_sub(1);
-        let Some(address) = self.address else { return };
-        let Some(visitor) = state.visitors.get_mut(&address) else { return };
-        visitor.open = visitor.open.saturating_sub(1);
-        if visitor.open == 0 && visitor.joins.is_none() {
-            state.visitors.remove(&address);
-        }
+        state.goes(self.address, |visitor| &mut visitor.open);
+    }
+}
+
+impl Drop for Knock {
+    fn drop(&mut self) {
+        let mut state = self.door.state.lock();
+        state.knocking = state.knocking.saturating_sub(1);
+        state.goes(self.address, |visitor| &mut visitor.knocking);
     }
 }
 
 impl State {
+    /// One less of an address.
+    fn goes(&mut self, address: Option<IpAddr>, count: impl FnOnce(&mut Visitor) -> &mut usize) {
+        let Some(address) = address else { return };
+        let Some(visitor) = self.visitors.get_mut(&address) else { return };
+        let count = count(visitor);
+        *count = count.saturating_sub(1);
+        if visitor.open == 0 && visitor.knocking == 0 && visitor.joins.is_none() {
+            self.visitors.remove(&address);
+        }
+    }
+
     /// What is known of an address; `None` where too many are known.
     fn visitor(&mut self, address: IpAddr, now: Instant) -> Option<&mut Visitor> {
         if self.visitors.len() >= REMEMBERED && !self.visitors.contains_key(&address) {
@@ -162,7 +209,7 @@ impl State {
             self.visitors.retain(|_, v| {
                 let recent =
                     |(_, last): &(_, Instant)| now.saturating_duration_since(*last) < MINUTE;
-                v.open > 0 || v.joins.as_ref().is_some_and(recent)
+                v.open > 0 || v.knocking > 0 || v.joins.as_ref().is_some_and(recent)
             });
             if self.visitors.len() >= REMEMBERED {
                 return None;
@@ -194,6 +241,21 @@ mod tests {
         assert_eq!(door.enter(ip("192.0.2.3"), now).unwrap_err(), Refused::Full);
         drop(first);
         assert!(door.enter(ip("192.0.2.1"), now).is_ok());
+    }
+
+    #[test]
+    fn connections_that_are_no_sockets_have_bounds_of_their_own() {
+        let (door, now) = (door(3, 2, 0), Instant::now());
+        let knock = |from: &str| door.knock(Some(ip(from)), now);
+        let mut held: Vec<_> = (0..12).map(|_| knock("192.0.2.1").unwrap()).collect();
+        assert_eq!(knock("192.0.2.1").unwrap_err(), Refused::Sockets);
+        assert!(door.enter(ip("192.0.2.1"), now).is_ok(), "sockets are others");
+        held.extend((0..6).map(|_| door.knock(None, now).unwrap()));
+        assert_eq!(knock("192.0.2.9").unwrap_err(), Refused::Full);
+        held.truncate(11);
+        assert!(knock("192.0.2.1").is_ok());
+        drop(held);
+        assert_eq!((door.addresses(), door.state.lock().knocking), (0, 0));
     }
 
     #[test]

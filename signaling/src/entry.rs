@@ -12,7 +12,7 @@ use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 use crate::Shared;
 use crate::access::{Admission, Grants};
 use crate::directory::Seat;
-use crate::door::{Permit, Refused};
+use crate::door::{Knock, Permit, Refused};
 use crate::redact::pseudonym;
 use crate::session::{EnterError, Orders, Person};
 use crate::socket::unix_now;
@@ -39,6 +39,18 @@ pub(crate) struct Inside {
     pub orders: watch::Receiver<Orders>,
     /// What it found there, and what happens from now on.
     pub joined: Joined,
+}
+
+/// Takes a connection that may become anything, for as long as the knock lives. A trusted proxy's are many clients'.
+pub(crate) fn knock(shared: &Shared, peer: IpAddr) -> Result<Knock, Refused> {
+    let one = (!shared.config.proxies.is_trusted(peer.to_canonical())).then_some(peer);
+    shared.door.knock(one, Instant::now()).inspect_err(|refused| {
+        let counter = match refused {
+            Refused::Full => &shared.counters.connections_refused_full,
+            _ => &shared.counters.connections_refused_address,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    })
 }
 
 /// Lets a client in at the door, for as long as the permit lives.

@@ -1,12 +1,13 @@
 //! The HTTP connections under the router: accepted, bounded in time, closed in order.
 //!
 //! A client that opens connections and says nothing, or reads nothing, would hold their descriptors for ever, until
-//! nobody else gets one. So a request's head must come in time, and no plain connection lasts longer than
-//! [`LIFETIME`]; one that has become a WebSocket has the session's own bounds.
+//! nobody else gets one. So a request's head must come in time, no plain connection lasts longer than [`LIFETIME`], and one
+//! address has so many of them at a time ([`entry::knock`]); one that has become a WebSocket has the session's own bounds.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request};
@@ -21,7 +22,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
+use crate::Shared;
 use crate::client::TrustedProxies;
+use crate::entry;
 use crate::tls::Tls;
 
 /// Requests, answers and the time between them, altogether.
@@ -38,6 +41,8 @@ pub(crate) struct Serving {
     pub tls: Option<Tls>,
     /// Who is believed to say for whom a request is.
     pub proxies: TrustedProxies,
+    /// Where it is known who may connect.
+    pub shared: Arc<Shared>,
 }
 
 /// Serves until `stop` is set and every connection has ended.
@@ -57,8 +62,13 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, client)) => {
+                // One too many is closed without a word: it has said none either.
+                let Ok(knock) = entry::knock(&serving.shared, client.ip()) else { continue };
                 let (app, serving, stop) = (app.clone(), serving.clone(), stop.clone());
-                connections.spawn(accepted_from(stream, client, app, serving, stop));
+                connections.spawn(async move {
+                    accepted_from(stream, client, app, serving, stop).await;
+                    drop(knock);
+                });
             }
             // The client changed its mind; the next one is there already.
             Err(e)

@@ -119,6 +119,8 @@ pub struct Services {
 #[derive(Debug, Default)]
 struct Counters {
     sockets: AtomicU64,
+    connections_refused_full: AtomicU64,
+    connections_refused_address: AtomicU64,
     sockets_refused_full: AtomicU64,
     sockets_refused_address: AtomicU64,
     joins_limited: AtomicU64,
@@ -225,6 +227,7 @@ impl Signaling {
             head_timeout: config.head_timeout,
             tls: config.tls.clone(),
             proxies: config.proxies.clone(),
+            shared: self.shared.clone(),
         };
         let server = http::serve(listener, app, serving, self.shared.stop.subscribe());
         let deadline = async move {

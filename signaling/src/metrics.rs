@@ -138,6 +138,10 @@ fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
         Metric::gauge("draining", f64::from(u8::from(shared.draining.load(Ordering::Relaxed)))),
         Metric::gauge("signaling_sockets_open", open as f64),
         counter("signaling_sockets", &c.sockets),
+        counter("signaling_connections_refused", &c.connections_refused_full)
+            .labelled("reason=\"full\"".to_owned()),
+        counter("signaling_connections_refused", &c.connections_refused_address)
+            .labelled("reason=\"address\"".to_owned()),
         counter("signaling_sockets_refused", &c.sockets_refused_full)
             .labelled("reason=\"full\"".to_owned()),
         counter("signaling_sockets_refused", &c.sockets_refused_address)
@@ -179,6 +183,10 @@ const HELP: &[(&str, &str)] = &[
     ("signaling_sockets_open", "Signalling sockets that are open now."),
     ("signaling_addresses", "Addresses with open sockets or recent joins."),
     ("signaling_sockets_total", "Signalling sockets that were opened."),
+    (
+        "signaling_connections_refused_total",
+        "Connections closed because there were too many that are no sockets, by reason.",
+    ),
     ("signaling_sockets_refused_total", "Signalling sockets that were refused, by reason."),
     ("signaling_joins_limited_total", "Joins refused because their address joins too often."),
     ("signaling_messages_in_total", "Messages from clients."),

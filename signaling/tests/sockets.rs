@@ -230,3 +230,23 @@ async fn policies_are_set_from_this_machine_alone_and_by_their_names() {
         assert!(names.iter().any(|name| answer.contains(name)), "{answer}");
     }
 }
+
+#[tokio::test]
+async fn connections_that_say_nothing_are_bounded_and_make_room_when_they_go() {
+    let door = DoorLimits { sockets: 1, ..DoorLimits::default() };
+    let server = start(SignalingConfig { door, ..SignalingConfig::default() }).await;
+    let mut silent = Vec::new();
+    for _ in 0..6 {
+        silent.push(TcpStream::connect(server.addr).await.unwrap());
+    }
+    // Until the last of them has been taken.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let mut one_too_many = TcpStream::connect(server.addr).await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(3), one_too_many.read(&mut [0; 9])).await;
+    assert!(matches!(ended.expect("closed at once"), Ok(0) | Err(_)));
+    silent.pop();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let metrics = get(&server, "/metrics").await;
+    let refused = "windlass_signaling_connections_refused_total{reason=\"full\"} 1\n";
+    assert!(metrics.contains(refused), "{metrics}");
+}
