@@ -1,5 +1,7 @@
 //! Audio through the whole core: redundancy, losses and silence.
 
+use crate::api::{JoinOptions, Kind};
+use str0m::media::Mid;
 use str0m::media::{Direction, MediaKind, Pt};
 use str0m::rtp::{ExtensionValues, RtpWrite};
 

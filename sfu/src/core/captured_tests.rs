@@ -1,6 +1,8 @@
 //! Calls whose publisher gives its own pixels: a larger layer, a detail stream, regions.
 
+use crate::api::{JoinOptions, Kind};
 use std::collections::HashMap;
+use windlass_media::Rung;
 
 use bytes::Bytes;
 use str0m::media::{Direction, MediaKind};

@@ -1,8 +1,10 @@
 //! Calls through the core: rungs, taps, anchors, limits, and what is malformed.
 
+use crate::api::{JoinError, JoinOptions, Kind};
 use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Rid};
 use str0m::rtp::RtpWrite;
 use windlass_hybrid::anchor::AnchorHeader;
+use windlass_media::Rung;
 use windlass_media::{
     Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes,
 };

@@ -1,6 +1,6 @@
 //! The SFU without I/O: datagrams, commands and time go in, datagrams, events and tap frames come out.
 //!
-//! [`Core`] holds rooms, participants and tracks. Its parts, in the order in which data passes:
+//! [`Core`] holds rooms (`rooms`), participants (`peer`) and tracks (`tracks`). Its parts, in the order in which data passes:
 //! `forward` (packets to subscribers and taps), `ladder` (rungs, taps, what clients are told), `enhance` (anchors),
 //! `negotiate` (offers). Time is an argument everywhere.
 
@@ -27,11 +27,13 @@ mod red;
 mod regions;
 mod remote;
 mod rewriter;
+mod rooms;
 mod sdp;
 mod shard;
 mod speakers;
 mod strangers;
 mod tap;
+mod tracks;
 mod ufrag;
 mod view;
 mod vp9;
@@ -42,29 +44,24 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use str0m::Input;
-use str0m::media::Mid;
 use str0m::net::{DatagramRecv, Receive};
-use windlass_media::{AnchorCodecId, AnchorPolicy, Layer, Refusal, Rung, StreamId, TapInput};
+use windlass_media::{AnchorPolicy, StreamId, TapInput};
 
-use self::alignment::Alignment;
 use self::detail::DetailStream;
-use self::dynacast::Dynacast;
-use self::keyframes::KeyFrames;
-use self::layers::Layers;
 pub use self::negotiate::ReadOffer;
 use self::peer::{Happening, Peer};
-use self::recent::Recent;
 pub use self::regions::RegionRequest;
 use self::remote::Locals;
 pub use self::remote::{Remote, Via};
+use self::rooms::Room;
 pub use self::sdp::{MediaLine, media_lines};
 pub use self::shard::Shard;
-use self::speakers::Speakers;
 pub use self::strangers::counted_address;
 use self::tap::Tap;
+use self::tracks::Track;
 pub use self::view::View;
 use self::wakes::Wakes;
-use crate::api::{JoinError, JoinOptions, Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
+use crate::api::{ParticipantId, SfuEvent, TrackId};
 use crate::config::{SfuConfig, Tuning};
 use crate::latency::Percentiles;
 use crate::stats::{Counters, SfuStats};
@@ -97,51 +94,6 @@ pub enum Output {
     Event(ParticipantId, SfuEvent),
     /// Tell the enhancer.
     Tap(TapInput),
-}
-
-struct Room {
-    members: Vec<ParticipantId>,
-    loopback: bool,
-    speakers: Speakers,
-}
-
-/// A published track and who receives it.
-struct Track {
-    info: TrackInfo,
-    mid: Mid,
-    subscribers: Vec<ParticipantId>,
-    layers: Layers,
-    /// Sizes of the layers' pictures, as their key frames say.
-    sizes: [Option<(u16, u16)>; 3],
-    dynacast: Dynacast,
-    /// What a publisher's only encoding is taken for, once its size is known.
-    single: Option<Layer>,
-    recent: Recent,
-    keyframes: KeyFrames,
-    tap: Option<Tap>,
-    /// By how much the enhancer enlarges a tapped layer.
-    scaled: Option<(Layer, u16)>,
-    /// Whose frames belong together.
-    alignment: Alignment,
-    /// The layer above the tapped one, while both are there.
-    capture: Option<Tap>,
-    /// Full-size frames that the publisher sends beside it.
-    detail: Option<DetailStream>,
-    /// Whether the enhancer was told that it may ask for regions.
-    regions: bool,
-    /// The first epoch that no former tap has used.
-    next_epoch: u16,
-    anchor_bps: u64,
-    anchor_bytes: u64,
-    /// Why the enhancer makes no anchors of it.
-    refused: Option<Refusal>,
-}
-
-impl Track {
-    /// From a frame's arrival to its anchor's last use: the operator's, and as much more as its policy holds frames.
-    fn budget(&self, operator: Duration) -> Duration {
-        operator + self.tap.as_ref().map_or(Duration::ZERO, |tap| tap.policy.holds())
-    }
 }
 
 /// All rooms, participants and tracks; or those of a shard.
@@ -231,80 +183,6 @@ impl Core {
         self.locals.tcp = candidates;
     }
 
-    /// Lets a participant in; returns who and what is there already.
-    pub fn join(
-        &mut self,
-        now: Instant,
-        room: &str,
-        id: ParticipantId,
-        options: JoinOptions,
-    ) -> Result<(Vec<ParticipantId>, Vec<TrackInfo>), JoinError> {
-        if let Err(error) = self.reserve(room, id, options) {
-            self.counters.joins_refused += 1;
-            match error {
-                JoinError::RoomFull => self.counters.joins_refused_room_full += 1,
-                JoinError::ServerFull => self.counters.joins_refused_server_full += 1,
-                JoinError::Draining => self.counters.joins_refused_draining += 1,
-                _ => {}
-            }
-            return Err(error);
-        }
-        let entry = self.rooms.entry(room.to_owned());
-        let entry = entry.or_insert_with(|| Room {
-            members: Vec::new(),
-            loopback: options.loopback,
-            speakers: Speakers::default(),
-        });
-        let members = entry.members.clone();
-        entry.members.push(id);
-        // Later ones are told when the speaker changes.
-        let speaks = entry.speakers.speaker();
-        self.outputs
-            .extend(speaks.map(|participant| Output::Event(id, SfuEvent::Speaker { participant })));
-        let decodes = options.anchor_codecs.contains(self.config.anchor_codec);
-        self.counters.joins += 1;
-        self.counters.joins_without_codec += u64::from(!decodes);
-        let mut peer = Peer::new(id, room, decodes, self.wakes.clone(), now);
-        peer.decodes_pictures = options.anchor_codecs.contains(AnchorCodecId::Vp9Pictures);
-        self.peers.insert(id, peer);
-        let tracks = self.tracks.values().filter(|t| members.contains(&t.info.participant));
-        let tracks = tracks.map(|t| t.info.clone()).collect();
-        for &member in &members {
-            self.outputs
-                .push_back(Output::Event(member, SfuEvent::ParticipantJoined { participant: id }));
-        }
-        self.due = now;
-        Ok((members, tracks))
-    }
-
-    /// Takes the places of a participant, and of its room if that begins.
-    fn reserve(
-        &self,
-        room: &str,
-        id: ParticipantId,
-        options: JoinOptions,
-    ) -> Result<(), JoinError> {
-        let limits = &self.config.limits;
-        if self.peers.contains_key(&id) {
-            return Err(JoinError::AlreadyJoined);
-        }
-        if !self.shard.take_participant(limits.participants) {
-            return Err(JoinError::ServerFull);
-        }
-        let most = limits.participants_per_room;
-        let refusal = match self.rooms.get(room) {
-            None if self.draining => Some(JoinError::Draining),
-            None => (!self.shard.take_room(limits.rooms)).then_some(JoinError::ServerFull),
-            Some(r) if r.loopback || options.loopback => Some(JoinError::RoomFull),
-            Some(r) => (r.members.len() >= most).then_some(JoinError::RoomFull),
-        };
-        if let Some(error) = refusal {
-            self.shard.give_participant();
-            return Err(error);
-        }
-        Ok(())
-    }
-
     /// Chooses anchors by another policy from now on, in a room, or in all rooms without one of their own; `None` takes a room's own
     /// policy back, or goes back to what is configured. False where too many rooms have one.
     pub fn set_policy(
@@ -332,11 +210,6 @@ impl Core {
         true
     }
 
-    /// Takes no new rooms from now on.
-    pub fn drain(&mut self) {
-        self.draining = true;
-    }
-
     /// Works by other bounds from now on; nobody who is there has to leave.
     pub fn retune(&mut self, now: Instant, tuning: Tuning) {
         let Tuning { limits, policy } = tuning;
@@ -348,52 +221,6 @@ impl Core {
         }
     }
 
-    /// Removes a participant, its tracks and its subscriptions. It hears [`SfuEvent::Disconnected`].
-    pub fn leave(&mut self, now: Instant, id: ParticipantId) {
-        let Some(mut peer) = self.peers.remove(&id) else { return };
-        self.shard.give_participant();
-        self.counters.leaves += 1;
-        self.counters.anchors_dropped_left += peer.pacer.waiting();
-        if let Some(rtc) = &mut peer.rtc {
-            // What is still to be said (DTLS close) is said if it is ready; nothing waits for it.
-            let _ = rtc.close();
-            peer.drain(now, &mut self.outputs, &mut Vec::new());
-        }
-        for ufrag in &peer.ufrags {
-            self.ufrags.remove(ufrag);
-            self.shard.forgot(ufrag);
-        }
-        for address in &peer.addresses {
-            self.addresses.remove(address);
-            self.shard.went(address);
-        }
-        for track in peer.published.values() {
-            self.remove_track(*track);
-        }
-        for track in peer.slots.iter().filter_map(|s| s.track) {
-            if let Some(track) = self.tracks.get_mut(&track) {
-                track.subscribers.retain(|&s| s != id);
-            }
-        }
-        if let Some(room) = self.rooms.get_mut(&peer.room) {
-            room.members.retain(|&m| m != id);
-            room.speakers.forget(id);
-            for &member in &room.members {
-                self.outputs.push_back(Output::Event(
-                    member,
-                    SfuEvent::ParticipantLeft { participant: id },
-                ));
-            }
-            if room.members.is_empty() {
-                self.rooms.remove(&peer.room);
-                self.shard.give_room();
-            }
-        }
-        self.outputs.push_back(Output::Event(id, SfuEvent::Disconnected));
-        self.next_allocation = now;
-        self.due = now;
-    }
-
     /// Says whether there is an enhancer that works. Without one, no enhanced rung is given and no layer tapped.
     pub fn set_enhancement(&mut self, now: Instant, works: bool) {
         if self.enhancement != works {
@@ -401,52 +228,6 @@ impl Core {
             self.next_allocation = now;
             self.due = now;
         }
-    }
-
-    /// Sets the best rung that a subscriber wants of a track.
-    pub fn set_max_rung(&mut self, now: Instant, id: ParticipantId, track: TrackId, max: Rung) {
-        let Some(peer) = self.peers.get_mut(&id) else { return };
-        for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
-            slot.max = max;
-        }
-        self.next_allocation = now;
-        self.due = now;
-    }
-
-    /// A subscriber says how it shows a track: how much that matters beside others, and what is enough for it, follows.
-    pub fn set_view(&mut self, now: Instant, id: ParticipantId, track: TrackId, view: View) {
-        let Some(peer) = self.peers.get_mut(&id) else { return };
-        for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
-            slot.view = Some(view);
-        }
-        self.next_allocation = now;
-        self.due = now;
-    }
-
-    /// Mutes or unmutes a track of the participant's own.
-    pub fn set_muted(&mut self, now: Instant, id: ParticipantId, track: TrackId, muted: bool) {
-        let Some(t) = self.tracks.get_mut(&track).filter(|t| t.info.participant == id) else {
-            return;
-        };
-        if t.info.muted == muted {
-            return;
-        }
-        t.info.muted = muted;
-        if let Some(tap) = &mut t.tap {
-            tap.need_key();
-        }
-        if let Some(capture) = &mut t.capture {
-            capture.need_key();
-        }
-        for subscriber in t.subscribers.clone() {
-            let Some(peer) = self.peers.get_mut(&subscriber) else { continue };
-            for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
-                slot.interrupt();
-            }
-        }
-        self.tell_audience(id, &SfuEvent::TrackMuted { track, muted });
-        self.next_allocation = now;
-        self.due = now;
     }
 
     /// Takes a datagram. One that comes after its time, because another thread had it first, counts as come just now.
@@ -665,18 +446,6 @@ impl Core {
         }
     }
 
-    /// Removes those whose client has gone without a word. (A browser that lives sends every few seconds.)
-    fn remove_idle(&mut self, now: Instant) {
-        let idle = self.config.idle;
-        let is_idle =
-            |p: &&Peer| p.heard.is_some_and(|heard| now.saturating_duration_since(heard) > idle);
-        let gone: Vec<_> = self.peers.values().filter(is_idle).map(|p| p.id).collect();
-        for id in gone {
-            self.counters.peers_timed_out += 1;
-            self.leave(now, id);
-        }
-    }
-
     fn second(&mut self, now: Instant) {
         let seconds = now.saturating_duration_since(self.last_stats).as_secs_f64().max(0.001);
         self.last_stats = now;
@@ -698,77 +467,6 @@ impl Core {
             if !stats.is_empty() {
                 self.outputs.push_back(Output::Event(peer.id, SfuEvent::TrackStats(stats)));
             }
-        }
-    }
-
-    /// Makes a track known to the others in the room, and in a loopback room to its publisher.
-    fn add_track(
-        &mut self,
-        participant: ParticipantId,
-        mid: Mid,
-        kind: Kind,
-        name: &str,
-    ) -> TrackId {
-        let id = self.next_track;
-        self.next_track = self.shard.next_number(id);
-        let track = TrackId(id);
-        let stream = (kind == Kind::Video).then_some(StreamId(id as u32));
-        let info =
-            TrackInfo { track, participant, kind, name: name.to_owned(), muted: false, stream };
-        if let Some(stream) = stream {
-            self.streams.insert(stream, track);
-        }
-        self.tracks.insert(
-            track,
-            Track {
-                info: info.clone(),
-                mid,
-                subscribers: Vec::new(),
-                layers: Layers::default(),
-                sizes: [None; 3],
-                dynacast: Dynacast::default(),
-                single: None,
-                recent: Recent::default(),
-                keyframes: KeyFrames::default(),
-                tap: None,
-                scaled: None,
-                refused: None,
-                alignment: Alignment::default(),
-                capture: None,
-                detail: None,
-                regions: false,
-                next_epoch: 0,
-                anchor_bps: allocator::ANCHORS_ASSUMED_BPS,
-                anchor_bytes: 0,
-            },
-        );
-        self.tell_audience(participant, &SfuEvent::TrackAdded(info));
-        track
-    }
-
-    fn remove_track(&mut self, track: TrackId) {
-        let Some(t) = self.tracks.remove(&track) else { return };
-        if let Some(stream) = t.info.stream {
-            self.streams.remove(&stream);
-            if t.tap.is_some() {
-                self.outputs.push_back(Output::Tap(TapInput::Stop { stream }));
-            }
-        }
-        for subscriber in t.subscribers {
-            let Some(peer) = self.peers.get_mut(&subscriber) else { continue };
-            for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
-                slot.carry(None);
-            }
-        }
-        self.tell_audience(t.info.participant, &SfuEvent::TrackRemoved { track });
-    }
-
-    /// Tells everybody who may subscribe to the participant's tracks.
-    fn tell_audience(&mut self, publisher: ParticipantId, event: &SfuEvent) {
-        let room = self.rooms.values().find(|r| r.members.contains(&publisher));
-        let Some(room) = room else { return };
-        for &member in room.members.iter().filter(|&&m| m != publisher || room.loopback) {
-            self.outputs.push_back(Output::Event(member, event.clone()));
         }
     }
 

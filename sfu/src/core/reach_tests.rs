@@ -1,5 +1,6 @@
 //! Clients that come by TCP, that lose their path and take another, and what they say of their own addresses.
 
+use crate::api::JoinOptions;
 use str0m::Output as RtcOutput;
 
 use super::world::*;

@@ -1,6 +1,8 @@
 //! Streams that the enhancer enlarges by more than the least.
 
+use crate::api::JoinOptions;
 use windlass_media::{AnchorCodecId, EnhancerOutput};
+use windlass_media::{Layer, Rung};
 
 use super::world::*;
 use super::*;

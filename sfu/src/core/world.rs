@@ -1,6 +1,9 @@
 //! A whole SFU in memory: WebRTC clients on both ends, a network that is a queue, and time that is an argument.
 
+use crate::api::{JoinOptions, Kind};
 use std::collections::HashMap;
+use str0m::media::Mid;
+use windlass_media::Rung;
 
 use str0m::change::SdpAnswer;
 use str0m::channel::{ChannelData, ChannelId};

@@ -1,0 +1,165 @@
+//! Rooms: who comes in, who goes, and what the others hear of it.
+
+use std::time::Instant;
+
+use windlass_media::AnchorCodecId;
+
+use super::peer::Peer;
+use super::speakers::Speakers;
+use super::{Core, Output};
+use crate::api::{JoinError, JoinOptions, ParticipantId, SfuEvent, TrackInfo};
+
+/// Where participants see each other.
+pub(super) struct Room {
+    pub(super) members: Vec<ParticipantId>,
+    pub(super) loopback: bool,
+    pub(super) speakers: Speakers,
+}
+
+impl Core {
+    /// Lets a participant in; returns who and what is there already.
+    pub fn join(
+        &mut self,
+        now: Instant,
+        room: &str,
+        id: ParticipantId,
+        options: JoinOptions,
+    ) -> Result<(Vec<ParticipantId>, Vec<TrackInfo>), JoinError> {
+        if let Err(error) = self.reserve(room, id, options) {
+            self.counters.joins_refused += 1;
+            match error {
+                JoinError::RoomFull => self.counters.joins_refused_room_full += 1,
+                JoinError::ServerFull => self.counters.joins_refused_server_full += 1,
+                JoinError::Draining => self.counters.joins_refused_draining += 1,
+                _ => {}
+            }
+            return Err(error);
+        }
+        let entry = self.rooms.entry(room.to_owned());
+        let entry = entry.or_insert_with(|| Room {
+            members: Vec::new(),
+            loopback: options.loopback,
+            speakers: Speakers::default(),
+        });
+        let members = entry.members.clone();
+        entry.members.push(id);
+        // Later ones are told when the speaker changes.
+        let speaks = entry.speakers.speaker();
+        self.outputs
+            .extend(speaks.map(|participant| Output::Event(id, SfuEvent::Speaker { participant })));
+        let decodes = options.anchor_codecs.contains(self.config.anchor_codec);
+        self.counters.joins += 1;
+        self.counters.joins_without_codec += u64::from(!decodes);
+        let mut peer = Peer::new(id, room, decodes, self.wakes.clone(), now);
+        peer.decodes_pictures = options.anchor_codecs.contains(AnchorCodecId::Vp9Pictures);
+        self.peers.insert(id, peer);
+        let tracks = self.tracks.values().filter(|t| members.contains(&t.info.participant));
+        let tracks = tracks.map(|t| t.info.clone()).collect();
+        for &member in &members {
+            self.outputs
+                .push_back(Output::Event(member, SfuEvent::ParticipantJoined { participant: id }));
+        }
+        self.due = now;
+        Ok((members, tracks))
+    }
+
+    /// Takes the places of a participant, and of its room if that begins.
+    fn reserve(
+        &self,
+        room: &str,
+        id: ParticipantId,
+        options: JoinOptions,
+    ) -> Result<(), JoinError> {
+        let limits = &self.config.limits;
+        if self.peers.contains_key(&id) {
+            return Err(JoinError::AlreadyJoined);
+        }
+        if !self.shard.take_participant(limits.participants) {
+            return Err(JoinError::ServerFull);
+        }
+        let most = limits.participants_per_room;
+        let refusal = match self.rooms.get(room) {
+            None if self.draining => Some(JoinError::Draining),
+            None => (!self.shard.take_room(limits.rooms)).then_some(JoinError::ServerFull),
+            Some(r) if r.loopback || options.loopback => Some(JoinError::RoomFull),
+            Some(r) => (r.members.len() >= most).then_some(JoinError::RoomFull),
+        };
+        if let Some(error) = refusal {
+            self.shard.give_participant();
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Takes no new rooms from now on.
+    pub fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// Removes a participant, its tracks and its subscriptions. It hears [`SfuEvent::Disconnected`].
+    pub fn leave(&mut self, now: Instant, id: ParticipantId) {
+        let Some(mut peer) = self.peers.remove(&id) else { return };
+        self.shard.give_participant();
+        self.counters.leaves += 1;
+        self.counters.anchors_dropped_left += peer.pacer.waiting();
+        if let Some(rtc) = &mut peer.rtc {
+            // What is still to be said (DTLS close) is said if it is ready; nothing waits for it.
+            let _ = rtc.close();
+            peer.drain(now, &mut self.outputs, &mut Vec::new());
+        }
+        for ufrag in &peer.ufrags {
+            self.ufrags.remove(ufrag);
+            self.shard.forgot(ufrag);
+        }
+        for address in &peer.addresses {
+            self.addresses.remove(address);
+            self.shard.went(address);
+        }
+        for track in peer.published.values() {
+            self.remove_track(*track);
+        }
+        for track in peer.slots.iter().filter_map(|s| s.track) {
+            if let Some(track) = self.tracks.get_mut(&track) {
+                track.subscribers.retain(|&s| s != id);
+            }
+        }
+        if let Some(room) = self.rooms.get_mut(&peer.room) {
+            room.members.retain(|&m| m != id);
+            room.speakers.forget(id);
+            for &member in &room.members {
+                self.outputs.push_back(Output::Event(
+                    member,
+                    SfuEvent::ParticipantLeft { participant: id },
+                ));
+            }
+            if room.members.is_empty() {
+                self.rooms.remove(&peer.room);
+                self.shard.give_room();
+            }
+        }
+        self.outputs.push_back(Output::Event(id, SfuEvent::Disconnected));
+        self.next_allocation = now;
+        self.due = now;
+    }
+
+    /// Removes those whose client has gone without a word. (A browser that lives sends every few seconds.)
+    pub(super) fn remove_idle(&mut self, now: Instant) {
+        let idle = self.config.idle;
+        let is_idle =
+            |p: &&Peer| p.heard.is_some_and(|heard| now.saturating_duration_since(heard) > idle);
+        let gone: Vec<_> = self.peers.values().filter(is_idle).map(|p| p.id).collect();
+        for id in gone {
+            self.counters.peers_timed_out += 1;
+            self.leave(now, id);
+        }
+    }
+
+    /// Tells everybody who may subscribe to the participant's tracks.
+    pub(super) fn tell_audience(&mut self, publisher: ParticipantId, event: &SfuEvent) {
+        let room = self.rooms.values().find(|r| r.members.contains(&publisher));
+        let Some(room) = room else { return };
+        for &member in room.members.iter().filter(|&&m| m != publisher || room.loopback) {
+            self.outputs.push_back(Output::Event(member, event.clone()));
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Published tracks: what is known of them, what subscribers want of them, and their end.
+
+use std::time::{Duration, Instant};
+
+use str0m::media::Mid;
+use windlass_media::{Layer, Refusal, Rung, StreamId, TapInput};
+
+use super::alignment::Alignment;
+use super::detail::DetailStream;
+use super::dynacast::Dynacast;
+use super::keyframes::KeyFrames;
+use super::layers::Layers;
+use super::recent::Recent;
+use super::tap::Tap;
+use super::view::View;
+use super::{Core, Output, allocator};
+use crate::api::{Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
+
+/// A published track and who receives it.
+pub(super) struct Track {
+    pub(super) info: TrackInfo,
+    pub(super) mid: Mid,
+    pub(super) subscribers: Vec<ParticipantId>,
+    pub(super) layers: Layers,
+    /// Sizes of the layers' pictures, as their key frames say.
+    pub(super) sizes: [Option<(u16, u16)>; 3],
+    pub(super) dynacast: Dynacast,
+    /// What a publisher's only encoding is taken for, once its size is known.
+    pub(super) single: Option<Layer>,
+    pub(super) recent: Recent,
+    pub(super) keyframes: KeyFrames,
+    pub(super) tap: Option<Tap>,
+    /// By how much the enhancer enlarges a tapped layer.
+    pub(super) scaled: Option<(Layer, u16)>,
+    /// Whose frames belong together.
+    pub(super) alignment: Alignment,
+    /// The layer above the tapped one, while both are there.
+    pub(super) capture: Option<Tap>,
+    /// Full-size frames that the publisher sends beside it.
+    pub(super) detail: Option<DetailStream>,
+    /// Whether the enhancer was told that it may ask for regions.
+    pub(super) regions: bool,
+    /// The first epoch that no former tap has used.
+    pub(super) next_epoch: u16,
+    pub(super) anchor_bps: u64,
+    pub(super) anchor_bytes: u64,
+    /// Why the enhancer makes no anchors of it.
+    pub(super) refused: Option<Refusal>,
+}
+
+impl Track {
+    /// From a frame's arrival to its anchor's last use: the operator's, and as much more as its policy holds frames.
+    pub(super) fn budget(&self, operator: Duration) -> Duration {
+        operator + self.tap.as_ref().map_or(Duration::ZERO, |tap| tap.policy.holds())
+    }
+}
+
+impl Core {
+    /// Makes a track known to the others in the room, and in a loopback room to its publisher.
+    pub(super) fn add_track(
+        &mut self,
+        participant: ParticipantId,
+        mid: Mid,
+        kind: Kind,
+        name: &str,
+    ) -> TrackId {
+        let id = self.next_track;
+        self.next_track = self.shard.next_number(id);
+        let track = TrackId(id);
+        let stream = (kind == Kind::Video).then_some(StreamId(id as u32));
+        let info =
+            TrackInfo { track, participant, kind, name: name.to_owned(), muted: false, stream };
+        if let Some(stream) = stream {
+            self.streams.insert(stream, track);
+        }
+        self.tracks.insert(
+            track,
+            Track {
+                info: info.clone(),
+                mid,
+                subscribers: Vec::new(),
+                layers: Layers::default(),
+                sizes: [None; 3],
+                dynacast: Dynacast::default(),
+                single: None,
+                recent: Recent::default(),
+                keyframes: KeyFrames::default(),
+                tap: None,
+                scaled: None,
+                refused: None,
+                alignment: Alignment::default(),
+                capture: None,
+                detail: None,
+                regions: false,
+                next_epoch: 0,
+                anchor_bps: allocator::ANCHORS_ASSUMED_BPS,
+                anchor_bytes: 0,
+            },
+        );
+        self.tell_audience(participant, &SfuEvent::TrackAdded(info));
+        track
+    }
+
+    pub(super) fn remove_track(&mut self, track: TrackId) {
+        let Some(t) = self.tracks.remove(&track) else { return };
+        if let Some(stream) = t.info.stream {
+            self.streams.remove(&stream);
+            if t.tap.is_some() {
+                self.outputs.push_back(Output::Tap(TapInput::Stop { stream }));
+            }
+        }
+        for subscriber in t.subscribers {
+            let Some(peer) = self.peers.get_mut(&subscriber) else { continue };
+            for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
+                slot.carry(None);
+            }
+        }
+        self.tell_audience(t.info.participant, &SfuEvent::TrackRemoved { track });
+    }
+
+    /// Sets the best rung that a subscriber wants of a track.
+    pub fn set_max_rung(&mut self, now: Instant, id: ParticipantId, track: TrackId, max: Rung) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
+            slot.max = max;
+        }
+        self.next_allocation = now;
+        self.due = now;
+    }
+
+    /// A subscriber says how it shows a track: how much that matters beside others, and what is enough for it, follows.
+    pub fn set_view(&mut self, now: Instant, id: ParticipantId, track: TrackId, view: View) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
+            slot.view = Some(view);
+        }
+        self.next_allocation = now;
+        self.due = now;
+    }
+
+    /// Mutes or unmutes a track of the participant's own.
+    pub fn set_muted(&mut self, now: Instant, id: ParticipantId, track: TrackId, muted: bool) {
+        let Some(t) = self.tracks.get_mut(&track).filter(|t| t.info.participant == id) else {
+            return;
+        };
+        if t.info.muted == muted {
+            return;
+        }
+        t.info.muted = muted;
+        if let Some(tap) = &mut t.tap {
+            tap.need_key();
+        }
+        if let Some(capture) = &mut t.capture {
+            capture.need_key();
+        }
+        for subscriber in t.subscribers.clone() {
+            let Some(peer) = self.peers.get_mut(&subscriber) else { continue };
+            for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
+                slot.interrupt();
+            }
+        }
+        self.tell_audience(id, &SfuEvent::TrackMuted { track, muted });
+        self.next_allocation = now;
+        self.due = now;
+    }
+}
