@@ -2,7 +2,11 @@
 // The WASM decoder is put into dist/ by `cargo xtask wasm`; it is left where it is.
 import { cp, mkdir, readdir, rm } from "node:fs/promises";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+
+// `import.meta.dirname` came with Node 20.11; Debian 12 has 18.
+const here = fileURLToPath(new URL(".", import.meta.url));
 
 const common = {
   bundle: true,
@@ -10,18 +14,18 @@ const common = {
   target: "es2022",
   sourcemap: true,
   logLevel: "warning",
-  absWorkingDir: import.meta.dirname,
+  absWorkingDir: here,
 };
 
 async function tests() {
-  const all = await readdir(path.join(import.meta.dirname, "src"), { recursive: true });
+  const all = await readdir(path.join(here, "src"), { recursive: true });
   const entryPoints = all.filter((file) => file.endsWith(".test.ts")).map((file) => `src/${file}`);
-  await rm(path.join(import.meta.dirname, "dist-test"), { recursive: true, force: true });
+  await rm(path.join(here, "dist-test"), { recursive: true, force: true });
   await build({ ...common, entryPoints, outdir: "dist-test", platform: "node", sourcemap: "inline" });
 }
 
 async function page() {
-  const dist = path.join(import.meta.dirname, "dist");
+  const dist = path.join(here, "dist");
   await mkdir(dist, { recursive: true });
   await build({
     ...common,
@@ -35,7 +39,7 @@ async function page() {
     },
   });
   for (const file of ["index.html", "icon.svg"]) {
-    await cp(path.join(import.meta.dirname, "src/demo", file), path.join(dist, file));
+    await cp(path.join(here, "src/demo", file), path.join(dist, file));
   }
 }
 
