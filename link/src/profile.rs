@@ -35,15 +35,17 @@ pub enum Profile {
     StepUp,
     /// 2.5 Mbit/s, of which another takes 60 % for 3 of each 10 seconds.
     Bursty,
+    /// So many kbit/s all the time, 30 ms, and a queue of 400 ms; its name is `300k`.
+    Steady(u32),
 }
 
 /// No link has this name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no link; there are {names}", names = Profile::ALL.map(Profile::name).join(", "))]
+#[error("`{0}` is no link; there are {names}, and rates in kbit/s (300k)", names = Profile::ALL.map(|p| p.to_string()).join(", "))]
 pub struct UnknownProfile(String);
 
 impl Profile {
-    /// All of them.
+    /// All that have names of their own.
     pub const ALL: [Profile; 7] = [
         Profile::ThreeG,
         Profile::Lte,
@@ -54,25 +56,14 @@ impl Profile {
         Profile::Bursty,
     ];
 
-    /// What it is called.
-    pub fn name(self) -> &'static str {
-        match self {
-            Profile::ThreeG => "3g",
-            Profile::Lte => "lte",
-            Profile::WifiLossy => "wifi-lossy",
-            Profile::Dsl => "dsl",
-            Profile::StepDown => "step-down",
-            Profile::StepUp => "step-up",
-            Profile::Bursty => "bursty",
-        }
-    }
-
     /// The way to the participant; of profiles that walk, the walk of this seed.
     pub fn down(self, seed: u64) -> Course {
         let base = self.base();
         let rate = |rate_bps| Conditions { rate_bps, ..base };
         match self {
-            Profile::ThreeG | Profile::WifiLossy | Profile::Dsl => Course::steady(base),
+            Profile::ThreeG | Profile::WifiLossy | Profile::Dsl | Profile::Steady(_) => {
+                Course::steady(base)
+            }
             Profile::Lte => walk(base, 1_500_000, 8_000_000, seed),
             Profile::StepDown => {
                 Course::changing(base, [(MS(20_000), rate(800_000)), (MS(40_000), rate(2_500_000))])
@@ -107,6 +98,7 @@ impl Profile {
             Profile::Dsl => path(3_000_000, 18, 1, 300),
             Profile::StepDown | Profile::Bursty => path(2_500_000, 20, 2, 300),
             Profile::StepUp => path(600_000, 20, 2, 300),
+            Profile::Steady(kbps) => path(u64::from(kbps) * 1000, 30, 0, 400),
         }
     }
 }
@@ -125,7 +117,16 @@ fn walk(base: Conditions, least: u64, most: u64, seed: u64) -> Course {
 
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(match self {
+            Profile::ThreeG => "3g",
+            Profile::Lte => "lte",
+            Profile::WifiLossy => "wifi-lossy",
+            Profile::Dsl => "dsl",
+            Profile::StepDown => "step-down",
+            Profile::StepUp => "step-up",
+            Profile::Bursty => "bursty",
+            Profile::Steady(kbps) => return write!(f, "{kbps}k"),
+        })
     }
 }
 
@@ -133,7 +134,9 @@ impl FromStr for Profile {
     type Err = UnknownProfile;
 
     fn from_str(name: &str) -> Result<Profile, UnknownProfile> {
-        let found = Profile::ALL.into_iter().find(|profile| profile.name() == name);
+        let named = Profile::ALL.into_iter().find(|profile| profile.to_string() == name);
+        let rate = || name.strip_suffix('k')?.parse().ok().filter(|kbps| *kbps > 0);
+        let found = named.or_else(|| rate().map(Profile::Steady));
         found.ok_or_else(|| UnknownProfile(name.to_owned()))
     }
 }
@@ -144,8 +147,12 @@ mod tests {
 
     #[test]
     fn each_has_a_name_that_leads_back_to_it() {
-        for profile in Profile::ALL {
-            assert_eq!(profile.name().parse(), Ok(profile));
+        for profile in Profile::ALL.into_iter().chain([Profile::Steady(300)]) {
+            assert_eq!(profile.to_string().parse(), Ok(profile));
+        }
+        assert_eq!(Profile::Steady(300).down(1).at(MS(9)).rate_bps, 300_000);
+        for none in ["0k", "k", "-3k", "300", "5000000000k"] {
+            assert!(none.parse::<Profile>().is_err(), "{none}");
         }
         let error = "4g".parse::<Profile>().expect_err("none");
         assert!(error.to_string().contains("3g, lte"), "{error}");

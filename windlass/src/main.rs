@@ -20,6 +20,7 @@ mod shutdown;
 mod simulate;
 mod tls;
 mod token;
+mod viewer;
 
 use std::process::ExitCode;
 

@@ -33,7 +33,7 @@ const IDLE: Duration = Duration::from_secs(60);
 /// Stand between clients and a server's UDP port as an access link of some kind.
 #[derive(Debug, Clone, Args)]
 pub struct LinkArgs {
-    /// The link: 3g, lte, wifi-lossy, dsl, step-down, step-up, bursty.
+    /// The link: 3g, lte, wifi-lossy, dsl, step-down, step-up, bursty, or a rate in kbit/s (300k).
     #[arg(long, value_name = "LINK")]
     pub profile: Profile,
 

@@ -5,16 +5,22 @@ use std::time::Instant;
 
 use windlass_link::{Conditions, Course, Link, LinkStats, Profile};
 
+use super::downlinks::{Downlink, Downlinks};
+
 /// Both ways of one client.
 pub struct Access {
     down: Link<(Vec<u8>, SocketAddr)>,
     up: Link<(Vec<u8>, SocketAddr)>,
+    /// Of somebody who watches.
+    watched: Option<Downlink>,
 }
 
 impl Access {
     /// That of somebody who watches: the profile's two ways.
     pub fn of_subscriber(profile: Profile, seed: u64, now: Instant) -> Access {
-        Access::new(profile.down(seed), profile.up(), seed, now)
+        let down = profile.down(seed);
+        let watched = Some(Downlink::new(down.clone(), now));
+        Access { watched, ..Access::new(down, profile.up(), seed, now) }
     }
 
     /// That of somebody who sends at rates which do not adapt: the profile's way down, towards the server, and a wide one back.
@@ -24,7 +30,7 @@ impl Access {
 
     fn new(down: Course, up: Course, seed: u64, now: Instant) -> Access {
         let (down, up) = (Link::new(down, seed, now), Link::new(up, !seed, now));
-        Access { down, up }
+        Access { down, up, watched: None }
     }
 
     /// Takes a datagram of the server's.
@@ -34,7 +40,18 @@ impl Access {
 
     /// The next one that has come through, and where it is from.
     pub fn arrived(&mut self, now: Instant) -> Option<(Vec<u8>, SocketAddr)> {
-        self.down.poll(now).map(|(datagram, _)| datagram)
+        let (datagram, waited) = self.down.poll(now)?;
+        if let Some(watched) = &mut self.watched {
+            watched.arrived(now, datagram.0.len(), waited);
+        }
+        Some(datagram)
+    }
+
+    /// Brings the totals of the way down up to date, where somebody watches.
+    pub fn tell(&mut self, now: Instant, totals: &mut Downlinks) {
+        if let Some(watched) = &mut self.watched {
+            watched.tell(now, self.down.stats(), totals);
+        }
     }
 
     /// Takes a datagram of the client's.

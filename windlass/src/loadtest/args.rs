@@ -65,6 +65,11 @@ pub struct LoadtestArgs {
     #[arg(long, value_name = "PID", conflicts_with = "own")]
     pub pid: Option<u32>,
 
+    /// Do not ask the server for its own figures: it is asked once a second, and its answer of some 20 kB would be a good part of what a
+    /// narrow link to it carries.
+    #[arg(long, conflicts_with = "stay")]
+    pub no_metrics: bool,
+
     /// How long to run after the last publisher has come.
     #[arg(long, default_value_t = 30.0, value_name = "S", value_parser = seconds)]
     pub seconds: f64,
@@ -78,7 +83,8 @@ pub struct LoadtestArgs {
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with_all = ["client_processes", "idle"])]
     pub stay: Option<f64>,
 
-    /// Emulated access links, one drawn for each client each time it comes: 3g, lte, wifi-lossy, dsl, step-down, step-up, bursty.
+    /// Emulated access links, one drawn for each client each time it comes: 3g, lte, wifi-lossy, dsl, step-down, step-up, bursty, or a
+    /// rate in kbit/s (300k).
     /// Publishers have the rate of the way down, since they do not adapt what they send.
     #[arg(long, value_delimiter = ',', value_name = "LINK,…")]
     pub links: Vec<Profile>,
@@ -152,6 +158,11 @@ pub struct LoadtestArgs {
     #[arg(long, default_value = "1", value_name = "N")]
     pub threads: NonZeroUsize,
 
+    /// Say on standard error what subscribers got in each tenth of a second: a line of JSON with `at_s` (since the beginning of the run),
+    /// `kbps`, `frames`, `shown`, `freezes`, `lost`, `anchors`, `anchor_most_ms`, `transit_p95_ms`, `paused` and `rungs` (tracks by rung).
+    #[arg(long, conflicts_with = "client_processes")]
+    pub trace: bool,
+
     /// Print one JSON object instead of tables.
     #[arg(long)]
     pub json: bool,
@@ -165,6 +176,7 @@ Examples:
   windlass loadtest --layers q,h,f --clip face.mp4       anchors of the publisher's own pixels
   windlass loadtest --own --publishers 1 --subscribers 200 --layers h --no-anchors --client-processes 2 -- --max-participants 201
   windlass loadtest --own --publishers 8 --per-room 2 --subscribers 3 --layers q,h --stay 60 --seconds 3600 --links 3g,lte,wifi-lossy,dsl,bursty
+  windlass loadtest --own --publishers 3 --layers q,h,f --no-anchors --links step-down --links-of subscribers --seconds 60
   windlass loadtest --own --peer janus --publishers 1 --subscribers 200 --layers h --client-processes 2
 
 Server and clients share this machine's processors unless told otherwise (`taskset`, `nice`): say so with the figures.";

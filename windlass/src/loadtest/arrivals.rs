@@ -1,7 +1,7 @@
 //! What a subscriber has of one track's video: whole frames, lost packets, and when each frame was complete.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Frames that are remembered: two seconds at 60 a second, longer than any budget.
 const FRAMES: usize = 120;
@@ -25,9 +25,6 @@ pub struct Arrivals {
     pub bytes: u64,
     /// Frames of which all packets came.
     pub complete: u64,
-    /// Since when packets are missing, other than those given up.
-    hole: Option<Instant>,
-    given_up: u64,
 }
 
 /// A packet, as far as it matters.
@@ -51,9 +48,6 @@ impl Arrivals {
         let (least, most) = self.numbers.unwrap_or((packet.seq, packet.seq));
         self.numbers = Some((least.min(packet.seq), most.max(packet.seq)));
         self.packets += 1;
-        self.given_up = self.given_up.min(self.lost());
-        let missing = self.lost() > self.given_up;
-        self.hole = missing.then(|| self.hole.unwrap_or(now));
         self.bytes += packet.bytes as u64;
         if packet.bytes == 0 {
             return;
@@ -91,16 +85,6 @@ impl Arrivals {
         self.numbers.map_or(0, |(least, most)| most - least + 1)
     }
 
-    /// Whether something has been missing for so long that no retransmission will bring it; said once of each hole.
-    pub fn gave_up(&mut self, now: Instant, patience: Duration) -> bool {
-        let over = self.hole.is_some_and(|since| now.saturating_duration_since(since) > patience);
-        if over {
-            self.given_up = self.lost();
-            self.hole = None;
-        }
-        over
-    }
-
     /// When the frame with a timestamp was complete; `None` where it was not, or is long gone.
     pub fn completed(&self, timestamp: u32) -> Option<Instant> {
         self.frames.iter().rev().find(|f| f.timestamp == timestamp)?.complete
@@ -109,6 +93,8 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn packet(seq: u64, timestamp: u32, begins: bool, ends: bool) -> Packet {
@@ -137,23 +123,6 @@ mod tests {
         arrivals.push(now, Packet { bytes: 0, ..packet(2, 5, false, false) });
         arrivals.push(now, packet(3, 8, true, true));
         assert_eq!((arrivals.complete, arrivals.lost(), arrivals.expected()), (2, 0, 3));
-    }
-
-    #[test]
-    fn a_hole_is_given_up_once_and_another_one_again() {
-        let now = Instant::now();
-        let patience = Duration::from_millis(100);
-        let ms = |ms| now + Duration::from_millis(ms);
-        let mut arrivals = Arrivals::default();
-        arrivals.push(ms(0), packet(1, 1, true, true));
-        arrivals.push(ms(10), packet(3, 3, true, true));
-        assert!(!arrivals.gave_up(ms(100), patience));
-        assert!(arrivals.gave_up(ms(111), patience));
-        arrivals.push(ms(120), packet(4, 4, true, true));
-        assert!(!arrivals.gave_up(ms(400), patience));
-        arrivals.push(ms(410), packet(6, 6, true, true));
-        assert!(arrivals.gave_up(ms(600), patience));
-        assert_eq!(arrivals.lost(), 2);
     }
 
     #[test]

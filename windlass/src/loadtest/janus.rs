@@ -71,7 +71,11 @@ impl Janus {
         let begun = Instant::now();
         let feeds = loop {
             let body = json!({"request": "listparticipants", "room": room});
-            let told = self.message(body, None).await?;
+            let told = match self.message(body, None).await {
+                // Its first publisher makes it.
+                Err(error) if error.to_string().contains("No such room") => Value::Null,
+                told => told?,
+            };
             let all = told["plugindata"]["data"]["participants"].as_array();
             let feeds: Vec<Value> = all
                 .into_iter()

@@ -169,9 +169,17 @@ impl Link {
         Ok(())
     }
 
+    /// Brings the totals of emulated links up to date.
+    pub fn tell(&mut self, now: Instant, totals: &mut Totals) {
+        if let Some(access) = &mut self.access {
+            access.tell(now, &mut totals.downlinks);
+        }
+    }
+
     /// Ends it without a word, and adds what it carried.
     pub fn close(mut self, totals: &mut Totals) {
         self.rtc.disconnect();
+        self.tell(Instant::now(), totals);
         let Counted { sent, unsent } = self.counted;
         totals.datagrams_out += sent;
         totals.unsent += unsent;

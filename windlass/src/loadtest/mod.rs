@@ -3,14 +3,15 @@
 //! A recording ([`media`]: files, a clip coded here, or the drawn [`scene`]) → [`publisher`]s play it ([`recording`],
 //! [`packets`]) over WebRTC ([`link`], [`signal`]) → the server → [`subscriber`]s take video ([`arrivals`]) and anchors
 //! ([`watching`]) and count ([`tally`]), here or in processes of their own ([`children`]). The server may be another one
-//! ([`janus`], [`signalling`]); without anchors packets carry the time at which they were sent ([`stamp`]). [`run`] brings them together with the server's own figures ([`scrape`],
-//! [`process`]); [`report`] and [`table`] say what came out.
+//! ([`janus`], [`signalling`]). Clients may be behind emulated links ([`access`], [`downlinks`]); without anchors packets carry the time at which they were sent ([`stamp`]). [`run`] brings them together with the server's own figures ([`scrape`],
+//! [`process`]); [`report`] and [`table`] say what came out, [`trace`] when.
 
 mod access;
 mod args;
 mod arrivals;
 mod balance;
 mod children;
+mod downlinks;
 mod janus;
 mod latencies;
 mod link;
@@ -29,6 +30,7 @@ mod stamp;
 mod subscriber;
 mod table;
 mod tally;
+mod trace;
 mod visits;
 mod watching;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use windlass_media::Rung;
 
 use super::args::LoadtestArgs;
 use super::balance::Balance;
@@ -116,12 +117,40 @@ pub struct Row {
     pub frames: u64,
     /// By subscription.
     pub received_fps: Option<f64>,
+    /// Frames that could be shown, by subscription: whole, and all that they rest on.
+    pub shown_fps: Option<f64>,
+    /// Freezes as Chromium counts them, by subscription and minute; what is paused is not frozen.
+    pub freezes: Option<f64>,
+    /// Share of the time that subscriptions stood still.
+    pub frozen: Option<f64>,
+    /// Shares of the frames that came whole, by the rung that the server said.
+    pub rungs: BTreeMap<Rung, f64>,
+    /// Changes of rung, by subscription and minute.
+    pub rung_changes: Option<f64>,
     /// Packets that never came.
     pub lost: u64,
     /// Their share.
     pub loss_rate: Option<f64>,
     /// All subscribers' bit rate of video.
     pub video_kbps: f64,
+    /// What subscribers' emulated links could carry together.
+    pub link_kbps: Option<f64>,
+    /// The share of it that video and anchors took, with the video's headers.
+    pub link_used: Option<f64>,
+    /// The share of it that was carried: padding, probes and repairs too.
+    pub link_carried: Option<f64>,
+    /// Share of the datagrams that found their queue full.
+    pub link_full: Option<f64>,
+    /// Wait before the bottleneck, its transmission included.
+    pub wait_p50_ms: Option<f64>,
+    /// The same.
+    pub wait_p95_ms: Option<f64>,
+    /// The same.
+    pub wait_p99_ms: Option<f64>,
+    /// From a link's beginning until 85 % of its rate was carried: the longest.
+    pub first_s: Option<f64>,
+    /// The longest that a change of a link's rate took to be followed ([`Following`](crate::viewer::Following)).
+    pub converged_s: Option<f64>,
     /// Requests for key frames, to publishers.
     pub key_requests: u64,
     /// Requests for key frames, by subscribers.
@@ -144,6 +173,8 @@ pub struct Row {
     pub anchor_p95_ms: Option<f64>,
     /// The same.
     pub anchor_p99_ms: Option<f64>,
+    /// The longest.
+    pub anchor_most_ms: Option<f64>,
     /// From the frame's arrival at the server to its anchor being sent.
     pub age_p50_ms: Option<f64>,
     /// The same.
@@ -280,6 +311,17 @@ impl Row {
             let quantile = format!("sfu_forwarding_seconds{{quantile=\"{q}\"}}");
             figures.has(&quantile).then(|| 1000.0 * figures.get(&quantile))
         };
+        let by_minute = |n: f64| share(60.0 * n, seconds * now.subscriptions as f64);
+        let rungs = now.frames_by_rung.iter().filter_map(|(&rung, &n)| {
+            let n = n - before.frames_by_rung.get(&rung).copied().unwrap_or_default();
+            (n > 0).then(|| (rung, n as f64 / frames as f64))
+        });
+        let (links, earlier) = (&now.downlinks, &before.downlinks);
+        let capacity_bytes = (links.capacity_bytes - earlier.capacity_bytes) as f64;
+        let carried = (links.carried_bytes - earlier.carried_bytes) as f64;
+        let (media, waits) =
+            (now.media_bytes - before.media_bytes, links.waits.since(&earlier.waits));
+        let full = (links.overflowed - earlier.overflowed) as f64;
         let forwarded = now.packets - before.packets;
         let cpu = cores(&seen.usage);
         let resident: Vec<f64> = seen.usage.iter().map(|u| u.resident as f64 / MIB).collect();
@@ -325,6 +367,20 @@ impl Row {
             sent_kbps: kbps(now.bytes_sent - before.bytes_sent),
             frames,
             received_fps: share(frames as f64, seconds * now.subscriptions as f64),
+            shown_fps: share((now.shown - before.shown) as f64, seconds * now.subscriptions as f64),
+            freezes: by_minute((now.freezes - before.freezes) as f64),
+            frozen: by_minute((now.frozen_ms - before.frozen_ms) / 60_000.0),
+            rungs: rungs.collect(),
+            rung_changes: by_minute((now.rung_changes - before.rung_changes) as f64),
+            link_kbps: share(capacity_bytes * 8.0 / 1000.0, seconds).filter(|kbps| *kbps > 0.0),
+            link_used: share(media as f64, capacity_bytes),
+            link_carried: share(carried, capacity_bytes),
+            link_full: share(full, (links.datagrams - earlier.datagrams) as f64),
+            wait_p50_ms: waits.percentile(50.0),
+            wait_p95_ms: waits.percentile(95.0),
+            wait_p99_ms: waits.percentile(99.0),
+            first_s: links.first_s,
+            converged_s: links.converged_s,
             lost,
             loss_rate: share(lost as f64, (now.expected - before.expected) as f64),
             video_kbps: kbps(now.bytes - before.bytes),
@@ -342,6 +398,7 @@ impl Row {
             anchor_p50_ms: lag(50.0),
             anchor_p95_ms: lag(95.0),
             anchor_p99_ms: lag(99.0),
+            anchor_most_ms: lag(100.0),
             age_p50_ms: age(50.0),
             age_p95_ms: age(95.0),
             age_p99_ms: age(99.0),

@@ -21,6 +21,7 @@ use super::signal::ServerUrl;
 use super::subscriber::Subscriber;
 use super::table::table;
 use super::tally::{Tally, Totals};
+use super::trace;
 use super::visits::{Parting, Stop, Visit, Visits, told};
 
 /// From the last publisher's coming to the beginning of what is measured: connections and rungs settle.
@@ -114,8 +115,8 @@ async fn run_part(args: &LoadtestArgs, part: &children::Part) -> Result<()> {
 /// What the server says of itself.
 async fn figures_of(args: &LoadtestArgs, server: &ServerUrl) -> Result<Figures> {
     match args.peer {
-        Peer::Windlass => Figures::of(server).await,
-        Peer::Janus => Ok(Figures::default()),
+        Peer::Windlass if !args.no_metrics => Figures::of(server).await,
+        _ => Ok(Figures::default()),
     }
 }
 
@@ -143,6 +144,10 @@ async fn measure(
     let children = Children::start(processes, &run, &url)?;
     if processes == 0 {
         spawner.subscribers(&mut clients, |_| true);
+    }
+    let mut lines = JoinSet::new();
+    if args.trace {
+        lines.spawn(trace::say(tally.clone()));
     }
     let totals_of = || {
         let mut totals = tally.lock().clone();
@@ -186,6 +191,7 @@ async fn measure(
         }
         latest = Some((figures, totals));
     }
+    drop(lines);
     let _ = stop.send(Some(Parting::Goodbye));
     children.stop().await;
     let ended = tokio::time::timeout(LEAVE, async { while clients.join_next().await.is_some() {} });

@@ -14,20 +14,17 @@ use windlass_protocol::{ClientMessage, Offer, Report, ServerMessage, Subscribe, 
 
 use super::access::Access;
 use super::args::Peer;
-use super::arrivals::Packet;
 use super::janus::Janus;
 use super::link::Link;
 use super::signal::{ServerUrl, Signal, refusal};
 use super::signalling::Signalling;
 use super::stamp::{now_ns, stamped};
-use super::tally::Tally;
+use super::tally::{Tally, Totals};
 use super::visits::{Parting, Stop, told};
 use super::watching::Watching;
 
 /// Media must flow this long after the first offer.
 const CONNECT: Duration = Duration::from_secs(20);
-/// What is missing for longer needs a key frame.
-const PATIENCE: Duration = Duration::from_millis(500);
 /// From one report to the next.
 const REPORT: Duration = Duration::from_secs(1);
 
@@ -109,17 +106,15 @@ impl Subscriber {
             session.offer().await?;
         }
         let done = session.run(self.stop.clone()).await;
-        let (connected, enhanced) = (
-            session.link.connected,
-            session.taken.iter().filter(|t| t.watching.enhanced()).count(),
-        );
-        let tracks = session.taken.len();
+        let (connected, mut taken) = (session.link.connected, session.taken);
         let parting = *self.stop.borrow();
         {
             let mut totals = self.tally.lock();
             totals.subscribers -= usize::from(connected);
-            totals.subscriptions -= tracks;
-            totals.enhanced -= enhanced;
+            totals.subscriptions -= taken.len();
+            for taken in &mut taken {
+                taken.watching.end(&mut totals);
+            }
             totals.vanished += u64::from(parting == Some(Parting::Vanish));
             link.close(&mut totals);
         }
@@ -191,6 +186,7 @@ impl Session<'_> {
             self.repair(now);
             if now >= report {
                 report = now + REPORT;
+                self.link.tell(now, &mut self.config.tally.lock());
                 self.report().await?;
             }
         }
@@ -201,13 +197,16 @@ impl Session<'_> {
             ServerMessage::TrackAdded { track } => self.wanted.push(track),
             ServerMessage::TrackRemoved { track } => self.lose(&track),
             ServerMessage::Rung { track, rung, .. } => {
-                self.change(&track, |watching| watching.given(rung));
+                self.change(&track, |watching, totals| watching.given(rung, totals));
             }
             ServerMessage::Stats { tracks } => {
                 for stats in tracks {
                     let refused = stats.refused.is_some();
-                    self.change(&stats.track, |watching| watching.refuse(refused));
+                    self.change(&stats.track, |watching, totals| watching.refuse(refused, totals));
                 }
+            }
+            ServerMessage::Paused { track, paused } => {
+                self.change(&track, |watching, totals| watching.pause(paused, totals));
             }
             ServerMessage::Error(error) if error.fatal => return Err(refusal(&error)),
             ServerMessage::Error(error) => {
@@ -222,20 +221,16 @@ impl Session<'_> {
     fn lose(&mut self, track: &str) {
         self.wanted.retain(|t| t.id != track);
         let Some(at) = self.taken.iter().position(|t| t.track == track) else { return };
-        let taken = self.taken.remove(at);
+        let mut taken = self.taken.remove(at);
         let mut totals = self.config.tally.lock();
         totals.subscriptions -= 1;
-        totals.enhanced -= usize::from(taken.watching.enhanced());
+        taken.watching.end(&mut totals);
     }
 
-    /// The server says something of a track that may decide whether it is enhanced.
-    fn change(&mut self, track: &str, change: impl FnOnce(&mut Watching)) {
+    /// The server says something of a track.
+    fn change(&mut self, track: &str, change: impl FnOnce(&mut Watching, &mut Totals)) {
         let Some(taken) = self.taken.iter_mut().find(|t| t.track == track) else { return };
-        let before = usize::from(taken.watching.enhanced());
-        change(&mut taken.watching);
-        let mut totals = self.config.tally.lock();
-        totals.enhanced += usize::from(taken.watching.enhanced());
-        totals.enhanced -= before;
+        change(&mut taken.watching, &mut self.config.tally.lock());
     }
 
     /// Takes the tracks that are wanted.
@@ -279,15 +274,9 @@ impl Session<'_> {
             let took = now_ns().saturating_sub(sent);
             self.config.tally.lock().transit.0.record(took as f64 / 1e6);
         }
-        let flags = packet.payload.first().copied().unwrap_or_default();
-        let packet = Packet {
-            seq: *packet.seq_no,
-            timestamp: packet.header.timestamp,
-            begins: flags & 0x08 != 0,
-            ends: flags & 0x04 != 0,
-            bytes: packet.payload.len(),
-        };
-        taken.watching.packet(Instant::now(), packet, &mut self.config.tally.lock());
+        let (seq, timestamp) = (*packet.seq_no, packet.header.timestamp);
+        let totals = &mut self.config.tally.lock();
+        taken.watching.packet(Instant::now(), seq, timestamp, &packet.payload, totals);
     }
 
     fn message(&mut self, message: &[u8]) {
@@ -305,7 +294,7 @@ impl Session<'_> {
     /// Asks for key frames where something is missing for good, as a browser's decoder would.
     fn repair(&mut self, now: Instant) {
         for taken in &mut self.taken {
-            if taken.watching.video.gave_up(now, PATIENCE) {
+            if taken.watching.wants_key(now) {
                 let mut api = self.link.rtc.direct_api();
                 if let Some(stream) = api.stream_rx_by_mid(taken.mid, None) {
                     stream.request_keyframe(KeyframeRequestKind::Pli);

@@ -18,7 +18,7 @@ fn percent(value: Option<f64>) -> String {
 }
 
 /// What the clients saw, a line each.
-fn clients(r: &Row) -> [(&'static str, String); 13] {
+fn clients(r: &Row) -> [(&'static str, String); 16] {
     let rooms = format!("{} of {}, in {} rooms", r.publishers, r.publishers_wanted, r.rooms);
     let (tracks, by) = (r.subscriptions, r.subscribers);
     let sent = format!(
@@ -34,6 +34,26 @@ fn clients(r: &Row) -> [(&'static str, String); 13] {
         r.anchors, r.anchors_per_s, r.anchors_captured, r.anchor_kbps
     );
     let of = |p50, p95, p99| format!("p50 {}, p95 {}, p99 {}", ms(p50), ms(p95), ms(p99));
+    let (freezes, frozen) = (plain(r.freezes), percent(r.frozen));
+    let shown = format!(
+        "{} a second each; {freezes} freezes a minute, {frozen} of the time",
+        plain(r.shown_fps)
+    );
+    let rungs = r.rungs.iter().map(|(rung, share)| {
+        let name = serde_json::to_value(rung).unwrap_or_default();
+        format!("{} {:.1} %", name.as_str().unwrap_or("?"), 100.0 * share)
+    });
+    let rungs: Vec<String> = rungs.collect();
+    let links = r.link_kbps.map_or("–".to_owned(), |kbps| {
+        format!(
+            "{kbps:.0} kbit/s; used {}, carried {}; waits, ms: {}; {} found them full; followed in {} s",
+            percent(r.link_used),
+            percent(r.link_carried),
+            of(r.wait_p50_ms, r.wait_p95_ms, r.wait_p99_ms),
+            percent(r.link_full),
+            ms(r.converged_s)
+        )
+    });
     let past = format!(
         "{} ({} came after {} ms, {} given up by the server)",
         percent(r.budget_miss_rate),
@@ -49,13 +69,20 @@ fn clients(r: &Row) -> [(&'static str, String); 13] {
         ("sent", sent),
         ("not sent for lack of time", format!("{} pictures", r.pictures_skipped)),
         ("received", received),
+        ("shown", shown),
+        ("rungs", if rungs.is_empty() { "–".into() } else { rungs.join(", ") }),
+        ("emulated links", links),
         ("lost packets", format!("{} ({})", r.lost, percent(r.loss_rate))),
         (
             "key frames asked for",
             format!("{of_publishers} of publishers, {by_subscribers} by subscribers"),
         ),
         ("anchors", format!("{anchors}; {} broken", r.anchors_broken)),
-        ("after their frame, ms", of(r.anchor_p50_ms, r.anchor_p95_ms, r.anchor_p99_ms)),
+        (
+            "after their frame, ms",
+            of(r.anchor_p50_ms, r.anchor_p95_ms, r.anchor_p99_ms)
+                + &format!(", most {}", ms(r.anchor_most_ms)),
+        ),
         ("age when sent, ms", of(r.age_p50_ms, r.age_p95_ms, r.age_p99_ms)),
         ("past the budget", past),
     ]

@@ -1,9 +1,12 @@
 //! What all clients count together.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use windlass_media::Rung;
 
+use super::downlinks::Downlinks;
 use super::latencies::Latencies;
 
 /// What became of the datagrams of emulated links, one way.
@@ -79,6 +82,24 @@ pub struct Totals {
     pub frames: u64,
     /// Of these, the ones that came while their track's rung was an enhanced one.
     pub frames_enhanced: u64,
+    /// Frames that could be shown: whole, and all that they rest on.
+    pub shown: u64,
+    /// Freezes, as Chromium counts them.
+    pub freezes: u64,
+    /// How long they were, in milliseconds.
+    pub frozen_ms: f64,
+    /// Frames that came whole, by the rung that their track had.
+    pub frames_by_rung: BTreeMap<Rung, u64>,
+    /// Subscriptions now, by rung.
+    pub rungs: BTreeMap<Rung, usize>,
+    /// Subscriptions that are paused for want of bandwidth now.
+    pub paused: usize,
+    /// Changes of rung that subscribers were told.
+    pub rung_changes: u64,
+    /// Bytes of video and anchors that came, the video's with headers.
+    pub media_bytes: u64,
+    /// Subscribers' emulated links.
+    pub downlinks: Downlinks,
     /// Subscriptions whose rung is an enhanced one now, and are not refused anchors.
     pub enhanced: usize,
     /// Subscriptions now.
@@ -125,6 +146,14 @@ impl Totals {
         }
         add!(publishers subscribers failed pictures_sent frames_sent packets_sent bytes_sent pictures_skipped unsent);
         add!(key_requests key_requests_made expected packets lost bytes frames frames_enhanced enhanced subscriptions);
+        add!(shown freezes frozen_ms paused rung_changes media_bytes);
+        for (&rung, n) in &other.frames_by_rung {
+            *self.frames_by_rung.entry(rung).or_default() += n;
+        }
+        for (&rung, n) in &other.rungs {
+            *self.rungs.entry(rung).or_default() += n;
+        }
+        self.downlinks.add(&other.downlinks);
         add!(anchors anchors_captured anchor_bytes anchors_broken anchors_alone anchors_late);
         if self.failure.is_none() {
             self.failure.clone_from(&other.failure);

@@ -1,7 +1,7 @@
 //! What a subscriber has of one track: its video, and the anchors for it.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use windlass_hybrid::anchor::AnchorOrigin;
 use windlass_hybrid::anchor::message::Reassembler;
@@ -9,6 +9,7 @@ use windlass_media::Rung;
 
 use super::arrivals::{Arrivals, Packet};
 use super::tally::Totals;
+use crate::viewer::{HEADERS, Watcher};
 
 /// Frames whose anchors are remembered, so that parts of one count once.
 const RECENT: usize = 16;
@@ -18,13 +19,22 @@ const RECENT: usize = 16;
 pub struct Watching {
     /// Its packets.
     pub video: Arrivals,
-    rung: Option<Rung>,
-    /// The server makes no anchors for it.
-    refused: bool,
+    pictures: Watcher,
+    given: Given,
     anchors: Reassembler,
     recent: VecDeque<(u32, AnchorOrigin)>,
     /// What the totals have of it already.
     counted: Counted,
+}
+
+/// What the server says that it gives.
+#[derive(Debug, Default, Clone, Copy)]
+struct Given {
+    rung: Option<Rung>,
+    /// It makes no anchors for it.
+    refused: bool,
+    /// Nothing comes for want of bandwidth.
+    paused: bool,
 }
 
 #[derive(Debug, Default)]
@@ -34,12 +44,39 @@ struct Counted {
     bytes: u64,
     frames: u64,
     broken: u64,
+    shown: u64,
+    freezes: u64,
+    frozen: Duration,
+}
+
+impl Given {
+    fn enhanced(self) -> bool {
+        self.rung.is_some_and(Rung::enhanced) && !self.refused
+    }
+
+    /// Adds it to what totals say of now.
+    fn come(self, totals: &mut Totals) {
+        totals.enhanced += usize::from(self.enhanced());
+        totals.paused += usize::from(self.paused);
+        if let Some(rung) = self.rung {
+            *totals.rungs.entry(rung).or_default() += 1;
+        }
+    }
+
+    /// Takes it out again.
+    fn go(self, totals: &mut Totals) {
+        totals.enhanced -= usize::from(self.enhanced());
+        totals.paused -= usize::from(self.paused);
+        if let Some(of) = self.rung.and_then(|rung| totals.rungs.get_mut(&rung)) {
+            *of -= 1;
+        }
+    }
 }
 
 impl Watching {
     /// Whether anchors belong to what the server says it gives now, and are made.
     pub fn enhanced(&self) -> bool {
-        self.rung.is_some_and(Rung::enhanced) && !self.refused
+        self.given.enhanced()
     }
 
     /// Anchors that came whole, each part of one by itself.
@@ -48,28 +85,63 @@ impl Watching {
     }
 
     /// The server says what it gives from here on.
-    pub fn given(&mut self, rung: Rung) {
-        self.rung = Some(rung);
+    pub fn given(&mut self, rung: Rung, totals: &mut Totals) {
+        totals.rung_changes += u64::from(self.given.rung.is_some_and(|before| before != rung));
+        self.change(Given { rung: Some(rung), ..self.given }, totals);
     }
 
     /// The server says whether it makes no anchors of it.
-    pub fn refuse(&mut self, refused: bool) {
-        self.refused = refused;
+    pub fn refuse(&mut self, refused: bool, totals: &mut Totals) {
+        self.change(Given { refused, ..self.given }, totals);
     }
 
-    /// Takes a packet of video.
-    pub fn packet(&mut self, now: Instant, packet: Packet, totals: &mut Totals) {
-        totals.packets += u64::from(packet.bytes > 0);
+    /// The server says whether it sends nothing for now: what is not shown then is no freeze.
+    pub fn pause(&mut self, paused: bool, totals: &mut Totals) {
+        self.pictures.pause();
+        self.change(Given { paused, ..self.given }, totals);
+    }
+
+    /// It has ended.
+    pub fn end(&mut self, totals: &mut Totals) {
+        self.change(Given::default(), totals);
+    }
+
+    /// Whether a key frame should be asked for, as a browser's decoder would.
+    pub fn wants_key(&mut self, now: Instant) -> bool {
+        self.pictures.wants_key(now)
+    }
+
+    /// Takes a packet of video: its extended number, its frame's timestamp, its payload; padding has none.
+    pub fn packet(
+        &mut self,
+        now: Instant,
+        seq: u64,
+        timestamp: u32,
+        payload: &[u8],
+        totals: &mut Totals,
+    ) {
+        let flags = payload.first().copied().unwrap_or_default();
+        let (begins, ends) = (flags & 0x08 != 0, flags & 0x04 != 0);
         let before = self.video.complete;
-        self.video.push(now, packet);
+        self.video.push(now, Packet { seq, timestamp, begins, ends, bytes: payload.len() });
+        self.pictures.packet(now, seq, payload);
+        if !payload.is_empty() {
+            totals.packets += 1;
+            totals.media_bytes += payload.len() as u64 + HEADERS;
+        }
+        let whole = self.video.complete - before;
         if self.enhanced() {
-            totals.frames_enhanced += self.video.complete - before;
+            totals.frames_enhanced += whole;
+        }
+        if let Some(rung) = self.given.rung {
+            *totals.frames_by_rung.entry(rung).or_default() += whole;
         }
         self.count(totals);
     }
 
     /// Takes a message of the anchors' channel that is for this track.
     pub fn message(&mut self, now: Instant, message: &[u8], budget_ms: f64, totals: &mut Totals) {
+        totals.media_bytes += message.len() as u64;
         let complete = self.anchors.push(message);
         self.count(totals);
         // What is malformed is among those that the reassembler counts.
@@ -96,6 +168,11 @@ impl Watching {
         totals.anchors_late += u64::from(lag.unwrap_or(0.0).max(age) > budget_ms);
     }
 
+    fn change(&mut self, given: Given, totals: &mut Totals) {
+        std::mem::replace(&mut self.given, given).go(totals);
+        given.come(totals);
+    }
+
     /// Brings the totals up to date.
     fn count(&mut self, totals: &mut Totals) {
         let stats = self.anchors.stats();
@@ -105,6 +182,9 @@ impl Watching {
             bytes: self.video.bytes,
             frames: self.video.complete,
             broken: stats.dropped + stats.malformed,
+            shown: self.pictures.frames,
+            freezes: self.pictures.freezes,
+            frozen: self.pictures.frozen,
         };
         let before = std::mem::replace(&mut self.counted, now);
         let now = &self.counted;
@@ -113,21 +193,21 @@ impl Watching {
         totals.lost = (totals.lost + now.lost).saturating_sub(before.lost);
         totals.bytes += now.bytes - before.bytes;
         totals.frames += now.frames - before.frames;
+        totals.shown += now.shown - before.shown;
+        totals.freezes += now.freezes - before.freezes;
+        totals.frozen_ms += now.frozen.saturating_sub(before.frozen).as_secs_f64() * 1000.0;
         totals.anchors_broken += now.broken - before.broken;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use windlass_hybrid::anchor::message::{AnchorHeader, encode_chunks};
 
     use super::*;
 
-    fn packet(seq: u64, timestamp: u32) -> Packet {
-        Packet { seq, timestamp, begins: true, ends: true, bytes: 100 }
-    }
+    /// A key frame in a packet.
+    const FRAME: [u8; 100] = [0x8c; 100];
 
     fn anchor(timestamp: u32, part: u8, age_ms: u16) -> Vec<u8> {
         let header = AnchorHeader::new(1, AnchorOrigin::Enhanced, timestamp, (640, 360));
@@ -139,7 +219,7 @@ mod tests {
     fn an_anchor_is_as_late_as_it_comes_after_its_frame() {
         let now = Instant::now();
         let (mut watching, mut totals) = (Watching::default(), Totals::default());
-        watching.packet(now, packet(1, 900), &mut totals);
+        watching.packet(now, 1, 900, &FRAME, &mut totals);
         let at = |ms| now + Duration::from_millis(ms);
         watching.message(at(120), &anchor(900, 0, 80), 150.0, &mut totals);
         assert_eq!((totals.anchors, totals.anchors_late), (1, 0));
@@ -154,19 +234,47 @@ mod tests {
     fn frames_are_counted_as_enhanced_while_the_rung_is() {
         let now = Instant::now();
         let (mut watching, mut totals) = (Watching::default(), Totals::default());
-        watching.packet(now, packet(1, 1), &mut totals);
-        watching.given(Rung::QPlus);
-        watching.packet(now, packet(2, 2), &mut totals);
-        watching.given(Rung::Q);
-        watching.packet(now, packet(4, 4), &mut totals);
+        watching.packet(now, 1, 1, &FRAME, &mut totals);
+        watching.given(Rung::QPlus, &mut totals);
+        watching.packet(now, 2, 2, &FRAME, &mut totals);
+        watching.given(Rung::Q, &mut totals);
+        watching.packet(now, 4, 4, &FRAME, &mut totals);
         assert_eq!((totals.frames, totals.frames_enhanced), (3, 1));
         assert_eq!((totals.lost, totals.expected), (1, 4));
-        watching.packet(now, packet(3, 3), &mut totals);
+        watching.packet(now, 3, 3, &FRAME, &mut totals);
         assert_eq!(totals.lost, 0);
-        watching.given(Rung::QPlus);
-        watching.refuse(true);
-        watching.packet(now, packet(5, 5), &mut totals);
+        watching.given(Rung::QPlus, &mut totals);
+        watching.refuse(true, &mut totals);
+        watching.packet(now, 5, 5, &FRAME, &mut totals);
         assert_eq!((totals.frames, totals.frames_enhanced), (5, 1), "no anchors are made of it");
+    }
+
+    #[test]
+    fn totals_say_what_is_given_now_and_forget_it_in_the_end() {
+        let (mut watching, mut totals) = (Watching::default(), Totals::default());
+        watching.given(Rung::HPlus, &mut totals);
+        watching.given(Rung::HPlus, &mut totals);
+        watching.given(Rung::QPlus, &mut totals);
+        watching.pause(true, &mut totals);
+        assert_eq!((totals.enhanced, totals.paused, totals.rung_changes), (1, 1, 1));
+        assert_eq!((totals.rungs[&Rung::QPlus], totals.rungs[&Rung::HPlus]), (1, 0));
+        watching.end(&mut totals);
+        assert_eq!((totals.enhanced, totals.paused, totals.rungs[&Rung::QPlus]), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_gap_in_the_pictures_is_a_freeze_but_not_in_a_pause() {
+        let start = Instant::now();
+        let (mut watching, mut totals) = (Watching::default(), Totals::default());
+        let at = |n: u64| start + Duration::from_millis(33) * n as u32;
+        for n in (0..40).chain(60..70) {
+            watching.packet(at(n), n - if n < 60 { 0 } else { 20 }, n as u32, &FRAME, &mut totals);
+        }
+        assert_eq!((totals.shown, totals.freezes), (50, 1));
+        assert!((totals.frozen_ms - 33.0 * 21.0).abs() < 1.0, "{}", totals.frozen_ms);
+        watching.pause(true, &mut totals);
+        watching.packet(at(200), 50, 200, &FRAME, &mut totals);
+        assert_eq!((totals.shown, totals.freezes), (51, 1));
     }
 
     #[test]

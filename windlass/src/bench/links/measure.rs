@@ -10,14 +10,11 @@ use windlass_sfu::SfuConfig;
 use super::world::{Tenth, World};
 use super::{LinksArgs, Row};
 use crate::eval::stats;
+use crate::viewer::{self, Following, LONG_WAIT};
 
 /// What is not counted in rates and waits: the beginning.
 const SETTLING: usize = 100;
-/// A link is used when it carries this share of its rate.
-const USED: f64 = 0.85;
-/// Longer waits than this are a queue.
-const WAIT_MS: f64 = 100.0;
-/// Tenths of a second that a rate or a percentile is of.
+/// Tenths in a second.
 const SPAN: usize = 10;
 
 /// Runs all seeds.
@@ -73,20 +70,22 @@ fn figures(link: Profile, world: &World, down: &Course, length: Duration, tracks
     let waits: Vec<f64> = measured.iter().flat_map(|t| t.waits.iter().copied()).collect();
     let minutes = length.as_secs_f64() / 60.0;
     let (freezes, frozen, frames, asks) = world.watched();
-    let steps = down.rate_steps(length.saturating_sub(Duration::from_secs(5)));
-    let few = steps.len() < 20;
-    let converged = steps.iter().filter(|_| few).map(|&(at, rate)| {
-        let before = down.at(at.saturating_sub(Duration::from_millis(1))).rate_bps;
-        let begin = (at.as_millis() / 100) as usize;
-        if rate > before { rises(tenths, begin, rate) } else { calms(tenths, begin) }
-    });
+    let mut following = Following::new(down.clone());
+    let long = LONG_WAIT.as_secs_f64() * 1000.0;
+    for tenth in tenths {
+        following.tenth(viewer::Tenth {
+            bytes: tenth.carried,
+            datagrams: tenth.waits.len() as u64,
+            long: tenth.waits.iter().filter(|&&wait| wait > long).count() as u64,
+        });
+    }
     Row {
         link: link.to_string(),
         capacity_kbps: capacity * 8.0 / 1000.0 / span.as_secs_f64(),
         utilisation: sum(|t| t.media) / capacity,
         carried: sum(|t| t.carried) / capacity,
-        first_s: rises(tenths, 0, down.at(Duration::ZERO).rate_bps),
-        converged_s: converged.reduce(f64::max),
+        first_s: following.first_s(),
+        converged_s: following.longest_s(),
         wait_p50_ms: percentile(&waits, 50.0),
         wait_p95_ms: percentile(&waits, 95.0),
         overflow: world.overflow(),
@@ -98,25 +97,6 @@ fn figures(link: Profile, world: &World, down: &Course, length: Duration, tracks
         asks: asks as f64 / minutes,
         anchor_age_p95_ms: stats::percentile(&world.anchor_ages, 95.0),
     }
-}
-
-/// Seconds from `begin` until a second's traffic is what the link should carry.
-fn rises(tenths: &[Tenth], begin: usize, rate_bps: u64) -> f64 {
-    let wanted = rate_bps as f64 / 8.0 * USED;
-    let spans = tenths[begin..].windows(SPAN);
-    let found = spans.map(|s| s.iter().map(|t| t.carried).sum::<u64>() as f64);
-    let after = found.take_while(|carried| *carried < wanted).count();
-    after as f64 / SPAN as f64
-}
-
-/// Seconds from `begin` until no more is waited for long.
-fn calms(tenths: &[Tenth], begin: usize) -> f64 {
-    let spans = tenths[begin..].windows(SPAN);
-    let busy = spans.map(|span| {
-        let waits: Vec<f64> = span.iter().flat_map(|t| t.waits.iter().copied()).collect();
-        percentile(&waits, 95.0) > WAIT_MS
-    });
-    busy.take_while(|busy| *busy).count() as f64 / SPAN as f64
 }
 
 /// Of nothing: nothing.

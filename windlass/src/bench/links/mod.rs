@@ -7,7 +7,6 @@
 
 mod camera;
 mod measure;
-mod watcher;
 mod world;
 
 use std::fmt::Write as _;
@@ -24,7 +23,7 @@ use crate::eval::report::Machine;
 /// Send calls to a viewer behind named links, in simulated time.
 #[derive(Debug, Clone, Args)]
 pub struct LinksArgs {
-    /// The links: 3g, lte, wifi-lossy, dsl, step-down, step-up, bursty.
+    /// The links: 3g, lte, wifi-lossy, dsl, step-down, step-up, bursty, or rates in kbit/s (300k).
     #[arg(long, value_delimiter = ',', value_name = "LINK,…", default_values_t = Profile::ALL)]
     pub links: Vec<Profile>,
 
@@ -76,7 +75,7 @@ pub struct Row {
     pub carried: f64,
     /// From the beginning until what is carried is 85 % of the rate, in seconds.
     pub first_s: f64,
-    /// From a rise of the rate until what is carried is 85 % of it; from a fall until waits are under 100 ms. The longest.
+    /// How long a step of the rate took to be followed ([`Following`](crate::viewer::Following)), the longest.
     pub converged_s: Option<f64>,
     /// Wait before the bottleneck, its transmission included.
     pub wait_p50_ms: f64,

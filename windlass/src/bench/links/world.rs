@@ -25,7 +25,7 @@ use windlass_sfu::{
 };
 
 use super::camera::Camera;
-use super::watcher::Watcher;
+use crate::viewer::{HEADERS, Watcher};
 
 /// The longest that time jumps.
 const STEP: Duration = Duration::from_millis(5);
@@ -36,8 +36,6 @@ const ENHANCING: Duration = Duration::from_millis(80);
 /// Every so many tapped frames become an anchor of so many bytes (120 kbit/s).
 const ANCHOR_EVERY: u32 = 15;
 const ANCHOR_BYTES: usize = 7_500;
-/// IP, UDP, RTP with the extensions that the SFU writes, and the tag of SRTP.
-const HEADERS: u64 = 28 + 12 + 28 + 16;
 /// The viewer's id.
 const VIEWER: ParticipantId = ParticipantId(1000);
 

@@ -1,4 +1,4 @@
-//! What a viewer makes of one track's packets: frames in order, waits, freezes, wishes for key frames.
+//! What a viewer makes of one track's packets: frames in order, freezes, wishes for key frames.
 //!
 //! As Chromium counts: a freeze is a frame that comes later after the last than three times the mean of the last thirty such times, and than 150 ms more than it.
 
@@ -11,7 +11,10 @@ const PATIENCE: Duration = Duration::from_millis(400);
 const ASK: Duration = Duration::from_millis(300);
 /// Times between frames that the mean is of.
 const MEAN_OF: usize = 30;
+/// Packets that wait for one before them. Beyond these nothing is waited for: the next key frame is.
+const HELD_MAX: usize = 4096;
 
+#[derive(Debug)]
 struct Arrived {
     at: Instant,
     begin: bool,
@@ -20,7 +23,7 @@ struct Arrived {
 }
 
 /// See the module.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Watcher {
     held: BTreeMap<u64, Arrived>,
     next: Option<u64>,
@@ -51,24 +54,30 @@ impl Watcher {
     pub fn packet(&mut self, now: Instant, seq: u64, payload: &[u8]) {
         let Some(&flags) = payload.first() else {
             // A probe's padding has numbers of its own stream; what has none of a frame is one of ours.
-            self.held.insert(seq, Arrived { at: now, begin: false, end: false, key: false });
-            return self.consume(now);
+            if self.next.is_some_and(|next| seq >= next) {
+                self.held.insert(seq, Arrived { at: now, begin: false, end: false, key: false });
+                self.consume(now);
+            }
+            return;
         };
         let (key, begin, end) = (flags & 0x40 == 0, flags & 8 != 0, flags & 4 != 0);
         if self.next.is_none() && begin && key {
             self.next = Some(seq);
+            self.held = self.held.split_off(&seq);
+            (self.broken, self.missing) = (false, None);
         }
         if self.next.is_none_or(|next| seq >= next) {
             self.held.insert(seq, Arrived { at: now, begin, end, key });
+        }
+        if self.held.len() > HELD_MAX {
+            self.held.pop_first();
+            self.broken = true;
         }
         self.consume(now);
     }
 
     /// Whether a key frame should be asked for now.
     pub fn wants_key(&mut self, now: Instant) -> bool {
-        if self.next.is_none() {
-            return false;
-        }
         let since = self.missing;
         if !self.broken
             && since.is_some_and(|since| now.saturating_duration_since(since) > PATIENCE)
@@ -103,7 +112,8 @@ impl Watcher {
             }
         }
         if self.held.is_empty() {
-            self.missing = None;
+            // What was missing may have come after all.
+            (self.broken, self.missing) = (false, None);
         } else {
             self.missing.get_or_insert(now);
         }
@@ -159,6 +169,30 @@ mod tests {
         assert_eq!((watcher.frames, watcher.freezes), (70, 1));
         assert_eq!(watcher.frozen, MS(33) * 31);
         assert!(watcher.asks > 0);
+    }
+
+    #[test]
+    fn whoever_comes_between_key_frames_asks_for_one() {
+        let start = Instant::now();
+        let mut watcher = Watcher::default();
+        watcher.packet(start, 7, &[0xcc]);
+        assert!(!watcher.wants_key(start + PATIENCE));
+        assert!(watcher.wants_key(start + PATIENCE + MS(1)));
+        watcher.packet(start + MS(500), 9, &[0x8c]);
+        assert_eq!(watcher.frames, 1);
+        assert!(!watcher.wants_key(start + MS(2000)), "it has all that it needs");
+    }
+
+    #[test]
+    fn what_waits_for_a_packet_that_never_comes_is_bounded() {
+        let start = Instant::now();
+        let mut watcher = run(10, |_| false);
+        for n in 0..3 * HELD_MAX as u64 {
+            watcher.packet(start, 100 + n, &[0xcc]);
+        }
+        assert!(watcher.held.len() <= HELD_MAX);
+        watcher.packet(start, 1 << 20, &[0x8c]);
+        assert_eq!(watcher.frames, 11, "a key frame needs none of them");
     }
 
     #[test]

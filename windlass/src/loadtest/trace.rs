@@ -1,0 +1,81 @@
+//! What subscribers got in each tenth of a second, a line of JSON each.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use windlass_media::Rung;
+
+use super::tally::{Tally, Totals};
+
+const EVERY: Duration = Duration::from_millis(100);
+
+/// A line: counts are of its tenth of a second, tracks are those of its end.
+#[derive(Debug, PartialEq, Serialize)]
+struct Line {
+    at_s: f64,
+    kbps: f64,
+    frames: u64,
+    shown: u64,
+    freezes: u64,
+    lost: u64,
+    anchors: u64,
+    anchor_most_ms: Option<f64>,
+    transit_p95_ms: Option<f64>,
+    paused: usize,
+    rungs: BTreeMap<Rung, usize>,
+}
+
+impl Line {
+    fn new(at_s: f64, span_s: f64, before: &Totals, now: &Totals) -> Line {
+        Line {
+            at_s,
+            kbps: (now.media_bytes - before.media_bytes) as f64 * 8.0 / 1000.0 / span_s,
+            frames: now.frames - before.frames,
+            shown: now.shown - before.shown,
+            freezes: now.freezes - before.freezes,
+            lost: now.lost.saturating_sub(before.lost),
+            anchors: now.anchors - before.anchors,
+            anchor_most_ms: now.lag.since(&before.lag).percentile(100.0),
+            transit_p95_ms: now.transit.0.since(&before.transit.0).percentile(95.0),
+            paused: now.paused,
+            rungs: now.rungs.iter().filter(|(_, n)| **n > 0).map(|(r, n)| (*r, *n)).collect(),
+        }
+    }
+}
+
+/// Says it until it is given up.
+pub async fn say(tally: Tally) {
+    let begun = Instant::now();
+    let mut tick = tokio::time::interval(EVERY);
+    tick.tick().await;
+    let (mut before, mut last) = (tally.lock().clone(), begun);
+    loop {
+        tick.tick().await;
+        let (totals, now) = (tally.lock().clone(), Instant::now());
+        let span_s = (now - last).as_secs_f64().max(f64::EPSILON);
+        let line = Line::new((now - begun).as_secs_f64(), span_s, &before, &totals);
+        if let Ok(line) = serde_json::to_string(&line) {
+            eprintln!("{line}");
+        }
+        (before, last) = (totals, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_what_came_since_the_last_one() {
+        let mut before = Totals { media_bytes: 1000, frames: 7, ..Totals::default() };
+        before.lag.record(900.0);
+        let mut now = Totals { media_bytes: 13_500, frames: 10, paused: 1, ..before.clone() };
+        now.lag.record(80.0);
+        now.rungs = BTreeMap::from([(Rung::Q, 0), (Rung::HPlus, 2)]);
+        let line = Line::new(3.0, 0.1, &before, &now);
+        assert!((line.kbps - 1000.0).abs() < 1e-6);
+        assert_eq!((line.frames, line.anchor_most_ms, line.transit_p95_ms), (3, Some(80.5), None));
+        assert_eq!(serde_json::to_value(&line).unwrap()["rungs"], serde_json::json!({"h+": 2}));
+    }
+}

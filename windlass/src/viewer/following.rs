@@ -1,0 +1,199 @@
+//! How soon the traffic on a link follows its rate.
+//!
+//! After a rise: the time until a second's traffic is 85 % of the rate. After a fall: until no more than a twentieth of a second's datagrams
+//! wait 100 ms before the bottleneck. Changes of less than a tenth are none, and rates that last for less than two seconds are not to be followed.
+//! A step that has not been followed when it is asked counts as long as it has lasted, from five seconds on.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use windlass_link::Course;
+
+/// The parts that time is counted in.
+pub const TENTH: Duration = Duration::from_millis(100);
+/// Longer waits than this are a queue.
+pub const LONG_WAIT: Duration = Duration::from_millis(100);
+/// Tenths of a second that a rate or a share is of.
+const SPAN: usize = 10;
+/// A link is used when it carries this share of its rate.
+const USED: f64 = 0.85;
+/// Of so many datagrams one may wait long.
+const FEW: u64 = 20;
+/// What lasts for less is no step.
+const LASTING: Duration = Duration::from_secs(2);
+/// What has not been followed for less is left out.
+const PENDING: f64 = 5.0;
+/// Steps that are watched at a time; the oldest counts as it stands when there are more.
+const STEPS_MAX: usize = 16;
+
+/// What a link carried in a tenth of a second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tenth {
+    /// Bytes of datagrams that arrived, headers included.
+    pub bytes: u64,
+    /// Datagrams that arrived.
+    pub datagrams: u64,
+    /// Of these, waited longer than [`LONG_WAIT`].
+    pub long: u64,
+}
+
+/// A step of the rate that has not been followed yet.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    /// The tenth in which it came.
+    at: u64,
+    /// What a second is to carry from then on; nothing where the rate fell.
+    wanted: Option<f64>,
+    /// It is the link's beginning.
+    first: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Following {
+    course: Course,
+    rate_bps: u64,
+    /// Tenths so far.
+    tenths: u64,
+    last: VecDeque<Tenth>,
+    steps: VecDeque<Step>,
+    first_s: Option<f64>,
+    longest_s: Option<f64>,
+}
+
+impl Following {
+    /// Of a link that begins now.
+    pub fn new(course: Course) -> Following {
+        let rate_bps = course.at(Duration::ZERO).rate_bps;
+        let first = Step { at: 0, wanted: Some(wanted(rate_bps)), first: true };
+        Following {
+            course,
+            rate_bps,
+            tenths: 0,
+            last: VecDeque::with_capacity(SPAN),
+            steps: VecDeque::from([first]),
+            first_s: None,
+            longest_s: None,
+        }
+    }
+
+    /// Takes the next tenth of a second.
+    pub fn tenth(&mut self, tenth: Tenth) {
+        self.step();
+        self.tenths += 1;
+        if self.last.len() == SPAN {
+            self.last.pop_front();
+        }
+        self.last.push_back(tenth);
+        let Some(begin) = self.tenths.checked_sub(SPAN as u64) else { return };
+        let sum = |of: fn(&Tenth) -> u64| self.last.iter().map(of).sum::<u64>();
+        let (bytes, calm) =
+            (sum(|t| t.bytes) as f64, sum(|t| t.long) * FEW <= sum(|t| t.datagrams));
+        let followed = |step: &Step| step.at <= begin && step.wanted.map_or(calm, |w| bytes >= w);
+        let (done, open): (VecDeque<_>, _) = self.steps.iter().copied().partition(followed);
+        self.steps = open;
+        for step in done {
+            self.count(step, begin);
+        }
+    }
+
+    /// Seconds from the beginning until 85 % of the first rate was carried.
+    pub fn first_s(&self) -> f64 {
+        let open = self.steps.iter().any(|step| step.first);
+        let so_far = if open { self.tenths as f64 / SPAN as f64 } else { 0.0 };
+        self.first_s.unwrap_or(so_far)
+    }
+
+    /// The longest that a later step took to be followed, in seconds.
+    pub fn longest_s(&self) -> Option<f64> {
+        let lasted = |step: &Step| (self.tenths - step.at) as f64 / SPAN as f64;
+        let open = self.steps.iter().filter(|s| !s.first).map(lasted).filter(|s| *s >= PENDING);
+        open.chain(self.longest_s).reduce(f64::max)
+    }
+
+    /// Whether the rate changes in the tenth that comes.
+    fn step(&mut self) {
+        let end = TENTH * u32::try_from(self.tenths + 1).unwrap_or(u32::MAX);
+        let since = end.saturating_sub(Duration::from_nanos(1));
+        let (before, now) = (self.rate_bps, self.course.at(since).rate_bps);
+        self.rate_bps = now;
+        let lasts =
+            self.course.next_change(since).is_none_or(|next| next.saturating_sub(since) >= LASTING);
+        if now.abs_diff(before) * 10 <= before || !lasts {
+            return;
+        }
+        if self.steps.len() == STEPS_MAX
+            && let Some(oldest) = self.steps.pop_front()
+        {
+            self.count(oldest, self.tenths);
+        }
+        let wanted = (now > before).then(|| wanted(now));
+        self.steps.push_back(Step { at: self.tenths, wanted, first: false });
+    }
+
+    fn count(&mut self, step: Step, followed: u64) {
+        let took = (followed - step.at) as f64 / SPAN as f64;
+        let of = if step.first { &mut self.first_s } else { &mut self.longest_s };
+        *of = Some(of.map_or(took, |longest| longest.max(took)));
+    }
+}
+
+fn wanted(rate_bps: u64) -> f64 {
+    rate_bps as f64 / 8.0 * USED
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_link::{Conditions, Profile};
+
+    use super::*;
+
+    fn of(kbps: u64, long: u64) -> Tenth {
+        Tenth { bytes: kbps * 100 / 8, datagrams: 20, long }
+    }
+
+    fn followed(course: Course, tenths: impl Fn(u64) -> Tenth) -> Following {
+        let mut following = Following::new(course);
+        (0..600).for_each(|n| following.tenth(tenths(n)));
+        following
+    }
+
+    #[test]
+    fn a_fall_is_followed_when_nobody_waits_long_and_a_rise_when_it_is_used() {
+        let following = followed(Profile::StepDown.down(1), |n| match n {
+            0..30 => of(500, 0),
+            30..200 => of(2400, 0),
+            200..218 => of(800, 9),
+            218..425 => of(700, 0),
+            _ => of(2200, 1),
+        });
+        assert!((following.first_s() - 2.9).abs() < 0.11, "{following:?}");
+        // 1.8 s after the fall; 2.5 s after the rise, which is longer.
+        assert!(following.longest_s().is_some_and(|s| (s - 2.5).abs() < 0.11), "{following:?}");
+    }
+
+    #[test]
+    fn what_is_never_followed_counts_as_long_as_it_has_lasted() {
+        let following = followed(Profile::StepDown.down(1), |_| of(100, 9));
+        assert!((following.first_s() - 60.0).abs() < 1e-9, "{following:?}");
+        assert_eq!(following.longest_s(), Some(40.0));
+    }
+
+    #[test]
+    fn rates_that_do_not_last_and_small_changes_are_no_steps() {
+        for course in [Profile::Lte.down(3), Profile::Dsl.down(1)] {
+            assert_eq!(followed(course, |_| of(0, 20)).longest_s(), None);
+        }
+        let rate = |rate_bps| Conditions { rate_bps, ..Conditions::default() };
+        let course = Course::changing(rate(1000), [(Duration::from_secs(9), rate(1090))]);
+        assert_eq!(followed(course, |_| of(0, 20)).longest_s(), None);
+    }
+
+    #[test]
+    fn many_steps_take_no_more_memory() {
+        let mut following = Following::new(Profile::Bursty.down(1));
+        (0..6000).for_each(|_| following.tenth(of(100, 20)));
+        assert!(following.steps.len() <= STEPS_MAX, "{following:?}");
+        assert!(following.longest_s() > Some(60.0), "{following:?}");
+    }
+}
