@@ -8,9 +8,10 @@ use crate::process::{Cmd, step, which};
 pub const BUILD: &[&str] = &["build-essential", "pkg-config", "libvpx-dev"];
 /// What the tests need besides: a browser, and ffmpeg to read clips.
 pub const TEST: &[&str] = &["chromium", "ffmpeg"];
-/// What the long tests need besides: a TURN server, another browser, and an encoder that is none.
+/// What the long tests need besides: a TURN server, shaped links, another browser, and an encoder that is none.
 pub const SOAK: &[&str] = &[
     "coturn",
+    "iproute2",
     "firefox-esr",
     "python3-gst-1.0",
     "gir1.2-gst-plugins-bad-1.0",
