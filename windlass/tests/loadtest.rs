@@ -47,7 +47,7 @@ fn rooms_on_two_threads_are_both_seen_and_enhanced() {
     // One that came to the other room's thread would have no place there.
     let lost = total("sfu_anchors_dropped_unmapped_total");
     assert!(lost * 4.0 <= total("sfu_anchors_in_total"), "{row}");
-    assert_eq!(total("sfu_datagrams_handed_over_full_total"), 0.0, "{row}");
+    assert!(total("sfu_datagrams_handed_over_full_total") < 0.5, "{row}");
 }
 
 #[test]
