@@ -28,6 +28,12 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command};
 
+/// Streams have threads of their own, which come and go: with glibc's allocator the server kept what the busiest moment took, and
+/// more. This one gives it back.
+#[cfg(not(target_env = "msvc"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),

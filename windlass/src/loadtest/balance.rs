@@ -103,6 +103,10 @@ const SUMS: [(&str, &[&str]); 9] = [
 ];
 
 const MIB: f64 = 1_048_576.0;
+/// Of what its clients took, a server may keep this much when they have gone,
+const KEPT_MIB: f64 = 64.0;
+/// or this share: memory must not be what the busiest hour took, for ever.
+const KEPT_SHARE: f64 = 0.5;
 
 /// One sum.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -132,6 +136,10 @@ pub struct Balance {
     pub threads: Option<i64>,
     /// Resident memory when all had gone, in MiB.
     pub resident_mib: Option<f64>,
+    /// How much of this is beyond what there was before the first client, in MiB.
+    pub kept_mib: Option<f64>,
+    /// The most that there was at a time beyond that, in MiB.
+    pub took_mib: Option<f64>,
     /// By how much resident memory grew in the second half of the time, in MiB an hour.
     pub resident_mib_per_hour: Option<f64>,
 }
@@ -173,12 +181,21 @@ impl Balance {
         self.descriptors = more(|u| u.descriptors);
         self.threads = more(|u| u.threads);
         self.resident_mib = now.map(|u| u.resident as f64 / MIB);
+        let beyond = |u: &Usage| Some((u.resident as f64 - before?.resident as f64) / MIB);
+        self.kept_mib = now.as_ref().and_then(beyond);
+        self.took_mib = seen.iter().filter_map(beyond).reduce(f64::max);
         self.resident_mib_per_hour = slope(&seen[seen.len() / 2..]);
     }
 
     /// Whether nothing is left that will not go by itself.
     pub fn empty(&self) -> bool {
         self.left_over.is_empty()
+    }
+
+    /// Whether the system has most of the memory back that clients took, as far as is known.
+    pub fn gave_back(&self) -> bool {
+        let known = self.kept_mib.zip(self.took_mib);
+        known.is_none_or(|(kept, took)| kept <= KEPT_MIB || kept <= KEPT_SHARE * took)
     }
 
     /// Sums whose parts are another than their total.
@@ -227,18 +244,30 @@ mod tests {
         assert!(fine.empty() && fine.wrong().next().is_none());
     }
 
+    fn usage(at: Instant, mib: u64) -> Usage {
+        Usage { at, cpu_s: 0.0, resident: mib << 20, descriptors: 0, threads: 0 }
+    }
+
+    #[test]
+    fn memory_that_was_not_given_back_is_found() {
+        let now = Instant::now();
+        let of = |empty, peak, end| {
+            let mut balance = Balance::default();
+            let seen = [usage(now, 30), usage(now, peak), usage(now, 40)];
+            balance.of_process(Some(usage(now, empty)), Some(usage(now, end)), &seen);
+            balance.gave_back()
+        };
+        assert!(of(20, 520, 270) && !of(20, 520, 280));
+        // Little is no matter, whatever share it is.
+        assert!(of(20, 90, 84) && !of(20, 90, 85));
+        assert!(Balance::default().gave_back());
+    }
+
     #[test]
     fn memory_that_grows_has_a_slope() {
         let now = Instant::now();
-        let usage: Vec<_> = (0..60)
-            .map(|n| Usage {
-                at: now + Duration::from_secs(60 * n),
-                cpu_s: 0.0,
-                resident: (50 + n / 6) << 20,
-                descriptors: 0,
-                threads: 0,
-            })
-            .collect();
+        let usage: Vec<_> =
+            (0..60).map(|n| usage(now + Duration::from_secs(60 * n), 50 + n / 6)).collect();
         let grown = slope(&usage).expect("a slope");
         assert!((9.5..10.5).contains(&grown), "{grown}");
         assert_eq!(slope(&usage[..1]), None);

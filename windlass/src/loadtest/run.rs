@@ -87,6 +87,10 @@ pub fn run(args: &LoadtestArgs) -> Result<()> {
             balance.wrong().next().is_none(),
             "what the server counted does not add up; see above"
         );
+        ensure!(
+            balance.gave_back(),
+            "the server keeps most of the memory that its clients took; see above"
+        );
         Ok(())
     })
 }
@@ -219,8 +223,8 @@ async fn balance(
     eprintln!("all have gone; waiting until the server has noticed");
     loop {
         let mut balance = Balance::of(untouched, &figures_of(args, server).await?, &tally.lock());
-        if balance.empty() || begun.elapsed() > balance::PATIENCE {
-            seen.end(pid.and_then(Usage::of), &mut balance);
+        seen.end(pid.and_then(Usage::of), &mut balance);
+        if (balance.empty() && balance.gave_back()) || begun.elapsed() > balance::PATIENCE {
             return Ok(balance);
         }
         tokio::time::sleep(TICK).await;

@@ -123,9 +123,11 @@ fn after(balance: &Balance) -> String {
     let _ = writeln!(out, "  descriptors {descriptors}, threads {threads} against the beginning");
     let grows = plain(balance.resident_mib_per_hour);
     let left = ms(balance.resident_mib);
+    let (kept, took) = (ms(balance.kept_mib), ms(balance.took_mib));
+    let verdict = if balance.gave_back() { "" } else { "  NOT GIVEN BACK" };
     let _ = writeln!(
         out,
-        "  memory grew by {grows} MiB an hour in the second half; {left} MiB when all had gone"
+        "  memory grew by {grows} MiB an hour in the second half; {left} MiB when all had gone: {kept} of {took} kept{verdict}"
     );
     for (name, left) in &balance.left_over {
         let _ = writeln!(out, "  LEFT OVER: {name} {left}");
