@@ -63,36 +63,64 @@ pub(crate) struct Door {
 #[derive(Debug)]
 struct State {
     limits: DoorLimits,
-    open: usize,
-    /// Connections that are no sockets, or not yet.
-    knocking: usize,
+    all: Guests,
     visitors: HashMap<IpAddr, Visitor>,
 }
 
 #[derive(Debug, Default)]
 struct Visitor {
-    open: usize,
-    knocking: usize,
+    guests: Guests,
     joins: Option<(TokenBucket, Instant)>,
+}
+
+/// What somebody comes with.
+#[derive(Debug, Clone, Copy)]
+enum Guest {
+    /// A socket or a session.
+    Socket,
+    /// A connection that is none, or not yet.
+    Connection,
+}
+
+/// How many there are.
+#[derive(Debug, Default)]
+struct Guests {
+    sockets: usize,
+    connections: usize,
+}
+
+impl Guests {
+    fn of(&mut self, guest: Guest) -> &mut usize {
+        match guest {
+            Guest::Socket => &mut self.sockets,
+            Guest::Connection => &mut self.connections,
+        }
+    }
+
+    fn none(&self) -> bool {
+        self.sockets == 0 && self.connections == 0
+    }
+}
+
+/// Room for one guest; dropping it gives it back.
+#[derive(Debug)]
+struct Seat {
+    door: Arc<Door>,
+    guest: Guest,
+    address: Option<IpAddr>,
 }
 
 /// A socket or session that was let in; dropping it makes room.
 #[derive(Debug)]
-pub(crate) struct Permit {
-    door: Arc<Door>,
-    address: Option<IpAddr>,
-}
+pub(crate) struct Permit(Seat);
 
 /// A connection that is no socket; dropping it makes room.
 #[derive(Debug)]
-pub(crate) struct Knock {
-    door: Arc<Door>,
-    address: Option<IpAddr>,
-}
+pub(crate) struct Knock(#[expect(dead_code, reason = "it is held for as long as it lives")] Seat);
 
 impl Door {
     pub fn new(limits: DoorLimits) -> Arc<Door> {
-        let state = State { limits, open: 0, knocking: 0, visitors: HashMap::new() };
+        let state = State { limits, all: Guests::default(), visitors: HashMap::new() };
         Arc::new(Door { state: Mutex::new(state) })
     }
 
@@ -108,7 +136,7 @@ impl Door {
 
     /// Sockets that are open.
     pub fn open(&self) -> usize {
-        self.state.lock().open
+        self.state.lock().all.sockets
     }
 
     /// Addresses that are remembered.
@@ -118,49 +146,47 @@ impl Door {
 
     /// Takes a connection, of which nothing is known yet; `None`: of one who stands for many.
     pub fn knock(self: &Arc<Self>, client: Option<IpAddr>, now: Instant) -> Result<Knock, Refused> {
+        self.admit(Guest::Connection, CONNECTIONS, client, now).map(Knock)
+    }
+
+    /// Lets a socket in.
+    pub fn enter(self: &Arc<Self>, client: IpAddr, now: Instant) -> Result<Permit, Refused> {
+        self.admit(Guest::Socket, 1, Some(client), now).map(Permit)
+    }
+
+    /// Room for one more, where there may be so many for each socket that there may be.
+    fn admit(
+        self: &Arc<Self>,
+        guest: Guest,
+        times: usize,
+        client: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<Seat, Refused> {
         let mut state = self.state.lock();
         let limits = state.limits;
-        if state.knocking >= limits.sockets.saturating_mul(CONNECTIONS) {
+        if *state.all.of(guest) >= limits.sockets.saturating_mul(times) {
             return Err(Refused::Full);
         }
         let address = client.and_then(counted_address);
         if let Some(address) = address {
             let visitor = state.visitor(address, now).ok_or(Refused::Full)?;
-            let most = limits.sockets_per_address.saturating_mul(CONNECTIONS);
-            if most > 0 && visitor.knocking >= most {
+            let most = limits.sockets_per_address.saturating_mul(times);
+            let count = visitor.guests.of(guest);
+            if most > 0 && *count >= most {
                 return Err(Refused::Sockets);
             }
-            visitor.knocking += 1;
+            *count += 1;
         }
-        state.knocking += 1;
-        Ok(Knock { door: self.clone(), address })
-    }
-
-    /// Lets a socket in.
-    pub fn enter(self: &Arc<Self>, client: IpAddr, now: Instant) -> Result<Permit, Refused> {
-        let mut state = self.state.lock();
-        let limits = state.limits;
-        if state.open >= limits.sockets {
-            return Err(Refused::Full);
-        }
-        let address = counted_address(client);
-        if let Some(address) = address {
-            let visitor = state.visitor(address, now).ok_or(Refused::Full)?;
-            if limits.sockets_per_address > 0 && visitor.open >= limits.sockets_per_address {
-                return Err(Refused::Sockets);
-            }
-            visitor.open += 1;
-        }
-        state.open += 1;
-        Ok(Permit { door: self.clone(), address })
+        *state.all.of(guest) += 1;
+        Ok(Seat { door: self.clone(), guest, address })
     }
 }
 
 impl Permit {
     /// Whether its address may join once more.
     pub fn join(&self, now: Instant) -> Result<(), Refused> {
-        let Some(address) = self.address else { return Ok(()) };
-        let mut state = self.door.state.lock();
+        let Some(address) = self.0.address else { return Ok(()) };
+        let mut state = self.0.door.state.lock();
         let most = state.limits.joins_per_address;
         if most == 0 {
             return Ok(());
@@ -174,34 +200,22 @@ impl Permit {
     }
 }
 
-impl Drop for Permit {
+impl Drop for Seat {
     fn drop(&mut self) {
         let mut state = self.door.state.lock();
-        state.open = state.open.saturating_sub(1);
-        state.goes(self.address, |visitor| &mut visitor.open);
-    }
-}
-
-impl Drop for Knock {
-    fn drop(&mut self) {
-        let mut state = self.door.state.lock();
-        state.knocking = state.knocking.saturating_sub(1);
-        state.goes(self.address, |visitor| &mut visitor.knocking);
+        let count = state.all.of(self.guest);
+        *count = count.saturating_sub(1);
+        let Some(address) = self.address else { return };
+        let Some(visitor) = state.visitors.get_mut(&address) else { return };
+        let count = visitor.guests.of(self.guest);
+        *count = count.saturating_sub(1);
+        if visitor.guests.none() && visitor.joins.is_none() {
+            state.visitors.remove(&address);
+        }
     }
 }
 
 impl State {
-    /// One less of an address.
-    fn goes(&mut self, address: Option<IpAddr>, count: impl FnOnce(&mut Visitor) -> &mut usize) {
-        let Some(address) = address else { return };
-        let Some(visitor) = self.visitors.get_mut(&address) else { return };
-        let count = count(visitor);
-        *count = count.saturating_sub(1);
-        if visitor.open == 0 && visitor.knocking == 0 && visitor.joins.is_none() {
-            self.visitors.remove(&address);
-        }
-    }
-
     /// What is known of an address; `None` where too many are known.
     fn visitor(&mut self, address: IpAddr, now: Instant) -> Option<&mut Visitor> {
         if self.visitors.len() >= REMEMBERED && !self.visitors.contains_key(&address) {
@@ -209,7 +223,7 @@ impl State {
             self.visitors.retain(|_, v| {
                 let recent =
                     |(_, last): &(_, Instant)| now.saturating_duration_since(*last) < MINUTE;
-                v.open > 0 || v.knocking > 0 || v.joins.as_ref().is_some_and(recent)
+                !v.guests.none() || v.joins.as_ref().is_some_and(recent)
             });
             if self.visitors.len() >= REMEMBERED {
                 return None;
@@ -255,7 +269,7 @@ mod tests {
         held.truncate(11);
         assert!(knock("192.0.2.1").is_ok());
         drop(held);
-        assert_eq!((door.addresses(), door.state.lock().knocking), (0, 0));
+        assert_eq!((door.addresses(), door.state.lock().all.connections), (0, 0));
     }
 
     #[test]

@@ -230,6 +230,11 @@ impl Core {
         }
     }
 
+    /// The number of the core whose datagram it is, where it is another's.
+    pub fn elsewhere(&self, source: Remote, data: &[u8]) -> Option<usize> {
+        self.shard.elsewhere(source, data)
+    }
+
     /// Takes a datagram. One that comes after its time, because another thread had it first, counts as come just now.
     pub fn datagram(&mut self, arrival: Instant, source: impl Into<Remote>, data: &[u8]) {
         let source = source.into();

@@ -66,14 +66,15 @@ impl Places {
     /// The thread at which a participant joins a room, to be taken by [`Joining::begun`]. Whoever is somewhere already joins
     /// there, to be refused.
     pub(super) fn join(&self, room: &str, id: ParticipantId) -> Joining<'_> {
-        let is_new = !self.lock().participants.contains_key(&id);
-        Joining { places: self, id, thread: self.place(room, id), is_new }
+        let (thread, is_new) = self.place(room, id);
+        Joining { places: self, id, thread, is_new }
     }
 
-    fn place(&self, room: &str, id: ParticipantId) -> usize {
+    /// The thread, and whether the place is a new one.
+    fn place(&self, room: &str, id: ParticipantId) -> (usize, bool) {
         let State { rooms, participants, loads } = &mut *self.lock();
         if let Some(place) = participants.get(&id) {
-            return place.thread;
+            return (place.thread, false);
         }
         let entry = rooms.entry(room.to_owned()).or_insert_with(|| {
             let least = loads.iter().enumerate().min_by_key(|&(_, load)| *load);
@@ -83,7 +84,7 @@ impl Places {
         loads[thread].change(entry.participants, entry.participants + 1);
         entry.participants += 1;
         participants.insert(id, Place { thread, room: room.to_owned() });
-        thread
+        (thread, true)
     }
 
     /// The participant has gone, or was not let in.
@@ -150,14 +151,14 @@ mod tests {
     #[test]
     fn a_room_is_one_threads_until_nobody_is_there() {
         let places = Places::new(2);
-        assert_eq!([1, 2].map(|n| places.place("a", p(n))), [0, 0]);
-        assert_eq!(places.place("b", p(3)), 1);
+        assert_eq!([1, 2].map(|n| places.place("a", p(n)).0), [0, 0]);
+        assert_eq!(places.place("b", p(3)).0, 1);
         places.leave(p(1));
-        assert_eq!(places.place("a", p(4)), 0);
+        assert_eq!(places.place("a", p(4)).0, 0);
         for id in [p(2), p(4)] {
             places.leave(id);
         }
-        assert_eq!(places.place("b", p(5)), 1, "where it is, whatever others have to do");
+        assert_eq!(places.place("b", p(5)).0, 1, "where it is, whatever others have to do");
         assert_eq!((places.of(p(5)), places.of(p(9))), (1, 0));
     }
 
@@ -165,9 +166,9 @@ mod tests {
     fn a_new_room_goes_where_the_fewest_streams_are() {
         let places = Places::new(2);
         // One call of three has more of them than two calls of two.
-        (0..3).for_each(|n| assert_eq!(places.place("three", p(n)), 0));
-        (3..7).for_each(|n| assert_eq!(places.place(&format!("two {}", n / 2), p(n)), 1));
-        assert_eq!(places.place("next", p(9)), 1);
+        (0..3).for_each(|n| assert_eq!(places.place("three", p(n)).0, 0));
+        (3..7).for_each(|n| assert_eq!(places.place(&format!("two {}", n / 2), p(n)).0, 1));
+        assert_eq!(places.place("next", p(9)).0, 1);
     }
 
     #[test]
@@ -183,8 +184,8 @@ mod tests {
     #[test]
     fn whoever_is_there_already_joins_where_it_is_and_counts_once() {
         let places = Places::new(2);
-        assert_eq!(places.place("a", p(1)), 0);
-        assert_eq!(places.place("b", p(1)), 0);
+        assert_eq!(places.place("a", p(1)).0, 0);
+        assert_eq!(places.place("b", p(1)).0, 0);
         places.leave(p(1));
         places.leave(p(1));
         let state = places.lock();

@@ -62,11 +62,10 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) {
         match socket.into_async() {
             Ok(socket) => {
                 let now = Instant::now();
-                let mut core = Core::of_shard(config.clone(), local, now, shard.clone());
+                let mut core = Core::of_shard(config.clone(), local, now, shard);
                 core.listen_tcp(parts.tcp_candidates);
                 let shell = Shell {
                     core,
-                    shard,
                     socket,
                     tcp,
                     outlet,
@@ -132,7 +131,6 @@ impl Taps {
 
 struct Shell {
     core: Core,
-    shard: Shard,
     socket: AsyncSocket,
     tcp: Option<TcpPort>,
     outlet: Option<Outlet>,
@@ -185,7 +183,7 @@ impl Shell {
             tokio::select! {
                 biased;
                 _ = self.socket.readable() => {}
-                Some(arrived) = next(&mut self.tcp) => self.frame(Instant::now(), arrived),
+                Some(arrived) = next(&mut self.tcp) => self.frame(Instant::now(), &arrived),
                 Some(batch) = self.handed.recv() => self.take(batch),
                 command = commands.recv() => match command {
                     Some(Command::Stop) | None => return self.stop(Instant::now()),
@@ -210,13 +208,7 @@ impl Shell {
                             self.core.counters.arrival_times_missing += 1;
                         }
                         let (arrival, from) = (got.arrival.unwrap_or(now), got.source.into());
-                        match self.shard.elsewhere(from, got.data) {
-                            None => self.core.datagram(arrival, from, got.data),
-                            Some(thread) => {
-                                let handed = Handed { arrival, from, data: got.data.to_vec() };
-                                self.handover.keep(thread, handed);
-                            }
-                        }
+                        self.datagram(arrival, from, got.data);
                     }
                     self.hand_over();
                 }
@@ -228,6 +220,16 @@ impl Shell {
             }
         }
         (Instant::now(), true)
+    }
+
+    /// A datagram is its connection's, or another thread's, for which it is kept until [`Shell::hand_over`].
+    fn datagram(&mut self, arrival: Instant, from: Remote, data: &[u8]) {
+        match self.core.elsewhere(from, data) {
+            None => self.core.datagram(arrival, from, data),
+            Some(thread) => {
+                self.handover.keep(thread, Handed { arrival, from, data: data.to_vec() });
+            }
+        }
     }
 
     /// Sends other threads what is theirs.
@@ -258,21 +260,15 @@ impl Shell {
         for _ in 0..FRAMES {
             let arrived = self.tcp.as_mut().and_then(TcpPort::try_next);
             let Some(arrived) = arrived else { return false };
-            self.frame(now, arrived);
+            self.frame(now, &arrived);
         }
         self.tcp.as_ref().is_some_and(TcpPort::has_more)
     }
 
     /// Its time is when it is taken: no later than what the UDP socket still holds.
-    fn frame(&mut self, now: Instant, arrived: Arrived) {
-        let from = Remote::tcp(arrived.from);
-        match self.shard.elsewhere(from, &arrived.data) {
-            None => self.core.datagram(now, from, &arrived.data),
-            Some(thread) => {
-                self.handover.keep(thread, Handed { arrival: now, from, data: arrived.data });
-                self.hand_over();
-            }
-        }
+    fn frame(&mut self, now: Instant, arrived: &Arrived) {
+        self.datagram(now, Remote::tcp(arrived.from), &arrived.data);
+        self.hand_over();
     }
 
     fn command(&mut self, now: Instant, command: Command) {

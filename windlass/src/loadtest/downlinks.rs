@@ -57,10 +57,10 @@ pub struct Downlink {
     /// Whole tenths of a second that were looked at.
     tenths: u32,
     waited: Vec<Duration>,
-    /// Up to where the totals have it, and with what.
-    told: Duration,
-    told_bytes: u64,
+    /// What came since the totals were told.
     bytes: u64,
+    /// Up to where they were, and with what.
+    told: Duration,
     told_stats: LinkStats,
 }
 
@@ -74,9 +74,8 @@ impl Downlink {
             tenth: Tenth::default(),
             tenths: 0,
             waited: Vec::new(),
-            told: Duration::ZERO,
-            told_bytes: 0,
             bytes: 0,
+            told: Duration::ZERO,
             told_stats: LinkStats::default(),
         }
     }
@@ -97,7 +96,7 @@ impl Downlink {
         self.advance(now);
         let since = now.saturating_duration_since(self.began);
         totals.capacity_bytes += self.course.capacity_bytes(self.told, since) as u64;
-        totals.carried_bytes += self.bytes - self.told_bytes;
+        totals.carried_bytes += std::mem::take(&mut self.bytes);
         totals.datagrams += stats.sent - self.told_stats.sent;
         totals.overflowed += stats.overflowed - self.told_stats.overflowed;
         for waited in self.waited.drain(..) {
@@ -105,7 +104,7 @@ impl Downlink {
         }
         totals.first_s = longest(totals.first_s, Some(self.following.first_s()));
         totals.converged_s = longest(totals.converged_s, self.following.longest_s());
-        (self.told, self.told_bytes, self.told_stats) = (since, self.bytes, stats);
+        (self.told, self.told_stats) = (since, stats);
     }
 
     /// Hands on the tenths of a second that are over.
