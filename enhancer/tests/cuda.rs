@@ -7,10 +7,12 @@
 
 #![cfg(target_os = "linux")]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Arc, OnceLock};
+#[path = "cuda/emulated.rs"]
+mod emulated;
 
+use std::sync::Arc;
+
+use emulated::on_emulated_device;
 use windlass_enhancer::engine::conformance::{self, Case};
 use windlass_enhancer::engine::cuda::compile_for;
 use windlass_enhancer::engine::cuda::peaks::{self, Peaks};
@@ -21,55 +23,6 @@ use windlass_enhancer::engine::{
 
 /// Error of half precision relative to the residual, 2⁻¹¹ in each of some layers, and of steps of 1/64 grey level.
 const TOLERANCE: f64 = 6e-3;
-
-/// Says that a test that is run again is to do its work.
-const INNER: &str = "WINDLASS_TEST_EMULATED";
-
-/// The emulated driver's folder; `None` without a C++ compiler.
-fn emulated_driver() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let made = FOLDER.get_or_init(|| {
-        let folder =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cuda-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder for the driver");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/driver.cpp");
-        let library = folder.join("libcuda.so");
-        let flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-o"];
-        let built = Command::new("c++").args(flags).arg(&library).arg(source).arg("-ldl").status();
-        if !built.is_ok_and(|status| status.success()) {
-            return None;
-        }
-        std::fs::copy(&library, folder.join("libnvrtc.so")).expect("the driver's second name");
-        Some(folder)
-    });
-    made.as_deref()
-}
-
-/// Runs the test of this name again on the emulated device, with more of its environment.
-fn on_emulated_device(name: &str, more: &[(&str, &str)], work: fn()) {
-    if std::env::var_os(INNER).is_some() {
-        return work();
-    }
-    let Some(folder) = emulated_driver() else {
-        println!("skipped: no C++ compiler (c++)");
-        return;
-    };
-    let output = Command::new(std::env::current_exe().expect("the test's program"))
-        .args(["--exact", name, "--nocapture"])
-        .env(INNER, "1")
-        .env("LD_LIBRARY_PATH", folder)
-        .env("TMPDIR", folder)
-        .env("XDG_CACHE_HOME", folder.join("cache"))
-        .env("EMULATED_INCLUDE", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cuda"))
-        .env("EMULATED_LOST", folder.join(format!("lost-{name}")))
-        .envs(more.iter().copied())
-        .output()
-        .expect("the test again");
-    let said =
-        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    assert!(output.status.success(), "{}\n{}", said[0], said[1]);
-    print!("{}", said[0]);
-}
 
 /// Checks networks against their definition.
 fn conform(cases: impl IntoIterator<Item = Case>) {

@@ -16,10 +16,11 @@
 #define __global__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define ENTRY(name)                                                                            \
-  extern "C" void name##_entry(void** parameters) { name(*(const Group*)parameters[0]); }      \
-  extern "C" const unsigned long name##_bytes;                                                 \
-  const unsigned long name##_bytes = sizeof(Group);
+template <class T> T parameter_of(void (*kernel)(T));
+#define ENTRY(name)                                                                                               \
+  extern "C" void name##_entry(void** parameters) { name(*(decltype(parameter_of(name))*)parameters[0]); }       \
+  extern "C" const unsigned long name##_bytes;                                                                    \
+  const unsigned long name##_bytes = sizeof(decltype(parameter_of(name)));
 #define SHARED(name) char* const name = emulated::shared
 
 struct uint2 { u32 x, y; };
