@@ -36,12 +36,15 @@ mod block;
 mod decode;
 mod encode;
 mod headers;
+mod layout;
 mod tag_tree;
 mod wavelet;
 mod wide;
 
+pub use block::codes::encoder_codes;
 pub use decode::decode;
 pub use encode::{Encoder, encode_lossless};
+pub use layout::{BLOCK, Block, Layout, MAX_LEVELS, Quantiser};
 
 /// Why a picture could not be coded or a stream not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

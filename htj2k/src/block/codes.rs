@@ -146,6 +146,13 @@ pub(super) static ENCODE_FIRST: [u16; 2048] = encoding(&FIRST_ROW);
 /// The same for the other rows.
 pub(super) static ENCODE_OTHER: [u16; 2048] = encoding(&OTHER_ROWS);
 
+/// The encoder's codes, of the first row of quads of a block and of the others, for coders of the same blocks elsewhere.
+/// Looked up by context (times 256), ρ (times 16) and the samples that reach the bound (none of them: there is no offset).
+/// Bits from the lowest: e_k (4), length (4), codeword (7).
+pub fn encoder_codes() -> [&'static [u16; 2048]; 2] {
+    [&ENCODE_FIRST, &ENCODE_OTHER]
+}
+
 const fn digit(entry: u32, at: u32) -> u32 {
     entry >> (4 * at) & 15
 }

@@ -8,7 +8,7 @@
 //! Samples lie in *quad order*: a row of quads after another, each quad as upper left, lower left,
 //! upper right, lower right.
 
-mod codes;
+pub(crate) mod codes;
 pub(crate) mod decode;
 pub(crate) mod encode;
 
