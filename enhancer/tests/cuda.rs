@@ -193,7 +193,7 @@ fn a_device_without_memory_says_so() {
         let mut out = Residual::default();
         let refused = engine.infer(Luma::packed(&low, 200, 200).expect("a plane"), &mut out);
         assert!(
-            matches!(&refused, Err(InferError::Device(why)) if why.contains("memory")),
+            matches!(&refused, Err(InferError::DeviceFull(why)) if why.contains("memory")),
             "{refused:?}"
         );
         // A smaller picture still has room.

@@ -5,6 +5,7 @@ use std::fs;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use windlass_enhancer::engine::cuda::{self, CardStats};
 use windlass_enhancer::{
     Enhancer, EnhancerStats, LatencySummary, PipelineCounters, SlotStats, StageLatencies,
     StageSlots,
@@ -49,6 +50,14 @@ const HELP: &[(&str, &str)] = &[
         "Publishers that the policy quality-sla has promised its quality to.",
     ),
     ("enhancer_refused_streams", "Publishers that the policy quality-sla refuses anchors."),
+    ("enhancer_card_working", "Whether the GPU is used; 0 after it has failed."),
+    ("enhancer_card_engines", "Networks of workers that use the GPU."),
+    ("enhancer_card_weights", "Sets of networks' weights that are on the GPU."),
+    ("enhancer_card_waiting_pictures", "Pictures that wait for the GPU now."),
+    ("enhancer_card_launches", "Times that the GPU was given pictures, of one or several at once."),
+    ("enhancer_card_pictures", "Pictures that the GPU super-resolved."),
+    ("enhancer_card_busy_seconds", "Time that the GPU was at work, copies included, in seconds."),
+    ("enhancer_card_full", "Times that the GPU had no memory for what it was given at once."),
     ("enhancer_cpu_slots", "Processor tasks that may run at once."),
     ("enhancer_cpu_tasks_running", "Processor tasks that run now."),
     ("enhancer_cpu_tasks_waiting", "Processor tasks that wait now."),
@@ -171,6 +180,7 @@ pub fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
     metrics.extend(slot_metrics(&stats.slots));
     metrics.extend(stage_metrics(&stats.latency));
     metrics.extend(capacity_metrics(&stats));
+    metrics.extend(card_metrics(&cuda::cards()));
     metrics.into_iter().map(helped).collect()
 }
 
@@ -219,6 +229,28 @@ fn capacity_metrics(stats: &EnhancerStats) -> Vec<Metric> {
         Metric::gauge("enhancer_refused_streams", stats.promised.1 as f64),
     ];
     compute.into_iter().chain(queues).collect()
+}
+
+/// By GPU, of which there may be none.
+fn card_metrics(cards: &[CardStats]) -> Vec<Metric> {
+    let of: [fn(&CardStats) -> Metric; 8] = [
+        |c| Metric::gauge("enhancer_card_working", f64::from(u8::from(c.failed.is_none()))),
+        |c| Metric::gauge("enhancer_card_engines", c.engines as f64),
+        |c| Metric::gauge("enhancer_card_weights", c.resident as f64),
+        |c| Metric::gauge("enhancer_card_waiting_pictures", c.waiting as f64),
+        |c| Metric::counter("enhancer_card_launches", c.launches),
+        |c| Metric::counter("enhancer_card_pictures", c.pictures),
+        |c| seconds("enhancer_card_busy_seconds", c.busy),
+        |c| Metric::counter("enhancer_card_full", c.full),
+    ];
+    // All of a name together.
+    let metrics = of.iter().flat_map(|metric| {
+        cards.iter().map(move |card| {
+            let name = card.name.replace(['"', '\\', '\n'], " ");
+            metric(card).labelled(format!("card=\"{}\",name=\"{name}\"", card.ordinal))
+        })
+    });
+    metrics.collect()
 }
 
 /// A total of time.

@@ -1,25 +1,27 @@
 //! Which backend runs the networks: what the operator wants, and what the machine has.
 //!
-//! A GPU that is missing, or fails while calls go on (out of memory, lost), costs a line in the log: the processor takes
-//! over, and stays.
+//! A GPU that is missing, or fails while calls go on (lost, silent), costs a line in the log: another GPU takes over, or the
+//! processor, and stays. One whose memory is full is left alone for a while.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::{
-    Architecture, CpuEngine, CudaEngine, Engine, InferError, Input, Model, Residual, SwapError,
+    Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Model, Residual,
+    SwapError,
 };
 
 /// What the operator wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EngineChoice {
-    /// The GPU where there is one that works, else the processor.
+    /// The GPUs where there are any that work, else the processor.
     Auto,
     /// The processor: the default until a real GPU has run the kernels.
     #[default]
     Cpu,
-    /// The GPU; without one, a warning and the processor.
+    /// The GPUs; without one, a warning and the processor.
     Cuda,
 }
 
@@ -41,16 +43,8 @@ impl EngineChoice {
         if self == EngineChoice::Cpu {
             return Box::new(CpuEngine::new(model));
         }
-        match CudaEngine::new(&model) {
-            Ok(engine) => {
-                let device = engine.device();
-                tracing::debug!(
-                    device = device.name,
-                    plan = device.plan,
-                    "the network runs on the GPU"
-                );
-                Box::new(OnGpu { gpu: Some(engine), cpu: CpuEngine::new(model) })
-            }
+        match on_a_card(&model) {
+            Ok(gpu) => Box::new(OnGpu::new(gpu, CpuEngine::new(model), Box::new(on_a_card))),
             Err(why) => {
                 if self == EngineChoice::Cuda {
                     tracing::warn!(%why, "no GPU to be used: the network runs on the processor");
@@ -61,6 +55,20 @@ impl EngineChoice {
             }
         }
     }
+}
+
+/// An engine on the GPU that has the fewest.
+fn on_a_card(model: &Arc<Model>) -> Result<CudaEngine, CudaError> {
+    let mut engine = CudaEngine::new(model)?;
+    engine.limit_patience(PATIENCE);
+    let device = engine.device();
+    tracing::debug!(
+        card = device.ordinal,
+        name = device.name,
+        plan = device.plan,
+        "the network runs on a GPU"
+    );
+    Ok(engine)
 }
 
 impl fmt::Display for EngineChoice {
@@ -78,17 +86,75 @@ impl FromStr for EngineChoice {
     }
 }
 
-/// A network on a GPU while that works, and on the processor after that.
+/// A GPU that has not answered for so long hangs: frames that waited for it are long past their deadlines.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// After its memory was full, a GPU is asked again.
+const REST: Duration = Duration::from_secs(10);
+
+/// Makes an engine on another GPU.
+type Replace<G> = Box<dyn Fn(&Arc<Model>) -> Result<G, CudaError> + Send>;
+
+/// A network on a GPU while that works, then on another, and on the processor where there is none.
 struct OnGpu<G> {
     gpu: Option<G>,
-    /// Without pictures it has no memory but its weights'.
+    replace: Replace<G>,
+    /// Until when it is left alone, as its memory was full.
+    rests: Option<Instant>,
+    /// Whether that has been said.
+    told: bool,
+    /// Whether the last picture was the processor's.
+    stood_in: bool,
+    /// Without pictures it has no memory but its weights'. Its weights are what the GPU should have.
     cpu: CpuEngine,
 }
 
 impl<G: Engine> OnGpu<G> {
+    fn new(gpu: G, cpu: CpuEngine, replace: Replace<G>) -> Self {
+        OnGpu { gpu: Some(gpu), replace, rests: None, told: false, stood_in: false, cpu }
+    }
+
+    /// Takes another GPU for one that failed.
     fn give_up(&mut self, why: &str) {
-        tracing::warn!(why, "the GPU is given up: the network goes on on the processor");
-        self.gpu = None;
+        self.gpu = (self.replace)(self.cpu.model()).ok();
+        if self.gpu.is_some() {
+            tracing::warn!(why, "a GPU is given up: the network goes on on another");
+        } else {
+            tracing::warn!(why, "the GPU is given up: the network goes on on the processor");
+        }
+    }
+
+    /// Leaves alone for a while one whose memory is full.
+    fn rest(&mut self, why: &str) {
+        if !self.told {
+            tracing::warn!(why, "the processor stands in for the GPU until it has room");
+        }
+        (self.told, self.rests) = (true, Some(Instant::now() + REST));
+    }
+
+    fn works(&self) -> bool {
+        self.gpu.is_some() && self.rests.is_none_or(|until| until <= Instant::now())
+    }
+
+    /// The pictures by the GPU; `None` where the processor has to.
+    fn by_gpu(
+        &mut self,
+        inputs: &[Input<'_>],
+        out: &mut [Residual],
+    ) -> Option<Result<(), InferError>> {
+        while self.works() {
+            let gpu = self.gpu.as_mut()?;
+            let ran = match gpu.swap(self.cpu.model()) {
+                Ok(()) => gpu.infer_batch(inputs, out),
+                Err(SwapError::DeviceFull(why)) => Err(InferError::DeviceFull(why)),
+                Err(why) => Err(InferError::Device(why.to_string())),
+            };
+            match ran {
+                Err(InferError::Device(why)) => self.give_up(&why),
+                Err(InferError::DeviceFull(why)) => self.rest(&why),
+                other => return Some(other),
+            }
+        }
+        None
     }
 }
 
@@ -98,7 +164,16 @@ impl<G: Engine> Engine for OnGpu<G> {
     }
 
     fn on_processor(&self) -> bool {
-        self.gpu.as_ref().is_none_or(Engine::on_processor)
+        !self.works() || self.gpu.as_ref().is_none_or(Engine::on_processor)
+    }
+
+    fn accelerators(&self) -> Option<usize> {
+        self.gpu.as_ref().and_then(Engine::accelerators)
+    }
+
+    fn take_time(&mut self) -> Option<Duration> {
+        let took = self.gpu.as_mut().and_then(Engine::take_time);
+        took.filter(|_| !self.stood_in)
     }
 
     fn architecture(&self) -> Architecture {
@@ -110,25 +185,17 @@ impl<G: Engine> Engine for OnGpu<G> {
         inputs: &[Input<'_>],
         out: &mut [Residual],
     ) -> Result<(), InferError> {
-        if let Some(gpu) = &mut self.gpu {
-            match gpu.infer_batch(inputs, out) {
-                Err(InferError::Device(why)) => self.give_up(&why),
-                other => return other,
-            }
-        }
-        self.cpu.infer_batch(inputs, out)
+        let done = self.by_gpu(inputs, out);
+        self.stood_in = done.is_none();
+        done.unwrap_or_else(|| self.cpu.infer_batch(inputs, out))
     }
 
     fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
-        // The GPU has what the processor has: nothing to upload.
         if Arc::ptr_eq(self.cpu.model(), model) {
             return Ok(());
         }
-        self.cpu.swap(model)?;
-        if let Some(Err(why)) = self.gpu.as_mut().map(|gpu| gpu.swap(model)) {
-            self.give_up(&why.to_string());
-        }
-        Ok(())
+        // The GPU is given them with its next picture.
+        self.cpu.swap(model)
     }
 }
 
@@ -137,15 +204,25 @@ mod tests {
     use super::*;
     use crate::engine::{Luma, embedded_model};
 
-    /// A GPU that fails at its second picture.
+    /// A GPU that does what the processor does, until it fails.
     struct Failing {
         inner: CpuEngine,
-        pictures: usize,
+        /// Pictures that it can still do.
+        left: usize,
+        why: InferError,
     }
 
     impl Engine for Failing {
         fn backend(&self) -> &'static str {
             "failing"
+        }
+
+        fn on_processor(&self) -> bool {
+            false
+        }
+
+        fn take_time(&mut self) -> Option<Duration> {
+            Some(Duration::from_millis(3))
         }
 
         fn architecture(&self) -> Architecture {
@@ -157,48 +234,91 @@ mod tests {
             inputs: &[Input<'_>],
             out: &mut [Residual],
         ) -> Result<(), InferError> {
-            self.pictures += inputs.len();
-            if self.pictures > 1 {
-                return Err(InferError::Device("out of memory".to_owned()));
-            }
+            let Some(left) = self.left.checked_sub(inputs.len()) else {
+                return Err(self.why.clone());
+            };
+            self.left = left;
             self.inner.infer_batch(inputs, out)
         }
 
-        fn swap(&mut self, _: &Arc<Model>) -> Result<(), SwapError> {
-            Err(SwapError::Device("lost".to_owned()))
+        fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
+            match self.why {
+                InferError::Batch => Err(SwapError::Device("lost".to_owned())),
+                _ => self.inner.swap(model),
+            }
         }
     }
 
-    fn failing() -> OnGpu<Failing> {
-        let model = embedded_model().unwrap();
-        let cpu = || CpuEngine::new(model.clone());
-        OnGpu { gpu: Some(Failing { inner: cpu(), pictures: 0 }), cpu: cpu() }
+    fn cpu() -> CpuEngine {
+        CpuEngine::new(embedded_model().unwrap())
+    }
+
+    /// GPUs that can do one picture each, so many of them.
+    fn failing(why: &InferError, others: usize) -> OnGpu<Failing> {
+        let gpu = |why: &InferError| Failing { inner: cpu(), left: 1, why: why.clone() };
+        let (left, first) = (std::cell::Cell::new(others), gpu(why));
+        let why = why.clone();
+        let replace = move |_: &Arc<Model>| {
+            left.set(left.get().checked_sub(1).ok_or(CudaError::NoDevice)?);
+            Ok(gpu(&why))
+        };
+        OnGpu::new(first, cpu(), Box::new(replace))
+    }
+
+    fn lost() -> InferError {
+        InferError::Device("lost".to_owned())
     }
 
     #[test]
-    fn the_processor_takes_over_where_the_gpu_fails() {
+    fn another_gpu_takes_over_and_then_the_processor() {
         let low = [70; 12 * 9];
         let luma = Luma::packed(&low, 12, 9).unwrap();
-        let (mut first, mut second) = (Residual::default(), Residual::default());
-        let mut engine = failing();
+        let (mut first, mut next) = (Residual::default(), Residual::default());
+        let mut engine = failing(&lost(), 1);
         engine.infer(luma, &mut first).unwrap();
-        assert_eq!(engine.backend(), "failing");
-        engine.infer(luma, &mut second).unwrap();
-        assert!(engine.backend().starts_with("cpu"));
-        assert_eq!(first, second);
+        engine.infer(luma, &mut next).unwrap();
+        assert_eq!((engine.backend(), engine.on_processor()), ("failing", false));
+        assert_eq!(engine.take_time(), Some(Duration::from_millis(3)));
+        assert_eq!(first, next);
+        engine.infer(luma, &mut next).unwrap();
+        assert!(engine.backend().starts_with("cpu") && engine.on_processor());
+        assert_eq!(engine.take_time(), None);
+        assert_eq!(first, next);
         // What no backend takes is no failure of the GPU's.
-        let mut engine = failing();
+        let mut engine = failing(&lost(), 0);
         assert_eq!(engine.infer_batch(&[], &mut [Residual::default()]), Err(InferError::Batch));
         assert_eq!(engine.backend(), "failing");
     }
 
     #[test]
+    fn the_processor_stands_in_for_a_gpu_without_room() {
+        let low = [70; 12 * 9];
+        let luma = Luma::packed(&low, 12, 9).unwrap();
+        let mut out = Residual::default();
+        let mut engine = failing(&InferError::DeviceFull("full".to_owned()), 0);
+        engine.infer(luma, &mut out).unwrap();
+        engine.infer(luma, &mut out).unwrap();
+        assert_eq!((engine.backend(), engine.on_processor()), ("failing", true));
+        assert_eq!(engine.take_time(), None, "it was the processor's time");
+        engine.gpu.as_mut().unwrap().left = 1;
+        engine.rests = Some(Instant::now());
+        engine.infer(luma, &mut out).unwrap();
+        assert_eq!(engine.take_time(), Some(Duration::from_millis(3)));
+    }
+
+    #[test]
     fn weights_that_the_gpu_does_not_take_run_on_the_processor() {
-        let mut engine = failing();
-        let other = Model::random(engine.architecture(), 9).unwrap();
-        engine.swap(&Arc::new(other)).unwrap();
+        let low = [70; 12 * 9];
+        let luma = Luma::packed(&low, 12, 9).unwrap();
+        let (mut out, mut wanted) = (Residual::default(), Residual::default());
+        let mut engine = failing(&InferError::Batch, 0);
+        let other = Arc::new(Model::random(engine.architecture(), 9).unwrap());
+        engine.swap(&other).unwrap();
+        engine.infer(luma, &mut out).unwrap();
         assert!(engine.backend().starts_with("cpu"));
-        let mut engine = failing();
+        CpuEngine::new(other).infer(luma, &mut wanted).unwrap();
+        assert_eq!(out, wanted);
+        let mut engine = failing(&lost(), 0);
         let wider = Model::random(Architecture::chain(2, 8, 5), 9).unwrap();
         assert!(engine.swap(&Arc::new(wider)).is_err());
         assert_eq!(engine.backend(), "failing");

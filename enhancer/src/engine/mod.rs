@@ -32,6 +32,7 @@ mod simd;
 mod tiles;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 use windlass_hybrid::detail::{Detail, ONE};
@@ -86,6 +87,9 @@ pub enum InferError {
     /// The device failed, and nothing else could take its place.
     #[error("{0}")]
     Device(String),
+    /// The device has no room for this now; it may have later, or for less.
+    #[error("{0}")]
+    DeviceFull(String),
 }
 
 /// Why weights were not taken.
@@ -102,6 +106,9 @@ pub enum SwapError {
     /// The device failed.
     #[error("{0}")]
     Device(String),
+    /// The device has no room for them now.
+    #[error("{0}")]
+    DeviceFull(String),
 }
 
 impl SwapError {
@@ -212,6 +219,18 @@ pub trait Engine: Send {
     /// Whether it runs on the processor, beside decoders and coders.
     fn on_processor(&self) -> bool {
         true
+    }
+
+    /// How many pictures are under way at the same pace, however many engines ask: the number of accelerators that engines
+    /// share. `None`: each engine works by itself.
+    fn accelerators(&self) -> Option<usize> {
+        None
+    }
+
+    /// What inference took of an accelerator's time since this was last asked, without what others had of it. `None`: what it took by
+    /// the clock.
+    fn take_time(&mut self) -> Option<Duration> {
+        None
     }
 
     /// The network that it was made for.

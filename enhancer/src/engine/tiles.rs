@@ -1,7 +1,8 @@
 //! Super-resolution of some tiles of a picture only.
 //!
 //! Runs of tiles side by side are inferred together, each with as many samples around as the network
-//! looks at, so that every sample comes out as it would from the whole picture.
+//! looks at, so that every sample comes out as it would from the whole picture. Accelerators are given the whole picture: parts
+//! of many sizes could not go in one launch with others.
 
 use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::detail::ONE;
@@ -42,6 +43,7 @@ fn infer_some(
     residual: &mut Residual,
 ) -> Result<(Detail, usize), InferError> {
     let (scale, reach) = (engine.scale(), engine.reach());
+    let accelerated = !engine.on_processor();
     let high = (scale * low.width, scale * low.height);
     if twin.is_some_and(|twin| (twin.width, twin.height) != high) {
         return Err(InferError::Twin(engine.architecture().inputs));
@@ -59,6 +61,10 @@ fn infer_some(
         return Ok((detail, low.width * low.height));
     }
     let mut work = 0;
+    if accelerated {
+        infer(0, 0, low.width, low.height, residual)?;
+        work = low.width * low.height;
+    }
     for row in 0..tiles.rows() {
         let mut column = 0;
         while column < tiles.columns() {
@@ -72,6 +78,11 @@ fn infer_some(
             }
             let (left, top) = (first * TILE, row * TILE);
             let (right, bottom) = ((column * TILE).min(low.width), (top + TILE).min(low.height));
+            if accelerated {
+                let size = (right - left, bottom - top);
+                copy(residual, (left, top), (left, top), size, scale, &mut detail);
+                continue;
+            }
             let (x, y) = (left.saturating_sub(reach), top.saturating_sub(reach));
             let width = (right + reach).min(low.width) - x;
             let height = (bottom + reach).min(low.height) - y;

@@ -72,6 +72,8 @@ pub(super) struct Intake {
     timing: Timing,
     /// The least scale of HR pictures, and the greatest.
     scales: (usize, usize),
+    /// Inferences side by side.
+    devices: usize,
     origin: Instant,
     stats: Arc<Stats>,
     slots: Arc<Slots>,
@@ -103,7 +105,7 @@ impl Intake {
     pub fn new(
         config: Arc<EnhancerConfig>,
         (enabled, stats, slots, live): (Arc<AtomicBool>, Arc<Stats>, Arc<Slots>, Live),
-        (decoders, scales): (DecoderFactory, (usize, usize)),
+        (decoders, scales, devices): (DecoderFactory, (usize, usize), usize),
         (frames, output): (Sender<Decoded>, Sender<EnhancerOutput>),
         origin: Instant,
     ) -> Self {
@@ -122,6 +124,7 @@ impl Intake {
         Intake {
             timing: config.timing(),
             scales,
+            devices,
             origin,
             config,
             live,
@@ -143,7 +146,7 @@ impl Intake {
 
     /// Seconds that inference may take in one second.
     pub fn compute_capacity(&self) -> f64 {
-        self.config.threads as f64 * self.live.get().compute_cap
+        self.devices as f64 * self.live.get().compute_cap
     }
 
     /// Streams that have a decoder now.

@@ -45,7 +45,9 @@ use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_media::{AnchorCodecId, EnhancerOutput};
 
-use crate::engine::{Engine, EngineChoice, Model, NetworkChoice, NetworkError, Residual};
+use crate::engine::{
+    Engine, EngineChoice, InferError, Input, Luma, Model, NetworkChoice, NetworkError, Residual,
+};
 use crate::schedule::promise::promise_of_db;
 use crate::schedule::slots::{SlotConfig, TaskOrder};
 use crate::schedule::{NetworkCost, RegionConfig, SchedulerConfig, Terms, TileConfig};
@@ -85,6 +87,9 @@ const GUESS: Duration = Duration::from_nanos(300);
 /// Chosen frames that may wait for each worker. Time bounds them before: what cannot meet its
 /// deadline is not chosen.
 const JOBS_PER_WORKER: usize = 32;
+/// Workers for each accelerator that they share, if the operator has not asked for more: so many pictures fill its launches
+/// while others are coded.
+const WORKERS_BY_ACCELERATOR: usize = 16;
 /// By how much the learner's nice value is above that of the other threads.
 const LEARN_LATER: u8 = 8;
 
@@ -99,7 +104,7 @@ pub struct EnhancerConfig {
     pub engine: EngineChoice,
     /// Which of them there are.
     pub network: NetworkChoice,
-    /// Inference threads.
+    /// Inference threads; with GPUs, [`WORKERS_BY_ACCELERATOR`] for each at the least, which mostly wait.
     pub threads: usize,
     /// Share of those threads' time that inference may take, 0 to 1.
     pub compute_cap: f64,
@@ -166,6 +171,12 @@ impl Default for EnhancerConfig {
 impl EnhancerConfig {
     fn timing(&self) -> Timing {
         Timing { budget: self.budget, delivery: self.delivery_allowance }
+    }
+
+    /// As many workers as these accelerators need.
+    fn with_workers_for(self, accelerators: Option<usize>) -> Self {
+        let needed = WORKERS_BY_ACCELERATOR * accelerators.unwrap_or(0);
+        EnhancerConfig { threads: self.threads.max(needed), ..self }
     }
 
     fn slots(&self) -> SlotConfig {
@@ -312,10 +323,10 @@ impl Enhancer {
     ) -> Result<Self, StartError> {
         config.validate()?;
         let coding = config.coding();
-        let config = Arc::new(config);
+        let Measured { backend, costs, accelerators } = calibrate(networks, coding)?;
+        let devices = accelerators.unwrap_or(config.threads);
+        let config = Arc::new(config.with_workers_for(accelerators));
         let live = Live::new(&config);
-        let measured = calibrate(networks, coding)?;
-        let Measured { backend, costs } = measured;
         let of = |network: Option<&NetworkCost>| network.map_or(2, |network| network.scale);
         let scales = (of(costs.first()), of(costs.last()));
         let stats = Arc::new(Stats::default());
@@ -331,7 +342,7 @@ impl Enhancer {
         let intake = Arc::new(Intake::new(
             config.clone(),
             (enabled.clone(), stats.clone(), slots.clone(), live.clone()),
-            (decoders, scales),
+            (decoders, scales, devices),
             (frames_in, output_in.clone()),
             origin,
         ));
@@ -350,7 +361,10 @@ impl Enhancer {
             threads: Vec::new(),
         };
         let selector = Selector {
-            config: config.scheduler(costs.clone()),
+            config: SchedulerConfig {
+                devices: u32::try_from(devices).unwrap_or(u32::MAX),
+                ..config.scheduler(costs.clone())
+            },
             live: live.clone(),
             regions: config.regions,
             origin,
@@ -391,6 +405,7 @@ impl Enhancer {
             backend,
             codec = coding.codec.name(),
             threads = config.threads,
+            accelerators,
             "enhancer started"
         );
         for (network, NetworkCost { scale, per_pixel }) in networks.iter().zip(costs) {
@@ -484,6 +499,8 @@ impl Drop for Enhancer {
 struct Measured {
     backend: &'static str,
     costs: Vec<NetworkCost>,
+    /// Accelerators that all workers share, where they do.
+    accelerators: Option<usize>,
 }
 
 fn named(networks: &[Network], costs: &[NetworkCost]) -> Vec<NetworkStats> {
@@ -497,7 +514,7 @@ fn named(networks: &[Network], costs: &[NetworkCost]) -> Vec<NetworkStats> {
 
 /// Runs each network a few times, in far less than a second altogether.
 fn calibrate(networks: &[Network], coding: Coding) -> Result<Measured, StartError> {
-    let mut backend = None;
+    let (mut backend, mut accelerators) = (None, None);
     let mut costs: Vec<NetworkCost> = Vec::new();
     for network in networks {
         let mut engine = (network.engines)();
@@ -506,10 +523,16 @@ fn calibrate(networks: &[Network], coding: Coding) -> Result<Measured, StartErro
         if costs.last().is_some_and(|last| scale < last.scale) {
             return Err(StartError::Config("networks must come by scale, the least first"));
         }
-        costs.push(NetworkCost { scale, per_pixel: measure(engine.as_mut(), coding) });
+        accelerators = accelerators.max(engine.accelerators());
+        let per_pixel = if engine.on_processor() {
+            measure(engine.as_mut(), coding)
+        } else {
+            measure_accelerator(engine.as_mut())
+        };
+        costs.push(NetworkCost { scale, per_pixel });
     }
     let backend = backend.ok_or(StartError::Config("there must be a network"))?;
-    Ok(Measured { backend, costs })
+    Ok(Measured { backend, costs, accelerators })
 }
 
 /// Inference and coding time per LR pixel on this machine: a first guess for the scheduler.
@@ -534,4 +557,39 @@ fn measure(engine: &mut dyn Engine, coding: Coding) -> Duration {
         return GUESS;
     }
     best / (160 * 90)
+}
+
+/// Time of an accelerator per LR pixel, of many pictures at once: what coding takes is the processor's. One that takes long
+/// for a few small ones is not asked for more.
+fn measure_accelerator(engine: &mut dyn Engine) -> Duration {
+    const PICTURES: usize = 16;
+    const LONG: Duration = Duration::from_millis(20);
+    let mut best = GUESS;
+    for (width, height) in [(64, 36), (320, 180)] {
+        let low = vec![128; width * height];
+        let high = Picture::grey(engine.scale() * width, engine.scale() * height).y;
+        let input = (|| {
+            let twin = Luma::packed(high.samples(), high.width(), high.height())?;
+            let twin = engine.architecture().has_twin().then_some(twin);
+            Ok::<_, InferError>(Input { low: Luma::packed(&low, width, height)?, twin })
+        })();
+        let Ok(input) = input else { break };
+        let mut out = vec![Residual::default(); PICTURES];
+        let mut least = Duration::MAX;
+        for _ in 0..3 {
+            let started = Instant::now();
+            if engine.infer_batch(&[input; PICTURES], &mut out).is_err() {
+                return best;
+            }
+            least = least.min(engine.take_time().unwrap_or_else(|| started.elapsed()));
+            if least > LONG {
+                break;
+            }
+        }
+        best = least / (PICTURES * width * height) as u32;
+        if least > LONG {
+            break;
+        }
+    }
+    best
 }

@@ -43,6 +43,8 @@ struct Run {
     waited: Duration,
     /// It was given up because it was late.
     late: bool,
+    /// What inference took of an accelerator that workers share: not this worker's time, but all that it costs others.
+    charged: Option<Duration>,
 }
 
 /// One worker and its queues.
@@ -103,8 +105,11 @@ impl Worker {
             let took = (live && !panicked).then(|| started.elapsed().saturating_sub(run.waited));
             let inferred = job.captured.is_none();
             if let Some(took) = took {
-                self.stats.compute.record(took);
                 self.jobs.done(shape, last, took);
+            }
+            let took = took.map(|took| run.charged.unwrap_or(took));
+            if let Some(took) = took {
+                self.stats.compute.record(took);
             }
             last = Some(shape);
             if self.finished.send(Finished { chosen, took, inferred, late: run.late }).is_err() {
@@ -153,6 +158,8 @@ impl Worker {
             if let Some(desk) = &self.desk {
                 desk.hand_in(job, network);
             }
+            // The workers' time is not what accelerators are short of.
+            run.charged = engine.accelerators().map(|_| Duration::ZERO);
             Ok(detail)
         } else {
             let start = frame.twin.start(frame.rtp_timestamp);
@@ -161,10 +168,12 @@ impl Worker {
                 count(&counters.late_infer);
                 return false;
             };
+            engine.take_time();
             let detail = equip(engine, network, job).and_then(|own| {
                 learned = own;
                 infer(&frame.picture, &start, &choice.tiles, engine, residual)
             });
+            run.charged = engine.take_time();
             if let Ok(detail) = &detail
                 // Not what they have by anchors: whoever lost one needs the next.
                 && let Ok(known) = detail_of(Samples::from(&start), low, scale)

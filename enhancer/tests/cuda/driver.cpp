@@ -1,9 +1,10 @@
 // A CUDA driver and NVRTC that run kernels on the CPU, for tests of the host's side without a GPU: emulate.h compiles
 // and runs them. One library stands for both; streams do their work at once, graphs record launches and copies.
 //
-// From the environment: EMULATED_SHARED, EMULATED_SHARED_SM (bytes of shared memory of a block and of a multiprocessor),
+// From the environment: EMULATED_DEVICES (1), EMULATED_SHARED, EMULATED_SHARED_SM (bytes of shared memory of a block and of a multiprocessor),
 // EMULATED_ARCH (90), EMULATED_MEMORY (bytes that can be allocated), EMULATED_LOST (a file; while it exists, everything
-// fails as after the device's loss), EMULATED_INCLUDE (where emulate.h is), EMULATED_DRIVER (the driver's version).
+// fails as after the device's loss; with a device's number at its end, of that device alone), EMULATED_HANG (a file; while it exists,
+// nobody who waits for a device gets an answer), EMULATED_INCLUDE (where emulate.h is), EMULATED_DRIVER (the driver's version).
 
 #include <cstdarg>
 #include <cstdint>
@@ -33,9 +34,17 @@ size_t number(const char* name, size_t otherwise) {
   return value ? strtoull(value, nullptr, 10) : otherwise;
 }
 
-bool lost() {
+// The calling thread's device.
+thread_local int current = 0;
+
+bool lost(int device = current) {
   const char* file = getenv("EMULATED_LOST");
-  return file && access(file, F_OK) == 0;
+  return file && (access(file, F_OK) == 0 || access((file + std::to_string(device)).c_str(), F_OK) == 0);
+}
+
+void hang() {
+  const char* file = getenv("EMULATED_HANG");
+  while (file && access(file, F_OK) == 0) usleep(10000);
 }
 
 struct Function { const unsigned long* bytes; void (*entry)(void**); int (*launch)(void (*)(void**), void**, unsigned, unsigned, unsigned, unsigned, unsigned); };
@@ -66,9 +75,10 @@ bool inside(uintptr_t at, size_t bytes) {
 
 EXPORT int cuInit(unsigned) { return lost() ? ILLEGAL_ADDRESS : SUCCESS; }
 EXPORT int cuDriverGetVersion(int* version) { *version = (int)number("EMULATED_DRIVER", 12090); return SUCCESS; }
-EXPORT int cuDeviceGetCount(int* count) { *count = 1; return SUCCESS; }
-EXPORT int cuDeviceGet(int* device, int) { *device = 0; return SUCCESS; }
+EXPORT int cuDeviceGetCount(int* count) { *count = (int)number("EMULATED_DEVICES", 1); return SUCCESS; }
+EXPORT int cuDeviceGet(int* device, int ordinal) { *device = ordinal; return ordinal < (int)number("EMULATED_DEVICES", 1) ? SUCCESS : INVALID; }
 EXPORT int cuDeviceGetName(char* name, int size, int) { snprintf(name, size, "emulated"); return SUCCESS; }
+EXPORT int cuDeviceGetPCIBusId(char* name, int size, int device) { snprintf(name, size, "0000:%02X:00.0", 16 + device); return SUCCESS; }
 EXPORT int cuDeviceTotalMem_v2(size_t* bytes, int) { *bytes = 1ull << 30; return SUCCESS; }
 EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
   const int arch = (int)number("EMULATED_ARCH", 90);
@@ -82,9 +92,10 @@ EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
   }
   return SUCCESS;
 }
-EXPORT int cuDevicePrimaryCtxRetain(void** context, int) { *context = (void*)1; return lost() ? ILLEGAL_ADDRESS : SUCCESS; }
+EXPORT int cuDevicePrimaryCtxSetFlags_v2(int, unsigned) { return SUCCESS; }
+EXPORT int cuDevicePrimaryCtxRetain(void** context, int device) { *context = (void*)(intptr_t)(device + 1); return lost(device) ? ILLEGAL_ADDRESS : SUCCESS; }
 EXPORT int cuDevicePrimaryCtxRelease_v2(int) { return SUCCESS; }
-EXPORT int cuCtxSetCurrent(void*) { return SUCCESS; }
+EXPORT int cuCtxSetCurrent(void* context) { current = (int)(intptr_t)context - 1; return SUCCESS; }
 EXPORT int cuCtxSynchronize() { return lost() ? ILLEGAL_ADDRESS : SUCCESS; }
 EXPORT int cuGetErrorName(int error, const char** name) { *name = error == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR"; return SUCCESS; }
 EXPORT int cuGetErrorString(int error, const char** text) { *text = error == OUT_OF_MEMORY ? "out of memory" : error == ILLEGAL_ADDRESS ? "an illegal memory access was encountered" : "emulated error"; return SUCCESS; }
@@ -124,7 +135,7 @@ EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* 
 
 EXPORT int cuStreamCreate(void** stream, unsigned) { *stream = new Stream; return SUCCESS; }
 EXPORT int cuStreamDestroy_v2(void* stream) { delete (Stream*)stream; return SUCCESS; }
-EXPORT int cuStreamSynchronize(void*) { return lost() ? ILLEGAL_ADDRESS : SUCCESS; }
+EXPORT int cuStreamSynchronize(void*) { hang(); return lost() ? ILLEGAL_ADDRESS : SUCCESS; }
 EXPORT int cuStreamBeginCapture_v2(void* stream, int) { ((Stream*)stream)->captured = new Graph; return SUCCESS; }
 EXPORT int cuStreamEndCapture(void* stream, void** graph) {
   *graph = ((Stream*)stream)->captured, ((Stream*)stream)->captured = nullptr;

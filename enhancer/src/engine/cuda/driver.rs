@@ -11,16 +11,20 @@ use std::sync::Arc;
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
-use parking_lot::Mutex;
 
 use super::CudaError;
 use super::plan::SharedMemory;
 
 /// Drivers of CUDA 11.8 and later: the first that know Hopper.
 const OLDEST_DRIVER: i32 = 11_080;
+/// Compute capability from which on the tensor cores have what the kernels use.
+const OLDEST_ARCH: i32 = 75;
 
 impl From<DriverError> for CudaError {
     fn from(error: DriverError) -> Self {
+        if error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            return CudaError::NoMemory;
+        }
         let text = error.error_string().map(|text| text.to_string_lossy().into_owned());
         CudaError::Driver(text.unwrap_or_else(|_| format!("error {:?}", error.0)))
     }
@@ -29,10 +33,14 @@ impl From<DriverError> for CudaError {
 /// A GPU with its context.
 #[derive(Debug)]
 pub struct Device {
-    ordinal: sys::CUdevice,
+    handle: sys::CUdevice,
     context: sys::CUcontext,
+    /// Its place among those that the driver shows.
+    pub ordinal: usize,
     /// As the driver names it.
     pub name: String,
+    /// Where it is on the machine's bus (`0000:3b:00.0`); empty where the driver does not say.
+    pub bus: String,
     /// Compute capability: 10 × major + minor.
     pub arch: i32,
     /// The driver's version: 1000 × major + 10 × minor.
@@ -49,30 +57,19 @@ unsafe impl Send for Device {}
 unsafe impl Sync for Device {}
 
 impl Device {
-    /// The first GPU, whose context stays for the next engine. Says in plain words why there is none.
-    pub fn open() -> Result<Arc<Device>, CudaError> {
-        static OPEN: Mutex<Option<Arc<Device>>> = Mutex::new(None);
-        let mut open = OPEN.lock();
-        if let Some(device) = &*open {
-            device.enter()?;
-            return Ok(device.clone());
-        }
-        let device = Device::find()?;
-        *open = Some(device.clone());
-        Ok(device)
-    }
-
-    fn find() -> Result<Arc<Device>, CudaError> {
+    /// The GPUs that the driver shows and that give a context, which stays as long as the process. Says in plain words why
+    /// there are none. `CUDA_VISIBLE_DEVICES` says which the driver shows; of a GPU that is cut up (MIG), that is one
+    /// slice for each process.
+    pub fn all() -> Result<Vec<Arc<Device>>, CudaError> {
         // SAFETY: this only tries to load libraries of the driver's names.
         if !unsafe { sys::is_culib_present() } {
             return Err(CudaError::NoDriver);
         }
         // A library without the functions that we know makes the bindings panic.
-        catch_unwind(Device::open_found).unwrap_or(Err(CudaError::OldDriver(0)))
+        catch_unwind(Device::all_found).unwrap_or(Err(CudaError::OldDriver(0)))
     }
 
-    fn open_found() -> Result<Arc<Device>, CudaError> {
-        use sys::CUdevice_attribute as Attribute;
+    fn all_found() -> Result<Vec<Arc<Device>>, CudaError> {
         result::init()?;
         let mut driver = 0;
         // SAFETY: the library is there, and the address is that of a variable.
@@ -80,14 +77,29 @@ impl Device {
         if driver < OLDEST_DRIVER {
             return Err(CudaError::OldDriver(driver));
         }
-        if result::device::get_count()? == 0 {
-            return Err(CudaError::NoDevice);
+        let (mut found, mut refused) = (Vec::new(), CudaError::NoDevice);
+        for ordinal in 0..result::device::get_count()? {
+            match Device::open(ordinal, driver) {
+                Ok(device) => found.push(Arc::new(device)),
+                Err(why) => {
+                    tracing::debug!(ordinal, %why, "a GPU is left out");
+                    refused = why;
+                }
+            }
         }
-        let device = result::device::get(0)?;
+        if found.is_empty() { Err(refused) } else { Ok(found) }
+    }
+
+    fn open(ordinal: i32, driver: i32) -> Result<Device, CudaError> {
+        use sys::CUdevice_attribute as Attribute;
+        let device = result::device::get(ordinal)?;
         // SAFETY: the device is one that the driver named.
         let attribute = |attribute| unsafe { result::device::get_attribute(device, attribute) };
         let arch = 10 * attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?
             + attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        if arch < OLDEST_ARCH {
+            return Err(CudaError::OldDevice(arch));
+        }
         let bytes = |number: i32| usize::try_from(number).unwrap_or(0);
         let block = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
         let all = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?;
@@ -95,21 +107,26 @@ impl Device {
         let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
         // SAFETY: the device is one that the driver named.
         let memory = unsafe { result::device::total_mem(device) }?;
+        // Whoever waits for the device sleeps: its time is that of decoders. A driver that does not take it spins.
+        let sleeps = sys::CUctx_flags_enum::CU_CTX_SCHED_BLOCKING_SYNC as u32;
+        // SAFETY: as above.
+        let _ = unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(device, sleeps) };
         // SAFETY: as above; `drop` releases what is retained here.
         let context = unsafe { result::primary_ctx::retain(device) }?;
-        let shared = SharedMemory { block: bytes(block), multiprocessor: bytes(all) };
         let device = Device {
-            ordinal: device,
+            handle: device,
             context,
+            ordinal: usize::try_from(ordinal).unwrap_or(0),
             name,
+            bus: bus_of(device),
             arch,
             driver,
-            shared,
+            shared: SharedMemory { block: bytes(block), multiprocessor: bytes(all) },
             memory,
             multiprocessors,
         };
         device.enter()?;
-        Ok(Arc::new(device))
+        Ok(device)
     }
 
     /// Makes the device that of the calling thread.
@@ -119,11 +136,19 @@ impl Device {
     }
 }
 
+fn bus_of(device: sys::CUdevice) -> String {
+    let mut name = [0u8; 32];
+    let len = i32::try_from(name.len()).unwrap_or(0);
+    // SAFETY: the device is one that the driver named, and the address is that of so many bytes.
+    let named = unsafe { sys::cuDeviceGetPCIBusId(name.as_mut_ptr().cast(), len, device) };
+    if named.result().is_ok() { text(&name).to_ascii_lowercase() } else { String::new() }
+}
+
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: retained once, in `open_found`; nothing that needs it is left. A device that is lost answers with an
+        // SAFETY: retained once, in `open`; nothing that needs it is left. A device that is lost answers with an
         // error, of which there is nothing to be made.
-        let _ = unsafe { result::primary_ctx::release(self.ordinal) };
+        let _ = unsafe { result::primary_ctx::release(self.handle) };
     }
 }
 
@@ -184,6 +209,10 @@ impl HostBuffer {
         Ok(HostBuffer { device: device.clone(), at, len })
     }
 
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `len` initialised bytes that belong to `self`; the engine reads them after it has waited for the work
         // that writes them.
@@ -220,6 +249,8 @@ pub struct Module {
 
 // SAFETY: modules belong to the context, which any thread may use.
 unsafe impl Send for Module {}
+// SAFETY: as above; nothing changes a module after it is loaded.
+unsafe impl Sync for Module {}
 
 impl Module {
     /// From a cubin, or PTX that ends with a zero.
@@ -262,6 +293,8 @@ pub struct Kernel(sys::CUfunction);
 
 // SAFETY: as for modules.
 unsafe impl Send for Kernel {}
+// SAFETY: as for modules.
+unsafe impl Sync for Kernel {}
 
 /// Work in order.
 #[derive(Debug)]
@@ -287,30 +320,33 @@ impl Stream {
         Ok(unsafe { result::stream::synchronize(self.stream) }?)
     }
 
-    /// Copies the first `len` bytes to the device.
+    /// Copies the first `len` bytes to the device, to `at` bytes from the buffer's beginning.
     pub fn upload(
         &self,
         from: &HostBuffer,
         to: &DeviceBuffer,
+        at: usize,
         len: usize,
     ) -> Result<(), CudaError> {
-        debug_assert!(len <= to.len && len <= from.len);
-        let from = &from.bytes()[..len.min(to.len)];
+        debug_assert!(at + len <= to.len && len <= from.len);
+        let from = &from.bytes()[..len.min(to.len.saturating_sub(at))];
         // SAFETY: both sides hold so many bytes and live until the stream has been waited for.
-        Ok(unsafe { result::memcpy_htod_async(to.address, from, self.stream) }?)
+        Ok(unsafe { result::memcpy_htod_async(to.address + at as u64, from, self.stream) }?)
     }
 
-    /// Copies the first `len` bytes from the device.
+    /// Copies `len` bytes from `at` bytes after the buffer's beginning to the host.
     pub fn download(
         &self,
         from: &DeviceBuffer,
+        at: usize,
         to: &mut HostBuffer,
         len: usize,
     ) -> Result<(), CudaError> {
-        debug_assert!(len <= from.len && len <= to.len);
-        let to = &mut to.bytes_mut()[..len.min(from.len)];
+        debug_assert!(at + len <= from.len && len <= to.len);
+        let len = len.min(from.len.saturating_sub(at));
+        let to = &mut to.bytes_mut()[..len];
         // SAFETY: as for `upload`.
-        Ok(unsafe { result::memcpy_dtoh_async(to, from.address, self.stream) }?)
+        Ok(unsafe { result::memcpy_dtoh_async(to, from.address + at as u64, self.stream) }?)
     }
 
     /// Copies the first `len` bytes within the device.

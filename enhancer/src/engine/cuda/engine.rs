@@ -1,72 +1,29 @@
-//! The engine: buffers, captured work for every size of picture, two batches under way at a time.
-//!
-//! While one batch is computed, the next is copied to the device and the one before back from it, each on a stream of
-//! its own. The work of a size (copies in, launches, copies out) is captured once and then submitted as a whole. Buffers
-//! grow to the largest size so far; nothing is allocated after that. New weights are copied over the old ones: a copy of
-//! a third of a megabyte, so that there is no need to keep many networks resident.
+//! A worker's way to a card: pictures in, residuals out, whatever others ask of the card meanwhile.
 
-use std::collections::HashMap;
-use std::mem::offset_of;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::CudaError;
-use super::compile;
-use super::driver::{Device, DeviceBuffer, Graph, HostBuffer, Kernel, Module, Stream};
-use super::pack::{pack, packed_len};
-use super::plan::{GroupPlan, Plan};
+use super::card::{Card, Done, Job, LANES};
+use super::lane::{MOST_PICTURES, Shape, Staging};
+use super::loaded::{Loaded, Weights};
 use crate::engine::{
     Architecture, Engine, InferError, Input, Luma, Model, Residual, SwapError, check,
 };
 
-/// Most pictures of a launch.
-const MOST_PICTURES: usize = 16;
-/// Most low samples of a launch, where it is of several pictures.
-const MOST_SAMPLES: usize = 4 << 20;
-/// Batches under way at a time.
-const SLOTS: usize = 2;
-/// Sizes whose work is kept; beyond, all of them are forgotten.
-const MOST_GRAPHS: usize = 64;
 /// The residual's fixed point: one grey level.
 const ONE: f32 = 64.0;
-
-/// What `network.cu` is given; the same there.
-#[repr(C)]
-struct Group {
-    low: u64,
-    twin: u64,
-    features_in: u64,
-    skip: u64,
-    head_out: u64,
-    features_out: u64,
-    residual: u64,
-    weights: u64,
-    width: i32,
-    height: i32,
-    rows: i32,
-    margin: i32,
-    first: i32,
-    count: i32,
-}
-
-const _: () = assert!(offset_of!(Group, width) == 64 && size_of::<Group>() == 88);
-
-/// The size of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Size {
-    width: usize,
-    height: usize,
-    pictures: usize,
-}
-
-impl Size {
-    fn samples(&self) -> usize {
-        self.width * self.height * self.pictures
-    }
-}
+/// How long a launch may take unless the caller says otherwise.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What the engine runs on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceInfo {
+    /// Its place among those that the driver shows.
+    pub ordinal: usize,
     /// As the driver names it.
     pub name: String,
     /// Compute capability: 10 × major + minor.
@@ -85,91 +42,65 @@ pub struct DeviceInfo {
     pub moved_bytes: f64,
 }
 
-/// Buffers and stream of one batch under way.
-struct Slot {
-    // In the order of dropping: the stream waits for its work.
-    stream: Stream,
-    graphs: HashMap<Size, Graph>,
-    low: DeviceBuffer,
-    twin: DeviceBuffer,
-    /// What a launch reads, what it writes, and the first convolution's output.
-    features: [DeviceBuffer; 3],
-    residual: DeviceBuffer,
-    host_low: HostBuffer,
-    host_twin: HostBuffer,
-    host_residual: HostBuffer,
-    /// Low samples that the buffers hold.
-    room: usize,
-    /// The batch under way, and its first picture.
-    under_way: Option<(Size, usize)>,
-}
-
-/// A network on the GPU.
+/// A network on a GPU, which it shares with other engines.
 pub struct CudaEngine {
-    slots: Vec<Slot>,
-    weights: DeviceBuffer,
-    host_weights: HostBuffer,
-    kernels: Vec<Kernel>,
-    plan: Plan,
-    architecture: Architecture,
+    card: Arc<Card>,
+    network: Arc<Loaded>,
+    weights: Arc<Weights>,
+    /// Memory that no picture is in.
+    free: Vec<Staging>,
+    back: (Sender<Done>, Receiver<Done>),
     /// Most pictures of a launch.
     most_pictures: usize,
-    // Last, since all above needs them.
-    _module: Module,
-    device: Arc<Device>,
+    patience: Duration,
+    took: Duration,
 }
 
 impl CudaEngine {
-    /// Compiles the network's kernels for the first GPU, or finds them compiled, and uploads its weights.
+    /// Brings the network to the GPU that has the fewest engines, if it is not there: compiles its kernels, or finds them
+    /// compiled, and uploads the weights.
     pub fn new(model: &Arc<Model>) -> Result<Self, CudaError> {
-        let device = Device::open()?;
-        let architecture = model.architecture();
-        if device.arch < 75 {
-            return Err(CudaError::OldDevice(device.arch));
-        }
-        let plan = Plan::new(&architecture, device.shared).ok_or(CudaError::NoPlan)?;
-        let options = compile::options(&architecture, &plan);
-        let image =
-            compile::image(compile::NETWORK, &options, device.arch, &device.name, device.driver)?;
-        let module = Module::load(&device, &image)?;
-        let kernels = plan.groups.iter().map(|group| module.kernel(group.kernel(), group.shared));
-        let kernels = kernels.collect::<Result<_, _>>()?;
-        let bytes = packed_len(&architecture);
-        let weights = DeviceBuffer::new(&device, bytes)?;
-        let host_weights = HostBuffer::new(&device, bytes)?;
-        let slots = (0..SLOTS).map(|_| Slot::new(&device)).collect::<Result<_, _>>()?;
-        let mut engine = CudaEngine {
-            slots,
+        let card = Card::freest()?;
+        let network = card.network(model.architecture());
+        let network = network.inspect_err(|why| lost(&card, why))?;
+        let weights = network.weights(model).inspect_err(|why| lost(&card, why))?;
+        card.engines.fetch_add(1, Ordering::Relaxed);
+        Ok(CudaEngine {
+            card,
+            network,
             weights,
-            host_weights,
-            kernels,
-            plan,
-            architecture,
+            free: Vec::new(),
+            back: bounded(LANES * MOST_PICTURES),
             most_pictures: MOST_PICTURES,
-            _module: module,
-            device,
-        };
-        engine.upload(model)?;
-        Ok(engine)
+            patience: PATIENCE,
+            took: Duration::ZERO,
+        })
     }
 
     /// What it runs on.
     pub fn device(&self) -> DeviceInfo {
-        let Plan { pitch, warps, resident, groups, .. } = &self.plan;
-        let tiles: Vec<String> =
-            groups.iter().map(|g| format!("{}+{}", g.rows - 2 * g.margin, 2 * g.margin)).collect();
+        let (device, plan) = (&self.card.device, &self.network.plan);
+        let tiles: Vec<String> = plan
+            .groups
+            .iter()
+            .map(|g| format!("{}+{}", g.rows - 2 * g.margin, 2 * g.margin))
+            .collect();
         DeviceInfo {
-            macs: self.plan.macs(),
-            moved_bytes: self.plan.bytes(),
-            name: self.device.name.clone(),
-            arch: self.device.arch,
-            driver: self.device.driver,
-            memory: self.device.memory,
-            multiprocessors: self.device.multiprocessors,
+            ordinal: device.ordinal,
+            macs: plan.macs(),
+            moved_bytes: plan.bytes(),
+            name: device.name.clone(),
+            arch: device.arch,
+            driver: device.driver,
+            memory: device.memory,
+            multiprocessors: device.multiprocessors,
             plan: format!(
-                "{} launches on tiles of {pitch} columns by {} rows, {resident} blocks of {warps} warps",
-                groups.len(),
-                tiles.join(", ")
+                "{} launches on tiles of {} columns by {} rows, {} blocks of {} warps",
+                plan.groups.len(),
+                plan.pitch,
+                tiles.join(", "),
+                plan.resident,
+                plan.warps
             ),
         }
     }
@@ -179,205 +110,136 @@ impl CudaEngine {
         self.most_pictures = pictures.clamp(1, MOST_PICTURES);
     }
 
+    /// A GPU that has not answered for so long is given up.
+    pub fn limit_patience(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
     /// [`Engine::infer_batch`] without its copy to single precision: calls `done` with the number of each picture, in
     /// order, and its residual in 1/64 grey level.
     pub fn infer_each(
-        &mut self,
-        inputs: &[Input<'_>],
-        done: impl FnMut(usize, &[i16]),
-    ) -> Result<(), CudaError> {
-        let inferred = self.infer_chunks(inputs, done);
-        if inferred.is_err() {
-            // What is still under way must have ended before its buffers are written again.
-            for slot in &mut self.slots {
-                slot.under_way = None;
-                let _ = slot.stream.wait();
-            }
-        }
-        inferred
-    }
-
-    fn infer_chunks(
         &mut self,
         inputs: &[Input<'_>],
         mut done: impl FnMut(usize, &[i16]),
     ) -> Result<(), CudaError> {
         let Some(first) = inputs.first() else { return Ok(()) };
         let (width, height) = (first.low.width(), first.low.height());
-        let most = (MOST_SAMPLES / (width * height)).clamp(1, self.most_pictures);
-        self.device.enter()?;
-        let mut slot = 0;
-        for (n, batch) in inputs.chunks(most).enumerate() {
-            self.collect(slot, &mut done)?;
-            let size = Size { width, height, pictures: batch.len() };
-            self.submit(slot, size, batch, n * most)?;
-            slot = (slot + 1) % SLOTS;
+        let shape = Shape { network: self.network.clone(), width, height };
+        let mut come: Vec<Option<Staging>> = inputs.iter().map(|_| None).collect();
+        let (mut under_way, mut next, mut handed_out) = (0, 0, 0);
+        let mut failed = None;
+        loop {
+            // As many as keep all lanes busy; a failure ends it once all have come back.
+            let room = LANES * self.most_pictures - under_way;
+            let until = (next + room.min(self.most_pictures)).min(inputs.len());
+            if failed.is_none() && until > next && room >= until - next {
+                match self.submit(&shape, inputs, next..until) {
+                    Ok(()) => {
+                        under_way += until - next;
+                        next = until;
+                        if under_way < LANES * self.most_pictures && next < inputs.len() {
+                            continue;
+                        }
+                    }
+                    Err(why) => failed = Some(why),
+                }
+            }
+            if under_way == 0 {
+                break;
+            }
+            let Done { number, staging, took } = self.next_back()?;
+            under_way -= 1;
+            match took {
+                Ok(took) => {
+                    self.took += took;
+                    come[number] = Some(staging);
+                }
+                Err(why) => {
+                    self.free.push(staging);
+                    failed.get_or_insert(why);
+                }
+            }
+            while let Some(staging) = come.get_mut(handed_out).and_then(Option::take) {
+                done(handed_out, &staging.residual.samples()[..shape.high()]);
+                self.free.push(staging);
+                handed_out += 1;
+            }
         }
-        for _ in 0..SLOTS {
-            self.collect(slot, &mut done)?;
-            slot = (slot + 1) % SLOTS;
-        }
-        Ok(())
+        self.free.extend(come.into_iter().flatten());
+        failed.map_or(Ok(()), Err)
     }
 
-    /// [`Engine::swap`] with the device's own words.
-    fn upload(&mut self, model: &Model) -> Result<(), CudaError> {
-        self.host_weights.bytes_mut().copy_from_slice(model.fragments(pack));
-        // Nothing else is under way: batches are waited for.
-        let stream = &self.slots[0].stream;
-        self.device.enter()?;
-        stream.upload(&self.host_weights, &self.weights, self.weights.len())?;
-        stream.wait()
+    /// The next picture that the card has done with. A card that is silent for too long is given up, and what it has
+    /// of ours with it.
+    fn next_back(&mut self) -> Result<Done, CudaError> {
+        match self.back.1.recv_timeout(self.patience) {
+            Ok(done) => Ok(done),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                let why = CudaError::Silent(self.patience);
+                self.card.fail(&why);
+                // What comes back after all is nobody's.
+                self.back = bounded(LANES * MOST_PICTURES);
+                Err(why)
+            }
+        }
     }
 
-    /// Begins a batch.
+    /// Hands some pictures to the card.
     fn submit(
         &mut self,
-        slot: usize,
-        size: Size,
-        batch: &[Input<'_>],
-        first: usize,
+        shape: &Shape,
+        inputs: &[Input<'_>],
+        some: std::ops::Range<usize>,
     ) -> Result<(), CudaError> {
-        let (architecture, slots) = (&self.architecture, &mut self.slots);
-        slots[slot].grow(&self.device, architecture, &self.plan, size.samples())?;
-        let low = batch.iter().map(|input| &input.low);
-        copy_planes(low, slots[slot].host_low.bytes_mut());
-        let twin = batch.iter().filter_map(|input| input.twin.as_ref());
-        copy_planes(twin, slots[slot].host_twin.bytes_mut());
-        if !slots[slot].graphs.contains_key(&size) {
-            let graph = self.capture(slot, size)?;
-            let graphs = &mut self.slots[slot].graphs;
-            if graphs.len() >= MOST_GRAPHS {
-                graphs.clear();
+        let mut jobs = Vec::with_capacity(some.len());
+        for number in some {
+            let fitting = self.free.iter().position(|staging| staging.holds(shape));
+            let mut staging = if let Some(at) = fitting {
+                self.free.swap_remove(at)
+            } else {
+                // Smaller pictures than before find room in what is there; larger ones need more.
+                self.free.pop();
+                self.card.staging(shape)?
+            };
+            let input = &inputs[number];
+            copy(&input.low, staging.low.bytes_mut());
+            if let Some(twin) = &input.twin {
+                copy(twin, staging.twin.bytes_mut());
             }
-            graphs.insert(size, graph);
+            let (weights, back) = (self.weights.clone(), self.back.0.clone());
+            jobs.push(Job { staging, weights, number, back });
         }
-        let slot = &mut self.slots[slot];
-        slot.stream.run(&slot.graphs[&size])?;
-        slot.under_way = Some((size, first));
-        Ok(())
-    }
-
-    /// Waits for the batch of a slot, if there is one, and hands it out.
-    fn collect(
-        &mut self,
-        slot: usize,
-        done: &mut impl FnMut(usize, &[i16]),
-    ) -> Result<(), CudaError> {
-        let slot = &mut self.slots[slot];
-        let Some((size, first)) = slot.under_way.take() else { return Ok(()) };
-        slot.stream.wait()?;
-        let samples = self.architecture.scale * self.architecture.scale * size.width * size.height;
-        let pictures = slot.host_residual.samples().chunks_exact(samples).take(size.pictures);
-        pictures.enumerate().for_each(|(n, picture)| done(first + n, picture));
-        Ok(())
-    }
-
-    /// The work of a batch.
-    fn capture(&mut self, slot: usize, size: Size) -> Result<Graph, CudaError> {
-        let scale = self.architecture.scale;
-        let high = scale * scale * size.samples();
-        let has_twin = self.architecture.has_twin();
-        let Slot {
-            stream, low, twin, features, residual, host_low, host_twin, host_residual, ..
-        } = &mut self.slots[slot];
-        let (plan, kernels, weights) = (&self.plan, &self.kernels, &self.weights);
-        let side = |v: usize| i32::try_from(v).unwrap_or(i32::MAX);
-        let dimension = |v: usize| u32::try_from(v).unwrap_or(u32::MAX);
-        let blocks = plan.groups.len() > 1 && self.architecture.kind == crate::engine::Kind::Blocks;
-        stream.capture(|| {
-            stream.upload(host_low, low, size.samples())?;
-            if has_twin {
-                stream.upload(host_twin, twin, high)?;
-            }
-            for (n, (group, kernel)) in plan.groups.iter().zip(kernels).enumerate() {
-                let GroupPlan { head, tail, first, count, rows, margin, shared } = *group;
-                let tiles = group.tiles(plan.pitch, size.width, size.height);
-                let parameter = Group {
-                    low: low.address(),
-                    twin: twin.address(),
-                    features_in: features[n % 2].address(),
-                    skip: if blocks && tail { features[2].address() } else { 0 },
-                    head_out: if blocks && head { features[2].address() } else { 0 },
-                    features_out: features[(n + 1) % 2].address(),
-                    residual: residual.address(),
-                    weights: weights.address(),
-                    width: side(size.width),
-                    height: side(size.height),
-                    rows: side(rows),
-                    margin: side(margin),
-                    first: side(first),
-                    count: side(count),
-                };
-                let grid = (dimension(tiles.0), dimension(tiles.1), dimension(size.pictures));
-                let threads = dimension(32 * plan.warps);
-                // SAFETY: `Group` is what the kernels take. Their planes have `size.samples()` low samples, and as many
-                // times scale² high ones; `Slot::grow` made the buffers for as many, and they live as long as the graph.
-                unsafe { stream.launch(*kernel, grid, threads, dimension(shared), &parameter) }?;
-            }
-            stream.download(residual, host_residual, 2 * high)
-        })
+        self.card.submit(shape, self.most_pictures, jobs)
     }
 }
 
-impl Slot {
-    fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
-        let none = || DeviceBuffer::new(device, 0);
-        let host = || HostBuffer::new(device, 0);
-        Ok(Slot {
-            stream: Stream::new(device)?,
-            graphs: HashMap::new(),
-            low: none()?,
-            twin: none()?,
-            features: [none()?, none()?, none()?],
-            residual: none()?,
-            host_low: host()?,
-            host_twin: host()?,
-            host_residual: host()?,
-            room: 0,
-            under_way: None,
-        })
-    }
-
-    /// Makes room for so many low samples; captured work is of the old buffers, and forgotten.
-    fn grow(
-        &mut self,
-        device: &Arc<Device>,
-        architecture: &Architecture,
-        plan: &Plan,
-        samples: usize,
-    ) -> Result<(), CudaError> {
-        if samples <= self.room {
-            return Ok(());
-        }
-        self.stream.wait()?;
-        // The old ones go before the new ones come.
-        *self = Slot::new(device)?;
-        let high = architecture.scale * architecture.scale * samples;
-        let twin = if architecture.has_twin() { high } else { 0 };
-        let several = plan.groups.len() > 1;
-        let between = if several { 2 * plan.shape.channels * samples } else { 0 };
-        let skip = if architecture.kind == crate::engine::Kind::Blocks { between } else { 0 };
-        self.low = DeviceBuffer::new(device, samples)?;
-        self.twin = DeviceBuffer::new(device, twin)?;
-        let feature = |len| DeviceBuffer::new(device, len);
-        self.features = [feature(between)?, feature(between)?, feature(skip)?];
-        self.residual = DeviceBuffer::new(device, 2 * high)?;
-        self.host_low = HostBuffer::new(device, samples)?;
-        self.host_twin = HostBuffer::new(device, twin)?;
-        self.host_residual = HostBuffer::new(device, 2 * high)?;
-        self.room = samples;
-        Ok(())
+impl Drop for CudaEngine {
+    fn drop(&mut self) {
+        self.card.engines.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Copies planes one after the other.
-fn copy_planes<'a>(planes: impl Iterator<Item = &'a Luma<'a>>, mut to: &mut [u8]) {
-    for plane in planes {
-        for y in 0..plane.height() {
-            let (row, rest) = to.split_at_mut(plane.width());
-            row.copy_from_slice(plane.row(y));
-            to = rest;
+/// Gives a card up that is lost.
+fn lost(card: &Card, why: &CudaError) {
+    if matches!(why, CudaError::Driver(_)) {
+        card.fail(why);
+    }
+}
+
+/// Copies a plane without the gaps between its rows.
+fn copy(plane: &Luma<'_>, to: &mut [u8]) {
+    for (y, row) in to.chunks_exact_mut(plane.width()).take(plane.height()).enumerate() {
+        row.copy_from_slice(plane.row(y));
+    }
+}
+
+impl From<CudaError> for InferError {
+    fn from(error: CudaError) -> Self {
+        match error {
+            CudaError::NoMemory | CudaError::Overloaded => {
+                InferError::DeviceFull(error.to_string())
+            }
+            other => InferError::Device(other.to_string()),
         }
     }
 }
@@ -391,8 +253,16 @@ impl Engine for CudaEngine {
         false
     }
 
+    fn accelerators(&self) -> Option<usize> {
+        Some(Card::known().iter().filter(|card| card.failure().is_none()).count())
+    }
+
+    fn take_time(&mut self) -> Option<Duration> {
+        Some(std::mem::take(&mut self.took))
+    }
+
     fn architecture(&self) -> Architecture {
-        self.architecture
+        self.network.architecture
     }
 
     fn infer_batch(
@@ -400,21 +270,34 @@ impl Engine for CudaEngine {
         inputs: &[Input<'_>],
         out: &mut [Residual],
     ) -> Result<(), InferError> {
-        check(&self.architecture, inputs, out)?;
-        let scale = self.architecture.scale;
+        let architecture = self.architecture();
+        check(&architecture, inputs, out)?;
         for (input, out) in inputs.iter().zip(&mut *out) {
-            out.resize(scale * input.low.width(), scale * input.low.height());
+            out.resize(
+                architecture.scale * input.low.width(),
+                architecture.scale * input.low.height(),
+            );
         }
-        let inferred = self.infer_each(inputs, |n, samples| {
+        self.infer_each(inputs, |n, samples| {
             for (value, sample) in out[n].data.iter_mut().zip(samples) {
                 *value = f32::from(*sample) * (1.0 / ONE);
             }
-        });
-        inferred.map_err(|error| InferError::Device(error.to_string()))
+        })?;
+        Ok(())
     }
 
     fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
-        SwapError::check(self.architecture, model)?;
-        self.upload(model).map_err(|error| SwapError::Device(error.to_string()))
+        SwapError::check(self.architecture(), model)?;
+        if let Some(why) = self.card.failure() {
+            return Err(SwapError::Device(why.to_string()));
+        }
+        match self.network.weights(model).inspect_err(|why| lost(&self.card, why)) {
+            Ok(weights) => {
+                self.weights = weights;
+                Ok(())
+            }
+            Err(why @ CudaError::NoMemory) => Err(SwapError::DeviceFull(why.to_string())),
+            Err(why) => Err(SwapError::Device(why.to_string())),
+        }
     }
 }

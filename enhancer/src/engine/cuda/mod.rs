@@ -3,20 +3,30 @@
 //! In and out as for every [`Engine`](super::Engine). The driver and NVRTC are looked for when an engine is made; where
 //! one is missing, too old or out of memory, [`CudaEngine::new`] says so in plain words and nothing else happens.
 //!
+//! Each [`card`] is shared by all engines of the process: a [`CudaEngine`] is a worker's way to one. [`waiting`] says which pictures
+//! go in one launch, [`lane`] runs it in memory of its own, [`loaded`] keeps a network's kernels and all the weights that are
+//! in use, [`node`] keeps a card's threads beside it.
+//!
 //! `network.cu` runs a group of consecutive convolutions per launch, a tile of the picture in shared memory, products on the tensor
 //! cores in half precision with sums in single. [`plan`] decides which convolutions form a group; [`pack`] brings the
 //! weights into the order of the tensor cores' registers; [`compile`] makes machine code for the device at hand; [`driver`]
-//! owns what the driver hands out; [`peaks`] measures what the device can do; [`engine`] keeps buffers and, for every size of picture, the captured work.
+//! owns what the driver hands out; [`peaks`] measures what the device can do.
 
+mod card;
 mod compile;
 mod driver;
 mod engine;
+mod lane;
+mod loaded;
+mod node;
 mod pack;
 pub mod peaks;
 mod plan;
+mod waiting;
 
 use thiserror::Error;
 
+pub use card::CardStats;
 pub use engine::{CudaEngine, DeviceInfo};
 
 /// Why there is no engine on a GPU, or no longer one.
@@ -43,9 +53,23 @@ pub enum CudaError {
     /// No tile of the network fits the GPU.
     #[error("the network does not fit the GPU's shared memory")]
     NoPlan,
-    /// The driver refused something: out of memory, device lost.
+    /// The GPU has no memory left, even for a single picture.
+    #[error("the GPU's memory is full")]
+    NoMemory,
+    /// More waits for the GPU than it can do.
+    #[error("too many pictures wait for the GPU")]
+    Overloaded,
+    /// The GPU gave no answer for so long.
+    #[error("the GPU has not answered for {0:?}")]
+    Silent(std::time::Duration),
+    /// The driver refused something: the device is lost, above all.
     #[error("the GPU failed: {0}")]
     Driver(String),
+}
+
+/// What the GPUs of this process have done so far; none where none was looked for, or found.
+pub fn cards() -> Vec<CardStats> {
+    card::Card::known().iter().map(|card| card.stats()).collect()
 }
 
 /// What a network's kernels are compiled with for a device of so much shared memory (of a block and of a

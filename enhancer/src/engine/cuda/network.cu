@@ -86,7 +86,7 @@ struct Group {
   uint4* head_out;           // where that output goes, or nothing
   uint4* features_out;
   short* residual;           // HR, in 1/64 grey level
-  const u8* weights;         // of the whole network
+  const u8* const* weights;  // of the whole network, for each picture
   int width, height;         // of the LR picture
   int rows;                  // of a tile
   int margin;
@@ -406,19 +406,20 @@ __device__ __forceinline__ void run(const Group& group) {
   char* const input = memory + size + GUARD * HEAD_INPUTS * 2;
   const Tile tile = {(int)blockIdx.x * (PITCH - 2 * group.margin) - group.margin,
                      (int)blockIdx.y * (group.rows - 2 * group.margin) - group.margin, group.width, group.height};
+  const u8* const network = (const u8*)__ldg((const unsigned long long*)group.weights + blockIdx.z);
   int shrunk = 0;
   if constexpr (HEAD) {
     load_pictures(tile, group, input);
     __syncthreads();
     shrunk = HEAD_TAPS == 9;
-    convolve<HEAD_INPUTS, HEAD_TAPS>(tile, input, features, shrunk, group.rows - 2 * shrunk, group.weights, !BLOCKS, false);
+    convolve<HEAD_INPUTS, HEAD_TAPS>(tile, input, features, shrunk, group.rows - 2 * shrunk, network, !BLOCKS, false);
     __syncthreads();
     if (group.head_out) store_features(tile, group, features, group.head_out);
   } else {
     load_features(tile, group, group.features_in, features);
     __syncthreads();
   }
-  const u8* weights = group.weights + HEAD_BYTES + (size_t)(group.first - 1) * BODY_BYTES;
+  const u8* weights = network + HEAD_BYTES + (size_t)(group.first - 1) * BODY_BYTES;
 #pragma unroll 1
   for (int n = group.first; n < group.first + group.count; ++n, weights += BODY_BYTES) {
     ++shrunk;

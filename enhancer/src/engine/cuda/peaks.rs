@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::card::Card;
 use super::driver::{Device, DeviceBuffer, HostBuffer, Module, Stream};
 use super::{CudaError, compile};
 
@@ -36,7 +37,7 @@ const TAKES: usize = 5;
 
 /// Measures the first GPU: `rounds` of products (20,000 take some milliseconds), copies of `bytes`.
 pub fn measure(rounds: u16, bytes: usize) -> Result<Peaks, CudaError> {
-    let device = Device::open()?;
+    let device = Card::freest()?.device.clone();
     let stream = Stream::new(&device)?;
     let tensor_tflops = tensor(&device, &stream, rounds)?;
     let (from, to) = (DeviceBuffer::new(&device, bytes)?, DeviceBuffer::new(&device, bytes)?);
@@ -45,9 +46,9 @@ pub fn measure(rounds: u16, bytes: usize) -> Result<Peaks, CudaError> {
         *byte = (n * 31 % 251) as u8;
     }
     let rate = |seconds: f64| bytes as f64 / seconds * 1e-9;
-    let upload_gbps = rate(best(&stream, || stream.upload(&host, &from, bytes))?);
+    let upload_gbps = rate(best(&stream, || stream.upload(&host, &from, 0, bytes))?);
     let memory_gbps = 2.0 * rate(best(&stream, || stream.copy(&from, &to, bytes))?);
-    let download_gbps = rate(best(&stream, || stream.download(&to, &mut host, bytes))?);
+    let download_gbps = rate(best(&stream, || stream.download(&to, 0, &mut host, bytes))?);
     Ok(Peaks { tensor_tflops, memory_gbps, upload_gbps, download_gbps })
 }
 

@@ -37,6 +37,10 @@ pub struct GpuArgs {
           value_parser = clap::value_parser!(u8).range(1..=16))]
     pub batches: Vec<u8>,
 
+    /// Workers that share the GPU with a picture each, as in a server; 0 for none.
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
+    pub workers: u8,
+
     /// Least time that each measurement takes.
     #[arg(long, default_value_t = 0.5, value_name = "S")]
     pub seconds: f64,

@@ -7,6 +7,7 @@
 mod args;
 mod measure;
 mod report;
+mod shared;
 
 pub use args::GpuArgs;
 
@@ -14,6 +15,7 @@ use anyhow::{Context, Result};
 use windlass_enhancer::engine::cuda::peaks;
 
 use self::report::Report;
+use crate::bench::networks::Network;
 use crate::eval::report::Machine;
 
 /// Products in a row of each warp when the tensor cores are measured: some milliseconds.
@@ -31,7 +33,15 @@ pub fn run(args: &GpuArgs) -> Result<()> {
         rows.push(row);
         device = name;
     }
-    let report = Report::new(Machine::here(), device, &peaks, rows);
+    let mut shared = Vec::new();
+    if args.workers > 0 {
+        for &Network(network) in &args.networks {
+            for &size in &args.sizes {
+                shared.push(shared::row(network, size, args)?);
+            }
+        }
+    }
+    let report = Report::new(Machine::here(), device, &peaks, rows, shared);
     if args.json {
         println!("{}", report.json()?);
     } else {

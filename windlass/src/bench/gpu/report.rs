@@ -37,9 +37,12 @@ pub struct Row {
     /// The least time that the measured rates allow, and what sets it: `tensor`, `memory`, `upload`, `download`.
     pub floor_ms: f64,
     pub floor: &'static str,
-    /// Taking other weights.
+    /// Taking other weights that are on the GPU already.
     pub refit_ms: f64,
     pub refit_p99_ms: f64,
+    /// Taking others, which are uploaded first.
+    pub upload_ms: f64,
+    pub upload_p99_ms: f64,
     /// Between the GPU's and the processor's residuals.
     pub psnr_to_cpu_db: f64,
     /// Streams whose anchors, 7.5 % of the frames, the GPU makes.
@@ -51,6 +54,30 @@ pub struct Row {
     pub plan: String,
 }
 
+/// Times of taking other weights, in ms.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Refits {
+    pub resident: Vec<f64>,
+    pub uploaded: Vec<f64>,
+}
+
+/// A network at a size, by workers that share the GPU.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SharedRow {
+    /// The network.
+    pub model: String,
+    /// Size of the low layer.
+    pub input: String,
+    pub workers: usize,
+    /// By picture.
+    pub frame_ms: f64,
+    /// Of a worker's picture.
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    /// Pictures of a launch, in the mean.
+    pub together: f64,
+}
+
 impl Row {
     #[expect(clippy::too_many_arguments, reason = "each is a figure of its own")]
     pub fn new(
@@ -58,7 +85,7 @@ impl Row {
         trained: bool,
         frame_ms: f64,
         latencies: &mut [f64],
-        refits: &mut [f64],
+        refits: &mut Refits,
         psnr_to_cpu_db: f64,
         device: &DeviceInfo,
         peaks: &Peaks,
@@ -84,8 +111,10 @@ impl Row {
             peak_share: tflops / peaks.tensor_tflops,
             floor_ms,
             floor,
-            refit_ms: percentile(refits, 0.5),
-            refit_p99_ms: percentile(refits, 0.99),
+            refit_ms: percentile(&mut refits.resident, 0.5),
+            refit_p99_ms: percentile(&mut refits.resident, 0.99),
+            upload_ms: percentile(&mut refits.uploaded, 0.5),
+            upload_p99_ms: percentile(&mut refits.uploaded, 0.99),
             psnr_to_cpu_db,
             streams_720p60_2160p60: streams(Architecture::blocks(3, 32, 8), (1_280, 720), 60.0),
             streams_360p30_720p30: streams(Architecture::chain(2, 16, 5), (640, 360), 30.0),
@@ -113,7 +142,7 @@ fn floor(
 }
 
 /// The least value that a share of all do not exceed.
-fn percentile(values: &mut [f64], share: f64) -> f64 {
+pub fn percentile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = (share * values.len() as f64).ceil() as usize;
     values.get(at.max(1) - 1).copied().unwrap_or(f64::NAN)
@@ -133,10 +162,18 @@ pub struct Report {
     pub download_gbps: f64,
     /// By network, size and batch.
     pub rows: Vec<Row>,
+    /// By network and size.
+    pub shared: Vec<SharedRow>,
 }
 
 impl Report {
-    pub fn new(machine: Machine, gpu: String, peaks: &Peaks, rows: Vec<Row>) -> Report {
+    pub fn new(
+        machine: Machine,
+        gpu: String,
+        peaks: &Peaks,
+        rows: Vec<Row>,
+        shared: Vec<SharedRow>,
+    ) -> Report {
         let &Peaks { tensor_tflops, memory_gbps, upload_gbps, download_gbps } = peaks;
         Report {
             command: "bench gpu",
@@ -147,6 +184,7 @@ impl Report {
             upload_gbps,
             download_gbps,
             rows,
+            shared,
         }
     }
 
@@ -202,7 +240,22 @@ impl Report {
                 streams
             );
         }
-        out.push_str("\nms: by picture, with copies; p50, p99: of a batch alone; streams: at 7.5 % anchors\n");
+        out.push_str("\nms: by picture, with copies; p50, p99: of a batch alone; refit: to weights that are there; streams: at 7.5 % anchors\n");
+        if let Some(first) = self.shared.first() {
+            let _ = writeln!(out, "\n{} workers with a picture each:\n", first.workers);
+            let _ = writeln!(
+                out,
+                "{:<22} {:>9} {:>8} {:>8} {:>8} {:>9}",
+                "network", "input", "ms", "p50", "p99", "a launch"
+            );
+        }
+        for row in &self.shared {
+            let _ = writeln!(
+                out,
+                "{:<22} {:>9} {:>8.3} {:>8.3} {:>8.3} {:>9.1}",
+                row.model, row.input, row.frame_ms, row.p50_ms, row.p99_ms, row.together
+            );
+        }
         out
     }
 }
@@ -213,6 +266,7 @@ mod tests {
 
     fn device() -> DeviceInfo {
         DeviceInfo {
+            ordinal: 0,
             name: "some GPU".to_owned(),
             arch: 90,
             driver: 13_000,
@@ -231,7 +285,8 @@ mod tests {
     fn row(network: Architecture, size: Size) -> Row {
         let case = Case { network, size, batch: 4 };
         let mut times: Vec<f64> = (1..=100).rev().map(f64::from).collect();
-        Row::new(&case, false, 1.0, &mut times.clone(), &mut times, 80.0, &device(), &peaks())
+        let mut refits = Refits { resident: times.clone(), uploaded: times.clone() };
+        Row::new(&case, false, 1.0, &mut times, &mut refits, 80.0, &device(), &peaks())
     }
 
     #[test]
@@ -261,8 +316,20 @@ mod tests {
     #[test]
     fn the_table_and_the_json_have_every_row() {
         let rows = vec![row(Architecture::blocks(3, 32, 8), Size(1_280, 720))];
-        let report = Report::new(Machine::here(), "some GPU".to_owned(), &peaks(), rows);
-        assert!(report.table().contains("blocks 8x32 x3") && report.table().contains("222"));
+        let shared = SharedRow {
+            model: "blocks 8x32 x3".to_owned(),
+            input: "1280x720".to_owned(),
+            workers: 16,
+            frame_ms: 1.1,
+            p50_ms: 15.0,
+            p99_ms: 21.5,
+            together: 5.4,
+        };
+        let machine = Machine::here();
+        let report = Report::new(machine, "some GPU".to_owned(), &peaks(), rows, vec![shared]);
+        let table = report.table();
+        assert!(table.contains("blocks 8x32 x3") && table.contains("222"));
+        assert!(table.contains("16 workers") && table.contains("21.500"));
         let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
         assert_eq!(json["command"], "bench gpu");
         assert_eq!(json["rows"][0]["input"], "1280x720");

@@ -1,0 +1,319 @@
+//! The GPUs of this process, each shared by all engines: pictures of one network and size that wait at the same time go in one launch.
+//!
+//! An engine hands in pictures and waits; [`LANES`] threads of the card take what waits ([`Waiting`]), so that the card copies
+//! for one launch while it computes another, and the more is asked of it, the larger its launches become. Cards are found once
+//! in a process. One that fails is not used again, and whoever waits for it is told.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Sender;
+use parking_lot::{Condvar, Mutex};
+
+use super::CudaError;
+use super::driver::Device;
+use super::lane::{Lane, MOST_PICTURES, Picture, Shape, Staging};
+use super::loaded::{Loaded, Weights};
+use super::node;
+use super::waiting::Waiting;
+use crate::engine::Architecture;
+
+/// Launches under way at a time: one copies in, one computes, one copies out.
+pub const LANES: usize = 3;
+/// Most low samples of a launch, where it is of several pictures.
+const MOST_SAMPLES: usize = 4 << 20;
+
+/// Found once in a process.
+static CARDS: Mutex<Vec<Arc<Card>>> = Mutex::new(Vec::new());
+
+/// A picture on its way through a card.
+pub struct Job {
+    pub staging: Staging,
+    pub weights: Arc<Weights>,
+    /// What its engine knows it by.
+    pub number: usize,
+    pub back: Sender<Done>,
+}
+
+/// A picture that came back.
+pub struct Done {
+    pub number: usize,
+    pub staging: Staging,
+    /// What of the card's time it took.
+    pub took: Result<Duration, CudaError>,
+}
+
+/// What a card has done so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CardStats {
+    /// Its place among those that the driver shows.
+    pub ordinal: usize,
+    /// As the driver names it.
+    pub name: String,
+    /// Why it is not used any more.
+    pub failed: Option<String>,
+    /// Engines that use it.
+    pub engines: usize,
+    /// Sets of weights that are on it, of all networks.
+    pub resident: usize,
+    /// Pictures that wait.
+    pub waiting: usize,
+    /// Pictures that are in a launch now.
+    pub under_way: usize,
+    /// Launches of pictures.
+    pub launches: u64,
+    /// Pictures that were super-resolved.
+    pub pictures: u64,
+    /// Time that it was at work, copies included.
+    pub busy: Duration,
+    /// Times that its memory was full.
+    pub full: u64,
+}
+
+/// See the module.
+pub struct Card {
+    pub device: Arc<Device>,
+    networks: Mutex<Vec<Weak<Loaded>>>,
+    line: Mutex<Line>,
+    come: Condvar,
+    /// When the last launch ended.
+    ended: Mutex<Option<Instant>>,
+    pub engines: AtomicUsize,
+    under_way: AtomicUsize,
+    launches: AtomicU64,
+    pictures: AtomicU64,
+    busy_ns: AtomicU64,
+    full: AtomicU64,
+}
+
+#[derive(Default)]
+struct Line {
+    waiting: Waiting<Shape, (Shape, Job)>,
+    failed: Option<CudaError>,
+}
+
+impl Card {
+    /// Those that have been looked for.
+    pub fn known() -> Vec<Arc<Card>> {
+        CARDS.lock().clone()
+    }
+
+    /// All cards of this process, those that failed as well.
+    pub fn all() -> Result<Vec<Arc<Card>>, CudaError> {
+        let mut cards = CARDS.lock();
+        if cards.is_empty() {
+            for device in Device::all()? {
+                cards.push(Card::new(device)?);
+            }
+        }
+        Ok(cards.clone())
+    }
+
+    /// The card that works and has the fewest engines.
+    pub fn freest() -> Result<Arc<Card>, CudaError> {
+        let cards = Card::all()?;
+        let working = cards.iter().filter(|card| card.failure().is_none());
+        let freest = working.min_by_key(|card| card.engines.load(Ordering::Relaxed));
+        let failure = || cards.iter().find_map(|card| card.failure());
+        freest.cloned().ok_or_else(|| failure().unwrap_or(CudaError::NoDevice))
+    }
+
+    fn new(device: Arc<Device>) -> Result<Arc<Card>, CudaError> {
+        let processors = node::processors(&device.bus, Path::new("/sys"));
+        let card = Arc::new(Card {
+            device,
+            networks: Mutex::default(),
+            line: Mutex::default(),
+            come: Condvar::new(),
+            ended: Mutex::default(),
+            engines: AtomicUsize::new(0),
+            under_way: AtomicUsize::new(0),
+            launches: AtomicU64::new(0),
+            pictures: AtomicU64::new(0),
+            busy_ns: AtomicU64::new(0),
+            full: AtomicU64::new(0),
+        });
+        for n in 0..LANES {
+            let (mut lane, card, beside) =
+                (Lane::new(&card.device)?, card.clone(), processors.clone());
+            let name = format!("card-{}-{n}", card.device.ordinal);
+            let thread = std::thread::Builder::new().name(name).spawn(move || {
+                if let Some(beside) = &beside {
+                    node::stay_on(beside);
+                }
+                card.serve(&mut lane);
+            });
+            thread.map_err(|error| CudaError::Driver(format!("no thread for it: {error}")))?;
+        }
+        Ok(card)
+    }
+
+    /// The network on this card, which is brought there if nobody has it yet.
+    pub fn network(&self, architecture: Architecture) -> Result<Arc<Loaded>, CudaError> {
+        let mut networks = self.networks.lock();
+        networks.retain(|network| network.strong_count() > 0);
+        let known = networks.iter().filter_map(Weak::upgrade);
+        if let Some(network) = known.into_iter().find(|known| known.architecture == architecture) {
+            return Ok(network);
+        }
+        let network = Arc::new(Loaded::new(&self.device, architecture)?);
+        networks.push(Arc::downgrade(&network));
+        Ok(network)
+    }
+
+    /// Memory for a picture that engines share with the card, of the card's own node.
+    pub fn staging(&self, shape: &Shape) -> Result<Staging, CudaError> {
+        let Some(beside) = node::processors(&self.device.bus, Path::new("/sys")) else {
+            return Staging::new(&self.device, shape);
+        };
+        std::thread::scope(|scope| {
+            let made = scope.spawn(|| {
+                node::stay_on(&beside);
+                Staging::new(&self.device, shape)
+            });
+            made.join().unwrap_or_else(|_| Err(CudaError::Driver("no memory for it".to_owned())))
+        })
+    }
+
+    /// Hands in pictures of one shape, to be launched with `most` of it at most.
+    pub fn submit(&self, shape: &Shape, most: usize, jobs: Vec<Job>) -> Result<(), CudaError> {
+        let most = (MOST_SAMPLES / shape.low().max(1)).min(most).clamp(1, MOST_PICTURES);
+        let mut line = self.line.lock();
+        if let Some(why) = &line.failed {
+            return Err(why.clone());
+        }
+        let jobs = jobs.into_iter().map(|job| (shape.clone(), job)).collect();
+        line.waiting.push(shape, most, jobs).map_err(|_| CudaError::Overloaded)?;
+        drop(line);
+        self.come.notify_one();
+        Ok(())
+    }
+
+    /// Why it is not used any more.
+    pub fn failure(&self) -> Option<CudaError> {
+        self.line.lock().failed.clone()
+    }
+
+    /// Gives it up: nothing is handed in any more, and who waits is told.
+    pub fn fail(&self, why: &CudaError) {
+        let mut line = self.line.lock();
+        if line.failed.is_none() {
+            tracing::warn!(card = self.device.ordinal, name = self.device.name, %why, "a GPU is given up");
+        }
+        line.failed.get_or_insert_with(|| why.clone());
+        for (_, job) in line.waiting.drain() {
+            job.end(Err(why.clone()));
+        }
+        drop(line);
+        self.come.notify_all();
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> CardStats {
+        let networks: Vec<_> = self.networks.lock().iter().filter_map(Weak::upgrade).collect();
+        let resident = networks.iter().map(|network| network.resident()).sum();
+        let line = self.line.lock();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CardStats {
+            ordinal: self.device.ordinal,
+            name: self.device.name.clone(),
+            failed: line.failed.as_ref().map(ToString::to_string),
+            engines: self.engines.load(Ordering::Relaxed),
+            resident,
+            waiting: line.waiting.len(),
+            under_way: self.under_way.load(Ordering::Relaxed),
+            launches: count(&self.launches),
+            pictures: count(&self.pictures),
+            busy: Duration::from_nanos(count(&self.busy_ns)),
+            full: count(&self.full),
+        }
+    }
+
+    /// What a thread of it does for as long as the card works.
+    fn serve(&self, lane: &mut Lane) {
+        loop {
+            let mut line = self.line.lock();
+            let mut taken = line.waiting.take();
+            while taken.is_empty() {
+                if line.failed.is_some() {
+                    return;
+                }
+                self.come.wait(&mut line);
+                taken = line.waiting.take();
+            }
+            drop(line);
+            let Some(shape) = taken.first().map(|(shape, _)| shape.clone()) else { continue };
+            let mut jobs: Vec<Job> = taken.into_iter().map(|(_, job)| job).collect();
+            self.under_way.fetch_add(jobs.len(), Ordering::Relaxed);
+            let ran = catch_unwind(AssertUnwindSafe(|| self.launch(lane, &shape, &mut jobs)));
+            let ran =
+                ran.unwrap_or_else(|_| Err(CudaError::Driver("its thread failed".to_owned())));
+            if let Err(why) = &ran
+                && *why != CudaError::NoMemory
+            {
+                self.fail(why);
+            }
+            self.under_way.fetch_sub(jobs.len(), Ordering::Relaxed);
+            for job in jobs {
+                job.end(ran.clone());
+            }
+        }
+    }
+
+    /// Runs some pictures, in smaller numbers where the card has no room for all at once; what of its time each took.
+    fn launch(
+        &self,
+        lane: &mut Lane,
+        shape: &Shape,
+        jobs: &mut [Job],
+    ) -> Result<Duration, CudaError> {
+        let began = Instant::now();
+        let (mut done, mut at_once) = (0, jobs.len());
+        while done < jobs.len() {
+            let until = (done + at_once).min(jobs.len());
+            let some = jobs[done..until].iter_mut();
+            let some = some.map(|Job { staging, weights, .. }| Picture { staging, weights });
+            match lane.run(shape, &mut some.collect::<Vec<_>>()) {
+                Ok(()) => {
+                    self.launches.fetch_add(1, Ordering::Relaxed);
+                    done = until;
+                }
+                Err(CudaError::NoMemory) => {
+                    self.full.fetch_add(1, Ordering::Relaxed);
+                    lane.shrink()?;
+                    if at_once == 1 {
+                        return Err(CudaError::NoMemory);
+                    }
+                    at_once = at_once.div_ceil(2);
+                }
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(self.account(shape, began, jobs.len()))
+    }
+
+    /// Takes note of a launch that began then: two that were under way at once share the card's time.
+    fn account(&self, shape: &Shape, began: Instant, pictures: usize) -> Duration {
+        let now = Instant::now();
+        let before = self.ended.lock().replace(now);
+        let alone = before.map_or(began, |before| before.max(began));
+        let busy = now.saturating_duration_since(alone);
+        let ns = u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX);
+        self.busy_ns.fetch_add(ns, Ordering::Relaxed);
+        self.pictures.fetch_add(pictures as u64, Ordering::Relaxed);
+        let took = busy / u32::try_from(pictures.max(1)).unwrap_or(u32::MAX);
+        self.line.lock().waiting.note(shape, took);
+        took
+    }
+}
+
+impl Job {
+    fn end(self, took: Result<Duration, CudaError>) {
+        let Job { staging, number, back, .. } = self;
+        // Nobody waits any more: the memory goes.
+        let _ = back.try_send(Done { number, staging, took });
+    }
+}

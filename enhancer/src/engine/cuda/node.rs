@@ -1,0 +1,108 @@
+//! Where a card is in the machine: threads that feed it, and the memory that it copies from, belong to the processors of
+//! its own node (NUMA), since the way between nodes is slower than the card's bus.
+//!
+//! Linux says it in `/sys`. Elsewhere, and on machines of one node, threads run wherever they like.
+
+use std::path::Path;
+
+/// The processors beside the card at `bus`, if it is nearer to some than to others.
+pub fn processors(bus: &str, sys: &Path) -> Option<Vec<usize>> {
+    if bus.is_empty() || bus.contains('/') {
+        return None;
+    }
+    let read = |path: &Path| std::fs::read_to_string(path).ok();
+    let node = read(&sys.join("bus/pci/devices").join(bus).join("numa_node"))?;
+    // -1 where the machine does not say.
+    let node: usize = node.trim().parse().ok()?;
+    let nodes = sys.join("devices/system/node");
+    // A machine of one node has nothing to choose.
+    let others = read(&nodes.join("has_cpu")).or_else(|| read(&nodes.join("online")))?;
+    if list(&others)?.len() < 2 {
+        return None;
+    }
+    list(&read(&nodes.join(format!("node{node}")).join("cpulist"))?).filter(|all| !all.is_empty())
+}
+
+/// Numbers as Linux lists them: `0-3,8,10-11`.
+fn list(text: &str) -> Option<Vec<usize>> {
+    /// More processors than any machine has: a range may not say how much memory we take.
+    const MOST: usize = 8_192;
+    let mut all = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        if last < first || last >= MOST {
+            return None;
+        }
+        all.extend(first..=last);
+    }
+    Some(all)
+}
+
+/// Keeps the calling thread on these processors; where that is refused, it stays where it is.
+#[cfg(target_os = "linux")]
+pub fn stay_on(processors: &[usize]) {
+    let mut set = rustix::thread::CpuSet::new();
+    for &one in processors.iter().filter(|one| **one < rustix::thread::CpuSet::MAX_CPU) {
+        set.set(one);
+    }
+    if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
+        tracing::debug!(%error, "a card's thread is not kept beside it");
+    }
+}
+
+/// Other systems keep threads where they like.
+#[cfg(not(target_os = "linux"))]
+pub fn stay_on(_processors: &[usize]) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A machine's `/sys`, of files.
+    fn machine(name: &str, files: &[(&str, &str)]) -> std::path::PathBuf {
+        let root = std::env::temp_dir().join(format!("windlass-{name}-{}", std::process::id()));
+        for (path, text) in files {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        root
+    }
+
+    const CARD: &str = "bus/pci/devices/0000:3b:00.0/numa_node";
+    const ALL: &str = "devices/system/node/has_cpu";
+    const SECOND: &str = "devices/system/node/node1/cpulist";
+
+    #[test]
+    fn a_card_of_the_second_node_has_that_nodes_processors() {
+        let two = [(CARD, "1\n"), (ALL, "0-1\n"), (SECOND, "2-3,6,8-9\n")];
+        let root = machine("two-nodes", &two);
+        assert_eq!(processors("0000:3b:00.0", &root), Some(vec![2, 3, 6, 8, 9]));
+        assert_eq!(processors("0000:86:00.0", &root), None, "there is no such card");
+        assert_eq!(processors("", &root), None);
+        assert_eq!(processors("../../pci", &root), None);
+        fs::remove_dir_all(root).expect("it was there");
+    }
+
+    #[test]
+    fn where_there_is_nothing_to_choose_nothing_is_chosen() {
+        let one = machine("one-node", &[(CARD, "0\n"), (ALL, "0\n"), (SECOND, "0-7\n")]);
+        assert_eq!(processors("0000:3b:00.0", &one), None);
+        let silent = machine("silent", &[(CARD, "-1\n"), (ALL, "0-1\n")]);
+        assert_eq!(processors("0000:3b:00.0", &silent), None);
+        for root in [one, silent] {
+            fs::remove_dir_all(root).expect("it was there");
+        }
+    }
+
+    #[test]
+    fn lists_that_make_no_sense_are_none() {
+        assert_eq!(list("0-2,5\n"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(list(""), Some(vec![]));
+        for wrong in ["a", "3-1", "0-99999999999", "1-", "-1"] {
+            assert_eq!(list(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What waits for a card: first come, first served, and whatever is of the same kind goes along in one launch.
+//!
+//! Which picture comes when is decided before, by the accelerators' queue (`schedule/queue`). A launch takes no more
+//! pictures than come back within [`LONGEST`], so that none misses its deadline for the others' sake.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Most pictures that wait; more are refused.
+pub const MOST_WAITING: usize = 1_024;
+/// What a launch of several pictures may take.
+const LONGEST: Duration = Duration::from_millis(20);
+
+/// Things that are done together where they are of one kind.
+#[derive(Debug)]
+pub struct Waiting<K, T> {
+    line: VecDeque<(K, usize, T)>,
+    /// What one of a kind took last, kinds that were not seen for long first.
+    took: Vec<(K, Duration)>,
+}
+
+/// Kinds whose time is remembered.
+const MOST_KINDS: usize = 64;
+
+impl<K, T> Default for Waiting<K, T> {
+    fn default() -> Self {
+        Waiting { line: VecDeque::new(), took: Vec::new() }
+    }
+}
+
+impl<K: PartialEq + Clone, T> Waiting<K, T> {
+    /// Puts some at the end, which are to be done with `most` of their kind at most; gives them back where there is no room.
+    pub fn push(&mut self, kind: &K, most: usize, all: Vec<T>) -> Result<(), Vec<T>> {
+        if self.line.len() + all.len() > MOST_WAITING {
+            return Err(all);
+        }
+        self.line.extend(all.into_iter().map(|one| (kind.clone(), most.max(1), one)));
+        Ok(())
+    }
+
+    /// The next ones, all of one kind; none where nothing waits.
+    pub fn take(&mut self) -> Vec<T> {
+        let front = self.line.front().map(|(kind, most, _)| (kind.clone(), *most));
+        let Some((kind, mut most)) = front else { return Vec::new() };
+        if let Some((_, took)) = self.took.iter().find(|(of, _)| *of == kind) {
+            let within = LONGEST.as_nanos() / took.as_nanos().max(1);
+            most = most.min(usize::try_from(within).unwrap_or(usize::MAX)).max(1);
+        }
+        let mut taken = Vec::new();
+        let mut rest = VecDeque::with_capacity(self.line.len());
+        for (of, own, one) in self.line.drain(..) {
+            if of == kind && taken.len() < most.min(own) {
+                taken.push(one);
+            } else {
+                rest.push_back((of, own, one));
+            }
+        }
+        self.line = rest;
+        taken
+    }
+
+    /// Notes what each of some that were done together took.
+    pub fn note(&mut self, kind: &K, took: Duration) {
+        self.took.retain(|(of, _)| of != kind);
+        if self.took.len() >= MOST_KINDS {
+            self.took.remove(0);
+        }
+        self.took.push((kind.clone(), took));
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.line.len()
+    }
+
+    /// All that wait.
+    pub fn drain(&mut self) -> impl Iterator<Item = T> {
+        self.line.drain(..).map(|(_, _, one)| one)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting(kinds: &str, most: usize) -> Waiting<char, usize> {
+        let mut waiting = Waiting::default();
+        for (n, kind) in kinds.chars().enumerate() {
+            waiting.push(&kind, most, vec![n]).expect("there is room");
+        }
+        waiting
+    }
+
+    #[test]
+    fn what_is_of_the_firsts_kind_goes_along_and_the_rest_keeps_its_order() {
+        let mut waiting = waiting("abacb", 16);
+        assert_eq!(waiting.take(), [0, 2]);
+        assert_eq!(waiting.take(), [1, 4]);
+        assert_eq!(waiting.take(), [3]);
+        assert!(waiting.take().is_empty());
+    }
+
+    #[test]
+    fn no_more_go_along_than_any_of_them_allows() {
+        assert_eq!(waiting("aaaaa", 2).take(), [0, 1]);
+        let mut waiting = waiting("aa", 16);
+        waiting.push(&'a', 1, vec![7]).expect("there is room");
+        assert_eq!(waiting.take(), [0, 1], "the third would be one of three");
+        assert_eq!(waiting.take(), [7]);
+    }
+
+    #[test]
+    fn slow_ones_go_in_smaller_numbers_so_that_all_are_in_time() {
+        let mut waiting = waiting("aaaaaab", 16);
+        waiting.note(&'a', Duration::from_millis(6));
+        assert_eq!(waiting.take(), [0, 1, 2]);
+        waiting.note(&'a', Duration::from_secs(1));
+        assert_eq!(waiting.take(), [3]);
+        waiting.note(&'a', Duration::ZERO);
+        assert_eq!(waiting.take(), [4, 5]);
+    }
+
+    #[test]
+    fn too_many_are_given_back() {
+        let mut waiting = Waiting::default();
+        let all: Vec<usize> = (0..MOST_WAITING).collect();
+        assert!(waiting.push(&'a', 16, all).is_ok());
+        assert_eq!(waiting.push(&'a', 16, vec![1, 2]), Err(vec![1, 2]));
+        assert_eq!(waiting.len(), MOST_WAITING);
+        assert_eq!(waiting.drain().count(), MOST_WAITING);
+        assert!(waiting.push(&'a', 16, vec![1]).is_ok());
+    }
+
+    #[test]
+    fn few_kinds_are_remembered() {
+        let mut waiting: Waiting<usize, ()> = Waiting::default();
+        (0..1_000).for_each(|kind| waiting.note(&kind, Duration::from_millis(1)));
+        assert_eq!(waiting.took.len(), MOST_KINDS);
+    }
+}
