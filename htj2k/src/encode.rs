@@ -69,9 +69,9 @@ pub fn encode_lossless(samples: &[i16], format: Format, levels: u8) -> Result<Ve
     Ok(layout.assemble_exact(|block| coded.block(block)))
 }
 
+/// The layout of a picture that has as many samples as its format says.
 fn layout(samples: &[i16], format: Format, levels: u8) -> Result<Layout, Error> {
-    let layout = Layout::new(format, levels)?;
-    if samples.len() == format.area() { Ok(layout) } else { Err(Error::Format) }
+    if samples.len() == format.area() { Layout::new(format, levels) } else { Err(Error::Format) }
 }
 
 /// The coded blocks of a picture.

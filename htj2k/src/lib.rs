@@ -85,17 +85,19 @@ pub struct Format {
 }
 
 impl Format {
-    fn area(&self) -> usize {
+    /// The number of samples.
+    pub fn area(&self) -> usize {
         self.width as usize * self.height as usize
     }
 
-    fn is_legal(&self) -> bool {
+    /// Whether such pictures can be coded.
+    pub fn is_legal(&self) -> bool {
         let most = if self.signed { 16 } else { 15 };
         self.width > 0 && self.height > 0 && (1..=most).contains(&self.bits)
     }
 
     /// The least and greatest sample.
-    fn range(&self) -> (i32, i32) {
+    pub fn range(&self) -> (i32, i32) {
         if self.signed {
             (-(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1)
         } else {
@@ -104,7 +106,7 @@ impl Format {
     }
 
     /// What is taken off before the transform.
-    fn level(&self) -> i32 {
+    pub fn level(&self) -> i32 {
         if self.signed { 0 } else { 1 << (self.bits - 1) }
     }
 }

@@ -32,6 +32,15 @@ inline uint4 make_uint4(u32 x, u32 y, u32 z, u32 w) { return {x, y, z, w}; }
 template <class T> T __ldg(const T* at) { return *at; }
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
+inline u32 min(u32 a, u32 b) { return a < b ? a : b; }
+inline int __popc(u32 v) { return __builtin_popcount(v); }
+inline int __clz(int v) { return v ? __builtin_clz((u32)v) : 32; }
+inline int __ffs(int v) { return __builtin_ffs(v); }
+inline u32 atomicOr(u32* at, u32 bits) { const u32 old = *at; *at |= bits; return old; }
+// Compilers fuse what they see; they do not see through these.
+inline float seen(float v) { __asm__("" : "+m"(v)); return v; }
+inline float __fmul_rn(float a, float b) { return seen(a * b); }
+inline float __fadd_rn(float a, float b) { return seen(a + b); }
 inline float __expf(float v) { return expf(v); }
 inline int __float2int_rn(float v) { return (int)nearbyintf(v); }
 
@@ -114,7 +123,7 @@ static void run_block(int threads) {
 }
 
 // What the threads of a warp show each other; the halves take turns, so that nobody overwrites what another still reads.
-struct Shown { const char* row[32]; float a[32][8], b[32][4]; };
+struct Shown { const char* row[32]; float a[32][8], b[32][4]; u32 word[32]; };
 static Shown shown[2][MOST_THREADS / 32];
 static int turns[MOST_THREADS];
 
@@ -150,6 +159,40 @@ extern "C" int emulated_launch(void (*entry)(void**), void** parameters, unsigne
 
 inline void __syncthreads() { emulated::yield(emulated::BLOCK); }
 inline void __syncwarp() { emulated::yield(emulated::WARP); }
+
+namespace emulated {
+
+// What all threads of a warp show.
+inline const u32* words(u32 mask, u32 own) {
+  if (mask != 0xffffffff) fail("not all threads of a warp take part");
+  Shown& all = show();
+  all.word[current % 32] = own;
+  yield(WARP);
+  return all.word;
+}
+
+}  // namespace emulated
+
+inline u32 __ballot_sync(u32 mask, bool own) {
+  const u32* all = emulated::words(mask, own);
+  u32 bits = 0;
+  for (int lane = 0; lane < 32; ++lane) bits |= all[lane] << lane;
+  return bits;
+}
+
+inline u32 __shfl_sync(u32 mask, u32 own, int lane) { return emulated::words(mask, own)[lane % 32]; }
+
+inline u32 __shfl_up_sync(u32 mask, u32 own, int by) {
+  const u32* all = emulated::words(mask, own);
+  const int lane = emulated::current % 32;
+  return all[lane < by ? lane : lane - by];
+}
+
+inline u32 __shfl_down_sync(u32 mask, u32 own, int by) {
+  const u32* all = emulated::words(mask, own);
+  const int lane = emulated::current % 32;
+  return all[lane + by > 31 ? lane : lane + by];
+}
 
 inline u32 pack(float low, float high) { return emulated::bits(low) | (u32)emulated::bits(high) << 16; }
 

@@ -10,9 +10,10 @@
 //! `network.cu` runs a group of consecutive convolutions per launch, a tile of the picture in shared memory, products on the tensor
 //! cores in half precision with sums in single. [`plan`] decides which convolutions form a group; [`pack`] brings the
 //! weights into the order of the tensor cores' registers; [`compile`] makes machine code for the device at hand; [`driver`]
-//! owns what the driver hands out; [`peaks`] measures what the device can do.
+//! owns what the driver hands out; [`peaks`] measures what the device can do; [`coder`] codes anchors on it.
 
 mod card;
+pub mod coder;
 mod compile;
 mod driver;
 mod engine;

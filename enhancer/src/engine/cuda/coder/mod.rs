@@ -1,0 +1,363 @@
+//! Pictures of detail coded on an NVIDIA GPU: the codestreams of [`windlass_htj2k::Encoder`], byte for byte.
+//!
+//! In: pictures of 16-bit samples, all of one format, from the host's memory or already on the card. Out: HTJ2K
+//! codestreams at any steps. [`CudaCoder::transform`] leaves the coefficients on the card; [`CudaCoder::encode`] quantises
+//! and codes them as often as a rate control needs. Over the bus go samples, lengths of blocks and coded bytes; the host
+//! writes headers and packets ([`Layout::assemble`]), which is less than a byte for each block.
+//!
+//! `transform.cu` has the transform, `blocks.cu` the block coder, and says what of it is serial and why; [`kernels`] has what
+//! they are given, [`memory`] the buffers, which grow to the largest pictures so far: nothing is allocated after that but
+//! the codestreams themselves.
+
+mod kernels;
+mod memory;
+
+use std::sync::Arc;
+
+use thiserror::Error;
+use windlass_htj2k::{Format, Layout, MAX_LEVELS, encoder_codes};
+
+use super::CudaError;
+use super::card::Card;
+use super::driver::{Device, DeviceBuffer, Stream};
+use kernels::{
+    BLOCK_SHARED, BLOCK_WARPS, Coding, Kernels, Level, TILE, TRANSFORM_SHARED, TRANSFORM_THREADS,
+};
+use memory::{Twofold, fill, grow};
+
+#[doc(hidden)]
+pub use kernels::compile_coder_for;
+
+/// Codestreams that are made at once; more are made one batch after the other.
+const MOST_JOBS: usize = 64;
+/// No block has so many bytes: 4096 samples of 26 bits, stuffed, and 4095 bytes of codes.
+const MOST_BLOCK_BYTES: u32 = 20_000;
+/// Bytes of a block's place in the plane, of a quantiser, of a block's lengths, and of where its bytes belong.
+const BLOCK_BYTES: usize = 24;
+const QUANTISER_BYTES: usize = 8;
+const LENGTH_BYTES: usize = 8;
+const PLACE_BYTES: usize = 8;
+
+/// Why pictures were not coded.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CoderError {
+    /// No pictures, another number of samples than their format says, no level, or a picture that was not transformed.
+    #[error("no pictures that can be coded")]
+    Pictures,
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] CudaError),
+}
+
+/// Pictures on the card, one after the other.
+#[derive(Debug)]
+pub struct DeviceSamples {
+    buffer: DeviceBuffer,
+    len: usize,
+}
+
+/// What the pictures on the card are.
+#[derive(Debug)]
+struct Shape {
+    layout: Layout,
+    /// How many of them are transformed.
+    pictures: usize,
+}
+
+/// Codes pictures on the GPU; used by one thread.
+#[derive(Debug)]
+pub struct CudaCoder {
+    // In the order of dropping: the stream waits for its work.
+    stream: Stream,
+    shape: Option<Shape>,
+    samples: Twofold,
+    blocks: Twofold,
+    /// Low bands between levels: what a level reads, and what it writes.
+    low: [DeviceBuffer; 2],
+    planes: DeviceBuffer,
+    quantisers: Twofold,
+    /// The picture of each job.
+    pictures: Twofold,
+    lengths: Twofold,
+    places: Twofold,
+    bytes: Twofold,
+    codes: Twofold,
+    kernels: Kernels,
+    device: Arc<Device>,
+}
+
+impl CudaCoder {
+    /// On the GPU that has the fewest engines.
+    pub fn new() -> Result<Self, CudaError> {
+        Self::on(&Card::freest()?.device)
+    }
+
+    /// Compiles the kernels for this GPU, or finds them compiled.
+    pub(crate) fn on(device: &Arc<Device>) -> Result<Self, CudaError> {
+        let kernels = Kernels::new(device)?;
+        let twofold = || Twofold::new(device);
+        let none = || DeviceBuffer::new(device, 0);
+        let mut coder = CudaCoder {
+            stream: Stream::new(device)?,
+            shape: None,
+            samples: twofold()?,
+            blocks: twofold()?,
+            low: [none()?, none()?],
+            planes: none()?,
+            quantisers: twofold()?,
+            pictures: twofold()?,
+            lengths: twofold()?,
+            places: twofold()?,
+            bytes: twofold()?,
+            codes: twofold()?,
+            kernels,
+            device: device.clone(),
+        };
+        let codes = encoder_codes().into_iter().flatten().map(|code| code.to_ne_bytes());
+        let bytes = 2 * encoder_codes().iter().map(|table| table.len()).sum::<usize>();
+        coder.codes.grow(device, bytes)?;
+        fill(coder.codes.host.bytes_mut(), codes);
+        coder.stream.upload(&coder.codes.host, &coder.codes.device, 0, bytes)?;
+        coder.stream.wait()?;
+        Ok(coder)
+    }
+
+    /// Copies samples to the card, where they stay for [`transform_held`](Self::transform_held).
+    pub fn hold(&mut self, samples: &[i16]) -> Result<DeviceSamples, CudaError> {
+        self.stream.wait()?;
+        self.samples.grow(&self.device, 2 * samples.len())?;
+        fill(self.samples.host.bytes_mut(), samples.iter().map(|s| s.to_ne_bytes()));
+        let buffer = DeviceBuffer::new(&self.device, 2 * samples.len())?;
+        self.stream.upload(&self.samples.host, &buffer, 0, 2 * samples.len())?;
+        self.stream.wait()?;
+        Ok(DeviceSamples { buffer, len: samples.len() })
+    }
+
+    /// Transforms pictures over a number of levels (more than [`MAX_LEVELS`] are as many). Samples beyond the format's range
+    /// are clamped.
+    pub fn transform(
+        &mut self,
+        pictures: &[&[i16]],
+        format: Format,
+        levels: u8,
+    ) -> Result<(), CoderError> {
+        let area = format.area();
+        if pictures.iter().any(|picture| picture.len() != area) {
+            return Err(CoderError::Pictures);
+        }
+        self.begin(pictures.len(), format, levels)?;
+        let bytes = 2 * area * pictures.len();
+        self.samples.grow(&self.device, bytes)?;
+        let samples = pictures.iter().copied().flatten().map(|s| s.to_ne_bytes());
+        fill(self.samples.host.bytes_mut(), samples);
+        self.stream.upload(&self.samples.host, &self.samples.device, 0, bytes)?;
+        let at = self.samples.device.address();
+        self.transform_at(at, pictures.len(), format, levels)
+    }
+
+    /// The same of pictures that are on the card.
+    pub fn transform_held(
+        &mut self,
+        samples: &DeviceSamples,
+        format: Format,
+        levels: u8,
+    ) -> Result<(), CoderError> {
+        let pictures = samples.len.checked_div(format.area()).unwrap_or(0);
+        if samples.len != format.area() * pictures {
+            return Err(CoderError::Pictures);
+        }
+        self.begin(pictures, format, levels)?;
+        self.transform_at(samples.buffer.address(), pictures, format, levels)?;
+        // Whose memory it is may let go of it.
+        Ok(self.stream.wait()?)
+    }
+
+    /// The codestreams of transformed pictures by their numbers, each at a step in sample units; steps out of what can be
+    /// written become the nearest that can.
+    pub fn encode(&mut self, jobs: &[(usize, f32)]) -> Result<Vec<Vec<u8>>, CoderError> {
+        let shape = self.shape.take().ok_or(CoderError::Pictures)?;
+        let mut coded = Vec::with_capacity(jobs.len());
+        for batch in jobs.chunks(MOST_JOBS) {
+            if batch.iter().any(|&(picture, _)| picture >= shape.pictures) {
+                self.shape = Some(shape);
+                return Err(CoderError::Pictures);
+            }
+            // After an error nothing is known of what is on the card.
+            self.code(&shape.layout, batch, &mut coded)?;
+        }
+        self.shape = Some(shape);
+        Ok(coded)
+    }
+
+    /// Waits for what may be under way, and lays the blocks of such pictures out.
+    fn begin(&mut self, pictures: usize, format: Format, levels: u8) -> Result<(), CoderError> {
+        self.stream.wait()?;
+        let levels = levels.min(MAX_LEVELS);
+        if pictures == 0 || levels == 0 {
+            return Err(CoderError::Pictures);
+        }
+        let known = self
+            .shape
+            .take()
+            .filter(|shape| (shape.layout.format(), shape.layout.levels()) == (format, levels));
+        let layout = if let Some(Shape { layout, .. }) = known {
+            layout
+        } else {
+            let layout = Layout::new(format, levels).map_err(|_| CoderError::Pictures)?;
+            let bytes = BLOCK_BYTES * layout.blocks().len();
+            self.blocks.grow(&self.device, bytes)?;
+            let numbers = layout.blocks().iter().flat_map(|block| {
+                [block.x, block.y, block.row_step, block.width, block.height, block.band]
+            });
+            fill(self.blocks.host.bytes_mut(), numbers.map(|n| int(n).to_ne_bytes()));
+            self.stream.upload(&self.blocks.host, &self.blocks.device, 0, bytes)?;
+            layout
+        };
+        self.shape = Some(Shape { layout, pictures: 0 });
+        Ok(())
+    }
+
+    /// Transforms the samples at an address of the device: as many as `pictures` have.
+    fn transform_at(
+        &mut self,
+        samples: u64,
+        pictures: usize,
+        format: Format,
+        levels: u8,
+    ) -> Result<(), CoderError> {
+        let (width, height) = (format.width as usize, format.height as usize);
+        let side = |length: usize, level: u8| length.div_ceil(1 << level);
+        let bytes = |level| 4 * pictures * side(width, level) * side(height, level);
+        grow(&mut self.planes, &self.device, bytes(0))?;
+        grow(&mut self.low[0], &self.device, bytes(1))?;
+        grow(&mut self.low[1], &self.device, bytes(2))?;
+        let levels = levels.min(MAX_LEVELS);
+        let ((least, most), middle) = (format.range(), format.level());
+        for level in 0..levels {
+            let (columns, rows) = (side(width, level), side(height, level));
+            let next = usize::from(level % 2);
+            let is_last = level + 1 == levels || (columns.div_ceil(2), rows.div_ceil(2)) == (1, 1);
+            let parameter = Level {
+                samples: if level == 0 { samples } else { 0 },
+                input: self.low[1 - next].address(),
+                low: if is_last { 0 } else { self.low[next].address() },
+                planes: self.planes.address(),
+                width: int(width),
+                height: int(height),
+                columns: int(columns),
+                rows: int(rows),
+                depth: i32::from(level),
+                least,
+                most,
+                middle,
+            };
+            let grid = (columns.div_ceil(TILE.0), rows.div_ceil(TILE.1), pictures);
+            let grid = (count(grid.0), count(grid.1), count(grid.2));
+            let (kernel, shared) = (self.kernels.transform, count(TRANSFORM_SHARED));
+            // SAFETY: `Level` is what the kernel takes. Samples are as many as the caller says, low bands and planes have just
+            // been given room; all of them live until the stream has been waited for.
+            unsafe { self.stream.launch(kernel, grid, TRANSFORM_THREADS, shared, &parameter) }?;
+            if is_last {
+                break;
+            }
+        }
+        if let Some(shape) = &mut self.shape {
+            shape.pictures = pictures;
+        }
+        Ok(())
+    }
+
+    /// Codes some jobs at once.
+    fn code(
+        &mut self,
+        layout: &Layout,
+        jobs: &[(usize, f32)],
+        coded: &mut Vec<Vec<u8>>,
+    ) -> Result<(), CudaError> {
+        let quantisers: Vec<_> = jobs.iter().map(|&(_, step)| layout.quantisers(step)).collect();
+        let bands = quantisers.first().map_or(0, Vec::len);
+        let blocks = layout.blocks().len();
+        let all = jobs.len() * blocks;
+        self.stream.wait()?;
+        self.quantisers.grow(&self.device, QUANTISER_BYTES * jobs.len() * bands)?;
+        self.pictures.grow(&self.device, 4 * jobs.len())?;
+        self.lengths.grow(&self.device, LENGTH_BYTES * all)?;
+        self.places.grow(&self.device, PLACE_BYTES * all)?;
+        let numbers = quantisers.iter().flatten();
+        let numbers = numbers.flat_map(|q| [q.inverse.to_ne_bytes(), q.most.to_ne_bytes()]);
+        fill(self.quantisers.host.bytes_mut(), numbers);
+        let pictures = jobs.iter().map(|&(picture, _)| int(picture).to_ne_bytes());
+        fill(self.pictures.host.bytes_mut(), pictures);
+        let Twofold { device, host, .. } = &self.quantisers;
+        self.stream.upload(host, device, 0, QUANTISER_BYTES * jobs.len() * bands)?;
+        self.stream.upload(&self.pictures.host, &self.pictures.device, 0, 4 * jobs.len())?;
+        let format = layout.format();
+        let mut parameter = Coding {
+            planes: self.planes.address(),
+            blocks: self.blocks.device.address(),
+            pictures: self.pictures.device.address(),
+            quantisers: self.quantisers.device.address(),
+            codes: self.codes.device.address(),
+            lengths: self.lengths.device.address(),
+            places: self.places.device.address(),
+            bytes: 0,
+            area: u64::from(format.width) * u64::from(format.height),
+            width: int(format.width as usize),
+            count: int(blocks),
+            bands: int(bands),
+        };
+        let grid = (count(blocks.div_ceil(BLOCK_WARPS)), count(jobs.len()), 1);
+        let (threads, shared) = (count(32 * BLOCK_WARPS), count(BLOCK_SHARED));
+        let kernels = (self.kernels.measure, self.kernels.write);
+        // SAFETY: `Coding` is what the kernels take; planes, blocks and pictures are what `begin` and `transform_at` made,
+        // the rest has just been given room, and all of it lives until the stream has been waited for.
+        unsafe { self.stream.launch(kernels.0, grid, threads, shared, &parameter) }?;
+        self.stream.download(
+            &self.lengths.device,
+            0,
+            &mut self.lengths.host,
+            LENGTH_BYTES * all,
+        )?;
+        self.stream.wait()?;
+
+        let mut ends = Vec::with_capacity(all);
+        let mut total = 0;
+        for length in &self.lengths.host.bytes().as_chunks::<LENGTH_BYTES>().0[..all] {
+            let [_, _, _, _, a, b, c, d] = *length;
+            let bytes = u32::from_ne_bytes([a, b, c, d]);
+            if bytes > MOST_BLOCK_BYTES {
+                return Err(CudaError::Driver("it measured a block that cannot be".to_owned()));
+            }
+            total += bytes as usize;
+            ends.push(total);
+        }
+        let start = |block: usize| block.checked_sub(1).map_or(0, |before| ends[before]);
+        if total > 0 {
+            self.bytes.grow(&self.device, total.next_power_of_two())?;
+            let places = (0..all).map(|block| (start(block) as u64).to_ne_bytes());
+            fill(self.places.host.bytes_mut(), places);
+            self.stream.upload(&self.places.host, &self.places.device, 0, PLACE_BYTES * all)?;
+            parameter.bytes = self.bytes.device.address();
+            // SAFETY: as above; each block has as many bytes at its place as the first pass measured, in a buffer of `total`.
+            unsafe { self.stream.launch(kernels.1, grid, threads, shared, &parameter) }?;
+            self.stream.download(&self.bytes.device, 0, &mut self.bytes.host, total)?;
+            self.stream.wait()?;
+        }
+        let bytes = self.bytes.host.bytes();
+        coded.extend(jobs.iter().enumerate().map(|(job, &(_, step))| {
+            let block = |n: usize| &bytes[start(job * blocks + n)..ends[job * blocks + n]];
+            layout.assemble(step, block)
+        }));
+        Ok(())
+    }
+}
+
+/// A number as kernels have it.
+fn int(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// A number of a launch.
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
