@@ -91,6 +91,10 @@ counters! {
     encode_errors,
     /// Anchors that were finished too late to be sent.
     late_encode,
+    /// Anchors that the GPU coded.
+    gpu_coded,
+    /// Anchors that the processor had to code in the GPU's place.
+    gpu_not_coded,
     /// Anchors dropped because nobody took them.
     dropped_anchors,
     /// Other outputs dropped because nobody took them.

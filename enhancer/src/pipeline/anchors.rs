@@ -85,10 +85,39 @@ pub(super) struct Coding {
     pub quality: u8,
 }
 
-/// The detail could not be coded.
+/// Why there is no code of a detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the anchor cannot be coded")]
-pub(super) struct CodeError;
+pub(super) enum CodeError {
+    #[error("the anchor cannot be coded")]
+    Failed,
+    /// There is no time to code it.
+    #[error("the anchor would be late")]
+    Late,
+}
+
+/// What codes an image of detail by a codec without state, in so many bytes at most.
+pub(super) trait Stills {
+    fn code(&mut self, image: Detail, how: Coding, most: usize) -> Result<Vec<u8>, CodeError>;
+}
+
+/// The processor.
+pub(super) struct OnProcessor;
+
+impl Stills for OnProcessor {
+    fn code(&mut self, image: Detail, how: Coding, most: usize) -> Result<Vec<u8>, CodeError> {
+        code_still(&image, how, most)
+    }
+}
+
+/// Codes an image on the processor.
+pub(super) fn code_still(image: &Detail, how: Coding, most: usize) -> Result<Vec<u8>, CodeError> {
+    let codec = codec::by_name(how.codec.name()).ok_or(CodeError::Failed)?;
+    let coded = codec.encode(image, how.quality).map_err(|_| CodeError::Failed)?;
+    if coded.len() <= most {
+        return Ok(coded);
+    }
+    codec.encode_within(image, most).map_err(|_| CodeError::Failed)
+}
 
 /// What an anchor is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -197,7 +226,7 @@ impl Anchors {
         }
     }
 
-    /// Codes the detail of what was chosen and hands the payload, and whether it is tiled, to `send`; what `send` says:
+    /// Codes the detail of what was chosen, pictures without state by `stills`, and hands the payload, and whether it is tiled, to `send`; what `send` says:
     /// whether it left.
     ///
     /// Anchors of the VP9 stream leave in the order in which they are coded, as each may be predicted from the one before.
@@ -207,16 +236,12 @@ impl Anchors {
         detail: Detail,
         choice: &Choice,
         scale: usize,
+        stills: &mut dyn Stills,
         send: impl FnOnce(Vec<u8>, bool) -> bool,
     ) -> Result<bool, CodeError> {
         if how.codec != AnchorCodecId::Vp9 {
-            let codec = codec::by_name(how.codec.name()).ok_or(CodeError)?;
             let image = payload::image(detail, &choice.tiles, scale);
-            let mut coded = codec.encode(&image, how.quality).map_err(|_| CodeError)?;
-            let most = self.limits().bytes;
-            if coded.len() > most {
-                coded = codec.encode_within(&image, most).map_err(|_| CodeError)?;
-            }
+            let coded = stills.code(image, how, self.limits().bytes)?;
             let (payload, tiled) = payload::pack(&choice.tiles, coded);
             return Ok(send(payload, tiled));
         }
@@ -235,13 +260,13 @@ impl Anchors {
                 // Subscribers may hold anchors of an encoder before, of the same epoch.
                 let run = RandomState::new().hash_one(()) as u16;
                 let config = StreamConfig { run, ..config.with_quality(how.quality) };
-                none.insert(StreamEncoder::new(config).map_err(|_| CodeError)?)
+                none.insert(StreamEncoder::new(config).map_err(|_| CodeError::Failed)?)
             }
         };
         let most = self.limits().bytes;
         let budget = (most < usize::MAX).then_some(most);
         let coded = encoder.encode(&detail, &choice.tiles, scale, budget, prediction);
-        let coded = coded.map_err(|_| CodeError)?;
+        let coded = coded.map_err(|_| CodeError::Failed)?;
         let (payload, tiled) = payload::pack(&choice.tiles, coded.payload);
         let sent = send(payload, tiled);
         stream.broken = !sent;
@@ -307,7 +332,7 @@ mod tests {
     /// Codes picture `n`; its payload, had it left.
     fn code(anchors: &Anchors, n: usize, choice: &Choice, leaves: bool) -> Vec<u8> {
         let mut out = Vec::new();
-        let sent = anchors.code(VP9, detail(n), choice, 2, |payload, tiled| {
+        let sent = anchors.code(VP9, detail(n), choice, 2, &mut OnProcessor, |payload, tiled| {
             assert!(!tiled);
             out = payload;
             leaves
@@ -406,7 +431,10 @@ mod tests {
                 bytes = payload.len();
                 true
             };
-            assert_eq!(anchors.code(how, detail(0), &choice(true), 2, send), Ok(true));
+            assert_eq!(
+                anchors.code(how, detail(0), &choice(true), 2, &mut OnProcessor, send),
+                Ok(true)
+            );
             bytes
         };
         let free = bytes(&anchors);
@@ -423,7 +451,7 @@ mod tests {
         let mut tiles = TileMap::empty(96, 64);
         tiles.set(1, 0);
         let choice = Choice { tiles, whole: false };
-        let sent = anchors.code(how, detail(0), &choice, 2, |payload, tiled| {
+        let sent = anchors.code(how, detail(0), &choice, 2, &mut OnProcessor, |payload, tiled| {
             assert!(tiled && !payload.is_empty());
             true
         });

@@ -27,6 +27,7 @@ mod learn;
 mod priority;
 mod select;
 mod slots;
+mod stills;
 #[cfg(test)]
 mod tests;
 mod tuning;
@@ -52,7 +53,7 @@ use crate::schedule::promise::promise_of_db;
 use crate::schedule::slots::{SlotConfig, TaskOrder};
 use crate::schedule::{NetworkCost, RegionConfig, SchedulerConfig, Terms, TileConfig};
 use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
-use anchors::{Anchors, Choice, Coding};
+use anchors::{Anchors, Choice, Coding, OnProcessor};
 use decode::DecoderFactory;
 use input::{Intake, join};
 use jobs::Jobs;
@@ -323,7 +324,8 @@ impl Enhancer {
     ) -> Result<Self, StartError> {
         config.validate()?;
         let coding = config.coding();
-        let Measured { backend, costs, accelerators } = calibrate(networks, coding)?;
+        let Measured { backend, costs, accelerators, on_gpu } = calibrate(networks, coding)?;
+        let gpu = on_gpu.then(|| stills::on_gpu(coding.codec)).flatten();
         let devices = accelerators.unwrap_or(config.threads);
         let config = Arc::new(config.with_workers_for(accelerators));
         let live = Live::new(&config);
@@ -387,6 +389,7 @@ impl Enhancer {
                 output: output_in.clone(),
                 enabled: enabled.clone(),
                 coding,
+                gpu: gpu.clone(),
                 live: live.clone(),
                 stats: stats.clone(),
                 slots: slots.clone(),
@@ -501,6 +504,8 @@ struct Measured {
     costs: Vec<NetworkCost>,
     /// Accelerators that all workers share, where they do.
     accelerators: Option<usize>,
+    /// Whether any of them runs elsewhere than on the processor.
+    on_gpu: bool,
 }
 
 fn named(networks: &[Network], costs: &[NetworkCost]) -> Vec<NetworkStats> {
@@ -514,7 +519,7 @@ fn named(networks: &[Network], costs: &[NetworkCost]) -> Vec<NetworkStats> {
 
 /// Runs each network a few times, in far less than a second altogether.
 fn calibrate(networks: &[Network], coding: Coding) -> Result<Measured, StartError> {
-    let (mut backend, mut accelerators) = (None, None);
+    let (mut backend, mut accelerators, mut on_gpu) = (None, None, false);
     let mut costs: Vec<NetworkCost> = Vec::new();
     for network in networks {
         let mut engine = (network.engines)();
@@ -524,6 +529,7 @@ fn calibrate(networks: &[Network], coding: Coding) -> Result<Measured, StartErro
             return Err(StartError::Config("networks must come by scale, the least first"));
         }
         accelerators = accelerators.max(engine.accelerators());
+        on_gpu |= !engine.on_processor();
         let per_pixel = if engine.on_processor() {
             measure(engine.as_mut(), coding)
         } else {
@@ -532,7 +538,7 @@ fn calibrate(networks: &[Network], coding: Coding) -> Result<Measured, StartErro
         costs.push(NetworkCost { scale, per_pixel });
     }
     let backend = backend.ok_or(StartError::Config("there must be a network"))?;
-    Ok(Measured { backend, costs, accelerators })
+    Ok(Measured { backend, costs, accelerators, on_gpu })
 }
 
 /// Inference and coding time per LR pixel on this machine: a first guess for the scheduler.
@@ -546,9 +552,9 @@ fn measure(engine: &mut dyn Engine, coding: Coding) -> Duration {
     for _ in 0..3 {
         let started = Instant::now();
         let detail = worker::infer(&low, &seen, &choice.tiles, engine, &mut residual);
-        let coded = detail
-            .ok()
-            .and_then(|detail| anchors.code(coding, detail, &choice, scale, |_, _| true).ok());
+        let coded = detail.ok().and_then(|detail| {
+            anchors.code(coding, detail, &choice, scale, &mut OnProcessor, |_, _| true).ok()
+        });
         if coded.is_some() {
             best = best.min(started.elapsed());
         }

@@ -22,12 +22,14 @@ use windlass_media::{
 };
 
 use super::Network;
-use super::anchors::{Coding, arrived};
+use super::anchors::{CodeError, Coding, OnProcessor, Stills, arrived};
 use super::jobs::Jobs;
 use super::learn::{Desk, equip};
 use super::select::{Finished, Job};
 use super::slots::{Slots, Stage};
+use super::stills::OnGpu;
 use super::tuning::Live;
+use crate::engine::cuda::coder::SharedCoder;
 use crate::engine::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
 use crate::stats::{Stats, count};
 
@@ -54,6 +56,8 @@ pub(super) struct Worker {
     pub output: Sender<EnhancerOutput>,
     pub enabled: Arc<AtomicBool>,
     pub coding: Coding,
+    /// What codes anchors of networks that run on the GPU.
+    pub gpu: Option<Arc<SharedCoder>>,
     pub stats: Arc<Stats>,
     pub slots: Arc<Slots>,
     pub networks: Vec<Network>,
@@ -208,17 +212,26 @@ impl Worker {
         if source == AnchorSource::Enhanced && frame.captures.regions.load(Ordering::Relaxed) {
             frame.anchors.note_uncertainty(&detail, &choice.tiles, scale);
         }
-        if slot.is_none() {
-            let samples = (choice.tiles.count() * TILE * TILE * scale * scale) as u64;
+        let samples = (choice.tiles.count() * TILE * TILE * scale * scale) as u64;
+        let gpu = self.gpu.as_deref().filter(|_| !engine.on_processor());
+        let mut on_gpu = gpu.map(|coder| OnGpu {
+            coder,
+            slots: &self.slots,
+            work: (samples, deadline, key),
+            counters,
+            waited: Duration::ZERO,
+        });
+        // What the GPU codes takes nothing of the processor.
+        if slot.is_none() && on_gpu.is_none() {
             let asked = Instant::now();
             slot = self.slots.take(Stage::Encode, samples, deadline, key);
             run.waited += asked.elapsed();
+            if slot.is_none() {
+                run.late = true;
+                count(&counters.late_encode);
+                return false;
+            }
         }
-        let Some(_slot) = slot else {
-            run.late = true;
-            count(&counters.late_encode);
-            return false;
-        };
         prior.take_out(low, &mut detail);
         let coding = Coding { quality: self.live.get().anchor_quality, ..self.coding };
         let still = coding.codec != AnchorCodecId::Vp9;
@@ -281,10 +294,23 @@ impl Worker {
             frame.twin.sent(&arrived(&anchor, frame.rtp_timestamp), wanted.as_ref());
             true
         };
-        let sent = frame.anchors.code(coding, detail, &choice, scale, send);
+        let mut on_processor = OnProcessor;
+        let stills: &mut dyn Stills = match &mut on_gpu {
+            Some(on_gpu) => on_gpu,
+            None => &mut on_processor,
+        };
+        let sent = frame.anchors.code(coding, detail, &choice, scale, stills, send);
+        run.waited += on_gpu.map_or(Duration::ZERO, |on_gpu| on_gpu.waited);
+        drop(slot);
         sent.unwrap_or_else(|error| {
             tracing::debug!(stream = frame.stream.0, %error, "anchor not coded");
-            count(&counters.encode_errors);
+            match error {
+                CodeError::Failed => count(&counters.encode_errors),
+                CodeError::Late => {
+                    run.late = true;
+                    count(&counters.late_encode);
+                }
+            }
             false
         })
     }

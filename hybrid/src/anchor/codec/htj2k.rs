@@ -4,6 +4,8 @@
 //! A payload is a bare codestream of signed samples of 13 bits. Ours reads in other people's
 //! decoders, and theirs in ours as long as they have one tile, one layer and cleanup passes alone.
 
+#[cfg(feature = "encode")]
+use windlass_htj2k::Encoder;
 use windlass_htj2k::{Error, Format, Limits};
 
 use super::{AnchorCodec, AnchorCodecError, HTJ2K, check_size};
@@ -12,10 +14,6 @@ use crate::detail::Detail;
 /// Codec 2: see the module's text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Htj2k;
-
-/// Levels of the transform. Three lose up to 0.8 dB at 5 kB; more than five have nothing to gather.
-#[cfg(feature = "encode")]
-const LEVELS: u8 = 5;
 
 #[cfg(feature = "encode")]
 const MODEL: super::rate::Model =
@@ -54,16 +52,42 @@ impl AnchorCodec for Htj2k {
 
     #[cfg(feature = "encode")]
     fn encode(&self, detail: &Detail, quality: u8) -> Result<Vec<u8>, AnchorCodecError> {
-        let step = super::step_of(quality) * f32::from(crate::detail::ONE);
-        with_encoder(detail, |encoder| Ok(encoder.encode(step)))
+        with_encoder(detail, |encoder| Ok(encoder.encode(Htj2k::step(quality))))
     }
 
     #[cfg(feature = "encode")]
     fn encode_within(&self, detail: &Detail, budget: usize) -> Result<Vec<u8>, AnchorCodecError> {
         with_encoder(detail, |encoder| {
-            super::rate::encode_within(detail, budget, MODEL, (1.0 / 16.0, 1024.0), |step| {
-                Ok(encoder.encode(step * f32::from(crate::detail::ONE)))
-            })
+            Htj2k::encode_within_by(detail, budget, |step| Ok(encoder.encode(step)))
+        })
+    }
+}
+
+/// What a coder of the same codestreams elsewhere, such as on a GPU, has to know.
+#[cfg(feature = "encode")]
+impl Htj2k {
+    /// Levels of the transform. Three lose up to 0.8 dB at 5 kB; more than five have nothing to gather.
+    pub const LEVELS: u8 = 5;
+
+    /// What the samples of a detail are to it.
+    pub fn format(detail: &Detail) -> Result<Format, AnchorCodecError> {
+        let (width, height) = super::size_of(detail)?;
+        Ok(format(width, height))
+    }
+
+    /// The quantiser step of a quality, in sixteenths of a grey level.
+    pub fn step(quality: u8) -> f32 {
+        super::step_of(quality) * f32::from(crate::detail::ONE)
+    }
+
+    /// [`encode_within`](AnchorCodec::encode_within) by that coder, which makes codestreams of the detail at such steps.
+    pub fn encode_within_by(
+        detail: &Detail,
+        budget: usize,
+        mut code: impl FnMut(f32) -> Result<Vec<u8>, AnchorCodecError>,
+    ) -> Result<Vec<u8>, AnchorCodecError> {
+        super::rate::encode_within(detail, budget, MODEL, (1.0 / 16.0, 1024.0), |step| {
+            code(step * f32::from(crate::detail::ONE))
         })
     }
 }
@@ -78,11 +102,10 @@ thread_local! {
 #[cfg(feature = "encode")]
 fn with_encoder<T>(
     detail: &Detail,
-    code: impl FnOnce(&windlass_htj2k::Encoder) -> Result<T, AnchorCodecError>,
+    code: impl FnOnce(&Encoder) -> Result<T, AnchorCodecError>,
 ) -> Result<T, AnchorCodecError> {
-    let (width, height) = super::size_of(detail)?;
-    let (samples, format) = (detail.samples(), format(width, height));
-    let encoder = windlass_htj2k::Encoder::with_memory(MEMORY.take(), samples, format, LEVELS)
+    let (samples, format) = (detail.samples(), Htj2k::format(detail)?);
+    let encoder = Encoder::with_memory(MEMORY.take(), samples, format, Htj2k::LEVELS)
         .map_err(|_| AnchorCodecError::Encode)?;
     let coded = code(&encoder);
     MEMORY.set(encoder.into_memory());

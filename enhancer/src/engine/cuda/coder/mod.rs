@@ -7,10 +7,11 @@
 //!
 //! `transform.cu` has the transform, `blocks.cu` the block coder, and says what of it is serial and why; [`kernels`] has what
 //! they are given, [`memory`] the buffers, which grow to the largest pictures so far: nothing is allocated after that but
-//! the codestreams themselves.
+//! the codestreams themselves. [`shared`] is what workers use: one coder for all of them.
 
 mod kernels;
 mod memory;
+mod shared;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use memory::{Twofold, fill, grow};
 
 #[doc(hidden)]
 pub use kernels::compile_coder_for;
+pub use shared::{AnchorError, SharedCoder};
 
 /// Codestreams that are made at once; more are made one batch after the other.
 const MOST_JOBS: usize = 64;

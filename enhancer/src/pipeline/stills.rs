@@ -1,0 +1,59 @@
+//! Anchors coded where their network runs: on the GPU while that works, by the processor in its place.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use windlass_hybrid::Detail;
+use windlass_media::AnchorCodecId;
+
+use super::Coding;
+use super::anchors::{CodeError, Stills, code_still};
+use super::slots::{Slots, Stage};
+use crate::engine::cuda::coder::{AnchorError, SharedCoder};
+use crate::stats::{Counters, count};
+
+/// The GPU's coder, if anchors of this codec are to be coded there.
+pub(super) fn on_gpu(codec: AnchorCodecId) -> Option<Arc<SharedCoder>> {
+    if codec != AnchorCodecId::Htj2k {
+        return None;
+    }
+    let coder = SharedCoder::of_process();
+    coder
+        .inspect_err(
+            |why| tracing::warn!(%why, "the processor codes the anchors of the GPU's networks"),
+        )
+        .ok()
+}
+
+/// Codes one anchor on the GPU.
+pub(super) struct OnGpu<'a> {
+    pub coder: &'a SharedCoder,
+    pub slots: &'a Slots,
+    /// HR samples, when it should be done, and its place among those that are alike: for the processor's slot.
+    pub work: (u64, Instant, u64),
+    pub counters: &'a Counters,
+    /// How long it waited for such a slot.
+    pub waited: Duration,
+}
+
+impl Stills for OnGpu<'_> {
+    fn code(&mut self, image: Detail, how: Coding, most: usize) -> Result<Vec<u8>, CodeError> {
+        let image = Arc::new(image);
+        match self.coder.code(&image, how.quality, most) {
+            Ok(coded) => {
+                count(&self.counters.gpu_coded);
+                Ok(coded)
+            }
+            Err(AnchorError::Codec(_)) => Err(CodeError::Failed),
+            Err(AnchorError::Device(why)) => {
+                tracing::debug!(%why, "the processor codes an anchor in the GPU's place");
+                count(&self.counters.gpu_not_coded);
+                let ((samples, deadline, key), asked) = (self.work, Instant::now());
+                let slot = self.slots.take(Stage::Encode, samples, deadline, key);
+                self.waited += asked.elapsed();
+                let _slot = slot.ok_or(CodeError::Late)?;
+                code_still(&image, how, most)
+            }
+        }
+    }
+}

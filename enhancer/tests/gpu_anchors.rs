@@ -1,0 +1,235 @@
+//! Anchors coded on the GPU in the pipeline, on machines without one (see `tests/cuda/`): the same payloads as the
+//! processor's, in its place where the GPU fails. It needs a C++ compiler and, for the pipeline, an `ffmpeg` with libvpx;
+//! without them the tests say so and pass.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+#[path = "cuda/emulated.rs"]
+mod emulated;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use common::coded;
+use emulated::on_emulated_device;
+use windlass_enhancer::engine::cuda::coder::{AnchorError, SharedCoder};
+use windlass_enhancer::engine::{
+    Architecture, CpuEngine, CudaError, Engine, InferError, Input, Model, Residual, SwapError,
+    embedded_model,
+};
+use windlass_enhancer::pipeline::Network;
+use windlass_enhancer::{Enhancer, EnhancerConfig};
+use windlass_hybrid::Detail;
+use windlass_hybrid::anchor::codec::{AnchorCodec, AnchorCodecError, Htj2k};
+use windlass_media::{AnchorPolicy, EnhancerOutput, Epoch, StreamId, TapFrame, TapInput};
+
+/// Detail as super-resolution makes it, more or less.
+fn detail(width: usize, height: usize, seed: usize) -> Detail {
+    let sample = |i: usize| {
+        let (x, y) = ((i % width + seed) as f64, (i / width) as f64);
+        let busy = (x * 0.05).sin() * (y * 0.08).cos() > 0.2;
+        let noise = ((i * 7_919 + seed * 104_729) % 257) as f64 - 128.0;
+        ((x * 0.7).sin() * (y * 0.9).cos() * 120.0 + if busy { noise } else { 0.0 }) as i16
+    };
+    Detail::from_samples(width, height, (0..width * height).map(sample).collect()).expect("a count")
+}
+
+/// What the processor makes of the same.
+fn on_processor(detail: &Detail, quality: u8, most: usize) -> Result<Vec<u8>, AnchorCodecError> {
+    let coded = Htj2k.encode(detail, quality)?;
+    if coded.len() <= most { Ok(coded) } else { Htj2k.encode_within(detail, most) }
+}
+
+#[test]
+fn workers_share_a_coder_that_keeps_quality_and_budget() {
+    on_emulated_device("workers_share_a_coder_that_keeps_quality_and_budget", &[], || {
+        let coder = SharedCoder::of_process().expect("a coder");
+        let wanted = [(95, usize::MAX), (85, 600), (40, 40), (75, 1_500)];
+        std::thread::scope(|scope| {
+            for worker in 0..6 {
+                let coder = &coder;
+                scope.spawn(move || {
+                    for (n, (quality, most)) in wanted.into_iter().enumerate() {
+                        let side = if worker % 2 == 0 { (96, 70) } else { (66, 40) };
+                        let detail = Arc::new(detail(side.0, side.1, 10 * worker + n));
+                        let ours = coder.code(&detail, quality, most);
+                        let theirs = on_processor(&detail, quality, most);
+                        assert_eq!(ours, theirs.map_err(AnchorError::Codec), "{worker}, {n}");
+                    }
+                });
+            }
+        });
+        let (pictures, batches) = coder.coded();
+        assert!(pictures == 24 && batches <= pictures, "{pictures} in {batches}");
+        // Too large to be an anchor, on the processor or elsewhere.
+        let wide = Arc::new(Detail::zero(9_000, 1));
+        assert!(matches!(coder.code(&wide, 50, 1_000), Err(AnchorError::Codec(_))));
+        assert!(coder.code(&Arc::new(detail(8, 8, 1)), 50, 1_000).is_ok());
+    });
+}
+
+#[test]
+fn a_full_card_refuses_what_has_no_room_and_codes_the_rest() {
+    let little = [("EMULATED_MEMORY", "200000")];
+    on_emulated_device("a_full_card_refuses_what_has_no_room_and_codes_the_rest", &little, || {
+        let coder = SharedCoder::of_process().expect("a coder");
+        let (small, large) = (Arc::new(detail(40, 30, 1)), Arc::new(detail(250, 200, 2)));
+        let full = Err(AnchorError::Device(CudaError::NoMemory));
+        assert_eq!(coder.code(&large, 80, usize::MAX), full);
+        let wanted = on_processor(&small, 80, usize::MAX).map_err(AnchorError::Codec);
+        assert_eq!(coder.code(&small, 80, usize::MAX), wanted);
+    });
+}
+
+#[test]
+fn a_card_that_hangs_is_given_up() {
+    on_emulated_device("a_card_that_hangs_is_given_up", &[], || {
+        let coder = SharedCoder::of_process().expect("a coder");
+        std::fs::write(std::env::var_os("EMULATED_HANG").expect("its name"), "").expect("a file");
+        let detail = Arc::new(detail(40, 30, 1));
+        let silent = coder.code(&detail, 80, usize::MAX);
+        assert!(matches!(silent, Err(AnchorError::Device(CudaError::Silent(_)))), "{silent:?}");
+        let asked = Instant::now();
+        assert_eq!(coder.code(&detail, 80, usize::MAX), silent);
+        assert!(asked.elapsed() < Duration::from_secs(1), "nobody waits for it again");
+        assert!(SharedCoder::of_process().is_err());
+    });
+}
+
+/// The processor's engine, as if it ran elsewhere.
+struct Elsewhere {
+    inner: CpuEngine,
+    on_processor: bool,
+}
+
+impl Engine for Elsewhere {
+    fn backend(&self) -> &'static str {
+        self.inner.backend()
+    }
+
+    fn on_processor(&self) -> bool {
+        self.on_processor
+    }
+
+    fn accelerators(&self) -> Option<usize> {
+        (!self.on_processor).then_some(1)
+    }
+
+    /// As of a fast one, so that the emulated device's time is nobody's.
+    fn take_time(&mut self) -> Option<Duration> {
+        (!self.on_processor).then_some(Duration::from_millis(1))
+    }
+
+    fn architecture(&self) -> Architecture {
+        self.inner.architecture()
+    }
+
+    fn infer_batch(
+        &mut self,
+        inputs: &[Input<'_>],
+        out: &mut [Residual],
+    ) -> Result<(), InferError> {
+        self.inner.infer_batch(inputs, out)
+    }
+
+    fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
+        self.inner.swap(model)
+    }
+}
+
+/// Generous in time: the emulated device is slow.
+fn start(on_processor: bool) -> Enhancer {
+    let network = Network {
+        name: "test".into(),
+        engines: Arc::new(move || {
+            let inner = CpuEngine::new(embedded_model().expect("built in"));
+            Box::new(Elsewhere { inner, on_processor })
+        }),
+        model: None,
+    };
+    let config = EnhancerConfig {
+        budget: Duration::from_secs(20),
+        threads: 2,
+        anchor_fraction: 1.0,
+        interval: Duration::from_millis(20),
+        ..EnhancerConfig::default()
+    };
+    Enhancer::start_with(config, &[network]).expect("it starts")
+}
+
+/// Key frames, each of which is whole; `None` to skip the test.
+fn frames() -> Option<Vec<Bytes>> {
+    let mut command = Command::new("ffmpeg");
+    let arguments = "-v error -nostdin -f lavfi -i testsrc2=size=96x64:rate=5 -frames:v 8 -pix_fmt yuv420p \
+                     -c:v libvpx-vp9 -deadline realtime -cpu-used 7 -b:v 150k -g 1 -lag-in-frames 0 -f ivf pipe:1";
+    command.args(arguments.split_whitespace());
+    coded(&mut command)
+}
+
+/// Hands each frame in as a stream of its own; the anchors' payloads by stream.
+fn anchors(enhancer: &Enhancer, frames: &[Bytes], first: u32) -> BTreeMap<u32, Bytes> {
+    let input = enhancer.input();
+    for (stream, data) in (first..).zip(frames) {
+        input.push(TapInput::Frame(TapFrame {
+            stream: StreamId(stream),
+            epoch: Epoch(0),
+            rtp_timestamp: 3_000 * stream,
+            arrival: Instant::now(),
+            key: true,
+            most_scale: 4,
+            policy: AnchorPolicy::default(),
+            data: data.clone(),
+        }));
+    }
+    let mut payloads = BTreeMap::new();
+    let until = Instant::now() + Duration::from_secs(20);
+    while payloads.len() < frames.len() && Instant::now() < until {
+        if let Ok(EnhancerOutput::Anchor(anchor)) =
+            enhancer.output().recv_timeout(Duration::from_millis(100))
+        {
+            assert!(!anchor.tiled);
+            payloads.insert(anchor.stream.0 - first, anchor.payload);
+        }
+    }
+    payloads
+}
+
+#[test]
+fn anchors_of_a_call_are_coded_on_the_gpu_and_by_the_processor_once_it_is_lost() {
+    let name = "anchors_of_a_call_are_coded_on_the_gpu_and_by_the_processor_once_it_is_lost";
+    on_emulated_device(name, &[], || {
+        let Some(frames) = frames() else { return };
+        let coding_slots = |enhancer: &Enhancer| {
+            let slots = enhancer.stats().slots;
+            slots.stages.iter().find(|s| s.stage == "encode").map_or(0, |s| s.wait.count)
+        };
+        let processor = start(true);
+        let wanted = anchors(&processor, &frames, 0);
+        assert_eq!(wanted.len(), frames.len());
+        let counters = processor.stats().counters;
+        assert_eq!((counters.gpu_coded, counters.gpu_not_coded), (0, 0));
+        drop(processor);
+
+        let gpu = start(false);
+        assert!(anchors(&gpu, &frames, 0) == wanted);
+        let counters = gpu.stats().counters;
+        assert_eq!((counters.gpu_coded, counters.gpu_not_coded), (frames.len() as u64, 0));
+        assert_eq!(coding_slots(&gpu), 0, "the processor coded something");
+
+        std::fs::write(std::env::var_os("EMULATED_LOST").expect("its name"), "").expect("a file");
+        assert!(anchors(&gpu, &frames, 100) == wanted);
+        let counters = gpu.stats().counters;
+        let all = frames.len() as u64;
+        assert_eq!((counters.gpu_coded, counters.gpu_not_coded), (all, all));
+        assert_eq!(coding_slots(&gpu), all, "it takes the processor's slots for that");
+        // The next call begins without it.
+        drop(gpu);
+        let after = start(false);
+        assert!(anchors(&after, &frames, 0) == wanted);
+        assert_eq!(after.stats().counters.gpu_coded, 0);
+    });
+}
