@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, ValueEnum};
 use windlass_enhancer::engine::Architecture;
 
-/// Run the same networks with Windlass's CPU engine and with inference libraries, by turns in one process.
+/// Run the same networks with Windlass's engines and with inference libraries, by turns in one process.
 ///
 /// Every engine's residual is compared with that of plain single-precision code. With T threads there are two ways to use
 /// them: one picture after the other on all threads (1xT), and T pictures at once on a thread each (Tx1). Windlass's
@@ -44,7 +44,8 @@ pub struct Args {
           value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub turn_ms: u64,
 
-    /// The shared library of onnxruntime (libonnxruntime.so.1.x): the PyPI wheel `onnxruntime` has it in its folder `capi`.
+    /// The shared library of onnxruntime (libonnxruntime.so.1.x): the PyPI wheel `onnxruntime` has it in its folder `capi`;
+    /// `onnxruntime-gpu` has one that finds its CUDA and TensorRT providers beside it.
     #[arg(long, env = "ORT_DYLIB_PATH", value_name = "PATH")]
     pub onnxruntime: Option<PathBuf>,
 
@@ -58,8 +59,14 @@ pub struct Args {
 pub enum Maker {
     /// Windlass.
     Ours,
+    /// Windlass on a GPU.
+    OursGpu,
     /// onnxruntime through the crate `ort`.
     Ort,
+    /// onnxruntime's CUDA provider: cuDNN.
+    OrtCuda,
+    /// onnxruntime's TensorRT provider.
+    OrtTensorrt,
     /// rten.
     Rten,
     /// tract.
@@ -70,7 +77,16 @@ pub enum Maker {
 
 impl Maker {
     /// All of them.
-    pub const ALL: [Maker; 5] = [Maker::Ours, Maker::Ort, Maker::Rten, Maker::Tract, Maker::Candle];
+    pub const ALL: [Maker; 8] = [
+        Maker::Ours,
+        Maker::OursGpu,
+        Maker::Ort,
+        Maker::OrtCuda,
+        Maker::OrtTensorrt,
+        Maker::Rten,
+        Maker::Tract,
+        Maker::Candle,
+    ];
 }
 
 /// A network that looks at luma alone.

@@ -108,13 +108,17 @@ pub fn rows(case: &Case, model: &Arc<Model>, kinds: &[Kind], args: &Args) -> Res
             }
         }
     }
-    let ours: Vec<Turn> = entries
-        .iter()
-        .find(|entry| entry.kind.is_ours() && entry.kind.number() == "f32")
-        .map_or_else(Vec::new, |entry| entry.turns.clone());
+    // In single precision on the processor, in half precision on a GPU.
+    let ours = [("f32", false), ("f16", true)].map(|beside| {
+        let this = entries.iter().find(|Entry { kind, .. }| {
+            kind.is_ours() && (kind.number(), kind.is_on_gpu()) == beside
+        });
+        this.map_or_else(Vec::new, |entry| entry.turns.clone())
+    });
     let row = |entry: Entry| {
+        let ours = &ours[usize::from(entry.kind.is_on_gpu())];
         let outcome = match entry.workers {
-            Ok((_, quality)) => Outcome::measured(case, &entry.turns, &ours, quality),
+            Ok((_, quality)) => Outcome::measured(case, &entry.turns, ours, quality),
             Err(reason) => Outcome::Failed { reason },
         };
         Row::new(case, entry.kind, entry.spread, outcome)

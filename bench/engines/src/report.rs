@@ -23,6 +23,8 @@ pub struct Row {
     pub number: &'static str,
     /// Whether it is Windlass's.
     pub ours: bool,
+    /// Whether it runs on a GPU: such rows are compared with each other alone.
+    on_gpu: bool,
     /// Engines at once × threads of each on a picture.
     pub spread: String,
     /// What came of it.
@@ -46,7 +48,7 @@ pub enum Outcome {
         pictures_per_second: f64,
         /// The network's own operations by second, of all threads.
         gflops: f64,
-        /// How many times as many pictures ours makes in single precision, of the same round.
+        /// How many times as many pictures ours makes in single precision, of the same round; on a GPU, ours there.
         ours_f32_faster: Option<f64>,
         /// How far the residual is from that of plain code.
         quality: Quality,
@@ -68,6 +70,7 @@ impl Row {
             engine: kind.name(),
             number: kind.number(),
             ours: kind.is_ours(),
+            on_gpu: kind.is_on_gpu(),
             spread: format!("{}x{}", spread.engines, spread.threads),
             outcome,
         }
@@ -104,7 +107,7 @@ impl Outcome {
 pub struct Verdict {
     /// The network, the size and the threads.
     pub case: String,
-    /// `f32`, or `any`: what each does best.
+    /// `f32`, or `any`: what each does best; `any on a GPU`.
     pub number: &'static str,
     /// Our number.
     pub ours: String,
@@ -200,16 +203,18 @@ impl Report {
     }
 }
 
-/// Of every case, single precision against single precision and best against best.
+/// Of every case, single precision against single precision and best against best, and best against best on a GPU.
 fn verdicts(rows: &[Row]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     let same =
         |a: &Row, b: &Row| (&a.network, &a.input, a.threads) == (&b.network, &b.input, b.threads);
     for case in rows.chunk_by(same) {
-        for (number, wanted) in [("f32", Some("f32")), ("any", None)] {
+        let ways = [("f32", Some("f32"), false), ("any", None, false), ("any on a GPU", None, true)];
+        for (number, wanted, on_gpu) in ways {
             let best = |ours: bool| {
                 let fit = case.iter().filter(|row| {
-                    row.ours == ours && wanted.is_none_or(|number| number == row.number)
+                    (row.ours, row.on_gpu) == (ours, on_gpu)
+                        && wanted.is_none_or(|number| number == row.number)
                 });
                 let rated = fit.filter_map(|row| Some((row, row.rate()?)));
                 rated.max_by(|a, b| a.1.total_cmp(&b.1))
@@ -259,6 +264,8 @@ mod tests {
             row(Kind::Ort, 20.0),
             row(Kind::OrtBytes, 40.0),
             row(Kind::Candle, 2.0),
+            row(Kind::OursGpu, 900.0),
+            row(Kind::OrtTensorrt, 300.0),
         ];
         let Outcome::Measured { pictures_per_second, gflops, ours_f32_faster, .. } =
             rows[1].outcome
@@ -270,7 +277,8 @@ mod tests {
         assert!((ours_f32_faster.unwrap() - 1.5).abs() < 1e-9);
         rows[3].outcome = Outcome::Failed { reason: "no such library".to_owned() };
         let report = Report::new(3, ["1".to_owned(), "2".to_owned()], rows);
-        let [single, any] = &report.verdicts[..] else { panic!("{:?}", report.verdicts) };
+        let [single, any, gpu] = &report.verdicts[..] else { panic!("{:?}", report.verdicts) };
+        assert!((gpu.ratio - 3.0).abs() < 1e-9 && gpu.library == "ort-tensorrt f16 1x1");
         assert!((single.ratio - 1.5).abs() < 1e-9 && single.library == "ort f32 1x1");
         assert!((any.ratio - 0.75).abs() < 1e-9 && any.library == "ort int8 1x1");
         let table = report.table();

@@ -3,6 +3,7 @@
 pub mod candle;
 mod onnxruntime;
 mod ours;
+mod ours_gpu;
 mod rten;
 mod tract;
 
@@ -14,6 +15,7 @@ use windlass_enhancer::engine::{Model, Simd};
 
 use crate::args::{Maker, Size};
 use crate::calibrate::ranges;
+use self::onnxruntime::Provider;
 use crate::{onnx, pictures::pictures};
 
 /// Pictures whose values 8 bits must span; none of them is measured.
@@ -31,10 +33,16 @@ pub trait Worker: Send {
 pub enum Kind {
     /// Ours on an instruction set.
     Ours(Simd),
+    /// Ours on a GPU.
+    OursGpu,
     /// onnxruntime in single precision.
     Ort,
     /// onnxruntime in 8 bits.
     OrtBytes,
+    /// onnxruntime's CUDA provider.
+    OrtCuda,
+    /// onnxruntime's TensorRT provider.
+    OrtTensorrt,
     /// rten.
     Rten,
     /// tract.
@@ -54,6 +62,9 @@ impl Kind {
                     kinds.push(Kind::Ours(single));
                     kinds.extend(best.filter(|best| *best != single).map(Kind::Ours));
                 }
+                Maker::OursGpu => kinds.push(Kind::OursGpu),
+                Maker::OrtCuda => kinds.push(Kind::OrtCuda),
+                Maker::OrtTensorrt => kinds.push(Kind::OrtTensorrt),
                 Maker::Ort => kinds.extend([Kind::Ort, Kind::OrtBytes]),
                 Maker::Rten => kinds.push(Kind::Rten),
                 Maker::Tract => kinds.push(Kind::Tract),
@@ -67,7 +78,10 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Kind::Ours(simd) => simd.name(),
+            Kind::OursGpu => "cuda",
             Kind::Ort | Kind::OrtBytes => "ort",
+            Kind::OrtCuda => "ort-cuda",
+            Kind::OrtTensorrt => "ort-tensorrt",
             Kind::Rten => "rten",
             Kind::Tract => "tract",
             Kind::Candle => "candle",
@@ -79,13 +93,21 @@ impl Kind {
         match self {
             Kind::Ours(simd) => simd.number(),
             Kind::OrtBytes => "int8",
+            Kind::OursGpu | Kind::OrtTensorrt => "f16",
+            // cuDNN's products: f32 that are rounded to 10 bits of fraction.
+            Kind::OrtCuda => "tf32",
             _ => "f32",
         }
     }
 
     /// Whether it is Windlass's.
     pub fn is_ours(self) -> bool {
-        matches!(self, Kind::Ours(_))
+        matches!(self, Kind::Ours(_) | Kind::OursGpu)
+    }
+
+    /// Whether it needs a GPU.
+    pub fn is_on_gpu(self) -> bool {
+        matches!(self, Kind::OursGpu | Kind::OrtCuda | Kind::OrtTensorrt)
     }
 }
 
@@ -110,7 +132,12 @@ impl Workshop {
     pub fn make(&mut self, kind: Kind, threads: usize) -> Result<Box<dyn Worker>> {
         Ok(match kind {
             Kind::Ours(simd) => Box::new(ours::Network::new(&self.model, simd, self.size)?),
-            Kind::Ort => Box::new(self.session(&self.single, threads)?),
+            Kind::OursGpu => Box::new(ours_gpu::Network::new(&self.model, self.size)?),
+            Kind::Ort => Box::new(self.session(&self.single, threads, Provider::Processor)?),
+            Kind::OrtCuda => Box::new(self.session(&self.single, threads, Provider::Cuda)?),
+            Kind::OrtTensorrt => {
+                Box::new(self.session(&self.single, threads, Provider::Tensorrt)?)
+            }
             Kind::OrtBytes => {
                 if self.bytes.is_none() {
                     // The pictures after those that are measured.
@@ -118,7 +145,8 @@ impl Workshop {
                     let ranges = ranges(&self.model, self.size, &all[crate::measure::PICTURES..])?;
                     self.bytes = Some(onnx::bytes(&self.model, self.size, &ranges)?);
                 }
-                Box::new(self.session(self.bytes.as_deref().unwrap_or_default(), threads)?)
+                let bytes = self.bytes.as_deref().unwrap_or_default();
+                Box::new(self.session(bytes, threads, Provider::Processor)?)
             }
             Kind::Rten => Box::new(rten::Network::new(self.single.clone(), self.size, threads)?),
             Kind::Tract => Box::new(tract::Network::new(&self.single, self.size, threads)?),
@@ -126,11 +154,16 @@ impl Workshop {
         })
     }
 
-    fn session(&self, file: &[u8], threads: usize) -> Result<onnxruntime::Network> {
+    fn session(
+        &self,
+        file: &[u8],
+        threads: usize,
+        provider: Provider,
+    ) -> Result<onnxruntime::Network> {
         let path = self.onnxruntime.as_deref().ok_or_else(|| {
             anyhow!("no library was named: --onnxruntime PATH or ORT_DYLIB_PATH is needed")
         })?;
-        onnxruntime::Network::new(path, file, self.size, threads)
+        onnxruntime::Network::new(path, file, self.size, threads, provider)
     }
 }
 
@@ -162,11 +195,17 @@ mod tests {
             let expected = reference(&model, size, picture).unwrap();
             let mut workshop = workshop(&model, size);
             for kind in Kind::of(&Maker::ALL) {
-                if workshop.onnxruntime.is_none() && kind.name() == "ort" {
+                if workshop.onnxruntime.is_none() && kind.name().starts_with("ort") {
                     continue;
                 }
                 for threads in [1, 2] {
-                    let mut worker = workshop.make(kind, threads).unwrap();
+                    let mut worker = match workshop.make(kind, threads) {
+                        Err(why) if kind.is_on_gpu() => {
+                            println!("{} is left out: {why:#}", kind.name());
+                            continue;
+                        }
+                        made => made.unwrap(),
+                    };
                     let quality = Quality::of(&mut *worker, picture, &expected).unwrap();
                     let least = match kind.number() {
                         "f32" => 100.0,

@@ -1,10 +1,12 @@
-//! onnxruntime, Microsoft's C++ runtime, through `ort`: loaded when the program runs, so that nothing is linked.
+//! onnxruntime, Microsoft's C++ runtime, through `ort`: loaded when the program runs, so that nothing is linked. Its providers for
+//! GPUs are libraries beside it, which load CUDA, cuDNN and TensorRT; where one is missing, the session says which.
 
 use std::path::Path;
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow};
 use ort::environment::Environment;
+use ort::ep::{self, ExecutionProviderDispatch};
 use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::TensorRef;
@@ -16,6 +18,33 @@ use crate::onnx::{INPUT, OUTPUT};
 /// The library, once for the process; what went wrong stays so.
 static LIBRARY: OnceLock<Result<Environment, String>> = OnceLock::new();
 
+/// What runs a session's network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provider {
+    /// The processor.
+    Processor,
+    /// A GPU by cuDNN.
+    Cuda,
+    /// A GPU by TensorRT, in half precision. What it builds for a network is kept in the folder of temporary files.
+    Tensorrt,
+}
+
+impl Provider {
+    /// As onnxruntime takes it; it is an error where it cannot be had, not another provider in its place.
+    fn dispatch(self) -> Vec<ExecutionProviderDispatch> {
+        match self {
+            Provider::Processor => Vec::new(),
+            Provider::Cuda => vec![ep::CUDA::default().build().error_on_failure()],
+            Provider::Tensorrt => {
+                let cache = std::env::temp_dir().join("windlass-engines-tensorrt");
+                let tensorrt = ep::TensorRT::default().with_fp16(true).with_engine_cache(true);
+                let tensorrt = tensorrt.with_engine_cache_path(cache.display());
+                vec![tensorrt.build().error_on_failure()]
+            }
+        }
+    }
+}
+
 /// A session with its input.
 pub struct Network {
     session: Session,
@@ -25,7 +54,13 @@ pub struct Network {
 
 impl Network {
     /// Loads the library at its first call.
-    pub fn new(library: &Path, file: &[u8], size: Size, threads: usize) -> Result<Self> {
+    pub fn new(
+        library: &Path,
+        file: &[u8],
+        size: Size,
+        threads: usize,
+        provider: Provider,
+    ) -> Result<Self> {
         // `ort` takes relative paths as relative to the program, not to where it was called from.
         let path = library.canonicalize();
         let path = path.with_context(|| format!("loading {}", library.display()))?;
@@ -33,6 +68,7 @@ impl Network {
         let environment = environment.as_ref().map_err(|why| anyhow!(why.clone()))?;
         let builder = Session::builder(environment)?;
         let builder = builder.with_intra_threads(threads).map_err(plain)?;
+        let builder = builder.with_execution_providers(provider.dispatch()).map_err(plain)?;
         let builder = builder.with_optimization_level(GraphOptimizationLevel::All);
         let session = builder.map_err(plain)?.commit_from_memory(file)?;
         let shape = [1, 1, size.height, size.width];

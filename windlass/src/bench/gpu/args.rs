@@ -45,6 +45,11 @@ pub struct GpuArgs {
     #[arg(long, default_value_t = 0.5, value_name = "S")]
     pub seconds: f64,
 
+    /// First run every kind of network beside its definition in double precision, and end with an error if one is too far
+    /// from it.
+    #[arg(long)]
+    pub conformance: bool,
+
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub json: bool,

@@ -5,6 +5,7 @@
 //! the built-in ones where the network is the built-in one, else random: they say nothing about quality, and the same about speed.
 
 mod args;
+mod conformance;
 mod measure;
 mod report;
 mod shared;
@@ -25,6 +26,7 @@ const BYTES: usize = 512 << 20;
 
 /// Runs the bench and prints its report.
 pub fn run(args: &GpuArgs) -> Result<()> {
+    let conforms = if args.conformance { conformance::check()? } else { Vec::new() };
     let peaks = peaks::measure(ROUNDS, BYTES).context("measuring the GPU")?;
     let (mut rows, mut device) = (Vec::new(), String::new());
     for case in args.cases() {
@@ -41,7 +43,8 @@ pub fn run(args: &GpuArgs) -> Result<()> {
             }
         }
     }
-    let report = Report::new(Machine::here(), device, &peaks, rows, shared);
+    let mut report = Report::new(Machine::here(), device, &peaks, rows, shared);
+    report.conformance = conforms;
     if args.json {
         println!("{}", report.json()?);
     } else {

@@ -8,6 +8,7 @@ use windlass_enhancer::engine::cuda::DeviceInfo;
 use windlass_enhancer::engine::cuda::peaks::Peaks;
 
 use super::args::Case;
+use super::conformance::Conforms;
 use crate::bench::networks::Size;
 use crate::eval::report::Machine;
 
@@ -160,6 +161,9 @@ pub struct Report {
     pub memory_gbps: f64,
     pub upload_gbps: f64,
     pub download_gbps: f64,
+    /// Of all kinds of networks, if they were checked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conformance: Vec<Conforms>,
     /// By network, size and batch.
     pub rows: Vec<Row>,
     /// By network and size.
@@ -183,6 +187,7 @@ impl Report {
             memory_gbps,
             upload_gbps,
             download_gbps,
+            conformance: Vec::new(),
             rows,
             shared,
         }
@@ -249,12 +254,18 @@ impl Report {
                 "network", "input", "ms", "p50", "p99", "a launch"
             );
         }
+        let worst = self.conformance.iter().max_by(|a, b| a.error.total_cmp(&b.error));
         for row in &self.shared {
             let _ = writeln!(
                 out,
                 "{:<22} {:>9} {:>8.3} {:>8.3} {:>8.3} {:>9.1}",
                 row.model, row.input, row.frame_ms, row.p50_ms, row.p99_ms, row.together
             );
+        }
+        if let Some(Conforms { model, error }) = worst {
+            let networks = self.conformance.len();
+            let _ =
+                writeln!(out, "\n{networks} networks conform; the worst, {model}, by {error:.1e}");
         }
         out
     }

@@ -1,0 +1,39 @@
+//! Ours on a GPU.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use windlass_enhancer::engine::{CudaEngine, Input, Luma, Model};
+
+use super::Worker;
+use crate::args::Size;
+
+/// The residual's fixed point: one grey level.
+const ONE: f32 = 64.0;
+
+/// An engine with its output in single precision, as the others give theirs.
+pub struct Network {
+    engine: CudaEngine,
+    size: Size,
+    residual: Vec<f32>,
+}
+
+impl Network {
+    /// Fails without a GPU and its driver.
+    pub fn new(model: &Arc<Model>, size: Size) -> Result<Self> {
+        Ok(Network { engine: CudaEngine::new(model)?, size, residual: Vec::new() })
+    }
+}
+
+impl Worker for Network {
+    fn infer(&mut self, luma: &[u8], read: &mut dyn FnMut(&[f32])) -> Result<()> {
+        let low = Luma::packed(luma, self.size.width, self.size.height)?;
+        let Network { engine, residual, .. } = self;
+        engine.infer_each(&[Input { low, twin: None }], |_, samples| {
+            residual.clear();
+            residual.extend(samples.iter().map(|sample| f32::from(*sample) * (1.0 / ONE)));
+        })?;
+        read(residual);
+        Ok(())
+    }
+}
