@@ -4,7 +4,7 @@
 // From the environment: EMULATED_DEVICES (1), EMULATED_SHARED, EMULATED_SHARED_SM (bytes of shared memory of a block and of a multiprocessor),
 // EMULATED_ARCH (90), EMULATED_MEMORY (bytes that can be allocated), EMULATED_LOST (a file; while it exists, everything
 // fails as after the device's loss; with a device's number at its end, of that device alone), EMULATED_HANG (a file; while it exists,
-// nobody who waits for a device gets an answer), EMULATED_INCLUDE (where emulate.h is), EMULATED_DRIVER (the driver's version),
+// nobody who waits for a device gets an answer), EMULATED_FULL (a file; while it exists, nobody is given memory), EMULATED_INCLUDE (where emulate.h is), EMULATED_DRIVER (the driver's version),
 // EMULATED_SKIP (a kernel that does nothing, so that `windlass bench gpu` can be tried: `multiply_only` takes hours).
 
 #include <cstdarg>
@@ -41,6 +41,11 @@ thread_local int current = 0;
 bool lost(int device = current) {
   const char* file = getenv("EMULATED_LOST");
   return file && (access(file, F_OK) == 0 || access((file + std::to_string(device)).c_str(), F_OK) == 0);
+}
+
+bool full() {
+  const char* file = getenv("EMULATED_FULL");
+  return file && access(file, F_OK) == 0;
 }
 
 void hang() {
@@ -104,7 +109,7 @@ EXPORT int cuGetErrorString(int error, const char** text) { *text = error == OUT
 EXPORT int cuMemAlloc_v2(uint64_t* at, size_t bytes) {
   std::lock_guard<std::mutex> guard(lock);
   if (lost()) return ILLEGAL_ADDRESS;
-  if (allocated + bytes > number("EMULATED_MEMORY", 1ull << 30)) return OUT_OF_MEMORY;
+  if (full() || allocated + bytes > number("EMULATED_MEMORY", 1ull << 30)) return OUT_OF_MEMORY;
   void* block = aligned_alloc(256, (bytes + 255) / 256 * 256);
   memset(block, 0xff, bytes);
   memory[(uintptr_t)block] = bytes, allocated += bytes;
@@ -120,6 +125,7 @@ EXPORT int cuMemFree_v2(uint64_t at) {
   return SUCCESS;
 }
 EXPORT int cuMemHostAlloc(void** at, size_t bytes, unsigned) {
+  if (full()) return OUT_OF_MEMORY;
   *at = aligned_alloc(256, (bytes + 255) / 256 * 256);
   return SUCCESS;
 }

@@ -45,6 +45,7 @@ pub fn on_emulated_device(name: &str, more: &[(&str, &str)], work: fn()) {
         .env("XDG_CACHE_HOME", folder.join("cache"))
         .env("EMULATED_INCLUDE", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cuda"))
         .env("EMULATED_LOST", folder.join(format!("lost-{name}")))
+        .env("EMULATED_FULL", folder.join(format!("full-{name}")))
         .env("EMULATED_HANG", folder.join(format!("hang-{name}")))
         .envs(more.iter().copied())
         .output()

@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::CudaError;
 use super::driver::Device;
-use super::lane::{Lane, MOST_PICTURES, Picture, Shape, Staging};
+use super::lane::{Lane, Picture, Shape, Staging};
 use super::loaded::{Loaded, Weights};
 use super::node;
 use super::waiting::Waiting;
@@ -23,8 +23,6 @@ use crate::engine::Architecture;
 
 /// Launches under way at a time: one copies in, one computes, one copies out.
 pub const LANES: usize = 3;
-/// Most low samples of a launch, where it is of several pictures.
-const MOST_SAMPLES: usize = 4 << 20;
 
 /// Found once in a process.
 static CARDS: Mutex<Vec<Arc<Card>>> = Mutex::new(Vec::new());
@@ -180,7 +178,7 @@ impl Card {
 
     /// Hands in pictures of one shape, to be launched with `most` of it at most.
     pub fn submit(&self, shape: &Shape, most: usize, jobs: Vec<Job>) -> Result<(), CudaError> {
-        let most = (MOST_SAMPLES / shape.low().max(1)).min(most).clamp(1, MOST_PICTURES);
+        let most = most.min(shape.most());
         let mut line = self.line.lock();
         if let Some(why) = &line.failed {
             return Err(why.clone());

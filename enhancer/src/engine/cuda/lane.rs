@@ -1,6 +1,6 @@
 //! One launch at a time: a stream of the card with memory of its own. A card has some, so that one copies while another computes.
 //!
-//! Memory grows to the largest launch and stays. What a launch of some size consists of is captured once and then submitted
+//! Memory is that of the largest launch of the largest pictures so far, and stays. What a launch of some size consists of is captured once and then submitted
 //! as a whole; only the copies, which are of other host memory each time, are not.
 
 use std::collections::HashMap;
@@ -15,6 +15,8 @@ use crate::engine::Kind;
 
 /// Most pictures of a launch.
 pub const MOST_PICTURES: usize = 16;
+/// Most low samples of a launch, where it is of several pictures.
+const MOST_SAMPLES: usize = 4 << 20;
 /// Kinds of launches that are kept; beyond, all of them are forgotten.
 const MOST_GRAPHS: usize = 128;
 
@@ -56,6 +58,11 @@ impl PartialEq for Shape {
 }
 
 impl Shape {
+    /// Most pictures of a launch.
+    pub fn most(&self) -> usize {
+        (MOST_SAMPLES / self.low().max(1)).clamp(1, MOST_PICTURES)
+    }
+
     /// Low samples of a picture.
     pub fn low(&self) -> usize {
         self.width * self.height
@@ -118,6 +125,8 @@ pub struct Lane {
     stream: Stream,
     graphs: HashMap<Key, Launches>,
     memory: Memory,
+    /// Whether the card had no room for the largest launches.
+    modest: bool,
     /// The address of each picture's weights.
     table: DeviceBuffer,
     host_table: HostBuffer,
@@ -160,6 +169,7 @@ impl Lane {
             stream: Stream::new(device)?,
             graphs: HashMap::new(),
             memory: Memory::new(device, [0; 5])?,
+            modest: false,
             table: DeviceBuffer::new(device, 8 * MOST_PICTURES)?,
             host_table: HostBuffer::new(device, 8 * MOST_PICTURES)?,
             device: device.clone(),
@@ -178,6 +188,10 @@ impl Lane {
     }
 
     fn submit(&mut self, shape: &Shape, pictures: &mut [Picture<'_>]) -> Result<(), CudaError> {
+        // For the largest launch at once, so that later ones find what they need.
+        if !self.modest && self.grow(shape, shape.most()) == Err(CudaError::NoMemory) {
+            self.modest = true;
+        }
         self.grow(shape, pictures.len())?;
         let (low, twin, high) = (shape.low(), shape.twin(), shape.high());
         let slots = self.host_table.bytes_mut().as_chunks_mut::<8>().0;
@@ -225,7 +239,7 @@ impl Lane {
         if grows {
             self.stream.wait()?;
             self.graphs.clear();
-            // The old ones go before the new ones come; without room for these, there are none.
+            // The old ones go before the new ones come: there may be no room for both.
             self.memory = Memory::new(&self.device, [0; 5])?;
             self.memory = Memory::new(&self.device, bytes)?;
         }
