@@ -18,7 +18,7 @@ use thiserror::Error;
 use windlass_hybrid::resample::{Scratch, lanczos};
 use windlass_hybrid::simd::Isa;
 
-use super::{Architecture, Engine, InferError, Input, Luma, Model, Residual, SwapError};
+use super::{Architecture, Conv, Engine, InferError, Input, Luma, Model, Residual, SwapError};
 
 /// How an engine broke the contract.
 #[derive(Debug, Error)]
@@ -232,6 +232,16 @@ pub fn relative_error(got: &[f32], expected: &[f64]) -> Result<f64, Violation> {
 
 /// The residual as the definition of [`Architecture`] reads, in f64.
 pub fn reference(model: &Model, input: &Input<'_>) -> Vec<f64> {
+    reference_with(model, input, |_, _, _| ())
+}
+
+/// The same, where what each convolution is given, its number, its inputs and its weights, is changed before: what rounding
+/// would cost.
+pub fn reference_with(
+    model: &Model,
+    input: &Input<'_>,
+    change: impl Fn(usize, &mut [Vec<f64>], &mut Conv),
+) -> Vec<f64> {
     let architecture = model.architecture();
     let scale = architecture.scale;
     let (width, height) = (input.low.width(), input.low.height());
@@ -247,7 +257,11 @@ pub fn reference(model: &Model, input: &Input<'_>) -> Vec<f64> {
         }
     }
     let last = architecture.convs - 1;
-    let convs = |n: usize, x: &[Vec<f64>]| convolve(model, n, x, width);
+    let convs = |n: usize, x: &[Vec<f64>]| {
+        let (mut x, mut conv) = (x.to_vec(), model.convs()[n].clone());
+        change(n, &mut x, &mut conv);
+        convolve(&conv, &x, width)
+    };
     let relu = |mut x: Vec<Vec<f64>>| {
         x.iter_mut().flatten().for_each(|v| *v = v.max(0.0));
         x
@@ -290,9 +304,8 @@ pub fn reference(model: &Model, input: &Input<'_>) -> Vec<f64> {
     out
 }
 
-/// Convolution `n` with zero padding, plane by plane.
-fn convolve(model: &Model, n: usize, inputs: &[Vec<f64>], width: usize) -> Vec<Vec<f64>> {
-    let conv = &model.convs()[n];
+/// A convolution with zero padding, plane by plane.
+fn convolve(conv: &Conv, inputs: &[Vec<f64>], width: usize) -> Vec<Vec<f64>> {
     let height = inputs[0].len() / width;
     let outputs = conv.weights.chunks_exact(9 * inputs.len()).zip(&conv.bias);
     let planes = outputs.map(|(kernels, bias)| {
@@ -369,14 +382,10 @@ mod tests {
 
     #[test]
     fn a_convolution_with_one_weight_moves_the_picture() {
-        let architecture = Architecture::chain(2, 8, 2);
-        let mut convs = Model::random(architecture, 1).unwrap().convs().to_vec();
-        convs[0].weights.fill(0.0);
-        convs[0].bias.fill(0.5);
         // The reference is what all else rests on: one tap, by hand. Tap 3 is the left neighbour.
-        convs[0].weights[3] = 1.0;
-        let model = Model::from_convs(architecture, convs);
+        let mut conv = Conv { weights: vec![0.0; 9], bias: vec![0.5] };
+        conv.weights[3] = 1.0;
         let inputs = vec![vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]];
-        assert_eq!(convolve(&model, 0, &inputs, 3)[0], [0.5, 1.5, 2.5, 0.5, 4.5, 5.5]);
+        assert_eq!(convolve(&conv, &inputs, 3)[0], [0.5, 1.5, 2.5, 0.5, 4.5, 5.5]);
     }
 }
