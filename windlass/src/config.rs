@@ -193,7 +193,8 @@ pub struct Settings {
           default_missing_value = "true")]
     pub no_enhancer: Option<bool>,
 
-    /// What runs the network: auto (a GPU where one works, else the processor), cpu, cuda [default: cpu]
+    /// What runs the network: auto (the GPUs where any works, else the processor), cpu, cuda, or by onnxruntime tensorrt,
+    /// onnxruntime-cuda [default: cpu]
     #[arg(long, help_heading = "Enhancement", value_name = "NAME")]
     pub engine: Option<Named<EngineChoice>>,
 

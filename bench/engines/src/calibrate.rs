@@ -5,11 +5,11 @@
 use anyhow::Result;
 use candle_core::Tensor;
 use windlass_enhancer::engine::Model;
+use windlass_enhancer::engine::onnx::{Steps, take};
 
 use crate::args::Size;
 use crate::engines::candle::{Layers, tensor};
 use crate::engines::unit;
-use crate::graph::{Steps, take};
 
 /// The least and greatest value, zero among them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -69,6 +69,7 @@ impl Noting<'_> {
 
 impl Steps for Noting<'_> {
     type Value = Tensor;
+    type Error = anyhow::Error;
 
     fn conv(&mut self, n: usize, x: &Tensor, relu: bool) -> Result<Tensor> {
         let value = self.layers.conv(n, x, relu)?;

@@ -1,14 +1,13 @@
-//! Windlass's CPU engine beside inference libraries: the same weights, the same pictures, one process, by turns.
+//! Windlass's engines beside inference libraries: the same weights, the same pictures, one process, by turns.
 //!
 //! Source: issue 6, *The CPU engine*. What the figures say: `docs/benchmarks.md`, *CPU engine against libraries*; how to
 //! run it: the README beside this crate.
 
 mod args;
+mod bytes;
 mod calibrate;
 mod engines;
-mod graph;
 mod measure;
-mod onnx;
 mod pictures;
 mod quality;
 mod report;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{
-    Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Model, Residual,
-    SwapError,
+    Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Model, OrtEngine,
+    Provider, Residual, SwapError,
 };
 
 /// What the operator wants.
@@ -23,11 +23,21 @@ pub enum EngineChoice {
     Cpu,
     /// The GPUs; without one, a warning and the processor.
     Cuda,
+    /// A GPU by TensorRT, through onnxruntime; without these, a warning and the processor.
+    TensorRt,
+    /// A GPU by cuDNN, through onnxruntime; likewise.
+    OnnxruntimeCuda,
 }
 
 impl EngineChoice {
     /// All of them.
-    pub const ALL: [EngineChoice; 3] = [EngineChoice::Auto, EngineChoice::Cpu, EngineChoice::Cuda];
+    pub const ALL: [EngineChoice; 5] = [
+        EngineChoice::Auto,
+        EngineChoice::Cpu,
+        EngineChoice::Cuda,
+        EngineChoice::TensorRt,
+        EngineChoice::OnnxruntimeCuda,
+    ];
 
     /// As in the configuration.
     pub fn name(self) -> &'static str {
@@ -35,25 +45,45 @@ impl EngineChoice {
             EngineChoice::Auto => "auto",
             EngineChoice::Cpu => "cpu",
             EngineChoice::Cuda => "cuda",
+            EngineChoice::TensorRt => "tensorrt",
+            EngineChoice::OnnxruntimeCuda => "onnxruntime-cuda",
         }
+    }
+
+    /// Whether its engines take other weights so fast that streams can have their own.
+    pub fn refits(self) -> bool {
+        !matches!(self, EngineChoice::TensorRt | EngineChoice::OnnxruntimeCuda)
     }
 
     /// An engine for the network; never fails.
     pub fn engine(self, model: Arc<Model>) -> Box<dyn Engine> {
-        if self == EngineChoice::Cpu {
-            return Box::new(CpuEngine::new(model));
-        }
-        match on_a_card(&model) {
-            Ok(gpu) => Box::new(OnGpu::new(gpu, CpuEngine::new(model), Box::new(on_a_card))),
-            Err(why) => {
-                if self == EngineChoice::Cuda {
-                    tracing::warn!(%why, "no GPU to be used: the network runs on the processor");
-                } else {
-                    tracing::debug!(%why, "the network runs on the processor");
-                }
-                Box::new(CpuEngine::new(model))
+        let by_onnxruntime = |provider| match OrtEngine::new(model.clone(), provider) {
+            Ok(gpu) => {
+                let none = Box::new(|_: &Arc<Model>| Err(CudaError::NoDevice));
+                Ok(Box::new(OnGpu::new(gpu, CpuEngine::new(model.clone()), none)) as Box<_>)
             }
-        }
+            Err(why) => Err(why.to_string()),
+        };
+        let made: Result<Box<dyn Engine>, String> = match self {
+            EngineChoice::Cpu => return Box::new(CpuEngine::new(model)),
+            EngineChoice::TensorRt => by_onnxruntime(Provider::TensorRt),
+            EngineChoice::OnnxruntimeCuda => by_onnxruntime(Provider::Cuda),
+            EngineChoice::Auto | EngineChoice::Cuda => match on_a_card(&model) {
+                Ok(gpu) => {
+                    let cpu = CpuEngine::new(model.clone());
+                    Ok(Box::new(OnGpu::new(gpu, cpu, Box::new(on_a_card))))
+                }
+                Err(why) => Err(why.to_string()),
+            },
+        };
+        made.unwrap_or_else(|why| {
+            if self == EngineChoice::Auto {
+                tracing::debug!(why, "the network runs on the processor");
+            } else {
+                tracing::warn!(why, "no GPU to be used: the network runs on the processor");
+            }
+            Box::new(CpuEngine::new(model))
+        })
     }
 }
 
@@ -82,7 +112,10 @@ impl FromStr for EngineChoice {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = EngineChoice::ALL.into_iter().find(|choice| choice.name() == text);
-        found.ok_or_else(|| format!("engine: `{text}` is none of auto, cpu, cuda"))
+        found.ok_or_else(|| {
+            let names = EngineChoice::ALL.map(EngineChoice::name).join(", ");
+            format!("engine: `{text}` is none of {names}")
+        })
     }
 }
 

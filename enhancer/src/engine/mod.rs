@@ -27,10 +27,13 @@ mod last_layer;
 mod model;
 mod network_choice;
 mod number;
+pub mod onnx;
 mod packed;
+mod runtime;
 mod simd;
 mod tiles;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +54,7 @@ pub use model::{
     Conv, Model, ModelError, by_four_model, embedded_model, fused_m_model, fused_model,
 };
 pub use network_choice::{NamedModel, NetworkChoice, NetworkError};
+pub use runtime::{OrtEngine, Provider, RuntimeError};
 pub use simd::Simd;
 pub use tiles::{infer_tiles, infer_tiles_fused};
 
@@ -272,6 +276,13 @@ pub trait Engine: Send {
     ) -> Result<(), InferError> {
         self.infer_batch(&[Input { low, twin: Some(twin) }], std::slice::from_mut(out))
     }
+}
+
+/// `$XDG_CACHE_HOME/windlass/KIND`, or below `~/.cache`: what is made once for a machine and kept.
+fn cache_folder(kind: &str) -> Option<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?;
+    Some(base.join("windlass").join(kind))
 }
 
 /// Refuses what the contract of [`Engine::infer_batch`] does not allow.

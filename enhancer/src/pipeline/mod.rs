@@ -174,10 +174,14 @@ impl EnhancerConfig {
         Timing { budget: self.budget, delivery: self.delivery_allowance }
     }
 
-    /// As many workers as these accelerators need.
+    /// As many workers as these accelerators need; learning where the engine can use what is learned.
     fn with_workers_for(self, accelerators: Option<usize>) -> Self {
         let needed = WORKERS_BY_ACCELERATOR * accelerators.unwrap_or(0);
-        EnhancerConfig { threads: self.threads.max(needed), ..self }
+        let learn = self.learn && self.engine.refits();
+        if self.learn && !learn {
+            tracing::info!(engine = self.engine.name(), "networks do not learn: the engine takes seconds to take other weights");
+        }
+        EnhancerConfig { threads: self.threads.max(needed), learn, ..self }
     }
 
     fn slots(&self) -> SlotConfig {

@@ -3,11 +3,11 @@
 use anyhow::{Context, Result, bail, ensure};
 use candle_core::{Device, Storage, Tensor};
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use windlass_enhancer::engine::onnx::{Steps, take};
 use windlass_enhancer::engine::{Architecture, Model};
 
 use super::{Worker, unit};
 use crate::args::Size;
-use crate::graph::{Steps, take};
 
 /// Weights as tensors.
 pub struct Layers {
@@ -35,6 +35,7 @@ pub fn tensor(samples: &[f32], size: Size) -> Result<Tensor> {
 
 impl Steps for Layers {
     type Value = Tensor;
+    type Error = anyhow::Error;
 
     fn conv(&mut self, n: usize, x: &Tensor, relu: bool) -> Result<Tensor> {
         let (weights, bias) = self.convs.get(n).context("no such convolution")?;

@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use windlass_enhancer::engine::{Model, Simd};
+use windlass_enhancer::engine::{Model, Simd, onnx};
 
 use crate::args::{Maker, Size};
 use crate::calibrate::ranges;
 use self::onnxruntime::Provider;
-use crate::{onnx, pictures::pictures};
+use crate::{bytes, pictures::pictures};
 
 /// Pictures whose values 8 bits must span; none of them is measured.
 const CALIBRATION: usize = 4;
@@ -124,7 +124,7 @@ pub struct Workshop {
 impl Workshop {
     /// Nothing is made yet.
     pub fn new(model: Arc<Model>, size: Size, onnxruntime: Option<PathBuf>) -> Result<Self> {
-        let single = onnx::single(&model, size)?;
+        let single = onnx::file(&model, (size.width, size.height));
         Ok(Workshop { model, size, onnxruntime, single, bytes: None })
     }
 
@@ -143,7 +143,7 @@ impl Workshop {
                     // The pictures after those that are measured.
                     let all = pictures(self.size, crate::measure::PICTURES + CALIBRATION)?;
                     let ranges = ranges(&self.model, self.size, &all[crate::measure::PICTURES..])?;
-                    self.bytes = Some(onnx::bytes(&self.model, self.size, &ranges)?);
+                    self.bytes = Some(bytes::file(&self.model, self.size, &ranges)?);
                 }
                 let bytes = self.bytes.as_deref().unwrap_or_default();
                 Box::new(self.session(bytes, threads, Provider::Processor)?)

@@ -10,10 +10,11 @@ use ort::ep::{self, ExecutionProviderDispatch};
 use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::TensorRef;
+use windlass_enhancer::engine::onnx::{LOW, RESIDUAL};
 
 use super::{Worker, unit};
 use crate::args::Size;
-use crate::onnx::{INPUT, OUTPUT};
+
 
 /// The library, once for the process; what went wrong stays so.
 static LIBRARY: OnceLock<Result<Environment, String>> = OnceLock::new();
@@ -90,8 +91,8 @@ impl Worker for Network {
     fn infer(&mut self, luma: &[u8], read: &mut dyn FnMut(&[f32])) -> Result<()> {
         unit(luma, &mut self.samples);
         let input = TensorRef::from_array_view((self.shape, &self.samples[..]))?;
-        let outputs = self.session.run(ort::inputs![INPUT => input])?;
-        let (_, residual) = outputs[OUTPUT].try_extract_tensor::<f32>()?;
+        let outputs = self.session.run(ort::inputs![LOW => input])?;
+        let (_, residual) = outputs[RESIDUAL].try_extract_tensor::<f32>()?;
         read(residual);
         Ok(())
     }

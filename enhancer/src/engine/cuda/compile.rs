@@ -8,7 +8,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::ffi::{CString, c_char};
 use std::hash::{Hash, Hasher};
 use std::panic::catch_unwind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use cudarc::nvrtc::{result, sys};
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::CudaError;
 use super::driver::text;
 use super::plan::Plan;
-use crate::engine::{Architecture, Kind};
+use crate::engine::{Architecture, Kind, cache_folder};
 
 /// The networks' kernels.
 pub static NETWORK: &str = include_str!("network.cu");
@@ -77,7 +77,7 @@ fn kept_or_compiled(
     arch: i32,
     key: u64,
 ) -> Result<Vec<u8>, CudaError> {
-    let file = cache_folder().map(|folder| folder.join(format!("{key:016x}")));
+    let file = cache_folder("kernels").map(|folder| folder.join(format!("{key:016x}")));
     if let Some(image) = file.as_deref().and_then(|file| read(file, key)) {
         return Ok(image);
     }
@@ -88,13 +88,6 @@ fn kept_or_compiled(
         tracing::debug!(%error, "compiled kernels could not be kept");
     }
     Ok(image)
-}
-
-/// `$XDG_CACHE_HOME/windlass/kernels`, or below `~/.cache`.
-fn cache_folder() -> Option<PathBuf> {
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?;
-    Some(base.join("windlass").join("kernels"))
 }
 
 fn read(file: &Path, key: u64) -> Option<Vec<u8>> {

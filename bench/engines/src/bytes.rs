@@ -1,42 +1,51 @@
-//! The graph in 8 bits, in the form that onnxruntime's own static quantisation writes (QDQ): every value is rounded to
+//! Networks as ONNX files in 8 bits, in the form that onnxruntime's own static quantisation writes (QDQ): every value is rounded to
 //! unsigned bytes by a scale and a zero point and taken back at once, weights are bytes with sign, scaled by output. What
 //! runs it recognises a convolution or sum between those and computes in bytes.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use windlass_enhancer::engine::Model;
+use windlass_enhancer::engine::onnx::wire::{Number, node, with_int};
+use windlass_enhancer::engine::onnx::{Graph, LOW, Steps, take};
 
-use super::Graph;
-use super::wire::{Number, node, with_int};
+use crate::args::Size;
 use crate::calibrate::Range;
-use crate::graph::Steps;
+
+/// The file of a network, quantised by the ranges of its input and of every step in order.
+pub fn file(model: &Model, size: Size, ranges: &[Range]) -> Result<Vec<u8>> {
+    let mut steps = Bytes::new(model, ranges);
+    let input = steps.rounded(LOW)?;
+    let channels = take(model.architecture(), &mut steps, &input)?;
+    ensure!(steps.is_done(), "more ranges than steps");
+    Ok(steps.graph.file(model.architecture(), (size.width, size.height), &channels.name))
+}
 
 /// Writes the steps.
-pub struct Bytes<'a> {
+struct Bytes<'a> {
     model: &'a Model,
-    pub graph: Graph,
+    graph: Graph,
     /// Of the values that are not written yet, in order.
     ranges: std::slice::Iter<'a, Range>,
 }
 
 /// A value that was rounded.
 #[derive(Debug, Clone)]
-pub struct Rounded {
-    pub name: String,
+struct Rounded {
+    name: String,
     scale: f32,
 }
 
 impl<'a> Bytes<'a> {
-    pub fn new(model: &'a Model, ranges: &'a [Range]) -> Self {
+    fn new(model: &'a Model, ranges: &'a [Range]) -> Self {
         Bytes { model, graph: Graph::default(), ranges: ranges.iter() }
     }
 
     /// Whether all ranges were used.
-    pub fn is_done(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.ranges.len() == 0
     }
 
     /// Rounds a value to bytes of the next range, and takes it back.
-    pub fn rounded(&mut self, value: &str) -> Result<Rounded> {
+    fn rounded(&mut self, value: &str) -> Result<Rounded> {
         let range = self.ranges.next().context("fewer ranges than steps")?;
         let (scale, zero) = range.to_bytes();
         let number = [scale.to_le_bytes()];
@@ -71,6 +80,7 @@ impl<'a> Bytes<'a> {
 
 impl Steps for Bytes<'_> {
     type Value = Rounded;
+    type Error = anyhow::Error;
 
     /// ReLU is no step of its own: the range of what follows it begins at zero, and bytes below that there are none.
     fn conv(&mut self, n: usize, x: &Rounded, _relu: bool) -> Result<Rounded> {

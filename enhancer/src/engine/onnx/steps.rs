@@ -1,20 +1,21 @@
 //! The networks' structure, written once: what an engine's graph is built of, and what is run step by step.
 //!
-//! Source: `windlass_enhancer::engine::Architecture`, whose order of convolutions, ReLU and skips this is.
+//! Source: [`Architecture`], whose order of convolutions, ReLU and skips this is.
 
-use anyhow::Result;
-use windlass_enhancer::engine::{Architecture, Kind};
+use crate::engine::{Architecture, Kind};
 
 /// Makes the steps of a network, or runs them.
 pub trait Steps {
     /// What lies between the steps.
     type Value: Clone;
+    /// Why a step could not be taken.
+    type Error;
 
     /// Convolution `n`, and ReLU if it follows.
-    fn conv(&mut self, n: usize, x: &Self::Value, relu: bool) -> Result<Self::Value>;
+    fn conv(&mut self, n: usize, x: &Self::Value, relu: bool) -> Result<Self::Value, Self::Error>;
 
     /// The sum of two.
-    fn add(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value>;
+    fn add(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Self::Error>;
 }
 
 /// Takes the steps of a network, from its input to the channels that pixel shuffle unfolds.
@@ -22,7 +23,7 @@ pub fn take<S: Steps>(
     architecture: Architecture,
     steps: &mut S,
     input: &S::Value,
-) -> Result<S::Value> {
+) -> Result<S::Value, S::Error> {
     let last = architecture.convs - 1;
     let mut x = input.clone();
     match architecture.kind {
@@ -54,12 +55,13 @@ mod tests {
 
     impl Steps for Notes {
         type Value = String;
+        type Error = std::convert::Infallible;
 
-        fn conv(&mut self, n: usize, x: &String, relu: bool) -> Result<String> {
+        fn conv(&mut self, n: usize, x: &String, relu: bool) -> Result<String, Self::Error> {
             Ok(format!("{}{n}({x})", if relu { "r" } else { "c" }))
         }
 
-        fn add(&mut self, a: &String, b: &String) -> Result<String> {
+        fn add(&mut self, a: &String, b: &String) -> Result<String, Self::Error> {
             Ok(format!("[{a}+{b}]"))
         }
     }

@@ -1,11 +1,10 @@
 //! The graph in single precision: convolutions, ReLU and sums as ONNX names them. Libraries fuse what they can.
 
-use anyhow::Result;
-use windlass_enhancer::engine::Model;
+use std::convert::Infallible;
 
-use super::Graph;
 use super::wire::{Number, node};
-use crate::graph::Steps;
+use super::{Graph, Steps};
+use crate::engine::Model;
 
 /// Writes the steps.
 pub struct Single<'a> {
@@ -23,8 +22,9 @@ impl<'a> Single<'a> {
 impl Steps for Single<'_> {
     /// A name.
     type Value = String;
+    type Error = Infallible;
 
-    fn conv(&mut self, n: usize, x: &String, relu: bool) -> Result<String> {
+    fn conv(&mut self, n: usize, x: &String, relu: bool) -> Result<String, Infallible> {
         let (outputs, inputs) = self.model.architecture().shape(n);
         let conv = &self.model.convs()[n];
         let weights = conv.weights.iter().map(|value| value.to_le_bytes());
@@ -42,7 +42,7 @@ impl Steps for Single<'_> {
         Ok(positive)
     }
 
-    fn add(&mut self, a: &String, b: &String) -> Result<String> {
+    fn add(&mut self, a: &String, b: &String) -> Result<String, Infallible> {
         let output = format!("sum{}", self.sums);
         self.sums += 1;
         self.graph.add(&node("Add", &[a, b], &output));
