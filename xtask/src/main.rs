@@ -5,6 +5,7 @@
 
 mod apt;
 mod fuzz;
+mod gpu;
 mod memory;
 mod models;
 mod neon;
@@ -61,6 +62,8 @@ enum Task {
     Neon,
     /// Run the codec's tests in Miri and with AddressSanitizer.
     Memory,
+    /// Check the GPU's engines without a GPU: kernels by NVRTC, ONNX files by onnxruntime, both from PyPI.
+    Gpu,
     /// Run the long tests: an hour of simulated time, many calls, many seeds.
     Soak {
         /// How long the browser call lasts, in seconds.
@@ -129,6 +132,7 @@ fn perform(task: Task) -> Result<()> {
         Task::Deny => test::deny(),
         Task::Neon => neon::run(),
         Task::Memory => memory::run(),
+        Task::Gpu => gpu::run(),
         Task::Soak { seconds, minutes, fuzz_seconds, visits_seconds } => {
             soak::run(seconds, minutes, fuzz_seconds, visits_seconds)
         }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::process::{Cmd, Missing, step};
 use crate::test::{e2e, with_clips};
-use crate::{apt, fuzz, memory, neon, page, target_dir};
+use crate::{apt, fuzz, gpu, memory, neon, page, target_dir};
 
 /// Many seeds, a browser call of `seconds`, `minutes` of VP9 per plan and mode of the recorder,
 /// `fuzz_seconds` per fuzz target, and participants that come and go for `visits_seconds`.
@@ -21,6 +21,7 @@ pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32, visits_seconds: u32) -
         .run()?;
     unless_missing(neon::run())?;
     unless_missing(memory::run())?;
+    unless_missing(gpu::run())?;
     unless_missing(fuzz::run(fuzz_seconds))?;
     e2e(
         &[

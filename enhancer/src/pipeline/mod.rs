@@ -179,7 +179,10 @@ impl EnhancerConfig {
         let needed = WORKERS_BY_ACCELERATOR * accelerators.unwrap_or(0);
         let learn = self.learn && self.engine.refits();
         if self.learn && !learn {
-            tracing::info!(engine = self.engine.name(), "networks do not learn: the engine takes seconds to take other weights");
+            tracing::info!(
+                engine = self.engine.name(),
+                "networks do not learn: the engine takes seconds to take other weights"
+            );
         }
         EnhancerConfig { threads: self.threads.max(needed), learn, ..self }
     }

