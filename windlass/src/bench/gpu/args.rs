@@ -63,7 +63,30 @@ pub struct Case {
     pub batch: usize,
 }
 
+/// Pictures that are coded at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coding {
+    /// Of an anchor.
+    pub size: Size,
+    pub batch: usize,
+}
+
 impl GpuArgs {
+    /// The sizes of the networks' pictures, as batches.
+    pub fn codings(&self) -> Vec<Coding> {
+        let mut sizes = Vec::new();
+        for &Size(width, height) in &self.sizes {
+            for &Network(Architecture { scale, .. }) in &self.networks {
+                let size = Size(scale * width, scale * height);
+                if !sizes.contains(&size) {
+                    sizes.push(size);
+                }
+            }
+        }
+        let batches = |size| self.batches.iter().map(move |&n| Coding { size, batch: n.into() });
+        sizes.into_iter().flat_map(batches).collect()
+    }
+
     /// All rows, network by network.
     pub fn cases(&self) -> Vec<Case> {
         let mut cases = Vec::new();
@@ -84,9 +107,31 @@ impl fmt::Display for Case {
     }
 }
 
+impl fmt::Display for Coding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "coding {}x{}, batch {}", self.size.0, self.size.1, self.batch)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_size_that_the_networks_make_is_coded_once_a_batch() {
+        let args = GpuArgs {
+            networks: vec!["chain:5x16x2".parse().unwrap(), "chain:5x32x2".parse().unwrap()],
+            sizes: vec![Size(320, 180), Size(640, 360)],
+            batches: vec![1, 4],
+            workers: 0,
+            conformance: false,
+            seconds: 0.0,
+            json: false,
+        };
+        let named: Vec<String> = args.codings().iter().map(ToString::to_string).collect();
+        assert_eq!(named.len(), 4);
+        assert_eq!(named[1], "coding 640x360, batch 4");
+    }
 
     #[test]
     fn the_networks_that_run_unless_others_are_named_are_networks() {

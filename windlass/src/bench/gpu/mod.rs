@@ -1,10 +1,12 @@
 //! `windlass bench gpu`: networks on the GPU, beside what the GPU can do.
 //!
 //! Source: `docs/design.md`, *Reports*; seed 000 §6.2 and §8. The device's own rates are measured first, then every
-//! network at every size ([`measure`]), with pictures that differ, copies to and from the device included. Weights are
+//! network at every size ([`measure`]), with pictures that differ, copies to and from the device included. Last, anchors of the sizes that the
+//! networks make are coded ([`coding`]). Weights are
 //! the built-in ones where the network is the built-in one, else random: they say nothing about quality, and the same about speed.
 
 mod args;
+mod coding;
 mod conformance;
 mod measure;
 mod report;
@@ -13,6 +15,7 @@ mod shared;
 pub use args::GpuArgs;
 
 use anyhow::{Context, Result};
+use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::engine::cuda::peaks;
 
 use self::report::Report;
@@ -45,6 +48,11 @@ pub fn run(args: &GpuArgs) -> Result<()> {
     }
     let mut report = Report::new(Machine::here(), device, &peaks, rows, shared);
     report.conformance = conforms;
+    let quality = EnhancerConfig::default().anchor_quality;
+    for case in args.codings() {
+        eprintln!("{case}");
+        report.coding.push(coding::row(&case, args, quality).with_context(|| case.to_string())?);
+    }
     if args.json {
         println!("{}", report.json()?);
     } else {

@@ -79,6 +79,26 @@ pub struct SharedRow {
     pub together: f64,
 }
 
+/// Anchors of a size, coded on the GPU.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CodingRow {
+    /// Of an anchor.
+    pub size: String,
+    pub batch: usize,
+    pub quality: u8,
+    /// By picture, copies and headers included.
+    pub frame_ms: f64,
+    /// Of a batch.
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    /// By picture.
+    pub bytes: usize,
+    /// Of the processor's coder on one thread, by picture.
+    pub cpu_ms: f64,
+    /// Whether both made the same bytes.
+    pub equal: bool,
+}
+
 impl Row {
     #[expect(clippy::too_many_arguments, reason = "each is a figure of its own")]
     pub fn new(
@@ -168,6 +188,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// By network and size.
     pub shared: Vec<SharedRow>,
+    /// By size and batch.
+    pub coding: Vec<CodingRow>,
 }
 
 impl Report {
@@ -190,6 +212,7 @@ impl Report {
             conformance: Vec::new(),
             rows,
             shared,
+            coding: Vec::new(),
         }
     }
 
@@ -267,6 +290,25 @@ impl Report {
             let _ =
                 writeln!(out, "\n{networks} networks conform; the worst, {model}, by {error:.1e}");
         }
+        if !self.coding.is_empty() {
+            out.push_str(&self.coding_table());
+        }
+        out
+    }
+
+    fn coding_table(&self) -> String {
+        let mut out = format!(
+            "\nanchors in HTJ2K:\n\n{:<10} {:>5} {:>8} {:>8} {:>8} {:>9} {:>8} equal\n",
+            "size", "batch", "ms", "p50", "p99", "bytes", "CPU ms"
+        );
+        for row in &self.coding {
+            let equal = if row.equal { "yes" } else { "NO" };
+            let _ = writeln!(
+                out,
+                "{:<10} {:>5} {:>8.3} {:>8.3} {:>8.3} {:>9} {:>8.3} {equal}",
+                row.size, row.batch, row.frame_ms, row.p50_ms, row.p99_ms, row.bytes, row.cpu_ms
+            );
+        }
         out
     }
 }
@@ -336,14 +378,28 @@ mod tests {
             p99_ms: 21.5,
             together: 5.4,
         };
-        let machine = Machine::here();
-        let report = Report::new(machine, "some GPU".to_owned(), &peaks(), rows, vec![shared]);
+        let coding = CodingRow {
+            size: "2560x1440".to_owned(),
+            batch: 4,
+            quality: 85,
+            frame_ms: 0.7,
+            p50_ms: 2.9,
+            p99_ms: 3.1,
+            bytes: 123_456,
+            cpu_ms: 21.0,
+            equal: false,
+        };
+        let (machine, gpu) = (Machine::here(), "some GPU".to_owned());
+        let mut report = Report::new(machine, gpu, &peaks(), rows, vec![shared]);
+        report.coding.push(coding);
         let table = report.table();
         assert!(table.contains("blocks 8x32 x3") && table.contains("222"));
         assert!(table.contains("16 workers") && table.contains("21.500"));
+        assert!(table.contains("123456") && table.contains("NO"));
         let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
         assert_eq!(json["command"], "bench gpu");
         assert_eq!(json["rows"][0]["input"], "1280x720");
         assert!(json["rows"][0].get("streams_360p30_720p30").is_none());
+        assert_eq!(json["coding"][0]["equal"], false);
     }
 }
