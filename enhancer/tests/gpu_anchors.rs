@@ -86,6 +86,23 @@ fn a_full_card_refuses_what_has_no_room_and_codes_the_rest() {
 }
 
 #[test]
+fn the_other_card_codes_once_one_is_lost() {
+    let two = [("EMULATED_DEVICES", "2")];
+    on_emulated_device("the_other_card_codes_once_one_is_lost", &two, || {
+        let coder = SharedCoder::of_process().expect("a coder");
+        let detail = Arc::new(detail(40, 30, 1));
+        let wanted = on_processor(&detail, 80, usize::MAX).map_err(AnchorError::Codec);
+        let mut first = std::env::var_os("EMULATED_LOST").expect("its name");
+        first.push("0");
+        std::fs::write(first, "").expect("a file");
+        // Each of the lost card's threads notices it once.
+        let failed = (0..40).filter(|_| coder.code(&detail, 80, usize::MAX) != wanted).count();
+        assert!(failed <= 2, "{failed} of 40 were not coded");
+        assert_eq!(coder.code(&detail, 80, usize::MAX), wanted);
+    });
+}
+
+#[test]
 fn a_card_that_hangs_is_given_up() {
     on_emulated_device("a_card_that_hangs_is_given_up", &[], || {
         let coder = SharedCoder::of_process().expect("a coder");

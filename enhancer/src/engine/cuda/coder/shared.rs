@@ -1,8 +1,8 @@
 //! The coder of the process: anchors that wait at the same time and are of one size are coded together.
 //!
-//! Workers hand in a detail and wait; [`LANES`] threads take what waits, so that one prepares and assembles while the other's
-//! pictures are on the card. A card that fails is not asked again, and one that does not answer is given up; whoever waits is
-//! told, and lets the processor code.
+//! Workers hand in a detail and wait; [`LANES`] threads of each card take what waits, so that one prepares and assembles while
+//! the other's pictures are on the card. A thread whose card fails ends, and the others go on; where one does not answer, all
+//! of them are given up. Whoever waits is told, and lets the processor code.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,8 +18,9 @@ use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k};
 
 use super::{CoderError, CudaCoder};
 use crate::engine::cuda::CudaError;
+use crate::engine::cuda::card::Card;
 
-/// Threads, each with a stream and memory of its own.
+/// Threads of a card, each with a stream and memory of its own.
 const LANES: usize = 2;
 /// Most details that wait; more are refused.
 const MOST_WAITING: usize = 64;
@@ -62,6 +63,8 @@ struct Job {
 #[derive(Default)]
 struct Line {
     waiting: VecDeque<Job>,
+    /// Threads whose cards work.
+    lanes: usize,
     failed: Option<CudaError>,
 }
 
@@ -83,16 +86,32 @@ impl SharedCoder {
             let failed = coder.line.lock().failed.clone();
             return failed.map_or_else(|| Ok(coder.clone()), Err);
         }
-        let lanes = (0..LANES).map(|_| CudaCoder::new()).collect::<Result<Vec<_>, _>>()?;
         let coder = Arc::new(SharedCoder::default());
-        for (n, mut lane) in lanes.into_iter().enumerate() {
-            let shared = coder.clone();
-            let thread = std::thread::Builder::new().name(format!("coder-{n}"));
-            let spawned = thread.spawn(move || shared.serve(&mut lane));
-            spawned.map_err(|error| CudaError::Driver(format!("no thread for it: {error}")))?;
+        let mut refused = CudaError::NoDevice;
+        for card in Card::all()?.iter().filter(|card| card.failure().is_none()) {
+            for n in 0..LANES {
+                match coder.clone().add_lane(card, n) {
+                    Ok(()) => coder.line.lock().lanes += 1,
+                    Err(why) => {
+                        tracing::debug!(card = card.device.ordinal, %why, "it codes no anchors");
+                        refused = why;
+                    }
+                }
+            }
+        }
+        if coder.line.lock().lanes == 0 {
+            return Err(refused);
         }
         *made = Some(coder.clone());
         Ok(coder)
+    }
+
+    fn add_lane(self: Arc<Self>, card: &Card, n: usize) -> Result<(), CudaError> {
+        let mut lane = CudaCoder::on(&card.device)?;
+        let thread = std::thread::Builder::new().name(format!("coder-{}-{n}", card.device.ordinal));
+        let spawned = thread.spawn(move || self.serve(&mut lane));
+        spawned.map_err(|error| CudaError::Driver(format!("no thread for it: {error}")))?;
+        Ok(())
     }
 
     /// The HTJ2K payload of a detail, as [`Htj2k`] makes it: at a quality or, where that takes more than `most` bytes, as large
@@ -124,6 +143,21 @@ impl SharedCoder {
         (self.pictures.load(Ordering::Relaxed), self.batches.load(Ordering::Relaxed))
     }
 
+    /// Goes on without a thread, as long as there is another.
+    fn end_lane(&self, why: CudaError) {
+        let mut line = self.line.lock();
+        line.lanes = line.lanes.saturating_sub(1);
+        let none_left = line.lanes == 0;
+        drop(line);
+        if none_left {
+            self.fail(why);
+        } else {
+            tracing::warn!(%why, "a GPU codes no more anchors: others do");
+            // What came for this thread may be for another.
+            self.come.notify_one();
+        }
+    }
+
     /// Gives it up: nothing is handed in any more, and who waits is told.
     fn fail(&self, why: CudaError) -> CudaError {
         let mut line = self.line.lock();
@@ -153,14 +187,14 @@ impl SharedCoder {
                     }
                 }
                 Err(why) => {
-                    // One whose memory is full may have room again.
-                    if let AnchorError::Device(why) = &why
-                        && *why != CudaError::NoMemory
-                    {
-                        self.fail(why.clone());
-                    }
                     for job in jobs {
                         job.end(Err(why.clone()));
+                    }
+                    // One whose memory is full may have room again.
+                    if let AnchorError::Device(why) = why
+                        && why != CudaError::NoMemory
+                    {
+                        return self.end_lane(why);
                     }
                 }
             }
