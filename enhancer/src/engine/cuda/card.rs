@@ -55,7 +55,7 @@ pub struct CardStats {
     pub failed: Option<String>,
     /// Engines that use it.
     pub engines: usize,
-    /// Sets of weights that are on it, of all networks.
+    /// Sets of weights that are on it, of all networks; none while another network is being brought there.
     pub resident: usize,
     /// Pictures that wait.
     pub waiting: usize,
@@ -211,7 +211,10 @@ impl Card {
 
     /// What it has done so far.
     pub fn stats(&self) -> CardStats {
-        let networks: Vec<_> = self.networks.lock().iter().filter_map(Weak::upgrade).collect();
+        // While a network is compiled, nobody waits for a count.
+        let networks = self.networks.try_lock();
+        let networks = networks.iter().flat_map(|all| all.iter().filter_map(Weak::upgrade));
+        let networks: Vec<_> = networks.collect();
         let resident = networks.iter().map(|network| network.resident()).sum();
         let line = self.line.lock();
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
