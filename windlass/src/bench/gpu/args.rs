@@ -45,8 +45,8 @@ pub struct GpuArgs {
     #[arg(long, default_value_t = 0.5, value_name = "S")]
     pub seconds: f64,
 
-    /// First run every kind of network beside its definition in double precision, and end with an error if one is too far
-    /// from it.
+    /// First run every kind of network beside its definition in double precision and the coder beside the processor's, and
+    /// end with an error if a network is too far from it or a byte differs.
     #[arg(long)]
     pub conformance: bool,
 

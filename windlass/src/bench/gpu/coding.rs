@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use windlass_enhancer::engine::cuda::coder::CudaCoder;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{AnchorCodec, Htj2k};
@@ -13,6 +13,30 @@ use crate::bench::networks::Size;
 
 /// Least batches, and pictures of the processor, of which times are taken.
 const LEAST: usize = 20;
+
+/// Sizes and qualities of which every byte must be the processor's.
+const CHECKED: [Size; 5] = [Size(1, 1), Size(64, 64), Size(65, 63), Size(200, 150), Size(641, 359)];
+const QUALITIES: [u8; 5] = [1, 40, 75, 95, 100];
+
+/// Codes pictures of tiny, odd and larger sizes on both; the number of codestreams, all of them equal.
+pub fn check() -> Result<usize> {
+    let mut coder = CudaCoder::new()?;
+    for size in CHECKED {
+        let details: Vec<Detail> =
+            (0..3).map(|n| detail(size, n)).collect::<Option<_>>().context("a size")?;
+        let samples: Vec<&[i16]> = details.iter().map(Detail::samples).collect();
+        coder.transform(&samples, Htj2k::format(&details[0])?, Htj2k::LEVELS)?;
+        for quality in QUALITIES {
+            let jobs: Vec<_> = (0..details.len()).map(|n| (n, Htj2k::step(quality))).collect();
+            for (coded, detail) in coder.encode(&jobs)?.iter().zip(&details) {
+                let Size(width, height) = size;
+                let equal = *coded == Htj2k.encode(detail, quality)?;
+                ensure!(equal, "coding {width}x{height} at {quality}: not the processor's bytes");
+            }
+        }
+    }
+    Ok(3 * CHECKED.len() * QUALITIES.len())
+}
 
 /// Measures pictures of a size, so many at once, as the server codes anchors: at its default quality.
 pub fn row(coding: &Coding, args: &GpuArgs, quality: u8) -> Result<CodingRow> {

@@ -30,6 +30,9 @@ const BYTES: usize = 512 << 20;
 /// Runs the bench and prints its report.
 pub fn run(args: &GpuArgs) -> Result<()> {
     let conforms = if args.conformance { conformance::check()? } else { Vec::new() };
+    if args.conformance {
+        eprintln!("{} codestreams are those of the processor", coding::check()?);
+    }
     let peaks = peaks::measure(ROUNDS, BYTES).context("measuring the GPU")?;
     let (mut rows, mut device) = (Vec::new(), String::new());
     for case in args.cases() {
