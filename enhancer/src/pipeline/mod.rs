@@ -331,8 +331,8 @@ impl Enhancer {
     ) -> Result<Self, StartError> {
         config.validate()?;
         let coding = config.coding();
-        let Measured { backend, costs, accelerators, on_gpu } = calibrate(networks, coding)?;
-        let gpu = on_gpu.then(|| stills::on_gpu(coding.codec)).flatten();
+        let Measured { backend, costs, accelerators } = calibrate(networks, coding)?;
+        let gpu = accelerators.and_then(|_| stills::on_gpu(coding.codec));
         let devices = accelerators.unwrap_or(config.threads);
         let config = Arc::new(config.with_workers_for(accelerators));
         let live = Live::new(&config);
@@ -511,8 +511,6 @@ struct Measured {
     costs: Vec<NetworkCost>,
     /// Accelerators that all workers share, where they do.
     accelerators: Option<usize>,
-    /// Whether any of them runs elsewhere than on the processor.
-    on_gpu: bool,
 }
 
 fn named(networks: &[Network], costs: &[NetworkCost]) -> Vec<NetworkStats> {
@@ -526,7 +524,7 @@ fn named(networks: &[Network], costs: &[NetworkCost]) -> Vec<NetworkStats> {
 
 /// Runs each network a few times, in far less than a second altogether.
 fn calibrate(networks: &[Network], coding: Coding) -> Result<Measured, StartError> {
-    let (mut backend, mut accelerators, mut on_gpu) = (None, None, false);
+    let (mut backend, mut accelerators) = (None, None);
     let mut costs: Vec<NetworkCost> = Vec::new();
     for network in networks {
         let mut engine = (network.engines)();
@@ -536,7 +534,6 @@ fn calibrate(networks: &[Network], coding: Coding) -> Result<Measured, StartErro
             return Err(StartError::Config("networks must come by scale, the least first"));
         }
         accelerators = accelerators.max(engine.accelerators());
-        on_gpu |= !engine.on_processor();
         let per_pixel = if engine.on_processor() {
             measure(engine.as_mut(), coding)
         } else {
@@ -545,7 +542,7 @@ fn calibrate(networks: &[Network], coding: Coding) -> Result<Measured, StartErro
         costs.push(NetworkCost { scale, per_pixel });
     }
     let backend = backend.ok_or(StartError::Config("there must be a network"))?;
-    Ok(Measured { backend, costs, accelerators, on_gpu })
+    Ok(Measured { backend, costs, accelerators })
 }
 
 /// Inference and coding time per LR pixel on this machine: a first guess for the scheduler.

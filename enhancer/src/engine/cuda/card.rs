@@ -24,6 +24,9 @@ use crate::engine::Architecture;
 /// Launches under way at a time: one copies in, one computes, one copies out.
 pub const LANES: usize = 3;
 
+/// Most pictures that wait; more are refused.
+const MOST_WAITING: usize = 1_024;
+
 /// Found once in a process.
 static CARDS: Mutex<Vec<Arc<Card>>> = Mutex::new(Vec::new());
 
@@ -74,6 +77,8 @@ pub struct CardStats {
 /// See the module.
 pub struct Card {
     pub device: Arc<Device>,
+    /// The processors beside it, where it is nearer to some than to others.
+    beside: Option<Vec<usize>>,
     networks: Mutex<Vec<Weak<Loaded>>>,
     line: Mutex<Line>,
     come: Condvar,
@@ -87,7 +92,6 @@ pub struct Card {
     full: AtomicU64,
 }
 
-#[derive(Default)]
 struct Line {
     waiting: Waiting<Shape, (Shape, Job)>,
     failed: Option<CudaError>,
@@ -120,11 +124,12 @@ impl Card {
     }
 
     fn new(device: Arc<Device>) -> Result<Arc<Card>, CudaError> {
-        let processors = node::processors(&device.bus, Path::new("/sys"));
+        let beside = node::processors(&device.bus, Path::new("/sys"));
         let card = Arc::new(Card {
             device,
+            beside,
             networks: Mutex::default(),
-            line: Mutex::default(),
+            line: Mutex::new(Line { waiting: Waiting::new(MOST_WAITING), failed: None }),
             come: Condvar::new(),
             ended: Mutex::default(),
             engines: AtomicUsize::new(0),
@@ -135,11 +140,10 @@ impl Card {
             full: AtomicU64::new(0),
         });
         for n in 0..LANES {
-            let (mut lane, card, beside) =
-                (Lane::new(&card.device)?, card.clone(), processors.clone());
+            let (mut lane, card) = (Lane::new(&card.device)?, card.clone());
             let name = format!("card-{}-{n}", card.device.ordinal);
             let thread = std::thread::Builder::new().name(name).spawn(move || {
-                if let Some(beside) = &beside {
+                if let Some(beside) = &card.beside {
                     node::stay_on(beside);
                 }
                 card.serve(&mut lane);
@@ -164,12 +168,12 @@ impl Card {
 
     /// Memory for a picture that engines share with the card, of the card's own node.
     pub fn staging(&self, shape: &Shape) -> Result<Staging, CudaError> {
-        let Some(beside) = node::processors(&self.device.bus, Path::new("/sys")) else {
+        let Some(beside) = &self.beside else {
             return Staging::new(&self.device, shape);
         };
         std::thread::scope(|scope| {
             let made = scope.spawn(|| {
-                node::stay_on(&beside);
+                node::stay_on(beside);
                 Staging::new(&self.device, shape)
             });
             made.join().unwrap_or_else(|_| Err(CudaError::Driver("no memory for it".to_owned())))

@@ -132,7 +132,7 @@ impl CudaEngine {
             // As many as keep all lanes busy; a failure ends it once all have come back.
             let room = LANES * self.most_pictures - under_way;
             let until = (next + room.min(self.most_pictures)).min(inputs.len());
-            if failed.is_none() && until > next && room >= until - next {
+            if failed.is_none() && until > next {
                 match self.submit(&shape, inputs, next..until) {
                     Ok(()) => {
                         under_way += until - next;

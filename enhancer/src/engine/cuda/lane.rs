@@ -4,7 +4,7 @@
 //! as a whole; only the copies, which are of other host memory each time, are not.
 
 use std::collections::HashMap;
-use std::mem::{offset_of, take};
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use super::CudaError;
@@ -249,7 +249,7 @@ impl Lane {
     /// Gives back the memory that it has grown to.
     pub fn shrink(&mut self) -> Result<(), CudaError> {
         self.stream.wait()?;
-        take(&mut self.graphs);
+        self.graphs.clear();
         self.memory = Memory::new(&self.device, [0; 5])?;
         Ok(())
     }

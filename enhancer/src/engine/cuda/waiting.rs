@@ -1,4 +1,4 @@
-//! What waits for a card: first come, first served, and whatever is of the same kind goes along in one launch.
+//! What waits for a card, pictures to infer or detail to code: first come, first served, and whatever is of the same kind goes along in one launch.
 //!
 //! Which picture comes when is decided before, by the accelerators' queue (`schedule/queue`). A launch takes no more
 //! pictures than come back within [`LONGEST`], so that none misses its deadline for the others' sake.
@@ -6,14 +6,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Most pictures that wait; more are refused.
-pub const MOST_WAITING: usize = 1_024;
 /// What a launch of several pictures may take.
 const LONGEST: Duration = Duration::from_millis(20);
 
 /// Things that are done together where they are of one kind.
 #[derive(Debug)]
 pub struct Waiting<K, T> {
+    /// How many may wait; more are refused.
+    room: usize,
     line: VecDeque<(K, usize, T)>,
     /// What one of a kind took last, kinds that were not seen for long first.
     took: Vec<(K, Duration)>,
@@ -22,16 +22,15 @@ pub struct Waiting<K, T> {
 /// Kinds whose time is remembered.
 const MOST_KINDS: usize = 64;
 
-impl<K, T> Default for Waiting<K, T> {
-    fn default() -> Self {
-        Waiting { line: VecDeque::new(), took: Vec::new() }
-    }
-}
-
 impl<K: PartialEq + Clone, T> Waiting<K, T> {
+    /// For at most so many.
+    pub fn new(room: usize) -> Self {
+        Waiting { room, line: VecDeque::new(), took: Vec::new() }
+    }
+
     /// Puts some at the end, which are to be done with `most` of their kind at most; gives them back where there is no room.
     pub fn push(&mut self, kind: &K, most: usize, all: Vec<T>) -> Result<(), Vec<T>> {
-        if self.line.len() + all.len() > MOST_WAITING {
+        if self.line.len() + all.len() > self.room {
             return Err(all);
         }
         self.line.extend(all.into_iter().map(|one| (kind.clone(), most.max(1), one)));
@@ -83,8 +82,10 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
 mod tests {
     use super::*;
 
+    const ROOM: usize = 1_024;
+
     fn waiting(kinds: &str, most: usize) -> Waiting<char, usize> {
-        let mut waiting = Waiting::default();
+        let mut waiting = Waiting::new(ROOM);
         for (n, kind) in kinds.chars().enumerate() {
             waiting.push(&kind, most, vec![n]).expect("there is room");
         }
@@ -122,18 +123,18 @@ mod tests {
 
     #[test]
     fn too_many_are_given_back() {
-        let mut waiting = Waiting::default();
-        let all: Vec<usize> = (0..MOST_WAITING).collect();
+        let mut waiting = Waiting::new(ROOM);
+        let all: Vec<usize> = (0..ROOM).collect();
         assert!(waiting.push(&'a', 16, all).is_ok());
         assert_eq!(waiting.push(&'a', 16, vec![1, 2]), Err(vec![1, 2]));
-        assert_eq!(waiting.len(), MOST_WAITING);
-        assert_eq!(waiting.drain().count(), MOST_WAITING);
+        assert_eq!(waiting.len(), ROOM);
+        assert_eq!(waiting.drain().count(), ROOM);
         assert!(waiting.push(&'a', 16, vec![1]).is_ok());
     }
 
     #[test]
     fn few_kinds_are_remembered() {
-        let mut waiting: Waiting<usize, ()> = Waiting::default();
+        let mut waiting: Waiting<usize, ()> = Waiting::new(ROOM);
         (0..1_000).for_each(|kind| waiting.note(&kind, Duration::from_millis(1)));
         assert_eq!(waiting.took.len(), MOST_KINDS);
     }

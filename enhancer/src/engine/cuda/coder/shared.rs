@@ -4,7 +4,6 @@
 //! the other's pictures are on the card. A thread whose card fails ends, and the others go on; where one does not answer, all
 //! of them are given up. Whoever waits is told, and lets the processor code.
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +18,7 @@ use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k};
 use super::{CoderError, CudaCoder};
 use crate::engine::cuda::CudaError;
 use crate::engine::cuda::card::Card;
+use crate::engine::cuda::waiting::Waiting;
 
 /// Threads of a card, each with a stream and memory of its own.
 const LANES: usize = 2;
@@ -60,16 +60,15 @@ struct Job {
     back: Sender<Coded>,
 }
 
-#[derive(Default)]
 struct Line {
-    waiting: VecDeque<Job>,
+    /// By size.
+    waiting: Waiting<(usize, usize), Job>,
     /// Threads whose cards work.
     lanes: usize,
     failed: Option<CudaError>,
 }
 
 /// See the module.
-#[derive(Default)]
 pub struct SharedCoder {
     line: Mutex<Line>,
     come: Condvar,
@@ -86,7 +85,12 @@ impl SharedCoder {
             let failed = coder.line.lock().failed.clone();
             return failed.map_or_else(|| Ok(coder.clone()), Err);
         }
-        let coder = Arc::new(SharedCoder::default());
+        let coder = Arc::new(SharedCoder {
+            line: Mutex::new(Line { waiting: Waiting::new(MOST_WAITING), lanes: 0, failed: None }),
+            come: Condvar::new(),
+            pictures: AtomicU64::new(0),
+            batches: AtomicU64::new(0),
+        });
         let mut refused = CudaError::NoDevice;
         for card in Card::all()?.iter().filter(|card| card.failure().is_none()) {
             for n in 0..LANES {
@@ -119,14 +123,14 @@ impl SharedCoder {
     pub fn code(&self, detail: &Arc<Detail>, quality: u8, most: usize) -> Coded {
         let (back, answer) = bounded(1);
         let job = Job { detail: detail.clone(), quality, most, back };
+        let (width, height) = (detail.width(), detail.height());
+        let together = (MOST_SAMPLES / (width * height).max(1)).min(MOST_TOGETHER);
         let mut line = self.line.lock();
         if let Some(why) = &line.failed {
             return Err(why.clone().into());
         }
-        if line.waiting.len() >= MOST_WAITING {
-            return Err(CudaError::Overloaded.into());
-        }
-        line.waiting.push_back(job);
+        let waits = line.waiting.push(&(width, height), together, vec![job]);
+        waits.map_err(|_| CudaError::Overloaded)?;
         drop(line);
         self.come.notify_one();
         match answer.recv_timeout(PATIENCE) {
@@ -165,7 +169,7 @@ impl SharedCoder {
             tracing::warn!(%why, "the GPU codes no more anchors: the processor does");
         }
         let why = line.failed.get_or_insert(why).clone();
-        for job in line.waiting.drain(..) {
+        for job in line.waiting.drain() {
             job.end(Err(why.clone().into()));
         }
         drop(line);
@@ -204,28 +208,14 @@ impl SharedCoder {
     /// Waits for some that are of one size; none where it was given up.
     fn take(&self) -> Option<Vec<Job>> {
         let mut line = self.line.lock();
-        let first = loop {
-            if line.failed.is_some() {
-                return None;
-            }
-            if let Some(first) = line.waiting.pop_front() {
-                break first;
+        while line.failed.is_none() {
+            let jobs = line.waiting.take();
+            if !jobs.is_empty() {
+                return Some(jobs);
             }
             self.come.wait(&mut line);
-        };
-        let size = |job: &Job| (job.detail.width(), job.detail.height());
-        let of = size(&first);
-        let most = (MOST_SAMPLES / (of.0 * of.1).max(1)).clamp(1, MOST_TOGETHER);
-        let mut jobs = vec![first];
-        let mut at = 0;
-        while at < line.waiting.len() && jobs.len() < most {
-            if size(&line.waiting[at]) == of {
-                jobs.extend(line.waiting.remove(at));
-            } else {
-                at += 1;
-            }
         }
-        Some(jobs)
+        None
     }
 }
 
