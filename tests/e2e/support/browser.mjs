@@ -6,7 +6,7 @@ const CANDIDATES = [process.env.WINDLASS_CHROMIUM, "/usr/bin/chromium", "/usr/bi
 
 /**
  * Opens a page of its own browser; `camera` is a Y4M or MJPEG file, `cameraAllowed` the person's answer when the
- * page asks for it, `args` further switches, `init` a function that runs in the page before its scripts. Console errors
+ * page asks for it, `args` further switches, `init` a function, or several, that run in the page before its scripts. Console errors
  * are kept in `errors`.
  * Further pages of the same browser come from `newPage`, each with an `init` of its own.
  */
@@ -40,7 +40,7 @@ export async function openPage({ camera, cameraAllowed = true, viewport, colorSc
       ignoreHTTPSErrors: true,
     });
     const page = await context.newPage();
-    if (init) await page.addInitScript(init);
+    for (const script of [init].flat()) if (script) await page.addInitScript(script);
     const errors = [];
     page.on("console", (m) => {
       if (m.type() === "error") errors.push(m.text());

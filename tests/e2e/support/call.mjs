@@ -4,9 +4,26 @@ import { openPage } from "./browser.mjs";
 /** Unless a test is about the size of tiles, it should not matter. */
 const fixed = (query) => (query.includes("adaptive=") ? query : `${query}&adaptive=0`);
 
+/**
+ * Keeps a page's pictures as large as the scene. A browser that thinks its processor busy makes them smaller, which takes the full layer
+ * from everybody; here it shares its processors with servers, viewers and whatever else a test measures.
+ */
+const keepSize = () => {
+  const set = RTCPeerConnection.prototype.setRemoteDescription;
+  RTCPeerConnection.prototype.setRemoteDescription = async function (...args) {
+    await set.apply(this, args);
+    for (const sender of this.getSenders()) {
+      const parameters = sender.getParameters();
+      if (sender.track?.kind !== "video" || parameters.degradationPreference) continue;
+      parameters.degradationPreference = "maintain-framerate-and-resolution";
+      await sender.setParameters(parameters);
+    }
+  };
+};
+
 /** A browser that publishes `scene` with the given layers; `browser`: what else it is opened with. */
 export async function publish(server, scene, { room = "call", layers = "qh", query = "", init, browser = {} } = {}) {
-  const tab = await openPage({ camera: scene.file, init, ...browser });
+  const tab = await openPage({ camera: scene.file, init: [keepSize, init], ...browser });
   await tab.page.goto(`${server.url}/?room=${room}&name=Publisher&auto=1&layers=${layers}${fixed(query)}`);
   await until(() => tab.page.evaluate(() => window.windlass?.phase === "call"), "the publisher joins", 20_000);
   return tab;
