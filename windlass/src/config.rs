@@ -17,6 +17,7 @@ use anyhow::Result;
 use clap::Args;
 use serde::Deserialize;
 use thiserror::Error;
+use windlass_cluster::token::ClusterToken;
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::engine::{EngineChoice, NetworkChoice};
 use windlass_enhancer::schedule::slots::TaskOrder;
@@ -192,6 +193,33 @@ pub struct Settings {
     #[arg(long, help_heading = "Enhancement", value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
     pub no_enhancer: Option<bool>,
+
+    /// Workers that enhance instead of this process (`windlass enhance`), as http://host:port or https://host:port; several
+    /// are separated by commas
+    #[arg(long, help_heading = "Enhancement", value_name = "URL,…", value_delimiter = ',')]
+    pub workers: Option<Vec<String>>,
+
+    /// Secret that an SFU shows its workers; at least 16 characters, or @FILE
+    #[arg(
+        long,
+        help_heading = "Enhancement",
+        value_name = "SECRET or @FILE",
+        env = "WINDLASS_CLUSTER_TOKEN",
+        hide_env_values = true
+    )]
+    pub cluster_token: Option<ClusterToken>,
+
+    /// The cluster's certificate authority: SFU and workers show each other certificates of it (PEM)
+    #[arg(long, help_heading = "Enhancement", value_name = "FILE", requires = "cluster_cert")]
+    pub cluster_ca: Option<PathBuf>,
+
+    /// This machine's certificate of the cluster's authority (PEM)
+    #[arg(long, help_heading = "Enhancement", value_name = "FILE", requires = "cluster_key")]
+    pub cluster_cert: Option<PathBuf>,
+
+    /// Its key (PEM)
+    #[arg(long, help_heading = "Enhancement", value_name = "FILE", requires = "cluster_ca")]
+    pub cluster_key: Option<PathBuf>,
 
     /// What runs the network: auto (the GPUs where any works, else the processor), cpu, cuda, or by onnxruntime tensorrt,
     /// onnxruntime-cuda [default: cpu]
@@ -434,7 +462,7 @@ macro_rules! each_option {
 }
 
 each_option! {
-    http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer engine network enhancer_threads compute_cap
+    http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers cluster_token cluster_ca cluster_cert cluster_key engine network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
     no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
@@ -454,12 +482,25 @@ pub struct Config {
     pub tls: Option<tls::Source>,
     /// The enhancer; `None` forwards only.
     pub enhancer: Option<EnhancerConfig>,
+    /// Those on other machines that work in its place.
+    pub workers: Vec<String>,
+    /// What SFU and workers show each other.
+    pub cluster: Cluster,
     /// How long rooms may go on after SIGTERM.
     pub drain: Duration,
     /// Log filter.
     pub log: String,
     /// Whether log lines are JSON.
     pub log_json: bool,
+}
+
+/// What SFU and workers show each other.
+#[derive(Debug, Clone, Default)]
+pub struct Cluster {
+    /// The secret of all of them.
+    pub token: Option<ClusterToken>,
+    /// The files of authority, certificate and key.
+    pub files: Option<(PathBuf, PathBuf, PathBuf)>,
 }
 
 impl Config {
@@ -546,6 +587,24 @@ impl Config {
             tls,
             drain: Duration::from_secs(said.drain_timeout_s.unwrap_or(30)),
             enhancer,
+            workers: said.workers.clone().unwrap_or_default(),
+            cluster: Cluster {
+                token: said.cluster_token.clone(),
+                files: match (&said.cluster_ca, &said.cluster_cert, &said.cluster_key) {
+                    (Some(ca), Some(certificate), Some(key)) => {
+                        Some((ca.clone(), certificate.clone(), key.clone()))
+                    }
+                    (None, None, None) => None,
+                    _ => {
+                        allow!(
+                            false,
+                            "cluster-ca",
+                            "needs cluster-cert and cluster-key, and they it"
+                        );
+                        None
+                    }
+                },
+            },
             log,
             log_json: said.log_json.unwrap_or(false),
         })

@@ -7,6 +7,7 @@ mod bridge;
 mod cli;
 mod config;
 mod emulate;
+mod enhance;
 mod eval;
 mod health;
 mod loadtest;
@@ -37,6 +38,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
+        Command::Enhance(args) => enhance::run(&args),
         Command::Config(args) => args.run(),
         Command::Health(args) => health::run(&args),
         Command::Bench(args) => logging::init("warn", false).and_then(|_| bench::run(&args)),

@@ -5,6 +5,7 @@ use std::fs;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use windlass_cluster::remote::RemoteStats;
 use windlass_enhancer::engine::cuda::{self, CardStats};
 use windlass_enhancer::{
     Enhancer, EnhancerStats, LatencySummary, PipelineCounters, SlotStats, StageLatencies,
@@ -251,6 +252,29 @@ fn card_metrics(cards: &[CardStats]) -> Vec<Metric> {
         })
     });
     metrics.collect()
+}
+
+/// What workers on other machines did for this SFU.
+pub fn of_remote(stats: &RemoteStats) -> Vec<Metric> {
+    let counters = [
+        ("worker_frames_dropped", stats.dropped, "Frames that found a worker's stream full."),
+        (
+            "worker_frames_skipped",
+            stats.skipped,
+            "Frames left out while a key frame was waited for.",
+        ),
+        ("worker_anchors", stats.anchors, "Anchors of workers that came in time."),
+        ("worker_anchors_late", stats.late, "Anchors of workers that came too late."),
+        ("worker_moves", stats.moved, "Streams that left a worker that failed or was silent."),
+        ("worker_malformed", stats.malformed, "Messages of workers that made no sense."),
+    ];
+    let counters =
+        counters.into_iter().map(|(name, value, help)| Metric::counter(name, value).help(help));
+    let streams = stats.streams.iter().enumerate().map(|(n, streams)| {
+        let metric = Metric::gauge("worker_streams", *streams as f64);
+        metric.labelled(format!("worker=\"{n}\"")).help("Streams that the worker has.")
+    });
+    counters.chain(streams).collect()
 }
 
 /// A total of time.

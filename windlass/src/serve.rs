@@ -3,18 +3,20 @@
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
+use windlass_cluster::remote::{Remote, RemoteConfig};
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
-use windlass_sfu::{Sfu, StartError};
+use windlass_sfu::{Sfu, StartError, TapSink};
 use windlass_signaling::{Services, Signaling};
 
 use crate::bridge::{self, Bridge};
 use crate::cli::ServeArgs;
 use crate::config::Config;
+use crate::enhance;
 use crate::logging::{self, Log};
 use crate::metrics;
 use crate::page;
@@ -54,7 +56,8 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         .map_err(|e| socket_error("--http", "TCP", config.http, &e))?;
     let http = listener.local_addr()?;
 
-    let enhancer = match config.enhancer.clone().map(Enhancer::start).transpose() {
+    let own = config.enhancer.clone().filter(|_| config.workers.is_empty());
+    let enhancer = match own.map(Enhancer::start).transpose() {
         Ok(enhancer) => enhancer.map(Arc::new),
         // What was asked for cannot be done: the operator is there to be told.
         Err(error @ (EnhancerError::Config(_) | EnhancerError::Network(_))) => {
@@ -66,8 +69,14 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         }
     };
     let (sink, intake) = bridge::tap();
-    // Without an enhancer nothing is full: frames are just not looked at.
-    let sink = if enhancer.is_some() { sink } else { Arc::new(|_| true) };
+    let remote = Arc::new(OnceLock::<Remote>::new());
+    let sink: TapSink = if enhancer.is_some() {
+        sink
+    } else {
+        // Without an enhancer nothing is full: frames are just not looked at.
+        let remote = remote.clone();
+        Arc::new(move |input| remote.get().is_none_or(|remote| remote.push(input)))
+    };
     let (mut sfu, mut signaling) = (config.sfu.clone(), config.signaling.clone());
     signaling.tls = tls.clone();
     if let Some(scale) = enhancer.as_ref().and_then(|e| u16::try_from(e.scale()).ok()) {
@@ -81,7 +90,21 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         }
         other @ StartError::Thread(_) => other.into(),
     })?;
-    sfu.handle().set_enhancement(enhancer.is_some());
+    if let Some(within) = config.enhancer.as_ref().filter(|_| !config.workers.is_empty()) {
+        let handle = sfu.handle();
+        let workers = RemoteConfig {
+            workers: config.workers.clone(),
+            token: config.cluster.token.clone(),
+            tls: enhance::client_tls(&config.cluster)?,
+            within: within.budget.saturating_sub(within.delivery_allowance),
+        };
+        let output = Arc::new(move |output| {
+            // What the SFU's queue does not take is dropped and counted there.
+            handle.push(output);
+        });
+        let _ = remote.set(Remote::new(&workers, output)?);
+    }
+    sfu.handle().set_enhancement(enhancer.is_some() || remote.get().is_some());
     let bridge = match &enhancer {
         Some(enhancer) => Some(Bridge::start(intake, enhancer, sfu.handle())?),
         None => None,
@@ -89,7 +112,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
 
     metrics::start();
     let reloads = Arc::new(Reloads::new());
-    let services = services(&sfu, enhancer.clone(), reloads.clone());
+    let services = services(&sfu, enhancer.clone(), remote.clone(), reloads.clone());
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
     let parts = Parts { sfu: sfu.handle(), signaling: signaling.clone(), enhancer, log, tls };
@@ -110,22 +133,32 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     Ok(())
 }
 
-fn services(sfu: &Sfu, enhancer: Option<Arc<Enhancer>>, reloads: Arc<Reloads>) -> Services {
-    let (switched, handle) = (enhancer.clone(), sfu.handle());
+fn services(
+    sfu: &Sfu,
+    enhancer: Option<Arc<Enhancer>>,
+    remote: Arc<OnceLock<Remote>>,
+    reloads: Arc<Reloads>,
+) -> Services {
+    let (switched, handle, elsewhere) = (enhancer.clone(), sfu.handle(), remote.clone());
     Services {
         sfu: sfu.handle(),
         enhancer_switch: Arc::new(move |on| {
-            // An enhancer that was not started stays off.
-            switched.as_ref().is_some_and(|enhancer| {
+            if let Some(enhancer) = &switched {
                 enhancer.set_enabled(on);
-                handle.set_enhancement(on);
-                on
-            })
+            } else if elsewhere.get().is_none() {
+                // An enhancer that was not started stays off.
+                return false;
+            }
+            handle.set_enhancement(on);
+            on
         }),
         enhancer_metrics: Arc::new(move || {
             let mut all = metrics::of_process();
             all.extend(reloads.metrics());
             all.extend(enhancer.as_deref().into_iter().flat_map(metrics::of_enhancer));
+            all.extend(
+                remote.get().into_iter().flat_map(|remote| metrics::of_remote(&remote.stats())),
+            );
             all
         }),
     }

@@ -29,6 +29,11 @@ const ALL: &str = r#"
     origins: ["https://calls.example", "http://localhost:5173"]
     budget-ms: 150
     no-enhancer: true
+    workers: ["https://10.0.0.7:7890"]
+    cluster-token: "0123456789abcdef"
+    cluster-ca: /etc/windlass/ca.pem
+    cluster-cert: /etc/windlass/cluster.pem
+    cluster-key: /etc/windlass/cluster-key.pem
     engine: "cpu"
     network: "auto"
     enhancer-threads: 4

@@ -1,0 +1,18 @@
+//! Enhancers on other machines.
+//!
+//! Source: `docs/decisions/011-enhancer-workers.md`; seed 000 §4.2 and §7. [`wire`] says the same as [`windlass_media`] in the messages of
+//! `proto/enhancer.proto`, whose times are spans: what becomes of them is [`clock`]'s.
+
+pub mod choice;
+pub mod clock;
+pub mod judge;
+pub mod remote;
+pub mod token;
+pub mod wire;
+pub mod worker;
+
+/// What prost and tonic make of `proto/enhancer.proto`.
+#[allow(missing_docs, clippy::pedantic, reason = "generated")]
+pub mod proto {
+    tonic::include_proto!("windlass.enhancer.v1");
+}

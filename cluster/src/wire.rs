@@ -1,0 +1,432 @@
+//! What passes between SFU and enhancer, as messages and back. Foreign messages never panic: what makes no sense is a [`WireError`].
+
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+use windlass_media::{
+    Anchor, AnchorPolicy, AnchorSource, CapturedFrame, DetailKnobs, EnhancerOutput, Epoch, Layer,
+    PublisherKnobs, Refusal, StageTimes, StreamId, TapFrame, TapInput,
+};
+
+use crate::clock::Arrivals;
+use crate::proto::{self, from_worker, to_worker};
+
+/// Why a message was refused: its sender is of another version, or no enhancer at all.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum WireError {
+    /// The message says nothing that is known here.
+    #[error("an empty message, or one of a newer version")]
+    Empty,
+    /// A part is missing or out of its range.
+    #[error("{0} is missing or makes no sense")]
+    Field(&'static str),
+}
+
+/// When a foreign frame arrived, on this machine's clock: from its age and how old its anchor may be.
+pub type ArrivalOf<'a> = &'a dyn Fn(Duration, Duration) -> Instant;
+
+/// What a tap says, as a message that is sent `now`; an anchor may be `within` old when it is handed back. `None`: the stream ends.
+pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<proto::ToWorker> {
+    use to_worker::What;
+    let age = |arrival: Instant| micros(now.saturating_duration_since(arrival));
+    let what = match input {
+        TapInput::Frame(frame) => What::Frame(proto::Frame {
+            epoch: frame.epoch.0.into(),
+            rtp_timestamp: frame.rtp_timestamp,
+            age_us: age(frame.arrival),
+            within_us: micros(within),
+            key: frame.key,
+            most_scale: frame.most_scale.into(),
+            policy: frame.policy.name().to_owned(),
+            data: frame.data.clone(),
+        }),
+        TapInput::Captured(frame) => What::Captured(proto::Captured {
+            low_timestamp: frame.low_timestamp,
+            age_us: age(frame.arrival),
+            key: frame.key,
+            data: frame.data.clone(),
+        }),
+        TapInput::CapturedGap { .. } => What::CapturedGap(proto::Nothing {}),
+        TapInput::Given { low_timestamp, anchor } => What::Given(proto::Given {
+            low_timestamp: *low_timestamp,
+            age_us: age(anchor.arrival),
+            anchor: Some(anchor_message(anchor)),
+        }),
+        TapInput::Regions { possible, .. } => What::Regions(*possible),
+        TapInput::Uplink { layer, kbps, size, fps, .. } => What::Uplink(proto::Uplink {
+            layer: layer.rid().to_owned(),
+            kbps: *kbps,
+            width: size.0,
+            height: size.1,
+            fps: *fps,
+        }),
+        TapInput::Decay { decay: (by_frame, frames), .. } => {
+            What::Decay(proto::Decay { by_frame: *by_frame, frames: *frames })
+        }
+        TapInput::CaptureStop { .. } => What::CaptureStop(proto::Nothing {}),
+        TapInput::Gap { .. } => What::Gap(proto::Nothing {}),
+        TapInput::WholeAnchor { .. } => What::WholeAnchor(proto::Nothing {}),
+        TapInput::Stop { .. } => return None,
+    };
+    Some(proto::ToWorker { what: Some(what) })
+}
+
+/// What a tap says of the stream that is called `stream` here; `None` of a ping.
+pub fn tap_input(
+    message: proto::ToWorker,
+    stream: StreamId,
+    arrival_of: ArrivalOf<'_>,
+) -> Result<Option<TapInput>, WireError> {
+    use to_worker::What;
+    let span = Duration::from_micros;
+    Ok(Some(match message.what.ok_or(WireError::Empty)? {
+        What::Ping(_) => return Ok(None),
+        What::Frame(frame) => TapInput::Frame(TapFrame {
+            stream,
+            epoch: Epoch(narrow(frame.epoch, "epoch")?),
+            rtp_timestamp: frame.rtp_timestamp,
+            arrival: arrival_of(span(frame.age_us), span(frame.within_us)),
+            key: frame.key,
+            most_scale: narrow(frame.most_scale, "most_scale")?,
+            policy: frame.policy.parse::<AnchorPolicy>().map_err(|_| WireError::Field("policy"))?,
+            data: frame.data,
+        }),
+        What::Captured(frame) => TapInput::Captured(CapturedFrame {
+            stream,
+            low_timestamp: frame.low_timestamp,
+            arrival: arrival_of(span(frame.age_us), Duration::MAX),
+            key: frame.key,
+            data: frame.data,
+        }),
+        What::CapturedGap(_) => TapInput::CapturedGap { stream },
+        What::Given(given) => {
+            let anchor = given.anchor.ok_or(WireError::Field("anchor"))?;
+            let arrival = arrival_of(span(given.age_us), Duration::MAX);
+            let anchor = anchor_of(anchor, stream, arrival)?;
+            TapInput::Given { low_timestamp: given.low_timestamp, anchor }
+        }
+        What::Regions(possible) => TapInput::Regions { stream, possible },
+        What::Uplink(uplink) => TapInput::Uplink {
+            stream,
+            layer: layer(&uplink.layer)?,
+            kbps: sane(uplink.kbps, "kbps")?,
+            size: (uplink.width, uplink.height),
+            fps: sane(uplink.fps, "fps")?,
+        },
+        What::Decay(decay) => TapInput::Decay {
+            stream,
+            decay: (sane(decay.by_frame, "by_frame")?, sane(decay.frames, "frames")?),
+        },
+        What::CaptureStop(_) => TapInput::CaptureStop { stream },
+        What::Gap(_) => TapInput::Gap { stream },
+        What::WholeAnchor(_) => TapInput::WholeAnchor { stream },
+    }))
+}
+
+/// What an enhancer says, as a message.
+pub fn from_worker(output: &EnhancerOutput) -> proto::FromWorker {
+    use from_worker::What;
+    let what = match output {
+        EnhancerOutput::Anchor(anchor) => What::Anchor(anchor_message(anchor)),
+        EnhancerOutput::NeedKeyFrame { .. } => What::NeedKeyFrame(proto::Nothing {}),
+        EnhancerOutput::Scale { epoch, scale, .. } => {
+            What::Scale(proto::Scale { epoch: epoch.0.into(), scale: (*scale).into() })
+        }
+        EnhancerOutput::Refused { reason, .. } => What::Refused(match reason {
+            None => String::new(),
+            Some(reason) => refusal_name(*reason).to_owned(),
+        }),
+        EnhancerOutput::Knobs { knobs, .. } => What::Knobs(proto::Knobs {
+            layer: knobs.layer.rid().to_owned(),
+            kbps: knobs.kbps,
+            fps: knobs.fps,
+            detail: knobs.detail.map(|d| proto::Detail { kbps: d.kbps, fps: d.fps }),
+        }),
+        EnhancerOutput::WantRegions { size, tiles, bytes, .. } => {
+            What::WantRegions(proto::WantRegions {
+                width: size.0.into(),
+                height: size.1.into(),
+                tiles: tiles.clone(),
+                most_bytes: *bytes as u64,
+            })
+        }
+        EnhancerOutput::NeedCapturedKeyFrame { .. } => {
+            What::NeedCapturedKeyFrame(proto::Nothing {})
+        }
+    };
+    proto::FromWorker { what: Some(what) }
+}
+
+/// What an enhancer says of the stream that is called `stream` here; `None` of the answer to a ping, and of an anchor whose
+/// frame nobody remembers.
+pub fn output(
+    message: proto::FromWorker,
+    stream: StreamId,
+    arrivals: &Arrivals,
+) -> Result<Option<EnhancerOutput>, WireError> {
+    use from_worker::What;
+    Ok(Some(match message.what.ok_or(WireError::Empty)? {
+        What::Pong(_) => return Ok(None),
+        What::Anchor(anchor) => {
+            let epoch = Epoch(narrow(anchor.epoch, "epoch")?);
+            let Some(arrival) = arrivals.of(epoch, anchor.rtp_timestamp) else { return Ok(None) };
+            EnhancerOutput::Anchor(anchor_of(anchor, stream, arrival)?)
+        }
+        What::NeedKeyFrame(_) => EnhancerOutput::NeedKeyFrame { stream },
+        What::Scale(scale) => EnhancerOutput::Scale {
+            stream,
+            epoch: Epoch(narrow(scale.epoch, "epoch")?),
+            scale: narrow(scale.scale, "scale")?,
+        },
+        What::Refused(reason) => EnhancerOutput::Refused { stream, reason: refusal(&reason)? },
+        What::Knobs(knobs) => {
+            let detail = |d: proto::Detail| {
+                Ok(DetailKnobs { kbps: sane(d.kbps, "kbps")?, fps: sane(d.fps, "fps")? })
+            };
+            let knobs = PublisherKnobs {
+                layer: layer(&knobs.layer)?,
+                kbps: sane(knobs.kbps, "kbps")?,
+                fps: sane(knobs.fps, "fps")?,
+                detail: knobs.detail.map(detail).transpose()?,
+            };
+            EnhancerOutput::Knobs { stream, knobs }
+        }
+        What::WantRegions(want) => EnhancerOutput::WantRegions {
+            stream,
+            size: (narrow(want.width, "width")?, narrow(want.height, "height")?),
+            tiles: want.tiles,
+            bytes: narrow(want.most_bytes, "most_bytes")?,
+        },
+        What::NeedCapturedKeyFrame(_) => EnhancerOutput::NeedCapturedKeyFrame { stream },
+    }))
+}
+
+fn anchor_message(anchor: &Anchor) -> proto::Anchor {
+    let StageTimes { decode, schedule, infer, encode } = anchor.times;
+    proto::Anchor {
+        epoch: anchor.epoch.0.into(),
+        rtp_timestamp: anchor.rtp_timestamp,
+        source: source_name(anchor.source).to_owned(),
+        codec: anchor.codec.into(),
+        tiled: anchor.tiled,
+        width: anchor.width.into(),
+        height: anchor.height.into(),
+        beyond_prior: anchor.beyond_prior,
+        payload: anchor.payload.clone(),
+        stages_us: [decode, schedule, infer, encode].map(micros).to_vec(),
+    }
+}
+
+fn anchor_of(
+    anchor: proto::Anchor,
+    stream: StreamId,
+    arrival: Instant,
+) -> Result<Anchor, WireError> {
+    let stage = |n: usize| anchor.stages_us.get(n).copied().map(Duration::from_micros);
+    let stage = |n| stage(n).unwrap_or_default();
+    Ok(Anchor {
+        stream,
+        epoch: Epoch(narrow(anchor.epoch, "epoch")?),
+        rtp_timestamp: anchor.rtp_timestamp,
+        arrival,
+        source: source(&anchor.source)?,
+        codec: narrow(anchor.codec, "codec")?,
+        tiled: anchor.tiled,
+        width: narrow(anchor.width, "width")?,
+        height: narrow(anchor.height, "height")?,
+        beyond_prior: anchor.beyond_prior,
+        times: StageTimes {
+            decode: stage(0),
+            schedule: stage(1),
+            infer: stage(2),
+            encode: stage(3),
+        },
+        payload: anchor.payload,
+    })
+}
+
+fn source_name(source: AnchorSource) -> &'static str {
+    match source {
+        AnchorSource::Enhanced => "enhanced",
+        AnchorSource::Captured => "captured",
+    }
+}
+
+fn source(name: &str) -> Result<AnchorSource, WireError> {
+    let all = [AnchorSource::Enhanced, AnchorSource::Captured];
+    all.into_iter().find(|s| source_name(*s) == name).ok_or(WireError::Field("source"))
+}
+
+fn refusal_name(reason: Refusal) -> &'static str {
+    match reason {
+        Refusal::Promise => "promise",
+        Refusal::Processor => "processor",
+    }
+}
+
+fn refusal(name: &str) -> Result<Option<Refusal>, WireError> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let all = [Refusal::Promise, Refusal::Processor];
+    let found = all.into_iter().find(|reason| refusal_name(*reason) == name);
+    found.map(Some).ok_or(WireError::Field("refused"))
+}
+
+fn layer(rid: &str) -> Result<Layer, WireError> {
+    Layer::from_rid(rid).ok_or(WireError::Field("layer"))
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn narrow<A, B: TryFrom<A>>(value: A, name: &'static str) -> Result<B, WireError> {
+    B::try_from(value).map_err(|_| WireError::Field(name))
+}
+
+/// Rates and errors: finite, and not below zero.
+fn sane(value: f64, name: &'static str) -> Result<f64, WireError> {
+    if value.is_finite() && value >= 0.0 { Ok(value) } else { Err(WireError::Field(name)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use proptest::prelude::*;
+    use prost::Message as _;
+
+    use super::*;
+
+    const STREAM: StreamId = StreamId(9);
+
+    fn anchor(arrival: Instant) -> Anchor {
+        let ms = Duration::from_millis;
+        Anchor {
+            stream: STREAM,
+            epoch: Epoch(3),
+            rtp_timestamp: 77,
+            arrival,
+            source: AnchorSource::Captured,
+            codec: 2,
+            tiled: true,
+            width: 640,
+            height: 360,
+            beyond_prior: true,
+            payload: Bytes::from_static(b"detail"),
+            times: StageTimes { decode: ms(1), schedule: ms(2), infer: ms(3), encode: ms(4) },
+        }
+    }
+
+    fn inputs(now: Instant) -> Vec<TapInput> {
+        let (stream, data) = (STREAM, Bytes::from_static(b"vp9"));
+        let frame = TapFrame {
+            stream,
+            epoch: Epoch(3),
+            rtp_timestamp: u32::MAX,
+            arrival: now,
+            key: true,
+            most_scale: 4,
+            policy: AnchorPolicy::QualitySla,
+            data: data.clone(),
+        };
+        let captured =
+            CapturedFrame { stream, low_timestamp: Some(5), arrival: now, key: false, data };
+        vec![
+            TapInput::Frame(frame),
+            TapInput::Captured(captured),
+            TapInput::CapturedGap { stream },
+            TapInput::Given { low_timestamp: None, anchor: anchor(now) },
+            TapInput::Regions { stream, possible: true },
+            TapInput::Uplink { stream, layer: Layer::H, kbps: 450.5, size: (1280, 720), fps: 30.0 },
+            TapInput::Decay { stream, decay: (0.25, 9.0) },
+            TapInput::CaptureStop { stream },
+            TapInput::Gap { stream },
+            TapInput::WholeAnchor { stream },
+        ]
+    }
+
+    /// Through bytes, as on the way.
+    fn sent<M: prost::Message + Default>(message: &M) -> M {
+        M::decode(&message.encode_to_vec()[..]).expect("our own bytes")
+    }
+
+    #[test]
+    fn what_taps_say_arrives_as_it_was_said() {
+        let now = Instant::now();
+        for input in inputs(now) {
+            let message = to_worker(&input, now, Duration::from_millis(140)).expect("no end");
+            let back = tap_input(sent(&message), STREAM, &|age, _| {
+                assert_eq!(age, Duration::ZERO);
+                now
+            });
+            assert_eq!(format!("{:?}", back.unwrap().unwrap()), format!("{input:?}"));
+        }
+        assert!(to_worker(&TapInput::Stop { stream: STREAM }, now, Duration::ZERO).is_none());
+    }
+
+    #[test]
+    fn what_enhancers_say_arrives_as_it_was_said() {
+        let (now, mut arrivals) = (Instant::now(), Arrivals::default());
+        arrivals.sent(Epoch(3), 77, now);
+        let stream = STREAM;
+        let detail = Some(DetailKnobs { kbps: 40.0, fps: 1.0 });
+        let knobs = PublisherKnobs { layer: Layer::Q, kbps: 150.0, fps: 30.0, detail };
+        let tiles = Bytes::from_static(&[0xf0]);
+        for said in [
+            EnhancerOutput::Anchor(anchor(now)),
+            EnhancerOutput::NeedKeyFrame { stream },
+            EnhancerOutput::Scale { stream, epoch: Epoch(2), scale: 4 },
+            EnhancerOutput::Refused { stream, reason: None },
+            EnhancerOutput::Refused { stream, reason: Some(Refusal::Processor) },
+            EnhancerOutput::Knobs { stream, knobs },
+            EnhancerOutput::WantRegions { stream, size: (320, 180), tiles, bytes: 5000 },
+            EnhancerOutput::NeedCapturedKeyFrame { stream },
+        ] {
+            let back = output(sent(&from_worker(&said)), STREAM, &arrivals);
+            assert_eq!(format!("{:?}", back.unwrap().unwrap()), format!("{said:?}"));
+        }
+        let mut other = anchor(now);
+        other.rtp_timestamp = 78;
+        let message = from_worker(&EnhancerOutput::Anchor(other));
+        assert!(output(message, STREAM, &arrivals).unwrap().is_none(), "a frame that nobody sent");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        use to_worker::What;
+        let now = Instant::now();
+        let of = |what| {
+            tap_input(proto::ToWorker { what }, STREAM, &|_, _| now).map(|input| input.is_some())
+        };
+        assert_eq!(of(None), Err(WireError::Empty));
+        let frame = proto::Frame { policy: "latency-sensitive".to_owned(), ..Default::default() };
+        assert_eq!(of(Some(What::Frame(frame.clone()))), Ok(true));
+        let wrong = [
+            proto::Frame { epoch: 70_000, ..frame.clone() },
+            proto::Frame { most_scale: u32::MAX, ..frame.clone() },
+            proto::Frame { policy: "best".to_owned(), ..frame },
+        ];
+        for frame in wrong {
+            assert!(matches!(of(Some(What::Frame(frame))), Err(WireError::Field(_))));
+        }
+        let decay = proto::Decay { by_frame: f64::NAN, frames: 1.0 };
+        assert!(of(Some(What::Decay(decay))).is_err());
+        assert!(of(Some(What::Given(proto::Given::default()))).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_message_or_none_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let now = Instant::now();
+            if let Ok(message) = proto::ToWorker::decode(&bytes[..]) {
+                let _ = tap_input(message, STREAM, &|age, _| now.checked_sub(age).unwrap_or(now));
+            }
+            if let Ok(message) = proto::FromWorker::decode(&bytes[..]) {
+                let mut arrivals = Arrivals::default();
+                arrivals.sent(Epoch(0), 0, now);
+                let _ = output(message, STREAM, &arrivals);
+            }
+        }
+    }
+}
