@@ -1,11 +1,13 @@
 //! Enhancers on other machines.
 //!
-//! Source: `docs/decisions/011-enhancer-workers.md`; seed 000 §4.2 and §7. [`wire`] says the same as [`windlass_media`] in the messages of
+//! Source: `docs/decisions/011-enhancer-workers.md` and `012-leases-in-nats.md`; seed 000 §4.2 and §7. [`wire`] says the same as [`windlass_media`] in the messages of
 //! `proto/enhancer.proto`, whose times are spans: what becomes of them is [`clock`]'s.
 
 pub mod choice;
 pub mod clock;
 pub mod judge;
+pub mod lease;
+pub mod nats;
 pub mod remote;
 pub mod token;
 pub mod wire;

@@ -1,10 +1,10 @@
 //! An SFU's side: taps go to workers, and what these say comes back, without anybody waiting for it.
 //!
-//! A task for each stream reads its queue, sends to its worker what that takes, and moves to another when the [`Judge`] condemns it or
-//! the connection fails. A stream that moves, or of which frames were dropped, asks for one key frame, and sends nothing that
-//! cannot be decoded until that comes.
+//! A task for each stream reads its queue, sends to its worker what that takes, and moves to another when the [`Judge`] condemns it, the
+//! connection fails, or another is to be preferred ([`Workers::should_leave`]). A stream that moves, or of which frames were dropped,
+//! asks for one key frame, and sends nothing that cannot be decoded until that comes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -20,9 +20,10 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 use windlass_media::{EnhancerOutput, StreamId, TapInput};
 
-use crate::choice::Workers;
+use crate::choice::{Name, WorkerState, Workers};
 use crate::clock::Arrivals;
 use crate::judge::{Judge, PING_EVERY};
+use crate::lease::Lease;
 use crate::proto::enhancer_client::EnhancerClient;
 use crate::proto::{FromWorker, Ping, ToWorker, from_worker, to_worker};
 use crate::token::{ClusterToken, HEADER};
@@ -40,7 +41,7 @@ const RETRY: Duration = Duration::from_millis(250);
 /// Which workers, and how they are spoken to.
 #[derive(Clone)]
 pub struct RemoteConfig {
-    /// Their addresses (`https://host:port`).
+    /// Addresses (`https://host:port`) of those that are always there; others come by their leases.
     pub workers: Vec<String>,
     /// The cluster's, which every stream shows.
     pub token: Option<ClusterToken>,
@@ -62,16 +63,13 @@ pub enum RemoteError {
     /// The certificates do not go together.
     #[error("the cluster's certificates: {0}")]
     Tls(String),
-    /// No address at all.
-    #[error("no worker is named")]
-    None,
 }
 
 /// What an SFU's side has done so far.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct RemoteStats {
-    /// Streams by worker, in the order of the configuration.
-    pub streams: Vec<usize>,
+    /// The workers that are known.
+    pub workers: Vec<WorkerState>,
     /// Frames that found a stream's queue, or its connection, full.
     pub dropped: u64,
     /// Frames that were left out while a key frame was waited for.
@@ -80,6 +78,10 @@ pub struct RemoteStats {
     pub late: u64,
     /// Times that a stream was taken from a worker that failed or was silent.
     pub moved: u64,
+    /// Times that a stream went to another worker while its own still answered.
+    pub balanced: u64,
+    /// Leases that made no sense, or were too many.
+    pub leases_refused: u64,
     /// Messages that made no sense.
     pub malformed: u64,
     /// Anchors that came in time.
@@ -92,6 +94,8 @@ struct Counters {
     skipped: AtomicU64,
     late: AtomicU64,
     moved: AtomicU64,
+    balanced: AtomicU64,
+    leases_refused: AtomicU64,
     malformed: AtomicU64,
     anchors: AtomicU64,
 }
@@ -102,8 +106,9 @@ pub type Output = Arc<dyn Fn(EnhancerOutput) + Send + Sync>;
 struct Shared {
     within: Duration,
     token: Option<MetadataValue<Ascii>>,
-    channels: Vec<Channel>,
-    names: Vec<String>,
+    tls: Option<ClientTlsConfig>,
+    /// Connections, by address; kept while the worker is known.
+    channels: Mutex<HashMap<Arc<str>, Channel>>,
     workers: Mutex<Workers>,
     counters: Counters,
     output: Output,
@@ -119,33 +124,19 @@ pub struct Remote {
 impl Remote {
     /// Connects when the first stream needs it. To be called within tokio's runtime.
     pub fn new(config: &RemoteConfig, output: Output) -> Result<Remote, RemoteError> {
-        let channel = |address: &String| {
-            let endpoint = Endpoint::from_shared(address.clone());
-            let endpoint = endpoint.map_err(|_| RemoteError::Address(address.clone()))?;
-            let endpoint = match &config.tls {
-                None => endpoint,
-                Some(tls) => {
-                    let secured = endpoint.tls_config(tls.clone());
-                    secured.map_err(|error| RemoteError::Tls(error.to_string()))?
-                }
-            };
-            Ok(endpoint.tcp_nodelay(true).connect_timeout(ACCEPT).connect_lazy())
-        };
-        let channels: Vec<Channel> =
-            config.workers.iter().map(channel).collect::<Result<_, RemoteError>>()?;
-        if channels.is_empty() {
-            return Err(RemoteError::None);
-        }
         let token = config.token.as_ref().map(|token| token.header().parse());
         let shared = Shared {
             within: config.within,
             token: token.transpose().map_err(|_| RemoteError::Token)?,
-            workers: Mutex::new(Workers::new(channels.len())),
-            channels,
-            names: config.workers.clone(),
+            tls: config.tls.clone(),
+            channels: Mutex::default(),
+            workers: Mutex::new(Workers::named(config.workers.iter().map(String::as_str))),
             counters: Counters::default(),
             output,
         };
+        for address in &config.workers {
+            shared.channel(&address.as_str().into())?;
+        }
         let runtime = Handle::current();
         Ok(Remote { shared: Arc::new(shared), streams: Mutex::default(), runtime })
     }
@@ -171,19 +162,77 @@ impl Remote {
         taken
     }
 
+    /// A worker's lease was renewed.
+    pub fn lease_renewed(&self, name: &str, bytes: &[u8], now: Instant) {
+        let room = Lease::read(bytes).map(|lease| {
+            let mut workers = self.shared.workers.lock();
+            workers.renewed(name, &lease, now)
+        });
+        match room {
+            Ok(true) => {}
+            Ok(false) => count(&self.shared.counters.leases_refused),
+            Err(why) => {
+                tracing::debug!(name, %why, "a worker's lease is refused");
+                count(&self.shared.counters.leases_refused);
+            }
+        }
+    }
+
+    /// A worker's lease was given up.
+    pub fn lease_given_up(&self, name: &str) {
+        self.shared.workers.lock().given_up(name);
+        self.shared.forget();
+    }
+
+    /// To be called now and then while leases can be read: since when they can without a break.
+    pub fn leases_can_be_read(&self, since: Instant, now: Instant) {
+        self.shared.workers.lock().expire(since, now);
+        self.shared.forget();
+    }
+
     /// What it has done so far.
     pub fn stats(&self) -> RemoteStats {
         let Shared { workers, counters, .. } = &*self.shared;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         RemoteStats {
-            streams: workers.lock().streams().collect(),
+            workers: workers.lock().states().collect(),
             dropped: count(&counters.dropped),
             skipped: count(&counters.skipped),
             late: count(&counters.late),
             moved: count(&counters.moved),
+            balanced: count(&counters.balanced),
+            leases_refused: count(&counters.leases_refused),
             malformed: count(&counters.malformed),
             anchors: count(&counters.anchors),
         }
+    }
+}
+
+impl Shared {
+    /// The connection to a worker, which is made when it is first used.
+    fn channel(&self, address: &Arc<str>) -> Result<Channel, RemoteError> {
+        let mut channels = self.channels.lock();
+        if let Some(channel) = channels.get(address) {
+            return Ok(channel.clone());
+        }
+        let endpoint = Endpoint::from_shared(address.to_string());
+        let endpoint = endpoint.map_err(|_| RemoteError::Address(address.to_string()))?;
+        let endpoint = match &self.tls {
+            None => endpoint,
+            Some(tls) => {
+                let secured = endpoint.tls_config(tls.clone());
+                secured.map_err(|error| RemoteError::Tls(error.to_string()))?
+            }
+        };
+        let channel = endpoint.tcp_nodelay(true).connect_timeout(ACCEPT).connect_lazy();
+        channels.insert(address.clone(), channel.clone());
+        Ok(channel)
+    }
+
+    /// Closes connections to workers that nobody knows any more.
+    fn forget(&self) {
+        let known: HashSet<Arc<str>> = self.workers.lock().states().map(|s| s.address).collect();
+        self.channels.lock().retain(|address, _| known.contains(address));
     }
 }
 
@@ -195,6 +244,8 @@ fn count(counter: &AtomicU64) {
 enum End {
     /// Nobody wants it enhanced any more.
     Stopped,
+    /// Another worker is to be preferred.
+    Better,
     /// The worker failed, in these words.
     Failed(String),
 }
@@ -226,29 +277,30 @@ impl Task {
     async fn run(mut self, mut inputs: Receiver<TapInput>) {
         loop {
             let chosen = self.shared.workers.lock().take(Instant::now());
-            let Some(worker) = chosen else {
+            let Some((worker, address)) = chosen else {
                 if self.wait(&mut inputs).await {
                     return;
                 }
                 continue;
             };
-            let end = self.serve(worker, &mut inputs).await;
-            self.shared.workers.lock().leave(worker);
+            let end = self.serve(&worker, &address, &mut inputs).await;
+            if let End::Failed(_) = &end {
+                self.shared.workers.lock().failed(&worker, Instant::now());
+            }
+            self.shared.workers.lock().leave(&worker);
+            let stream = self.stream.0;
             match end {
                 End::Stopped => return,
+                End::Better => {
+                    tracing::info!(stream, worker = &*address, "the stream goes to another worker");
+                    count(&self.shared.counters.balanced);
+                }
                 End::Failed(why) => {
-                    let name = &self.shared.names[worker];
-                    tracing::warn!(
-                        stream = self.stream.0,
-                        worker = name,
-                        why,
-                        "the stream leaves its worker"
-                    );
+                    tracing::warn!(stream, worker = &*address, why, "the stream leaves its worker");
                     count(&self.shared.counters.moved);
-                    self.shared.workers.lock().failed(worker, Instant::now());
-                    self.need_key();
                 }
             }
+            self.need_key();
         }
     }
 
@@ -290,9 +342,18 @@ impl Task {
         }
     }
 
-    async fn serve(&mut self, worker: usize, inputs: &mut Receiver<TapInput>) -> End {
+    async fn serve(
+        &mut self,
+        worker: &Name,
+        address: &Arc<str>,
+        inputs: &mut Receiver<TapInput>,
+    ) -> End {
         let (to, requests) = mpsc::channel(OUTPUTS);
-        let mut client = EnhancerClient::new(self.shared.channels[worker].clone());
+        let channel = match self.shared.channel(address) {
+            Ok(channel) => channel,
+            Err(why) => return End::Failed(why.to_string()),
+        };
+        let mut client = EnhancerClient::new(channel);
         let mut request = Request::new(ReceiverStream::new(requests));
         if let Some(token) = &self.shared.token {
             request.metadata_mut().insert(HEADER, token.clone());
@@ -329,6 +390,9 @@ impl Task {
                     if judge.is_silent(now) {
                         return End::Failed("it does not answer".to_owned());
                     }
+                    if self.shared.workers.lock().should_leave(worker, now) {
+                        return End::Better;
+                    }
                     let round_trip_us = judge.round_trip().as_micros() as u64;
                     let ping = Ping { number: judge.ping(now), round_trip_us };
                     // Where there is no room for it, it will not be answered.
@@ -364,14 +428,14 @@ impl Task {
     /// What the worker says.
     fn message(
         &self,
-        worker: usize,
+        worker: &Name,
         message: FromWorker,
         judge: &mut Judge,
     ) -> Result<(), wire::WireError> {
         let now = Instant::now();
         if let Some(from_worker::What::Pong(pong)) = &message.what {
             judge.pong(pong.number, now);
-            self.shared.workers.lock().says(worker, pong.load);
+            self.shared.workers.lock().says(worker, pong.load, pong.draining);
             return Ok(());
         }
         let is_anchor = matches!(message.what, Some(from_worker::What::Anchor(_)));

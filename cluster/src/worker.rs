@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -58,6 +58,7 @@ pub struct Worker {
     refused: AtomicU64,
     malformed: AtomicU64,
     dropped: AtomicU64,
+    draining: AtomicBool,
 }
 
 impl Worker {
@@ -71,7 +72,23 @@ impl Worker {
             refused: AtomicU64::new(0),
             malformed: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            draining: AtomicBool::new(false),
         })
+    }
+
+    /// Publishers that it takes.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Takes no more streams, and asks those that there are to go elsewhere.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it ends soon.
+    pub fn drains(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
     }
 
     /// Hands what the enhancer says to its stream.
@@ -128,6 +145,7 @@ impl Worker {
                     load: self.offered.load(),
                     streams: u32::try_from(self.ways_back.lock().len()).unwrap_or(u32::MAX),
                     scale: u32::try_from(self.offered.scale()).unwrap_or(u32::MAX),
+                    draining: self.drains(),
                 };
                 // Who has no room for an answer will find it missing.
                 let _ = back.try_send(Ok(FromWorker { what: Some(from_worker::What::Pong(pong)) }));
@@ -175,6 +193,9 @@ impl Service for WorkerService {
         request: Request<Streaming<ToWorker>>,
     ) -> Result<Response<Self::EnhanceStream>, Status> {
         let worker = self.0.clone();
+        if worker.drains() {
+            return Err(Status::unavailable("this worker ends soon"));
+        }
         let (back, outputs) = mpsc::channel(OUTPUTS);
         let Some(stream) = worker.begin(back.clone()) else {
             return Err(Status::resource_exhausted(

@@ -28,8 +28,8 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
     // Counted before pixels are copied, which takes what processor there is for several times as long as it captures.
     const before = await server.metrics();
     const anchors = async () => (await server.metrics()).windlass_enhancer_anchors_total - before.windlass_enhancer_anchors_total;
-    // Three such layers take more than a processor to code, and what is left makes one anchor in two seconds.
-    await until(async () => (await anchors()) >= 8, "eight more anchors", 60_000);
+    // Three such layers take more than a processor to code, and most anchors are late on a small machine: one in two seconds is not.
+    await until(async () => (await anchors()) >= 8, "eight more anchors", 100_000);
     const after = await server.metrics();
     captured = await capture(viewer.page, 3);
     const grown = (name) => after[name] - before[name];

@@ -17,6 +17,7 @@ use anyhow::Result;
 use clap::Args;
 use serde::Deserialize;
 use thiserror::Error;
+use windlass_cluster::nats::NatsConfig;
 use windlass_cluster::token::ClusterToken;
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::engine::{EngineChoice, NetworkChoice};
@@ -198,6 +199,19 @@ pub struct Settings {
     /// are separated by commas
     #[arg(long, help_heading = "Enhancement", value_name = "URL,…", value_delimiter = ',')]
     pub workers: Option<Vec<String>>,
+
+    /// NATS servers through which SFUs learn of workers, as nats://host:4222 or tls://host:4222; several are separated by
+    /// commas. User and password, or a token, may come before the host
+    #[arg(long, help_heading = "Enhancement", value_name = "URL,…", value_delimiter = ',')]
+    pub nats: Option<Vec<String>>,
+
+    /// Credentials for them (.creds)
+    #[arg(long, help_heading = "Enhancement", value_name = "FILE", requires = "nats")]
+    pub nats_credentials: Option<PathBuf>,
+
+    /// The authority of their certificates, where the system does not know it (PEM)
+    #[arg(long, help_heading = "Enhancement", value_name = "FILE", requires = "nats")]
+    pub nats_ca: Option<PathBuf>,
 
     /// Secret that an SFU shows its workers; at least 16 characters, or @FILE
     #[arg(
@@ -462,7 +476,7 @@ macro_rules! each_option {
 }
 
 each_option! {
-    http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers cluster_token cluster_ca cluster_cert cluster_key engine network enhancer_threads compute_cap
+    http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers nats nats_credentials nats_ca cluster_token cluster_ca cluster_cert cluster_key engine network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
     no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
@@ -484,6 +498,8 @@ pub struct Config {
     pub enhancer: Option<EnhancerConfig>,
     /// Those on other machines that work in its place.
     pub workers: Vec<String>,
+    /// Where workers' leases are; those that have one work in its place as well.
+    pub nats: Option<NatsConfig>,
     /// What SFU and workers show each other.
     pub cluster: Cluster,
     /// How long rooms may go on after SIGTERM.
@@ -588,6 +604,7 @@ impl Config {
             drain: Duration::from_secs(said.drain_timeout_s.unwrap_or(30)),
             enhancer,
             workers: said.workers.clone().unwrap_or_default(),
+            nats: nats(said.nats, said.nats_credentials, said.nats_ca)?,
             cluster: Cluster {
                 token: said.cluster_token.clone(),
                 files: match (&said.cluster_ca, &said.cluster_cert, &said.cluster_key) {
@@ -609,6 +626,23 @@ impl Config {
             log_json: said.log_json.unwrap_or(false),
         })
     }
+}
+
+fn nats(
+    servers: Option<Vec<String>>,
+    credentials: Option<PathBuf>,
+    ca: Option<PathBuf>,
+) -> Result<Option<NatsConfig>> {
+    let Some(servers) = servers.filter(|servers| !servers.is_empty()) else { return Ok(None) };
+    for server in &servers {
+        let known = ["nats://", "tls://"].iter().any(|scheme| server.starts_with(scheme));
+        allow!(
+            known,
+            "nats",
+            "`{server}` is no server's address: write nats://host:4222 or tls://host:4222"
+        );
+    }
+    Ok(Some(NatsConfig { servers, credentials, ca }))
 }
 
 fn tls_source(said: &Settings, http: SocketAddr) -> Result<Option<tls::Source>> {

@@ -1,24 +1,27 @@
 //! `windlass enhance`: an enhancer for SFUs on other machines.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use tokio::sync::watch;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Certificate, ClientTlsConfig, Identity, Server, ServerTlsConfig};
+use tonic::transport::{Server, ServerTlsConfig};
+use windlass_cluster::lease::Lease;
+use windlass_cluster::nats;
 use windlass_cluster::proto::enhancer_server::EnhancerServer;
 use windlass_cluster::token::ClusterToken;
 use windlass_cluster::worker::{Offered, Worker, WorkerService};
-use windlass_enhancer::{Enhancer, EnhancerConfig, EnhancerInput};
+use windlass_enhancer::{Enhancer, EnhancerInput};
 use windlass_media::TapInput;
 
 use crate::cli::ServeArgs;
-use crate::config::Cluster;
+use crate::config::{Cluster, Config};
 use crate::logging;
 use crate::shutdown::Signals;
+use crate::workers::certificates;
 
 /// Largest message: a frame, or an anchor.
 pub const MOST_BYTES: usize = 4 << 20;
@@ -29,6 +32,10 @@ pub struct EnhanceArgs {
     /// Address for SFUs
     #[arg(long, default_value = "127.0.0.1:7890", value_name = "ADDRESS")]
     listen: SocketAddr,
+
+    /// Where SFUs reach it, as its lease says: http://host:port or https://host:port [default: what it listens on]
+    #[arg(long, value_name = "URL")]
+    address: Option<String>,
 
     /// What `windlass serve` is told of enhancement, cluster and logs holds here
     #[command(flatten)]
@@ -80,13 +87,13 @@ impl Offered for Offer {
     }
 }
 
-/// Works for others until SIGINT or SIGTERM.
+/// Works for others until SIGINT, or SIGTERM and until its streams have gone to others.
 pub fn run(args: &EnhanceArgs) -> Result<()> {
     let config = args.serve.load()?;
     logging::init(&config.log, config.log_json)?;
-    let Some(enhancer) = config.enhancer else {
+    if config.enhancer.is_none() {
         bail!("--no-enhancer leaves nothing to offer; start it without");
-    };
+    }
     let open = config.cluster.token.is_none() || config.cluster.files.is_none();
     if !args.listen.ip().is_loopback() && open {
         bail!(
@@ -94,19 +101,24 @@ pub fn run(args: &EnhanceArgs) -> Result<()> {
             args.listen
         );
     }
+    if args.listen.ip().is_unspecified() && config.nats.is_some() && args.address.is_none() {
+        bail!("--address is missing: SFUs cannot go to {}", args.listen);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("cannot start the worker's threads")?;
-    runtime.block_on(serve(args.listen, enhancer, &config.cluster))
+    runtime.block_on(serve(args, config))
 }
 
-async fn serve(listen: SocketAddr, config: EnhancerConfig, cluster: &Cluster) -> Result<()> {
-    let deadline = config.budget.saturating_sub(config.delivery_allowance);
-    let most = config.max_streams;
-    let enhancer = Arc::new(Enhancer::start(config)?);
+async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
+    let Some(enhancer) = config.enhancer else { return Ok(()) };
+    let deadline = enhancer.budget.saturating_sub(enhancer.delivery_allowance);
+    let most = enhancer.max_streams;
+    let enhancer = Arc::new(Enhancer::start(enhancer)?);
     let (input, outputs) = (enhancer.input(), enhancer.output());
     let look = Look { at: Instant::now(), compute: Duration::ZERO, load: 0.0 };
-    let offer = Offer { enhancer, input, deadline, look: Mutex::new(look) };
-    let worker = Worker::new(Arc::new(offer), most);
+    let offer =
+        Arc::new(Offer { enhancer: enhancer.clone(), input, deadline, look: Mutex::new(look) });
+    let worker = Worker::new(offer.clone(), most);
     let speaker = worker.clone();
     let speaking = std::thread::Builder::new().name("worker-outputs".to_owned()).spawn(move || {
         for output in outputs {
@@ -115,43 +127,71 @@ async fn serve(listen: SocketAddr, config: EnhancerConfig, cluster: &Cluster) ->
     });
     speaking.context("cannot start the worker's threads")?;
     let mut server = Server::builder().tcp_nodelay(true);
-    if let Some(tls) = server_tls(cluster)? {
+    let tls = server_tls(&config.cluster)?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    if let Some(tls) = tls {
         server = server.tls_config(tls).context("the cluster's certificates")?;
     }
-    let service = EnhancerServer::new(WorkerService(worker))
+    let service = EnhancerServer::new(WorkerService(worker.clone()))
         .max_decoding_message_size(MOST_BYTES)
         .max_encoding_message_size(MOST_BYTES);
-    let token: Option<ClusterToken> = cluster.token.clone();
+    let token: Option<ClusterToken> = config.cluster.token.clone();
     let check = move |request| match &token {
         Some(token) => token.check(request),
         None => Ok(request),
     };
     let signals = Signals::listen()?;
     let router = server.add_service(InterceptedService::new(service, check));
-    let listener = tokio::net::TcpListener::bind(listen).await;
-    let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
-    println!("Windlass enhances for SFUs that come to {}.", listener.local_addr()?);
+    let listener = tokio::net::TcpListener::bind(args.listen).await;
+    let listener = listener.with_context(|| format!("cannot listen on {}", args.listen))?;
+    let own = listener.local_addr()?;
+    println!("Windlass enhances for SFUs that come to {own}.");
+    let (stop, stopped) = watch::channel(false);
+    let leasing = match &config.nats {
+        None => None,
+        Some(nats) => {
+            let client = nats::connect(nats, "windlass enhance").await?;
+            let address = args.address.clone().unwrap_or_else(|| format!("{scheme}://{own}"));
+            let worker = worker.clone();
+            let lease = move || lease(&address, &offer, &worker);
+            // Another process at the same address is another worker.
+            let name = format!("{:016x}", rand::random::<u64>());
+            Some(tokio::spawn(nats::keep_lease(client, name, lease, stopped)))
+        }
+    };
+    let ending = async move {
+        signals.streams_left(&worker, config.drain).await;
+        eprintln!("Windlass is shutting down.");
+        let _ = stop.send(true);
+    };
     let incoming = tonic::transport::server::TcpIncoming::from(listener).with_nodelay(Some(true));
-    let ended = router.serve_with_incoming_shutdown(incoming, signals.any()).await;
-    eprintln!("Windlass is shutting down.");
-    ended.context("the worker's port")
+    // What is left of streams is not waited for.
+    let ended = tokio::select! {
+        ended = router.serve_with_incoming(incoming) => ended.context("the worker's port"),
+        () = ending => Ok(()),
+    };
+    if let Some(leasing) = leasing {
+        let _ = tokio::time::timeout(Duration::from_secs(1), leasing).await;
+    }
+    ended
 }
 
-fn read(cluster: &Cluster) -> Result<Option<(Certificate, Identity)>> {
-    let Some((ca, certificate, key)) = &cluster.files else { return Ok(None) };
-    let file = |path: &std::path::PathBuf| {
-        fs::read(path).with_context(|| format!("cannot read {}", path.display()))
-    };
-    Ok(Some((Certificate::from_pem(file(ca)?), Identity::from_pem(file(certificate)?, file(key)?))))
+/// What the worker's lease says now.
+fn lease(address: &str, offer: &Offer, worker: &Worker) -> Lease {
+    let (stats, own) = (offer.enhancer.stats(), worker.stats());
+    let number = |v: usize| u32::try_from(v).unwrap_or(u32::MAX);
+    Lease {
+        address: address.to_owned(),
+        capacity: stats.compute_capacity,
+        load: offer.load(),
+        streams: number(own.streams),
+        most_streams: number(worker.most()),
+        networks: stats.networks.iter().map(|network| network.name.to_string()).collect(),
+        draining: worker.drains(),
+    }
 }
 
 fn server_tls(cluster: &Cluster) -> Result<Option<ServerTlsConfig>> {
-    let known = read(cluster)?;
+    let known = certificates(cluster)?;
     Ok(known.map(|(ca, own)| ServerTlsConfig::new().identity(own).client_ca_root(ca)))
-}
-
-/// What an SFU shows its workers, and wants of them.
-pub fn client_tls(cluster: &Cluster) -> Result<Option<ClientTlsConfig>> {
-    let known = read(cluster)?;
-    Ok(known.map(|(ca, own)| ClientTlsConfig::new().identity(own).ca_certificate(ca)))
 }

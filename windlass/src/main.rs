@@ -22,6 +22,7 @@ mod simulate;
 mod tls;
 mod token;
 mod viewer;
+mod workers;
 
 use std::process::ExitCode;
 

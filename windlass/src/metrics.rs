@@ -266,15 +266,25 @@ pub fn of_remote(stats: &RemoteStats) -> Vec<Metric> {
         ("worker_anchors", stats.anchors, "Anchors of workers that came in time."),
         ("worker_anchors_late", stats.late, "Anchors of workers that came too late."),
         ("worker_moves", stats.moved, "Streams that left a worker that failed or was silent."),
+        ("worker_balanced", stats.balanced, "Streams that went to a worker with less to do."),
+        ("worker_leases_refused", stats.leases_refused, "Workers' leases that made no sense."),
         ("worker_malformed", stats.malformed, "Messages of workers that made no sense."),
     ];
     let counters =
         counters.into_iter().map(|(name, value, help)| Metric::counter(name, value).help(help));
-    let streams = stats.streams.iter().enumerate().map(|(n, streams)| {
-        let metric = Metric::gauge("worker_streams", *streams as f64);
-        metric.labelled(format!("worker=\"{n}\"")).help("Streams that the worker has.")
+    let gauges = stats.workers.iter().flat_map(|worker| {
+        let address = worker.address.replace(['"', '\\', '\n'], " ");
+        let figures = [
+            ("worker_streams", worker.ours as f64, "Streams that the worker has."),
+            ("worker_load", worker.load, "Share of its time that is taken, as it says."),
+            ("worker_up", f64::from(u8::from(worker.there)), "Whether it may be given streams."),
+        ];
+        figures.map(|(name, value, help)| {
+            let metric = Metric::gauge(name, value);
+            metric.labelled(format!("worker=\"{address}\"")).help(help)
+        })
     });
-    counters.chain(streams).collect()
+    counters.chain(gauges).collect()
 }
 
 /// A total of time.

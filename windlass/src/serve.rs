@@ -3,12 +3,11 @@
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
-use windlass_cluster::remote::{Remote, RemoteConfig};
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
 use windlass_sfu::{Sfu, StartError, TapSink};
 use windlass_signaling::{Services, Signaling};
@@ -16,13 +15,13 @@ use windlass_signaling::{Services, Signaling};
 use crate::bridge::{self, Bridge};
 use crate::cli::ServeArgs;
 use crate::config::Config;
-use crate::enhance;
 use crate::logging::{self, Log};
 use crate::metrics;
 use crate::page;
 use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::Signals;
 use crate::tls;
+use crate::workers::Workers;
 
 /// How long clients have to leave when the server goes down.
 const GRACE: Duration = Duration::from_secs(3);
@@ -56,7 +55,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         .map_err(|e| socket_error("--http", "TCP", config.http, &e))?;
     let http = listener.local_addr()?;
 
-    let own = config.enhancer.clone().filter(|_| config.workers.is_empty());
+    let own = config.enhancer.clone().filter(|_| !Workers::wanted(config));
     let enhancer = match own.map(Enhancer::start).transpose() {
         Ok(enhancer) => enhancer.map(Arc::new),
         // What was asked for cannot be done: the operator is there to be told.
@@ -69,13 +68,12 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         }
     };
     let (sink, intake) = bridge::tap();
-    let remote = Arc::new(OnceLock::<Remote>::new());
+    let workers = Arc::new(Workers::default());
     let sink: TapSink = if enhancer.is_some() {
         sink
     } else {
-        // Without an enhancer nothing is full: frames are just not looked at.
-        let remote = remote.clone();
-        Arc::new(move |input| remote.get().is_none_or(|remote| remote.push(input)))
+        let workers = workers.clone();
+        Arc::new(move |input| workers.push(input))
     };
     let (mut sfu, mut signaling) = (config.sfu.clone(), config.signaling.clone());
     signaling.tls = tls.clone();
@@ -90,21 +88,10 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         }
         other @ StartError::Thread(_) => other.into(),
     })?;
-    if let Some(within) = config.enhancer.as_ref().filter(|_| !config.workers.is_empty()) {
-        let handle = sfu.handle();
-        let workers = RemoteConfig {
-            workers: config.workers.clone(),
-            token: config.cluster.token.clone(),
-            tls: enhance::client_tls(&config.cluster)?,
-            within: within.budget.saturating_sub(within.delivery_allowance),
-        };
-        let output = Arc::new(move |output| {
-            // What the SFU's queue does not take is dropped and counted there.
-            handle.push(output);
-        });
-        let _ = remote.set(Remote::new(&workers, output)?);
+    if Workers::wanted(config) {
+        workers.start(config, sfu.handle()).await?;
     }
-    sfu.handle().set_enhancement(enhancer.is_some() || remote.get().is_some());
+    sfu.handle().set_enhancement(enhancer.is_some() || workers.started());
     let bridge = match &enhancer {
         Some(enhancer) => Some(Bridge::start(intake, enhancer, sfu.handle())?),
         None => None,
@@ -112,12 +99,12 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
 
     metrics::start();
     let reloads = Arc::new(Reloads::new());
-    let services = services(&sfu, enhancer.clone(), remote.clone(), reloads.clone());
+    let services = services(&sfu, enhancer.clone(), workers, reloads.clone());
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
     let parts = Parts { sfu: sfu.handle(), signaling: signaling.clone(), enhancer, log, tls };
     let reloader = tokio::spawn(Reloader::new(args, config, parts, reloads)?.run());
-    let stopped = signals.stopped(signaling.clone(), sfu.handle(), config.drain);
+    let stopped = signals.rooms_ended(signaling.clone(), sfu.handle(), config.drain);
     let stop = async move {
         stopped.await;
         eprintln!("Windlass is shutting down.");
@@ -136,16 +123,16 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
 fn services(
     sfu: &Sfu,
     enhancer: Option<Arc<Enhancer>>,
-    remote: Arc<OnceLock<Remote>>,
+    workers: Arc<Workers>,
     reloads: Arc<Reloads>,
 ) -> Services {
-    let (switched, handle, elsewhere) = (enhancer.clone(), sfu.handle(), remote.clone());
+    let (switched, handle, elsewhere) = (enhancer.clone(), sfu.handle(), workers.clone());
     Services {
         sfu: sfu.handle(),
         enhancer_switch: Arc::new(move |on| {
             if let Some(enhancer) = &switched {
                 enhancer.set_enabled(on);
-            } else if elsewhere.get().is_none() {
+            } else if !elsewhere.started() {
                 // An enhancer that was not started stays off.
                 return false;
             }
@@ -156,9 +143,7 @@ fn services(
             let mut all = metrics::of_process();
             all.extend(reloads.metrics());
             all.extend(enhancer.as_deref().into_iter().flat_map(metrics::of_enhancer));
-            all.extend(
-                remote.get().into_iter().flat_map(|remote| metrics::of_remote(&remote.stats())),
-            );
+            all.extend(workers.metrics());
             all
         }),
     }

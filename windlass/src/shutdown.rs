@@ -4,6 +4,7 @@ use std::io::Result;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use windlass_cluster::worker::Worker;
 use windlass_sfu::SfuHandle;
 use windlass_signaling::Signaling;
 
@@ -35,7 +36,35 @@ impl Signals {
 
     /// Waits until the server is to stop. SIGTERM lets rooms end first, for `drain` at most; any signal after that
     /// does not.
-    pub async fn stopped(mut self, signaling: Signaling, sfu: SfuHandle, drain: Duration) {
+    pub async fn rooms_ended(self, signaling: Signaling, sfu: SfuHandle, drain: Duration) {
+        let begin = async {
+            signaling.drain().await;
+            "takes no new rooms and ends with the last one"
+        };
+        self.stopped(drain, begin, rooms_ended(&sfu)).await;
+    }
+
+    /// Waits until a worker is to stop. SIGTERM lets its streams go to others first.
+    pub async fn streams_left(self, worker: &Worker, drain: Duration) {
+        let begin = async {
+            worker.drain();
+            "takes no more streams and ends when all have gone to other workers"
+        };
+        let left = async {
+            while worker.stats().streams > 0 {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        self.stopped(drain, begin, left).await;
+    }
+
+    /// At SIGTERM does what `begin` is, says what it gives, and waits for `ended`.
+    async fn stopped(
+        mut self,
+        drain: Duration,
+        begin: impl Future<Output = &'static str>,
+        ended: impl Future<Output = ()>,
+    ) {
         tokio::select! {
             _ = self.interrupt.recv() => return,
             _ = self.terminate.recv() => {}
@@ -43,13 +72,13 @@ impl Signals {
         if drain.is_zero() {
             return;
         }
-        signaling.drain().await;
+        let how = begin.await;
         eprintln!(
-            "Windlass takes no new rooms and ends with the last one, or in {} seconds; a second signal ends it at once.",
+            "Windlass {how}, or in {} seconds; a second signal ends it at once.",
             drain.as_secs()
         );
         tokio::select! {
-            () = rooms_ended(&sfu) => {}
+            () = ended => {}
             () = tokio::time::sleep(drain) => {}
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

@@ -6,8 +6,8 @@ use crate::process::{Cmd, step, which};
 
 /// What building needs: a C compiler (cryptography), libvpx (the encoder of `windlass eval`).
 pub const BUILD: &[&str] = &["build-essential", "pkg-config", "libvpx-dev"];
-/// What the tests need besides: a browser, and ffmpeg to read clips.
-pub const TEST: &[&str] = &["chromium", "ffmpeg"];
+/// What the tests need besides: a browser, ffmpeg to read clips, and what clusters learn of each other by.
+pub const TEST: &[&str] = &["chromium", "ffmpeg", "nats-server"];
 /// What the long tests need besides: a TURN server, shaped links, another browser, and an encoder that is none.
 pub const SOAK: &[&str] = &[
     "coturn",

@@ -30,6 +30,9 @@ const ALL: &str = r#"
     budget-ms: 150
     no-enhancer: true
     workers: ["https://10.0.0.7:7890"]
+    nats: ["tls://10.0.0.9:4222"]
+    nats-credentials: /etc/windlass/nats.creds
+    nats-ca: /etc/windlass/nats-ca.pem
     cluster-token: "0123456789abcdef"
     cluster-ca: /etc/windlass/ca.pem
     cluster-cert: /etc/windlass/cluster.pem

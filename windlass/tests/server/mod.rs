@@ -111,9 +111,12 @@ impl Server {
 
     /// A figure of `/metrics`, by its full name and labels.
     pub fn metric(&self, name: &str) -> f64 {
-        let text = self.get("/metrics");
-        let value = text.lines().find_map(|l| l.strip_prefix(name)?.trim().parse().ok());
-        value.unwrap_or_else(|| panic!("no {name} in {text}"))
+        self.metric_if_any(name).unwrap_or_else(|| panic!("no {name}"))
+    }
+
+    /// The same of a figure that comes and goes.
+    pub fn metric_if_any(&self, name: &str) -> Option<f64> {
+        self.get("/metrics").lines().find_map(|l| l.strip_prefix(name)?.trim().parse().ok())
     }
 
     /// Waits until a figure has a value.

@@ -1,0 +1,149 @@
+//! Workers, NATS servers and calls of this program's own, for tests of clusters.
+
+// Each test file uses a part of it.
+#![allow(dead_code)]
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::server::Server;
+
+/// Each test has many processes: one after the other.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub const TOKEN: &str = "the-cluster-of-these-tests";
+
+/// A real `windlass enhance`.
+pub struct Worker {
+    child: Child,
+    pub url: String,
+}
+
+impl Worker {
+    pub fn start(args: &[&str]) -> Worker {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(["enhance", "--listen", "127.0.0.1:0", "--anchor-fraction", "0.2"])
+            .args(["--network", "xs", "--cluster-token", TOKEN])
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        let address = said.trim().trim_end_matches('.').rsplit(' ').next().unwrap();
+        Worker { url: format!("http://{address}"), child }
+    }
+
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+}
+
+impl Worker {
+    /// How it ended, when it has.
+    pub fn ended(&mut self) -> ExitStatus {
+        let since = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(since.elapsed() < Duration::from_secs(20), "the worker does not end");
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Streams that a server says it has.
+    pub fn streams(&self, server: &Server) -> f64 {
+        let name = format!("windlass_worker_streams{{worker=\"{}\"}}", self.url);
+        server.metric_if_any(&name).unwrap_or_default()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Two publishers with a subscriber each for so long, on the server; its report comes when it ends.
+pub fn call(server: &Server, seconds: &str) -> JoinHandle<Output> {
+    let url = format!("http://{}", server.addr);
+    let mut load = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    load.args(["loadtest", "--server", &url, "--publishers", "2", "--ramp", "0.5"]);
+    load.args(["--seconds", seconds, "--clip-seconds", "2", "--json"]);
+    std::thread::spawn(move || load.output().unwrap())
+}
+
+pub fn row(load: JoinHandle<Output>) -> Value {
+    let ran = load.join().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let report: Value = serde_json::from_slice(&ran.stdout).expect("one JSON object");
+    report["rows"][0].clone()
+}
+
+/// Waits until a figure is at least so much; how long that took.
+pub fn until(server: &Server, name: &str, least: f64) -> Duration {
+    let since = Instant::now();
+    while server.metric(name) < least {
+        assert!(since.elapsed() < Duration::from_secs(20), "{name}: {}", server.log());
+        sleep(Duration::from_millis(20));
+    }
+    since.elapsed()
+}
+
+pub const ANCHORS: &str = "windlass_worker_anchors_total";
+pub const MOVES: &str = "windlass_worker_moves_total";
+
+/// A real `nats-server` with JetStream.
+pub struct Nats {
+    child: Child,
+    pub port: u16,
+    folder: PathBuf,
+}
+
+impl Nats {
+    /// At a free port, or a certain one; none where it is not installed.
+    pub fn start(port: Option<u16>) -> Option<Nats> {
+        let name = format!("windlass-nats-{}-{}", std::process::id(), port.unwrap_or_default());
+        let folder = std::env::temp_dir().join(name);
+        let started = Command::new("nats-server")
+            .args(["-a", "127.0.0.1", "-js", "-sd"])
+            .arg(&folder)
+            .args(["-p", &port.map_or("-1".to_owned(), |port| port.to_string())])
+            .stderr(Stdio::piped())
+            .spawn();
+        let Ok(mut child) = started else {
+            println!("no nats-server: skipped; `cargo xtask setup` installs it");
+            return None;
+        };
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let listens = lines.find(|line| line.contains("Listening for client connections"));
+        let port = listens.unwrap().rsplit_once(':').unwrap().1.trim().parse().unwrap();
+        // Nobody reads on: it must not wait for that.
+        std::thread::spawn(move || lines.for_each(drop));
+        Some(Nats { child, port, folder })
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
