@@ -18,7 +18,8 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
   before(async () => {
     // Chromium sends no third layer of a smaller camera.
     scene = makeScene({ clip: "s18", width: 960, height: 540, out: "output" });
-    server = await startServer({ args: ["--no-congestion-control"] });
+    // Three such layers take more than a processor to code, and most anchors are late on a small machine: of many, some are not.
+    server = await startServer({ args: ["--no-congestion-control", "--anchor-fraction", "0.4"] });
     publisher = await publish(server, scene, { layers: "qhf" });
     viewer = await subscribe(server, { query: "&maxRung=h%2B" });
     await enhancedAt(viewer.page, scene.width);
@@ -28,8 +29,7 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
     // Counted before pixels are copied, which takes what processor there is for several times as long as it captures.
     const before = await server.metrics();
     const anchors = async () => (await server.metrics()).windlass_enhancer_anchors_total - before.windlass_enhancer_anchors_total;
-    // Three such layers take more than a processor to code, and most anchors are late on a small machine: one in two seconds is not.
-    await until(async () => (await anchors()) >= 8, "eight more anchors", 100_000);
+    await until(async () => (await anchors()) >= 16, "sixteen more anchors", 60_000);
     const after = await server.metrics();
     captured = await capture(viewer.page, 3);
     const grown = (name) => after[name] - before[name];

@@ -132,7 +132,11 @@ impl Slots {
     /// alike, the lesser `key` goes first.
     pub fn take(&self, stage: Stage, work: u64, deadline: Instant, key: u64) -> Option<Slot<'_>> {
         let expected = self.inner.lock().times.predict(stage as usize, work, true);
-        self.take_for(stage, (work, expected), deadline, key)
+        let taken = self.take_for(stage, (work, expected), deadline, key);
+        if taken.is_none() && Instant::now() < deadline {
+            self.inner.lock().times.doubt(stage as usize);
+        }
+        taken
     }
 
     /// The same of work that is expected to take so long.
@@ -310,6 +314,18 @@ mod tests {
             assert_eq!((stats.running, stats.waiting), (0, 0));
             assert_eq!(stats.stages[0].wait.count, 12 * 20);
         }
+    }
+
+    #[test]
+    fn a_stage_that_was_slow_is_tried_again() {
+        let slots = slots(1, TaskOrder::Edf);
+        slots.inner.lock().times.observe(Stage::Encode as usize, 1_000, true, 400 * MS);
+        let slow = slots.inner.lock().times.predict(Stage::Encode as usize, 1_000_000_000, true);
+        let deadline = || Instant::now() + slow / 4;
+        let tries =
+            (0..100).find(|_| slots.take(Stage::Encode, 1_000_000_000, deadline(), 0).is_some());
+        assert!(tries.is_some_and(|tries| tries > 10), "{tries:?}");
+        assert_eq!(slots.stats().stages[2].refused, tries.unwrap_or_default());
     }
 
     #[test]

@@ -15,6 +15,8 @@ const KEEP: f64 = 0.97;
 const LEAST_SPREAD: f64 = 0.05;
 /// A sample beyond so many times the expectation counts as that: a thread that lost its core measures nonsense.
 const MOST_SURPRISE: f64 = 4.0;
+/// What is left of the expected time when a job was given up for it.
+const DOUBT: f64 = 0.95;
 /// Weight of a new sample of the time to load, once there are some.
 const LOAD_WEIGHT: f64 = 0.2;
 /// No job takes longer.
@@ -75,6 +77,12 @@ impl Line {
         if slope <= 0.0 || fixed < 0.0 { proportional } else { fixed + slope * pixels }
     }
 
+    fn doubt(&mut self) {
+        self.y *= DOUBT;
+        self.xy *= DOUBT;
+        self.first_guess *= DOUBT;
+    }
+
     fn observe(&mut self, pixels: f64, seconds: f64) {
         for sum in [&mut self.weight, &mut self.x, &mut self.y, &mut self.xx, &mut self.xy] {
             *sum *= KEEP;
@@ -112,6 +120,14 @@ impl JctModel {
     /// What it is expected to take to load a network: as it took before, or as others took.
     fn load_s(&self, network: usize) -> f64 {
         self.loads.get(network).filter(|load| load.samples > 0).unwrap_or(&self.load).seconds
+    }
+
+    /// A job was given up because of what it was expected to take. What is never tried is never measured: after a
+    /// while of slow jobs none would run any more, however quick they have become. So each counts as a little less.
+    pub fn doubt(&mut self, network: usize) {
+        if let Some(line) = self.lines.get_mut(network) {
+            line.doubt();
+        }
     }
 
     /// Learns from a finished job.
@@ -164,6 +180,21 @@ mod tests {
         }
         assert!((ms(model.predict(0, 200_000, true)) - 13.0).abs() < 0.1);
         assert!((ms(model.predict(0, 10_000, true)) - 3.5).abs() < 0.1);
+    }
+
+    #[test]
+    fn what_is_given_up_for_its_expected_time_is_expected_to_take_less_the_next_time() {
+        let mut model = model();
+        model.doubt(0);
+        assert!((ms(model.predict(0, 100_000, true)) - 9.5).abs() < 0.1);
+        for n in 1..40 {
+            model.observe(0, n * 1_000, true, Duration::from_nanos(80_000_000 + 50_000 * n));
+        }
+        let slow = ms(model.predict(0, 10_000, true));
+        (0..30).for_each(|_| model.doubt(0));
+        let doubted = ms(model.predict(0, 10_000, true));
+        assert!((0.2..0.23).contains(&(doubted / slow)), "{slow} {doubted}");
+        model.doubt(7);
     }
 
     #[test]
