@@ -19,7 +19,7 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
     // Chromium sends no third layer of a smaller camera.
     scene = makeScene({ clip: "s18", width: 960, height: 540, out: "output" });
     // Three such layers take more than a processor to code, and most anchors are late on a small machine: of many, some are not.
-    server = await startServer({ args: ["--no-congestion-control", "--anchor-fraction", "0.4"] });
+    server = await startServer({ args: ["--no-congestion-control", "--anchor-fraction", "0.2"] });
     publisher = await publish(server, scene, { layers: "qhf" });
     viewer = await subscribe(server, { query: "&maxRung=h%2B" });
     await enhancedAt(viewer.page, scene.width);
