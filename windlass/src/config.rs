@@ -34,6 +34,7 @@ use windlass_signaling::{
 use crate::{logging, tls};
 
 pub use annotated::annotated;
+pub use cluster::Cluster;
 pub use file::File;
 pub use values::{Advertise, Codec, DetailAs, Named, Proxies, RoomPolicy};
 
@@ -65,6 +66,7 @@ macro_rules! allow {
     };
 }
 
+mod cluster;
 mod turn;
 
 /// Options whose change takes effect while the server runs.
@@ -510,15 +512,6 @@ pub struct Config {
     pub log_json: bool,
 }
 
-/// What SFU and workers show each other.
-#[derive(Debug, Clone, Default)]
-pub struct Cluster {
-    /// The secret of all of them.
-    pub token: Option<ClusterToken>,
-    /// The files of authority, certificate and key.
-    pub files: Option<(PathBuf, PathBuf, PathBuf)>,
-}
-
 impl Config {
     /// Fills in the defaults and checks what was said.
     pub fn resolve(said: Settings) -> Result<Config> {
@@ -561,6 +554,7 @@ impl Config {
             TrustedProxies(said.trusted_proxies.iter().flatten().map(|p| p.0).collect());
         signaling.origins = said.origins.clone().map_or(Origins::Any, Origins::Only);
         signaling.turn = turn::turn(&said)?;
+        let (nats, cluster) = (cluster::nats(&said)?, cluster::cluster(&said)?);
         let door = DoorLimits::default();
         signaling.door = DoorLimits {
             sockets: limits.participants.saturating_mul(2),
@@ -603,46 +597,13 @@ impl Config {
             tls,
             drain: Duration::from_secs(said.drain_timeout_s.unwrap_or(30)),
             enhancer,
-            workers: said.workers.clone().unwrap_or_default(),
-            nats: nats(said.nats, said.nats_credentials, said.nats_ca)?,
-            cluster: Cluster {
-                token: said.cluster_token.clone(),
-                files: match (&said.cluster_ca, &said.cluster_cert, &said.cluster_key) {
-                    (Some(ca), Some(certificate), Some(key)) => {
-                        Some((ca.clone(), certificate.clone(), key.clone()))
-                    }
-                    (None, None, None) => None,
-                    _ => {
-                        allow!(
-                            false,
-                            "cluster-ca",
-                            "needs cluster-cert and cluster-key, and they it"
-                        );
-                        None
-                    }
-                },
-            },
+            workers: said.workers.unwrap_or_default(),
+            nats,
+            cluster,
             log,
             log_json: said.log_json.unwrap_or(false),
         })
     }
-}
-
-fn nats(
-    servers: Option<Vec<String>>,
-    credentials: Option<PathBuf>,
-    ca: Option<PathBuf>,
-) -> Result<Option<NatsConfig>> {
-    let Some(servers) = servers.filter(|servers| !servers.is_empty()) else { return Ok(None) };
-    for server in &servers {
-        let known = ["nats://", "tls://"].iter().any(|scheme| server.starts_with(scheme));
-        allow!(
-            known,
-            "nats",
-            "`{server}` is no server's address: write nats://host:4222 or tls://host:4222"
-        );
-    }
-    Ok(Some(NatsConfig { servers, credentials, ca }))
 }
 
 fn tls_source(said: &Settings, http: SocketAddr) -> Result<Option<tls::Source>> {

@@ -247,7 +247,7 @@ fn card_metrics(cards: &[CardStats]) -> Vec<Metric> {
     // All of a name together.
     let metrics = of.iter().flat_map(|metric| {
         cards.iter().map(move |card| {
-            let name = card.name.replace(['"', '\\', '\n'], " ");
+            let name = label_value(&card.name);
             metric(card).labelled(format!("card=\"{}\",name=\"{name}\"", card.ordinal))
         })
     });
@@ -273,7 +273,7 @@ pub fn of_remote(stats: &RemoteStats) -> Vec<Metric> {
     let counters =
         counters.into_iter().map(|(name, value, help)| Metric::counter(name, value).help(help));
     let gauges = stats.workers.iter().flat_map(|worker| {
-        let address = worker.address.replace(['"', '\\', '\n'], " ");
+        let address = label_value(&worker.address);
         let figures = [
             ("worker_streams", worker.ours as f64, "Streams that the worker has."),
             ("worker_load", worker.load, "Share of its time that is taken, as it says."),
@@ -285,6 +285,11 @@ pub fn of_remote(stats: &RemoteStats) -> Vec<Metric> {
         })
     });
     counters.chain(gauges).collect()
+}
+
+/// What others say, without the characters that a label's value cannot have as they are.
+fn label_value(said: &str) -> String {
+    said.replace(['"', '\\', '\n'], " ")
 }
 
 /// A total of time.

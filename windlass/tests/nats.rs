@@ -4,9 +4,9 @@ mod cluster;
 mod server;
 
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cluster::{ANCHORS, MOVES, Nats, TOKEN, Worker, alone, call, row, until};
+use cluster::{ANCHORS, MOVES, Nats, TOKEN, Worker, alone, call, eventually, until, went_on};
 use server::Server;
 
 const CONNECTED: &str = "windlass_cluster_nats_connected";
@@ -23,15 +23,6 @@ fn sfu(nats: &Nats) -> Server {
 fn up(server: &Server, worker: &Worker) -> f64 {
     let name = format!("windlass_worker_up{{worker=\"{}\"}}", worker.url);
     server.metric_if_any(&name).unwrap_or_default()
-}
-
-fn eventually(server: &Server, what: &str, is_so: impl Fn() -> bool) -> Duration {
-    let since = Instant::now();
-    while !is_so() {
-        assert!(since.elapsed() < Duration::from_secs(20), "never {what}: {}", server.log());
-        sleep(Duration::from_millis(20));
-    }
-    since.elapsed()
 }
 
 #[test]
@@ -55,9 +46,7 @@ fn workers_come_by_their_leases_and_go_without_a_break() {
     until(&server, ANCHORS, anchors + 4.0);
     assert!(server.metric(BALANCED) > 1.5);
     assert!(server.metric(MOVES) < 0.5, "none failed: {}", server.log());
-    let row = row(load);
-    assert_eq!(row["lost"], 0, "{row}");
-    assert!(row["shown_fps"].as_f64() > Some(25.0), "{row}");
+    went_on(load);
 }
 
 #[test]
@@ -74,9 +63,7 @@ fn the_streams_of_a_killed_worker_have_anchors_again() {
     let again = until(&server, ANCHORS, anchors + 2.0);
     println!("the stream went after {gone:?}; two anchors later than that {again:?}");
     eventually(&server, "one lease", || up(&server, &workers[0]) < 0.5);
-    let row = row(load);
-    assert_eq!(row["lost"], 0, "{row}");
-    assert!(row["shown_fps"].as_f64() > Some(25.0), "{row}");
+    went_on(load);
 }
 
 #[test]
@@ -104,7 +91,5 @@ fn without_nats_calls_go_on_and_it_heals_when_nats_is_back() {
     assert!(up(&server, &workers[1]) > 0.5);
     let anchors = server.metric(ANCHORS);
     until(&server, ANCHORS, anchors + 2.0);
-    let row = row(load);
-    assert_eq!(row["lost"], 0, "{row}");
-    assert!(row["shown_fps"].as_f64() > Some(25.0), "{row}");
+    went_on(load);
 }

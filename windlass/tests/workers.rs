@@ -6,7 +6,7 @@ mod server;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cluster::{ANCHORS, MOVES, TOKEN, Worker, alone, call, row, until};
+use cluster::{ANCHORS, MOVES, TOKEN, Worker, alone, call, row, until, went_on};
 use server::Server;
 
 fn two_workers() -> ([Worker; 2], Server) {
@@ -46,10 +46,7 @@ fn goes_on_without(signal: &str) {
     }
     let anchors = server.metric(ANCHORS);
     until(&server, ANCHORS, anchors + 4.0);
-    let row = row(load);
-    assert_eq!(row["lost"], 0, "{row}");
-    let shown = row["shown_fps"].as_f64().unwrap_or_default();
-    assert!(shown > 25.0, "video never stopped: {row}");
+    went_on(load);
 }
 
 #[test]

@@ -92,14 +92,26 @@ pub fn row(load: JoinHandle<Output>) -> Value {
     report["rows"][0].clone()
 }
 
-/// Waits until a figure is at least so much; how long that took.
-pub fn until(server: &Server, name: &str, least: f64) -> Duration {
+/// What a call reports that went on whatever happened: nothing was lost, and video never stopped.
+pub fn went_on(load: JoinHandle<Output>) {
+    let row = row(load);
+    assert_eq!(row["lost"], 0, "{row}");
+    assert!(row["shown_fps"].as_f64() > Some(25.0), "video never stopped: {row}");
+}
+
+/// Waits until it is so; how long that took.
+pub fn eventually(server: &Server, what: &str, is_so: impl Fn() -> bool) -> Duration {
     let since = Instant::now();
-    while server.metric(name) < least {
-        assert!(since.elapsed() < Duration::from_secs(20), "{name}: {}", server.log());
+    while !is_so() {
+        assert!(since.elapsed() < Duration::from_secs(20), "never {what}: {}", server.log());
         sleep(Duration::from_millis(20));
     }
     since.elapsed()
+}
+
+/// The same until a figure is at least so much.
+pub fn until(server: &Server, name: &str, least: f64) -> Duration {
+    eventually(server, name, || server.metric(name) >= least)
 }
 
 pub const ANCHORS: &str = "windlass_worker_anchors_total";
