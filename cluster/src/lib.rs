@@ -9,6 +9,8 @@ pub mod judge;
 pub mod lease;
 pub mod nats;
 pub mod remote;
+pub mod rooms;
+pub mod simulate;
 pub mod token;
 pub mod wire;
 pub mod worker;

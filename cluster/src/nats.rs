@@ -1,9 +1,9 @@
-//! Leases in a NATS bucket: workers write theirs, SFUs read all of them.
+//! Leases and claims in NATS buckets: workers and SFUs write theirs, SFUs read all of them.
 //!
 //! Nobody waits for it. While it cannot be reached, streams stay where they are and go to workers that were known, and both sides
 //! try again; what was written twice in the meantime is one lease, as its key is the worker's.
 //!
-//! Source: decision 012.
+//! Source: decisions 012 and 013.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use async_nats::ConnectOptions;
 use async_nats::connection::State;
 use async_nats::jetstream;
-use async_nats::jetstream::kv::{Operation, Store};
+use async_nats::jetstream::kv::{self, Operation, Store};
 use async_nats::jetstream::stream::{self, DiscardPolicy, StorageType};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -21,9 +21,14 @@ use tokio_stream::StreamExt;
 pub use async_nats::Client;
 
 use crate::lease::{HOLDS, Lease, RENEW};
+use crate::rooms::{self, Claim, NodeLease};
 
-/// The bucket of leases.
-const BUCKET: &str = "windlass-workers";
+/// The bucket of workers' leases.
+const WORKERS: &str = "windlass-workers";
+/// That of SFUs' leases.
+const NODES: &str = "windlass-nodes";
+/// That of claims to rooms.
+const ROOMS: &str = "windlass-rooms";
 /// What each request may take.
 const ANSWER: Duration = Duration::from_secs(1);
 /// Between two attempts at the bucket.
@@ -34,8 +39,8 @@ const MOST_PAUSE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(100);
 /// Copies where there are several servers.
 const REPLICAS: usize = 3;
-/// All leases together.
-const MOST_BYTES: i64 = 8 << 20;
+/// A bucket, at the most.
+const MOST_BYTES: i64 = 64 << 20;
 
 /// Which servers, and how they are spoken to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,19 +98,19 @@ pub fn is_connected(client: &Client) -> bool {
 }
 
 /// The bucket, which whoever comes first makes; nothing where that does not succeed.
-async fn bucket(client: &Client) -> Option<Store> {
+async fn bucket(client: &Client, name: &str) -> Option<Store> {
     let context = jetstream::new(client.clone());
-    if let Ok(Ok(store)) = timeout(ANSWER, context.get_key_value(BUCKET)).await {
+    if let Ok(Ok(store)) = timeout(ANSWER, context.get_key_value(name)).await {
         return Some(store);
     }
     // What `create_key_value` makes as well; but that asks for what servers before 2.10 do not say of an account.
     let config = |num_replicas| stream::Config {
-        name: format!("KV_{BUCKET}"),
-        description: Some("Leases of Windlass' enhancement workers".to_owned()),
-        subjects: vec![format!("$KV.{BUCKET}.>")],
+        name: format!("KV_{name}"),
+        description: Some("Who is there, and what is where, in a cluster of Windlass".to_owned()),
+        subjects: vec![format!("$KV.{name}.>")],
         max_messages_per_subject: 1,
-        // Readers do not count on it; it keeps the bucket from growing with workers that are no more.
-        max_age: HOLDS * 5,
+        // Readers do not count on it; it keeps the bucket from growing with machines that are no more. Claims last as long as rooms.
+        max_age: if name == ROOMS { Duration::ZERO } else { HOLDS * 5 },
         max_bytes: MOST_BYTES,
         // A lease that is older than a server's restart says nothing.
         storage: StorageType::Memory,
@@ -122,7 +127,7 @@ async fn bucket(client: &Client) -> Option<Store> {
             continue;
         }
         match timeout(ANSWER, context.create_stream(config(replicas))).await {
-            Ok(Ok(_)) => return timeout(ANSWER, context.get_key_value(BUCKET)).await.ok()?.ok(),
+            Ok(Ok(_)) => return timeout(ANSWER, context.get_key_value(name)).await.ok()?.ok(),
             Ok(Err(why)) => tracing::debug!(%why, replicas, "no bucket"),
             Err(_) => tracing::debug!(replicas, "no bucket in time"),
         }
@@ -135,75 +140,143 @@ pub async fn keep_lease(
     client: Client,
     name: String,
     lease: impl Fn() -> Lease,
+    stop: watch::Receiver<bool>,
+) {
+    keep(client, (WORKERS, &name), RENEW, || lease().write(), stop).await;
+}
+
+/// The same of an SFU's.
+pub async fn keep_node(
+    client: Client,
+    name: &str,
+    lease: impl Fn() -> NodeLease,
+    stop: watch::Receiver<bool>,
+) {
+    let written = || serde_json::to_vec(&lease()).unwrap_or_default();
+    keep(client, (NODES, name), rooms::RENEW, written, stop).await;
+}
+
+async fn keep(
+    client: Client,
+    (within, name): (&str, &str),
+    every: Duration,
+    lease: impl Fn() -> Vec<u8>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut renewals = interval(RENEW);
+    let mut renewals = interval(every);
     renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut store = None;
-    let mut draining = false;
     while !*stop.borrow() {
         tokio::select! {
             _ = renewals.tick() => {}
             _ = stop.changed() => break,
         }
         if store.is_none() {
-            store = bucket(&client).await;
+            store = bucket(&client, within).await;
         }
         let Some(leases) = &store else { continue };
-        let lease = lease();
-        if lease.draining && !draining {
-            draining = true;
-            tracing::info!("the worker's lease says that it ends soon");
-        }
-        let put = timeout(ANSWER, leases.put(&name, lease.write().into())).await;
+        let put = timeout(ANSWER, leases.put(name, lease().into())).await;
         if !matches!(put, Ok(Ok(_))) {
             // A server that was started anew has no bucket.
             store = None;
         }
     }
     if let Some(leases) = &store {
-        let _ = timeout(ANSWER, leases.delete(&name)).await;
+        let _ = timeout(ANSWER, leases.delete(name)).await;
     }
 }
 
-/// What is heard of leases.
+/// What is heard of a bucket.
 #[derive(Debug)]
 pub enum Heard<'a> {
-    /// One was written.
-    Renewed {
-        /// The worker's name.
+    /// All that there is is about to be said.
+    Begins,
+    /// Something was written.
+    Written {
+        /// Whose lease, or which room.
         name: &'a str,
-        /// The lease.
+        /// The lease, or claim.
         bytes: &'a [u8],
+        /// What was written later has a greater one.
+        revision: u64,
     },
-    /// One was given up.
+    /// It was given up.
     GivenUp {
-        /// The worker's name.
+        /// Whose lease, or which room.
         name: &'a str,
+        /// See above.
+        revision: u64,
     },
-    /// Leases can be read since then without a break. Said again and again; never while they cannot.
+    /// It can be read since then without a break. Said again and again; never while it cannot.
     Readable {
         /// Since when.
         since: Instant,
     },
+    /// It cannot be read any more.
+    Cut,
 }
 
-/// Reads all leases for as long as it is polled.
+/// Reads all workers' leases for as long as it is polled.
 pub async fn watch_leases(client: Client, heard: impl Fn(Heard<'_>)) {
+    read(client, WORKERS, heard).await;
+}
+
+/// The same of SFUs'.
+pub async fn watch_nodes(client: Client, heard: impl Fn(Heard<'_>)) {
+    read(client, NODES, heard).await;
+}
+
+/// The same of claims to rooms.
+pub async fn watch_claims(client: Client, heard: impl Fn(Heard<'_>)) {
+    read(client, ROOMS, heard).await;
+}
+
+/// Claims a room in the place of the claim of `revision` (0: none); the claim's own revision. `None`: somebody else was quicker, or
+/// it cannot be said.
+pub async fn claim(client: &Client, room: &str, claim: &Claim, revision: u64) -> Option<u64> {
+    let store = bucket(client, ROOMS).await?;
+    let bytes = serde_json::to_vec(claim).unwrap_or_default();
+    // The same as `create` where there is none, but for what was deleted: that has a revision too.
+    let claimed = if revision == 0 {
+        timeout(ANSWER, store.create(room, bytes.into())).await.ok()?.ok()
+    } else {
+        timeout(ANSWER, store.update(room, bytes.into(), revision)).await.ok()?.ok()
+    };
+    if claimed.is_none() {
+        tracing::debug!(room, revision, "somebody else has claimed it");
+    }
+    claimed
+}
+
+/// Gives a claim up, if it is still that of the revision.
+pub async fn release(client: &Client, room: &str, revision: u64) {
+    if let Some(store) = bucket(client, ROOMS).await {
+        let _ = timeout(ANSWER, store.delete_expect_revision(room, Some(revision))).await;
+    }
+}
+
+async fn read(client: Client, name: &str, heard: impl Fn(Heard<'_>)) {
     loop {
         if is_connected(&client)
-            && let Some(store) = bucket(&client).await
+            && let Some(store) = bucket(&client, name).await
             && let Ok(Ok(mut entries)) = timeout(ANSWER, store.watch_with_history(">")).await
         {
             let since = Instant::now();
             let mut looks = interval(LOOK);
+            heard(Heard::Begins);
             while is_connected(&client) {
                 tokio::select! {
                     entry = entries.next() => match entry {
-                        Some(Ok(entry)) => heard(match entry.operation {
-                            Operation::Put => Heard::Renewed { name: &entry.key, bytes: &entry.value },
-                            Operation::Delete | Operation::Purge => Heard::GivenUp { name: &entry.key },
-                        }),
+                        Some(Ok(kv::Entry { key, value, operation, revision, .. })) => {
+                            heard(match operation {
+                                Operation::Put => {
+                                    Heard::Written { name: &key, bytes: &value, revision }
+                                }
+                                Operation::Delete | Operation::Purge => {
+                                    Heard::GivenUp { name: &key, revision }
+                                }
+                            });
+                        }
                         Some(Err(why)) => {
                             tracing::debug!(%why, "leases cannot be read");
                             break;
@@ -214,6 +287,7 @@ pub async fn watch_leases(client: Client, heard: impl Fn(Heard<'_>)) {
                 }
             }
         }
+        heard(Heard::Cut);
         sleep(AGAIN).await;
     }
 }

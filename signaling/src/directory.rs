@@ -258,6 +258,27 @@ impl Directory {
         true
     }
 
+    /// Whether a room has participants.
+    pub(crate) fn has_people(&self, room: &str) -> bool {
+        self.inner.lock().rooms.get(room).is_some_and(|room| !room.members.is_empty())
+    }
+
+    /// The rooms that have participants, and how many these are.
+    pub(crate) fn occupied(&self) -> Vec<(String, usize)> {
+        let inner = self.inner.lock();
+        let occupied = inner.rooms.iter().filter(|(_, room)| !room.members.is_empty());
+        occupied.map(|(name, room)| (name.clone(), room.members.len())).collect()
+    }
+
+    /// Orders everybody of a room to another server.
+    pub(crate) fn send_away(&self, room: &str, url: &str) {
+        let inner = self.inner.lock();
+        let members = inner.rooms.get(room).into_iter().flat_map(|room| &room.members);
+        for entry in members.filter_map(|id| inner.people.get(id)) {
+            entry.orders.send_modify(|orders| orders.end = Some(End::Moved(url.to_owned())));
+        }
+    }
+
     /// Orders somebody out of a room; the others of it stay. False where nobody of that id is there.
     pub(crate) fn remove(&self, room: &str, id: ParticipantId) -> bool {
         let inner = self.inner.lock();

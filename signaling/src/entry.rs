@@ -11,11 +11,15 @@ use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 
 use crate::Shared;
 use crate::access::{Admission, Grants};
+use crate::cluster::Place;
 use crate::directory::Seat;
 use crate::door::{Knock, Permit, Refused};
 use crate::redact::pseudonym;
 use crate::session::{EnterError, Orders, Person};
 use crate::socket::unix_now;
+
+/// What the SFU's name of a room of one participant's own begins with: `/` is in no client's room name, so that it is nobody else's.
+pub(crate) const LOOPBACK: &str = "loopback/";
 
 /// Who wants to enter which room.
 pub(crate) struct Entry<'a> {
@@ -89,6 +93,16 @@ pub(crate) fn admit(
     })
 }
 
+/// Where a room is that somebody wants to enter, and may.
+pub(crate) async fn place(shared: &Shared, room: &str, options: &JoinOptions) -> Place {
+    match &shared.services.cluster {
+        Some(cluster) if !options.loopback => {
+            cluster.place(room, shared.directory.has_people(room)).await
+        }
+        _ => Place::Here,
+    }
+}
+
 /// Lets a participant into a room. Whoever is inside is forgotten by [`leave`].
 pub(crate) async fn enter(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
     enter_quietly(shared, entry).await.inspect_err(|error| tracing::info!(%error, "join refused"))
@@ -102,8 +116,7 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
         options.anchor_codecs = AnchorCodecs::NONE;
     }
     let id = ParticipantId(rand::random_range(1..=u64::MAX));
-    // `/` is in no client's room name, so that a loopback room is nobody else's.
-    let key = if options.loopback { format!("loopback/{id}") } else { room.to_owned() };
+    let key = if options.loopback { format!("{LOOPBACK}{id}") } else { room.to_owned() };
     let person = Person { name: admission.name.unwrap_or(name), identity: identity.clone() };
     let seat = shared.directory.enter(id, &key, person, grants.clone(), unix_now());
     let Seat { orders, former } = seat?;

@@ -14,6 +14,7 @@ pub mod access;
 mod admin;
 mod at_file;
 mod client;
+pub mod cluster;
 mod convert;
 mod directory;
 mod door;
@@ -50,6 +51,7 @@ pub use tls::{Tls, TlsError};
 pub use turn::{BadTurnSecret, BadTurnUrl, TurnAccess, TurnConfig, TurnSecret, TurnUrl};
 
 use crate::access::Access;
+use crate::cluster::Cluster;
 use crate::directory::Directory;
 use crate::door::Door;
 use crate::session::SessionConfig;
@@ -113,6 +115,8 @@ pub struct Services {
     pub enhancer_switch: EnhancerSwitch,
     /// The enhancer's figures, behind `/metrics`.
     pub enhancer_metrics: EnhancerMetrics,
+    /// The cluster, where the server is one of several.
+    pub cluster: Option<Arc<dyn Cluster>>,
 }
 
 /// What signalling has counted since the start.
@@ -183,6 +187,17 @@ impl Signaling {
         self.shared.draining.store(true, Ordering::Relaxed);
         // An SFU that has stopped takes no rooms either.
         let _ = self.shared.services.sfu.drain().await;
+    }
+
+    /// The rooms that have participants here, but for those of one participant's own, and how many these are.
+    pub fn rooms(&self) -> Vec<(String, usize)> {
+        let rooms = self.shared.directory.occupied();
+        rooms.into_iter().filter(|(room, _)| !room.starts_with(entry::LOOPBACK)).collect()
+    }
+
+    /// Sends all participants of a room to another server.
+    pub fn send_away(&self, room: &str, url: &str) {
+        self.shared.directory.send_away(room, url);
     }
 
     /// Checks access tokens by other keys from now on; who is inside stays.

@@ -75,6 +75,8 @@ pub mod close {
     pub const REPLACED: u16 = 4001;
     /// An operator removed the participant; do not reconnect.
     pub const REMOVED: u16 = 4002;
+    /// The room lives on another server; go there.
+    pub const MOVED: u16 = 4003;
 }
 
 /// What the shell has to do.
@@ -162,6 +164,8 @@ pub struct Entered {
     pub tracks: Vec<TrackInfo>,
     /// Servers that help it to reach this one.
     pub ice: IceServers,
+    /// Other servers of the cluster.
+    pub others: Vec<String>,
 }
 
 /// Why the shell did not enter the room.
@@ -185,12 +189,14 @@ pub struct Orders {
 }
 
 /// Why a participant has to go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// Its identity has come again.
     Replaced,
     /// An operator wants it.
     Removed,
+    /// Its room lives on another server, whose signalling is there.
+    Moved(String),
 }
 
 #[derive(Debug)]
@@ -303,6 +309,12 @@ impl Session {
         self.refuse(ProtocolError::new(ErrorCode::RateLimited, why).answering(request));
     }
 
+    /// The room is on another server: also an answer to [`Action::Join`].
+    pub fn elsewhere(&mut self, url: String) {
+        self.send(ServerMessage::Moved { url });
+        self.close(close::MOVED, "the room is on another server");
+    }
+
     /// The answer to [`Action::Join`].
     pub fn joined(&mut self, result: Result<Entered, EnterError>) {
         let Phase::Entering { request, room, loopback } =
@@ -342,6 +354,7 @@ impl Session {
             identity: entered.identity,
             grants: entered.grants.list(),
             ice: entered.ice,
+            others: entered.others,
         }));
     }
 
@@ -418,7 +431,8 @@ impl Session {
     /// Others want something of the participant: it goes, or its tracks stay muted.
     pub fn orders(&mut self, orders: &Orders) {
         let Phase::Inside { own, held, .. } = &mut self.phase else { return };
-        match orders.end {
+        match &orders.end {
+            Some(End::Moved(url)) => return self.elsewhere(url.clone()),
             Some(End::Replaced) => {
                 let message = "you have joined this room again from elsewhere";
                 let e = ProtocolError::new(ErrorCode::Replaced, message);

@@ -17,10 +17,11 @@ use futures_util::StreamExt;
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite;
 use windlass_protocol::{AccessToken, IceServers, Report, ServerMessage};
-use windlass_sfu::{JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
+use windlass_sfu::{Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
 use crate::client::ClientAddr;
+use crate::cluster::Place;
 use crate::convert;
 use crate::door::{Permit, Refused};
 use crate::entry::{self, Entry, Inside};
@@ -178,7 +179,20 @@ impl Socket {
                         self.session.joins_limited(&refused.to_string());
                         continue;
                     }
-                    let result = self.join(&room, name, token.as_ref(), options).await;
+                    let token = token.as_ref().map(AccessToken::reveal);
+                    let admitted = entry::admit(&self.shared, &room, token, None);
+                    let result = match admitted {
+                        Ok(admission) => {
+                            if let Place::At(url) =
+                                entry::place(&self.shared, &room, &options).await
+                            {
+                                self.session.elsewhere(url);
+                                continue;
+                            }
+                            self.join(Entry { room: &room, name, admission, options }).await
+                        }
+                        Err(error) => Err(error),
+                    };
                     self.session.joined(result);
                 }
                 Action::Offer { id, sdp, publish, subscribe } => {
@@ -243,17 +257,8 @@ impl Socket {
         true
     }
 
-    async fn join(
-        &mut self,
-        room: &str,
-        name: String,
-        token: Option<&AccessToken>,
-        options: JoinOptions,
-    ) -> Result<Entered, EnterError> {
+    async fn join(&mut self, entry: Entry<'_>) -> Result<Entered, EnterError> {
         let shared = self.shared.clone();
-        let token = token.map(AccessToken::reveal);
-        let admission = entry::admit(&shared, room, token, None)?;
-        let entry = Entry { room, name, admission, options };
         let Inside { id, identity, grants, orders, joined } = entry::enter(&shared, entry).await?;
         let Joined { participants, tracks, events } = joined;
         self.inside = Some((id, events));
@@ -261,7 +266,8 @@ impl Socket {
         let others = participants.into_iter().filter(|p| *p != id);
         let participants = others.map(|p| (p, shared.directory.get(p))).collect();
         let ice = self.ice_servers(id);
-        Ok(Entered { id, identity, grants, participants, tracks, ice })
+        let others = shared.services.cluster.as_ref().map_or_else(Vec::new, |c| c.others());
+        Ok(Entered { id, identity, grants, participants, tracks, ice, others })
     }
 
     /// Those servers know the participant by its id, which says nothing to anybody else.

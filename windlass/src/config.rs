@@ -207,6 +207,10 @@ pub struct Settings {
     #[arg(long, help_heading = "Enhancement", value_name = "URL,…", value_delimiter = ',')]
     pub nats: Option<Vec<String>>,
 
+    /// Where clients reach this server's signalling, as wss://host/ws: with NATS, rooms are then shared out among servers
+    #[arg(long, help_heading = "Rooms", value_name = "URL", requires = "nats")]
+    pub node_url: Option<String>,
+
     /// Credentials for them (.creds)
     #[arg(long, help_heading = "Enhancement", value_name = "FILE", requires = "nats")]
     pub nats_credentials: Option<PathBuf>,
@@ -478,7 +482,7 @@ macro_rules! each_option {
 }
 
 each_option! {
-    http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers nats nats_credentials nats_ca cluster_token cluster_ca cluster_cert cluster_key engine network enhancer_threads compute_cap
+    http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers nats node_url nats_credentials nats_ca cluster_token cluster_ca cluster_cert cluster_key engine network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
     no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
@@ -502,6 +506,8 @@ pub struct Config {
     pub workers: Vec<String>,
     /// Where workers' leases are; those that have one work in its place as well.
     pub nats: Option<NatsConfig>,
+    /// Where clients reach the signalling of this server, one of several.
+    pub node_url: Option<String>,
     /// What SFU and workers show each other.
     pub cluster: Cluster,
     /// How long rooms may go on after SIGTERM.
@@ -555,6 +561,7 @@ impl Config {
         signaling.origins = said.origins.clone().map_or(Origins::Any, Origins::Only);
         signaling.turn = turn::turn(&said)?;
         let (nats, cluster) = (cluster::nats(&said)?, cluster::cluster(&said)?);
+        let node_url = cluster::node_url(&said)?;
         let door = DoorLimits::default();
         signaling.door = DoorLimits {
             sockets: limits.participants.saturating_mul(2),
@@ -598,6 +605,7 @@ impl Config {
             drain: Duration::from_secs(said.drain_timeout_s.unwrap_or(30)),
             enhancer,
             workers: said.workers.unwrap_or_default(),
+            node_url,
             nats,
             cluster,
             log,

@@ -13,6 +13,7 @@ mod health;
 mod loadtest;
 mod logging;
 mod metrics;
+mod node;
 mod page;
 mod plot;
 mod reload;

@@ -8,15 +8,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
+use windlass_cluster::nats;
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
 use windlass_sfu::{Sfu, StartError, TapSink};
-use windlass_signaling::{Services, Signaling};
+use windlass_signaling::cluster::Cluster;
+use windlass_signaling::{Metric, Services, Signaling};
 
 use crate::bridge::{self, Bridge};
 use crate::cli::ServeArgs;
 use crate::config::Config;
 use crate::logging::{self, Log};
 use crate::metrics;
+use crate::node::Node;
 use crate::page;
 use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::Signals;
@@ -69,6 +72,12 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     };
     let (sink, intake) = bridge::tap();
     let workers = Arc::new(Workers::default());
+    let nats = match &config.nats {
+        Some(nats) => Some(nats::connect(nats, "windlass serve").await?),
+        None => None,
+    };
+    let node = nats.clone().zip(config.node_url.clone());
+    let node = node.map(|(client, url)| Node::new(client, url));
     let sink: TapSink = if enhancer.is_some() {
         sink
     } else {
@@ -89,7 +98,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         other @ StartError::Thread(_) => other.into(),
     })?;
     if Workers::wanted(config) {
-        workers.start(config, sfu.handle()).await?;
+        workers.start(config, sfu.handle(), nats.clone())?;
     }
     sfu.handle().set_enhancement(enhancer.is_some() || workers.started());
     let bridge = match &enhancer {
@@ -99,14 +108,18 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
 
     metrics::start();
     let reloads = Arc::new(Reloads::new());
-    let services = services(&sfu, enhancer.clone(), workers, reloads.clone());
+    let elsewhere = Elsewhere { workers, nats, node: node.clone() };
+    let services = services(&sfu, enhancer.clone(), elsewhere, reloads.clone());
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
+    if let Some(node) = &node {
+        node.start(signaling.clone());
+    }
     let parts = Parts { sfu: sfu.handle(), signaling: signaling.clone(), enhancer, log, tls };
     let reloader = tokio::spawn(Reloader::new(args, config, parts, reloads)?.run());
-    let stopped = signals.rooms_ended(signaling.clone(), sfu.handle(), config.drain);
+    let stopped = signals.rooms_ended(signaling.clone(), sfu.handle(), node, config.drain);
     let stop = async move {
-        stopped.await;
+        Box::pin(stopped).await;
         eprintln!("Windlass is shutting down.");
     };
     // Whoever reads that the server runs may send it signals: all of them are heard by now.
@@ -120,19 +133,40 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     Ok(())
 }
 
+/// What is not in this process.
+struct Elsewhere {
+    workers: Arc<Workers>,
+    nats: Option<nats::Client>,
+    node: Option<Arc<Node>>,
+}
+
+impl Elsewhere {
+    fn metrics(&self) -> Vec<Metric> {
+        let mut all = self.workers.metrics();
+        all.extend(self.nats.as_ref().map(|client| {
+            let connected = f64::from(u8::from(nats::is_connected(client)));
+            let metric = Metric::gauge("cluster_nats_connected", connected);
+            metric.help("Whether a NATS server answers.")
+        }));
+        all.extend(self.node.as_ref().map_or_else(Vec::new, |node| node.metrics()));
+        all
+    }
+}
+
 fn services(
     sfu: &Sfu,
     enhancer: Option<Arc<Enhancer>>,
-    workers: Arc<Workers>,
+    elsewhere: Elsewhere,
     reloads: Arc<Reloads>,
 ) -> Services {
-    let (switched, handle, elsewhere) = (enhancer.clone(), sfu.handle(), workers.clone());
+    let (switched, handle, workers) = (enhancer.clone(), sfu.handle(), elsewhere.workers.clone());
+    let cluster = elsewhere.node.clone().map(|node| node as Arc<dyn Cluster>);
     Services {
         sfu: sfu.handle(),
         enhancer_switch: Arc::new(move |on| {
             if let Some(enhancer) = &switched {
                 enhancer.set_enabled(on);
-            } else if !elsewhere.started() {
+            } else if !workers.started() {
                 // An enhancer that was not started stays off.
                 return false;
             }
@@ -143,9 +177,10 @@ fn services(
             let mut all = metrics::of_process();
             all.extend(reloads.metrics());
             all.extend(enhancer.as_deref().into_iter().flat_map(metrics::of_enhancer));
-            all.extend(workers.metrics());
+            all.extend(elsewhere.metrics());
             all
         }),
+        cluster,
     }
 }
 

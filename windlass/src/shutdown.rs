@@ -1,12 +1,15 @@
 //! When the server ends: SIGINT at once, SIGTERM after its rooms have ended.
 
 use std::io::Result;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use windlass_cluster::worker::Worker;
 use windlass_sfu::SfuHandle;
 use windlass_signaling::Signaling;
+
+use crate::node::Node;
 
 /// How often it is looked whether rooms are left.
 const LOOK: Duration = Duration::from_millis(250);
@@ -36,12 +39,24 @@ impl Signals {
 
     /// Waits until the server is to stop. SIGTERM lets rooms end first, for `drain` at most; any signal after that
     /// does not.
-    pub async fn rooms_ended(self, signaling: Signaling, sfu: SfuHandle, drain: Duration) {
+    pub async fn rooms_ended(
+        self,
+        signaling: Signaling,
+        sfu: SfuHandle,
+        node: Option<Arc<Node>>,
+        drain: Duration,
+    ) {
         let begin = async {
             signaling.drain().await;
+            if let Some(node) = &node {
+                node.drain().await;
+            }
             "takes no new rooms and ends with the last one"
         };
         self.stopped(drain, begin, rooms_ended(&sfu)).await;
+        if let Some(node) = &node {
+            node.stop();
+        }
     }
 
     /// Waits until a worker is to stop. SIGTERM lets its streams go to others first.

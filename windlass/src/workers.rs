@@ -20,7 +20,6 @@ use crate::metrics;
 #[derive(Default)]
 pub struct Workers {
     remote: OnceLock<Remote>,
-    nats: OnceLock<Client>,
 }
 
 impl Workers {
@@ -30,7 +29,12 @@ impl Workers {
     }
 
     /// Begins to hand them what the SFU's taps say, and the SFU what they say.
-    pub async fn start(self: &Arc<Self>, config: &Config, sfu: SfuHandle) -> Result<()> {
+    pub fn start(
+        self: &Arc<Self>,
+        config: &Config,
+        sfu: SfuHandle,
+        nats: Option<Client>,
+    ) -> Result<()> {
         let Some(enhancer) = &config.enhancer else { return Ok(()) };
         let remote = RemoteConfig {
             workers: config.workers.clone(),
@@ -43,17 +47,16 @@ impl Workers {
             sfu.push(output);
         });
         let _ = self.remote.set(Remote::new(&remote, output)?);
-        let Some(nats) = &config.nats else { return Ok(()) };
-        let client = nats::connect(nats, "windlass serve").await?;
-        let _ = self.nats.set(client.clone());
+        let Some(client) = nats else { return Ok(()) };
         let workers = self.clone();
         let hear = move |heard: Heard<'_>| {
             if let Some(remote) = workers.remote.get() {
                 let now = Instant::now();
                 match heard {
-                    Heard::Renewed { name, bytes } => remote.lease_renewed(name, bytes, now),
-                    Heard::GivenUp { name } => remote.lease_given_up(name),
+                    Heard::Written { name, bytes, .. } => remote.lease_renewed(name, bytes, now),
+                    Heard::GivenUp { name, .. } => remote.lease_given_up(name),
                     Heard::Readable { since } => remote.leases_can_be_read(since, now),
+                    Heard::Begins | Heard::Cut => {}
                 }
             }
         };
@@ -73,13 +76,7 @@ impl Workers {
 
     /// What they did for this SFU.
     pub fn metrics(&self) -> Vec<Metric> {
-        let mut all = self.remote.get().map_or_else(Vec::new, |r| metrics::of_remote(&r.stats()));
-        all.extend(self.nats.get().map(|client| {
-            let connected = f64::from(u8::from(nats::is_connected(client)));
-            Metric::gauge("cluster_nats_connected", connected)
-                .help("Whether a NATS server answers.")
-        }));
-        all
+        self.remote.get().map_or_else(Vec::new, |remote| metrics::of_remote(&remote.stats()))
     }
 }
 

@@ -74,6 +74,7 @@ pub fn run(parts: &[Part]) -> Result<()> {
                 "rebuilt.test.mjs",
                 "codec.test.mjs",
                 "captured.test.mjs",
+                "cluster.test.mjs",
                 "detail.test.mjs",
                 "adapt.test.mjs",
                 "call.test.mjs",

@@ -6,7 +6,7 @@ import type { ErrorCode } from "./protocol.gen.js";
 export type ServerErrorCode = ErrorCode;
 
 /** Reasons that arise in the browser: the server does not answer, or no media path comes about. */
-export type ClientErrorCode = "unreachable" | "connection_lost" | "media_failed" | "left";
+export type ClientErrorCode = "unreachable" | "connection_lost" | "media_failed" | "moved" | "left";
 
 /** A failure with what to do next. */
 export class WindlassError extends Error {
@@ -27,7 +27,22 @@ export class WindlassError extends Error {
   }
 }
 
-const TEMPORARY = new Set<string>(["unreachable", "connection_lost", "media_failed", "shutting_down", "internal"]);
+const TEMPORARY = new Set<string>([
+  "unreachable",
+  "connection_lost",
+  "media_failed",
+  "moved",
+  "shutting_down",
+  "internal",
+]);
+
+/** The room is on another server. */
+export class Moved extends WindlassError {
+  /** `url`: of that server's WebSocket. */
+  constructor(readonly url: string) {
+    super("moved", "The call has moved to another server.", "Wait while the page goes there.");
+  }
+}
 
 /** The server cannot be reached, or not any more. */
 export function unreachable(): WindlassError {

@@ -172,6 +172,11 @@ export type ServerMessage = {
   type: "welcome";
 } & Welcome
   | {
+  type: "moved";
+  /** The address of that server's signalling (`wss://…/ws`). */
+  url: string;
+}
+  | {
   type: "answer";
   /** The offer's id. */
   id: number;
@@ -311,6 +316,8 @@ export type Welcome = {
   grants: Array<Grant>;
   /** Servers that help the client to reach this one. */
   ice?: IceServers;
+  /** Signalling addresses of other servers of the cluster, for when this one is lost; the best first. */
+  others?: Array<string>;
 };
 
 /** Someone in the room. */

@@ -196,7 +196,9 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     ...field("identity", optional(o["identity"], text)),
     grants: optional(o["grants"], (v) => list(v, text)),
     ice: optional(o["ice"], iceServers) ?? { servers: [] },
+    others: optional(o["others"], (v) => list(v, text)) ?? [],
   }),
+  moved: (o) => ({ type: "moved", url: text(o["url"]) }),
   ice_servers: (o) => ({ type: "ice_servers", ice: iceServers(o["ice"]) }),
   answer: (o) => ({
     type: "answer",

@@ -6,7 +6,7 @@ import { type Assets, besideThisScript } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { Connection } from "./connection.js";
 import { Emitter } from "./emitter.js";
-import { noCodec, notGranted, unreachable, WindlassError } from "./errors.js";
+import { Moved, noCodec, notGranted, unreachable, WindlassError } from "./errors.js";
 import type { OutputKind } from "./output.js";
 import {
   ANCHOR_CODECS,
@@ -92,6 +92,8 @@ export interface TrackView {
 }
 
 const WELCOME_TIMEOUT_MS = 8000;
+/** So often a server may send one to another before one waits a moment. */
+const MOST_HOPS = 3;
 
 /** See the module's head. */
 export class Room extends Emitter<RoomEvents> {
@@ -107,6 +109,8 @@ export class Room extends Emitter<RoomEvents> {
   private readonly reports: ReturnType<typeof setInterval>;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private over = false;
+  /** The WebSockets of the servers that may have the room: the first is the present or next one. */
+  private servers: string[];
   private speaks: ParticipantInfo | null = null;
 
   /**
@@ -133,6 +137,7 @@ export class Room extends Emitter<RoomEvents> {
 
   private constructor(private readonly options: JoinOptions) {
     super();
+    this.servers = [options.url];
     this.reports = setInterval(() => this.report(), 1000);
   }
 
@@ -259,8 +264,27 @@ export class Room extends Emitter<RoomEvents> {
     this.finish(new WindlassError("left", "You left the call.", "Join again whenever you like."));
   }
 
+  /** Connects, wherever the room is. */
   private async connect(): Promise<void> {
-    const socket = await SignalSocket.open(this.options.url);
+    for (let hops = 0; ; hops++) {
+      try {
+        await this.connectTo(this.servers[0] ?? this.options.url);
+        return;
+      } catch (error) {
+        if (!(error instanceof Moved) || hops >= MOST_HOPS) throw error;
+        this.socket?.close();
+        this.goTo(error.url);
+      }
+    }
+  }
+
+  /** The server at `url` is the next to be tried, and the present one the last. */
+  private goTo(url: string): void {
+    this.servers = [url, ...this.servers.filter((known) => known !== url)];
+  }
+
+  private async connectTo(url: string): Promise<void> {
+    const socket = await SignalSocket.open(url);
     if (this.over) {
       socket.close();
       throw unreachable();
@@ -269,6 +293,7 @@ export class Room extends Emitter<RoomEvents> {
     const { token } = this.options;
     const welcome = await this.enter(socket, typeof token === "function" ? await token() : token);
     this.welcome = welcome;
+    this.servers = [url, ...(welcome.others ?? []).filter((other) => other !== url)];
     const { assets = besideThisScript(), output = "auto" } = this.options;
     const connection = new Connection(socket, assets, output, welcome.scale, this.maxRungs, welcome.ice);
     this.connection = connection;
@@ -295,6 +320,7 @@ export class Room extends Emitter<RoomEvents> {
       socket.onLost = refuse;
       socket.onMessage = (message) => {
         if (message.type === "error") refuse(new WindlassError(message.code, message.message, message.hint));
+        if (message.type === "moved") refuse(new Moved(message.url));
         if (message.type !== "welcome") return;
         clearTimeout(timer);
         resolve(message);
@@ -362,6 +388,10 @@ export class Room extends Emitter<RoomEvents> {
       case "stats":
         for (const { track, anchors_dropped, refused } of message.tracks)
           this.video(track)?.setServerStats(anchors_dropped, refused ?? null);
+        break;
+      case "moved":
+        this.goTo(message.url);
+        this.lost(new Moved(message.url));
         break;
       case "error":
         // A track that went while a report or a wish for it was on its way is no news.
@@ -451,7 +481,10 @@ export class Room extends Emitter<RoomEvents> {
       this.finish(cause);
       return;
     }
-    const delayMs = this.backoff.next();
+    const waitMs = this.backoff.next();
+    // Who was sent away is awaited; otherwise another server, if there is one, knows where the room is by now.
+    const delayMs = cause instanceof Moved && this.backoff.attempts === 1 ? 0 : waitMs;
+    if (!(cause instanceof Moved)) this.servers.push(...this.servers.splice(0, 1));
     this.emit("reconnecting", { attempt: this.backoff.attempts, delayMs, cause });
     clearTimeout(this.retry);
     this.retry = setTimeout(() => {

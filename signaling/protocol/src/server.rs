@@ -17,6 +17,11 @@ use crate::ice::IceServers;
 pub enum ServerMessage {
     /// The client is in the room.
     Welcome(Welcome),
+    /// The room lives on another server of the cluster: go there at once, with the same room and token. The socket is closed.
+    Moved {
+        /// The address of that server's signalling (`wss://…/ws`).
+        url: String,
+    },
     /// The WebRTC answer to offer `id`.
     Answer {
         /// The offer's id.
@@ -165,6 +170,10 @@ pub struct Welcome {
     /// Servers that help the client to reach this one.
     #[serde(default, skip_serializing_if = "IceServers::is_empty")]
     pub ice: IceServers,
+    /// Signalling addresses of other servers of the cluster, for when this one is lost; the best first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "typescript", ts(as = "Option<Vec<String>>", optional))]
+    pub others: Vec<String>,
 }
 
 /// A track that the client publishes.

@@ -228,6 +228,10 @@ fn server_messages_have_the_documented_shapes() {
                 "scale": 2, "tiles": "DwAA", "bytes": 6000}),
         ),
         (
+            ServerMessage::Moved { url: "wss://sfu-2.example.org/ws".into() },
+            json!({"type": "moved", "url": "wss://sfu-2.example.org/ws"}),
+        ),
+        (
             ServerMessage::Welcome(Welcome {
                 version: 1,
                 participant: "p2".into(),
@@ -242,6 +246,7 @@ fn server_messages_have_the_documented_shapes() {
                 }],
                 tracks: vec![track.clone()],
                 identity: None,
+                others: Vec::new(),
                 grants: vec![Grant::Publish, Grant::Subscribe],
                 ice: IceServers::default(),
             }),

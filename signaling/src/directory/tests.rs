@@ -101,6 +101,17 @@ fn somebody_is_removed_from_their_own_room_only() {
 }
 
 #[test]
+fn everybody_of_a_room_is_sent_away_and_nobody_else() {
+    let directory = Directory::default();
+    let seats = [enter(&directory, ONE, "tea", guest()), enter(&directory, TWO, "coffee", guest())];
+    assert_eq!(directory.occupied(), [("coffee".to_owned(), 1), ("tea".to_owned(), 1)]);
+    assert!(directory.has_people("tea") && !directory.has_people("cocoa"));
+    directory.send_away("tea", "wss://b/ws");
+    let ends = seats.map(|seat| seat.orders.borrow().end.clone());
+    assert_eq!(ends, [Some(End::Moved("wss://b/ws".to_owned())), None]);
+}
+
+#[test]
 fn tracks_are_held_in_their_own_room_and_forgotten_with_their_offer() {
     let directory = Directory::default();
     let seat = enter(&directory, ONE, "tea", guest());

@@ -51,6 +51,7 @@ fn entered(grants: Grants) -> Entered {
         participants: vec![(ParticipantId(1), bo)],
         tracks: vec![camera(9)],
         ice: IceServers::default(),
+        others: vec!["wss://b/ws".into()],
     }
 }
 
@@ -407,6 +408,21 @@ fn who_is_replaced_or_removed_is_told_so_and_not_that_media_was_lost() {
         let close = Action::Close { code: closed, reason: "see the error message" };
         assert_eq!(actions[1..], [Action::Leave, close]);
     }
+}
+
+#[test]
+fn who_asks_for_a_room_of_another_server_is_sent_there_and_so_is_who_is_in_it() {
+    let url = "wss://b/ws".to_owned();
+    let told = Action::Send(ServerMessage::Moved { url: url.clone() });
+    let closed = Action::Close { code: close::MOVED, reason: "the room is on another server" };
+    let (mut session, now) = outside();
+    session.text(now, JOIN);
+    drain(&mut session);
+    session.elsewhere(url.clone());
+    assert_eq!(drain(&mut session), [told.clone(), closed.clone()]);
+    let (mut session, _) = inside();
+    session.orders(&Orders { end: Some(End::Moved(url)), ..Orders::default() });
+    assert_eq!(drain(&mut session), [told, Action::Leave, closed]);
 }
 
 #[test]

@@ -53,6 +53,7 @@ pub async fn start(config: SignalingConfig) -> Server {
             on
         }),
         enhancer_metrics: Arc::new(|| vec![Metric::counter("enhancer_frames", 3)]),
+        cluster: None,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();

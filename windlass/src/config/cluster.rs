@@ -47,3 +47,10 @@ pub(super) fn nats(said: &Settings) -> Result<Option<NatsConfig>> {
     let (credentials, ca) = (said.nats_credentials.clone(), said.nats_ca.clone());
     Ok(Some(NatsConfig { servers, credentials, ca }))
 }
+
+pub(super) fn node_url(said: &Settings) -> Result<Option<String>> {
+    let Some(url) = said.node_url.clone() else { return Ok(None) };
+    let known = ["ws://", "wss://"].iter().any(|scheme| url.starts_with(scheme));
+    allow!(known, "node-url", "`{url}` is no WebSocket's address: write wss://host/ws");
+    Ok(Some(url))
+}

@@ -31,6 +31,7 @@ const ALL: &str = r#"
     no-enhancer: true
     workers: ["https://10.0.0.7:7890"]
     nats: ["tls://10.0.0.9:4222"]
+    node-url: wss://sfu-2.example.org/ws
     nats-credentials: /etc/windlass/nats.creds
     nats-ca: /etc/windlass/nats-ca.pem
     cluster-token: "0123456789abcdef"

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use windlass_cluster::simulate::ClusterScenario;
 use windlass_enhancer::simulate::clients::ClientsScenario;
 use windlass_enhancer::simulate::{RequestScenario, Scenario, StageScenario, Trace, Traces};
 
@@ -19,6 +20,8 @@ pub enum File {
     Clients(ClientsScenario),
     /// Requests with stages on the processor.
     Stages(StageScenario),
+    /// Servers that share rooms.
+    Cluster(ClusterScenario),
 }
 
 /// The keys that tell them apart.
@@ -27,6 +30,7 @@ struct Kind {
     requests: Option<IgnoredAny>,
     clients: Option<IgnoredAny>,
     stages: Option<IgnoredAny>,
+    nodes: Option<IgnoredAny>,
 }
 
 /// Reads a file.
@@ -45,6 +49,7 @@ fn parse(text: &str, folder: &Path) -> Result<File> {
         Kind { requests: Some(_), .. } => File::Requests(serde_saphyr::from_str(text)?),
         Kind { clients: Some(_), .. } => File::Clients(serde_saphyr::from_str(text)?),
         Kind { stages: Some(_), .. } => File::Stages(serde_saphyr::from_str(text)?),
+        Kind { nodes: Some(_), .. } => File::Cluster(serde_saphyr::from_str(text)?),
         Kind { .. } => {
             let scenario: Scenario = serde_saphyr::from_str(text)?;
             let traces = traces(&scenario, folder)?;

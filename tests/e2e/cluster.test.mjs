@@ -1,0 +1,75 @@
+// Three servers that share rooms out by NATS: a room lives on one of them, whoever is asked for it sends one there, and where it is lost
+// its participants are on another soon, by the SDK alone.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { nativeFrames, publish, remote, subscribe, until } from "./support/call.mjs";
+import { startNats } from "./support/nats.mjs";
+import { makeScene } from "./support/scene.mjs";
+import { startServer } from "./support/server.mjs";
+
+describe("a room on one of three servers", { timeout: 180_000 }, () => {
+  let nats;
+  let servers;
+  let keeper;
+  let publisher;
+  let viewer;
+
+  const participants = () => Promise.all(servers.map(async (s) => (s.alive() ? (await s.metrics()).windlass_sfu_participants : 0)));
+  const owner = async () => {
+    const there = await participants();
+    return there.filter((n) => n > 0).length === 1 ? there.findIndex((n) => n > 0) : -1;
+  };
+
+  /** Milliseconds until the viewer is shown new frames by a server that is none of `not`. */
+  const backElsewhere = async (begun, not) => {
+    await until(async () => ![-1, not].includes(await owner()), "both are on another server", 20_000);
+    const seen = await nativeFrames(viewer.page);
+    await until(async () => (await nativeFrames(viewer.page)) > seen, "frames come", 10_000);
+    return Date.now() - begun;
+  };
+
+  before(async () => {
+    const scene = makeScene({ clip: "d13", out: "output" });
+    nats = await startNats();
+    const args = (ports) => ["--no-enhancer", "--nats", nats.url, "--node-url", `ws://localhost:${ports.http}/ws`, "--drain-timeout-s", "10"];
+    servers = await Promise.all([0, 1, 2].map(() => startServer({ args })));
+    const known = async (s) => (await s.metrics()).windlass_cluster_nodes === 3;
+    for (const server of servers) await until(() => known(server), "each knows three servers", 10_000);
+    // Whoever comes first decides where the room is; the others' pages are the third server's.
+    keeper = await subscribe(servers[0], { name: "Keeper" });
+    publisher = await publish(servers[2], scene, { layers: "qh" });
+    viewer = await subscribe(servers[2]);
+    await until(async () => (await nativeFrames(viewer.page)) > 30, "the picture is received", 30_000);
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await keeper?.close();
+    for (const server of servers ?? []) if (server.alive()) await server.stop();
+    nats?.stop();
+  });
+
+  test("who comes by another server is sent to the room's own", async () => {
+    assert.deepEqual(await participants(), [3, 0, 0]);
+    await keeper.close();
+  });
+
+  test("where the server is lost, both are on another soon and see each other", async () => {
+    const begun = Date.now();
+    process.kill(servers[0].pid, "SIGKILL");
+    const took = await backElsewhere(begun, 0);
+    console.log(`cluster: frames again ${took} ms after the server was killed`);
+    assert.ok((await remote(viewer.page)) !== undefined);
+    assert.ok(took < 10_000, `${took} ms`);
+  });
+
+  test("a server that is to end gives its rooms to others first", async () => {
+    const from = await owner();
+    const begun = Date.now();
+    process.kill(servers[from].pid, "SIGTERM");
+    const took = await backElsewhere(begun, from);
+    console.log(`cluster: frames again ${took} ms after the server was told to end`);
+    await until(() => !servers[from].alive(), "it has ended", 15_000);
+  });
+});

@@ -1,0 +1,231 @@
+//! An SFU among others: its lease, the rooms that it has claimed, and where the other rooms are.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use windlass_cluster::nats::{self, Client, Heard};
+use windlass_cluster::rooms::{Claim, Given, NodeLease, Place, Rooms, key};
+use windlass_signaling::cluster::{self, Cluster, Placed};
+use windlass_signaling::{Metric, Signaling};
+
+/// How often claims are compared with the rooms that there are.
+const TIDY: Duration = Duration::from_secs(1);
+/// What news of somebody else's claim may take.
+const NEWS: Duration = Duration::from_millis(50);
+/// How often it is tried to find out where a room is, before it is served here.
+const TRIES: usize = 20;
+
+/// See the module.
+pub struct Node {
+    name: String,
+    url: String,
+    client: Client,
+    known: Mutex<Known>,
+    signaling: OnceLock<Signaling>,
+    stop: watch::Sender<bool>,
+}
+
+struct Known {
+    rooms: Rooms,
+    /// Since when leases, and claims, can be read.
+    nodes: Option<Instant>,
+    claims: Option<Instant>,
+    draining: bool,
+    refused: u64,
+    sent_away: u64,
+}
+
+impl Known {
+    fn readable(&mut self) {
+        let since = self.nodes.zip(self.claims).map(|(nodes, claims)| nodes.max(claims));
+        self.rooms.readable(since);
+    }
+}
+
+impl Node {
+    /// One that clients reach at `url`, with a name of its own.
+    pub fn new(client: Client, url: String) -> Arc<Node> {
+        let name = format!("{:016x}", rand::random::<u64>());
+        let rooms = Rooms::new(&name);
+        let known =
+            Known { rooms, nodes: None, claims: None, draining: false, refused: 0, sent_away: 0 };
+        let (known, signaling) = (Mutex::new(known), OnceLock::new());
+        Arc::new(Node { name, url, client, known, signaling, stop: watch::Sender::new(false) })
+    }
+
+    /// Writes its lease, reads what others write, and keeps claims true, from now on.
+    pub fn start(self: &Arc<Self>, signaling: Signaling) {
+        let _ = self.signaling.set(signaling);
+        let node = self.clone();
+        tokio::spawn(nats::watch_nodes(self.client.clone(), move |heard| node.of_nodes(&heard)));
+        let node = self.clone();
+        tokio::spawn(nats::watch_claims(self.client.clone(), move |heard| node.of_claims(&heard)));
+        let (node, stop) = (self.clone(), self.stop.subscribe());
+        tokio::spawn(async move {
+            nats::keep_node(node.client.clone(), &node.name, || node.lease(), stop).await;
+        });
+        let node = self.clone();
+        tokio::spawn(async move {
+            let mut ticks = interval(TIDY);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                node.tidy().await;
+            }
+        });
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn local(&self) -> HashMap<String, String> {
+        let rooms = self.signaling.get().map_or_else(Vec::new, Signaling::rooms);
+        rooms.into_iter().map(|(room, _)| (key(&room), room)).collect()
+    }
+
+    fn lease(&self) -> NodeLease {
+        let rooms = self.signaling.get().map_or_else(Vec::new, Signaling::rooms);
+        let participants = rooms.iter().map(|(_, participants)| participants).sum::<usize>();
+        NodeLease {
+            url: self.url.clone(),
+            participants: u32::try_from(participants).unwrap_or(u32::MAX),
+            draining: self.known().draining,
+        }
+    }
+
+    fn of_nodes(&self, heard: &Heard<'_>) {
+        let known = &mut *self.known();
+        match heard {
+            Heard::Written { name, bytes, .. } => {
+                if !known.rooms.renewed(name, bytes, Instant::now()).unwrap_or_default() {
+                    known.refused += 1;
+                }
+            }
+            Heard::GivenUp { name, .. } => known.rooms.given_up(name),
+            Heard::Readable { since } => known.nodes = Some(*since),
+            Heard::Begins => {}
+            Heard::Cut => known.nodes = None,
+        }
+        known.readable();
+    }
+
+    fn of_claims(&self, heard: &Heard<'_>) {
+        let known = &mut *self.known();
+        match heard {
+            Heard::Written { name, bytes, revision } => {
+                let now = Instant::now();
+                if !known.rooms.claimed(name, bytes, *revision, now).unwrap_or_default() {
+                    known.refused += 1;
+                }
+            }
+            Heard::GivenUp { name, revision } => known.rooms.released(name, *revision),
+            Heard::Readable { since } => known.claims = Some(*since),
+            Heard::Begins => known.rooms.forget_claims(),
+            Heard::Cut => known.claims = None,
+        }
+        known.readable();
+    }
+
+    async fn claim(&self, room: &str, node: &str, revision: u64) -> bool {
+        let claim = Claim { node: node.to_owned() };
+        let Some(revision) = nats::claim(&self.client, room, &claim, revision).await else {
+            return false;
+        };
+        self.known().rooms.claimed_by(room, node, revision, Instant::now());
+        true
+    }
+
+    async fn tidy(&self) {
+        let local = self.local();
+        let keys: HashSet<String> = local.keys().cloned().collect();
+        let tidy = self.known().rooms.tidy(&keys, Instant::now());
+        for (room, revision) in tidy.release {
+            nats::release(&self.client, &room, revision).await;
+        }
+        for (room, revision) in tidy.claim {
+            self.claim(&room, &self.name, revision).await;
+        }
+        for (room, url) in tidy.moved {
+            self.send_away(&local, &room, &url);
+        }
+    }
+
+    fn send_away(&self, local: &HashMap<String, String>, room: &str, url: &str) {
+        if let (Some(signaling), Some(room)) = (self.signaling.get(), local.get(room)) {
+            signaling.send_away(room, url);
+            self.known().sent_away += 1;
+        }
+    }
+
+    /// Gives its rooms to others, where there are any, and takes no more.
+    pub async fn drain(&self) {
+        let local = self.local();
+        let keys: HashSet<String> = local.keys().cloned().collect();
+        let given = {
+            let mut known = self.known();
+            known.draining = true;
+            known.rooms.drain();
+            known.rooms.hand_over(&keys, Instant::now())
+        };
+        for Given { room, revision, node, url } in given {
+            if self.claim(&room, &node, revision).await {
+                self.send_away(&local, &room, &url);
+            }
+        }
+    }
+
+    /// Gives up its lease.
+    pub fn stop(&self) {
+        let _ = self.stop.send(true);
+    }
+
+    /// What it knows of the cluster.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let known = self.known();
+        let (nodes, claims) = known.rooms.counts(Instant::now());
+        vec![
+            Metric::gauge("cluster_nodes", nodes as f64).help("SFUs that live, this one included."),
+            Metric::gauge("cluster_rooms", claims as f64).help("Rooms that an SFU has claimed."),
+            Metric::counter("cluster_refused", known.refused)
+                .help("Leases and claims that made no sense."),
+            Metric::counter("cluster_rooms_moved", known.sent_away)
+                .help("Rooms whose participants were sent to another SFU."),
+        ]
+    }
+}
+
+impl Cluster for Node {
+    fn place<'a>(&'a self, room: &'a str, here: bool) -> Placed<'a> {
+        Box::pin(async move {
+            let key = key(room);
+            for _ in 0..TRIES {
+                let place = self.known().rooms.place(&key, here, Instant::now());
+                match place {
+                    Place::Here => return cluster::Place::Here,
+                    Place::At(url) => return cluster::Place::At(url.to_string()),
+                    Place::Wait(until) => {
+                        sleep(until.saturating_duration_since(Instant::now()) + NEWS / 10).await;
+                    }
+                    Place::Claim(revision) => {
+                        if self.claim(&key, &self.name, revision).await {
+                            return cluster::Place::Here;
+                        }
+                        sleep(NEWS).await;
+                    }
+                }
+            }
+            // Rather a room in two places, which is mended later, than none.
+            tracing::warn!("nobody can say where a room is: it is served here");
+            cluster::Place::Here
+        })
+    }
+
+    fn others(&self) -> Vec<String> {
+        let others = self.known().rooms.others(Instant::now());
+        others.iter().map(ToString::to_string).collect()
+    }
+}

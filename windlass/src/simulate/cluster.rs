@@ -1,0 +1,72 @@
+//! What came of servers that share rooms.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+use windlass_cluster::simulate::{ClusterReport, ClusterScenario, play as play_cluster};
+
+/// Plays it; the report as a table or JSON.
+pub fn play(mut scenario: ClusterScenario, seed: Option<u64>, json: bool) -> Result<String> {
+    scenario.seed = seed.unwrap_or(scenario.seed);
+    let report = play_cluster(&scenario);
+    if json {
+        return Ok(serde_json::to_string(&report)? + "\n");
+    }
+    Ok(table(&scenario, &report))
+}
+
+fn table(scenario: &ClusterScenario, report: &ClusterReport) -> String {
+    let mut out = String::new();
+    let ClusterScenario { about, nodes, rooms, participants, seconds, .. } = scenario;
+    let _ = writeln!(out, "{about}");
+    let _ =
+        writeln!(out, "{nodes} nodes, {rooms} rooms, {participants} participants, {seconds} s\n");
+    let rows = [
+        ("joins", report.joins.to_string()),
+        ("sent on to another node", report.hops.to_string()),
+        ("claims that came second", report.conflicts.to_string()),
+        ("asked a node that was lost", report.dead_ends.to_string()),
+        ("participants of lost nodes", report.displaced.to_string()),
+        ("on a node again, p50, p99", format!("{}, {} ms", report.back_p50_ms, report.back_p99_ms)),
+        (
+            "most over mean of nodes, mean, most",
+            format!("{:.2}, {:.2}", report.imbalance_mean, report.imbalance_most),
+        ),
+        (
+            "rooms on two nodes",
+            format!("{} s, {} at the most", report.split_seconds, report.split_rooms_most),
+        ),
+        ("rooms brought together", report.healed.to_string()),
+        (
+            "leases, claims written",
+            format!("{:.0}, {:.0} a second", report.writes_per_s.0, report.writes_per_s.1),
+        ),
+        ("told to nodes", format!("{:.0} a second", report.told_per_s)),
+        ("deciding where a room is", format!("{:.0} ns", report.place_ns)),
+    ];
+    for (name, value) in rows {
+        let _ = writeln!(out, "{name:<38} {value}");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_a_table_or_json() {
+        let small = ClusterScenario {
+            nodes: 3,
+            rooms: 9,
+            participants: 60,
+            seconds: 90,
+            ..Default::default()
+        };
+        let text = play(small.clone(), None, false).unwrap();
+        assert!(text.contains("3 nodes") && text.contains("told to nodes"), "{text}");
+        let json = play(small, Some(7), true).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert!(report["joins"].as_u64() >= Some(60), "{json}");
+    }
+}
