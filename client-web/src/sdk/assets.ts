@@ -1,4 +1,4 @@
-/** The worker script and the WASM decoder: where they lie, and the decoder compiled once for the whole page. */
+/** The worker script and the WASM decoder: where they lie, the decoder compiled once for the whole page, and the script kept for as long as that. */
 
 /** Where the SDK's files are. */
 export interface Assets {
@@ -28,4 +28,25 @@ export function compileDecoder(url: string): Promise<WebAssembly.Module> {
   compiled.set(url, loading);
   loading.catch(() => compiled.delete(url));
   return loading;
+}
+
+const kept = new Map<string, string>();
+
+/** Where to start a worker of a script from: its copy in the page, once there is one. The server that it lies on may be gone by then, which a call on another outlives. */
+export const workerAddress = (url: string): string => kept.get(url) ?? url;
+
+/** Copies a worker's script into the page; the copy's URL, or null where it cannot be had. */
+export async function copyWorker(url: string): Promise<string | null> {
+  try {
+    const response = await fetch(url);
+    if (!response.ok) return null;
+    return URL.createObjectURL(new Blob([await response.arrayBuffer()], { type: "text/javascript" }));
+  } catch {
+    return null;
+  }
+}
+
+/** The copy is one that workers can be started from. */
+export function keepWorker(url: string, copy: string): void {
+  kept.set(url, copy);
 }

@@ -14,7 +14,7 @@ import type {
   WorkerStats,
 } from "../worker/messages.js";
 import { SCALES } from "../worker/wasm.js";
-import { type Assets, compileDecoder } from "./assets.js";
+import { type Assets, compileDecoder, workerAddress } from "./assets.js";
 import { type OutputKind, pictureOutput } from "./output.js";
 
 const DEPENDENCY_DESCRIPTOR = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
@@ -58,7 +58,7 @@ export class VideoReceiver {
     const able = typeof RTCRtpScriptTransform !== "undefined" && SCALES.includes(scale);
     const picture = able ? pictureOutput(output) : null;
     this.enhanced = picture?.track ?? null;
-    this.worker = picture === null ? null : new Worker(assets.worker, { type: "module" });
+    this.worker = picture === null ? null : new Worker(workerAddress(assets.worker), { type: "module" });
     if (this.worker !== null && picture !== null) {
       receiver.transform = new RTCRtpScriptTransform(this.worker);
       this.worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {

@@ -5,6 +5,7 @@
 import type { FromPublisher, ToPublisher } from "../worker/messages.js";
 import { bitsOf, parseTileMap } from "../worker/regions/tiles.js";
 import { SCALES } from "../worker/wasm.js";
+import { workerAddress } from "./assets.js";
 import type { RegionRequest } from "./protocol.js";
 import { RegionCaps } from "./uplink/region-caps.js";
 
@@ -44,7 +45,7 @@ export class RegionSender {
       typeof MediaStreamTrackProcessor !== "undefined" &&
       typeof VideoEncoder !== "undefined";
     if (!able) return;
-    this.worker = new Worker(workerUrl, { type: "module" });
+    this.worker = new Worker(workerAddress(workerUrl), { type: "module" });
     this.worker.onmessage = ({ data }: MessageEvent<FromPublisher>) => this.hear(data);
     // Without its worker the camera must still be sent.
     this.worker.onerror = () => {
