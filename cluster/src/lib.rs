@@ -1,4 +1,4 @@
-//! Enhancers on other machines.
+//! Enhancers and SFUs on other machines.
 //!
 //! Source: `docs/decisions/011-enhancer-workers.md` and `012-leases-in-nats.md`; seed 000 §4.2 and §7. [`wire`] says the same as [`windlass_media`] in the messages of
 //! `proto/enhancer.proto`, whose times are spans: what becomes of them is [`clock`]'s.
@@ -7,6 +7,7 @@ pub mod choice;
 pub mod clock;
 pub mod judge;
 pub mod lease;
+pub mod links;
 pub mod nats;
 pub mod remote;
 pub mod rooms;
@@ -19,4 +20,10 @@ pub mod worker;
 #[allow(missing_docs, clippy::pedantic, reason = "generated")]
 pub mod proto {
     tonic::include_proto!("windlass.enhancer.v1");
+}
+
+/// What they make of `proto/relay.proto`.
+#[allow(missing_docs, clippy::pedantic, reason = "generated")]
+pub mod relay {
+    tonic::include_proto!("windlass.relay.v1");
 }

@@ -1,9 +1,10 @@
-//! Which SFU a room lives on: the one that claimed it first, for as long as that lives.
+//! Which SFU a room lives on: the one that claimed it first, for as long as that lives; and on which others too, where there are too many in it.
 //!
 //! A node writes a lease as workers do, and a *claim* for each room that begins on it, which only one can write. Whoever is asked for a room that
-//! another has sends the client there. Where claims cannot be read, rooms are served by the node that is reached.
+//! another has sends the client there. Where claims cannot be read, rooms are served by the node that is reached. A room's owner, once it has as many of its
+//! participants as it wants, writes other nodes into the claim and sends newcomers there.
 //!
-//! Source: decision 013. Pure: every time is an argument; claims are values.
+//! Source: decisions 013 and 014. Pure: every time is an argument; claims are values.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
@@ -28,6 +29,8 @@ const MOST_BYTES: usize = 1_024;
 const MOST_NODES: usize = 1_024;
 /// Claims that are known at the most; rooms beyond them are served where they are asked for.
 const MOST_CLAIMS: usize = 200_000;
+/// Nodes of one room, at the most, its owner not counted.
+const MOST_WITH: usize = 31;
 
 /// What an SFU says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +38,9 @@ const MOST_CLAIMS: usize = 200_000;
 pub struct NodeLease {
     /// Where clients reach its signalling (`wss://host/ws`).
     pub url: String,
+    /// Where other nodes reach it (`https://host:port`), if it shares rooms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relay: Option<String>,
     /// Participants that it has.
     pub participants: u32,
     /// It ends soon, and takes no new rooms.
@@ -47,6 +53,9 @@ pub struct NodeLease {
 pub struct Claim {
     /// The node's name.
     pub node: String,
+    /// Those of others on which the room is too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<String>,
 }
 
 /// Why a lease or claim is none.
@@ -58,9 +67,12 @@ pub enum BadNode {
     /// Something else.
     #[error("it cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// Its address is none for a WebSocket.
+    /// Its address is none for a WebSocket, or for a link.
     #[error("its address is none")]
     Address,
+    /// More nodes than a room may have.
+    #[error("{0} nodes")]
+    Many(usize),
 }
 
 fn read<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, BadNode> {
@@ -79,13 +91,27 @@ pub enum Place {
     At(Arc<str>),
     /// Nobody's: this node may claim it, where the claim of this revision (0: none) is still the last.
     Claim(u64),
+    /// This node's, which has enough of it: another may have the others, where the claim is written anew.
+    Spread(Given),
     /// It will be known by then.
     Wait(Instant),
+}
+
+/// How many of a room are where, as far as the node knows that is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Crowd<'a> {
+    /// On itself.
+    pub here: usize,
+    /// As many as it wants of one room.
+    pub most: usize,
+    /// On other nodes, by their names.
+    pub afar: &'a HashMap<Arc<str>, usize>,
 }
 
 #[derive(Debug, Clone)]
 struct Node {
     url: Arc<str>,
+    relay: Option<Arc<str>>,
     participants: u32,
     draining: bool,
     renewed: Instant,
@@ -94,8 +120,19 @@ struct Node {
 #[derive(Debug, Clone)]
 struct Owner {
     node: Arc<str>,
+    with: Vec<Arc<str>>,
     revision: u64,
     since: Instant,
+}
+
+impl Owner {
+    fn has(&self, name: &Arc<str>) -> bool {
+        self.node == *name || self.with.contains(name)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<str>> {
+        std::iter::once(&self.node).chain(&self.with)
+    }
 }
 
 /// Nodes and claims, as one node knows them.
@@ -105,6 +142,10 @@ pub struct Rooms {
     draining: bool,
     nodes: BTreeMap<Arc<str>, Node>,
     owners: HashMap<String, Owner>,
+    /// The nodes of rooms that are on this one and others, even while claims cannot be read.
+    shared: HashMap<String, Vec<Arc<str>>>,
+    /// Nodes to which there is a link: they live, whatever their leases say.
+    linked: HashSet<Arc<str>>,
     /// Since when leases and claims can be read without a break.
     readable: Option<Instant>,
 }
@@ -117,6 +158,14 @@ pub fn key(room: &str) -> String {
     })
 }
 
+/// The room that a key is of; `None` where it is none.
+pub fn room(key: &str) -> Option<String> {
+    let digits = key.strip_prefix('r').filter(|digits| digits.is_ascii())?;
+    let byte = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+    String::from_utf8(bytes?).ok()
+}
+
 impl Rooms {
     /// Those of a node of this name, which knows of no other.
     pub fn new(me: &str) -> Self {
@@ -125,6 +174,8 @@ impl Rooms {
             draining: false,
             nodes: BTreeMap::new(),
             owners: HashMap::new(),
+            shared: HashMap::new(),
+            linked: HashSet::new(),
             readable: None,
         }
     }
@@ -147,14 +198,17 @@ impl Rooms {
     /// A node has written its lease. Whether there is room for it.
     pub fn renewed(&mut self, name: &str, bytes: &[u8], now: Instant) -> Result<bool, BadNode> {
         let lease: NodeLease = read(bytes)?;
-        if !(lease.url.starts_with("ws://") || lease.url.starts_with("wss://")) {
+        let known = ["ws://", "wss://"].iter().any(|scheme| lease.url.starts_with(scheme));
+        let link = lease.relay.as_deref().unwrap_or("http://");
+        if !known || !["http://", "https://"].iter().any(|scheme| link.starts_with(scheme)) {
             return Err(BadNode::Address);
         }
         if self.nodes.len() >= MOST_NODES && !self.nodes.contains_key(name) {
             return Ok(false);
         }
-        let NodeLease { url, participants, draining } = lease;
-        let node = Node { url: url.into(), participants, draining, renewed: now };
+        let NodeLease { url, relay, participants, draining } = lease;
+        let relay = relay.map(Into::into);
+        let node = Node { url: url.into(), relay, participants, draining, renewed: now };
         self.nodes.insert(name.into(), node);
         Ok(true)
     }
@@ -172,21 +226,53 @@ impl Rooms {
         revision: u64,
         now: Instant,
     ) -> Result<bool, BadNode> {
-        let Claim { node } = read(bytes)?;
+        let claim: Claim = read(bytes)?;
+        if claim.with.len() > MOST_WITH {
+            return Err(BadNode::Many(claim.with.len()));
+        }
         if self.owners.len() >= MOST_CLAIMS && !self.owners.contains_key(room) {
             return Ok(false);
         }
-        self.claimed_by(room, &node, revision, now);
+        self.claimed_by(room, &claim, revision, now);
         Ok(true)
     }
 
     /// The same, as this node has heard in answer to its own claim.
-    pub fn claimed_by(&mut self, room: &str, node: &str, revision: u64, now: Instant) {
+    pub fn claimed_by(&mut self, room: &str, claim: &Claim, revision: u64, now: Instant) {
         // News may come by two ways, and the older one last.
-        if self.owners.get(room).is_none_or(|known| known.revision < revision) {
-            let owner = Owner { node: node.into(), revision, since: now };
-            self.owners.insert(room.to_owned(), owner);
+        if self.owners.get(room).is_some_and(|known| known.revision >= revision) {
+            return;
         }
+        let with = claim.with.iter().map(|name| name.as_str().into()).collect();
+        let owner = Owner { node: claim.node.as_str().into(), with, revision, since: now };
+        if owner.has(&self.me) && !owner.with.is_empty() {
+            self.shared.insert(room.to_owned(), owner.all().cloned().collect());
+        } else {
+            self.shared.remove(room);
+        }
+        self.owners.insert(room.to_owned(), owner);
+    }
+
+    /// There is a link to a node, or none any more.
+    pub fn linked(&mut self, name: &str, up: bool) {
+        if up {
+            self.linked.insert(name.into());
+        } else {
+            self.linked.remove(name);
+        }
+    }
+
+    /// The rooms that are on this node and others, with these.
+    pub fn shared(&self) -> impl Iterator<Item = (&str, Vec<Arc<str>>)> {
+        let others = |name: &&Arc<str>| **name != self.me;
+        self.shared
+            .iter()
+            .map(move |(room, all)| (room.as_str(), all.iter().filter(others).cloned().collect()))
+    }
+
+    /// Where other nodes reach one for what they share.
+    pub fn relay(&self, name: &str) -> Option<Arc<str>> {
+        self.nodes.get(name)?.relay.clone()
     }
 
     /// A claim was given up.
@@ -211,17 +297,20 @@ impl Rooms {
         self.holds(node).is_none_or(|until| now < until)
     }
 
-    /// Where a room is, or may be. `local`: participants of it are on this node.
-    pub fn place(&self, room: &str, local: bool, now: Instant) -> Place {
+    /// Where a room is, or may be.
+    pub fn place(&self, room: &str, crowd: &Crowd<'_>, now: Instant) -> Place {
         let Some(since) = self.readable else { return Place::Here };
-        if local {
+        let owner = self.owners.get(room);
+        let among = owner.filter(|owner| owner.has(&self.me));
+        if let Some(owner) = among
+            && (crowd.here >= crowd.most || (self.draining && owner.node != self.me))
+        {
+            return self.beside(room, owner, crowd, now);
+        }
+        if among.is_some() || crowd.here > 0 {
             return Place::Here;
         }
-        let owner = self.owners.get(room);
         if let Some(owner) = owner {
-            if owner.node == self.me {
-                return Place::Here;
-            }
             match self.nodes.get(&owner.node) {
                 Some(node) if self.lives(node, now) => {
                     let late = now.saturating_duration_since(node.renewed.max(since)) > DOUBTFUL;
@@ -234,6 +323,11 @@ impl Rooms {
                 None if now < owner.since + HOLDS => return Place::Wait(owner.since + HOLDS),
                 Some(_) | None => {}
             }
+            // One of those that it is on still will claim it.
+            let others = owner.with.iter().filter_map(|name| self.nodes.get(name));
+            if let Some(node) = others.into_iter().find(|node| self.lives(node, now)) {
+                return Place::At(node.url.clone());
+            }
         }
         if self.draining
             && let Some(other) = self.least(now)
@@ -245,6 +339,38 @@ impl Rooms {
             return Place::Wait(now + RENEW / 3);
         }
         Place::Claim(owner.map_or(0, |owner| owner.revision))
+    }
+
+    /// Where whoever comes too many goes: by a room's owner, who knows how full the others are, to one that has room, or a new one.
+    fn beside(&self, room: &str, owner: &Owner, crowd: &Crowd<'_>, now: Instant) -> Place {
+        let takes = |node: &&Node| !node.draining && self.lives(node, now) && node.relay.is_some();
+        if owner.node != self.me {
+            let node = self.nodes.get(&owner.node).filter(|node| self.lives(node, now));
+            return node.map_or(Place::Here, |node| Place::At(node.url.clone()));
+        }
+        let has = |name: &Arc<str>| crowd.afar.get(name).copied().unwrap_or_default();
+        let others = owner.with.iter().filter(|name| has(name) < crowd.most);
+        let others =
+            others.filter_map(|name| Some((has(name), self.nodes.get(name).filter(takes)?)));
+        if let Some((_, node)) = others.min_by_key(|(has, _)| *has) {
+            return Place::At(node.url.clone());
+        }
+        let shares = self.nodes.get(&self.me).is_some_and(|own| own.relay.is_some());
+        let ranked = self.ranked(now).into_iter();
+        let mut fresh = ranked.filter(|(name, node)| takes(node) && !owner.has(name));
+        match fresh.next().filter(|_| shares && owner.with.len() < MOST_WITH) {
+            // What there is must do.
+            None => Place::Here,
+            Some((name, node)) => Place::Spread(Given {
+                room: room.to_owned(),
+                revision: owner.revision,
+                claim: Claim {
+                    node: self.me.to_string(),
+                    with: owner.with.iter().chain([name]).map(ToString::to_string).collect(),
+                },
+                url: node.url.clone(),
+            }),
+        }
     }
 
     /// Another node that takes rooms, with the fewest participants.
@@ -267,27 +393,46 @@ impl Rooms {
         others
     }
 
-    /// Which of this node's rooms, by the revisions of their claims, go to which node that takes rooms: the one with the fewest participants
-    /// gets the first, and so on around.
+    /// Which of this node's rooms go where, before it ends: to one of those on which they are anyway, or to one that takes rooms, of these the one with the
+    /// fewest participants first, and so on around.
     pub fn hand_over(&self, local: &HashSet<String>, now: Instant) -> Vec<Given> {
         if self.readable.is_none() {
             return Vec::new();
         }
-        let others = self.ranked(now);
-        let revision = |room: &String| self.owners.get(room).map_or(0, |owner| owner.revision);
-        let rooms = local.iter().zip(others.iter().cycle());
-        rooms
-            .map(|(room, (node, of))| Given {
-                room: room.clone(),
-                revision: revision(room),
-                node: (*node).clone(),
-                url: of.url.clone(),
-            })
-            .collect()
+        let ranked = self.ranked(now);
+        let mut others = ranked.iter().cycle();
+        let mut given = Vec::new();
+        for room in local {
+            let owner = self.owners.get(room);
+            let beside = owner.and_then(|owner| self.without_me(room, owner, now));
+            given.extend(beside.or_else(|| {
+                let (name, node) = others.next()?;
+                Some(Given {
+                    room: room.clone(),
+                    revision: owner.map_or(0, |owner| owner.revision),
+                    claim: Claim { node: name.to_string(), with: Vec::new() },
+                    url: node.url.clone(),
+                })
+            }));
+        }
+        given
     }
 
-    /// What is to be done about claims: those of this node whose rooms have ended, with their revisions; rooms of this node that nobody has claimed; and
-    /// rooms of this node that another has, with where it is.
+    /// A room's claim by those who have it beside this node, where there are any that take it.
+    fn without_me(&self, room: &str, owner: &Owner, now: Instant) -> Option<Given> {
+        let takes = |name: &&Arc<str>| {
+            let node = self.nodes.get(*name).filter(|node| !node.draining);
+            **name != self.me && node.is_some_and(|node| self.lives(node, now))
+        };
+        let mut rest = owner.all().filter(takes);
+        let first = rest.next()?;
+        let claim =
+            Claim { node: first.to_string(), with: rest.map(ToString::to_string).collect() };
+        let url = self.nodes.get(first)?.url.clone();
+        Some(Given { room: room.to_owned(), revision: owner.revision, claim, url })
+    }
+
+    /// What is to be done about claims: see [`Tidy`]. `local`: the rooms that have participants on this node.
     pub fn tidy(&mut self, local: &HashSet<String>, now: Instant) -> Tidy {
         let mut tidy = Tidy::default();
         if self.readable.is_none() {
@@ -296,22 +441,49 @@ impl Rooms {
         for (room, owner) in &self.owners {
             let entering = now.saturating_duration_since(owner.since) < ENTERING;
             if owner.node == self.me && !local.contains(room) && !entering {
-                tidy.release.push((room.clone(), owner.revision));
+                match self.without_me(room, owner, now) {
+                    Some(given) => tidy.claim.push((room.clone(), given.revision, given.claim)),
+                    None => tidy.release.push((room.clone(), owner.revision)),
+                }
             }
         }
         // Whoever asks before others have heard of it must not find it here still.
         for (room, _) in &tidy.release {
             self.owners.remove(room);
         }
+        self.shared.retain(|room, _| local.contains(room) || self.owners.contains_key(room));
         for room in local {
+            let alive = |name: &Arc<str>| {
+                self.linked.contains(name)
+                    || self.nodes.get(name).is_some_and(|node| self.lives(node, now))
+            };
+            let beside = |all: &[Arc<str>]| Claim {
+                node: self.me.to_string(),
+                with: all
+                    .iter()
+                    .filter(|&name| *name != self.me && alive(name))
+                    .map(ToString::to_string)
+                    .collect(),
+            };
             match self.owners.get(room) {
-                None => tidy.claim.push((room.clone(), 0)),
-                Some(owner) if owner.node == self.me => {}
+                None => {
+                    let all = self.shared.get(room).map_or(&[][..], Vec::as_slice);
+                    tidy.claim.push((room.clone(), 0, beside(all)));
+                }
+                Some(owner) if owner.node == self.me => {
+                    if !owner.with.iter().all(alive) {
+                        tidy.claim.push((room.clone(), owner.revision, beside(&owner.with)));
+                    }
+                }
+                Some(owner) if owner.has(&self.me) && alive(&owner.node) => {}
                 Some(owner) => match self.nodes.get(&owner.node) {
                     Some(node) if self.lives(node, now) => {
                         tidy.moved.push((room.clone(), node.url.clone()));
                     }
-                    _ => tidy.claim.push((room.clone(), owner.revision)),
+                    _ => {
+                        let all: Vec<_> = owner.all().cloned().collect();
+                        tidy.claim.push((room.clone(), owner.revision, beside(&all)));
+                    }
                 },
             }
         }
@@ -325,27 +497,27 @@ impl Rooms {
     }
 }
 
-/// A room that another node gets ([`Rooms::hand_over`]).
+/// A claim that is to be written, and where participants go once it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given {
     /// The room.
     pub room: String,
     /// Of the claim in whose place the new one comes.
     pub revision: u64,
-    /// Who gets it.
-    pub node: Arc<str>,
-    /// Where that is.
+    /// Who has it then.
+    pub claim: Claim,
+    /// Where they go.
     pub url: Arc<str>,
 }
 
 /// What is to be done about claims ([`Rooms::tidy`]).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tidy {
-    /// Claims to be given up, by revision.
+    /// Those of this node whose rooms have ended, by revision.
     pub release: Vec<(String, u64)>,
-    /// Rooms to be claimed, in the place of a revision.
-    pub claim: Vec<(String, u64)>,
-    /// Rooms whose participants should go to another node.
+    /// What is to be written, in the place of a revision: of rooms that nobody has, or a node that is lost; or of which one of the nodes is; or that only others are left in.
+    pub claim: Vec<(String, u64, Claim)>,
+    /// Rooms here that another node has, where their participants should go.
     pub moved: Vec<(String, Arc<str>)>,
 }
 

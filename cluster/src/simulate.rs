@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use crate::rooms::{Claim, NodeLease, Place, RENEW, Rooms};
+use crate::rooms::{Claim, Crowd, NodeLease, Place, RENEW, Rooms};
 
 /// What is played.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,8 @@ pub struct ClusterScenario {
     pub participants: usize,
     /// How long it goes on.
     pub seconds: u64,
+    /// As many of a room's participants as its node wants, before it spreads; 0: all.
+    pub room_most: usize,
     /// How long a participant stays, on average.
     pub stay_s: f64,
     /// From writing into the bucket to all nodes' knowing.
@@ -54,6 +56,7 @@ impl Default for ClusterScenario {
             nodes: 100,
             rooms: 10_000,
             participants: 100_000,
+            room_most: 0,
             seconds: 180,
             stay_s: 600.0,
             news_ms: 5,
@@ -89,6 +92,8 @@ pub struct ClusterReport {
     pub imbalance_most: f64,
     /// Seconds at which some room had participants on two nodes, and such rooms at the most.
     pub split_seconds: u64,
+    /// Rooms that were on several nodes as their claims say, at the most.
+    pub spread_rooms_most: usize,
     /// See above.
     pub split_rooms_most: usize,
     /// Rooms whose participants were sent to another node to be with others.
@@ -123,8 +128,6 @@ enum Event {
     },
     Claimed {
         room: usize,
-        node: usize,
-        life: u64,
         revision: u64,
     },
     Released {
@@ -166,8 +169,10 @@ struct Play<'a> {
     number: u64,
     nodes: Vec<Node>,
     clients: Vec<Client>,
-    /// The bucket: a room's node with its life, if any, and the last revision.
-    bucket: BTreeMap<usize, (Option<(usize, u64)>, u64)>,
+    /// The bucket: a room's claim, if any, and the last revision.
+    bucket: BTreeMap<usize, (Option<Claim>, u64)>,
+    /// Claims of which nobody has been told, by revision.
+    written: HashMap<u64, Claim>,
     revision: u64,
     report: ClusterReport,
     backs: Vec<u64>,
@@ -218,6 +223,7 @@ impl<'a> Play<'a> {
             nodes: nodes.collect(),
             clients: Vec::new(),
             bucket: BTreeMap::new(),
+            written: HashMap::new(),
             revision: 0,
             report: ClusterReport::default(),
             backs: Vec::new(),
@@ -266,18 +272,18 @@ impl<'a> Play<'a> {
     fn begin(&mut self, node: usize) {
         let now = self.instant();
         let down = self.is_down();
-        let claims: Vec<(usize, (usize, u64), u64)> = self
+        let claims: Vec<(usize, Claim, u64)> = self
             .bucket
             .iter()
-            .filter_map(|(&room, &(of, revision))| Some((room, of?, revision)))
+            .filter_map(|(&room, (claim, revision))| Some((room, claim.clone()?, *revision)))
             .collect();
         let this = &mut self.nodes[node];
         this.life += 1;
         this.rooms = Rooms::new(&name(node, this.life));
         if !down {
             this.rooms.readable(Some(now));
-            for (room, of, revision) in claims {
-                this.rooms.claimed_by(&key(room), &name(of.0, of.1), revision, now);
+            for (room, claim, revision) in claims {
+                this.rooms.claimed_by(&key(room), &claim, revision, now);
             }
         }
         let life = this.life;
@@ -303,10 +309,10 @@ impl<'a> Play<'a> {
                 }
             }
             Event::Lease { node, life } => self.lease(node, life),
-            Event::Claimed { room, node, life, revision } => {
+            Event::Claimed { room, revision } => {
                 let now = self.instant();
-                let bytes =
-                    serde_json::to_vec(&Claim { node: name(node, life) }).unwrap_or_default();
+                let claim = self.written.remove(&revision);
+                let bytes = serde_json::to_vec(&claim).unwrap_or_default();
                 for node in self.nodes.iter_mut().filter(|node| node.life % 2 == 1) {
                     let _ = node.rooms.claimed(&key(room), &bytes, revision, now);
                     self.told += 1;
@@ -337,7 +343,9 @@ impl<'a> Play<'a> {
         }
         self.writes.0 += 1;
         let participants = u32::try_from(self.nodes[node].participants).unwrap_or(u32::MAX);
-        let lease = NodeLease { url: format!("ws://{node}"), participants, draining: false };
+        let relay = (self.scenario.room_most > 0).then(|| format!("http://{node}"));
+        let url = format!("ws://{node}");
+        let lease = NodeLease { url, relay, participants, draining: false };
         let bytes = serde_json::to_vec(&lease).unwrap_or_default();
         for other in self.nodes.iter_mut().filter(|node| node.life % 2 == 1) {
             let _ = other.rooms.renewed(&name(node, life), &bytes, now);
@@ -354,9 +362,23 @@ impl<'a> Play<'a> {
             return;
         }
         let (room, now) = (self.clients[client].room, self.instant());
-        let here = self.nodes[node].local.contains_key(&room);
+        let here = self.nodes[node].local.get(&room).map_or(0, HashSet::len);
+        let most = match self.scenario.room_most {
+            0 => usize::MAX,
+            most => most,
+        };
+        let mut afar = HashMap::new();
+        if here >= most {
+            let others = self.nodes.iter().enumerate().filter(|(other, _)| *other != node);
+            for (other, at) in others.filter(|(_, at)| at.life % 2 == 1) {
+                if let Some(there) = at.local.get(&room) {
+                    afar.insert(name(other, at.life).as_str().into(), there.len());
+                }
+            }
+        }
+        let crowd = Crowd { here, most, afar: &afar };
         let began = Instant::now();
-        let place = self.nodes[node].rooms.place(&key(room), here, now);
+        let place = self.nodes[node].rooms.place(&key(room), &crowd, now);
         self.decided = (self.decided.0 + 1, self.decided.1 + began.elapsed());
         match place {
             Place::Here => self.enter(client, node, since),
@@ -374,8 +396,21 @@ impl<'a> Play<'a> {
                 let ms = until.saturating_duration_since(now).as_millis() as u64 + 5;
                 self.after(ms, Event::Ask { client, node, hops, since });
             }
+            Place::Spread(given) => {
+                if self.claim(room, node, given.revision, given.claim) {
+                    self.report.hops += 1;
+                    let to = given.url.trim_start_matches("ws://").parse().unwrap_or(node);
+                    let ms = 50 + self.scenario.news_ms;
+                    let hops = hops.saturating_add(1);
+                    self.after(ms, Event::Ask { client, node: to, hops, since });
+                } else {
+                    self.report.conflicts += 1;
+                    self.after(50, Event::Ask { client, node, hops, since });
+                }
+            }
             Place::Claim(revision) => {
-                if self.claim(room, node, revision) {
+                let own = name(node, self.nodes[node].life);
+                if self.claim(room, node, revision, Claim { node: own, with: Vec::new() }) {
                     self.enter(client, node, since);
                 } else {
                     self.report.conflicts += 1;
@@ -386,22 +421,23 @@ impl<'a> Play<'a> {
     }
 
     /// What the bucket says to a claim in the place of a revision.
-    fn claim(&mut self, room: usize, node: usize, revision: u64) -> bool {
+    fn claim(&mut self, room: usize, node: usize, revision: u64, claim: Claim) -> bool {
         if self.is_down() {
             return false;
         }
         self.writes.1 += 1;
-        let (owner, last) = self.bucket.get(&room).copied().unwrap_or_default();
+        let (owner, last) =
+            self.bucket.get(&room).map_or((false, 0), |(claim, last)| (claim.is_some(), *last));
         // One that was given up may be claimed as if there had been none.
-        if last != revision && !(revision == 0 && owner.is_none()) {
+        if last != revision && (revision != 0 || owner) {
             return false;
         }
         self.revision += 1;
         let (revision, now) = (self.revision, self.instant());
-        let life = self.nodes[node].life;
-        self.bucket.insert(room, (Some((node, life)), revision));
-        self.nodes[node].rooms.claimed_by(&key(room), &name(node, life), revision, now);
-        self.after(self.scenario.news_ms, Event::Claimed { room, node, life, revision });
+        self.nodes[node].rooms.claimed_by(&key(room), &claim, revision, now);
+        self.written.insert(revision, claim.clone());
+        self.bucket.insert(room, (Some(claim), revision));
+        self.after(self.scenario.news_ms, Event::Claimed { room, revision });
         true
     }
 
@@ -478,8 +514,8 @@ impl<'a> Play<'a> {
                 self.after(self.scenario.news_ms, Event::Released { room, revision });
             }
         }
-        for (key, revision) in tidy.claim {
-            self.claim(room(&key), node, revision);
+        for (key, revision, claim) in tidy.claim {
+            self.claim(room(&key), node, revision, claim);
         }
         for (key, url) in tidy.moved {
             self.report.healed += 1;
@@ -503,13 +539,20 @@ impl<'a> Play<'a> {
         if all > 0 {
             self.imbalances.push(most as f64 * living.len() as f64 / all as f64);
         }
-        let mut owners: HashMap<usize, usize> = HashMap::new();
+        let mut nodes: HashMap<usize, Vec<String>> = HashMap::new();
         for &node in &living {
             for &room in self.nodes[node].local.keys() {
-                *owners.entry(room).or_default() += 1;
+                nodes.entry(room).or_default().push(name(node, self.nodes[node].life));
             }
         }
-        let split = owners.values().filter(|&&nodes| nodes > 1).count();
+        nodes.retain(|_, nodes| nodes.len() > 1);
+        let has = |room: &usize, name: &String| {
+            let claim = self.bucket.get(room).and_then(|(claim, _)| claim.as_ref());
+            claim.is_some_and(|claim| claim.node == *name || claim.with.contains(name))
+        };
+        let split = nodes.iter().filter(|(room, nodes)| !nodes.iter().all(|n| has(room, n)));
+        let split = split.count();
+        self.report.spread_rooms_most = self.report.spread_rooms_most.max(nodes.len() - split);
         self.report.split_seconds += u64::from(split > 0);
         self.report.split_rooms_most = self.report.split_rooms_most.max(split);
     }
@@ -554,6 +597,15 @@ mod tests {
         let report = play(&small());
         assert!(report.displaced > 0 && report.joins > 400, "{report:?}");
         assert_eq!((report.split_seconds, report.healed), (0, 0), "{report:?}");
+        assert!(report.back_p99_ms < 4_000, "{report:?}");
+    }
+
+    #[test]
+    fn rooms_that_are_too_large_are_on_several_nodes_which_all_know_it() {
+        let large = ClusterScenario { rooms: 5, room_most: 30, stay_s: 60.0, ..small() };
+        let report = play(&large);
+        assert!(report.spread_rooms_most >= 4 && report.displaced > 0, "{report:?}");
+        assert_eq!(report.split_seconds, 0, "{report:?}");
         assert!(report.back_p99_ms < 4_000, "{report:?}");
     }
 

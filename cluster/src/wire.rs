@@ -245,26 +245,30 @@ fn anchor_of(
     })
 }
 
-fn source_name(source: AnchorSource) -> &'static str {
+/// What a source is called in messages.
+pub fn source_name(source: AnchorSource) -> &'static str {
     match source {
         AnchorSource::Enhanced => "enhanced",
         AnchorSource::Captured => "captured",
     }
 }
 
-fn source(name: &str) -> Result<AnchorSource, WireError> {
+/// The source of that name.
+pub fn source(name: &str) -> Result<AnchorSource, WireError> {
     let all = [AnchorSource::Enhanced, AnchorSource::Captured];
     all.into_iter().find(|s| source_name(*s) == name).ok_or(WireError::Field("source"))
 }
 
-fn refusal_name(reason: Refusal) -> &'static str {
+/// What a reason is called in messages.
+pub fn refusal_name(reason: Refusal) -> &'static str {
     match reason {
         Refusal::Promise => "promise",
         Refusal::Processor => "processor",
     }
 }
 
-fn refusal(name: &str) -> Result<Option<Refusal>, WireError> {
+/// The reason of that name; none of an empty one.
+pub fn refusal(name: &str) -> Result<Option<Refusal>, WireError> {
     if name.is_empty() {
         return Ok(None);
     }
@@ -273,15 +277,18 @@ fn refusal(name: &str) -> Result<Option<Refusal>, WireError> {
     found.map(Some).ok_or(WireError::Field("refused"))
 }
 
-fn layer(rid: &str) -> Result<Layer, WireError> {
+/// The layer of that name.
+pub fn layer(rid: &str) -> Result<Layer, WireError> {
     Layer::from_rid(rid).ok_or(WireError::Field("layer"))
 }
 
-fn micros(span: Duration) -> u64 {
+/// A span in microseconds.
+pub fn micros(span: Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
 
-fn narrow<A, B: TryFrom<A>>(value: A, name: &'static str) -> Result<B, WireError> {
+/// A number that must fit.
+pub fn narrow<A, B: TryFrom<A>>(value: A, name: &'static str) -> Result<B, WireError> {
     B::try_from(value).map_err(|_| WireError::Field(name))
 }
 

@@ -13,6 +13,7 @@ mod config;
 pub mod core;
 mod latency;
 mod net;
+mod relay;
 mod stats;
 
 pub use api::{
@@ -24,4 +25,5 @@ pub use config::{Limits, SfuConfig, TcpConfig, Tuning};
 pub use core::{MediaLine, View, counted_address, media_lines};
 pub use latency::Percentiles;
 pub use net::{Sfu, SfuHandle};
+pub use relay::{Made, NodeId, RelaySink, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack};
 pub use stats::{Counters, SfuStats};

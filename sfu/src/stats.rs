@@ -159,7 +159,15 @@ counters! {
     regions_malformed,
     /// Answers that nobody asked for, or that came too late.
     regions_unasked,
-    /// Anchors received from the enhancer.
+    /// Packets of tracks that are published at other SFUs.
+    relay_packets_in,
+    /// Packets and anchors of other SFUs' tracks that the SFU's queue did not take.
+    relay_overflows,
+    /// Packets and anchors of other SFUs' tracks that are not known.
+    relay_unknown,
+    /// Rooms, participants and tracks of other SFUs that were too many or made no sense.
+    relay_refused,
+    /// Anchors received from the enhancer, or from other SFUs.
     anchors_in,
     /// Anchors that the SFU's queue did not take.
     anchors_in_overflows,

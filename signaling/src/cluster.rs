@@ -16,8 +16,8 @@ pub type Placed<'a> = Pin<Box<dyn Future<Output = Place> + Send + 'a>>;
 
 /// The cluster, as signalling needs it.
 pub trait Cluster: Send + Sync {
-    /// Where a room is, which is claimed for this server where nobody has it. `here`: participants of it are on this one.
-    fn place<'a>(&'a self, room: &'a str, here: bool) -> Placed<'a>;
+    /// Where a room is, which is claimed for this server where nobody has it. `here`: so many of its participants are on this one.
+    fn place<'a>(&'a self, room: &'a str, here: usize) -> Placed<'a>;
 
     /// Signalling addresses of the other servers that take rooms, the best first.
     fn others(&self) -> Vec<String>;

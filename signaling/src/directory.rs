@@ -32,6 +32,8 @@ pub(crate) struct Directory {
 #[derive(Debug, Default)]
 struct Inner {
     people: HashMap<ParticipantId, Entry>,
+    /// Those of rooms of this server who are on others.
+    afar: HashMap<ParticipantId, Person>,
     /// By the SFU's name.
     rooms: BTreeMap<String, Room>,
     /// By room and identity.
@@ -184,7 +186,8 @@ impl Directory {
     /// Who that is; one who has just gone is "Someone".
     pub(crate) fn get(&self, id: ParticipantId) -> Person {
         let inner = self.inner.lock();
-        inner.people.get(&id).map_or_else(Person::someone, |entry| entry.seen.person.clone())
+        let here = inner.people.get(&id).map(|entry| &entry.seen.person);
+        here.or_else(|| inner.afar.get(&id)).cloned().unwrap_or_else(Person::someone)
     }
 
     /// Notes the complete list of what somebody publishes, and of the tracks that it subscribes to, from now on.
@@ -258,9 +261,33 @@ impl Directory {
         true
     }
 
-    /// Whether a room has participants.
-    pub(crate) fn has_people(&self, room: &str) -> bool {
-        self.inner.lock().rooms.get(room).is_some_and(|room| !room.members.is_empty())
+    /// How many participants a room has on this server.
+    pub(crate) fn people(&self, room: &str) -> usize {
+        self.inner.lock().rooms.get(room).map_or(0, |room| room.members.len())
+    }
+
+    /// Who that is on this server, and since when; nobody who is on another.
+    pub(crate) fn local(&self, id: ParticipantId) -> Option<(Person, u64)> {
+        let inner = self.inner.lock();
+        inner.people.get(&id).map(|entry| (entry.seen.person.clone(), entry.seen.since))
+    }
+
+    /// Somebody is in a room on another server, since then. Whoever had the same identity here before is ordered to leave.
+    pub(crate) fn came_afar(&self, id: ParticipantId, room: &str, person: Person, since: u64) {
+        let mut inner = self.inner.lock();
+        let seat = person.identity.clone().map(|identity| (room.to_owned(), identity));
+        inner.afar.insert(id, person);
+        let former = seat.and_then(|seat| inner.seats.get(&seat).copied());
+        if let Some(entry) = former.and_then(|former| inner.people.get(&former))
+            && (entry.seen.since, entry.seen.id) < (since, id)
+        {
+            entry.orders.send_modify(|orders| orders.end = Some(End::Replaced));
+        }
+    }
+
+    /// And is not any more.
+    pub(crate) fn left_afar(&self, id: ParticipantId) {
+        self.inner.lock().afar.remove(&id);
     }
 
     /// The rooms that have participants, and how many these are.

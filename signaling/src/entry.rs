@@ -97,7 +97,7 @@ pub(crate) fn admit(
 pub(crate) async fn place(shared: &Shared, room: &str, options: &JoinOptions) -> Place {
     match &shared.services.cluster {
         Some(cluster) if !options.loopback => {
-            cluster.place(room, shared.directory.has_people(room)).await
+            cluster.place(room, shared.directory.people(room)).await
         }
         _ => Place::Here,
     }

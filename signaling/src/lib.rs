@@ -40,13 +40,14 @@ use std::time::Duration;
 use axum::Router;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use windlass_sfu::SfuHandle;
+use windlass_sfu::{ParticipantId, SfuHandle};
 
 pub use client::{ClientAddr, Network, NoNetwork, TrustedProxies};
 pub use door::{DoorLimits, Refused};
 pub use metrics::{Metric, MetricKind};
 pub use origin::{NotAnOrigin, Origin, Origins};
 pub use redact::{Pseudonym, pseudonym};
+pub use session::Person;
 pub use tls::{Tls, TlsError};
 pub use turn::{BadTurnSecret, BadTurnUrl, TurnAccess, TurnConfig, TurnSecret, TurnUrl};
 
@@ -54,7 +55,9 @@ use crate::access::Access;
 use crate::cluster::Cluster;
 use crate::directory::Directory;
 use crate::door::Door;
+
 use crate::session::SessionConfig;
+use crate::socket::unix_now;
 use crate::webhooks::{WebhookConfig, WebhookError, Webhooks};
 use crate::wish::Sessions;
 
@@ -193,6 +196,23 @@ impl Signaling {
     pub fn rooms(&self) -> Vec<(String, usize)> {
         let rooms = self.shared.directory.occupied();
         rooms.into_iter().filter(|(room, _)| !room.starts_with(entry::LOOPBACK)).collect()
+    }
+
+    /// Who that is on this server, and how long it has been there, in seconds.
+    pub fn person(&self, id: ParticipantId) -> Option<(Person, u64)> {
+        let (person, since) = self.shared.directory.local(id)?;
+        Some((person, unix_now().saturating_sub(since)))
+    }
+
+    /// Somebody is in a room on another server, for so many seconds. Whoever had the same identity here before is ordered to leave.
+    pub fn came_afar(&self, id: ParticipantId, room: &str, person: Person, age_s: u64) {
+        let since = unix_now().saturating_sub(age_s);
+        self.shared.directory.came_afar(id, room, person, since);
+    }
+
+    /// And is not any more.
+    pub fn left_afar(&self, id: ParticipantId) {
+        self.shared.directory.left_afar(id);
     }
 
     /// Sends all participants of a room to another server.

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,10 +10,11 @@ use str0m::media::{Direction, MediaKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use windlass_protocol::Grant;
+use windlass_signaling::cluster::{Cluster, Place, Placed};
 use windlass_signaling::{DoorLimits, SignalingConfig, TrustedProxies, TurnAccess, TurnConfig};
 
 use common::tokens::{NEW, config, token};
-use common::{Client, Server, http, offer, start};
+use common::{Client, Server, http, offer, start, start_in};
 
 const SDP: &str = "content-type: application/sdp\r\n";
 const FRAGMENT: &str = "content-type: application/trickle-ice-sdpfrag\r\n";
@@ -54,6 +56,34 @@ fn sends() -> String {
 fn receives() -> String {
     let both = [MediaKind::Video, MediaKind::Audio].map(|kind| (kind, Direction::RecvOnly));
     offer::sdp(&both).0
+}
+
+/// Has a room that another server has.
+struct Other;
+
+impl Cluster for Other {
+    fn place<'a>(&'a self, room: &'a str, _here: usize) -> Placed<'a> {
+        let elsewhere = Place::At("wss://b.example:8443/ws".to_owned());
+        let place = if room == "afar" { elsewhere } else { Place::Here };
+        Box::pin(async { place })
+    }
+
+    fn others(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+#[tokio::test]
+async fn who_offers_to_a_room_of_another_server_is_sent_there() {
+    let server = start_in(SignalingConfig::default(), Some(Arc::new(Other))).await;
+    let answer = call(&server, "POST /whip/afar", SDP, &sends()).await;
+    assert_eq!(answer.status, 307);
+    assert_eq!(answer.header("location"), Some("https://b.example:8443/whip/afar"));
+    let answer = call(&server, "POST /whep/afar?participant=p7", SDP, &receives()).await;
+    assert_eq!(answer.status, 307);
+    let there = "https://b.example:8443/whep/afar?participant=p7";
+    assert_eq!(answer.header("location"), Some(there));
+    assert_eq!(call(&server, "POST /whip/here", SDP, &sends()).await.status, 201);
 }
 
 #[tokio::test]

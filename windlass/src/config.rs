@@ -34,7 +34,7 @@ use windlass_signaling::{
 use crate::{logging, tls};
 
 pub use annotated::annotated;
-pub use cluster::Cluster;
+pub use cluster::{Cluster, NodeConfig};
 pub use file::File;
 pub use values::{Advertise, Codec, DetailAs, Named, Proxies, RoomPolicy};
 
@@ -210,6 +210,19 @@ pub struct Settings {
     /// Where clients reach this server's signalling, as wss://host/ws: with NATS, rooms are then shared out among servers
     #[arg(long, help_heading = "Rooms", value_name = "URL", requires = "nats")]
     pub node_url: Option<String>,
+
+    /// Address for other servers of the cluster: rooms that have more participants than this one wants are then on several
+    #[arg(long, help_heading = "Rooms", value_name = "ADDRESS", requires = "node_url")]
+    pub node_listen: Option<SocketAddr>,
+
+    /// Where they reach it: http://host:port or https://host:port [default: what it listens on]
+    #[arg(long, help_heading = "Rooms", value_name = "URL", requires = "node_listen")]
+    pub node_address: Option<String>,
+
+    /// As many of one room's participants as this server wants; whoever comes then is sent to another, and both forward
+    /// what their participants publish to each other [default: 200]
+    #[arg(long, help_heading = "Rooms", value_name = "N", requires = "node_listen")]
+    pub node_room_most: Option<usize>,
 
     /// Credentials for them (.creds)
     #[arg(long, help_heading = "Enhancement", value_name = "FILE", requires = "nats")]
@@ -482,7 +495,7 @@ macro_rules! each_option {
 }
 
 each_option! {
-    http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers nats node_url nats_credentials nats_ca cluster_token cluster_ca cluster_cert cluster_key engine network enhancer_threads compute_cap
+    http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers nats node_url node_listen node_address node_room_most nats_credentials nats_ca cluster_token cluster_ca cluster_cert cluster_key engine network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
     no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
@@ -506,8 +519,8 @@ pub struct Config {
     pub workers: Vec<String>,
     /// Where workers' leases are; those that have one work in its place as well.
     pub nats: Option<NatsConfig>,
-    /// Where clients reach the signalling of this server, one of several.
-    pub node_url: Option<String>,
+    /// How it is one of several; `None`: it is alone.
+    pub node: Option<NodeConfig>,
     /// What SFU and workers show each other.
     pub cluster: Cluster,
     /// How long rooms may go on after SIGTERM.
@@ -561,7 +574,7 @@ impl Config {
         signaling.origins = said.origins.clone().map_or(Origins::Any, Origins::Only);
         signaling.turn = turn::turn(&said)?;
         let (nats, cluster) = (cluster::nats(&said)?, cluster::cluster(&said)?);
-        let node_url = cluster::node_url(&said)?;
+        let node = cluster::node(&said)?;
         let door = DoorLimits::default();
         signaling.door = DoorLimits {
             sockets: limits.participants.saturating_mul(2),
@@ -605,7 +618,7 @@ impl Config {
             drain: Duration::from_secs(said.drain_timeout_s.unwrap_or(30)),
             enhancer,
             workers: said.workers.unwrap_or_default(),
-            node_url,
+            node,
             nats,
             cluster,
             log,

@@ -19,7 +19,7 @@ use crate::cli::ServeArgs;
 use crate::config::Config;
 use crate::logging::{self, Log};
 use crate::metrics;
-use crate::node::Node;
+use crate::node::{Node, Share};
 use crate::page;
 use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::Signals;
@@ -76,8 +76,11 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         Some(nats) => Some(nats::connect(nats, "windlass serve").await?),
         None => None,
     };
-    let node = nats.clone().zip(config.node_url.clone());
-    let node = node.map(|(client, url)| Node::new(client, url));
+    let node = match nats.clone().zip(config.node.clone()) {
+        Some((client, node)) => Some(Node::new(client, node, config).await?),
+        None => None,
+    };
+    let relay = node.as_ref().and_then(Share::sink);
     let sink: TapSink = if enhancer.is_some() {
         sink
     } else {
@@ -89,7 +92,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     if let Some(scale) = enhancer.as_ref().and_then(|e| u16::try_from(e.scale()).ok()) {
         (sfu.scale, signaling.session.scale) = (scale, scale.into());
     }
-    let sfu = Sfu::start(&sfu, &sink).map_err(|e| match e {
+    let sfu = Sfu::start_shared(&sfu, &sink, relay.as_ref()).map_err(|e| match e {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
         StartError::Tcp { addr, source } => {
             let error = socket_error("--tcp", "TCP", addr, &source);
@@ -113,7 +116,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
     if let Some(node) = &node {
-        node.start(signaling.clone());
+        node.start(signaling.clone(), &sfu.handle());
     }
     let parts = Parts { sfu: sfu.handle(), signaling: signaling.clone(), enhancer, log, tls };
     let reloader = tokio::spawn(Reloader::new(args, config, parts, reloads)?.run());

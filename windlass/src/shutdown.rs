@@ -53,7 +53,7 @@ impl Signals {
             }
             "takes no new rooms and ends with the last one"
         };
-        self.stopped(drain, begin, rooms_ended(&sfu)).await;
+        Box::pin(self.stopped(drain, begin, rooms_ended(&sfu))).await;
         if let Some(node) = &node {
             node.stop();
         }

@@ -88,7 +88,8 @@ pub fn certificates(cluster: &Cluster) -> Result<Option<(Certificate, Identity)>
     Ok(Some((Certificate::from_pem(file(ca)?), Identity::from_pem(file(certificate)?, file(key)?))))
 }
 
-fn client_tls(cluster: &Cluster) -> Result<Option<ClientTlsConfig>> {
+/// The same for whoever dials.
+pub fn client_tls(cluster: &Cluster) -> Result<Option<ClientTlsConfig>> {
     let known = certificates(cluster)?;
     Ok(known.map(|(ca, own)| ClientTlsConfig::new().identity(own).ca_certificate(ca)))
 }

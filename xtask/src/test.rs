@@ -75,6 +75,7 @@ pub fn run(parts: &[Part]) -> Result<()> {
                 "codec.test.mjs",
                 "captured.test.mjs",
                 "cluster.test.mjs",
+                "spread.test.mjs",
                 "detail.test.mjs",
                 "adapt.test.mjs",
                 "call.test.mjs",

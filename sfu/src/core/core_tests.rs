@@ -92,7 +92,7 @@ fn what_the_path_loses_is_sent_again() {
     assert_continuous(&world.clients[at].received);
 }
 
-fn anchor_of(frame: &windlass_media::TapFrame, now: Instant) -> EnhancerOutput {
+pub(super) fn anchor_of(frame: &windlass_media::TapFrame, now: Instant) -> EnhancerOutput {
     assert!(now >= frame.arrival);
     EnhancerOutput::Anchor(Anchor {
         stream: frame.stream,

@@ -31,18 +31,18 @@ pub fn unbounded(layer: Layer) -> (Layer, LayerKnobs) {
 }
 
 /// An anchor on its way to subscribers.
-struct Parcel<'a> {
-    anchor: &'a Anchor,
+pub(super) struct Parcel<'a> {
+    pub(super) anchor: &'a Anchor,
     /// What its frame is of.
-    source: Source,
+    pub(super) source: Source,
     /// The layer that anchors are made for now.
-    tapped: Layer,
+    pub(super) tapped: Layer,
     /// The frame's timestamp in that layer; `None` where none is known to be its.
-    at: Option<u32>,
+    pub(super) at: Option<u32>,
     /// Whether others rest on it, so that it must be decoded even where its frame is not shown.
-    chained: bool,
+    pub(super) chained: bool,
     /// Size of its picture over that of its frame.
-    scale: u16,
+    pub(super) scale: u16,
 }
 
 impl Core {
@@ -95,8 +95,7 @@ impl Core {
     ) {
         self.counters.whole_anchor_requests_in += 1;
         let Some(t) = self.tracks.get_mut(&track) else { return };
-        let Some((tap, peer)) = t.tap.as_mut().zip(self.peers.get(&id)) else { return };
-        let layer = tap.layer();
+        let Some((layer, peer)) = t.tapped().zip(self.peers.get(&id)) else { return };
         let holds = |slot: &Slot| {
             let rung = slot.enhanced(Some(layer), peer.can_take_anchors());
             rung.is_some_and(|(held, rung)| held == track && rung.enhanced())
@@ -104,13 +103,7 @@ impl Core {
         if !peer.slots.iter().any(holds) {
             return;
         }
-        match (source, &mut t.detail) {
-            (AnchorSource::Captured, Some(detail)) => detail.want_key(),
-            _ if tap.passes_whole(now) => {
-                self.outputs.push_back(Output::Tap(TapInput::WholeAnchor { stream: tap.stream() }));
-            }
-            _ => {}
-        }
+        self.outputs.extend(t.ask_whole(now, source == AnchorSource::Captured));
         self.due = now;
     }
 
@@ -321,8 +314,9 @@ impl Core {
     }
 
     /// Sends an anchor to every subscriber of its track that it is for.
-    fn give_all(&mut self, now: Instant, track: TrackId, parcel: &Parcel<'_>) {
+    pub(super) fn give_all(&mut self, now: Instant, track: TrackId, parcel: &Parcel<'_>) {
         let Some(track) = self.tracks.get(&track) else { return };
+        self.outputs.extend(track.relay_anchor(parcel));
         let budget = track.budget(self.config.budget);
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber) else { continue };

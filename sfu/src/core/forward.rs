@@ -1,8 +1,9 @@
 //! A publisher's packets to its subscribers and its tap, and subscribers' wishes for key frames back.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use str0m::media::Mid;
+use str0m::media::{Mid, Pt};
 use str0m::rtp::RtpPacket;
 use windlass_media::{Layer, StreamId, TapInput};
 
@@ -45,24 +46,38 @@ impl Core {
         }
         let packet = PacketIn { late: self.late, ..packet_in(rtp) };
         match track.info.kind {
-            Kind::Audio => self.forward_audio(track_id, packet, rtp),
+            Kind::Audio => {
+                let blocks = peer.and_then(|p| p.repeats(rtp.header.payload_type));
+                let ext_vals = &rtp.header.ext_vals;
+                let (level, voice) = (ext_vals.audio_level, ext_vals.voice_activity);
+                let sound = Sound { level, voice, blocks };
+                self.forward_audio(track_id, packet, &rtp.payload, sound);
+            }
             Kind::Video => match track.layer_of(encoding, &rtp.payload) {
-                Some(layer) => self.forward_video(track_id, layer, packet, rtp),
+                Some(layer) => {
+                    self.forward_video(track_id, layer, packet, report(rtp), &rtp.payload);
+                }
                 None => self.counters.rtp_unknown += 1,
             },
         }
     }
 
-    fn forward_audio(&mut self, track_id: TrackId, packet: PacketIn, rtp: &RtpPacket) {
+    /// Forwards a packet of audio, of this node's publisher or another's.
+    pub(super) fn forward_audio(
+        &mut self,
+        track_id: TrackId,
+        packet: PacketIn,
+        payload: &Arc<[u8]>,
+        sound: Sound,
+    ) {
         let Some(track) = self.tracks.get(&track_id) else { return };
         let from = track.info.participant;
-        if let Some(level) = rtp.header.ext_vals.audio_level
-            && let Some(room) = self.peers.get(&from).and_then(|p| self.rooms.get_mut(&p.room))
+        if let Some(level) = sound.level
+            && let Some(room) = self.rooms.get_mut(&*track.room)
         {
             room.speakers.hear(packet.arrival, from, level);
         }
-        let repeats = self.peers.get(&from).and_then(|p| p.repeats(rtp.header.payload_type));
-        let red = repeats.map(|opus| (Red::parse(&rtp.payload, *opus), opus));
+        let red = sound.blocks.map(|opus| (Red::parse(payload, *opus), opus));
         let red = match red {
             None => None,
             Some((Some(red), opus)) => Some((red, opus)),
@@ -77,42 +92,45 @@ impl Core {
             };
             for slot in 0..peer.slots.len() {
                 if peer.slots[slot].track == Some(track_id)
-                    && peer.send_audio(slot, track_id, packet, rtp, red)
+                    && peer.send_audio(slot, track_id, packet, payload, (sound, red))
                 {
                     self.counters.rtp_out += 1;
                 }
             }
         }
+        self.outputs.extend(track.relay(None, &packet, payload, sound));
     }
 
-    fn forward_video(
+    /// Forwards a packet of video, of this node's publisher, with what that last said about its clock, or another's.
+    pub(super) fn forward_video(
         &mut self,
         track_id: TrackId,
         layer: Layer,
         mut packet: PacketIn,
-        rtp: &RtpPacket,
+        report: Option<Report>,
+        payload: &Arc<[u8]>,
     ) {
         let Some(track) = self.tracks.get_mut(&track_id) else { return };
-        track.layers.count(layer, rtp.payload.len(), packet.arrival);
-        if !rtp.payload.is_empty() {
-            let Ok(descriptor) = Descriptor::parse(&rtp.payload) else {
+        track.layers.count(layer, payload.len(), packet.arrival);
+        if !payload.is_empty() {
+            let Ok(descriptor) = Descriptor::parse(payload) else {
                 self.counters.vp9_malformed += 1;
                 return;
             };
             if descriptor.starts_key() {
                 track.keyframes.arrived(layer, packet.arrival);
-                let size = key_frame_size(&rtp.payload[descriptor.len..]);
+                let size = key_frame_size(&payload[descriptor.len..]);
                 track.sizes[layer as usize] = size.or(track.sizes[layer as usize]);
             }
             if !descriptor.inter && descriptor.end && packet.marker {
                 track.keyframes.whole(layer, packet.arrival);
             }
         }
-        track.alignment.saw(Timeline::Of(layer), packet.timestamp, report(rtp));
-        packet.stale = track.recent.push(layer, packet, &rtp.payload);
+        track.alignment.saw(Timeline::Of(layer), packet.timestamp, report);
+        packet.stale = track.recent.push(layer, packet, payload);
         let source = Source { track: track_id, layer };
         let mut newcomers = Vec::new();
-        let made = (track.tap.as_ref(), track.scale(self.config.scale));
+        let made = (track.tapped(), track.scale(self.config.scale));
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber).filter(|p| p.connected) else {
                 continue;
@@ -121,7 +139,7 @@ impl Core {
                 if peer.slots[slot].track != Some(track_id) {
                     continue;
                 }
-                let sent = peer.send_video(slot, source, packet, &rtp.payload, &mut self.counters);
+                let sent = peer.send_video(slot, source, packet, payload, &mut self.counters);
                 let Some(sent) = sent else { continue };
                 if sent.switched {
                     self.counters.layer_switches += 1;
@@ -130,15 +148,17 @@ impl Core {
                     }
                 }
                 if sent.new_epoch && peer.announce(slot, made, &mut self.outputs) {
+                    self.outputs.extend(track.begin_whole());
                     newcomers.push((peer.id, slot));
                 }
             }
         }
+        self.outputs.extend(track.relay(Some(layer), &packet, payload, Sound::default()));
         if let Some(tap) = track.tap.as_mut().filter(|tap| tap.layer() == layer) {
-            tap.push(packet, &rtp.payload);
+            tap.push(packet, payload);
             self.collect_tap(track_id);
         } else if let Some(capture) = track.capture.as_mut().filter(|c| c.layer() == layer) {
-            capture.push(packet, &rtp.payload);
+            capture.push(packet, payload);
             self.collect_tap(track_id);
         }
         for (id, slot) in newcomers {
@@ -230,6 +250,12 @@ impl Core {
             }
         }
         for track in self.tracks.values_mut() {
+            if track.afar.is_some() {
+                let asked = track.keyframes.poll(now).and_then(|l| track.key_frame_afar(l));
+                self.counters.keyframe_requests_out += u64::from(asked.is_some());
+                self.outputs.extend(asked);
+                continue;
+            }
             let publisher = self.peers.get_mut(&track.info.participant);
             let Some(publisher) = publisher.filter(|p| p.connected && !track.info.muted) else {
                 track.keyframes.forget();
@@ -260,6 +286,17 @@ impl Core {
             }
         }
     }
+}
+
+/// What a packet of audio says beside its payload.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sound {
+    /// How loud it is, in dBov.
+    pub(super) level: Option<i8>,
+    /// Whether that is a voice.
+    pub(super) voice: Option<bool>,
+    /// The payload type of its blocks, where it is Opus with redundancy.
+    pub(super) blocks: Option<Pt>,
 }
 
 /// What forwarding looks at of a packet.

@@ -49,7 +49,13 @@ impl Core {
         }
         for (&id, track) in &mut self.tracks {
             let Some(stream) = track.info.stream else { continue };
-            let wanted = taps.get(&id).copied().filter(|_| !track.info.muted);
+            let wanted = taps.get(&id).copied().max(track.enhanced_for_nodes());
+            let wanted = wanted.filter(|_| !track.info.muted);
+            if track.afar.is_some() {
+                self.outputs.extend(track.enhance_afar(wanted));
+                continue;
+            }
+            let wanted = wanted.filter(|_| self.enhancement);
             match (&mut track.tap, wanted) {
                 (Some(tap), Some(layer)) => tap.set_layer(layer),
                 (None, Some(layer)) => {
@@ -85,14 +91,16 @@ impl Core {
             if track.detail.as_mut().is_some_and(|detail| detail.rescale(scale)) {
                 self.outputs.push_back(track.knobs(Vec::new(), self.config.scale));
             }
+            self.outputs.extend(track.tell_made(self.enhancement, self.config.scale));
         }
         let mut newcomers = Vec::new();
         for peer in self.peers.values_mut() {
             for slot in 0..peer.slots.len() {
                 let track = peer.slots[slot].track.and_then(|t| self.tracks.get(&t));
-                let tap = track.and_then(|t| t.tap.as_ref());
+                let tapped = track.and_then(Track::tapped);
                 let scale = track.map_or(self.config.scale, |t| t.scale(self.config.scale));
-                if peer.announce(slot, (tap, scale), &mut self.outputs) {
+                if peer.announce(slot, (tapped, scale), &mut self.outputs) {
+                    self.outputs.extend(track.and_then(Track::begin_whole));
                     newcomers.push((peer.id, slot));
                 }
             }
@@ -140,8 +148,13 @@ impl Core {
             for tap in [&track.tap, &track.capture].into_iter().flatten() {
                 needed[tap.layer() as usize] = true;
             }
+            for layer in Layer::ALL.into_iter().filter(|&layer| track.needed_by_nodes(layer)) {
+                needed[layer as usize] = true;
+            }
             let told = track.dynacast.update(now, needed, sent);
-            if !told.is_empty() {
+            if !told.is_empty() && track.afar.is_some() {
+                self.outputs.extend(track.layers_afar(&told));
+            } else if !told.is_empty() {
                 let layers = told
                     .into_iter()
                     .map(|(layer, active)| (layer, LayerKnobs { active, ..unbounded(layer).1 }));
@@ -152,7 +165,7 @@ impl Core {
 
     /// Tells publishers what to send as detail stream, and the enhancer whom it may ask for regions: both are of use where anchors are, and no larger layer is sent.
     fn tune(&mut self, now: Instant) {
-        for track in self.tracks.values_mut() {
+        for track in self.tracks.values_mut().filter(|track| track.afar.is_none()) {
             if let Some(stream) = track.info.stream {
                 let publisher = self.peers.get(&track.info.participant);
                 let able = publisher.is_some_and(Peer::gives_regions) && self.config.regions;
@@ -214,7 +227,7 @@ impl Track {
 
     /// By how much the tapped layer is enlarged now; `base`: where the enhancer has not said.
     pub(super) fn scale(&self, base: u16) -> u16 {
-        let layer = self.tap.as_ref().map(Tap::layer);
+        let layer = self.tapped();
         self.scaled.filter(|(of, _)| Some(*of) == layer).map_or(base, |(_, scale)| scale)
     }
 
@@ -260,7 +273,6 @@ impl Peer {
         speaker: Option<ParticipantId>,
         outputs: &mut VecDeque<Output>,
     ) {
-        let anchors = enhancement && self.can_take_anchors();
         let audio_bps = AUDIO_BPS
             * self.slots.iter().filter(|s| s.kind == Kind::Audio && s.track.is_some()).count()
                 as u64;
@@ -282,7 +294,8 @@ impl Peer {
             demands.push(Demand {
                 max: enough.map_or(slot.max, |layer| slot.max.min(Rung::plain(layer))),
                 rates: track.dynacast.rates(now, measured),
-                anchors,
+                anchors: self.can_take_anchors()
+                    && track.afar.as_ref().map_or(enhancement, |afar| afar.made.able),
                 anchor_bps: track.anchor_bps,
                 current: slot.rung,
                 weight: view::weight(slot.view, speaks),
@@ -342,12 +355,12 @@ impl Peer {
     pub(super) fn announce(
         &mut self,
         slot: usize,
-        (tap, scale): (Option<&Tap>, u16),
+        (tapped, scale): (Option<Layer>, u16),
         outputs: &mut VecDeque<Output>,
     ) -> bool {
         let anchors = self.can_take_anchors();
         let Some(slot) = self.slots.get_mut(slot) else { return false };
-        let Some((track, rung)) = slot.enhanced(tap.map(Tap::layer), anchors) else {
+        let Some((track, rung)) = slot.enhanced(tapped, anchors) else {
             return false;
         };
         let (epoch, Some(size)) = slot.video.epoch() else { return false };
@@ -359,10 +372,7 @@ impl Peer {
                 self.id,
                 SfuEvent::RungChanged { track, rung, epoch, width, height, scale },
             ));
-            if let Some(tap) = tap.filter(|_| rung.enhanced()) {
-                outputs.push_back(Output::Tap(TapInput::WholeAnchor { stream: tap.stream() }));
-                return true;
-            }
+            return rung.enhanced();
         }
         false
     }

@@ -25,6 +25,7 @@ mod peer;
 mod recent;
 mod red;
 mod regions;
+mod relay;
 mod remote;
 mod rewriter;
 mod rooms;
@@ -41,6 +42,7 @@ mod wakes;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use str0m::Input;
@@ -51,6 +53,7 @@ use self::detail::DetailStream;
 pub use self::negotiate::ReadOffer;
 use self::peer::{Happening, Peer};
 pub use self::regions::RegionRequest;
+use self::relay::Relays;
 use self::remote::Locals;
 pub use self::remote::{Remote, Via};
 use self::rooms::Room;
@@ -64,6 +67,7 @@ use self::wakes::Wakes;
 use crate::api::{ParticipantId, SfuEvent, TrackId};
 use crate::config::{SfuConfig, Tuning};
 use crate::latency::Percentiles;
+use crate::relay::{NodeId, Relayed};
 use crate::stats::{Counters, SfuStats};
 
 /// How often rungs are chosen anew when nothing asks for it sooner.
@@ -94,6 +98,8 @@ pub enum Output {
     Event(ParticipantId, SfuEvent),
     /// Tell the enhancer.
     Tap(TapInput),
+    /// Tell another SFU, of a room.
+    Relay(NodeId, Arc<str>, Relayed),
 }
 
 /// All rooms, participants and tracks; or those of a shard.
@@ -108,6 +114,7 @@ pub struct Core {
     peers: BTreeMap<ParticipantId, Peer>,
     tracks: BTreeMap<TrackId, Track>,
     streams: HashMap<StreamId, TrackId>,
+    relays: Relays,
     addresses: HashMap<Remote, ParticipantId>,
     /// The server's user name fragments, for senders that are not known yet.
     ufrags: HashMap<String, ParticipantId>,
@@ -156,6 +163,7 @@ impl Core {
             peers: BTreeMap::new(),
             tracks: BTreeMap::new(),
             streams: HashMap::new(),
+            relays: Relays::default(),
             addresses: HashMap::new(),
             ufrags: HashMap::new(),
             wakes: Wakes::default(),
@@ -466,7 +474,7 @@ impl Core {
             let mut stats = peer.second(seconds);
             for track in &mut stats {
                 let known = self.tracks.get(&track.track);
-                track.refused = known.and_then(|t| t.tap.as_ref().and(t.refused));
+                track.refused = known.and_then(|t| t.tapped().and(t.refused));
             }
             tracing::debug!(participant = %peer.id, available_bps = peer.downlink.available_bps(), anchor_bps = peer.anchor_rate_bps);
             if !stats.is_empty() {
@@ -504,6 +512,8 @@ mod captured_tests;
 mod forward_tests;
 #[cfg(test)]
 mod reach_tests;
+#[cfg(test)]
+mod relay_tests;
 #[cfg(test)]
 mod scale_tests;
 #[cfg(test)]

@@ -188,7 +188,8 @@ impl Core {
             }
             let track = self.tracks.get(&subscribe.track).filter(|t| {
                 room.is_some_and(|r| {
-                    r.members.contains(&t.info.participant)
+                    let publisher = &t.info.participant;
+                    (r.members.contains(publisher) || r.afar.contains_key(publisher))
                         && (t.info.participant != id || r.loopback)
                 })
             });

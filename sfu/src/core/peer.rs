@@ -19,6 +19,7 @@ use super::audio::AudioTimeline;
 use super::dd;
 use super::downlink::{Downlink, LOOK, Look};
 use super::flights::{self, Flights};
+use super::forward::Sound;
 use super::nomination::Nomination;
 use super::red::Red;
 use super::regions::{self, Regions};
@@ -635,8 +636,8 @@ impl Peer {
         slot: usize,
         track: TrackId,
         packet: PacketIn,
-        rtp: &RtpPacket,
-        red: Option<(Red<'_>, Pt)>,
+        payload: &Arc<[u8]>,
+        (sound, red): (Sound, Option<(Red<'_>, Pt)>),
     ) -> bool {
         let Some((slot, rtc)) = self.slots.get_mut(slot).zip(self.rtc.as_mut()) else {
             return false;
@@ -648,8 +649,8 @@ impl Peer {
             rtc.codec_config().params().iter().find(|p| p.pt() == opus)?.red()
         });
         let (pt, payload) = match (red, repeats) {
-            (None, _) => (opus, rtp.payload.clone()),
-            (Some((_, named)), Some(pt)) if named == opus => (pt, rtp.payload.clone()),
+            (None, _) => (opus, payload.clone()),
+            (Some((_, named)), Some(pt)) if named == opus => (pt, payload.clone()),
             (Some((red, _)), Some(pt)) => (pt, red.renamed(*opus).into()),
             (Some((red, _)), None) => (opus, red.primary().into()),
         };
@@ -657,8 +658,8 @@ impl Peer {
         let Some(stream) = api.stream_tx_by_mid(slot.mid, None) else { return false };
         let Some((seq, timestamp)) = slot.audio.push(track, packet) else { return false };
         let ext_vals = ExtensionValues {
-            audio_level: rtp.header.ext_vals.audio_level,
-            voice_activity: rtp.header.ext_vals.voice_activity,
+            audio_level: sound.level,
+            voice_activity: sound.voice,
             ..ExtensionValues::default()
         };
         slot.sent.video_bytes += payload.len() as u64;

@@ -1,5 +1,6 @@
 //! Rooms: who comes in, who goes, and what the others hear of it.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use windlass_media::AnchorCodecId;
@@ -8,10 +9,13 @@ use super::peer::Peer;
 use super::speakers::Speakers;
 use super::{Core, Output};
 use crate::api::{JoinError, JoinOptions, ParticipantId, SfuEvent, TrackInfo};
+use crate::relay::{NodeId, Relayed};
 
 /// Where participants see each other.
 pub(super) struct Room {
     pub(super) members: Vec<ParticipantId>,
+    /// Those on other nodes.
+    pub(super) afar: BTreeMap<ParticipantId, NodeId>,
     pub(super) loopback: bool,
     pub(super) speakers: Speakers,
 }
@@ -38,10 +42,12 @@ impl Core {
         let entry = self.rooms.entry(room.to_owned());
         let entry = entry.or_insert_with(|| Room {
             members: Vec::new(),
+            afar: BTreeMap::new(),
             loopback: options.loopback,
             speakers: Speakers::default(),
         });
         let members = entry.members.clone();
+        let present: Vec<_> = members.iter().chain(entry.afar.keys()).copied().collect();
         entry.members.push(id);
         // Later ones are told when the speaker changes.
         let speaks = entry.speakers.speaker();
@@ -53,14 +59,20 @@ impl Core {
         let mut peer = Peer::new(id, room, decodes, self.wakes.clone(), now);
         peer.decodes_pictures = options.anchor_codecs.contains(AnchorCodecId::Vp9Pictures);
         self.peers.insert(id, peer);
-        let tracks = self.tracks.values().filter(|t| members.contains(&t.info.participant));
+        let tracks = self.tracks.values().filter(|t| present.contains(&t.info.participant));
         let tracks = tracks.map(|t| t.info.clone()).collect();
         for &member in &members {
             self.outputs
                 .push_back(Output::Event(member, SfuEvent::ParticipantJoined { participant: id }));
         }
+        if !options.loopback {
+            self.tell_nodes(room, &Relayed::Joined { participant: id });
+            if members.is_empty() {
+                self.begin_room(room);
+            }
+        }
         self.due = now;
-        Ok((members, tracks))
+        Ok((present, tracks))
     }
 
     /// Takes the places of a participant, and of its room if that begins.
@@ -132,9 +144,15 @@ impl Core {
                     SfuEvent::ParticipantLeft { participant: id },
                 ));
             }
+            let loopback = room.loopback;
             if room.members.is_empty() {
+                let afar: Vec<_> = std::mem::take(&mut room.afar).into_keys().collect();
                 self.rooms.remove(&peer.room);
                 self.shard.give_room();
+                self.end_room(&peer.room, &afar);
+            }
+            if !loopback {
+                self.tell_nodes(&peer.room, &Relayed::Left { participant: id });
             }
         }
         self.outputs.push_back(Output::Event(id, SfuEvent::Disconnected));
@@ -156,10 +174,14 @@ impl Core {
 
     /// Tells everybody who may subscribe to the participant's tracks.
     pub(super) fn tell_audience(&mut self, publisher: ParticipantId, event: &SfuEvent) {
-        let room = self.rooms.values().find(|r| r.members.contains(&publisher));
-        let Some(room) = room else { return };
+        let of = |r: &Room| r.members.contains(&publisher) || r.afar.contains_key(&publisher);
+        let Some((name, room)) = self.rooms.iter().find(|(_, room)| of(room)) else { return };
         for &member in room.members.iter().filter(|&&m| m != publisher || room.loopback) {
             self.outputs.push_back(Output::Event(member, event.clone()));
+        }
+        if room.members.contains(&publisher) && !room.loopback {
+            let name = name.clone();
+            self.tell_nodes_of_track(&name, event);
         }
     }
 }

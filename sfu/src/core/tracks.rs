@@ -1,5 +1,7 @@
 //! Published tracks: what is known of them, what subscribers want of them, and their end.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use str0m::media::Mid;
@@ -11,15 +13,22 @@ use super::dynacast::Dynacast;
 use super::keyframes::KeyFrames;
 use super::layers::Layers;
 use super::recent::Recent;
+use super::relay::{Afar, Wishes};
 use super::tap::Tap;
 use super::view::View;
 use super::{Core, Output, allocator};
 use crate::api::{Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
+use crate::relay::NodeId;
 
 /// A published track and who receives it.
 pub(super) struct Track {
     pub(super) info: TrackInfo,
     pub(super) mid: Mid,
+    pub(super) room: Arc<str>,
+    /// Its publisher's node, where that is another.
+    pub(super) afar: Option<Afar>,
+    /// Other nodes that have it, where it is published here.
+    pub(super) nodes: BTreeMap<NodeId, Wishes>,
     pub(super) subscribers: Vec<ParticipantId>,
     pub(super) layers: Layers,
     /// Sizes of the layers' pictures, as their key frames say.
@@ -51,7 +60,11 @@ pub(super) struct Track {
 impl Track {
     /// From a frame's arrival to its anchor's last use: the operator's, and as much more as its policy holds frames.
     pub(super) fn budget(&self, operator: Duration) -> Duration {
-        operator + self.tap.as_ref().map_or(Duration::ZERO, |tap| tap.policy.holds())
+        let holds = match &self.afar {
+            Some(afar) => afar.made.holds,
+            None => self.tap.as_ref().map_or(Duration::ZERO, |tap| tap.policy.holds()),
+        };
+        operator + holds
     }
 }
 
@@ -63,6 +76,23 @@ impl Core {
         mid: Mid,
         kind: Kind,
         name: &str,
+    ) -> TrackId {
+        let room = self.peers.get(&participant).map_or("", |peer| peer.room.as_str());
+        let track = self.insert_track(participant, mid, kind, name, room.into());
+        if let Some(info) = self.tracks.get(&track).map(|track| track.info.clone()) {
+            self.tell_audience(participant, &SfuEvent::TrackAdded(info));
+        }
+        track
+    }
+
+    /// A track that nobody has been told of.
+    pub(super) fn insert_track(
+        &mut self,
+        participant: ParticipantId,
+        mid: Mid,
+        kind: Kind,
+        name: &str,
+        room: Arc<str>,
     ) -> TrackId {
         let id = self.next_track;
         self.next_track = self.shard.next_number(id);
@@ -76,8 +106,11 @@ impl Core {
         self.tracks.insert(
             track,
             Track {
-                info: info.clone(),
+                info,
                 mid,
+                room,
+                afar: None,
+                nodes: BTreeMap::new(),
                 subscribers: Vec::new(),
                 layers: Layers::default(),
                 sizes: [None; 3],
@@ -97,12 +130,14 @@ impl Core {
                 anchor_bytes: 0,
             },
         );
-        self.tell_audience(participant, &SfuEvent::TrackAdded(info));
         track
     }
 
     pub(super) fn remove_track(&mut self, track: TrackId) {
         let Some(t) = self.tracks.remove(&track) else { return };
+        if let Some(afar) = &t.afar {
+            self.relays.forget_track(afar.key());
+        }
         if let Some(stream) = t.info.stream {
             self.streams.remove(&stream);
             if t.tap.is_some() {
@@ -140,12 +175,15 @@ impl Core {
 
     /// Mutes or unmutes a track of the participant's own.
     pub fn set_muted(&mut self, now: Instant, id: ParticipantId, track: TrackId, muted: bool) {
-        let Some(t) = self.tracks.get_mut(&track).filter(|t| t.info.participant == id) else {
-            return;
-        };
-        if t.info.muted == muted {
-            return;
+        if self.tracks.get(&track).is_some_and(|t| t.info.participant == id && t.afar.is_none()) {
+            self.mute(now, track, muted);
         }
+    }
+
+    /// A track is muted from now on, or no longer.
+    pub(super) fn mute(&mut self, now: Instant, track: TrackId, muted: bool) {
+        let Some(t) = self.tracks.get_mut(&track).filter(|t| t.info.muted != muted) else { return };
+        let id = t.info.participant;
         t.info.muted = muted;
         if let Some(tap) = &mut t.tap {
             tap.need_key();

@@ -42,6 +42,8 @@ pub(super) struct World {
     pub(super) now: Instant,
     pub(super) clients: Vec<Client>,
     pub(super) taps: Vec<TapInput>,
+    /// What was said to other nodes.
+    pub(super) relayed: Vec<(NodeId, Arc<str>, Relayed)>,
     pub(super) events: HashMap<ParticipantId, Vec<SfuEvent>>,
     pub(super) camera: Camera,
     /// Whether clients from now on have TCP alone.
@@ -74,6 +76,7 @@ impl World {
             now,
             clients: Vec::new(),
             taps: Vec::new(),
+            relayed: Vec::new(),
             events: HashMap::new(),
             camera: Camera::default(),
             by_tcp: false,
@@ -369,6 +372,7 @@ impl World {
                 }
                 Output::Event(id, event) => self.events.entry(id).or_default().push(event),
                 Output::Tap(input) => self.taps.push(input),
+                Output::Relay(node, room, message) => self.relayed.push((node, room, message)),
             }
         }
     }

@@ -16,6 +16,7 @@ use crate::api::{
 use crate::config::Tuning;
 use crate::core::{ReadOffer, Shard, View};
 use crate::latency::Latencies;
+use crate::relay::{FromNode, NodeId, Relayed};
 use crate::stats::SfuStats;
 
 /// Talks to the SFU from anywhere.
@@ -33,6 +34,8 @@ pub(super) struct Way {
     pub(super) commands: mpsc::Sender<Command>,
     /// Dropped and counted when full.
     pub(super) anchors: mpsc::Sender<EnhancerOutput>,
+    /// Media is dropped and counted when full; for the rest callers wait.
+    pub(super) relayed: mpsc::Sender<FromNode>,
 }
 
 impl SfuHandle {
@@ -197,6 +200,47 @@ impl SfuHandle {
         self.at(id).send(Command::Leave(id)).await.map_err(|_| SfuClosed)
     }
 
+    /// A room is on these other SFUs too, or on none.
+    pub async fn share(&self, room: &str, nodes: &[NodeId]) -> Result<(), SfuClosed> {
+        self.to_all(|| Command::Share(room.to_owned(), nodes.to_vec())).await
+    }
+
+    /// There is a way to another SFU now, or none any more: then its participants are gone.
+    pub async fn linked(&self, node: NodeId, up: bool) -> Result<(), SfuClosed> {
+        self.to_all_of_node(FromNode::Linked(node, up)).await
+    }
+
+    /// Takes what another SFU says of a room. Media for which there is no room is dropped and counted; the rest is waited for.
+    pub async fn relayed(
+        &self,
+        node: NodeId,
+        room: &Arc<str>,
+        message: Relayed,
+    ) -> Result<(), SfuClosed> {
+        if message.is_media() {
+            let Some(thread) = self.places.of_room(room) else { return Ok(()) };
+            let said = FromNode::Said(node, room.clone(), message);
+            return match self.threads[thread].relayed.try_send(said) {
+                Ok(()) => Ok(()),
+                Err(mpsc::error::TrySendError::Full(_)) => {
+                    self.shared.relay_overflows.fetch_add(1, Ordering::Relaxed);
+                    Ok(())
+                }
+                Err(mpsc::error::TrySendError::Closed(_)) => Err(SfuClosed),
+            };
+        }
+        // Whether there is such a room may change while it is under way: its thread knows.
+        self.to_all_of_node(FromNode::Said(node, room.clone(), message)).await
+    }
+
+    /// By the queue that keeps their order.
+    async fn to_all_of_node(&self, said: FromNode) -> Result<(), SfuClosed> {
+        for thread in self.threads.iter() {
+            thread.relayed.send(said.clone()).await.map_err(|_| SfuClosed)?;
+        }
+        Ok(())
+    }
+
     /// Takes what the enhancer made. Never waits; `false` when the queue is full (dropped and counted) or the SFU
     /// has stopped.
     pub fn push(&self, output: EnhancerOutput) -> bool {
@@ -227,6 +271,7 @@ impl SfuHandle {
             all = all.plus(stats);
         }
         all.forwarding = forwarding.percentiles();
+        all.counters.relay_overflows = self.shared.relay_overflows.load(Ordering::Relaxed);
         all.counters.anchors_in_overflows = self.shared.overflows.load(Ordering::Relaxed);
         Ok(all)
     }

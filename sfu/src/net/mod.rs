@@ -29,12 +29,15 @@ use crate::api::{
 use crate::config::{SfuConfig, TcpConfig, Tuning};
 use crate::core::{ReadOffer, Shard, View};
 use crate::latency::Latencies;
+use crate::relay::{NodeId, RelaySink};
 use crate::stats::SfuStats;
 
 /// Commands that wait for a thread.
 const COMMANDS: usize = 256;
 /// Ports that are tried where the system chooses one.
 const CHOICES: u32 = 32;
+/// Messages of other SFUs that wait for a thread: a few hundred milliseconds of ten cameras.
+const RELAYED: usize = 1024;
 /// Anchors that wait for a thread.
 const ANCHORS: usize = 64;
 
@@ -51,6 +54,7 @@ enum Command {
     SetPolicy(Option<String>, Option<AnchorPolicy>, oneshot::Sender<bool>),
     Tune(Tuning),
     Drain,
+    Share(String, Vec<NodeId>),
     Leave(ParticipantId),
     Stats(oneshot::Sender<(SfuStats, Box<Latencies>)>),
     Stop,
@@ -61,6 +65,8 @@ enum Command {
 struct Shared {
     /// Anchors that the queues did not take.
     overflows: AtomicU64,
+    /// Media of other SFUs that the queues did not take.
+    relay_overflows: AtomicU64,
     /// Whether there is an enhancer that works.
     enhancement: AtomicBool,
     /// The longest session description.
@@ -80,12 +86,22 @@ impl Sfu {
     /// Binds the sockets and starts the threads. `tap` takes the frames of tapped layers; it is called on these threads and
     /// must not block.
     pub fn start(config: &SfuConfig, tap: &TapSink) -> Result<Sfu, StartError> {
+        Sfu::start_shared(config, tap, None)
+    }
+
+    /// The same of one that shares rooms with others: `relay` takes what is for them, on these threads too.
+    pub fn start_shared(
+        config: &SfuConfig,
+        tap: &TapSink,
+        relay: Option<&RelaySink>,
+    ) -> Result<Sfu, StartError> {
         let (sockets, mut tcp) = open(config)?;
         let count = sockets.len();
         let local = sockets[0].local_addr();
         let tcp_local = tcp.as_ref().map(tcp::TcpPort::local_addr);
         let shared = Arc::new(Shared {
             overflows: AtomicU64::new(0),
+            relay_overflows: AtomicU64::new(0),
             enhancement: AtomicBool::new(true),
             sdp_bytes: config.limits.sdp_bytes,
         });
@@ -97,7 +113,8 @@ impl Sfu {
         for ((socket, shard), handed) in sockets.into_iter().zip(Shard::all(count)).zip(handed) {
             let (commands, command_queue) = mpsc::channel(COMMANDS);
             let (anchors, anchor_queue) = mpsc::channel(ANCHORS);
-            ways.push(Way { commands, anchors });
+            let (relayed, relayed_queue) = mpsc::channel(RELAYED);
+            ways.push(Way { commands, anchors, relayed });
             parts.push(run::Parts {
                 shard,
                 socket,
@@ -108,6 +125,8 @@ impl Sfu {
                 handed,
                 handover: handover.clone(),
                 tap: tap.clone(),
+                relay: relay.cloned(),
+                relayed: relayed_queue,
                 commands: command_queue,
                 anchors: anchor_queue,
                 places: places.clone(),
@@ -310,6 +329,30 @@ mod tests {
             handle.join("room", ParticipantId(2), JoinOptions::default()).await,
             Err(JoinError::Closed)
         ));
+    }
+
+    #[tokio::test]
+    async fn a_node_that_has_just_been_linked_is_told_who_is_there() {
+        let (said, mut hears) = mpsc::unbounded_channel();
+        let relay: RelaySink = Arc::new(move |node, room, message| {
+            let _ = said.send((node, room.to_string(), format!("{message:?}")));
+        });
+        let config =
+            SfuConfig { udp: "127.0.0.1:0".parse().expect("address"), ..SfuConfig::default() };
+        let sfu = Sfu::start_shared(&config, &accepting(), Some(&relay)).expect("started");
+        let handle = sfu.handle();
+        let joined = handle.join("tea", ParticipantId(1), JoinOptions::default()).await;
+        let (room, node): (Arc<str>, _) = ("tea".into(), NodeId(7));
+        for _ in 0..50 {
+            handle.linked(node, true).await.expect("running");
+            handle.relayed(node, &room, crate::Relayed::Begin).await.expect("running");
+            let told = tokio::time::timeout(Duration::from_secs(5), hears.recv()).await;
+            let told = told.expect("in time").expect("told");
+            assert_eq!((told.0, &*told.1), (node, "tea"));
+            assert!(told.2.starts_with("Joined"), "{}", told.2);
+            handle.linked(node, false).await.expect("running");
+        }
+        drop(joined);
     }
 
     #[test]

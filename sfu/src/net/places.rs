@@ -87,6 +87,11 @@ impl Places {
         (thread, true)
     }
 
+    /// The thread that has a room, if one has.
+    pub(super) fn of_room(&self, room: &str) -> Option<usize> {
+        self.lock().rooms.get(room).map(|room| room.thread)
+    }
+
     /// The participant has gone, or was not let in.
     pub(super) fn leave(&self, id: ParticipantId) {
         let State { rooms, participants, loads } = &mut *self.lock();

@@ -17,10 +17,11 @@ use super::{Command, Shared};
 use crate::api::{JoinError, Joined, ParticipantId, SfuEvent, TapSink};
 use crate::config::SfuConfig;
 use crate::core::{Core, Output, Remote, Shard, Via};
+use crate::relay::{FromNode, RelaySink};
 
 /// Batches of datagrams taken before anything else gets its turn.
 const BURST: usize = 16;
-/// Datagrams of TCP connections taken before anything else gets its turn.
+/// Datagrams of TCP connections, and messages of other SFUs, taken before anything else gets its turn.
 const FRAMES: usize = 128;
 /// Batches of other threads taken before anything else gets its turn.
 const HANDED: usize = 32;
@@ -44,6 +45,8 @@ pub(super) struct Parts {
     pub(super) handed: handover::Receiver,
     pub(super) handover: Handover,
     pub(super) tap: TapSink,
+    pub(super) relay: Option<RelaySink>,
+    pub(super) relayed: mpsc::Receiver<FromNode>,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) anchors: mpsc::Receiver<EnhancerOutput>,
     pub(super) places: Arc<Places>,
@@ -56,7 +59,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) {
         Err(error) => return tracing::error!(%error, "no runtime for the SFU's thread"),
     };
     runtime.block_on(async {
-        let Parts { shard, socket, tcp, outlet, handed, handover, tap, places, .. } = parts;
+        let Parts { shard, socket, tcp, outlet, handed, handover, tap, relay, places, .. } = parts;
         let local = socket.local_addr();
         let segments = config.segmentation && socket.knows_segments();
         match socket.into_async() {
@@ -74,6 +77,8 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) {
                     outbox: Outbox::new(segments, now),
                     next_gone: now,
                     taps: Taps { sink: tap, stops: HashSet::new() },
+                    relay,
+                    relayed: parts.relayed,
                     events: HashMap::new(),
                     events_bound: config.limits.events,
                     places,
@@ -140,6 +145,8 @@ struct Shell {
     /// When it is looked for participants whose events nobody takes any more.
     next_gone: Instant,
     taps: Taps,
+    relay: Option<RelaySink>,
+    relayed: mpsc::Receiver<FromNode>,
     events: HashMap<ParticipantId, mpsc::Sender<SfuEvent>>,
     events_bound: usize,
     places: Arc<Places>,
@@ -157,7 +164,7 @@ impl Shell {
         let mut inbox = Inbox::new();
         loop {
             let (now, mut more) = self.drain_socket(&mut inbox);
-            more |= self.drain_tcp(now) | self.drain_handed();
+            more |= self.drain_tcp(now) | self.drain_handed() | self.drain_relayed(now);
             for _ in 0..TURN {
                 let Ok(command) = commands.try_recv() else { break };
                 if matches!(command, Command::Stop) {
@@ -185,6 +192,7 @@ impl Shell {
                 _ = self.socket.readable() => {}
                 Some(arrived) = next(&mut self.tcp) => self.frame(Instant::now(), &arrived),
                 Some(batch) = self.handed.recv() => self.take(batch),
+                Some(said) = self.relayed.recv() => self.of_node(Instant::now(), said),
                 command = commands.recv() => match command {
                     Some(Command::Stop) | None => return self.stop(Instant::now()),
                     Some(command) => self.command(Instant::now(), command),
@@ -248,6 +256,22 @@ impl Shell {
         !self.handed.is_empty()
     }
 
+    /// Takes what other SFUs have sent; whether there is more.
+    fn drain_relayed(&mut self, now: Instant) -> bool {
+        for _ in 0..FRAMES {
+            let Ok(said) = self.relayed.try_recv() else { return false };
+            self.of_node(now, said);
+        }
+        !self.relayed.is_empty()
+    }
+
+    fn of_node(&mut self, now: Instant, said: FromNode) {
+        match said {
+            FromNode::Linked(node, up) => self.core.linked(now, node, up),
+            FromNode::Said(node, room, message) => self.core.relayed(now, node, &room, message),
+        }
+    }
+
     /// What has been its owner's when it was handed over is nobody's by now, at worst.
     fn take(&mut self, batch: Vec<Handed>) {
         for handed in batch {
@@ -302,6 +326,7 @@ impl Shell {
             }
             Command::Tune(tuning) => self.core.retune(now, tuning),
             Command::Drain => self.core.drain(),
+            Command::Share(room, nodes) => self.core.share(now, &room, &nodes),
             Command::Leave(id) => self.core.leave(now, id),
             Command::Stats(answer) => {
                 let mut stats = self.core.stats();
@@ -341,6 +366,11 @@ impl Shell {
                     }
                 }
                 Output::Event(id, event) => self.event(now, id, event),
+                Output::Relay(node, room, message) => {
+                    if let Some(relay) = &self.relay {
+                        relay(node, &room, message);
+                    }
+                }
                 Output::Tap(input) => {
                     if let Err((stream, captured)) = self.taps.hand(input) {
                         self.core.tap_refused(now, stream, captured);

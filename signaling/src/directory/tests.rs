@@ -105,7 +105,7 @@ fn everybody_of_a_room_is_sent_away_and_nobody_else() {
     let directory = Directory::default();
     let seats = [enter(&directory, ONE, "tea", guest()), enter(&directory, TWO, "coffee", guest())];
     assert_eq!(directory.occupied(), [("coffee".to_owned(), 1), ("tea".to_owned(), 1)]);
-    assert!(directory.has_people("tea") && !directory.has_people("cocoa"));
+    assert_eq!((directory.people("tea"), directory.people("cocoa")), (1, 0));
     directory.send_away("tea", "wss://b/ws");
     let ends = seats.map(|seat| seat.orders.borrow().end.clone());
     assert_eq!(ends, [Some(End::Moved("wss://b/ws".to_owned())), None]);

@@ -6,7 +6,7 @@ use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::http::header::{IF_MATCH, LINK};
+use axum::http::header::{IF_MATCH, LINK, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
@@ -23,6 +23,7 @@ use super::error::WishError;
 use super::ice::{self, Credentials};
 use super::{FRAGMENT, SDP};
 use crate::Shared;
+use crate::cluster::Place;
 use crate::convert::{self, Lists};
 use crate::door::Permit;
 use crate::entry::{self, Entry, Inside};
@@ -111,15 +112,27 @@ impl Sessions {
     }
 }
 
-/// Lets a caller into its room, answers its offer, and lets it stay. `lists` says what the sections of the offer are for,
+/// Where a caller goes that the room's own server should have: the same address there (RFC 9725 §4.5 has clients follow).
+fn elsewhere(url: &str, way: Way, room: &str, query: &str) -> Response {
+    // Signalling is at `ws…://host/ws`, and this beside it.
+    let server = url.strip_suffix("/ws").unwrap_or(url).replacen("ws", "http", 1);
+    let location = format!("{server}/{}/{room}{query}", way.path());
+    (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, location)]).into_response()
+}
+
+/// Lets a caller into its room, answers its offer, and lets it stay; or sends it to another server, with the same `query`. `lists` says what the sections of the offer are for,
 /// by the tracks that there are.
 pub(super) async fn begin(
     shared: &Arc<Shared>,
     caller: Caller<'_>,
+    query: &str,
     lists: impl FnOnce(&[TrackInfo]) -> Result<(Vec<Publish>, Vec<Subscribe>), WishError>,
 ) -> Result<Response, WishError> {
     let Caller { way, room, admission, permit, sdp } = caller;
     let options = JoinOptions { anchor_codecs: AnchorCodecs::NONE, loopback: false };
+    if let Place::At(url) = entry::place(shared, room, &options).await {
+        return Ok(elsewhere(&url, way, room, query));
+    }
     let entry = Entry { room, name: way.name().to_owned(), admission, options };
     let inside = entry::enter(shared, entry).await.map_err(convert::enter_error)?;
     let participant = inside.id;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
@@ -29,18 +29,21 @@ use crate::client::ClientAddr;
     params(("room" = String, Path, description = "The room's name"), Wanted),
     request_body(content = String, content_type = "application/sdp"),
     responses((status = 201, description = "The answer; `Location` is the session", body = String, content_type = "application/sdp"),
+        (status = 307, description = "The room is on another server; `Location` says where to offer"),
         (status = "4XX", description = "Refused, with the reason", body = WishError)))]
 pub(crate) async fn offer(
     State(shared): State<Arc<Shared>>,
     Path(room): Path<String>,
     Query(wanted): Query<Wanted>,
+    RawQuery(query): RawQuery,
     Extension(client): Extension<ClientAddr>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, WishError> {
     let caller = Caller::let_in(&shared, (Way::Whep, &room), client, &headers, body).await?;
     let sections = sections(&caller.sdp)?;
-    session::begin(&shared, caller, |tracks| {
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    session::begin(&shared, caller, &query, |tracks| {
         let subscribe = mapped(&sections, tracks, wanted.participant.as_deref());
         if subscribe.is_empty() {
             return Err(WishError::nothing_to_watch());

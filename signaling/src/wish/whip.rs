@@ -23,6 +23,7 @@ use crate::client::ClientAddr;
     params(("room" = String, Path, description = "The room's name")),
     request_body(content = String, content_type = "application/sdp"),
     responses((status = 201, description = "The answer; `Location` is the session", body = String, content_type = "application/sdp"),
+        (status = 307, description = "The room is on another server; `Location` says where to offer"),
         (status = "4XX", description = "Refused, with the reason", body = WishError)))]
 pub(crate) async fn offer(
     State(shared): State<Arc<Shared>>,
@@ -33,7 +34,7 @@ pub(crate) async fn offer(
 ) -> Result<Response, WishError> {
     let caller = Caller::let_in(&shared, (Way::Whip, &room), client, &headers, body).await?;
     let publish = published(&caller.sdp)?;
-    session::begin(&shared, caller, |_| Ok((publish, Vec::new()))).await
+    session::begin(&shared, caller, "", |_| Ok((publish, Vec::new()))).await
 }
 
 /// Every section that sends becomes a track.

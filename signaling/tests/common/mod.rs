@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use windlass_sfu::{Sfu, SfuConfig, TapSink};
+use windlass_signaling::cluster::Cluster;
 use windlass_signaling::{Metric, Services, Signaling, SignalingConfig};
 
 /// A request with these further header lines.
@@ -40,6 +41,11 @@ pub struct Server {
 }
 
 pub async fn start(config: SignalingConfig) -> Server {
+    start_in(config, None).await
+}
+
+/// One of several servers.
+pub async fn start_in(config: SignalingConfig, cluster: Option<Arc<dyn Cluster>>) -> Server {
     let udp = "127.0.0.1:0".parse().unwrap();
     let media = SfuConfig { udp, threads: 2, ..SfuConfig::default() };
     let tap: TapSink = Arc::new(|_| true);
@@ -53,7 +59,7 @@ pub async fn start(config: SignalingConfig) -> Server {
             on
         }),
         enhancer_metrics: Arc::new(|| vec![Metric::counter("enhancer_frames", 3)]),
-        cluster: None,
+        cluster,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();

@@ -81,8 +81,10 @@ export function enhancedAt(page, width, timeoutMs = 40_000) {
 export function nativeFrames(page) {
   return page.evaluate(async () => {
     const [track] = window.windlass.remoteVideos();
-    for (const s of (await window.windlass.room.connectionStats()).values()) {
-      if (s.type === "inbound-rtp" && s.kind === "video" && s.trackIdentifier === track.plain.id) return s.framesDecoded;
+    // None while it connects again.
+    const stats = await window.windlass.room.connectionStats();
+    for (const s of stats?.values() ?? []) {
+      if (s.type === "inbound-rtp" && s.kind === "video" && s.trackIdentifier === track?.plain.id) return s.framesDecoded;
     }
     return 0;
   });

@@ -1,5 +1,6 @@
 //! What SFU and workers show each other, and where they learn of each other.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -48,9 +49,66 @@ pub(super) fn nats(said: &Settings) -> Result<Option<NatsConfig>> {
     Ok(Some(NatsConfig { servers, credentials, ca }))
 }
 
-pub(super) fn node_url(said: &Settings) -> Result<Option<String>> {
+/// One server of several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeConfig {
+    /// Where clients reach its signalling.
+    pub url: String,
+    /// Where it listens for the others; without, rooms of this one are on this one alone.
+    pub listen: Option<SocketAddr>,
+    /// Where these reach it, if that is another address.
+    pub address: Option<String>,
+    /// As many of one room's participants as it wants.
+    pub room_most: usize,
+}
+
+/// As many participants of one room as a server wants where nothing is said.
+const ROOM_MOST: usize = 200;
+
+pub(super) fn node(said: &Settings) -> Result<Option<NodeConfig>> {
     let Some(url) = said.node_url.clone() else { return Ok(None) };
     let known = ["ws://", "wss://"].iter().any(|scheme| url.starts_with(scheme));
     allow!(known, "node-url", "`{url}` is no WebSocket's address: write wss://host/ws");
-    Ok(Some(url))
+    let address = said.node_address.clone();
+    if let Some(address) = &address {
+        let known = ["http://", "https://"].iter().any(|scheme| address.starts_with(scheme));
+        allow!(known, "node-address", "`{address}` is no address: write https://host:port");
+    }
+    if let Some(listen) = said.node_listen {
+        let secret = said.cluster_token.is_some() && said.cluster_ca.is_some();
+        allow!(
+            listen.ip().is_loopback() || secret,
+            "node-listen",
+            "{listen} can be reached by others: cluster-token and cluster-ca, cluster-cert and cluster-key say who may"
+        );
+        allow!(
+            !listen.ip().is_unspecified() || address.is_some(),
+            "node-address",
+            "is missing: others cannot go to {listen}"
+        );
+    }
+    let room_most = said.node_room_most.unwrap_or(ROOM_MOST);
+    allow!(room_most > 0, "node-room-most", "must be at least 1");
+    Ok(Some(NodeConfig { url, listen: said.node_listen, address, room_most }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(yaml: &str) -> Result<Option<NodeConfig>> {
+        let settings = Settings::default().over(super::super::file::File::parse(yaml)?.settings);
+        node(&settings)
+    }
+
+    #[test]
+    fn who_may_come_must_be_said_where_others_can() {
+        let open = "{node-url: ws://a/ws, node-listen: 0.0.0.0:7883, node-address: https://a:7883}";
+        let error = of(open).expect_err("open").to_string();
+        assert!(error.contains("cluster-token"), "{error}");
+        let node = of("{node-url: ws://a/ws, node-listen: 127.0.0.1:0}").expect("local");
+        let node = node.expect("one of several");
+        assert_eq!((node.room_most, node.address), (ROOM_MOST, None));
+        assert!(of("{node-listen: 0.0.0.0:7883}").expect("alone").is_none());
+    }
 }

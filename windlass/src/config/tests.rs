@@ -32,6 +32,9 @@ const ALL: &str = r#"
     workers: ["https://10.0.0.7:7890"]
     nats: ["tls://10.0.0.9:4222"]
     node-url: wss://sfu-2.example.org/ws
+    node-listen: 10.0.0.2:7883
+    node-address: https://10.0.0.2:7883
+    node-room-most: 50
     nats-credentials: /etc/windlass/nats.creds
     nats-ca: /etc/windlass/nats-ca.pem
     cluster-token: "0123456789abcdef"

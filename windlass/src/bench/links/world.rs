@@ -419,7 +419,7 @@ impl World {
                     }
                 }
                 Output::Tap(TapInput::Frame(frame)) => self.tap(&frame),
-                Output::Event(..) | Output::Tap(_) => {}
+                Output::Event(..) | Output::Tap(_) | Output::Relay(..) => {}
             }
         }
     }

@@ -1,15 +1,23 @@
-//! An SFU among others: its lease, the rooms that it has claimed, and where the other rooms are.
+//! An SFU among others: its lease, the rooms that it has claimed, where the other rooms are, and what it shares of them.
+
+mod share;
+mod wire;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
+use anyhow::Result;
+use tokio::sync::{Notify, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use windlass_cluster::nats::{self, Client, Heard};
-use windlass_cluster::rooms::{Claim, Given, NodeLease, Place, Rooms, key};
+use windlass_cluster::rooms::{Claim, Crowd, Given, NodeLease, Place, Rooms, key};
+use windlass_sfu::SfuHandle;
 use windlass_signaling::cluster::{self, Cluster, Placed};
 use windlass_signaling::{Metric, Signaling};
+
+pub use self::share::Share;
+use crate::config::{Config, NodeConfig};
 
 /// How often claims are compared with the rooms that there are.
 const TIDY: Duration = Duration::from_secs(1);
@@ -21,11 +29,15 @@ const TRIES: usize = 20;
 /// See the module.
 pub struct Node {
     name: String,
-    url: String,
+    config: NodeConfig,
     client: Client,
     known: Mutex<Known>,
     signaling: OnceLock<Signaling>,
     stop: watch::Sender<bool>,
+    /// What it shares with others, where it does.
+    share: Option<Share>,
+    /// The nodes of a room may be others now.
+    changed: Notify,
 }
 
 struct Known {
@@ -36,6 +48,7 @@ struct Known {
     draining: bool,
     refused: u64,
     sent_away: u64,
+    spread: u64,
 }
 
 impl Known {
@@ -46,18 +59,40 @@ impl Known {
 }
 
 impl Node {
-    /// One that clients reach at `url`, with a name of its own.
-    pub fn new(client: Client, url: String) -> Arc<Node> {
-        let name = format!("{:016x}", rand::random::<u64>());
-        let rooms = Rooms::new(&name);
-        let known =
-            Known { rooms, nodes: None, claims: None, draining: false, refused: 0, sent_away: 0 };
-        let (known, signaling) = (Mutex::new(known), OnceLock::new());
-        Arc::new(Node { name, url, client, known, signaling, stop: watch::Sender::new(false) })
+    /// One with a name of its own.
+    pub async fn new(client: Client, node: NodeConfig, config: &Config) -> Result<Arc<Node>> {
+        let me = rand::random::<u64>();
+        let name = format!("{me:016x}");
+        let share = match node.listen {
+            None => None,
+            Some(listen) => Some(Share::new(me, listen, node.address.clone(), config).await?),
+        };
+        let known = Known {
+            rooms: Rooms::new(&name),
+            nodes: None,
+            claims: None,
+            draining: false,
+            refused: 0,
+            sent_away: 0,
+            spread: 0,
+        };
+        Ok(Arc::new(Node {
+            name,
+            config: node,
+            client,
+            known: Mutex::new(known),
+            signaling: OnceLock::new(),
+            stop: watch::Sender::new(false),
+            share,
+            changed: Notify::new(),
+        }))
     }
 
     /// Writes its lease, reads what others write, and keeps claims true, from now on.
-    pub fn start(self: &Arc<Self>, signaling: Signaling) {
+    pub fn start(self: &Arc<Self>, signaling: Signaling, sfu: &SfuHandle) {
+        if let Some(share) = &self.share {
+            share.start(self, signaling.clone(), sfu.clone());
+        }
         let _ = self.signaling.set(signaling);
         let node = self.clone();
         tokio::spawn(nats::watch_nodes(self.client.clone(), move |heard| node.of_nodes(&heard)));
@@ -91,7 +126,8 @@ impl Node {
         let rooms = self.signaling.get().map_or_else(Vec::new, Signaling::rooms);
         let participants = rooms.iter().map(|(_, participants)| participants).sum::<usize>();
         NodeLease {
-            url: self.url.clone(),
+            url: self.config.url.clone(),
+            relay: self.share.as_ref().map(|share| share.address().to_owned()),
             participants: u32::try_from(participants).unwrap_or(u32::MAX),
             draining: self.known().draining,
         }
@@ -121,6 +157,7 @@ impl Node {
                 if !known.rooms.claimed(name, bytes, *revision, now).unwrap_or_default() {
                     known.refused += 1;
                 }
+                self.changed.notify_one();
             }
             Heard::GivenUp { name, revision } => known.rooms.released(name, *revision),
             Heard::Readable { since } => known.claims = Some(*since),
@@ -130,12 +167,12 @@ impl Node {
         known.readable();
     }
 
-    async fn claim(&self, room: &str, node: &str, revision: u64) -> bool {
-        let claim = Claim { node: node.to_owned() };
-        let Some(revision) = nats::claim(&self.client, room, &claim, revision).await else {
+    async fn claim(&self, room: &str, claim: &Claim, revision: u64) -> bool {
+        let Some(revision) = nats::claim(&self.client, room, claim, revision).await else {
             return false;
         };
-        self.known().rooms.claimed_by(room, node, revision, Instant::now());
+        self.known().rooms.claimed_by(room, claim, revision, Instant::now());
+        self.changed.notify_one();
         true
     }
 
@@ -146,12 +183,13 @@ impl Node {
         for (room, revision) in tidy.release {
             nats::release(&self.client, &room, revision).await;
         }
-        for (room, revision) in tidy.claim {
-            self.claim(&room, &self.name, revision).await;
+        for (room, revision, claim) in tidy.claim {
+            self.claim(&room, &claim, revision).await;
         }
         for (room, url) in tidy.moved {
             self.send_away(&local, &room, &url);
         }
+        self.changed.notify_one();
     }
 
     fn send_away(&self, local: &HashMap<String, String>, room: &str, url: &str) {
@@ -171,8 +209,8 @@ impl Node {
             known.rooms.drain();
             known.rooms.hand_over(&keys, Instant::now())
         };
-        for Given { room, revision, node, url } in given {
-            if self.claim(&room, &node, revision).await {
+        for Given { room, revision, claim, url } in given {
+            if self.claim(&room, &claim, revision).await {
                 self.send_away(&local, &room, &url);
             }
         }
@@ -185,38 +223,64 @@ impl Node {
 
     /// What it knows of the cluster.
     pub fn metrics(&self) -> Vec<Metric> {
-        let known = self.known();
-        let (nodes, claims) = known.rooms.counts(Instant::now());
-        vec![
-            Metric::gauge("cluster_nodes", nodes as f64).help("SFUs that live, this one included."),
-            Metric::gauge("cluster_rooms", claims as f64).help("Rooms that an SFU has claimed."),
-            Metric::counter("cluster_refused", known.refused)
-                .help("Leases and claims that made no sense."),
-            Metric::counter("cluster_rooms_moved", known.sent_away)
-                .help("Rooms whose participants were sent to another SFU."),
-        ]
+        let mut all = {
+            let known = self.known();
+            let (nodes, claims) = known.rooms.counts(Instant::now());
+            vec![
+                Metric::gauge("cluster_nodes", nodes as f64)
+                    .help("SFUs that live, this one included."),
+                Metric::gauge("cluster_rooms", claims as f64)
+                    .help("Rooms that an SFU has claimed."),
+                Metric::gauge("cluster_rooms_shared", known.rooms.shared().count() as f64)
+                    .help("Rooms that are on this SFU and on others."),
+                Metric::counter("cluster_refused", known.refused)
+                    .help("Leases and claims that made no sense."),
+                Metric::counter("cluster_rooms_moved", known.sent_away)
+                    .help("Rooms whose participants were sent to another SFU."),
+                Metric::counter("cluster_rooms_spread", known.spread)
+                    .help("Times that a room of this SFU was given a further one."),
+            ]
+        };
+        all.extend(self.share.iter().flat_map(Share::metrics));
+        all
+    }
+
+    /// Where a room is, as it is known now.
+    fn look(&self, key: &str, room: &str, here: usize) -> Place {
+        let afar = self.share.as_ref().map(|share| share.crowd(room)).unwrap_or_default();
+        let crowd = Crowd { here, most: self.config.room_most, afar: &afar };
+        self.known().rooms.place(key, &crowd, Instant::now())
     }
 }
 
 impl Cluster for Node {
-    fn place<'a>(&'a self, room: &'a str, here: bool) -> Placed<'a> {
+    fn place<'a>(&'a self, room: &'a str, here: usize) -> Placed<'a> {
         Box::pin(async move {
             let key = key(room);
             for _ in 0..TRIES {
-                let place = self.known().rooms.place(&key, here, Instant::now());
-                match place {
+                match self.look(&key, room, here) {
                     Place::Here => return cluster::Place::Here,
                     Place::At(url) => return cluster::Place::At(url.to_string()),
                     Place::Wait(until) => {
                         sleep(until.saturating_duration_since(Instant::now()) + NEWS / 10).await;
+                        continue;
                     }
                     Place::Claim(revision) => {
-                        if self.claim(&key, &self.name, revision).await {
+                        let claim = Claim { node: self.name.clone(), with: Vec::new() };
+                        if self.claim(&key, &claim, revision).await {
                             return cluster::Place::Here;
                         }
-                        sleep(NEWS).await;
+                    }
+                    Place::Spread(given) => {
+                        if self.claim(&key, &given.claim, given.revision).await {
+                            self.known().spread += 1;
+                            // It must have heard of that when the client comes.
+                            sleep(NEWS).await;
+                            return cluster::Place::At(given.url.to_string());
+                        }
                     }
                 }
+                sleep(NEWS).await;
             }
             // Rather a room in two places, which is mended later, than none.
             tracing::warn!("nobody can say where a room is: it is served here");

@@ -1,0 +1,319 @@
+//! A room on two and three SFUs.
+
+use windlass_media::{Layer, Rung};
+
+use super::tests::anchor_of;
+use super::world::*;
+use super::*;
+use crate::api::{JoinOptions, Kind, TrackInfo};
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+/// Nodes with all ways between them, but for those that are cut.
+struct Nodes {
+    worlds: Vec<World>,
+    cut: Vec<(usize, usize)>,
+    /// How many messages of which kind each node sent.
+    sent: Vec<Vec<(NodeId, Relayed)>>,
+}
+
+fn node(n: usize) -> NodeId {
+    NodeId(100 + n as u64)
+}
+
+impl Nodes {
+    fn new(count: usize) -> Nodes {
+        let mut worlds: Vec<_> = (0..count).map(|_| World::new(config())).collect();
+        for (n, world) in worlds.iter_mut().enumerate() {
+            let others: Vec<_> = (0..count).filter(|&other| other != n).map(node).collect();
+            for &other in &others {
+                world.core.linked(world.now, other, true);
+            }
+            world.core.share(world.now, "room", &others);
+        }
+        Nodes { worlds, cut: Vec::new(), sent: vec![Vec::new(); count] }
+    }
+
+    fn run(&mut self, span: Duration) {
+        for _ in 0..span.as_millis() / STEP.as_millis() {
+            for from in 0..self.worlds.len() {
+                self.worlds[from].run(STEP);
+                for (to, room, message) in std::mem::take(&mut self.worlds[from].relayed) {
+                    self.sent[from].push((to, message.clone()));
+                    let at = (to.0 - 100) as usize;
+                    if !self.cut.contains(&(from.min(at), from.max(at))) {
+                        let world = &mut self.worlds[at];
+                        world.core.relayed(world.now, node(from), &room, message);
+                    }
+                }
+            }
+        }
+    }
+
+    fn join(&mut self, at: usize, id: ParticipantId) -> (Vec<ParticipantId>, Vec<TrackInfo>) {
+        let world = &mut self.worlds[at];
+        world.core.join(world.now, "room", id, JoinOptions::default()).expect("joined")
+    }
+
+    /// Cuts the way between two nodes, or mends it, and both notice.
+    fn way(&mut self, a: usize, b: usize, up: bool) {
+        self.cut.retain(|cut| *cut != (a, b));
+        if !up {
+            self.cut.push((a, b));
+        }
+        for (here, there) in [(a, b), (b, a)] {
+            let world = &mut self.worlds[here];
+            world.core.linked(world.now, node(there), up);
+        }
+    }
+
+    fn packets(&self, from: usize, to: usize, of: Layer) -> usize {
+        let of = |m: &Relayed| matches!(m, Relayed::Packet(p) if p.layer == Some(of));
+        self.sent[from].iter().filter(|(at, m)| *at == node(to) && of(m)).count()
+    }
+
+    fn asked(&self, from: usize) -> usize {
+        let of = |m: &Relayed| matches!(m, Relayed::KeyFrame { .. });
+        self.sent[from].iter().filter(|(_, m)| of(m)).count()
+    }
+}
+
+/// Somebody publishes at the first node, and somebody watches at the second.
+fn call(count: usize) -> (Nodes, TrackId, usize) {
+    let mut nodes = Nodes::new(count);
+    nodes.join(0, PUBLISHER);
+    nodes.worlds[0].publish();
+    nodes.run(MS(1000));
+    nodes.join(1, SUBSCRIBER);
+    nodes.run(MS(100));
+    let track = added(&nodes.worlds[1]).expect("told of it");
+    let at = nodes.worlds[1].subscribe(SUBSCRIBER, track);
+    nodes.run(MS(3000));
+    (nodes, track, at)
+}
+
+fn added(world: &World) -> Option<TrackId> {
+    let events = world.events.get(&SUBSCRIBER).into_iter().flatten();
+    let mut added = events.filter_map(|e| match e {
+        SfuEvent::TrackAdded(info) if info.participant == PUBLISHER => Some(info.track),
+        _ => None,
+    });
+    added.next_back()
+}
+
+#[test]
+fn what_is_published_at_one_node_is_seen_at_another() {
+    let (nodes, track, at) = call(2);
+    let world = &nodes.worlds[1];
+    let joined = SfuEvent::ParticipantJoined { participant: PUBLISHER };
+    assert!(world.events[&SUBSCRIBER].contains(&joined));
+    let received = &world.clients[at].received;
+    assert!(received.len() > 100, "{}", received.len());
+    assert_continuous(received);
+    assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::F));
+    assert_eq!(world.core.counters.relay_unknown, 0);
+    // The publisher's node has one more who is there.
+    let joined = SfuEvent::ParticipantJoined { participant: SUBSCRIBER };
+    assert!(nodes.worlds[0].events[&PUBLISHER].contains(&joined));
+    assert!(nodes.asked(1) <= 3, "{} key frames asked for", nodes.asked(1));
+    assert!(world.core.tracks.contains_key(&track));
+}
+
+#[test]
+fn who_joins_later_finds_what_others_have_at_other_nodes() {
+    let (mut nodes, track, _) = call(2);
+    let (present, tracks) = nodes.join(1, ParticipantId(3));
+    assert_eq!(present, [SUBSCRIBER, PUBLISHER]);
+    assert_eq!(tracks.iter().map(|t| t.track).collect::<Vec<_>>(), [track]);
+}
+
+#[test]
+fn each_track_goes_once_to_each_node_and_is_not_sent_on() {
+    let (mut nodes, track, _) = call(3);
+    nodes.join(2, ParticipantId(5));
+    let (_, second) = nodes.join(1, ParticipantId(3));
+    assert_eq!(second[0].track, track);
+    nodes.worlds[1].subscribe(ParticipantId(3), track);
+    nodes.run(MS(1000));
+    nodes.sent.iter_mut().for_each(Vec::clear);
+    nodes.run(MS(1000));
+    // Two packets every 35 ms, whoever watches.
+    assert!(
+        (54..=60).contains(&nodes.packets(0, 1, Layer::F)),
+        "{}",
+        nodes.packets(0, 1, Layer::F)
+    );
+    assert_eq!(nodes.packets(1, 2, Layer::F) + nodes.packets(1, 0, Layer::F), 0);
+}
+
+#[test]
+fn layers_that_nobody_takes_at_another_node_are_not_sent_there() {
+    let (mut nodes, track, _) = call(2);
+    let world = &mut nodes.worlds[1];
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);
+    nodes.run(MS(8000));
+    nodes.sent[0].clear();
+    nodes.run(MS(1000));
+    assert_eq!(nodes.packets(0, 1, Layer::F), 0);
+    assert!(nodes.packets(0, 1, Layer::Q) > 50);
+    let world = &mut nodes.worlds[1];
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::F);
+    nodes.run(MS(2000));
+    assert_eq!(nodes.worlds[1].rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::F));
+}
+
+#[test]
+fn anchors_are_made_once_and_reach_those_at_another_node() {
+    let (mut nodes, track, at) = call(2);
+    let world = &mut nodes.worlds[1];
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
+    nodes.run(MS(1500));
+    assert!(nodes.worlds[1].taps.is_empty(), "it is tapped where it is published");
+    assert_eq!(nodes.worlds[1].rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::QPlus));
+    let frame = nodes.worlds[0].last_tapped();
+    let world = &mut nodes.worlds[0];
+    world.core.enhancer(world.now, anchor_of(&frame, world.now));
+    nodes.run(MS(300));
+    let messages = &nodes.worlds[1].clients[at].messages;
+    assert!(!messages.is_empty(), "{:?}", nodes.worlds[1].core.counters);
+    assert_eq!(nodes.worlds[1].core.counters.anchors_out, 1);
+    // Who begins to watch is to have one that rests on no other.
+    let whole = |t: &TapInput| matches!(t, TapInput::WholeAnchor { .. });
+    assert!(nodes.worlds[0].taps.iter().any(whole));
+    // Nobody wants them any more.
+    let world = &mut nodes.worlds[1];
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);
+    nodes.run(MS(1000));
+    assert!(matches!(nodes.worlds[0].taps.last(), Some(TapInput::Stop { .. })));
+}
+
+#[test]
+fn where_the_publishers_node_has_no_enhancer_its_tracks_are_plain() {
+    let (mut nodes, track, _) = call(2);
+    let world = &mut nodes.worlds[0];
+    world.core.set_enhancement(world.now, false);
+    let world = &mut nodes.worlds[1];
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
+    nodes.run(MS(1500));
+    assert_eq!(nodes.worlds[1].rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::Q));
+    assert!(nodes.worlds[0].taps.is_empty());
+}
+
+#[test]
+fn a_track_that_is_muted_or_removed_is_so_at_all_nodes() {
+    let (mut nodes, track, at) = call(2);
+    let own = nodes.worlds[0].core.tracks.keys().next().copied().expect("published");
+    let world = &mut nodes.worlds[0];
+    world.core.set_muted(world.now, PUBLISHER, own, true);
+    nodes.run(MS(200));
+    let muted = SfuEvent::TrackMuted { track, muted: true };
+    assert!(nodes.worlds[1].events[&SUBSCRIBER].contains(&muted));
+    let world = &mut nodes.worlds[0];
+    world.core.set_muted(world.now, PUBLISHER, own, false);
+    nodes.worlds[1].clients[at].received.clear();
+    nodes.worlds[0].camera.key_wanted = true;
+    nodes.run(MS(1000));
+    assert!(nodes.worlds[1].clients[at].received.len() > 20);
+    let world = &mut nodes.worlds[0];
+    world.core.leave(world.now, PUBLISHER);
+    nodes.run(MS(100));
+    let events = &nodes.worlds[1].events[&SUBSCRIBER];
+    assert!(events.ends_with(&[
+        SfuEvent::TrackRemoved { track },
+        SfuEvent::ParticipantLeft { participant: PUBLISHER }
+    ]));
+    assert!(nodes.worlds[1].core.tracks.is_empty());
+}
+
+#[test]
+fn whoever_is_cut_off_is_gone_and_comes_again_with_the_way() {
+    let (mut nodes, _, _) = call(2);
+    nodes.way(0, 1, false);
+    nodes.run(MS(200));
+    let left = SfuEvent::ParticipantLeft { participant: PUBLISHER };
+    assert!(nodes.worlds[1].events[&SUBSCRIBER].contains(&left));
+    assert!(nodes.worlds[1].core.tracks.is_empty());
+    nodes.sent[0].clear();
+    nodes.run(MS(500));
+    assert!(nodes.sent[0].is_empty(), "nothing is sent to nobody");
+    nodes.way(0, 1, true);
+    nodes.run(MS(200));
+    let track = added(&nodes.worlds[1]).expect("there again");
+    assert!(nodes.worlds[1].core.tracks.contains_key(&track));
+    assert_eq!(nodes.worlds[1].core.tracks.len(), 1);
+}
+
+#[test]
+fn a_node_without_participants_is_sent_nothing() {
+    let (mut nodes, _, _) = call(2);
+    let world = &mut nodes.worlds[1];
+    world.core.leave(world.now, SUBSCRIBER);
+    nodes.run(MS(100));
+    nodes.sent[0].clear();
+    nodes.run(MS(500));
+    assert!(nodes.sent[0].is_empty(), "{}", nodes.sent[0].len());
+    assert!(nodes.worlds[1].core.tracks.is_empty() && nodes.worlds[1].core.rooms.is_empty());
+    nodes.join(1, SUBSCRIBER);
+    nodes.run(MS(100));
+    assert_eq!(nodes.worlds[1].core.tracks.len(), 1);
+}
+
+#[test]
+fn rooms_that_are_not_shared_and_loopbacks_stay_where_they_are() {
+    let mut nodes = Nodes::new(2);
+    let world = &mut nodes.worlds[0];
+    world.core.join(world.now, "other", PUBLISHER, JoinOptions::default()).expect("joined");
+    let alone = JoinOptions { loopback: true, ..JoinOptions::default() };
+    world.core.join(world.now, "alone", ParticipantId(7), alone).expect("joined");
+    nodes.run(MS(100));
+    assert!(nodes.sent[0].is_empty());
+    let world = &mut nodes.worlds[0];
+    world.core.relayed(world.now, node(1), "alone", Relayed::Begin);
+    nodes.run(MS(100));
+    assert!(nodes.sent[0].is_empty(), "a loopback is nobody else's");
+}
+
+#[test]
+fn what_makes_no_sense_hurts_nobody() {
+    let (mut nodes, _, at) = call(2);
+    let world = &mut nodes.worlds[1];
+    let (track, layer) = (TrackId(999), Layer::H);
+    let packet = crate::relay::RelayedPacket {
+        track,
+        layer: Some(layer),
+        seq: u64::MAX,
+        timestamp: 0,
+        marker: true,
+        level: Some(127),
+        voice: None,
+        blocks: Some(255),
+        payload: vec![0xff; 40].into(),
+    };
+    let known = world.core.relayed_tracks().next().expect("known");
+    let told = crate::relay::RelayedTrack {
+        track,
+        participant: SUBSCRIBER,
+        kind: Kind::Audio,
+        name: String::new(),
+        muted: false,
+    };
+    for message in [
+        Relayed::Packet(packet.clone()),
+        Relayed::Packet(crate::relay::RelayedPacket { track: known, ..packet.clone() }),
+        Relayed::Packet(crate::relay::RelayedPacket { track: known, layer: None, ..packet }),
+        Relayed::Joined { participant: SUBSCRIBER },
+        Relayed::Left { participant: SUBSCRIBER },
+        Relayed::Track(told),
+        Relayed::KeyFrame { track, layer },
+        Relayed::WholeAnchor { track, captured: true },
+        Relayed::Layers { track, wanted: [false; 3] },
+        Relayed::TrackRemoved { track },
+    ] {
+        world.core.relayed(world.now, node(0), "room", message);
+    }
+    assert_eq!((world.core.peers.len(), world.core.tracks.len()), (1, 1));
+    assert_eq!(world.core.counters.relay_refused, 2);
+    world.clients[at].received.clear();
+    nodes.run(MS(1000));
+    assert!(nodes.worlds[1].clients[at].received.len() > 20);
+}

@@ -1,0 +1,136 @@
+use proptest::prelude::*;
+use prost::Message as _;
+use windlass_media::{AnchorSource, Refusal};
+
+use super::*;
+
+const TRACK: TrackId = TrackId(7);
+const ANNA: ParticipantId = ParticipantId(u64::MAX);
+
+fn all(now: Instant) -> Vec<Relayed> {
+    let (track, layer) = (TRACK, Layer::H);
+    let packet = RelayedPacket {
+        track,
+        layer: Some(layer),
+        seq: 70_000,
+        timestamp: u32::MAX,
+        marker: true,
+        level: None,
+        voice: None,
+        blocks: None,
+        payload: vec![1, 2, 3].into(),
+    };
+    let sound = RelayedPacket {
+        layer: None,
+        level: Some(-127),
+        voice: Some(true),
+        blocks: Some(111),
+        ..packet.clone()
+    };
+    let made = Made {
+        able: true,
+        layer: Some(Layer::Q),
+        scale: 3,
+        holds: Duration::from_millis(1_400),
+        refused: Some(Refusal::Processor),
+    };
+    let anchor = Anchor {
+        stream: StreamId(0),
+        epoch: Epoch(3),
+        rtp_timestamp: 90_000,
+        arrival: now.checked_sub(Duration::from_millis(40)).unwrap(),
+        source: AnchorSource::Captured,
+        codec: 2,
+        tiled: true,
+        width: 1_280,
+        height: 720,
+        beyond_prior: true,
+        payload: vec![9; 50].into(),
+        times: StageTimes::default(),
+    };
+    let anchor = RelayedAnchor {
+        track,
+        anchor,
+        layer,
+        tapped: Layer::Q,
+        at: Some(5),
+        chained: true,
+        scale: 2,
+    };
+    let told = RelayedTrack {
+        track,
+        participant: ANNA,
+        kind: Kind::Video,
+        name: "camera".to_owned(),
+        muted: true,
+    };
+    vec![
+        Relayed::Begin,
+        Relayed::End,
+        Relayed::Joined { participant: ANNA },
+        Relayed::Left { participant: ANNA },
+        Relayed::Track(told),
+        Relayed::TrackRemoved { track },
+        Relayed::TrackMuted { track, muted: true },
+        Relayed::Packet(packet),
+        Relayed::Packet(sound),
+        Relayed::Made { track, made },
+        Relayed::Made { track, made: Made::default() },
+        Relayed::Anchor(Box::new(anchor)),
+        Relayed::KeyFrame { track, layer },
+        Relayed::Layers { track, wanted: [true, false, true] },
+        Relayed::Enhance { track, layer: Some(layer) },
+        Relayed::Enhance { track, layer: None },
+        Relayed::WholeAnchor { track, captured: true },
+    ]
+}
+
+#[test]
+fn what_is_said_arrives_as_it_was_said() {
+    let now = Instant::now();
+    let who = Who { name: "Anna".to_owned(), identity: Some("a@x".to_owned()), age_s: 9 };
+    for said in all(now) {
+        let joined = matches!(said, Relayed::Joined { .. }).then(|| who.clone());
+        let bytes = to_message("tea", &said, joined.clone(), now).encode_to_vec();
+        let message = Message::decode(&*bytes).unwrap();
+        let Said { room, relayed: heard, joined: person } =
+            of_message(message, now).unwrap().unwrap();
+        assert_eq!((&*room, person), ("tea", joined));
+        // Not all of what it holds can be compared.
+        assert_eq!(format!("{heard:?}"), format!("{said:?}"));
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_what_is_new_left_alone() {
+    let now = Instant::now();
+    let of = |what| of_message(Message { room: "tea".to_owned(), what: Some(what) }, now);
+    let packet = relay::Packet { track: 7, layer: "h".to_owned(), ..Default::default() };
+    for what in [
+        What::Packet(relay::Packet { seq: MOST_SEQ + 1, ..packet.clone() }),
+        What::Packet(relay::Packet { payload: vec![0; MOST_PACKET + 1].into(), ..packet.clone() }),
+        What::Packet(relay::Packet { level: Some(1_000), ..packet.clone() }),
+        What::Packet(relay::Packet { blocks: Some(1_000), ..packet.clone() }),
+        What::Packet(relay::Packet { layer: "x".to_owned(), ..packet }),
+        What::KeyFrame(relay::KeyFrame { track: 7, layer: String::new() }),
+        What::Anchor(relay::Anchor::default()),
+        What::Joined(relay::Person { name: "n".repeat(MOST_NAME + 1), ..Default::default() }),
+    ] {
+        assert!(of(what.clone()).is_err(), "{what:?}");
+    }
+    let begin = Some(What::Begin(relay::Nothing {}));
+    assert!(of_message(Message { room: String::new(), what: begin }, now).is_err());
+    assert_eq!(
+        of_message(Message { room: "tea".to_owned(), what: None }, now).unwrap().map(|_| ()),
+        None
+    );
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_a_message_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(message) = Message::decode(&*bytes) {
+            let _ = of_message(message, Instant::now());
+        }
+    }
+}
