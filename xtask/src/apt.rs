@@ -8,7 +8,7 @@ use crate::process::{Cmd, step, which};
 pub const BUILD: &[&str] = &["build-essential", "pkg-config", "libvpx-dev"];
 /// What the tests need besides: a browser, ffmpeg to read clips, and what clusters learn of each other by.
 pub const TEST: &[&str] = &["chromium", "ffmpeg", "nats-server"];
-/// What the long tests need besides: a TURN server, shaped links, another browser, and an encoder that is none.
+/// What the long tests need besides: a TURN server, shaped links, another browser, an encoder that is none, and certificates.
 pub const SOAK: &[&str] = &[
     "coturn",
     "iproute2",
@@ -19,6 +19,7 @@ pub const SOAK: &[&str] = &[
     "gstreamer1.0-plugins-good",
     "gstreamer1.0-plugins-bad",
     "gstreamer1.0-nice",
+    "openssl",
 ];
 /// A Rust whose standard library can be built for WebAssembly where rustup has no target to give.
 pub const WASM_FALLBACK: &[&str] = &["cargo-web", "rust-web-src", "lld", "binaryen"];

@@ -43,6 +43,7 @@ pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32, visits_seconds: u32) -
             "turn.test.mjs",
             "firefox.test.mjs",
             "gstreamer.test.mjs",
+            "faults.test.mjs",
         ],
         &[("WINDLASS_CALL_SECONDS", seconds.to_string())],
     )?;

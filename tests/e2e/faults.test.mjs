@@ -1,0 +1,197 @@
+// A cluster of three servers, three workers and three NATS servers, each on a machine of its own, and faults by a schedule: processes are killed or hang, machines are
+// cut off, parted or slow, clocks jump. A call of a publisher and two viewers goes on all the while.
+//
+// WINDLASS_FAULTS_SECONDS: how long (600), WINDLASS_FAULTS_SEED: which schedule (1).
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { openPage } from "./support/browser.mjs";
+import { enhanced, nativeFrames, sleep, until } from "./support/call.mjs";
+import { Machines, whyNoMachines } from "./support/machines.mjs";
+import { makeScene } from "./support/scene.mjs";
+
+const SECONDS = Number(process.env.WINDLASS_FAULTS_SECONDS ?? 600);
+const SEED = Number(process.env.WINDLASS_FAULTS_SEED ?? 1);
+/** From a fault's beginning to frames again, at most: what is silent is noticed after a while. */
+const BACK_MS = 30_000;
+
+/** Numbers from 0 to 1 by a seed (mulberry32). */
+function random(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+/** An authority, and one certificate of it for all addresses. */
+function certificates(folder, addresses) {
+  const file = (name) => path.join(folder, name);
+  const openssl = (...args) => execFileSync("openssl", args, { stdio: "ignore" });
+  const names = addresses.map((a) => `IP:${a}`).join(",");
+  openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=cluster", "-keyout", file("ca.key"), "-out", file("ca.pem"));
+  openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=node", "-keyout", file("node.key"), "-out", file("node.csr"));
+  writeFileSync(file("ext"), `subjectAltName=${names}\nbasicConstraints=CA:FALSE\n`);
+  openssl("x509", "-req", "-in", file("node.csr"), "-CA", file("ca.pem"), "-CAkey", file("ca.key"), "-CAcreateserial", "-days", "2", "-extfile", file("ext"), "-out", file("node.pem"));
+  return ["--cluster-token", "a-cluster-of-tests", "--cluster-ca", file("ca.pem"), "--cluster-cert", file("node.pem"), "--cluster-key", file("node.key")];
+}
+
+const why = whyNoMachines();
+
+describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) * 1000, skip: why ?? false }, () => {
+  let folder;
+  let machines;
+  let [sfus, workers, nats] = [[], [], []];
+  let tabs;
+
+  const metrics = async (sfu) => {
+    const text = await (await fetch(`http://${sfu.address}:7880/metrics`, { signal: AbortSignal.timeout(2000) })).text();
+    const lines = text.split("\n").filter((l) => l && !l.startsWith("#"));
+    return Object.fromEntries(lines.map((l) => [l.slice(0, l.lastIndexOf(" ")), Number(l.slice(l.lastIndexOf(" ") + 1))]));
+  };
+  const all = (metric) => Promise.all(sfus.map(async (s) => (await metrics(s).catch(() => ({ [metric]: -1 })))[metric]));
+  const seen = (tab) => tab.page.evaluate(() => ({ phase: window.windlass.phase, names: [...window.windlass.room.participants].map((p) => p.name).sort(), videos: window.windlass.remoteVideos().length }));
+  const others = ["Publisher", "Ben", "Cora"];
+
+  /** Milliseconds until everybody sees everybody once, and frames come at both viewers. */
+  const whole = async (begun, what) => {
+    const left = () => Math.max(1000, BACK_MS - (Date.now() - begun));
+    for (const [at, tab] of tabs.entries()) {
+      const wanted = others.filter((_, n) => n !== at).sort();
+      const is = async () => {
+        const now = await seen(tab);
+        assert.ok(["call", "reconnecting"].includes(now.phase), `${others[at]} has lost its call: ${now.phase}`);
+        return JSON.stringify(now.names) === JSON.stringify(wanted) && now.videos === (at === 0 ? 0 : 1);
+      };
+      await until(is, `${others[at]} sees ${wanted} after: ${what}`, left());
+    }
+    for (const tab of tabs.slice(1)) {
+      const before = await nativeFrames(tab.page);
+      await until(async () => (await nativeFrames(tab.page)) > before + 5, `frames come after: ${what}`, left());
+    }
+    return Date.now() - begun;
+  };
+
+  before(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), "windlass-faults-"));
+    machines = new Machines();
+    const bin = process.env.WINDLASS_BIN;
+    nats = [0, 1, 2].map((n) => machines.add(`nats${n}`));
+    sfus = [0, 1, 2].map((n) => machines.add(`sfu${n}`));
+    workers = [0, 1, 2].map((n) => machines.add(`worker${n}`));
+    const routes = nats.map((m) => `nats://${m.address}:6222`).join(",");
+    for (const m of nats) {
+      m.start("nats-server", ["-a", m.address, "-p", "4222", "-js", "-sd", path.join(folder, m.name), "-n", m.name, "--cluster_name", "calls", "--cluster", `nats://${m.address}:6222`, "--routes", routes]);
+    }
+    const clock = path.join(folder, "clock.so");
+    execFileSync("cc", ["-shared", "-fPIC", "-O1", "-o", clock, new URL("support/clock.c", import.meta.url).pathname]);
+    const secret = certificates(folder, [...sfus, ...workers].map((m) => m.address));
+    const shared = ["--nats", nats.map((m) => `nats://${m.address}:4222`).join(","), ...secret];
+    for (const m of workers) m.start(bin, ["enhance", "--listen", `${m.address}:7890`, ...shared, "--network", "xs"]);
+    for (const m of sfus) {
+      const offset = path.join(folder, `${m.name}.clock`);
+      // In place: the process has the file mapped.
+      m.jump = (seconds) => writeFileSync(offset, new BigInt64Array([BigInt(seconds)]), { flag: existsSync(offset) ? "r+" : "w" });
+      m.jump(0);
+      const own = ["--http", `${m.address}:7880`, "--udp", `${m.address}:7881`, "--node-url", `ws://${m.address}:7880/ws`, "--node-listen", `${m.address}:7883`, "--node-room-most", "1", "--no-congestion-control"];
+      m.start(bin, ["serve", ...own, ...shared], { LD_PRELOAD: clock, CLOCK_OFFSET: offset });
+    }
+    await until(async () => (await all("windlass_cluster_nodes")).every((n) => n === 3), "each server knows three", 30_000);
+    const scene = makeScene({ clip: "d13", out: "output" });
+    const origins = sfus.map((m) => `http://${m.address}:7880`).join(",");
+    const args = [`--unsafely-treat-insecure-origin-as-secure=${origins}`];
+    tabs = [];
+    for (const name of others) {
+      const tab = await openPage({ args, ...(name === "Publisher" ? { camera: scene.file } : {}) });
+      const how = name === "Publisher" ? "layers=qh" : "source=none&view=enhanced";
+      await tab.page.goto(`http://${sfus[0].address}:7880/?room=call&name=${name}&auto=1&adaptive=0&${how}`);
+      await until(() => tab.page.evaluate(() => window.windlass?.phase === "call"), `${name} joins`, 20_000);
+      tabs.push(tab);
+    }
+    await whole(Date.now(), "the beginning");
+    for (const tab of tabs.slice(1)) await enhanced(tab.page);
+  });
+
+  after(async () => {
+    for (const tab of tabs ?? []) await tab.close();
+    if (process.env.WINDLASS_FAULTS_LOGS) {
+      for (const m of [...sfus, ...workers, ...nats]) writeFileSync(path.join(process.env.WINDLASS_FAULTS_LOGS, `${m.name}.log`), m.log);
+    }
+    machines?.close();
+    if (folder) rmSync(folder, { recursive: true, force: true });
+  });
+
+  test(`${SECONDS} seconds of faults`, async () => {
+    const next = random(SEED);
+    const one = (list) => list[Math.floor(next() * list.length)];
+    const pair = (list) => {
+      const first = one(list);
+      return [first, one(list.filter((m) => m !== first))];
+    };
+    const lasts = { short: 3_000, long: 6_000 };
+    const faults = {
+      kill: (m) => [() => m.signal("SIGKILL"), lasts.long, () => m.again()],
+      hang: (m) => [() => m.signal("SIGSTOP"), lasts.short, () => m.signal("SIGCONT")],
+      cut: (m) => [() => m.cut(true), lasts.long, () => m.cut(false)],
+      slow: (m) => [() => m.slow(true), lasts.long, () => m.slow(false)],
+    };
+    const took = {};
+    // The longest time that either viewer has no new frame, since it was last asked for.
+    let stall = 0;
+    let over = false;
+    const watching = tabs.slice(1).map(async ({ page }) => {
+      let [frames, since] = [0, Date.now()];
+      while (!over) {
+        const now = await nativeFrames(page).catch(() => 0);
+        if (now > 0 && now !== frames) [frames, since] = [now, Date.now()];
+        stall = Math.max(stall, Date.now() - since);
+        await sleep(50);
+      }
+    });
+    const end = Date.now() + SECONDS * 1000;
+    for (let number = 1; Date.now() < end; number++) {
+      const kind = one(["kill", "hang", "cut", "slow", "part", "clock"]);
+      let [what, begin, lasting, mend] = [];
+      if (kind === "part") {
+        const [a, b] = pair(one([sfus, [...sfus, ...workers], [...sfus, ...nats]]));
+        [what, begin, lasting, mend] = [`part ${a.name} ${b.name}`, () => a.part(b, true), lasts.long, () => a.part(b, false)];
+      } else if (kind === "clock") {
+        const m = one(sfus);
+        const by = Math.round((next() - 0.5) * 86_400 * 4);
+        [what, begin, lasting, mend] = [`clock ${m.name} by ${by} s`, () => m.jump(by), lasts.short, () => {}];
+      } else {
+        const m = one(one([sfus, workers, nats]));
+        [what, begin, lasting, mend] = [`${kind} ${m.name}`, ...faults[kind](m)];
+      }
+      const begun = Date.now();
+      stall = 0;
+      begin();
+      await sleep(lasting);
+      mend();
+      const ms = await whole(begun, `fault ${number}, ${what}`);
+      (took[kind] ??= []).push(stall);
+      console.log(`faults: ${number} ${what}: whole again ${ms} ms after it began (it lasted ${lasting} ms), no frame for ${stall} ms`);
+      await sleep(1000 + next() * 2000);
+    }
+    over = true;
+    await Promise.all(watching);
+    for (const [kind, list] of Object.entries(took)) console.log(`faults: ${kind}: ${list.length}, no frame for ${Math.max(...list)} ms at most`);
+  });
+
+  test("nothing panicked, and what is counted adds up", async () => {
+    for (const m of [...sfus, ...workers]) assert.ok(!/panicked/.test(m.log), `${m.name}: ${/.*panicked.*/.exec(m.log)}`);
+    for (const sfu of sfus) {
+      const m = await metrics(sfu);
+      const of = (name) => m[`windlass_sfu_${name}_total`] ?? 0;
+      assert.equal(of("joins") - of("leaves"), m.windlass_sfu_participants, `${sfu.name}: joins, leaves and participants`);
+      const given = ["out", "dropped_late", "dropped_full", "dropped_unmapped", "dropped_malformed", "dropped_left"].reduce((sum, n) => sum + of(`anchors_${n}`), 0);
+      assert.ok(Math.abs(of("anchors_due") - given) <= 8, `${sfu.name}: ${of("anchors_due")} anchors due, ${given} sent or dropped`);
+    }
+    assert.equal((await all("windlass_sfu_participants")).reduce((a, b) => a + b), 3, "nobody is there twice");
+  });
+});
