@@ -246,6 +246,8 @@ pub struct EnhancerStats {
     pub scheduler: SchedulerCounters,
     /// Inferences side by side that would give all streams the anchors that their fractions allow (seed 000 §5.2's signal for autoscaling).
     pub devices_wanted: u64,
+    /// The same unrounded, without the cap: seconds of accelerators in each second.
+    pub compute_demand: f64,
     /// Streams whose promised quality is kept, and those that were refused it.
     pub promised: (u64, u64),
     /// Latencies by stage.
@@ -348,6 +350,8 @@ pub(crate) struct Stats {
     pub scheduler: parking_lot::Mutex<SchedulerCounters>,
     /// Accelerators that would give all streams what their fractions allow.
     pub devices_wanted: AtomicU64,
+    /// Microseconds of accelerators in each second that this takes.
+    pub compute_demand_us: AtomicU64,
     /// Streams whose promised quality is kept.
     pub promised: AtomicU64,
     /// Streams that were refused it.
@@ -365,6 +369,7 @@ impl Stats {
             counters: self.counters.snapshot(),
             scheduler: *self.scheduler.lock(),
             devices_wanted: self.devices_wanted.load(Ordering::Relaxed),
+            compute_demand: self.compute_demand_us.load(Ordering::Relaxed) as f64 * 1e-6,
             promised: (self.promised.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed)),
             networks: self.networks.lock().clone(),
             latency: StageLatencies {

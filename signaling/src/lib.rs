@@ -44,7 +44,7 @@ use windlass_sfu::{ParticipantId, SfuHandle};
 
 pub use client::{ClientAddr, Network, NoNetwork, TrustedProxies};
 pub use door::{DoorLimits, Refused};
-pub use metrics::{Metric, MetricKind};
+pub use metrics::{Metric, MetricKind, metrics_page};
 pub use origin::{NotAnOrigin, Origin, Origins};
 pub use redact::{Pseudonym, pseudonym};
 pub use session::Person;

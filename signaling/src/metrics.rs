@@ -91,6 +91,11 @@ pub(crate) async fn handler(State(shared): State<Arc<Shared>>) -> impl IntoRespo
     metrics.extend(signaling_metrics(&shared));
     metrics.extend(shared.config.tls.iter().flat_map(Tls::metrics));
     metrics.extend((shared.services.enhancer_metrics)());
+    metrics_page(metrics)
+}
+
+/// Figures as Prometheus text, ready to be sent.
+pub fn metrics_page(mut metrics: Vec<Metric>) -> impl IntoResponse {
     // What has one name must be in one piece.
     metrics.sort_by(|a, b| a.name.cmp(&b.name));
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], render(&metrics))

@@ -1,10 +1,14 @@
 //! `windlass enhance`: an enhancer for SFUs on other machines.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
 use clap::Args;
 use tokio::sync::watch;
 use tonic::service::interceptor::InterceptedService;
@@ -16,10 +20,11 @@ use windlass_cluster::token::ClusterToken;
 use windlass_cluster::worker::{Offered, Worker, WorkerService};
 use windlass_enhancer::{Enhancer, EnhancerInput};
 use windlass_media::TapInput;
+use windlass_signaling::metrics_page;
 
 use crate::cli::ServeArgs;
 use crate::config::{Cluster, Config};
-use crate::logging;
+use crate::{logging, metrics};
 use crate::shutdown::Signals;
 use crate::workers::certificates;
 
@@ -36,6 +41,10 @@ pub struct EnhanceArgs {
     /// Where SFUs reach it, as its lease says: http://host:port or https://host:port [default: what it listens on]
     #[arg(long, value_name = "URL")]
     address: Option<String>,
+
+    /// Address of this worker's `/metrics`, `/healthz` and `/readyz`, over plain HTTP [default: none]
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
 
     /// What `windlass serve` is told of enhancement, cluster and logs holds here
     #[command(flatten)]
@@ -146,6 +155,15 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     let listener = listener.with_context(|| format!("cannot listen on {}", args.listen))?;
     let own = listener.local_addr()?;
     println!("Windlass enhances for SFUs that come to {own}.");
+    if let Some(address) = args.metrics {
+        let asked = tokio::net::TcpListener::bind(address).await;
+        let asked = asked.with_context(|| format!("cannot listen on {address}"))?;
+        let at = asked.local_addr()?;
+        // Whoever started the worker may have closed the pipe.
+        let _ = writeln!(std::io::stdout(), "Its figures are at http://{at}/metrics.");
+        let router = figures(&enhancer, &worker);
+        tokio::spawn(async move { axum::serve(asked, router).await });
+    }
     let (stop, stopped) = watch::channel(false);
     let leasing = match &config.nats {
         None => None,
@@ -174,6 +192,27 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
         let _ = tokio::time::timeout(Duration::from_secs(1), leasing).await;
     }
     ended
+}
+
+/// What its operators' programs ask of a worker: how it does, whether it lives, and whether it takes streams.
+fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>) -> Router {
+    let (enhancer, worker) = (enhancer.clone(), worker.clone());
+    let told = move || async move {
+        let mut all = metrics::of_process();
+        all.extend(metrics::of_enhancer(&enhancer));
+        metrics_page(all)
+    };
+    let ready = move || async move {
+        if worker.drains() {
+            (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
+        } else {
+            (StatusCode::OK, "ready\n")
+        }
+    };
+    Router::new()
+        .route("/metrics", get(told))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
 }
 
 /// What the worker's lease says now.

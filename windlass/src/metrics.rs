@@ -47,6 +47,10 @@ const HELP: &[(&str, &str)] = &[
         "Inferences side by side that would give every publisher its fraction of anchors.",
     ),
     (
+        "enhancer_compute_demand",
+        "Seconds of inference in one second that would do so; to be added up over servers.",
+    ),
+    (
         "enhancer_promised_streams",
         "Publishers that the policy quality-sla has promised its quality to.",
     ),
@@ -226,6 +230,7 @@ fn capacity_metrics(stats: &EnhancerStats) -> Vec<Metric> {
         seconds("enhancer_compute_seconds", stats.compute),
         Metric::gauge("enhancer_compute_capacity", stats.compute_capacity),
         Metric::gauge("enhancer_devices_wanted", stats.devices_wanted as f64),
+        Metric::gauge("enhancer_compute_demand", stats.compute_demand),
         Metric::gauge("enhancer_promised_streams", stats.promised.0 as f64),
         Metric::gauge("enhancer_refused_streams", stats.promised.1 as f64),
     ];

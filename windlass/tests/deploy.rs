@@ -1,13 +1,15 @@
 //! What `deploy/` says of the server is true of the server.
 
+mod cluster;
 mod server;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
+use cluster::{Nats, Worker, alone, eventually};
 use serde_json::Value;
-use server::Server;
+use server::{Server, figure};
 
 fn deploy(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy")).join(name)
@@ -127,4 +129,115 @@ fn the_configuration_of_the_compose_file_can_be_used() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let compose = read("compose.yaml");
     assert!(compose.contains("read_only: true") && compose.contains("stop_grace_period: 40s"));
+}
+
+/// The services of a compose file that run this program: names, what they are and their command lines, variables at their defaults.
+fn services(file: &str) -> BTreeMap<String, (Value, Vec<String>)> {
+    let file: Value = serde_saphyr::from_str(&read(file)).unwrap();
+    let services = file["services"].as_object().unwrap();
+    let ours = services.iter().filter(|(_, of)| of["image"] == "windlass" && of["entrypoint"].is_null());
+    ours.map(|(name, of)| {
+        let command = of["command"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
+        (name.clone(), (of.clone(), command.map(at_default).collect()))
+    })
+    .collect()
+}
+
+/// `${NAME:-default}` is the default.
+fn at_default(text: &str) -> String {
+    let Some((before, rest)) = text.split_once("${") else { return text.to_owned() };
+    let (variable, after) = rest.split_once('}').unwrap();
+    let (_, default) = variable.split_once(":-").expect("each variable has a default");
+    format!("{before}{default}{}", at_default(after))
+}
+
+/// An option's value.
+fn said<'a>(command: &'a [String], option: &str) -> Option<&'a str> {
+    let at = command.iter().position(|arg| arg.split('=').next() == Some(option))?;
+    let inside = command[at].split_once('=').map(|(_, value)| value);
+    inside.or_else(|| command.get(at + 1).map(String::as_str))
+}
+
+fn port(address: &str) -> u16 {
+    address.rsplit(':').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn every_option_of_the_compose_files_is_one_that_there_is() {
+    // Help is shown once all before it has been understood.
+    let understood = |command: &[String]| {
+        let mut windlass = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        windlass.args(command).arg("--help").output().unwrap()
+    };
+    for (file, count) in [("compose.yaml", 1), ("cluster.compose.yaml", 5)] {
+        let services = services(file);
+        assert_eq!(services.len(), count, "{file}: {:?}", services.keys());
+        for (name, (of, command)) in services {
+            let output = understood(&command);
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{file}, {name}: {told}");
+            let config = said(&command, "--config").unwrap();
+            assert!(deploy(config.strip_prefix("/etc/windlass/").unwrap()).is_file(), "{config}");
+            assert_eq!(of["read_only"], true, "{name}");
+            assert_eq!(of["cap_drop"][0], "ALL", "{name}");
+            assert_eq!(of["stop_grace_period"], "40s", "{name}");
+        }
+    }
+    assert!(!understood(&["serve".into(), "--no-such=1".into()]).status.success());
+}
+
+#[test]
+fn the_ports_of_the_cluster_are_published_and_asked_for_its_health() {
+    let file: Value = serde_saphyr::from_str(&read("cluster.compose.yaml")).unwrap();
+    let published = file["services"]["net"]["ports"].as_array().unwrap();
+    let is_published = |port: u16, protocol: &str| {
+        published.iter().any(|p| *p == format!("{port}:{port}/{protocol}"))
+    };
+    let scraped = read("prometheus/cluster.yml");
+    for (name, (of, command)) in services("cluster.compose.yaml") {
+        let health = of["healthcheck"]["test"][4].as_str().unwrap();
+        let figures = said(&command, "--http").or(said(&command, "--metrics")).unwrap();
+        assert_eq!(port(health), port(figures), "{name}");
+        assert!(scraped.contains(&format!("\"127.0.0.1:{}\"", port(figures))), "{name}: {scraped}");
+        if command[0] == "serve" {
+            let media = port(said(&command, "--udp").unwrap());
+            assert!(is_published(media, "udp") && is_published(media, "tcp"), "{name}");
+            let http = port(said(&command, "--http").unwrap());
+            assert!(is_published(http, "tcp"), "{name}");
+            assert_eq!(said(&command, "--node-url"), Some(&*format!("ws://localhost:{http}/ws")));
+        }
+    }
+}
+
+/// The cluster's processes by its own command lines, but for their addresses, which others may have on this machine.
+#[test]
+fn the_cluster_of_the_compose_file_finds_itself() {
+    let _turn = alone();
+    let Some(nats) = Nats::start(None) else { return };
+    let config = format!("--config={}", deploy("windlass.yaml").display());
+    let here = |command: &[String]| -> Vec<String> {
+        let moved = ["--http", "--udp", "--advertise", "--listen", "--metrics", "--config"];
+        let rest = command[1..].iter().filter(|arg| !moved.iter().any(|of| arg.starts_with(of)));
+        let rest = rest.map(|arg| arg.replace("nats://127.0.0.1:4222", &nats.url()));
+        rest.chain([config.clone()]).collect()
+    };
+    let (mut workers, mut servers) = (Vec::new(), Vec::new());
+    for (_, command) in services("cluster.compose.yaml").into_values() {
+        let args = here(&command);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        match command[0].as_str() {
+            "enhance" => workers.push(Worker::start(&args)),
+            _ => servers.push(Server::start_enhanced(&[&*args, &["--cluster-token", cluster::TOKEN]].concat())),
+        }
+    }
+    assert_eq!((workers.len(), servers.len()), (2, 3));
+    for server in &servers {
+        eventually(server, "knows all of the cluster", || {
+            let page = server.get("/metrics");
+            let up = |worker: &Worker| {
+                figure(&page, &format!("windlass_worker_up{{worker=\"{}\"}}", worker.url)) == Some(1.0)
+            };
+            workers.iter().all(up) && figure(&page, "windlass_cluster_nodes") == Some(3.0)
+        });
+    }
 }

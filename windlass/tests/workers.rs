@@ -6,8 +6,8 @@ mod server;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cluster::{ANCHORS, MOVES, TOKEN, Worker, alone, call, row, until, went_on};
-use server::Server;
+use cluster::{ANCHORS, MOVES, TOKEN, Worker, alone, call, eventually, row, until, went_on};
+use server::{Server, figure, get_from};
 
 fn two_workers() -> ([Worker; 2], Server) {
     let workers = [Worker::start(&[]), Worker::start(&[])];
@@ -29,6 +29,28 @@ fn publishers_are_enhanced_by_workers_and_spread_over_them() {
     assert_eq!(row["anchors_broken"], 0, "{row}");
     assert!(server.metric(MOVES) < 0.5, "{}", server.log());
     assert!(server.metric("windlass_worker_malformed_total") < 0.5);
+}
+
+#[test]
+fn a_worker_says_what_it_has_to_do_and_whether_it_takes_streams() {
+    let _turn = alone();
+    let mut worker = Worker::start(&["--metrics", "127.0.0.1:0"]);
+    let at = worker.figures.unwrap();
+    let demand = || figure(&get_from(at, "/metrics", ""), "windlass_enhancer_compute_demand").unwrap();
+    assert!(demand() < 1e-9, "nobody calls yet");
+    assert!(get_from(at, "/readyz", "").starts_with("HTTP/1.1 200"));
+    let server = Server::start_enhanced(&["--workers", &worker.url, "--cluster-token", TOKEN]);
+    let load = call(&server, "4");
+    until(&server, ANCHORS, 4.0);
+    let page = get_from(at, "/metrics", "");
+    let wanted = figure(&page, "windlass_enhancer_devices_wanted").unwrap();
+    assert!(demand() > 1e-4 && wanted >= 1.0, "{} of {wanted}: {page}", demand());
+    worker.signal("-TERM");
+    eventually(&server, "drains", || get_from(at, "/readyz", "").starts_with("HTTP/1.1 503"));
+    assert!(get_from(at, "/healthz", "").starts_with("HTTP/1.1 200"), "it lives while it drains");
+    worker.signal("-INT");
+    worker.ended();
+    row(load);
 }
 
 /// What happens to the first worker in the middle of a call.

@@ -19,6 +19,8 @@ pub enum Part {
     Web,
     /// The WebAssembly module against the native decoder.
     Wasm,
+    /// The Helm chart: rendered by Helm, held against Kubernetes' schemas, its command lines started.
+    Chart,
     /// Calls between real browsers through the real server.
     E2e,
 }
@@ -66,6 +68,9 @@ pub fn run(parts: &[Part]) -> Result<()> {
     }
     if wants(Part::Wasm) {
         wasm_twin()?;
+    }
+    if wants(Part::Chart) {
+        chart()?;
     }
     if wants(Part::E2e) {
         e2e(
@@ -126,6 +131,18 @@ fn wasm_twin() -> Result<()> {
         Cmd::new("node").args([script, module]).arg(&ivf).arg(&twin).run()?;
     }
     Ok(())
+}
+
+fn chart() -> Result<()> {
+    page::npm_ci("tests/chart")?;
+    step("Building the server for the chart's tests");
+    Cmd::cargo(["build", "--quiet", "--package", "windlass"]).run()?;
+    step("Rendering and checking the Helm chart");
+    Cmd::new("node")
+        .args(["--test", "chart.test.mjs"])
+        .dir("tests/chart")
+        .env("WINDLASS_BIN", target_dir().join("debug/windlass"))
+        .run()
 }
 
 fn npm(script: &str) -> Result<()> {

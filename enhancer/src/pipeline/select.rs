@@ -145,6 +145,8 @@ impl Selector {
         *self.stats.scheduler.lock() = state.scheduler.counters();
         let wanted = state.scheduler.devices_wanted().into();
         self.stats.devices_wanted.store(wanted, Ordering::Relaxed);
+        let demand_us = (state.scheduler.demand() * 1e6) as u64;
+        self.stats.compute_demand_us.store(demand_us, Ordering::Relaxed);
         let assigned = state.scheduler.assigned();
         for (network, &streams) in self.stats.networks.lock().iter_mut().zip(assigned) {
             network.streams = streams;

@@ -349,6 +349,14 @@ pub struct Scheduler {
     margin: Margin,
 }
 
+/// How many accelerators do `demand_s` seconds of inference in each second, where they may be used for a share `compute_cap` of their time: seed 000 §5.2.
+pub fn devices_for(demand_s: f64, compute_cap: f64) -> u32 {
+    let capped = compute_cap.is_finite() && compute_cap > 0.0;
+    let cap = if capped { compute_cap.min(1.0) } else { 1.0 };
+    // A hair less than whole is whole.
+    (demand_s / cap - 1e-9).ceil().clamp(0.0, f64::from(u32::MAX)) as u32
+}
+
 impl Scheduler {
     /// A selector that has seen nothing.
     pub fn new(config: SchedulerConfig) -> Self {
@@ -430,10 +438,13 @@ impl Scheduler {
     /// How many accelerators would give all streams the anchors that their fractions allow: seed 000 §5.2's signal for autoscaling,
     /// `⌈ΣT_DNN ÷ T_intv⌉`, of the last second.
     pub fn devices_wanted(&self) -> u32 {
-        let cap = self.config.compute_cap;
-        let cap = if cap.is_finite() && cap > 0.0 { cap.min(1.0) } else { 1.0 };
-        // A hair less than whole is whole.
-        (self.demand_s / cap - 1e-9).ceil().clamp(0.0, f64::from(u32::MAX)) as u32
+        devices_for(self.demand_s, self.config.compute_cap)
+    }
+
+    /// The same before it is divided and rounded: seconds of accelerators in each second. These may be added up over servers, where sums of
+    /// rounded ones would count each server's remainder as a whole accelerator.
+    pub fn demand(&self) -> f64 {
+        self.demand_s
     }
 
     /// Forgets a stream and its candidates.

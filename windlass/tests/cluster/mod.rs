@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,6 +27,8 @@ pub const TOKEN: &str = "the-cluster-of-these-tests";
 pub struct Worker {
     child: Child,
     pub url: String,
+    /// Where its figures are, with `--metrics`.
+    pub figures: Option<SocketAddr>,
 }
 
 impl Worker {
@@ -37,10 +40,15 @@ impl Worker {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
-        let address = said.trim().trim_end_matches('.').rsplit(' ').next().unwrap();
-        Worker { url: format!("http://{address}"), child }
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let said = lines.next().unwrap();
+        let address = said.trim_end_matches('.').rsplit(' ').next().unwrap();
+        let figures = args.contains(&"--metrics").then(|| {
+            let said = lines.next().unwrap();
+            let (_, at) = said.split_once("http://").unwrap();
+            at.trim_end_matches("/metrics.").parse().unwrap()
+        });
+        Worker { url: format!("http://{address}"), figures, child }
     }
 
     pub fn signal(&self, name: &str) {

@@ -18,6 +18,22 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 /// Longer than anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Status line, head and body of an answer.
+pub fn get_from(addr: SocketAddr, path: &str, head: &str) -> String {
+    let mut stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{head}\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// A figure of `/metrics`, by its full name and labels.
+pub fn figure(page: &str, name: &str) -> Option<f64> {
+    page.lines().find_map(|l| l.strip_prefix(name)?.trim().parse().ok())
+}
+
 pub struct Server {
     child: Child,
     /// What it said on standard output first.
@@ -94,13 +110,7 @@ impl Server {
     }
 
     pub fn get_with(&self, path: &str, head: &str) -> String {
-        let mut stream = TcpStream::connect(self.addr).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{head}\r\n")
-            .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        get_from(self.addr, path, head)
     }
 
     pub fn status(&self, path: &str) -> u16 {
@@ -116,7 +126,7 @@ impl Server {
 
     /// The same of a figure that comes and goes.
     pub fn metric_if_any(&self, name: &str) -> Option<f64> {
-        self.get("/metrics").lines().find_map(|l| l.strip_prefix(name)?.trim().parse().ok())
+        figure(&self.get("/metrics"), name)
     }
 
     /// Waits until a figure has a value.

@@ -1,0 +1,280 @@
+// deploy/helm/windlass: rendered by Helm with several files of values, held against the schemas of what it makes, and its command lines started.
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { X509Certificate } from "node:crypto";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, test } from "node:test";
+import { copyOfChart, lint, NAMESPACE, render, template, withoutHelm } from "./support/helm.mjs";
+import { problems } from "./support/schemas.mjs";
+
+const BINARY = process.env.WINDLASS_BIN;
+const CASES = ["values", "alone", "cluster", "external-nats", "hpa", "keda", "nodes", "tls"];
+const options = { skip: withoutHelm };
+const started = { skip: withoutHelm || (BINARY ? false : "WINDLASS_BIN names no server") };
+
+const chart = withoutHelm ? undefined : copyOfChart();
+after(() => chart?.remove());
+
+const files = (name) => (name === "values" ? [] : [chart.values(`${name}.yaml`)]);
+const of = (name, more) => render(chart, files(name), more);
+const all = () => CASES.flatMap((name) => of(name).map((manifest) => [name, manifest]));
+const called = (name, { kind, metadata }) => `${name}: ${kind} ${metadata.name}`;
+const pods = (manifests) => manifests.filter(({ spec }) => spec?.template?.spec);
+const one = (manifests, kind, name) => {
+  const found = manifests.filter((m) => m.kind === kind && (!name || m.metadata.name === name));
+  assert.equal(found.length, 1, `${kind} ${name ?? ""} among ${manifests.map((m) => `${m.kind} ${m.metadata.name}`)}`);
+  return found[0];
+};
+
+test("every file of values is tried", options, () => {
+  const there = readdirSync(dirname(chart.values("x"))).map((file) => file.replace(".yaml", ""));
+  assert.deepEqual(CASES.slice(1), there.sort());
+});
+
+test("what is rendered is what Kubernetes, KEDA and the Prometheus operator know", options, async () => {
+  const manifests = all().map(([name, manifest]) => [called(name, manifest), manifest]);
+  assert.ok(manifests.length > 70, `${manifests.length}`);
+  assert.deepEqual(await problems(manifests), []);
+});
+
+test("manifests that are wrong are refused", options, async () => {
+  const broken = (name, kind, change) => {
+    const manifest = structuredClone(one(of(name), kind, kind === "StatefulSet" ? "w-windlass" : undefined));
+    change(manifest.spec);
+    return manifest;
+  };
+  const container = (spec) => spec.template.spec.containers[0];
+  const wrong = {
+    "a number for a text": broken("values", "StatefulSet", (spec) => (container(spec).env[0].name = 7)),
+    "a text for a number": broken("values", "StatefulSet", (spec) => (spec.replicas = "two")),
+    "a misspelt field": broken("values", "StatefulSet", (spec) => (spec.template.spec.terminationGracePeriod = 40)),
+    "a misspelt field deep down": broken("values", "StatefulSet", (spec) => (container(spec).readinessProbe.httpGet.paths = "/")),
+    "a missing field": broken("values", "StatefulSet", (spec) => delete spec.selector),
+    "a port that is none": broken("values", "StatefulSet", (spec) => (container(spec).ports[0].containerPort = "http")),
+    "another's misspelt field": broken("keda", "ScaledObject", (spec) => (spec.minReplicas = 1)),
+    "another's missing field": broken("keda", "ScaledObject", (spec) => delete spec.triggers),
+    "a kind that there is not": { apiVersion: "apps/v1", kind: "Statefulset", metadata: { name: "x" } },
+  };
+  for (const [name, manifest] of Object.entries(wrong)) {
+    const found = await problems([[name, manifest]]);
+    assert.ok(found.length > 0 && found.every((problem) => problem.startsWith(`${name}: `)), `${name}: ${found}`);
+  }
+});
+
+test("Helm finds nothing to blame, and values that make no sense are refused with their names", options, () => {
+  for (const name of CASES) assert.match(lint(chart, files(name)), /0 chart\(s\) failed/);
+  const refused = [
+    ["sfu: { replica: 3 }", /replica/],
+    ["sfu: { kind: Deployment }", /sfu.kind/],
+    ["sfu: { mediaPort: 70000 }", /mediaPort/],
+    ["sfu: { config: { Max_Rooms: 3 } }", /Max_Rooms/],
+    ["sfu: { config: { udp: 0.0.0.0:1 } }", /sfu.config.udp is the chart's own/],
+    ["sfu: { advertise: { from: nodes } }", /sfu.advertise.nodes is empty/],
+    ["sfu: { advertise: { from: nodes, nodes: { a: [sfu.example.org] } } }", /advertise.nodes.a/],
+    ["sfu: { nodeUrl: https://sfu.example.org }", /nodeUrl/],
+    ["nats: { enabled: false }", /enhancers are found through NATS/],
+    ["{ nats: { enabled: false }, enhancer: { enabled: false }, sfu: { nodeUrl: wss://a/ws } }", /nodeUrl shares rooms out through NATS/],
+    ["sfu: { kind: DaemonSet, ingress: { enabled: true, host: a.example, podDomain: b.example } }", /must be StatefulSet/],
+    ["enhancer: { gpu: { count: 0 } }", /gpu.count/],
+    ["autoscaling: { kind: keda, min: 5, max: 4 }", /autoscaling.min is more/],
+    ["autoscaling: { target: 0 }", /target/],
+    ["externalNats: { urls: [nats.example.org] }", /externalNats.urls/],
+  ];
+  for (const [values, why] of refused) {
+    const { status, stderr } = template(chart, [], values);
+    assert.notEqual(status, 0, values);
+    assert.match(stderr, why, values);
+  }
+});
+
+test("what refers to something refers to something that is there", options, () => {
+  for (const name of CASES) {
+    const manifests = of(name);
+    const has = (kind, wanted) => manifests.some((m) => m.kind === kind && m.metadata.name === wanted);
+    for (const workload of pods(manifests)) {
+      const { selector, template: pod, serviceName } = workload.spec;
+      for (const [label, value] of Object.entries(selector.matchLabels)) assert.equal(pod.metadata.labels[label], value);
+      if (workload.kind === "StatefulSet") assert.ok(has("Service", serviceName), `${name}: ${serviceName}`);
+      assert.ok(has("ServiceAccount", pod.spec.serviceAccountName));
+      const [{ volumeMounts, args, ports }] = pod.spec.containers;
+      const volumes = pod.spec.volumes.map((volume) => volume.name);
+      assert.deepEqual(volumeMounts.map((mount) => mount.name).sort(), volumes.sort(), `${name}: volumes and mounts`);
+      // Files that options name are mounted.
+      const mounted = (path) => volumeMounts.some((mount) => path.startsWith(`${mount.mountPath}/`));
+      for (const [, path] of args.map((arg) => /=@?(\/.*)$/.exec(arg)).filter(Boolean)) assert.ok(mounted(path), `${name}: ${path}`);
+      for (const volume of pod.spec.volumes.filter((volume) => volume.configMap)) {
+        const { data } = one(manifests, "ConfigMap", volume.configMap.name);
+        for (const text of Object.values(data))
+          for (const [, path] of text.matchAll(/@(\/[^"\s]*)/g)) assert.ok(mounted(path), `${name}: ${path}`);
+      }
+      const services = manifests.filter((m) => m.kind === "Service" && m.spec.selector);
+      const selects = ({ spec }) =>
+        Object.entries(spec.selector).every(([label, value]) => label.startsWith("statefulset") || pod.metadata.labels[label] === value);
+      const mine = services.filter(selects);
+      assert.ok(mine.length > 0);
+      for (const port of mine.flatMap((service) => service.spec.ports)) assert.ok(ports.some((p) => p.name === port.targetPort));
+    }
+    for (const { spec } of manifests.filter((m) => m.spec?.scaleTargetRef)) {
+      const target = one(manifests, spec.scaleTargetRef.kind, spec.scaleTargetRef.name);
+      assert.equal(target.spec.replicas, undefined, "an autoscaler and the chart must not both say how many");
+    }
+    for (const { spec } of manifests.filter((m) => m.kind === "ServiceMonitor" || m.kind === "PodDisruptionBudget")) {
+      const wanted = Object.entries(spec.selector.matchLabels);
+      const kind = spec.endpoints ? "Service" : undefined;
+      const matches = manifests.filter((m) => (kind ? m.kind === kind : m.spec?.template) && wanted.every(([l, v]) => m.metadata.labels[l] === v));
+      assert.equal(matches.length, 1, `${name}: ${JSON.stringify(wanted)}`);
+      for (const endpoint of spec.endpoints ?? []) assert.ok(matches[0].spec.ports.some((port) => port.name === endpoint.port));
+    }
+    for (const path of manifests.filter((m) => m.kind === "Ingress").flatMap((m) => m.spec.rules).flatMap((rule) => rule.http.paths)) {
+      assert.ok(has("Service", path.backend.service.name));
+    }
+  }
+});
+
+test("pods have no more rights than compose.yaml gives, and more time to end than rooms have", options, () => {
+  for (const [name, manifest] of all().filter(([, m]) => pods([m]).length)) {
+    const pod = manifest.spec.template.spec;
+    const [container] = pod.containers;
+    assert.equal(container.securityContext.readOnlyRootFilesystem, true, name);
+    assert.equal(container.securityContext.allowPrivilegeEscalation, false);
+    assert.deepEqual(container.securityContext.capabilities, { drop: ["ALL"] });
+    assert.deepEqual([pod.securityContext.runAsNonRoot, pod.securityContext.runAsUser], [true, 65532]);
+    assert.equal(pod.automountServiceAccountToken, false);
+    assert.ok(container.volumeMounts.every((mount) => mount.readOnly || mount.mountPath === "/tmp"));
+    const config = one(of(name), "ConfigMap", manifest.metadata.name).data;
+    for (const text of Object.values(config)) {
+      const drain = Number(/drain-timeout-s: (\d+)/.exec(text)?.[1] ?? 30);
+      assert.equal(pod.terminationGracePeriodSeconds, drain + 10, name);
+    }
+    if (manifest.metadata.name.endsWith("-enhancer")) continue;
+    const open = container.ports.filter((port) => port.hostPort).map((port) => `${port.hostPort}/${port.protocol}`);
+    assert.deepEqual(open.sort(), ["7881/TCP", "7881/UDP"]);
+  }
+});
+
+test("GPUs, nodes and addresses are as they were asked for", options, () => {
+  const worker = (manifests) => one(manifests, "StatefulSet", "w-windlass-enhancer").spec.template.spec;
+  const gpu = worker(of("cluster"));
+  assert.equal(gpu.containers[0].resources.limits["nvidia.com/gpu"], 1);
+  assert.equal(gpu.containers[0].resources.limits.memory, "4Gi");
+  assert.equal(gpu.runtimeClassName, "nvidia");
+  assert.deepEqual(gpu.nodeSelector, { accelerator: "l4" });
+  assert.ok(gpu.tolerations.some((toleration) => toleration.key === "nvidia.com/gpu"));
+  const cpu = worker(of("nodes"));
+  assert.equal(cpu.runtimeClassName, undefined);
+  assert.equal(cpu.containers[0].resources.limits["nvidia.com/gpu"], undefined);
+  const nodes = of("nodes");
+  const server = one(nodes, "StatefulSet", "w-windlass").spec.template.spec;
+  assert.ok(server.containers[0].args.includes("--config=/etc/windlass/config/$(NODE_NAME).yaml"));
+  const config = one(nodes, "ConfigMap", "w-windlass").data;
+  assert.deepEqual(Object.keys(config).sort(), ["node-a.yaml", "node-b.yaml"]);
+  assert.match(config["node-b.yaml"], /advertise:\n- 203\.0\.113\.11\n- '?"?\[2001:db8::11\]/);
+  const [terms] = [server.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms];
+  assert.deepEqual(terms.map((term) => term.matchFields[0].values), [["node-a"], ["node-b"]]);
+  const hosts = one(of("cluster"), "Ingress").spec.rules.map((rule) => rule.host);
+  assert.deepEqual(hosts, ["calls.example.org", ...[0, 1, 2].map((n) => `w-windlass-${n}.sfu.example.org`)]);
+});
+
+/** A container's arguments, its variables filled in and its files written below a folder. */
+function commandLine(manifests, workload, folder) {
+  const { containers, volumes } = workload.spec.template.spec;
+  const variables = { POD_NAME: `${workload.metadata.name}-0`, NODE_NAME: "node-a", HOST_IP: "192.0.2.7", ADVERTISE: "192.0.2.7" };
+  const place = (path) => join(folder, path.slice(1).replaceAll("/", "-"));
+  for (const { name, mountPath } of containers[0].volumeMounts) {
+    const volume = volumes.find((volume) => volume.name === name);
+    const data = {};
+    if (volume.configMap) Object.assign(data, one(manifests, "ConfigMap", volume.configMap.name).data);
+    const secret = manifests.find((m) => m.kind === "Secret" && m.metadata.name === volume.secret?.secretName);
+    for (const [key, value] of Object.entries(secret?.data ?? {})) data[key] = Buffer.from(value, "base64").toString();
+    for (const [key, text] of Object.entries(data)) writeFileSync(place(`${mountPath}/${key}`), text);
+  }
+  const filled = containers[0].args.map((arg) => arg.replace(/\$\((\w+)\)/g, (all, name) => variables[name] ?? all));
+  return filled.map((arg) => arg.replace(/=(@?)(\/etc\/.*)$/, (_, at, path) => `=${at}${place(path)}`));
+}
+
+const scratch = () => mkdtempSync(join(tmpdir(), "windlass-chart-files-"));
+
+test("every option and every configuration that the chart writes is one of the program's", started, () => {
+  const folder = scratch();
+  after(() => rmSync(folder, { recursive: true }));
+  const run = (args) => spawnSync(BINARY, args, { encoding: "utf8" });
+  let checked = 0;
+  for (const name of CASES) {
+    const manifests = of(name);
+    for (const workload of pods(manifests)) {
+      const args = commandLine(manifests, workload, folder);
+      assert.ok(args.every((arg) => !arg.includes("$(")), `${args}`);
+      // Help is shown once all before it has been understood, values too. Files of Secrets that others make are not there.
+      const known = args.filter((arg) => name !== "tls" || !arg.startsWith("--cluster-token"));
+      const { status, stderr } = run([...known, "--help"]);
+      assert.equal(status, 0, `${name}: ${args}: ${stderr}`);
+      for (const text of Object.values(one(manifests, "ConfigMap", workload.metadata.name).data)) {
+        const file = join(folder, "checked.yaml");
+        const secret = join(folder, "secret");
+        writeFileSync(secret, "a-secret-that-is-long-enough-for-all");
+        writeFileSync(file, text.replaceAll(/@\/etc\/windlass\/secrets\/[^"\s]*/g, `@${secret}`));
+        const { status, stderr } = run(["config", "--check", file]);
+        assert.equal(status, 0, `${name}: ${stderr}`);
+        checked += 1;
+      }
+    }
+  }
+  assert.ok(checked > CASES.length);
+  const { status, stderr } = run(["serve", "--no-such-option=1", "--help"]);
+  assert.ok(status !== 0 && stderr.includes("--no-such-option"), "an option that there is not would be seen");
+  assert.notEqual(run(["serve", "--udp=here", "--help"]).status, 0, "so would a value");
+});
+
+/** Starts a command line of the chart at free ports of this machine, without NATS; what it says until `line` matches. */
+async function start(args, line) {
+  const local = args
+    .filter((arg) => !/^--(nats|node-url|advertise)/.test(arg))
+    .map((arg) => arg.replace(/^(--(?:http|udp|listen|metrics))=.*$/, "$1=127.0.0.1:0"));
+  const child = spawn(BINARY, local, { stdio: ["ignore", "pipe", "inherit"] });
+  after(() => child.kill("SIGKILL"));
+  let said = "";
+  for await (const text of child.stdout) {
+    said += text;
+    const found = line.exec(said);
+    if (found) return found[1];
+  }
+  throw new Error(`it ended: ${said}`);
+}
+
+test("a server and an enhancer start by the chart's command lines, and answer its probes and its autoscaler", started, async () => {
+  const folder = scratch();
+  after(() => rmSync(folder, { recursive: true }));
+  const manifests = of("keda", "enhancer: { gpu: { enabled: false }, config: { network: xs, enhancer-threads: 1 } }");
+  const [server, enhancer] = ["w-windlass", "w-windlass-enhancer"].map((name) => one(manifests, "StatefulSet", name));
+  const serving = await start(commandLine(manifests, server, folder), /(http:\/\/localhost:\d+)/);
+  const enhancing = await start(commandLine(manifests, enhancer, folder), /(http:\/\/[\d.:]+)\/metrics/);
+  for (const [at, { spec }] of [[serving, server], [enhancing, enhancer]]) {
+    const [{ startupProbe, livenessProbe, readinessProbe }] = spec.template.spec.containers;
+    for (const { httpGet } of [startupProbe, livenessProbe, readinessProbe]) {
+      const answer = await fetch(at + httpGet.path);
+      assert.equal(answer.status, 200, `${at}${httpGet.path}`);
+    }
+  }
+  const page = await (await fetch(`${enhancing}/metrics`)).text();
+  const { query } = one(manifests, "ScaledObject").spec.triggers[0].metadata;
+  const asked = query.match(/windlass_\w+/g);
+  assert.equal(asked.length, 2);
+  for (const metric of asked) assert.match(page, new RegExp(`^${metric} [\\d.e-]+$`, "m"));
+  assert.ok(query.includes(`{namespace="${NAMESPACE}"}`));
+});
+
+test("the certificate that Helm makes covers each enhancer's address, and no other", options, () => {
+  const manifests = of("values");
+  const secret = one(manifests, "Secret", "w-windlass-cluster").data;
+  const pem = (key) => Buffer.from(secret[key], "base64").toString();
+  const [authority, own] = [new X509Certificate(pem("ca.crt")), new X509Certificate(pem("tls.crt"))];
+  const worker = one(manifests, "StatefulSet", "w-windlass-enhancer");
+  const address = worker.spec.template.spec.containers[0].args.find((arg) => arg.startsWith("--address=https://"));
+  const host = (pod) => new URL(address.replace("--address=", "").replace("$(POD_NAME)", pod)).hostname;
+  for (const number of [0, 1, 17]) assert.ok(own.checkHost(host(`w-windlass-enhancer-${number}`)), host("x"));
+  assert.equal(own.checkHost("w-windlass.calls.svc.cluster.local"), undefined);
+  assert.ok(own.checkIssued(authority) && own.verify(authority.publicKey));
+  assert.ok(authority.ca && Buffer.from(secret.token, "base64").length >= 16);
+});
