@@ -4,6 +4,9 @@
 //! What decides is the product's own code; made up are clients, losses and how long news take. Equal scenarios give equal reports, but for the time that
 //! deciding took here.
 
+pub mod day;
+pub mod scaling;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::time::{Duration, Instant};

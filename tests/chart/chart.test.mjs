@@ -257,12 +257,14 @@ test("a server and an enhancer start by the chart's command lines, and answer it
       assert.equal(answer.status, 200, `${at}${httpGet.path}`);
     }
   }
-  const page = await (await fetch(`${enhancing}/metrics`)).text();
-  const { query } = one(manifests, "ScaledObject").spec.triggers[0].metadata;
-  const asked = query.match(/windlass_\w+/g);
-  assert.equal(asked.length, 2);
-  for (const metric of asked) assert.match(page, new RegExp(`^${metric} [\\d.e-]+$`, "m"));
-  assert.ok(query.includes(`{namespace="${NAMESPACE}"}`));
+  const [demand, publishers] = one(manifests, "ScaledObject").spec.triggers;
+  for (const [at, { metadata }, count] of [[enhancing, demand, 2], [serving, publishers, 1]]) {
+    const page = await (await fetch(`${at}/metrics`)).text();
+    const asked = metadata.query.match(/windlass_\w+/g);
+    assert.equal(asked.length, count);
+    for (const metric of asked) assert.match(page, new RegExp(`^${metric} [\\d.e-]+$`, "m"));
+    assert.ok(metadata.query.includes(`{namespace="${NAMESPACE}"}`));
+  }
 });
 
 test("the certificate that Helm makes covers each enhancer's address, and no other", options, () => {

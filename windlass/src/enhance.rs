@@ -24,9 +24,9 @@ use windlass_signaling::metrics_page;
 
 use crate::cli::ServeArgs;
 use crate::config::{Cluster, Config};
-use crate::{logging, metrics};
 use crate::shutdown::Signals;
 use crate::workers::certificates;
+use crate::{logging, metrics};
 
 /// Largest message: a frame, or an anchor.
 pub const MOST_BYTES: usize = 4 << 20;

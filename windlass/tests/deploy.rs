@@ -135,7 +135,8 @@ fn the_configuration_of_the_compose_file_can_be_used() {
 fn services(file: &str) -> BTreeMap<String, (Value, Vec<String>)> {
     let file: Value = serde_saphyr::from_str(&read(file)).unwrap();
     let services = file["services"].as_object().unwrap();
-    let ours = services.iter().filter(|(_, of)| of["image"] == "windlass" && of["entrypoint"].is_null());
+    let ours =
+        services.iter().filter(|(_, of)| of["image"] == "windlass" && of["entrypoint"].is_null());
     ours.map(|(name, of)| {
         let command = of["command"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
         (name.clone(), (of.clone(), command.map(at_default).collect()))
@@ -227,7 +228,9 @@ fn the_cluster_of_the_compose_file_finds_itself() {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         match command[0].as_str() {
             "enhance" => workers.push(Worker::start(&args)),
-            _ => servers.push(Server::start_enhanced(&[&*args, &["--cluster-token", cluster::TOKEN]].concat())),
+            _ => servers.push(Server::start_enhanced(
+                &[&*args, &["--cluster-token", cluster::TOKEN]].concat(),
+            )),
         }
     }
     assert_eq!((workers.len(), servers.len()), (2, 3));
@@ -235,7 +238,8 @@ fn the_cluster_of_the_compose_file_finds_itself() {
         eventually(server, "knows all of the cluster", || {
             let page = server.get("/metrics");
             let up = |worker: &Worker| {
-                figure(&page, &format!("windlass_worker_up{{worker=\"{}\"}}", worker.url)) == Some(1.0)
+                figure(&page, &format!("windlass_worker_up{{worker=\"{}\"}}", worker.url))
+                    == Some(1.0)
             };
             workers.iter().all(up) && figure(&page, "windlass_cluster_nodes") == Some(3.0)
         });

@@ -36,7 +36,8 @@ fn a_worker_says_what_it_has_to_do_and_whether_it_takes_streams() {
     let _turn = alone();
     let mut worker = Worker::start(&["--metrics", "127.0.0.1:0"]);
     let at = worker.figures.unwrap();
-    let demand = || figure(&get_from(at, "/metrics", ""), "windlass_enhancer_compute_demand").unwrap();
+    let demand =
+        || figure(&get_from(at, "/metrics", ""), "windlass_enhancer_compute_demand").unwrap();
     assert!(demand() < 1e-9, "nobody calls yet");
     assert!(get_from(at, "/readyz", "").starts_with("HTTP/1.1 200"));
     let server = Server::start_enhanced(&["--workers", &worker.url, "--cluster-token", TOKEN]);

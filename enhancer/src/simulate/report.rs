@@ -37,6 +37,8 @@ pub struct Report {
     pub loads: u64,
     /// Accelerators that would have given every stream its fraction, at most.
     pub devices_wanted: u32,
+    /// The same unrounded, without the cap: seconds of accelerators of speed 1 in a second.
+    pub compute_demand: f64,
     /// Frames that were not chosen, by reason.
     pub passed_over: Vec<(&'static str, u64)>,
     /// Every hundredth of all anchors' latencies, the least first, in milliseconds.
@@ -110,6 +112,7 @@ pub(super) struct Tally {
     /// Inferred and not sent.
     pub not_best: u64,
     pub devices_wanted: u32,
+    pub demand_s: f64,
 }
 
 impl Tally {
@@ -125,6 +128,7 @@ impl Tally {
             given_back: 0,
             not_best: 0,
             devices_wanted: 0,
+            demand_s: 0.0,
         }
     }
 
@@ -229,6 +233,7 @@ impl Tally {
             by_network: self.by_network,
             loads: self.loads,
             devices_wanted: self.devices_wanted,
+            compute_demand: self.demand_s,
             passed_over,
         }
     }

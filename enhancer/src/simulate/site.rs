@@ -123,6 +123,11 @@ impl Site {
         self.scheduler.devices_wanted()
     }
 
+    /// Seconds of accelerators that all would take in a second.
+    pub fn demand(&self) -> f64 {
+        self.scheduler.demand()
+    }
+
     /// An interval that ends at `tick`: devices work on what waits, frames come, and anchors are chosen.
     pub fn interval(&mut self, tick: Duration, tally: &mut Tally, random: &mut Random) {
         self.serve(tick, tally, random);

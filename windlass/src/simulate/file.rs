@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use windlass_cluster::simulate::ClusterScenario;
+use windlass_cluster::simulate::day::DayScenario;
 use windlass_enhancer::simulate::clients::ClientsScenario;
 use windlass_enhancer::simulate::{RequestScenario, Scenario, StageScenario, Trace, Traces};
 
@@ -22,6 +23,8 @@ pub enum File {
     Stages(StageScenario),
     /// Servers that share rooms.
     Cluster(ClusterScenario),
+    /// A day on workers that come and go.
+    Day(DayScenario),
 }
 
 /// The keys that tell them apart.
@@ -31,6 +34,7 @@ struct Kind {
     clients: Option<IgnoredAny>,
     stages: Option<IgnoredAny>,
     nodes: Option<IgnoredAny>,
+    hours: Option<IgnoredAny>,
 }
 
 /// Reads a file.
@@ -50,6 +54,7 @@ fn parse(text: &str, folder: &Path) -> Result<File> {
         Kind { clients: Some(_), .. } => File::Clients(serde_saphyr::from_str(text)?),
         Kind { stages: Some(_), .. } => File::Stages(serde_saphyr::from_str(text)?),
         Kind { nodes: Some(_), .. } => File::Cluster(serde_saphyr::from_str(text)?),
+        Kind { hours: Some(_), .. } => File::Day(serde_saphyr::from_str(text)?),
         Kind { .. } => {
             let scenario: Scenario = serde_saphyr::from_str(text)?;
             let traces = traces(&scenario, folder)?;

@@ -1,10 +1,11 @@
 //! `windlass simulate`: the scheduler's own code, under load that is made up.
 //!
 //! In: scenarios (YAML): of streams ([`streams`]), of requests to the accelerators' queue ([`requests`]), of clients with a promise ([`clients`]), of requests with stages on the
-//! processor ([`stages`]), or of servers that share rooms ([`cluster`]). Out: what came of them, as tables or as JSON. Equal scenarios and seeds give equal reports.
+//! processor ([`stages`]), of servers that share rooms ([`cluster`]), or of a day on workers that come and go ([`day`]). Out: what came of them, as tables or as JSON. Equal scenarios and seeds give equal reports.
 
 mod clients;
 mod cluster;
+mod day;
 mod file;
 mod plots;
 mod requests;
@@ -103,6 +104,7 @@ Examples:
   windlass simulate enhancer/scenarios/recommend.yaml enhancer/scenarios/verify.yaml
   windlass simulate enhancer/scenarios/stages.yaml enhancer/scenarios/slots.yaml
   windlass simulate enhancer/scenarios/cluster.yaml
+  windlass simulate enhancer/scenarios/day.yaml
   windlass simulate enhancer/scenarios/placement.yaml --placement anchor,stream
   windlass simulate enhancer/scenarios/policies.yaml --policy latency-sensitive,cost-effective,quality-sla,key-uniform,per-frame,nemo
   windlass simulate enhancer/scenarios/recorded.yaml enhancer/scenarios/network.yaml --plot plots
@@ -132,6 +134,9 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
             File::Stages(scenario) => stages::play(&scenario, args, plots),
             File::Cluster(scenario) => {
                 cluster::play(scenario, args.seed, args.json).map(|text| print!("{text}"))
+            }
+            File::Day(scenario) => {
+                day::play(scenario, args.seed, args.json).map(|text| print!("{text}"))
             }
         }
         .with_context(|| path.display().to_string())?;
