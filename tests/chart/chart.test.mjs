@@ -107,7 +107,7 @@ test("what refers to something refers to something that is there", options, () =
       for (const volume of pod.spec.volumes.filter((volume) => volume.configMap)) {
         const { data } = one(manifests, "ConfigMap", volume.configMap.name);
         for (const text of Object.values(data))
-          for (const [, path] of text.matchAll(/@(\/[^"\s]*)/g)) assert.ok(mounted(path), `${name}: ${path}`);
+          for (const [, path] of text.matchAll(/@(\/[^"'\s]*)/g)) assert.ok(mounted(path), `${name}: ${path}`);
       }
       const services = manifests.filter((m) => m.kind === "Service" && m.spec.selector);
       const selects = ({ spec }) =>
@@ -214,7 +214,7 @@ test("every option and every configuration that the chart writes is one of the p
         const file = join(folder, "checked.yaml");
         const secret = join(folder, "secret");
         writeFileSync(secret, "a-secret-that-is-long-enough-for-all");
-        writeFileSync(file, text.replaceAll(/@\/etc\/windlass\/secrets\/[^"\s]*/g, `@${secret}`));
+        writeFileSync(file, text.replaceAll(/@\/etc\/windlass\/secrets\/[^"'\s]*/g, `@${secret}`));
         const { status, stderr } = run(["config", "--check", file]);
         assert.equal(status, 0, `${name}: ${stderr}`);
         checked += 1;

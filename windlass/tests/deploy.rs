@@ -10,6 +10,7 @@ use std::process::Command;
 use cluster::{Nats, Worker, alone, eventually};
 use serde_json::Value;
 use server::{Server, figure};
+use windlass_cluster::simulate::scaling::Scaling;
 
 fn deploy(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy")).join(name)
@@ -244,4 +245,15 @@ fn the_cluster_of_the_compose_file_finds_itself() {
             workers.iter().all(up) && figure(&page, "windlass_cluster_nodes") == Some(3.0)
         });
     }
+}
+
+#[test]
+fn the_chart_scales_as_the_simulation_does() {
+    let values: Value = serde_saphyr::from_str(&read("helm/windlass/values.yaml")).unwrap();
+    let (said, played) = (&values["autoscaling"], Scaling::default());
+    assert_eq!(said["target"], played.target);
+    assert_eq!(said["streams"].as_f64(), Some(played.streams));
+    assert_eq!(said["cooldownS"], played.cooldown_s);
+    assert_eq!(said["keda"]["pollingS"], played.poll_s);
+    assert_eq!(said["min"], played.min);
 }

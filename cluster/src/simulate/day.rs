@@ -464,7 +464,13 @@ impl Play<'_> {
     /// Streams whose server sends them elsewhere.
     fn rebalance(&mut self, now: u64) {
         let at = self.instant(now);
-        for number in self.pressed.clone() {
+        // Of those that have much to do, one in a second: a server sends away one stream in three.
+        let drains = |number: &u64| {
+            self.machines.get(number).is_some_and(|m| matches!(m.state, State::Drains(_)))
+        };
+        let (mut asked, busy): (Vec<u64>, Vec<u64>) = self.pressed.iter().partition(|n| drains(n));
+        asked.extend(busy.get(now as usize % busy.len().max(1)));
+        for number in asked {
             let Some(machine) = self.machines.get(&number) else { continue };
             let (name, streams) = (machine.name.clone(), machine.streams.clone());
             // A server that keeps one of its streams there keeps all of them, for now.
