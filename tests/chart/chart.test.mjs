@@ -170,7 +170,7 @@ test("GPUs, nodes and addresses are as they were asked for", options, () => {
   assert.ok(server.containers[0].args.includes("--config=/etc/windlass/config/$(NODE_NAME).yaml"));
   const config = one(nodes, "ConfigMap", "w-windlass").data;
   assert.deepEqual(Object.keys(config).sort(), ["node-a.yaml", "node-b.yaml"]);
-  assert.match(config["node-b.yaml"], /advertise:\n- 203\.0\.113\.11\n- '?"?\[2001:db8::11\]/);
+  assert.match(config["node-b.yaml"], /advertise:\n- 203\.0\.113\.11\n- '?2001:db8::11/);
   const [terms] = [server.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms];
   assert.deepEqual(terms.map((term) => term.matchFields[0].values), [["node-a"], ["node-b"]]);
   const hosts = one(of("cluster"), "Ingress").spec.rules.map((rule) => rule.host);
@@ -214,7 +214,10 @@ test("every option and every configuration that the chart writes is one of the p
         const file = join(folder, "checked.yaml");
         const secret = join(folder, "secret");
         writeFileSync(secret, "a-secret-that-is-long-enough-for-all");
-        writeFileSync(file, text.replaceAll(/@\/etc\/windlass\/secrets\/[^"'\s]*/g, `@${secret}`));
+        // Addresses of the file must go with that of the command line.
+        const udp = args.filter((arg) => arg.startsWith("--udp=")).map((arg) => `udp: "${arg.slice(6)}"\n`);
+        const secrets = text.replaceAll(/@\/etc\/windlass\/secrets\/[^"'\s]*/g, `@${secret}`);
+        writeFileSync(file, `${secrets}\n${udp.join("")}`);
         const { status, stderr } = run(["config", "--check", file]);
         assert.equal(status, 0, `${name}: ${stderr}`);
         checked += 1;
