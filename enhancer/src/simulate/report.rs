@@ -37,7 +37,7 @@ pub struct Report {
     pub loads: u64,
     /// Accelerators that would have given every stream its fraction, at most.
     pub devices_wanted: u32,
-    /// The same unrounded, without the cap: seconds of accelerators of speed 1 in a second.
+    /// The same unrounded, as it was at the end: seconds of accelerators of speed 1 in a second.
     pub compute_demand: f64,
     /// Frames that were not chosen, by reason.
     pub passed_over: Vec<(&'static str, u64)>,
