@@ -13,8 +13,9 @@ describe("a room on one of three servers", { timeout: 180_000 }, () => {
   let keeper;
   let publisher;
   let viewer;
+  let silent = -1;
 
-  const participants = () => Promise.all(servers.map(async (s) => (s.alive() ? (await s.metrics()).windlass_sfu_participants : 0)));
+  const participants = () => Promise.all(servers.map(async (s, n) => (s.alive() && n !== silent ? (await s.metrics()).windlass_sfu_participants : 0)));
   const owner = async () => {
     const there = await participants();
     return there.filter((n) => n > 0).length === 1 ? there.findIndex((n) => n > 0) : -1;
@@ -62,6 +63,19 @@ describe("a room on one of three servers", { timeout: 180_000 }, () => {
     console.log(`cluster: frames again ${took} ms after the server was killed`);
     assert.ok((await remote(viewer.page)) !== undefined);
     assert.ok(took < 10_000, `${took} ms`);
+  });
+
+  test("where the server says nothing any more, as one whose machine has lost its power, both are on another soon", async () => {
+    const from = await owner();
+    const begun = Date.now();
+    process.kill(servers[from].pid, "SIGSTOP");
+    silent = from;
+    const took = await backElsewhere(begun, from);
+    console.log(`cluster: frames again ${took} ms after the server fell silent`);
+    process.kill(servers[from].pid, "SIGCONT");
+    silent = -1;
+    assert.ok(took < 10_000, `${took} ms`);
+    await until(async () => (await participants()).filter((n) => n > 0).length === 1, "nobody is left where they were", 20_000);
   });
 
   test("a server that is to end gives its rooms to others first", async () => {

@@ -109,6 +109,7 @@ export class Room extends Emitter<RoomEvents> {
   private readonly reports: ReturnType<typeof setInterval>;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private over = false;
+  private comparing = false;
   /** The WebSockets of the servers that may have the room: the first is the present or next one. */
   private servers: string[];
   private speaks: ParticipantInfo | null = null;
@@ -301,6 +302,7 @@ export class Room extends Emitter<RoomEvents> {
     // A socket alone is no success: where the media path never comes about, attempts must end.
     connection.onUp = () => this.backoff.reset();
     socket.onLost = (error) => this.lost(error);
+    if (this.servers.length > 1) socket.onQuiet = () => void this.compare(socket);
     socket.onMessage = (message) => this.handle(message);
     for (const publication of this.publications) {
       connection.publish(publication).catch(() => undefined); // told by onLost
@@ -308,6 +310,33 @@ export class Room extends Emitter<RoomEvents> {
     setTimeout(() => {
       if (this.connection === connection) this.announce(welcome);
     });
+  }
+
+  /** The server is quiet: if another one answers while nothing of this one comes, that is not for want of a network, and the room is there soon. */
+  private async compare(socket: SignalSocket): Promise<void> {
+    const other = this.servers[1];
+    if (this.comparing || other === undefined) return;
+    this.comparing = true;
+    try {
+      const before = await this.received();
+      (await SignalSocket.open(other)).close();
+      const silent = (await this.received()) === before;
+      if (this.socket === socket && socket.quiet && silent) this.lost(unreachable());
+    } catch {
+      // Nobody answers: it is waited for.
+      this.servers.push(...this.servers.splice(1, 1));
+    } finally {
+      this.comparing = false;
+    }
+  }
+
+  /** Bytes that have come by the media connection. */
+  private async received(): Promise<number> {
+    let bytes = 0;
+    for (const entry of (await this.connectionStats())?.values() ?? []) {
+      if (entry.type === "transport") bytes += (entry as RTCTransportStats).bytesReceived ?? 0;
+    }
+    return bytes;
   }
 
   private enter(socket: SignalSocket, token: string | undefined): Promise<Welcome> {

@@ -6,6 +6,9 @@ const OPEN_TIMEOUT_MS = 8000;
 const REQUEST_TIMEOUT_MS = 10_000;
 const PING_MS = 4000;
 const SILENCE_MS = 12_000;
+/** Between two pings where somebody listens for quiet, and how long one may go without an answer. */
+const QUICK_PING_MS = 400;
+const QUIET_MS = 1000;
 
 type Offer = Extract<ClientMessage, { type: "offer" }>;
 type Answer = Extract<ServerMessage, { type: "answer" }>;
@@ -20,6 +23,8 @@ interface Pending {
 export class SignalSocket {
   /** Called once when the socket is gone for whatever reason but `close`. */
   onLost: ((error: WindlassError) => void) | null = null;
+  /** Called again and again while a ping is not answered soon; set, the server is asked more often. */
+  onQuiet: (() => void) | null = null;
   /** The latest round trip to the server, milliseconds; null before the first. */
   roundTripMs: number | null = null;
   private handler: ((message: ServerMessage) => void) | null = null;
@@ -27,6 +32,9 @@ export class SignalSocket {
   private readonly pending = new Map<number, Pending>();
   private nextId = 1;
   private lastHeard = performance.now();
+  private lastPing = performance.now();
+  /** When the first ping was sent that nothing has come after; null: something has. */
+  private asked: number | null = null;
   private fatal: WindlassError | null = null;
   private readonly heartbeat: ReturnType<typeof setInterval>;
   private closed = false;
@@ -54,10 +62,25 @@ export class SignalSocket {
     socket.onmessage = (event) => this.receive(event.data);
     socket.onclose = () => this.lost();
     socket.onerror = null;
-    this.heartbeat = setInterval(() => {
-      if (performance.now() - this.lastHeard > SILENCE_MS) this.lost();
-      else this.send({ type: "ping", time: performance.now() });
-    }, PING_MS);
+    this.heartbeat = setInterval(() => this.beat(), QUICK_PING_MS);
+  }
+
+  /** Whether a ping has not been answered for a while. Timers of hidden pages may rest: what counts is what was asked. */
+  get quiet(): boolean {
+    return this.asked !== null && performance.now() - this.asked > QUIET_MS;
+  }
+
+  private beat(): void {
+    const now = performance.now();
+    if (this.asked !== null && now - this.lastHeard > SILENCE_MS) {
+      this.lost();
+      return;
+    }
+    if (this.quiet) this.onQuiet?.();
+    if (this.onQuiet === null && now - this.lastPing < PING_MS) return;
+    this.lastPing = now;
+    this.asked ??= now;
+    this.send({ type: "ping", time: now });
   }
 
   /** Who takes the messages that answer no request. */
@@ -91,11 +114,13 @@ export class SignalSocket {
   /** Ends the socket without a word to `onLost`. */
   close(): void {
     this.onLost = null;
+    this.onQuiet = null;
     this.lost();
   }
 
   private receive(data: unknown): void {
     this.lastHeard = performance.now();
+    this.asked = null;
     const message = typeof data === "string" ? parseServerMessage(data) : null;
     if (message === null) return;
     if (message.type === "pong") {
