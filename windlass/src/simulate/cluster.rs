@@ -37,6 +37,7 @@ fn table(scenario: &ClusterScenario, report: &ClusterReport) -> String {
             format!("{} s, {} at the most", report.split_seconds, report.split_rooms_most),
         ),
         ("rooms brought together", report.healed.to_string()),
+        ("rooms on several as claimed, at the most", report.spread_rooms_most.to_string()),
         (
             "leases, claims written",
             format!("{:.0}, {:.0} a second", report.writes_per_s.0, report.writes_per_s.1),
@@ -45,7 +46,7 @@ fn table(scenario: &ClusterScenario, report: &ClusterReport) -> String {
         ("deciding where a room is", format!("{:.0} ns", report.place_ns)),
     ];
     for (name, value) in rows {
-        let _ = writeln!(out, "{name:<38} {value}");
+        let _ = writeln!(out, "{name:<40} {value}");
     }
     out
 }
