@@ -250,6 +250,10 @@ async fn connect(
     shared: &Shared,
     address: &Arc<str>,
 ) -> Result<(Sender<Queued>, Streaming<Message>), Box<dyn std::error::Error + Send + Sync>> {
+    // Whoever may write leases must not be able to have plain connections made.
+    if shared.tls.is_some() && !address.starts_with("https://") {
+        return Err("its address is not https".into());
+    }
     let mut endpoint = Endpoint::from_shared(address.to_string())?
         .tcp_nodelay(true)
         .connect_timeout(ACCEPT)

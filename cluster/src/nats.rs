@@ -109,8 +109,8 @@ async fn bucket(client: &Client, name: &str) -> Option<Store> {
         description: Some("Who is there, and what is where, in a cluster of Windlass".to_owned()),
         subjects: vec![format!("$KV.{name}.>")],
         max_messages_per_subject: 1,
-        // Readers do not count on it; it keeps the bucket from growing with machines that are no more. Claims last as long as rooms.
-        max_age: if name == ROOMS { Duration::ZERO } else { HOLDS * 5 },
+        // Readers do not count on it; it keeps the bucket from growing with machines and rooms that are no more.
+        max_age: if name == ROOMS { rooms::CLAIM_HOLDS } else { HOLDS * 5 },
         max_bytes: MOST_BYTES,
         // A lease that is older than a server's restart says nothing.
         storage: StorageType::Memory,
@@ -248,11 +248,10 @@ pub async fn claim(client: &Client, room: &str, claim: &Claim, revision: u64) ->
     claimed
 }
 
-/// Gives a claim up, if it is still that of the revision.
-pub async fn release(client: &Client, room: &str, revision: u64) {
-    if let Some(store) = bucket(client, ROOMS).await {
-        let _ = timeout(ANSWER, store.delete_expect_revision(room, Some(revision))).await;
-    }
+/// Gives a claim up, if it is still that of the revision. Whether an answer came.
+pub async fn release(client: &Client, room: &str, revision: u64) -> bool {
+    let Some(store) = bucket(client, ROOMS).await else { return false };
+    timeout(ANSWER, store.delete_expect_revision(room, Some(revision))).await.is_ok()
 }
 
 async fn read(client: Client, name: &str, heard: impl Fn(Heard<'_>)) {

@@ -215,6 +215,10 @@ impl Shared {
         if let Some(channel) = channels.get(address) {
             return Ok(channel.clone());
         }
+        // Whoever may write leases must not be able to have plain connections made.
+        if self.tls.is_some() && !address.starts_with("https://") {
+            return Err(RemoteError::Address(address.to_string()));
+        }
         let endpoint = Endpoint::from_shared(address.to_string());
         let endpoint = endpoint.map_err(|_| RemoteError::Address(address.to_string()))?;
         let endpoint = match &self.tls {

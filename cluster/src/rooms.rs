@@ -23,6 +23,16 @@ const DOUBTFUL: Duration = Duration::from_millis(700);
 /// A claim may be older than its room, which the client that asked for it is about to enter.
 const ENTERING: Duration = Duration::from_secs(10);
 
+/// A claim is written again after so long, so that those of lost nodes can end by themselves in the bucket.
+const REFRESH: Duration = Duration::from_secs(3_600);
+/// For how long a claim lasts in the bucket, and a little longer here.
+pub const CLAIM_HOLDS: Duration = Duration::from_secs(6 * 3_600);
+const CLAIM_KNOWN: Duration = Duration::from_secs(6 * 3_600 + 60);
+/// A node that has not renewed its lease for so long is forgotten.
+const FORGOTTEN: Duration = Duration::from_secs(60);
+/// Two nodes that share a room have a link by then, or cannot reach each other.
+const LINKED_BY: Duration = Duration::from_secs(5);
+
 /// A longer lease or claim is not read.
 const MOST_BYTES: usize = 1_024;
 /// Nodes that are known at the most.
@@ -293,6 +303,21 @@ impl Rooms {
         Some(node.renewed.max(since) + HOLDS)
     }
 
+    /// Whether what this node writes is told to it just now: otherwise news of others may be on their way as well.
+    fn hears(&self, now: Instant) -> bool {
+        self.nodes.get(&self.me).is_some_and(|own| now < own.renewed + HOLDS)
+    }
+
+    /// Whether a node of a shared room can be reached, or may be soon.
+    fn reaches(&self, name: &Arc<str>, owner: &Owner, now: Instant) -> bool {
+        self.linked.contains(name) || now.saturating_duration_since(owner.since) < LINKED_BY
+    }
+
+    /// Whether a room is on this node and that one.
+    pub fn shares(&self, room: &str, name: &str) -> bool {
+        self.shared.get(room).is_some_and(|all| all.iter().any(|one| **one == *name))
+    }
+
     fn lives(&self, node: &Node, now: Instant) -> bool {
         self.holds(node).is_none_or(|until| now < until)
     }
@@ -334,8 +359,9 @@ impl Rooms {
         {
             return Place::At(other);
         }
-        // Others take a claim for that of a lost node where they do not know the node.
-        if !self.nodes.contains_key(&self.me) {
+        // Others take a claim for that of a lost node where they do not know the node; and where its own lease is not heard, those of others that live may
+        // seem lost.
+        if !self.hears(now) {
             return Place::Wait(now + RENEW / 3);
         }
         Place::Claim(owner.map_or(0, |owner| owner.revision))
@@ -346,10 +372,12 @@ impl Rooms {
         let takes = |node: &&Node| !node.draining && self.lives(node, now) && node.relay.is_some();
         if owner.node != self.me {
             let node = self.nodes.get(&owner.node).filter(|node| self.lives(node, now));
+            let node = node.filter(|_| self.reaches(&owner.node, owner, now));
             return node.map_or(Place::Here, |node| Place::At(node.url.clone()));
         }
         let has = |name: &Arc<str>| crowd.afar.get(name).copied().unwrap_or_default();
         let others = owner.with.iter().filter(|name| has(name) < crowd.most);
+        let others = others.filter(|name| self.reaches(name, owner, now));
         let others =
             others.filter_map(|name| Some((has(name), self.nodes.get(name).filter(takes)?)));
         if let Some((_, node)) = others.min_by_key(|(has, _)| *has) {
@@ -438,8 +466,15 @@ impl Rooms {
         if self.readable.is_none() {
             return tidy;
         }
+        let since = self.readable.unwrap_or(now);
+        let (me, linked) = (&self.me, &self.linked);
+        self.nodes.retain(|name, node| {
+            let heard = now.saturating_duration_since(node.renewed.max(since));
+            name == me || linked.contains(name) || heard < FORGOTTEN
+        });
+        self.owners.retain(|_, owner| now.saturating_duration_since(owner.since) < CLAIM_KNOWN);
         for (room, owner) in &self.owners {
-            let entering = now.saturating_duration_since(owner.since) < ENTERING;
+            let entering = !self.draining && now.saturating_duration_since(owner.since) < ENTERING;
             if owner.node == self.me && !local.contains(room) && !entering {
                 match self.without_me(room, owner, now) {
                     Some(given) => tidy.claim.push((room.clone(), given.revision, given.claim)),
@@ -471,7 +506,8 @@ impl Rooms {
                     tidy.claim.push((room.clone(), 0, beside(all)));
                 }
                 Some(owner) if owner.node == self.me => {
-                    if !owner.with.iter().all(alive) {
+                    let old = now.saturating_duration_since(owner.since) >= REFRESH;
+                    if old || !owner.with.iter().all(alive) {
                         tidy.claim.push((room.clone(), owner.revision, beside(&owner.with)));
                     }
                 }
@@ -480,6 +516,8 @@ impl Rooms {
                     Some(node) if self.lives(node, now) => {
                         tidy.moved.push((room.clone(), node.url.clone()));
                     }
+                    // It may only seem lost.
+                    _ if !self.hears(now) => {}
                     _ => {
                         let all: Vec<_> = owner.all().cloned().collect();
                         tidy.claim.push((room.clone(), owner.revision, beside(&all)));

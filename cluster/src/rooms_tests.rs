@@ -81,10 +81,12 @@ fn the_rooms_of_a_node_that_is_lost_may_be_claimed_once_its_lease_has_ended() {
     rooms.claimed("r", &claim("b"), 9, now).unwrap();
     let doubtful = now + Duration::from_secs(1);
     assert_eq!(rooms.place("r", &crowd(0), doubtful), Place::Wait(now + HOLDS));
-    assert_eq!(rooms.place("r", &crowd(0), now + HOLDS), Place::Claim(9));
-    rooms.given_up("b");
     let later = now + HOLDS;
+    let wait = Place::Wait(later + RENEW / 3);
+    assert_eq!(rooms.place("r", &crowd(0), later), wait, "its own is not heard either");
     rooms.renewed("a", &lease("ws://a", 3), later).unwrap();
+    assert_eq!(rooms.place("r", &crowd(0), later), Place::Claim(9));
+    rooms.given_up("b");
     assert_eq!(rooms.place("r", &crowd(0), later), Place::Claim(9), "it said so itself");
 }
 
@@ -119,6 +121,7 @@ fn claims_of_rooms_that_have_ended_are_given_up_but_not_before_they_were_entered
     let later = now + ENTERING;
     assert_eq!(rooms.tidy(&HashSet::from(["r".to_owned()]), later), Tidy::default());
     assert_eq!(rooms.tidy(&HashSet::new(), later).release, [("r".to_owned(), 9)]);
+    rooms.renewed("a", &lease("ws://a", 3), later).unwrap();
     assert_eq!(rooms.place("r", &crowd(0), later), Place::Claim(0), "it must be claimed anew");
 }
 
@@ -145,6 +148,7 @@ fn a_node_claims_nothing_before_its_lease_is_there_and_its_claims_may_be_known_b
     rooms.renewed("a", &lease("ws://a", 0), now).unwrap();
     rooms.claimed("r", &claim("new"), 9, now).unwrap();
     assert_eq!(rooms.place("r", &crowd(0), now), Place::Wait(now + HOLDS));
+    rooms.renewed("a", &lease("ws://a", 0), now + HOLDS).unwrap();
     assert_eq!(rooms.place("r", &crowd(0), now + HOLDS), Place::Claim(9));
 }
 
@@ -240,6 +244,8 @@ fn where_the_owner_of_a_room_is_lost_one_of_its_other_nodes_has_it() {
     rooms.linked("b", true);
     assert_eq!(rooms.tidy(&local, later), Tidy::default(), "its lease alone says little");
     rooms.linked("a", false);
+    assert_eq!(rooms.tidy(&local, later), Tidy::default(), "nor does it, unless its own is heard");
+    rooms.renewed("c", &lease("ws://c", 5), later).unwrap();
     let tidy = rooms.tidy(&local, later);
     assert_eq!(tidy.claim, [("r".to_owned(), 5, of("c", &["b"]))]);
     // Whoever comes by another node is sent to one that has the room.
@@ -284,6 +290,63 @@ fn a_node_that_ends_or_is_left_by_all_gives_a_shared_room_to_those_that_have_it(
     rooms.drain();
     let given = rooms.hand_over(&local, now);
     assert_eq!((&given[0].claim, &*given[0].url), (&of("a", &["b"]), "ws://a"));
+}
+
+#[test]
+fn a_node_of_a_room_that_cannot_be_reached_takes_nobody() {
+    let now = Instant::now();
+    let mut rooms = three("a", now);
+    rooms.claimed_by("r", &of("a", &["c"]), 5, now);
+    assert_eq!(rooms.place("r", &crowd(3), now), Place::At("ws://c".into()), "it may be soon");
+    let later = now + LINKED_BY;
+    for (node, participants) in [("a", 3), ("b", 7), ("c", 5)] {
+        let relay = Some(format!("http://{node}"));
+        let url = format!("ws://{node}");
+        let lease = NodeLease { url, relay, participants, draining: false };
+        rooms.renewed(node, &serde_json::to_vec(&lease).unwrap(), later).unwrap();
+    }
+    let Place::Spread(given) = rooms.place("r", &crowd(3), later) else { panic!("full") };
+    assert_eq!(given.claim, of("a", &["c", "b"]));
+    rooms.linked("c", true);
+    assert_eq!(rooms.place("r", &crowd(3), later), Place::At("ws://c".into()));
+    // Nor does it send its own back to an owner whom it does not reach.
+    rooms.claimed_by("s", &of("b", &["a"]), 6, now);
+    assert_eq!(rooms.place("s", &crowd(3), later), Place::Here);
+}
+
+#[test]
+fn nodes_that_are_lost_are_forgotten_unless_it_was_not_to_be_heard() {
+    let now = Instant::now();
+    let mut rooms = two(now);
+    let later = now + FORGOTTEN;
+    rooms.renewed("a", &lease("ws://a", 3), later).unwrap();
+    rooms.readable(Some(later));
+    rooms.tidy(&HashSet::new(), later);
+    assert_eq!(rooms.nodes.len(), 2, "it could not be read until now");
+    rooms.readable(Some(now));
+    rooms.tidy(&HashSet::new(), later);
+    assert_eq!(rooms.nodes.len(), 1);
+}
+
+#[test]
+fn a_claim_is_written_again_before_it_ends_and_forgotten_after() {
+    let now = Instant::now();
+    let mut rooms = two(now);
+    rooms.claimed("r", &claim("a"), 9, now).unwrap();
+    let local = HashSet::from(["r".to_owned()]);
+    let tidy = rooms.tidy(&local, now + REFRESH);
+    assert_eq!(tidy.claim, [("r".to_owned(), 9, alone("a"))]);
+    rooms.tidy(&HashSet::new(), now + CLAIM_KNOWN);
+    assert!(rooms.owners.is_empty());
+}
+
+#[test]
+fn a_node_that_ends_keeps_no_room_that_it_does_not_serve() {
+    let now = Instant::now();
+    let mut rooms = two(now);
+    rooms.claimed("r", &claim("a"), 9, now).unwrap();
+    rooms.drain();
+    assert_eq!(rooms.tidy(&HashSet::new(), now).release, [("r".to_owned(), 9)]);
 }
 
 #[test]

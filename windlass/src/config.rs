@@ -220,7 +220,7 @@ pub struct Settings {
     pub node_address: Option<String>,
 
     /// As many of one room's participants as this server wants; whoever comes then is sent to another, and both forward
-    /// what their participants publish to each other [default: 200]
+    /// what their participants publish to each other [default: max-participants]
     #[arg(long, help_heading = "Rooms", value_name = "N", requires = "node_listen")]
     pub node_room_most: Option<usize>,
 
@@ -574,7 +574,7 @@ impl Config {
         signaling.origins = said.origins.clone().map_or(Origins::Any, Origins::Only);
         signaling.turn = turn::turn(&said)?;
         let (nats, cluster) = (cluster::nats(&said)?, cluster::cluster(&said)?);
-        let node = cluster::node(&said)?;
+        let node = cluster::node(&said, limits.participants_per_room)?;
         let door = DoorLimits::default();
         signaling.door = DoorLimits {
             sockets: limits.participants.saturating_mul(2),

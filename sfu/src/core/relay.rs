@@ -18,6 +18,9 @@ use super::{Core, Output, Track, enhance};
 use crate::api::{Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
 use crate::relay::{Made, NodeId, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack};
 
+/// Nodes that a room may be on beside this one, at the most.
+const MOST_NODES: usize = 31;
+
 /// Which other nodes there are, and what is shared with them.
 #[derive(Debug, Default)]
 pub(super) struct Relays {
@@ -27,6 +30,8 @@ pub(super) struct Relays {
     shared: HashMap<Arc<str>, Vec<NodeId>>,
     /// Nodes that want what local participants of a room publish.
     audiences: HashMap<Arc<str>, BTreeSet<NodeId>>,
+    /// Those that want it before it is known to be shared with them.
+    early: HashMap<Arc<str>, BTreeSet<NodeId>>,
     /// Others' tracks by their numbers there.
     tracks: HashMap<(NodeId, TrackId), TrackId>,
 }
@@ -70,13 +75,36 @@ impl Core {
         }
         let gone: Vec<_> = known.iter().copied().filter(|node| !nodes.contains(node)).collect();
         for node in gone {
-            self.tell_node(node, &room, Relayed::End);
+            // Only whoever has the room has said that it began.
+            if there {
+                self.tell_node(node, &room, Relayed::End);
+            }
+            self.end_for(node, &room);
             self.forget_afar(&room, node);
         }
         if nodes.is_empty() {
             self.relays.shared.remove(&room);
         } else {
-            self.relays.shared.insert(room, nodes.to_vec());
+            self.relays.shared.insert(room.clone(), nodes.to_vec());
+        }
+        let early = self.relays.early.remove(&room).unwrap_or_default();
+        for node in early.into_iter().filter(|node| nodes.contains(node)) {
+            self.begin_for(node, &room);
+        }
+    }
+
+    /// A node wants nothing of a room any more, or may not have it.
+    fn end_for(&mut self, node: NodeId, room: &str) {
+        for asked in [&mut self.relays.audiences, &mut self.relays.early] {
+            if let Some(nodes) = asked.get_mut(room) {
+                nodes.remove(&node);
+                if nodes.is_empty() {
+                    asked.remove(room);
+                }
+            }
+        }
+        for track in self.tracks.values_mut().filter(|track| &*track.room == room) {
+            track.nodes.remove(&node);
         }
     }
 
@@ -101,10 +129,12 @@ impl Core {
         for track in self.tracks.values_mut() {
             track.nodes.remove(&node);
         }
-        self.relays.audiences.retain(|_, nodes| {
-            nodes.remove(&node);
-            !nodes.is_empty()
-        });
+        for asked in [&mut self.relays.audiences, &mut self.relays.early] {
+            asked.retain(|_, nodes| {
+                nodes.remove(&node);
+                !nodes.is_empty()
+            });
+        }
         let rooms: Vec<Arc<str>> = self.rooms.keys().map(|room| room.as_str().into()).collect();
         for room in rooms {
             self.forget_afar(&room, node);
@@ -115,17 +145,7 @@ impl Core {
     pub fn relayed(&mut self, now: Instant, node: NodeId, room: &str, message: Relayed) {
         match message {
             Relayed::Begin => self.begin_for(node, room),
-            Relayed::End => {
-                if let Some(nodes) = self.relays.audiences.get_mut(room) {
-                    nodes.remove(&node);
-                    if nodes.is_empty() {
-                        self.relays.audiences.remove(room);
-                    }
-                }
-                for track in self.tracks.values_mut().filter(|track| &*track.room == room) {
-                    track.nodes.remove(&node);
-                }
-            }
+            Relayed::End => self.end_for(node, room),
             Relayed::Joined { participant } => self.joined_afar(node, room, participant),
             Relayed::Left { participant } => self.left_afar(node, room, participant),
             Relayed::Track(track) => self.track_afar(node, room, track),
@@ -251,13 +271,18 @@ impl Core {
         if !self.relays.linked.contains(&node) || self.rooms.get(room).is_some_and(|r| r.loopback) {
             return;
         }
-        let audiences = &mut self.relays.audiences;
-        if audiences.len() >= self.config.limits.rooms && !audiences.contains_key(room) {
+        let shared = self.relays.shared.get(room).is_some_and(|nodes| nodes.contains(&node));
+        let Relays { audiences, early, .. } = &mut self.relays;
+        let asked = if shared { audiences } else { early };
+        if asked.len() >= self.config.limits.rooms && !asked.contains_key(room) {
             self.counters.relay_refused += 1;
             return;
         }
         let name: Arc<str> = room.into();
-        audiences.entry(name.clone()).or_default().insert(node);
+        asked.entry(name.clone()).or_default().insert(node);
+        if !shared {
+            return;
+        }
         let members = self.rooms.get(room).map(|room| room.members.clone()).unwrap_or_default();
         for &participant in &members {
             self.tell_node(node, &name, Relayed::Joined { participant });
@@ -321,7 +346,8 @@ impl Core {
         let is_there = there.is_some_and(|room| room.afar.get(&participant) == Some(&node));
         let known = self.relays.tracks.contains_key(&(node, track));
         let others = self.tracks.values().filter(|t| t.afar.is_some() && &*t.room == room).count();
-        if !is_there || known || others >= self.config.limits.tracks_per_room {
+        let most = self.config.limits.tracks_per_room.saturating_mul(MOST_NODES);
+        if !is_there || known || others >= most {
             self.counters.relay_refused += u64::from(!known);
             return;
         }

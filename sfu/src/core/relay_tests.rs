@@ -274,6 +274,25 @@ fn rooms_that_are_not_shared_and_loopbacks_stay_where_they_are() {
 }
 
 #[test]
+fn a_node_gets_no_room_that_is_not_shared_with_it_until_it_is() {
+    let (mut nodes, _, _) = call(2);
+    let world = &mut nodes.worlds[0];
+    let stranger = node(1);
+    world.core.share(world.now, "room", &[]);
+    nodes.run(MS(100));
+    nodes.sent[0].clear();
+    let world = &mut nodes.worlds[0];
+    world.core.relayed(world.now, stranger, "room", Relayed::Begin);
+    nodes.run(MS(500));
+    assert!(nodes.sent[0].is_empty(), "{}", nodes.sent[0].len());
+    // It was only early.
+    let world = &mut nodes.worlds[0];
+    world.core.share(world.now, "room", &[stranger]);
+    nodes.run(MS(500));
+    assert!(nodes.packets(0, 1, Layer::Q) > 10);
+}
+
+#[test]
 fn what_makes_no_sense_hurts_nobody() {
     let (mut nodes, _, at) = call(2);
     let world = &mut nodes.worlds[1];

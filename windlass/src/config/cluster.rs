@@ -62,10 +62,8 @@ pub struct NodeConfig {
     pub room_most: usize,
 }
 
-/// As many participants of one room as a server wants where nothing is said.
-const ROOM_MOST: usize = 200;
-
-pub(super) fn node(said: &Settings) -> Result<Option<NodeConfig>> {
+/// `most`: participants of a room, at the most.
+pub(super) fn node(said: &Settings, most: usize) -> Result<Option<NodeConfig>> {
     let Some(url) = said.node_url.clone() else { return Ok(None) };
     let known = ["ws://", "wss://"].iter().any(|scheme| url.starts_with(scheme));
     allow!(known, "node-url", "`{url}` is no WebSocket's address: write wss://host/ws");
@@ -87,7 +85,15 @@ pub(super) fn node(said: &Settings) -> Result<Option<NodeConfig>> {
             "is missing: others cannot go to {listen}"
         );
     }
-    let room_most = said.node_room_most.unwrap_or(ROOM_MOST);
+    if let (Some(address), Some(_)) = (&address, &said.cluster_ca) {
+        allow!(
+            address.starts_with("https://"),
+            "node-address",
+            "must be https://… where there are certificates"
+        );
+    }
+    // Beyond what a room may have here nobody is let in.
+    let room_most = said.node_room_most.unwrap_or(most).min(most);
     allow!(room_most > 0, "node-room-most", "must be at least 1");
     Ok(Some(NodeConfig { url, listen: said.node_listen, address, room_most }))
 }
@@ -98,7 +104,7 @@ mod tests {
 
     fn of(yaml: &str) -> Result<Option<NodeConfig>> {
         let settings = Settings::default().over(super::super::file::File::parse(yaml)?.settings);
-        node(&settings)
+        node(&settings, 32)
     }
 
     #[test]
@@ -108,7 +114,9 @@ mod tests {
         assert!(error.contains("cluster-token"), "{error}");
         let node = of("{node-url: ws://a/ws, node-listen: 127.0.0.1:0}").expect("local");
         let node = node.expect("one of several");
-        assert_eq!((node.room_most, node.address), (ROOM_MOST, None));
+        assert_eq!((node.room_most, node.address), (32, None));
+        let many = "{node-url: ws://a/ws, node-listen: 127.0.0.1:0, node-room-most: 90}";
+        assert_eq!(of(many).expect("local").map(|node| node.room_most), Some(32));
         assert!(of("{node-listen: 0.0.0.0:7883}").expect("alone").is_none());
     }
 }

@@ -181,7 +181,11 @@ impl Node {
         let keys: HashSet<String> = local.keys().cloned().collect();
         let tidy = self.known().rooms.tidy(&keys, Instant::now());
         for (room, revision) in tidy.release {
-            nats::release(&self.client, &room, revision).await;
+            if !nats::release(&self.client, &room, revision).await {
+                // It may still be there: it is tried again.
+                let claim = Claim { node: self.name.clone(), with: Vec::new() };
+                self.known().rooms.claimed_by(&room, &claim, revision, Instant::now());
+            }
         }
         for (room, revision, claim) in tidy.claim {
             self.claim(&room, &claim, revision).await;

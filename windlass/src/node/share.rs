@@ -137,7 +137,13 @@ impl Share {
     }
 
     /// A node says something.
-    async fn said(&self, sfu: &SfuHandle, node: u64, message: windlass_cluster::relay::Message) {
+    async fn said(
+        &self,
+        own: &Node,
+        sfu: &SfuHandle,
+        node: u64,
+        message: windlass_cluster::relay::Message,
+    ) {
         let Said { room, relayed, joined: who } = match wire::of_message(message, Instant::now()) {
             Ok(Some(said)) => said,
             Ok(None) => return,
@@ -149,6 +155,10 @@ impl Share {
         };
         let left = match &relayed {
             Relayed::Joined { participant } => {
+                let name = format!("{node:016x}");
+                if !own.known().rooms.shares(&rooms::key(&room), &name) {
+                    return;
+                }
                 let afar = &mut *self.afar();
                 let people = afar.entry(room.clone()).or_default();
                 if people.len() < MOST_AFAR
@@ -228,7 +238,7 @@ async fn take(node: &Arc<Node>, sfu: &SfuHandle, mut heard: Receiver<Heard>) {
     while let Some(heard) = heard.recv().await {
         let (name, up) = match heard {
             Heard::Said(name, message) => {
-                share.said(sfu, name, message).await;
+                share.said(node, sfu, name, message).await;
                 continue;
             }
             Heard::Up(name) => (name, true),
