@@ -29,15 +29,17 @@ function random(seed) {
   };
 }
 
-/** An authority, and one certificate of it for all addresses. */
-function certificates(folder, addresses) {
+/** An authority, and one certificate of it for all addresses; they were made ten days ago, so that clocks may jump. */
+function certificates(folder, addresses, clock) {
   const file = (name) => path.join(folder, name);
-  const openssl = (...args) => execFileSync("openssl", args, { stdio: "ignore" });
+  writeFileSync(file("past"), new BigInt64Array([-864_000n]));
+  const env = { ...process.env, LD_PRELOAD: clock, CLOCK_OFFSET: file("past") };
+  const openssl = (...args) => execFileSync("openssl", args, { stdio: "ignore", env });
   const names = addresses.map((a) => `IP:${a}`).join(",");
-  openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=cluster", "-keyout", file("ca.key"), "-out", file("ca.pem"));
+  openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "20", "-subj", "/CN=cluster", "-keyout", file("ca.key"), "-out", file("ca.pem"));
   openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=node", "-keyout", file("node.key"), "-out", file("node.csr"));
   writeFileSync(file("ext"), `subjectAltName=${names}\nbasicConstraints=CA:FALSE\n`);
-  openssl("x509", "-req", "-in", file("node.csr"), "-CA", file("ca.pem"), "-CAkey", file("ca.key"), "-CAcreateserial", "-days", "2", "-extfile", file("ext"), "-out", file("node.pem"));
+  openssl("x509", "-req", "-in", file("node.csr"), "-CA", file("ca.pem"), "-CAkey", file("ca.key"), "-CAcreateserial", "-days", "20", "-extfile", file("ext"), "-out", file("node.pem"));
   return ["--cluster-token", "a-cluster-of-tests", "--cluster-ca", file("ca.pem"), "--cluster-cert", file("node.pem"), "--cluster-key", file("node.key")];
 }
 
@@ -90,7 +92,7 @@ describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) 
     }
     const clock = path.join(folder, "clock.so");
     execFileSync("cc", ["-shared", "-fPIC", "-O1", "-o", clock, new URL("support/clock.c", import.meta.url).pathname]);
-    const secret = certificates(folder, [...sfus, ...workers].map((m) => m.address));
+    const secret = certificates(folder, [...sfus, ...workers].map((m) => m.address), clock);
     const shared = ["--nats", nats.map((m) => `nats://${m.address}:4222`).join(","), ...secret];
     for (const m of workers) m.start(bin, ["enhance", "--listen", `${m.address}:7890`, ...shared, "--network", "xs"]);
     for (const m of sfus) {
@@ -154,32 +156,35 @@ describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) 
       }
     });
     const end = Date.now() + SECONDS * 1000;
-    for (let number = 1; Date.now() < end; number++) {
-      const kind = one(["kill", "hang", "cut", "slow", "part", "clock"]);
-      let [what, begin, lasting, mend] = [];
-      if (kind === "part") {
-        const [a, b] = pair(one([sfus, [...sfus, ...workers], [...sfus, ...nats]]));
-        [what, begin, lasting, mend] = [`part ${a.name} ${b.name}`, () => a.part(b, true), lasts.long, () => a.part(b, false)];
-      } else if (kind === "clock") {
-        const m = one(sfus);
-        const by = Math.round((next() - 0.5) * 86_400 * 4);
-        [what, begin, lasting, mend] = [`clock ${m.name} by ${by} s`, () => m.jump(by), lasts.short, () => {}];
-      } else {
-        const m = one(one([sfus, workers, nats]));
-        [what, begin, lasting, mend] = [`${kind} ${m.name}`, ...faults[kind](m)];
+    try {
+      for (let number = 1; Date.now() < end; number++) {
+        const kind = one(["kill", "hang", "cut", "slow", "part", "clock"]);
+        let [what, begin, lasting, mend] = [];
+        if (kind === "part") {
+          const [a, b] = pair(one([sfus, [...sfus, ...workers], [...sfus, ...nats]]));
+          [what, begin, lasting, mend] = [`part ${a.name} ${b.name}`, () => a.part(b, true), lasts.long, () => a.part(b, false)];
+        } else if (kind === "clock") {
+          const m = one(sfus);
+          const by = Math.round((next() - 0.5) * 86_400 * 4);
+          [what, begin, lasting, mend] = [`clock ${m.name} by ${by} s`, () => m.jump(by), lasts.short, () => {}];
+        } else {
+          const m = one(one([sfus, workers, nats]));
+          [what, begin, lasting, mend] = [`${kind} ${m.name}`, ...faults[kind](m)];
+        }
+        const begun = Date.now();
+        stall = 0;
+        begin();
+        await sleep(lasting);
+        mend();
+        const ms = await whole(begun, `fault ${number}, ${what}`);
+        (took[kind] ??= []).push(stall);
+        console.log(`faults: ${number} ${what}: whole again ${ms} ms after it began (it lasted ${lasting} ms), no frame for ${stall} ms`);
+        await sleep(1000 + next() * 2000);
       }
-      const begun = Date.now();
-      stall = 0;
-      begin();
-      await sleep(lasting);
-      mend();
-      const ms = await whole(begun, `fault ${number}, ${what}`);
-      (took[kind] ??= []).push(stall);
-      console.log(`faults: ${number} ${what}: whole again ${ms} ms after it began (it lasted ${lasting} ms), no frame for ${stall} ms`);
-      await sleep(1000 + next() * 2000);
+    } finally {
+      over = true;
+      await Promise.all(watching);
     }
-    over = true;
-    await Promise.all(watching);
     for (const [kind, list] of Object.entries(took)) console.log(`faults: ${kind}: ${list.length}, no frame for ${Math.max(...list)} ms at most`);
   });
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,5 +25,20 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
   int failed = (int)syscall(SYS_clock_gettime, clock, time);
   int wall = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
   if (!failed && wall && offset) time->tv_sec += *offset;
+  return failed;
+}
+
+time_t time(time_t *told) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (told) *told = now.tv_sec;
+  return now.tv_sec;
+}
+
+int gettimeofday(struct timeval *told, void *zone) {
+  struct timespec now;
+  (void)zone;
+  int failed = clock_gettime(CLOCK_REALTIME, &now);
+  if (!failed) *told = (struct timeval){.tv_sec = now.tv_sec, .tv_usec = now.tv_nsec / 1000};
   return failed;
 }
