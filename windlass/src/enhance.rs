@@ -12,7 +12,7 @@ use axum::routing::get;
 use clap::Args;
 use tokio::sync::watch;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Server, ServerTlsConfig};
+use tonic::transport::Server;
 use windlass_cluster::lease::Lease;
 use windlass_cluster::nats;
 use windlass_cluster::proto::enhancer_server::EnhancerServer;
@@ -23,9 +23,9 @@ use windlass_media::TapInput;
 use windlass_signaling::metrics_page;
 
 use crate::cli::ServeArgs;
-use crate::config::{Cluster, Config};
+use crate::config::Config;
 use crate::shutdown::Signals;
-use crate::workers::certificates;
+use crate::workers::server_tls;
 use crate::{logging, metrics};
 
 /// Largest message: a frame, or an anchor.
@@ -228,9 +228,4 @@ fn lease(address: &str, offer: &Offer, worker: &Worker) -> Lease {
         networks: stats.networks.iter().map(|network| network.name.to_string()).collect(),
         draining: worker.drains(),
     }
-}
-
-fn server_tls(cluster: &Cluster) -> Result<Option<ServerTlsConfig>> {
-    let known = certificates(cluster)?;
-    Ok(known.map(|(ca, own)| ServerTlsConfig::new().identity(own).client_ca_root(ca)))
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
 use windlass_cluster::nats::{self, Client, Heard};
 use windlass_cluster::remote::{Remote, RemoteConfig};
 use windlass_media::TapInput;
@@ -81,11 +81,17 @@ impl Workers {
 }
 
 /// What a machine of the cluster shows others: the authority, and its own certificate.
-pub fn certificates(cluster: &Cluster) -> Result<Option<(Certificate, Identity)>> {
+fn certificates(cluster: &Cluster) -> Result<Option<(Certificate, Identity)>> {
     let Some((ca, certificate, key)) = &cluster.files else { return Ok(None) };
     let file =
         |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
     Ok(Some((Certificate::from_pem(file(ca)?), Identity::from_pem(file(certificate)?, file(key)?))))
+}
+
+/// The same for whoever is dialled.
+pub fn server_tls(cluster: &Cluster) -> Result<Option<ServerTlsConfig>> {
+    let known = certificates(cluster)?;
+    Ok(known.map(|(ca, own)| ServerTlsConfig::new().identity(own).client_ca_root(ca)))
 }
 
 /// The same for whoever dials.

@@ -248,23 +248,25 @@ impl Core {
 
     /// The first local participant of a room is there.
     pub(super) fn begin_room(&mut self, room: &str) {
+        self.tell_sharers(room, &Relayed::Begin);
+    }
+
+    /// Tells all other nodes of a room.
+    fn tell_sharers(&mut self, room: &str, message: &Relayed) {
         let Some((room, nodes)) = self.relays.shared.get_key_value(room) else { return };
-        for (room, node) in nodes.iter().map(|&node| (room.clone(), node)).collect::<Vec<_>>() {
-            self.tell_node(node, &room, Relayed::Begin);
+        for &node in nodes.iter().filter(|node| self.relays.linked.contains(node)) {
+            self.outputs.push_back(Output::Relay(node, room.clone(), message.clone()));
         }
     }
 
     /// The last one has gone.
     pub(super) fn end_room(&mut self, room: &str, afar: &[ParticipantId]) {
-        let gone: Vec<_> =
-            self.tracks.values().filter(|track| afar.contains(&track.info.participant)).collect();
-        for track in gone.iter().map(|track| track.info.track).collect::<Vec<_>>() {
+        let gone = self.tracks.values().map(|track| &track.info);
+        let gone = gone.filter(|info| afar.contains(&info.participant)).map(|info| info.track);
+        for track in gone.collect::<Vec<_>>() {
             self.remove_track(track);
         }
-        let Some((room, nodes)) = self.relays.shared.get_key_value(room) else { return };
-        for (room, node) in nodes.iter().map(|&node| (room.clone(), node)).collect::<Vec<_>>() {
-            self.tell_node(node, &room, Relayed::End);
-        }
+        self.tell_sharers(room, &Relayed::End);
     }
 
     fn begin_for(&mut self, node: NodeId, room: &str) {

@@ -20,7 +20,7 @@ use windlass_signaling::{Metric, Person, Signaling};
 use super::Node;
 use super::wire::{self, Said, Who};
 use crate::config::Config;
-use crate::workers::{certificates, client_tls};
+use crate::workers::{client_tls, server_tls};
 
 /// Messages of all links that wait for the SFU.
 const HEARD: usize = 1_024;
@@ -215,8 +215,7 @@ impl Share {
 
 async fn serve(links: Links, listener: TcpListener, config: &Config) -> Result<()> {
     let mut server = links::server();
-    if let Some((ca, own)) = certificates(&config.cluster)? {
-        let tls = tonic::transport::ServerTlsConfig::new().identity(own).client_ca_root(ca);
+    if let Some(tls) = server_tls(&config.cluster)? {
         server = server.tls_config(tls).context("the cluster's certificates")?;
     }
     let service = RelayServer::new(LinkService(links))
