@@ -432,7 +432,12 @@ impl Rooms {
         let mut given = Vec::new();
         for room in local {
             let owner = self.owners.get(room);
+            // It is one of the room's nodes until those who are on it are on another: they are relayed meanwhile.
             let beside = owner.and_then(|owner| self.without_me(room, owner, now));
+            let beside = beside.map(|mut given| {
+                given.claim.with.push(self.me.to_string());
+                given
+            });
             given.extend(beside.or_else(|| {
                 let (name, node) = others.next()?;
                 Some(Given {
@@ -511,7 +516,11 @@ impl Rooms {
                         tidy.claim.push((room.clone(), owner.revision, beside(&owner.with)));
                     }
                 }
-                Some(owner) if owner.has(&self.me) && alive(&owner.node) => {}
+                Some(owner) if owner.has(&self.me) && alive(&owner.node) => {
+                    if let Some(node) = self.nodes.get(&owner.node).filter(|_| self.draining) {
+                        tidy.moved.push((room.clone(), node.url.clone()));
+                    }
+                }
                 Some(owner) => match self.nodes.get(&owner.node) {
                     Some(node) if self.lives(node, now) => {
                         tidy.moved.push((room.clone(), node.url.clone()));

@@ -63,6 +63,8 @@ pub(crate) struct RoomSettings {
 struct Entry {
     seen: Present,
     orders: watch::Sender<Orders>,
+    /// It is on the server that it was sent to, and here for the others only.
+    arrived: bool,
 }
 
 /// A participant as an operator sees it.
@@ -160,7 +162,7 @@ impl Directory {
             tracks: BTreeMap::new(),
             rungs: BTreeMap::new(),
         };
-        inner.people.insert(id, Entry { seen, orders });
+        inner.people.insert(id, Entry { seen, orders, arrived: false });
         Ok(Seat { orders: ordered, former })
     }
 
@@ -278,8 +280,10 @@ impl Directory {
         let seat = person.identity.clone().map(|identity| (room.to_owned(), identity));
         inner.afar.insert(id, person);
         let former = seat.and_then(|seat| inner.seats.get(&seat).copied());
+        // Whoever was sent there leaves by itself, once nobody here needs it.
         if let Some(entry) = former.and_then(|former| inner.people.get(&former))
             && (entry.seen.since, entry.seen.id) < (since, id)
+            && !entry.goes()
         {
             entry.orders.send_modify(|orders| orders.end = Some(End::Replaced));
         }
@@ -297,13 +301,34 @@ impl Directory {
         occupied.map(|(name, room)| (name.clone(), room.members.len())).collect()
     }
 
-    /// Orders everybody of a room to another server.
-    pub(crate) fn send_away(&self, room: &str, url: &str) {
-        let inner = self.inner.lock();
-        let members = inner.rooms.get(room).into_iter().flat_map(|room| &room.members);
-        for entry in members.filter_map(|id| inner.people.get(id)) {
-            entry.orders.send_modify(|orders| orders.end = Some(End::Moved(url.to_owned())));
+    /// Orders everybody of a room to another server. Whether that is news to anybody.
+    pub(crate) fn send_away(&self, room: &str, url: &str) -> bool {
+        let mut inner = self.inner.lock();
+        let Inner { people, rooms, .. } = &mut *inner;
+        let end = Some(End::Moved(url.to_owned()));
+        let mut told = false;
+        for id in rooms.get(room).into_iter().flat_map(|room| &room.members) {
+            let Some(entry) = people.get_mut(id) else { continue };
+            let fresh = entry.orders.send_if_modified(|orders| {
+                let fresh = orders.end != end && orders.end != Some(End::AllMoved);
+                if fresh {
+                    orders.end.clone_from(&end);
+                }
+                fresh
+            });
+            entry.arrived &= !fresh;
+            told |= fresh;
         }
+        told
+    }
+
+    /// Somebody is on the server that it was sent to. Once all of its room are, nobody needs another here.
+    pub(crate) fn arrived(&self, id: ParticipantId) {
+        let mut inner = self.inner.lock();
+        let Some(entry) = inner.people.get_mut(&id).filter(|entry| entry.goes()) else { return };
+        entry.arrived = true;
+        let room = entry.seen.room.clone();
+        inner.close_if_moved(&room);
     }
 
     /// Orders somebody out of a room; the others of it stay. False where nobody of that id is there.
@@ -323,7 +348,7 @@ impl Directory {
         let owner = members.into_iter().find(|id| {
             inner.people.get(id).is_some_and(|entry| entry.seen.tracks.contains_key(&track))
         })?;
-        let Entry { seen, orders } = inner.people.get_mut(&owner)?;
+        let Entry { seen, orders, .. } = inner.people.get_mut(&owner)?;
         let tracks = &seen.tracks;
         orders.send_modify(|orders| {
             orders.held.retain(|held| tracks.contains_key(held));
@@ -341,7 +366,27 @@ impl Directory {
     }
 }
 
+impl Entry {
+    /// Whether it was sent to another server.
+    fn goes(&self) -> bool {
+        matches!(self.orders.borrow().end, Some(End::Moved(_) | End::AllMoved))
+    }
+}
+
 impl Inner {
+    /// Lets go of all of a room, once they are on another server.
+    fn close_if_moved(&self, room: &str) {
+        let members = || {
+            let ids = self.rooms.get(room).into_iter().flat_map(|room| &room.members);
+            ids.filter_map(|id| self.people.get(id))
+        };
+        if members().all(|entry| entry.arrived) {
+            for entry in members() {
+                entry.orders.send_modify(|orders| orders.end = Some(End::AllMoved));
+            }
+        }
+    }
+
     fn see(&self, room: &Room) -> Seen {
         let present = room.members.iter().filter_map(|id| self.people.get(id));
         let present = present.filter(|entry| entry.seen.inside).map(|entry| entry.seen.clone());
@@ -366,6 +411,7 @@ impl Inner {
                 news::room(webhooks, What::RoomFinished, room);
             }
         }
+        self.close_if_moved(&entry.seen.room);
         self.forget_if_empty(&entry.seen.room);
         Some(entry)
     }

@@ -27,6 +27,8 @@ pub(crate) struct Entry<'a> {
     pub room: &'a str,
     /// The name to show, where the token does not say another.
     pub name: String,
+    /// Whose place it takes, by its own word.
+    pub was: Option<String>,
     /// What its token allows, by [`admit`].
     pub admission: Admission,
     /// A room of its own, and what it can decode.
@@ -109,7 +111,7 @@ pub(crate) async fn enter(shared: &Shared, entry: Entry<'_>) -> Result<Inside, E
 }
 
 async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
-    let Entry { room, name, admission, mut options } = entry;
+    let Entry { room, name, was, admission, mut options } = entry;
     let (identity, grants) = (admission.identity, admission.grants);
     if !grants.has(Grant::Enhance) {
         // As one who can decode none: plain rungs only.
@@ -117,7 +119,8 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
     }
     let id = ParticipantId(rand::random_range(1..=u64::MAX));
     let key = if options.loopback { format!("{LOOPBACK}{id}") } else { room.to_owned() };
-    let person = Person { name: admission.name.unwrap_or(name), identity: identity.clone() };
+    let name = admission.name.unwrap_or(name);
+    let person = Person { name, identity: identity.clone(), was };
     let seat = shared.directory.enter(id, &key, person, grants.clone(), unix_now());
     let Seat { orders, former } = seat?;
     if let Some(former) = former {

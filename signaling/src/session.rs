@@ -34,6 +34,8 @@ pub struct SessionConfig {
     pub idle: Duration,
     /// Between two pings of the server.
     pub ping: Duration,
+    /// How long whoever is sent to another server is served here for those who are not there yet.
+    pub moving: Duration,
     /// Messages that a client may send at once.
     pub burst: u32,
     /// Messages that a client may send each second for long.
@@ -51,6 +53,7 @@ impl Default for SessionConfig {
             scale: 2,
             idle: Duration::from_secs(30),
             ping: Duration::from_secs(10),
+            moving: Duration::from_secs(6),
             burst: 120,
             per_second: 40,
             offers: (30, 5),
@@ -101,6 +104,8 @@ pub enum Action {
         name: String,
         /// What is to let it in.
         token: Option<AccessToken>,
+        /// Whose place it takes, by its own word.
+        was: Option<String>,
         /// A room of its own, and what the client can decode.
         options: JoinOptions,
     },
@@ -127,6 +132,8 @@ pub enum Action {
     SetMuted(TrackId, bool),
     /// Tell the client what helps it to reach this server from now on.
     IceServers,
+    /// The client is on the server that it was sent to: answer with [`End::AllMoved`] where all are.
+    Arrived,
     /// Leave the room.
     Leave,
     /// Count what the browser made of a track.
@@ -140,12 +147,14 @@ pub struct Person {
     pub name: String,
     /// Who that is by an access token.
     pub identity: Option<String>,
+    /// By its own word: its id at the server that its room was on before.
+    pub was: Option<String>,
 }
 
 impl Person {
     /// One who has just gone.
     pub fn someone() -> Self {
-        Person { name: "Someone".to_owned(), identity: None }
+        Person { name: "Someone".to_owned(), identity: None, was: None }
     }
 }
 
@@ -197,6 +206,8 @@ pub enum End {
     Removed,
     /// Its room lives on another server, whose signalling is there.
     Moved(String),
+    /// And all who were here are there.
+    AllMoved,
 }
 
 #[derive(Debug)]
@@ -216,6 +227,8 @@ enum Phase {
         own: BTreeMap<TrackId, bool>,
         /// Of these, those that stay muted whatever it says.
         held: BTreeSet<TrackId>,
+        /// Where it was sent, and since when.
+        moving: Option<(String, Instant)>,
     },
     Closed,
 }
@@ -312,6 +325,10 @@ impl Session {
     /// The room is on another server: also an answer to [`Action::Join`].
     pub fn elsewhere(&mut self, url: String) {
         self.send(ServerMessage::Moved { url });
+        self.moved();
+    }
+
+    fn moved(&mut self) {
         self.close(close::MOVED, "the room is on another server");
     }
 
@@ -333,6 +350,7 @@ impl Session {
             tracks,
             own: BTreeMap::new(),
             held: BTreeSet::new(),
+            moving: None,
         };
         self.send(ServerMessage::Welcome(Welcome {
             version: VERSION,
@@ -344,10 +362,11 @@ impl Session {
             participants: entered
                 .participants
                 .into_iter()
-                .map(|(id, Person { name, identity })| Participant {
+                .map(|(id, Person { name, identity, was })| Participant {
                     id: id.to_string(),
                     name,
                     identity,
+                    was,
                 })
                 .collect(),
             tracks: entered.tracks.into_iter().map(convert::track).collect(),
@@ -383,9 +402,9 @@ impl Session {
         let message = match event {
             SfuEvent::ParticipantJoined { participant } if participant == *id => return,
             SfuEvent::ParticipantJoined { participant } => {
-                let Person { name, identity } = who(participant);
+                let Person { name, identity, was } = who(participant);
                 let participant = participant.to_string();
-                ServerMessage::ParticipantJoined { participant, name, identity }
+                ServerMessage::ParticipantJoined { participant, name, identity, was }
             }
             SfuEvent::ParticipantLeft { participant } => {
                 ServerMessage::ParticipantLeft { participant: participant.to_string() }
@@ -429,10 +448,18 @@ impl Session {
     }
 
     /// Others want something of the participant: it goes, or its tracks stay muted.
-    pub fn orders(&mut self, orders: &Orders) {
-        let Phase::Inside { own, held, .. } = &mut self.phase else { return };
+    pub fn orders(&mut self, now: Instant, orders: &Orders) {
+        let Phase::Inside { own, held, moving, .. } = &mut self.phase else { return };
+        let mut told = None;
         match &orders.end {
-            Some(End::Moved(url)) => return self.elsewhere(url.clone()),
+            Some(End::Moved(url)) => {
+                // It is served until it has what it needs there.
+                if moving.as_ref().is_none_or(|(to, _)| to != url) {
+                    *moving = Some((url.clone(), now));
+                    told = Some(ServerMessage::Moved { url: url.clone() });
+                }
+            }
+            Some(End::AllMoved) => return self.moved(),
             Some(End::Replaced) => {
                 let message = "you have joined this room again from elsewhere";
                 let e = ProtocolError::new(ErrorCode::Replaced, message);
@@ -451,6 +478,9 @@ impl Session {
             .filter_map(|track| Some((*track, ordered.contains(track) || *own.get(track)?)))
             .collect();
         *held = ordered;
+        if let Some(told) = told {
+            self.send(told);
+        }
         for (track, muted) in changed {
             self.actions.push_back(Action::SetMuted(track, muted));
             self.send(ServerMessage::TrackMuted { track: track.to_string(), muted });
@@ -467,6 +497,11 @@ impl Session {
             && now.saturating_duration_since(self.outside) >= self.config.idle;
         if silent || outside {
             return self.close(close::IDLE, "idle");
+        }
+        if let Phase::Inside { moving: Some((_, since)), .. } = &self.phase
+            && now.saturating_duration_since(*since) >= self.config.moving
+        {
+            return self.moved();
         }
         if now.saturating_duration_since(self.pinged) >= self.config.ping {
             self.pinged = now;
@@ -493,6 +528,12 @@ impl Session {
             ClientMessage::IceServers {} => {
                 self.inside()?;
                 self.actions.push_back(Action::IceServers);
+            }
+            ClientMessage::Arrived {} => {
+                self.inside()?;
+                if matches!(self.phase, Phase::Inside { moving: Some(_), .. }) {
+                    self.actions.push_back(Action::Arrived);
+                }
             }
             ClientMessage::Leave {} => {
                 self.inside()?;
@@ -576,10 +617,10 @@ impl Session {
             return Err(ProtocolError::new(ErrorCode::AlreadyJoined, message));
         }
         let anchor_codecs = join.decodes();
-        let Join { room, name, loopback, token, .. } = join;
+        let Join { room, name, loopback, token, was, .. } = join;
         self.phase = Phase::Entering { request, room: room.clone(), loopback };
         let options = JoinOptions { loopback, anchor_codecs };
-        self.actions.push_back(Action::Join { room, name, token, options });
+        self.actions.push_back(Action::Join { room, name, token, was, options });
         Ok(())
     }
 

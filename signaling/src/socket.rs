@@ -174,7 +174,7 @@ impl Socket {
                         .await;
                     return false;
                 }
-                Action::Join { room, name, token, options } => {
+                Action::Join { room, name, token, was, options } => {
                     if let Err(refused) = entry::count_join(&self.shared, &self.permit) {
                         self.session.joins_limited(&refused.to_string());
                         continue;
@@ -189,7 +189,8 @@ impl Socket {
                                 self.session.elsewhere(url);
                                 continue;
                             }
-                            self.join(Entry { room: &room, name, admission, options }).await
+                            let entry = Entry { room: &room, name, was, admission, options };
+                            self.join(entry).await
                         }
                         Err(error) => Err(error),
                     };
@@ -243,6 +244,11 @@ impl Socket {
                         return false;
                     }
                 }
+                Action::Arrived => {
+                    if let Some((participant, _)) = self.inside {
+                        self.shared.directory.arrived(participant);
+                    }
+                }
                 Action::Leave => self.leave().await,
                 Action::Report(track, report) => {
                     self.count(&report);
@@ -279,7 +285,7 @@ impl Socket {
         if let Some(orders) = &mut self.orders
             && orders.has_changed().unwrap_or(true)
         {
-            self.session.orders(&orders.borrow_and_update());
+            self.session.orders(Instant::now(), &orders.borrow_and_update());
         }
     }
 

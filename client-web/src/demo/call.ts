@@ -149,6 +149,12 @@ export class CallScreen {
 
   private join(participant: ParticipantInfo): void {
     this.names.set(participant.id, participant.name);
+    // Whoever has moved to another server with the room keeps its tile.
+    const kept = participant.was === undefined ? undefined : this.tiles.get(participant.was);
+    if (kept !== undefined && participant.was !== undefined) {
+      this.tiles.delete(participant.was);
+      this.tiles.set(participant.id, kept);
+    }
     this.tile(participant.id);
   }
 
@@ -166,8 +172,9 @@ export class CallScreen {
 
   private removeTrack(track: RemoteTrack): void {
     const tile = this.tiles.get(track.participant);
-    if (track.kind === "video") tile?.setVideo(null);
-    else tile?.setAudio(null);
+    // Another may have come in its place.
+    if (track.kind === "video") tile?.endVideo(track);
+    else tile?.endAudio(track.track);
     if (track.participant === this.room.participant) {
       this.removeTile(track.participant);
       this.arrange();

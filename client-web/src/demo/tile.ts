@@ -110,13 +110,19 @@ export class Tile {
     this.dress();
   }
 
+  /** A video track has ended: it is shown no longer. */
+  endVideo(track: EnhancedTrack): void {
+    if (this.track === track) this.setVideo(null);
+  }
+
   /** Shows a video track, or (null) none; `follow` is told where, and gives what ends that. */
   setVideo(track: EnhancedTrack | null, follow: ((stage: Element) => () => void) | null = null): void {
     for (const end of this.endings.splice(0)) end();
+    const replaces = this.track !== null && track?.replaces === this.track;
     this.track = track;
-    this.plain.srcObject = track === null ? null : new MediaStream([track.plain]);
-    this.enhanced.srcObject = track === null || track.enhanced === null ? null : new MediaStream([track.enhanced]);
-    this.stage.classList.remove("live");
+    show(this.plain, track?.plain ?? null, replaces);
+    show(this.enhanced, track?.enhanced ?? null, replaces);
+    this.stage.classList.toggle("live", replaces && this.stage.classList.contains("live"));
     if (track !== null) {
       track.holdPlain(this.view === "split");
       if (follow !== null) this.endings.push(follow(this.stage));
@@ -131,6 +137,12 @@ export class Tile {
       this.plain.requestVideoFrameCallback?.(() => this.stage.classList.add("live"));
     }
     this.dress();
+  }
+
+  /** A microphone has ended: it is heard no longer. */
+  endAudio(track: MediaStreamTrack): void {
+    const heard = this.sound.srcObject;
+    if (heard instanceof MediaStream && heard.getTracks().includes(track)) this.setAudio(null);
   }
 
   /** Lets a microphone be heard, or (null) none. */
@@ -259,6 +271,18 @@ export class Tile {
     this.divider.setAttribute("aria-valuenow", String(Math.round(this.at)));
     this.divider.setAttribute("aria-valuetext", `${Math.round(this.at)} % plain`);
   }
+}
+
+/** Plays a track; one that replaces another in the same stream, so that the last picture stays until the next has come. */
+function show(video: HTMLVideoElement, track: MediaStreamTrack | null, replaces: boolean): void {
+  const stream = video.srcObject;
+  if (!replaces || track === null || !(stream instanceof MediaStream)) {
+    video.srcObject = track === null ? null : new MediaStream([track]);
+    return;
+  }
+  const former = stream.getTracks();
+  stream.addTrack(track);
+  for (const other of former) stream.removeTrack(other);
 }
 
 function initials(name: string): string {

@@ -52,6 +52,7 @@ export class Connection {
   private negotiating: Promise<void> | null = null;
   private refusals = 0;
   private closed = false;
+  private frozen = false;
   private readonly ice: IceAccess;
   /** Whether the media path was up once: a restart finds another one, but none where there never was one. */
   private wasUp = false;
@@ -77,7 +78,7 @@ export class Connection {
     };
     this.pc.onconnectionstatechange = () => this.watch();
     this.looks = setInterval(() => {
-      for (const publication of this.publications) void publication.look().catch(() => undefined);
+      for (const publication of this.publications) void publication.look(this.pc).catch(() => undefined);
     }, 1000 / LOOKS_A_SECOND);
   }
 
@@ -91,7 +92,7 @@ export class Connection {
   /** Ends sending a track. */
   unpublish(publication: Publication): Promise<void> {
     this.publications.delete(publication);
-    publication.detach();
+    publication.detach(this.pc);
     return this.negotiate();
   }
 
@@ -107,6 +108,7 @@ export class Connection {
             name: info.name,
             muted: info.muted,
             track: slot.transceiver.receiver.track,
+            replaces: null,
           }
         : new EnhancedTrack(info, slot.receiver);
     slot.transceiver.direction = "recvonly";
@@ -135,6 +137,12 @@ export class Connection {
     return this.pc.getStats();
   }
 
+  /** Negotiates nothing any more: what is sent and received stays as it is. */
+  freeze(): void {
+    this.frozen = true;
+    clearTimeout(this.restart);
+  }
+
   /** Ends everything. */
   close(): void {
     this.closed = true;
@@ -143,7 +151,7 @@ export class Connection {
     clearTimeout(this.restart);
     clearInterval(this.looks);
     for (const slot of this.slots) slot.receiver?.close();
-    for (const publication of this.publications) publication.detach();
+    for (const publication of this.publications) publication.detach(this.pc);
     this.pc.close();
   }
 
@@ -178,13 +186,13 @@ export class Connection {
 
   private async run(): Promise<void> {
     await Promise.resolve(); // takes in what else changes in this turn
-    while (this.due && !this.closed) {
+    while (this.due && !this.closed && !this.frozen) {
       this.due = false;
       try {
         await this.offer();
         this.refusals = 0;
       } catch (error) {
-        if (this.closed) return;
+        if (this.closed || this.frozen) return;
         if (error instanceof WindlassError && error.code === "unknown_track" && this.refusals < MAX_REFUSALS) {
           // The track went away while we asked for it; its removal is on the way.
           this.refusals++;
@@ -215,6 +223,7 @@ export class Connection {
       const answer = await this.socket.request({ type: "offer", sdp, publish, subscribe });
       if (this.closed) return;
       await this.pc.setRemoteDescription({ type: "answer", sdp: asWished(answer.sdp, this.redundant()) });
+      if (this.frozen) return;
       for (const publication of this.publications) {
         const mid = publication.entries()[0]?.mid;
         publication.id = answer.tracks.find((t) => t.mid === mid)?.track ?? publication.id;
@@ -267,7 +276,8 @@ export class Connection {
         break;
       case "disconnected":
       case "failed":
-        if (this.wasUp && this.restart === undefined) this.recover();
+        if (this.frozen) this.lose(mediaFailed());
+        else if (this.wasUp && this.restart === undefined) this.recover();
         else if (!this.wasUp && this.pc.connectionState === "failed") this.lose(mediaFailed());
         break;
     }

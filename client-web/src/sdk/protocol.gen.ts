@@ -40,6 +40,9 @@ export type ClientMessage = {
   type: "ice_servers";
 }
   | {
+  type: "arrived";
+}
+  | {
   type: "leave";
 }
   | {
@@ -62,6 +65,8 @@ export type Join = {
   anchor_codecs?: Array<string>;
   /** What lets the client in, on a server with token keys. */
   token?: AccessToken;
+  /** The client's own id at the server that sent it here by `moved`: the others learn whose place it takes. */
+  was?: string;
 };
 
 /** A WebRTC offer with what its sections mean. */
@@ -193,6 +198,8 @@ export type ServerMessage = {
   name: string;
   /** Who that is by the access token, where one was needed. */
   identity?: string;
+  /** Its id at the server that its room was on before, where it has just come from there: it takes that participant's place. */
+  was?: string;
 }
   | {
   type: "participant_left";
@@ -328,6 +335,8 @@ export type Participant = {
   name: string;
   /** Who that is by the access token, where one was needed. */
   identity?: string;
+  /** Its id at the server that its room was on before, where it has just come from there: it takes that participant's place. */
+  was?: string;
 };
 
 /** A published track. */

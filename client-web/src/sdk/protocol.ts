@@ -129,7 +129,12 @@ const field = <Name extends string, T>(name: Name, value: T | undefined): { [N i
 
 const participant = (value: unknown): ParticipantInfo => {
   const o = object(value);
-  return { id: text(o["id"]), name: text(o["name"]), ...field("identity", optional(o["identity"], text)) };
+  return {
+    id: text(o["id"]),
+    name: text(o["name"]),
+    ...field("identity", optional(o["identity"], text)),
+    ...field("was", optional(o["was"], text)),
+  };
 };
 const track = (value: unknown): TrackInfo => {
   const o = object(value);
@@ -211,6 +216,7 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     participant: text(o["participant"]),
     name: text(o["name"]),
     ...field("identity", optional(o["identity"], text)),
+    ...field("was", optional(o["was"], text)),
   }),
   participant_left: (o) => ({ type: "participant_left", participant: text(o["participant"]) }),
   track_added: (o) => ({ type: "track_added", track: track(o["track"]) }),

@@ -31,13 +31,19 @@ export function videoEncodings(layers: Layers): RTCRtpEncodingParameters[] {
   return LAYERS.map((layer) => ({ ...layer, scalabilityMode: "L1T1", active: layers.includes(layer.rid) }));
 }
 
+/** What sends it by one connection. */
+interface Link {
+  transceiver: RTCRtpTransceiver;
+  full: Stills | null;
+}
+
 /** A track that this participant publishes. */
 export class Publication {
   readonly kind: "audio" | "video";
   /** The server's id of it; null until the server has told. */
   id: string | null = null;
-  private transceiver: RTCRtpTransceiver | null = null;
-  private full: Stills | null = null;
+  /** By each connection that it is sent by; it is two while a room moves, of which the later counts. */
+  private readonly links = new Map<RTCPeerConnection, Link>();
   private readonly wishes = new Map<string, LayerWish>();
   private narrow = new NarrowUplink();
   private settling: Promise<void> = Promise.resolve();
@@ -81,33 +87,50 @@ export class Publication {
 
   /** @internal */
   attach({ pc, workerUrl, scale }: Uplink): void {
+    this.begin();
     if (this.kind === "audio") {
-      this.transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
+      const transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
+      this.links.set(pc, { transceiver, full: null });
       const codecs = RTCRtpSender.getCapabilities("audio")?.codecs ?? [];
-      this.transceiver.setCodecPreferences(opusPreferences(codecs));
+      transceiver.setCodecPreferences(opusPreferences(codecs));
       return;
     }
     const sendEncodings = videoEncodings(this.layers);
-    this.transceiver = pc.addTransceiver(this.source, { direction: "sendonly", sendEncodings });
-    if (this.detail === "ask") {
-      const host = { camera: () => this.camera(), settings: () => this.settings() };
-      this.full = new Stills(pc, this.transceiver.sender, workerUrl, scale, host);
-    }
-    this.transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
+    const transceiver = pc.addTransceiver(this.source, { direction: "sendonly", sendEncodings });
+    const host = { camera: () => this.camera(), settings: () => this.settings() };
+    const full = this.detail === "ask" ? new Stills(pc, transceiver.sender, workerUrl, scale, host) : null;
+    this.links.set(pc, { transceiver, full });
+    transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
   }
 
   /** @internal */
-  detach(): void {
-    this.full?.close();
-    this.full = null;
+  detach(pc: RTCPeerConnection): void {
+    const link = this.links.get(pc);
+    if (link === undefined) return;
+    if (link === this.link) this.begin();
+    this.links.delete(pc);
+    link.full?.close();
+    link.transceiver.direction = "inactive";
+    void link.transceiver.sender.replaceTrack(null);
+  }
+
+  /** Of what one server has said, nothing holds at another. */
+  private begin(): void {
     this.wishes.clear();
     this.narrow = new NarrowUplink();
-    if (this.transceiver !== null) {
-      this.transceiver.direction = "inactive";
-      void this.transceiver.sender.replaceTrack(null);
-    }
-    this.transceiver = null;
     this.id = null;
+  }
+
+  private get link(): Link | null {
+    return [...this.links.values()].at(-1) ?? null;
+  }
+
+  private get transceiver(): RTCRtpTransceiver | null {
+    return this.link?.transceiver ?? null;
+  }
+
+  private get full(): Stills | null {
+    return this.link?.full ?? null;
   }
 
   /** Its section in a description; null before it has one. @internal */
@@ -126,7 +149,7 @@ export class Publication {
 
   /** Sends another track of the same kind, such as another camera; the detail stream follows. */
   async replaceTrack(track: MediaStreamTrack): Promise<void> {
-    await this.transceiver?.sender.replaceTrack(track);
+    await Promise.all([...this.links.values()].map(({ transceiver }) => transceiver.sender.replaceTrack(track)));
     this.source = track;
     track.enabled = !this.isMuted;
     this.full?.refresh();
@@ -169,8 +192,9 @@ export class Publication {
   }
 
   /** Looks after the frame rate and the detail stream; `LOOKS_A_SECOND`. @internal */
-  async look(): Promise<void> {
+  async look(pc: RTCPeerConnection): Promise<void> {
     const { sender } = this;
+    if (this.links.get(pc) !== this.link) return;
     if (this.kind !== "video" || sender === null) return;
     const stats = [...(await sender.getStats()).values()];
     await this.full?.look(stats);

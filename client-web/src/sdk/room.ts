@@ -1,28 +1,20 @@
 /**
  * A call: who is there, what they send, and what one sends oneself. Reconnects by itself when the socket or the
- * media path is lost; tracks of others then come anew, one's own are published again.
+ * media path is lost; tracks of others then come anew, one's own are published again. Where the room moves to another
+ * server, one is there before one leaves the former: tracks come anew in the place of those that they replace.
  */
 import { type Assets, besideThisScript } from "./assets.js";
 import { Backoff } from "./backoff.js";
-import { Connection } from "./connection.js";
 import { Emitter } from "./emitter.js";
 import { Moved, noCodec, notGranted, unreachable, WindlassError } from "./errors.js";
 import type { OutputKind } from "./output.js";
-import {
-  ANCHOR_CODECS,
-  type Grant,
-  type ParticipantInfo,
-  PROTOCOL_VERSION,
-  type Rung,
-  type ServerMessage,
-  type TrackInfo,
-  type Welcome,
-} from "./protocol.js";
+import type { Grant, ParticipantInfo, Rung } from "./protocol.js";
 import { type DetailChoice, type Layers, Publication } from "./publication.js";
 import { vp9Preferences } from "./receiver.js";
 import { followShowing } from "./showing.js";
 import { SignalSocket } from "./socket.js";
-import { EnhancedTrack, type RemoteTrack, type RungInfo, type TrackStats } from "./tracks.js";
+import type { EnhancedTrack, RemoteTrack, RungInfo, TrackStats } from "./tracks.js";
+import { Visit, type VisitEvents } from "./visit.js";
 import { warmUpDecoder } from "./warm-up.js";
 
 export interface JoinOptions {
@@ -46,7 +38,9 @@ export interface JoinOptions {
 export interface RoomEvents {
   participantJoined: ParticipantInfo;
   participantLeft: ParticipantInfo;
+  /** Where {@link RemoteTrack.replaces} is set, it comes in the place of that one, which is removed after it. */
   trackAdded: RemoteTrack;
+  /** The track itself is told: one that has come in its place may have the same id. */
   trackRemoved: RemoteTrack;
   trackMuted: { track: RemoteTrack; muted: boolean };
   /** An operator has muted one's own track, or ended that. While it is so, it cannot be unmuted from here. */
@@ -58,6 +52,8 @@ export interface RoomEvents {
   /** The connection was lost; another attempt follows after `delayMs`. */
   reconnecting: { attempt: number; delayMs: number; cause: WindlassError };
   reconnected: undefined;
+  /** The room has moved to another server, and one is there without having been away. */
+  moved: undefined;
   /** The call is over. */
   disconnected: { reason: WindlassError };
   /** The server refused something; the call goes on. */
@@ -91,20 +87,39 @@ export interface TrackView {
   pinned?: boolean;
 }
 
-const WELCOME_TIMEOUT_MS = 8000;
 /** So often a server may send one to another before one waits a moment. */
 const MOST_HOPS = 3;
+/**
+ * When a room moves: what was received may take so long until it comes from the new server; pages may take so long to
+ * show it; and those who take longer are sent to by the former server for so long. Servers wait for six seconds.
+ */
+const MOVE_MS = { ready: 4500, shown: 300, over: 7000 };
+
+/** What a visit tells that is told on as it is. */
+const TOLD_ON = [
+  "participantJoined",
+  "participantLeft",
+  "trackAdded",
+  "trackRemoved",
+  "trackMuted",
+  "publicationMuted",
+  "speaker",
+  "rung",
+  "stats",
+  "refused",
+] as const satisfies readonly (keyof VisitEvents & keyof RoomEvents)[];
 
 /** See the module's head. */
 export class Room extends Emitter<RoomEvents> {
-  private socket: SignalSocket | null = null;
-  private connection: Connection | null = null;
-  private welcome: Welcome | null = null;
-  private readonly others = new Map<string, ParticipantInfo>();
+  private visit: Visit | null = null;
+  /** Where the room moves to: one sends there already, and receives from {@link visit} still. */
+  private next: Visit | null = null;
+  /** Where the room was until just now. */
+  private readonly former = new Set<Visit>();
+  private moving = false;
+  private id = "";
   private readonly publications = new Set<Publication>();
   private readonly maxRungs = new Map<string, Rung>();
-  /** Of one's own tracks, those that an operator has muted. */
-  private readonly held = new Set<Publication>();
   private readonly backoff = new Backoff();
   private readonly reports: ReturnType<typeof setInterval>;
   private retry: ReturnType<typeof setTimeout> | undefined;
@@ -112,7 +127,6 @@ export class Room extends Emitter<RoomEvents> {
   private comparing = false;
   /** The WebSockets of the servers that may have the room: the first is the present or next one. */
   private servers: string[];
-  private speaks: ParticipantInfo | null = null;
 
   /**
    * Enters a room. The tracks that are there already are announced after the caller's turn, so that listeners set
@@ -139,47 +153,47 @@ export class Room extends Emitter<RoomEvents> {
   private constructor(private readonly options: JoinOptions) {
     super();
     this.servers = [options.url];
-    this.reports = setInterval(() => this.report(), 1000);
+    this.reports = setInterval(() => this.visit?.report(), 1000);
   }
 
   /** Who of the others speaks, or spoke last; null: nobody, or this participant. */
   get speaker(): ParticipantInfo | null {
-    return this.speaks !== null && this.others.has(this.speaks.id) ? this.speaks : null;
+    return this.visit?.speaker ?? null;
   }
 
-  /** This participant's id. */
+  /** This participant's id. It is another one after reconnecting, and after a move. */
   get participant(): string {
-    return this.welcome?.participant ?? "";
+    return this.visit?.participant ?? this.id;
   }
 
   /** Whether one hears and sees oneself. */
   get loopback(): boolean {
-    return this.welcome?.loopback ?? false;
+    return this.options.loopback ?? false;
   }
 
   /** The operator's latency budget for anchors, milliseconds. */
   get budgetMs(): number {
-    return this.welcome?.budget_ms ?? 0;
+    return this.visit?.welcome.budget_ms ?? 0;
   }
 
   /** The others. */
   get participants(): ParticipantInfo[] {
-    return [...this.others.values()];
+    return this.visit?.participants ?? [];
   }
 
   /** One's own identity by the access token; empty where the server needs none. */
   get identity(): string {
-    return this.welcome?.identity ?? "";
+    return this.visit?.welcome.identity ?? "";
   }
 
   /** Whether the access token allows it; without one, everything that participants need is allowed. */
   may(grant: Grant): boolean {
-    return this.welcome?.grants?.includes(grant) ?? grant !== "admin";
+    return this.visit?.may(grant) ?? grant !== "admin";
   }
 
   /** What is received. */
   get tracks(): RemoteTrack[] {
-    return this.connection?.tracks() ?? [];
+    return this.visit?.tracks ?? [];
   }
 
   /** What is sent. */
@@ -200,36 +214,32 @@ export class Room extends Emitter<RoomEvents> {
       return new Publication(track, name, options.layers ?? "qhf", options.detail ?? "off", options.redundancy);
     });
     for (const publication of made) this.publications.add(publication);
-    const { connection } = this;
+    const visit = this.sender();
     // Without a connection the next one takes them along.
-    if (connection !== null) await Promise.all(made.map((publication) => connection.publish(publication)));
+    if (visit !== null) await Promise.all(made.map((publication) => visit.publish(publication)));
     return made;
   }
 
   /** Ends sending a track. The track itself stays the caller's. */
   async unpublish(publication: Publication): Promise<void> {
     this.publications.delete(publication);
-    await this.connection?.unpublish(publication);
+    await this.sender()?.unpublish(publication);
   }
 
   /** Sends silence or black, and tells the others; or ends that. */
   mute(publication: Publication, muted: boolean): void {
-    if (!muted && this.held.has(publication)) return;
+    const visit = this.sender();
+    if (!muted && visit?.holds(publication)) return;
     publication.setMuted(muted);
-    if (publication.id !== null) this.socket?.send({ type: "mute", track: publication.id, muted });
+    visit?.tellMuted(publication);
   }
 
   /** Caps what this participant is given of a track. Holds across reconnects while the track keeps its id. */
   setMaxRung(track: EnhancedTrack | string, rung: Rung): void {
     const id = typeof track === "string" ? track : track.id;
     this.maxRungs.set(id, rung);
-    const { connection, socket } = this;
     // A new subscription brings its cap along in its offer; on one that the server may have already, it is told.
-    void connection?.settled().then(() => {
-      if (this.socket === socket && this.maxRungs.get(id) === rung) {
-        socket?.send({ type: "set_rung", track: id, max: rung });
-      }
-    });
+    this.visit?.tellRung(id, rung);
   }
 
   /** Says how a track is shown: which layer is enough for it, and how much it matters beside others, follows. */
@@ -237,11 +247,7 @@ export class Room extends Emitter<RoomEvents> {
     const id = typeof track === "string" ? track : track.id;
     const pixels = (size: number) => Math.min(65_535, Math.max(0, Math.round(size)));
     const { width, height, pinned = false } = view;
-    const { connection, socket } = this;
-    void connection?.settled().then(() => {
-      if (this.socket === socket)
-        socket?.send({ type: "view", track: id, width: pixels(width), height: pixels(height), pinned });
-    });
+    this.visit?.tellView(id, pixels(width), pixels(height), pinned);
   }
 
   /**
@@ -255,28 +261,63 @@ export class Room extends Emitter<RoomEvents> {
 
   /** The browser's statistics of the connection; null while there is none. */
   async connectionStats(): Promise<RTCStatsReport | null> {
-    return (await this.connection?.stats()) ?? null;
+    return (await this.visit?.stats()) ?? null;
   }
 
   /** Leaves the room. */
   leave(): void {
     if (this.over) return;
-    this.socket?.send({ type: "leave" });
+    for (const visit of [this.visit, this.next, ...this.former]) visit?.leave();
     this.finish(new WindlassError("left", "You left the call.", "Join again whenever you like."));
+  }
+
+  /** By which visit one sends. */
+  private sender(): Visit | null {
+    return this.next ?? this.visit;
   }
 
   /** Connects, wherever the room is. */
   private async connect(): Promise<void> {
+    const visit = await this.enter(null);
+    this.visit = visit;
+    this.id = visit.participant;
+    this.begin(visit);
+    setTimeout(() => {
+      if (this.visit === visit) visit.announce();
+    });
+  }
+
+  /** Enters the room, wherever it is; `former`: from that visit. */
+  private async enter(former: Visit | null): Promise<Visit> {
     for (let hops = 0; ; hops++) {
       try {
-        await this.connectTo(this.servers[0] ?? this.options.url);
-        return;
+        return await this.enterAt(this.servers[0] ?? this.options.url, former);
       } catch (error) {
         if (!(error instanceof Moved) || hops >= MOST_HOPS) throw error;
-        this.socket?.close();
         this.goTo(error.url);
       }
     }
+  }
+
+  private async enterAt(url: string, former: Visit | null): Promise<Visit> {
+    const { token, room, name, loopback = false, assets = besideThisScript(), output = "auto" } = this.options;
+    const { maxRungs } = this;
+    const visit = await Visit.enter(url, {
+      room,
+      name,
+      loopback,
+      token: typeof token === "function" ? await token() : token,
+      assets,
+      output,
+      maxRungs,
+      former,
+    });
+    if (this.over) {
+      visit.close();
+      throw unreachable();
+    }
+    this.servers = [url, ...(visit.welcome.others ?? []).filter((other) => other !== url)];
+    return visit;
   }
 
   /** The server at `url` is the next to be tried, and the present one the last. */
@@ -284,44 +325,85 @@ export class Room extends Emitter<RoomEvents> {
     this.servers = [url, ...this.servers.filter((known) => known !== url)];
   }
 
-  private async connectTo(url: string): Promise<void> {
-    const socket = await SignalSocket.open(url);
-    if (this.over) {
-      socket.close();
-      throw unreachable();
-    }
-    this.socket = socket;
-    const { token } = this.options;
-    const welcome = await this.enter(socket, typeof token === "function" ? await token() : token);
-    this.welcome = welcome;
-    this.servers = [url, ...(welcome.others ?? []).filter((other) => other !== url)];
-    const { assets = besideThisScript(), output = "auto" } = this.options;
-    const connection = new Connection(socket, assets, output, welcome.scale, this.maxRungs, welcome.ice);
-    this.connection = connection;
-    connection.onLost = (error) => this.lost(error);
+  /** Listens to a visit, and sends by it what is sent. */
+  private begin(visit: Visit): void {
+    for (const name of TOLD_ON) this.tellOn(visit, name);
+    visit.on("lost", (error) => this.lostAt(visit, error));
     // A socket alone is no success: where the media path never comes about, attempts must end.
-    connection.onUp = () => this.backoff.reset();
-    socket.onLost = (error) => this.lost(error);
-    if (this.servers.length > 1) socket.onQuiet = () => void this.compare(socket);
-    socket.onMessage = (message) => this.handle(message);
+    visit.on("up", () => this.backoff.reset());
+    visit.on("quiet", () => void this.compare(visit));
+    visit.on("moved", (url) => void this.move(visit, url));
     for (const publication of this.publications) {
-      connection.publish(publication).catch(() => undefined); // told by onLost
+      visit.publish(publication).catch(() => undefined); // told by `lost`
     }
-    setTimeout(() => {
-      if (this.connection === connection) this.announce(welcome);
+  }
+
+  private tellOn<Name extends (typeof TOLD_ON)[number]>(visit: Visit, name: Name): void {
+    visit.on(name, (value) => {
+      if (this.visit === visit) this.emit(name, value as RoomEvents[Name]);
     });
   }
 
+  /** The room goes on at `url`: one goes there while everything goes on here, and leaves when it comes from there. */
+  private async move(visit: Visit, url: string): Promise<void> {
+    if (this.visit !== visit || this.moving) return;
+    this.moving = true;
+    try {
+      this.goTo(url);
+      const next = await this.enter(visit);
+      if (this.visit !== visit) return next.leave();
+      this.next = next;
+      visit.freeze();
+      this.begin(next);
+      next.announce();
+      await next.ready(MOVE_MS.ready);
+      if (this.next === next) this.settle(next);
+    } catch (error) {
+      if (this.visit === visit) this.lost(error instanceof WindlassError ? error : unreachable());
+    } finally {
+      this.moving = false;
+    }
+  }
+
+  /** From now on everything comes from where the room has moved to. */
+  private settle(next: Visit): void {
+    const { visit } = this;
+    if (visit === null) return;
+    const [people, tracks] = [visit.participants, visit.tracks];
+    const stays = (one: ParticipantInfo, among: ParticipantInfo[]) => among.some(({ id }) => id === one.id);
+    this.visit = next;
+    this.id = next.participant;
+    this.next = null;
+    for (const person of next.participants) if (!stays(person, people)) this.emit("participantJoined", person);
+    for (const track of next.tracks) {
+      track.replaces = next.replaced(track);
+      this.emit("trackAdded", track);
+      track.replaces = null;
+    }
+    for (const track of tracks) this.emit("trackRemoved", track);
+    for (const person of people) if (!stays(person, next.participants)) this.emit("participantLeft", person);
+    next.forget();
+    this.former.add(visit);
+    setTimeout(() => visit.arrived(), MOVE_MS.shown);
+    setTimeout(() => this.close(visit), MOVE_MS.over);
+    this.emit("moved", undefined);
+  }
+
+  private close(visit: Visit): void {
+    visit.close();
+    this.former.delete(visit);
+  }
+
   /** The server is quiet: if another one answers while nothing of this one comes, that is not for want of a network, and the room is there soon. */
-  private async compare(socket: SignalSocket): Promise<void> {
+  private async compare(visit: Visit): Promise<void> {
     const other = this.servers[1];
-    if (this.comparing || other === undefined) return;
+    if (this.visit !== visit || this.comparing || other === undefined) return;
     this.comparing = true;
     try {
-      const before = await this.received();
+      const before = await visit.received();
       (await SignalSocket.open(other)).close();
-      const silent = (await this.received()) === before;
-      if (this.socket === socket && socket.quiet && silent) this.lost(unreachable());
+      const silent = (await visit.received()) === before;
+      if (this.visit === visit && visit.quiet && silent) this.lost(unreachable());
     } catch {
       // Nobody answers: it is waited for.
       this.servers.push(...this.servers.splice(1, 1));
@@ -330,175 +412,10 @@ export class Room extends Emitter<RoomEvents> {
     }
   }
 
-  /** Bytes that have come by the media connection. */
-  private async received(): Promise<number> {
-    let bytes = 0;
-    for (const entry of (await this.connectionStats())?.values() ?? []) {
-      if (entry.type === "transport") bytes += (entry as RTCTransportStats).bytesReceived ?? 0;
-    }
-    return bytes;
-  }
-
-  private enter(socket: SignalSocket, token: string | undefined): Promise<Welcome> {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(unreachable()), WELCOME_TIMEOUT_MS);
-      const refuse = (error: WindlassError) => {
-        clearTimeout(timer);
-        reject(error);
-      };
-      socket.onLost = refuse;
-      socket.onMessage = (message) => {
-        if (message.type === "error") refuse(new WindlassError(message.code, message.message, message.hint));
-        if (message.type === "moved") refuse(new Moved(message.url));
-        if (message.type !== "welcome") return;
-        clearTimeout(timer);
-        resolve(message);
-      };
-      const { room, name, loopback = false } = this.options;
-      const anchor_codecs = [...ANCHOR_CODECS];
-      const ticket = token === undefined ? {} : { token };
-      socket.send({ type: "join", version: PROTOCOL_VERSION, room, name, loopback, anchor_codecs, ...ticket });
-    });
-  }
-
-  private announce(welcome: Welcome): void {
-    for (const participant of welcome.participants) this.handleJoined(participant);
-    for (const track of welcome.tracks) this.addTrack(track);
-  }
-
-  private handle(message: ServerMessage): void {
-    switch (message.type) {
-      case "participant_joined":
-        this.handleJoined(joined(message));
-        break;
-      case "participant_left": {
-        const participant = this.others.get(message.participant);
-        for (const track of this.tracks) if (track.participant === message.participant) this.removeTrack(track.id);
-        this.others.delete(message.participant);
-        if (participant !== undefined) this.emit("participantLeft", participant);
-        break;
-      }
-      case "track_added":
-        this.addTrack(message.track);
-        break;
-      case "track_removed":
-        this.removeTrack(message.track);
-        break;
-      case "track_muted":
-        this.muteTrack(message.track, message.muted);
-        break;
-      case "paused":
-        this.video(message.track)?.setPaused(message.paused);
-        break;
-      case "speaker": {
-        const speaker = this.others.get(message.participant);
-        this.speaks = speaker ?? null;
-        if (speaker !== undefined) this.emit("speaker", speaker);
-        break;
-      }
-      case "rung": {
-        const track = this.video(message.track);
-        if (track === undefined) break;
-        const { rung, epoch, width, height } = message;
-        const scale = message.scale ?? this.welcome?.scale ?? 2;
-        track.setRung({ rung, epoch, width, height, scale });
-        this.emit("rung", { track, rung, epoch, width, height, scale });
-        break;
-      }
-      case "knobs":
-        this.own(message.track)?.turn(message);
-        break;
-      case "regions":
-        this.own(message.track)?.request(message);
-        break;
-      case "ice_servers":
-        this.connection?.setIceServers(message.ice);
-        break;
-      case "stats":
-        for (const { track, anchors_dropped, refused } of message.tracks)
-          this.video(track)?.setServerStats(anchors_dropped, refused ?? null);
-        break;
-      case "moved":
-        this.goTo(message.url);
-        this.lost(new Moved(message.url));
-        break;
-      case "error":
-        // A track that went while a report or a wish for it was on its way is no news.
-        if (!message.fatal && message.code !== "unknown_track")
-          this.emit("refused", new WindlassError(message.code, message.message, message.hint));
-        break;
-      case "welcome":
-      case "answer":
-      case "pong":
-        break;
-    }
-  }
-
-  private handleJoined(participant: ParticipantInfo): void {
-    if (participant.id === this.participant || this.others.has(participant.id)) return;
-    this.others.set(participant.id, participant);
-    this.emit("participantJoined", participant);
-  }
-
-  private addTrack(info: TrackInfo): void {
-    const { connection } = this;
-    if (connection === null || this.tracks.some((track) => track.id === info.id)) return;
-    if (!this.may("subscribe")) return;
-    if (info.participant === this.participant) {
-      connection.learnOwn(info);
-      if (!this.loopback) return;
-    }
-    const track = connection.subscribe(info);
-    if (track instanceof EnhancedTrack) {
-      track.on("stats", (stats) => this.emit("stats", { track, stats }));
-      track.onWholeAnchor = (source) => this.socket?.send({ type: "whole_anchor", track: info.id, source });
-    }
-    this.emit("trackAdded", track);
-  }
-
-  private removeTrack(id: string): void {
-    const track = this.tracks.find((t) => t.id === id);
-    if (track === undefined) return;
-    this.connection?.unsubscribe(id);
-    this.emit("trackRemoved", track);
-  }
-
-  private muteTrack(id: string, muted: boolean): void {
-    const publication = this.own(id);
-    // In a room of one's own one also hears of what one muted oneself.
-    if (publication !== undefined && !this.loopback) {
-      if (muted) this.held.add(publication);
-      else this.held.delete(publication);
-      publication.setMuted(muted);
-      this.emit("publicationMuted", { publication, muted });
-    }
-    const track = this.tracks.find((t) => t.id === id);
-    if (track === undefined) return;
-    if (track instanceof EnhancedTrack) track.setMuted(muted);
-    else Object.assign(track, { muted });
-    this.emit("trackMuted", { track, muted });
-  }
-
-  private own(id: string): Publication | undefined {
-    return this.published.find((publication) => publication.id === id);
-  }
-
-  private video(id: string): EnhancedTrack | undefined {
-    return this.tracks.find((track): track is EnhancedTrack => track.id === id && track instanceof EnhancedTrack);
-  }
-
-  private report(): void {
-    const halfTripMs = (this.socket?.roundTripMs ?? 0) / 2;
-    for (const track of this.tracks) {
-      const report = track instanceof EnhancedTrack ? track.report(halfTripMs) : null;
-      if (report !== null) this.socket?.send({ type: "report", ...report });
-    }
-    for (const publication of this.publications) {
-      const uplink = publication.uplink();
-      if (uplink !== null && publication.id !== null) {
-        this.socket?.send({ type: "uplink", track: publication.id, ...uplink });
-      }
-    }
+  private lostAt(visit: Visit, cause: WindlassError): void {
+    if (this.former.has(visit)) this.close(visit);
+    else if (visit === this.visit && this.next !== null) this.settle(this.next);
+    else if (visit === this.visit || visit === this.next) this.lost(cause);
   }
 
   private lost(cause: WindlassError): void {
@@ -526,15 +443,14 @@ export class Room extends Emitter<RoomEvents> {
 
   /** Lets go of the connection and of everything that came through it. */
   private drop(): void {
-    const { connection, socket, tracks } = this;
-    this.held.clear();
-    this.connection = null;
-    this.socket = null;
-    socket?.close();
-    connection?.close();
+    const { visit, next, tracks, participants } = this;
+    this.visit = null;
+    this.next = null;
+    next?.close();
+    visit?.close();
+    for (const former of this.former) this.close(former);
     for (const track of tracks) this.emit("trackRemoved", track);
-    for (const participant of this.others.values()) this.emit("participantLeft", participant);
-    this.others.clear();
+    for (const participant of participants) this.emit("participantLeft", participant);
   }
 
   private finish(reason: WindlassError): void {
@@ -548,13 +464,4 @@ export class Room extends Emitter<RoomEvents> {
     clearInterval(this.reports);
     this.drop();
   }
-}
-
-/** Who has come. */
-function joined({
-  participant,
-  name,
-  identity,
-}: Extract<ServerMessage, { type: "participant_joined" }>): ParticipantInfo {
-  return { id: participant, name, ...(identity === undefined ? {} : { identity }) };
 }

@@ -12,6 +12,8 @@ export interface RemoteAudioTrack {
   readonly name: string;
   readonly muted: boolean;
   readonly track: MediaStreamTrack;
+  /** While `trackAdded` is told: the track in whose place this one comes, as the room has moved to another server; null: none. */
+  replaces: RemoteTrack | null;
 }
 
 /** What a subscriber is given of a track. */
@@ -78,6 +80,8 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   readonly plain: MediaStreamTrack;
   /** The rebuilt picture, silent while there is none; null where the browser cannot make it. */
   readonly enhanced: MediaStreamTrack | null;
+  /** While `trackAdded` is told: the track in whose place this one comes, as the room has moved to another server; null: none. */
+  replaces: RemoteTrack | null = null;
   /** Called when an anchor that rests on no other must be asked for. @internal */
   onWholeAnchor: ((source: AnchorSource) => void) | null = null;
   private currentState: PictureState = "native";
@@ -196,6 +200,11 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   holdPlain(hold: boolean): void {
     this.holding = hold;
     if (!hold) this.receiver.delayNative(null);
+  }
+
+  /** Whether a picture of it has come. @internal */
+  async begun(): Promise<boolean> {
+    return (await this.receiver.nativeFrames().catch(() => 0)) > 0;
   }
 
   /** @internal */

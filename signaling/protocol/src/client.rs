@@ -54,6 +54,9 @@ pub enum ClientMessage {
     /// Ask for servers that help to reach this one, with names and passwords that are good from now on. The answer is
     /// `ice_servers`.
     IceServers {},
+    /// One is in the room at the server that `moved` named, and needs nothing of this one any more; what one sends to it others may need still. The server
+    /// closes the socket once nobody does.
+    Arrived {},
     /// Leave the room; the socket stays open for another `join`.
     Leave {},
     /// Ask for a `pong` with the same time.
@@ -84,6 +87,10 @@ pub struct Join {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub token: Option<AccessToken>,
+    /// The client's own id at the server that sent it here by `moved`: the others learn whose place it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
+    pub was: Option<String>,
 }
 
 impl Join {
@@ -235,7 +242,7 @@ pub struct Uplink {
 }
 
 /// Every `type` that a client may send.
-const TYPES: [&str; 11] = [
+const TYPES: [&str; 12] = [
     "join",
     "offer",
     "set_rung",
@@ -245,6 +252,7 @@ const TYPES: [&str; 11] = [
     "report",
     "uplink",
     "ice_servers",
+    "arrived",
     "leave",
     "ping",
 ];
@@ -315,6 +323,7 @@ impl ClientMessage {
                 limits::check_room(&join.room)?;
                 limits::check_name(&join.name)?;
                 join.token.as_ref().map_or(Ok(()), limits::check_access_token)?;
+                join.was.as_deref().map_or(Ok(()), limits::check_participant)?;
                 join.anchor_codecs.as_deref().map_or(Ok(()), limits::check_codecs)
             }
             ClientMessage::Offer(offer) => offer.check(),
@@ -324,9 +333,10 @@ impl ClientMessage {
             | ClientMessage::Mute { track, .. }
             | ClientMessage::Uplink(Uplink { track, .. })
             | ClientMessage::Report(Report { track, .. }) => limits::check_track(track),
-            ClientMessage::IceServers {} | ClientMessage::Leave {} | ClientMessage::Ping { .. } => {
-                Ok(())
-            }
+            ClientMessage::IceServers {}
+            | ClientMessage::Arrived {}
+            | ClientMessage::Leave {}
+            | ClientMessage::Ping { .. } => Ok(()),
         }
     }
 }

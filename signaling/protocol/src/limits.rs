@@ -17,6 +17,8 @@ pub const NAME_BYTES: usize = 128;
 pub const TOKEN_BYTES: usize = 4096;
 /// Longest track id in characters.
 pub const TRACK_CHARS: usize = 64;
+/// Longest participant id in characters.
+pub const PARTICIPANT_CHARS: usize = 64;
 /// Longest media id (`a=mid`) in characters.
 pub const MID_CHARS: usize = 16;
 /// Most anchor codecs that a client may name.
@@ -36,6 +38,11 @@ pub fn check_room(room: &str) -> Result<(), ProtocolError> {
 /// A track id is a token of 1 to [`TRACK_CHARS`] characters.
 pub(crate) fn check_track(track: &str) -> Result<(), ProtocolError> {
     check_token("track", track, TRACK_CHARS)
+}
+
+/// A participant id is a token of 1 to [`PARTICIPANT_CHARS`] characters.
+pub(crate) fn check_participant(id: &str) -> Result<(), ProtocolError> {
+    check_token("was", id, PARTICIPANT_CHARS)
 }
 
 /// An access token is bounded by [`TOKEN_BYTES`].

@@ -17,7 +17,8 @@ use crate::ice::IceServers;
 pub enum ServerMessage {
     /// The client is in the room.
     Welcome(Welcome),
-    /// The room lives on another server of the cluster: go there at once, with the same room and token. The socket is closed.
+    /// The room lives on another server of the cluster: go there at once, with the same room and token. Whoever is not in the room yet finds the socket
+    /// closed; for whoever is, all goes on until it has said `arrived` and so have the others, or for some seconds.
     Moved {
         /// The address of that server's signalling (`wss://…/ws`).
         url: String,
@@ -42,6 +43,10 @@ pub enum ServerMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         identity: Option<String>,
+        /// Its id at the server that its room was on before, where it has just come from there: it takes that participant's place.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "typescript", ts(optional))]
+        was: Option<String>,
     },
     /// Someone has gone; their tracks went with them.
     ParticipantLeft {
@@ -198,6 +203,10 @@ pub struct Participant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub identity: Option<String>,
+    /// Its id at the server that its room was on before, where it has just come from there: it takes that participant's place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
+    pub was: Option<String>,
 }
 
 /// A published track.

@@ -34,11 +34,12 @@ fn client_messages_have_the_documented_shapes() {
                 loopback: false,
                 anchor_codecs: None,
                 token: None,
+                was: None,
             }),
         ),
         (
             json!({"type": "join", "version": 1, "room": "tea-room", "name": "Bo",
-                "anchor_codecs": ["jpeg", "htj2k"]}),
+                "anchor_codecs": ["jpeg", "htj2k"], "was": "p1"}),
             None,
             ClientMessage::Join(Join {
                 version: 1,
@@ -47,6 +48,7 @@ fn client_messages_have_the_documented_shapes() {
                 loopback: false,
                 anchor_codecs: Some(vec!["jpeg".into(), "htj2k".into()]),
                 token: None,
+                was: Some("p1".into()),
             }),
         ),
         (
@@ -243,6 +245,7 @@ fn server_messages_have_the_documented_shapes() {
                     id: "p1".into(),
                     name: "Ana".into(),
                     identity: Some("ana@example.org".into()),
+                    was: None,
                 }],
                 tracks: vec![track.clone()],
                 identity: None,
@@ -287,8 +290,9 @@ fn server_messages_have_the_documented_shapes() {
                 participant: "p1".into(),
                 name: "Ana".into(),
                 identity: None,
+                was: Some("p0".into()),
             },
-            json!({"type": "participant_joined", "participant": "p1", "name": "Ana"}),
+            json!({"type": "participant_joined", "participant": "p1", "name": "Ana", "was": "p0"}),
         ),
         (
             ServerMessage::ParticipantLeft { participant: "p1".into() },
@@ -478,6 +482,7 @@ fn message() -> impl Strategy<Value = ClientMessage> {
                 loopback,
                 anchor_codecs: None,
                 token: None,
+                was: None,
             })
         }),
         (any::<String>(), token(), token()).prop_map(|(sdp, a, b)| {

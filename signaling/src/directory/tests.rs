@@ -7,11 +7,11 @@ const TWO: ParticipantId = ParticipantId(2);
 const THREE: ParticipantId = ParticipantId(3);
 
 fn ana() -> Person {
-    Person { name: "Ana".into(), identity: Some("ana".into()) }
+    Person { name: "Ana".into(), identity: Some("ana".into()), was: None }
 }
 
 fn guest() -> Person {
-    Person { name: "Ana".into(), identity: None }
+    Person { name: "Ana".into(), identity: None, was: None }
 }
 
 fn enter(directory: &Directory, id: ParticipantId, room: &str, who: Person) -> Seat {
@@ -106,9 +106,36 @@ fn everybody_of_a_room_is_sent_away_and_nobody_else() {
     let seats = [enter(&directory, ONE, "tea", guest()), enter(&directory, TWO, "coffee", guest())];
     assert_eq!(directory.occupied(), [("coffee".to_owned(), 1), ("tea".to_owned(), 1)]);
     assert_eq!((directory.people("tea"), directory.people("cocoa")), (1, 0));
-    directory.send_away("tea", "wss://b/ws");
+    assert!(directory.send_away("tea", "wss://b/ws"));
+    assert!(!directory.send_away("tea", "wss://b/ws"), "it is no news");
     let ends = seats.map(|seat| seat.orders.borrow().end.clone());
     assert_eq!(ends, [Some(End::Moved("wss://b/ws".to_owned())), None]);
+}
+
+#[test]
+fn who_was_sent_away_stays_until_all_of_the_room_have_arrived_or_left() {
+    let directory = Directory::default();
+    let three = ParticipantId(3);
+    let seats = [ONE, TWO, three].map(|id| enter(&directory, id, "tea", guest()));
+    let ends = || seats.each_ref().map(|seat| seat.orders.borrow().end.clone());
+    directory.arrived(ONE);
+    assert_eq!(ends(), [None, None, None], "nobody was sent anywhere");
+    directory.send_away("tea", "wss://b/ws");
+    let sent = Some(End::Moved("wss://b/ws".to_owned()));
+    directory.arrived(ONE);
+    directory.arrived(TWO);
+    assert_eq!(ends(), [sent.clone(), sent.clone(), sent]);
+    directory.leave(three);
+    assert_eq!(ends()[..2], [Some(End::AllMoved), Some(End::AllMoved)]);
+}
+
+#[test]
+fn who_was_sent_away_is_not_replaced_by_itself_on_the_other_server() {
+    let directory = Directory::default();
+    let seat = enter(&directory, ONE, "tea", ana());
+    directory.send_away("tea", "wss://b/ws");
+    directory.came_afar(TWO, "tea", ana(), u64::MAX);
+    assert_eq!(seat.orders.borrow().end, Some(End::Moved("wss://b/ws".to_owned())));
 }
 
 #[test]

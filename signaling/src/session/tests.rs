@@ -43,7 +43,7 @@ fn inside() -> (Session, Instant) {
 }
 
 fn entered(grants: Grants) -> Entered {
-    let bo = Person { name: "Bo".into(), identity: Some("bo".into()) };
+    let bo = Person { name: "Bo".into(), identity: Some("bo".into()), was: None };
     Entered {
         id: ParticipantId(2),
         identity: None,
@@ -77,6 +77,7 @@ fn a_join_asks_the_sfu_and_is_answered_by_welcome() {
         room: "tea".into(),
         name: "Ana".into(),
         token: None,
+        was: None,
         options: JoinOptions::default(),
     };
     assert_eq!(drain(&mut session), [asked]);
@@ -232,7 +233,7 @@ fn tracks_that_nobody_has_are_unknown_but_a_late_report_is_not_an_error() {
 #[test]
 fn events_of_the_room_become_messages() {
     let (mut session, _) = inside();
-    let name = |id: ParticipantId| Person { name: format!("name of {id}"), identity: None };
+    let name = |id: ParticipantId| Person { name: format!("name of {id}"), identity: None, was: None };
     session.event(SfuEvent::ParticipantJoined { participant: ParticipantId(3) }, name);
     session.event(SfuEvent::TrackAdded(camera(10)), name);
     session.event(SfuEvent::TrackMuted { track: TrackId(10), muted: true }, name);
@@ -400,8 +401,8 @@ fn who_is_replaced_or_removed_is_told_so_and_not_that_media_was_lost() {
         (End::Replaced, ErrorCode::Replaced, close::REPLACED),
         (End::Removed, ErrorCode::Removed, close::REMOVED),
     ] {
-        let (mut session, _) = inside();
-        session.orders(&Orders { end: Some(end), ..Orders::default() });
+        let (mut session, now) = inside();
+        session.orders(now, &Orders { end: Some(end), ..Orders::default() });
         session.event(SfuEvent::Disconnected, someone);
         let actions = drain(&mut session);
         assert_eq!(errors(&actions), [(code, None)]);
@@ -420,9 +421,32 @@ fn who_asks_for_a_room_of_another_server_is_sent_there_and_so_is_who_is_in_it() 
     drain(&mut session);
     session.elsewhere(url.clone());
     assert_eq!(drain(&mut session), [told.clone(), closed.clone()]);
-    let (mut session, _) = inside();
-    session.orders(&Orders { end: Some(End::Moved(url)), ..Orders::default() });
-    assert_eq!(drain(&mut session), [told, Action::Leave, closed]);
+    let (mut session, now) = inside();
+    let ordered = Orders { end: Some(End::Moved(url)), ..Orders::default() };
+    session.orders(now, &ordered);
+    session.orders(now, &ordered);
+    assert_eq!(drain(&mut session), [told]);
+    session.orders(now, &Orders { end: Some(End::AllMoved), ..Orders::default() });
+    assert_eq!(drain(&mut session), [Action::Leave, closed]);
+}
+
+#[test]
+fn who_is_sent_away_is_served_until_it_has_arrived_with_the_others_or_for_some_seconds() {
+    let arrived = r#"{"type":"arrived"}"#;
+    let (mut session, now) = inside();
+    session.text(now, arrived);
+    assert_eq!(drain(&mut session), [], "nobody sent it anywhere");
+    let ordered = Orders { end: Some(End::Moved("wss://b/ws".to_owned())), ..Orders::default() };
+    session.orders(now, &ordered);
+    drain(&mut session);
+    session.text(now, arrived);
+    assert_eq!(drain(&mut session), [Action::Arrived]);
+    let late = now + SessionConfig::default().moving;
+    session.tick(late - Duration::from_millis(1));
+    assert_eq!(drain(&mut session), []);
+    session.tick(late);
+    let closed = Action::Close { code: close::MOVED, reason: "the room is on another server" };
+    assert_eq!(drain(&mut session), [Action::Leave, closed]);
 }
 
 #[test]
@@ -433,15 +457,15 @@ fn a_track_held_by_an_operator_stays_muted_until_it_is_let_go() {
     drain(&mut session);
     let told = |muted| Action::Send(ServerMessage::TrackMuted { track: "t11".into(), muted });
     let hold = Orders { held: [TrackId(11), TrackId(9)].into(), ..Orders::default() };
-    session.orders(&hold);
+    session.orders(now, &hold);
     // Others' tracks are others' to hold.
     assert_eq!(drain(&mut session), [Action::SetMuted(TrackId(11), true), told(true)]);
-    session.orders(&hold);
+    session.orders(now, &hold);
     session.text(now, r#"{"type":"mute","track":"t11","muted":true}"#);
     assert_eq!(drain(&mut session), []);
     session.text(now, r#"{"type":"mute","track":"t11","muted":false}"#);
     assert_eq!(errors(&drain(&mut session)), [(ErrorCode::Forbidden, None)]);
-    session.orders(&Orders::default());
+    session.orders(now, &Orders::default());
     // As its owner last wanted it.
     assert_eq!(drain(&mut session), [Action::SetMuted(TrackId(11), true), told(true)]);
     session.text(now, r#"{"type":"mute","track":"t11","muted":false}"#);

@@ -65,6 +65,7 @@ impl Signal {
             loopback: false,
             anchor_codecs: Some(codecs),
             token: None,
+            was: None,
         };
         signal.send(ClientMessage::Join(join)).await?;
         let welcome = timeout(PATIENCE, async {

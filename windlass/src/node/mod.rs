@@ -198,8 +198,8 @@ impl Node {
 
     fn send_away(&self, local: &HashMap<String, String>, room: &str, url: &str) {
         if let (Some(signaling), Some(room)) = (self.signaling.get(), local.get(room)) {
-            signaling.send_away(room, url);
-            self.known().sent_away += 1;
+            let told = signaling.send_away(room, url);
+            self.known().sent_away += u64::from(told);
         }
     }
 

@@ -106,7 +106,7 @@ impl Share {
         let who = match relayed {
             Relayed::Joined { participant } => {
                 let known = self.signaling.get().and_then(|all| all.person(*participant));
-                known.map(|(Person { name, identity }, age_s)| Who { name, identity, age_s })
+                known.map(|(Person { name, identity, was }, age_s)| Who { name, identity, was, age_s })
             }
             // It is told anew, or not at all, who is there.
             Relayed::Begin | Relayed::End => {
@@ -165,7 +165,8 @@ impl Share {
                     && let Some((signaling, who)) = self.signaling.get().zip(who)
                 {
                     people.insert(*participant, node);
-                    let person = Person { name: who.name, identity: who.identity };
+                    let person =
+                        Person { name: who.name, identity: who.identity, was: who.was };
                     signaling.came_afar(*participant, &room, person, who.age_s);
                 }
                 None

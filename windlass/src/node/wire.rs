@@ -29,6 +29,8 @@ pub struct Who {
     pub name: String,
     /// By its token.
     pub identity: Option<String>,
+    /// Its id at the server that its room was on before, by its own word.
+    pub was: Option<String>,
     /// How long it has been in its room, in seconds.
     pub age_s: u64,
 }
@@ -51,9 +53,9 @@ pub fn to_message(room: &str, relayed: &Relayed, who: Option<Who>, now: Instant)
         Relayed::Begin => What::Begin(nothing()),
         Relayed::End => What::End(nothing()),
         Relayed::Joined { participant } => {
-            let Who { name, identity, age_s } =
-                who.unwrap_or(Who { name: String::new(), identity: None, age_s: 0 });
-            What::Joined(relay::Person { participant: participant.0, name, identity, age_s })
+            let Who { name, identity, was, age_s } =
+                who.unwrap_or(Who { name: String::new(), identity: None, was: None, age_s: 0 });
+            What::Joined(relay::Person { participant: participant.0, name, identity, was, age_s })
         }
         Relayed::Left { participant } => What::Left(participant.0),
         Relayed::Track(track) => What::Track(relay::Track {
@@ -115,12 +117,12 @@ pub fn of_message(message: Message, now: Instant) -> Result<Option<Said>, WireEr
     let relayed = match what {
         What::Begin(_) => Relayed::Begin,
         What::End(_) => Relayed::End,
-        What::Joined(relay::Person { participant, name, identity, age_s }) => {
+        What::Joined(relay::Person { participant, name, identity, was, age_s }) => {
             let long = |text: &str| text.len() > MOST_NAME;
-            if long(&name) || identity.as_deref().is_some_and(long) {
+            if long(&name) || [&identity, &was].into_iter().flatten().any(|text| long(text)) {
                 return Err(WireError::Field("name"));
             }
-            joined = Some(Who { name, identity, age_s });
+            joined = Some(Who { name, identity, was, age_s });
             Relayed::Joined { participant: ParticipantId(participant) }
         }
         What::Left(participant) => Relayed::Left { participant: ParticipantId(participant) },

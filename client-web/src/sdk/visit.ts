@@ -1,0 +1,480 @@
+/**
+ * One's stay in a room on one server: the socket, the connection, and who and what is there. A call is one visit after
+ * another: a connection that was lost is followed by a new one, and a room that moves to another server is visited there
+ * before one leaves the former.
+ */
+import type { Assets } from "./assets.js";
+import { Connection } from "./connection.js";
+import { Emitter } from "./emitter.js";
+import { Moved, unreachable, WindlassError } from "./errors.js";
+import type { OutputKind } from "./output.js";
+import {
+  ANCHOR_CODECS,
+  type Grant,
+  type ParticipantInfo,
+  PROTOCOL_VERSION,
+  type Rung,
+  type ServerMessage,
+  type TrackInfo,
+  type Welcome,
+} from "./protocol.js";
+import type { Publication } from "./publication.js";
+import { SignalSocket } from "./socket.js";
+import { EnhancedTrack, type RemoteTrack, type RungInfo, type TrackStats } from "./tracks.js";
+
+const WELCOME_TIMEOUT_MS = 8000;
+/** Whoever takes the place of somebody is shown once that one has left, and after this time in any case. */
+const WITHHELD_MS = 6000;
+/** How often one looks whether what is received is as good as what was. */
+const LOOK_MS = 50;
+/** Once every picture is there, it may take so long until it is as good as before. */
+const BETTER_MS = 1500;
+
+/** What a visit tells its room. */
+export interface VisitEvents {
+  participantJoined: ParticipantInfo;
+  participantLeft: ParticipantInfo;
+  trackAdded: RemoteTrack;
+  trackRemoved: RemoteTrack;
+  trackMuted: { track: RemoteTrack; muted: boolean };
+  publicationMuted: { publication: Publication; muted: boolean };
+  speaker: ParticipantInfo;
+  rung: { track: EnhancedTrack } & RungInfo;
+  stats: { track: EnhancedTrack; stats: TrackStats };
+  refused: WindlassError;
+  /** The media path is up. */
+  up: undefined;
+  /** It is over. */
+  lost: WindlassError;
+  /** The server does not answer soon. */
+  quiet: undefined;
+  /** The room goes on at this address. */
+  moved: string;
+}
+
+/** Who enters, and how. */
+export interface Visitor {
+  room: string;
+  name: string;
+  loopback: boolean;
+  token: string | undefined;
+  assets: Assets;
+  output: OutputKind;
+  /** Caps on what is received, by track. */
+  maxRungs: Map<string, Rung>;
+  /** One's visit on the server that the room is on until now. */
+  former: Visit | null;
+}
+
+/** See the module's head. */
+export class Visit extends Emitter<VisitEvents> {
+  readonly welcome: Welcome;
+  private readonly connection: Connection;
+  private readonly others = new Map<string, ParticipantInfo>();
+  /** Those who take the place of others who have not left yet. */
+  private readonly withheld = new Map<string, ParticipantInfo>();
+  /** Of one's own tracks, those that an operator has muted. */
+  private readonly held = new Set<Publication>();
+  private readonly publications = new Set<Publication>();
+  private readonly timers = new Set<ReturnType<typeof setTimeout>>();
+  private spoke: string | null = null;
+  private isUp = false;
+  private isOver = false;
+
+  /** Enters a room at the server whose WebSocket is at `url`. Rejects with a {@link WindlassError}; with {@link Moved} where the room is elsewhere. */
+  static async enter(url: string, visitor: Visitor): Promise<Visit> {
+    const socket = await SignalSocket.open(url);
+    try {
+      return new Visit(url, socket, await greet(socket, visitor), visitor);
+    } catch (error) {
+      socket.close();
+      throw error;
+    }
+  }
+
+  private constructor(
+    /** The server's WebSocket. */
+    readonly url: string,
+    private readonly socket: SignalSocket,
+    welcome: Welcome,
+    private visitor: Visitor,
+  ) {
+    super();
+    this.welcome = welcome;
+    const { assets, output, maxRungs } = visitor;
+    this.connection = new Connection(socket, assets, output, welcome.scale, maxRungs, welcome.ice);
+    this.connection.onLost = (error) => this.lose(error);
+    this.connection.onUp = () => {
+      this.isUp = true;
+      this.emit("up", undefined);
+    };
+    socket.onLost = (error) => this.lose(error);
+    if ((welcome.others ?? []).some((other) => other !== url)) socket.onQuiet = () => this.emit("quiet", undefined);
+    socket.onMessage = (message) => this.handle(message);
+  }
+
+  /** Takes in who and what was there when one entered: call it once, when whoever listens does. */
+  announce(): void {
+    if (this.isOver) return;
+    for (const participant of this.welcome.participants) this.join(participant, this.welcome.participants);
+    for (const track of this.welcome.tracks) this.addTrack(track);
+  }
+
+  /** This participant's id. */
+  get participant(): string {
+    return this.welcome.participant;
+  }
+
+  get participants(): ParticipantInfo[] {
+    return [...this.others.values()];
+  }
+
+  get speaker(): ParticipantInfo | null {
+    return this.spoke === null ? null : (this.others.get(this.spoke) ?? null);
+  }
+
+  /** What is received, of those who are not withheld. */
+  get tracks(): RemoteTrack[] {
+    return this.connection.tracks().filter((track) => !this.withheld.has(track.participant));
+  }
+
+  /** Whether the server has not answered for a while. */
+  get quiet(): boolean {
+    return this.socket.quiet;
+  }
+
+  may(grant: Grant): boolean {
+    return this.welcome.grants?.includes(grant) ?? grant !== "admin";
+  }
+
+  /** Whether an operator has muted one's track. */
+  holds(publication: Publication): boolean {
+    return this.held.has(publication);
+  }
+
+  /** Begins to send a track. */
+  async publish(publication: Publication): Promise<void> {
+    this.publications.add(publication);
+    await this.connection.publish(publication);
+    if (publication.muted) this.tellMuted(publication);
+  }
+
+  /** Ends sending a track. */
+  async unpublish(publication: Publication): Promise<void> {
+    if (this.publications.delete(publication)) await this.connection.unpublish(publication);
+  }
+
+  /** Tells the others whether a track is muted. */
+  tellMuted(publication: Publication): void {
+    if (publication.id !== null) this.socket.send({ type: "mute", track: publication.id, muted: publication.muted });
+  }
+
+  /** Tells a cap on what is received, once the server knows of the subscription. */
+  tellRung(track: string, rung: Rung): void {
+    void this.connection.settled().then(() => {
+      if (this.visitor.maxRungs.get(track) === rung) this.socket.send({ type: "set_rung", track, max: rung });
+    });
+  }
+
+  /** Tells how a track is shown. */
+  tellView(track: string, width: number, height: number, pinned: boolean): void {
+    void this.connection.settled().then(() => this.socket.send({ type: "view", track, width, height, pinned }));
+  }
+
+  /** Tells what became of what is received and sent. */
+  report(): void {
+    const halfTripMs = (this.socket.roundTripMs ?? 0) / 2;
+    for (const track of this.tracks) {
+      const report = track instanceof EnhancedTrack ? track.report(halfTripMs) : null;
+      if (report !== null) this.socket.send({ type: "report", ...report });
+    }
+    for (const publication of this.publications) {
+      const uplink = publication.uplink();
+      if (uplink !== null && publication.id !== null)
+        this.socket.send({ type: "uplink", track: publication.id, ...uplink });
+    }
+  }
+
+  stats(): Promise<RTCStatsReport> {
+    return this.connection.stats();
+  }
+
+  /** Bytes that have come by the media connection. */
+  async received(): Promise<number> {
+    let bytes = 0;
+    for (const entry of (await this.stats()).values()) {
+      if (entry.type === "transport") bytes += (entry as RTCTransportStats).bytesReceived ?? 0;
+    }
+    return bytes;
+  }
+
+  /** What is sent and received stays as it is from now on, whatever changes. */
+  freeze(): void {
+    this.connection.freeze();
+    this.publications.clear();
+  }
+
+  /** The former visit is over. */
+  forget(): void {
+    this.visitor = { ...this.visitor, former: null };
+  }
+
+  /** One is elsewhere now, and here for those who are not. */
+  arrived(): void {
+    this.socket.send({ type: "arrived" });
+  }
+
+  /** Leaves. */
+  leave(): void {
+    this.socket.send({ type: "leave" });
+    this.close();
+  }
+
+  /** Lets go of everything. */
+  close(): void {
+    this.isOver = true;
+    for (const timer of this.timers) clearTimeout(timer);
+    this.socket.close();
+    this.connection.close();
+  }
+
+  /** The track of the former visit in whose place this one comes. */
+  replaced(track: { participant: string; kind: string; name: string }): RemoteTrack | null {
+    const former = this.visitor.former?.tracks ?? [];
+    const own = this.withheld.get(track.participant) ?? this.others.get(track.participant);
+    const ids = [track.participant, own?.was];
+    const same = (t: RemoteTrack) => ids.includes(t.participant) && t.kind === track.kind && t.name === track.name;
+    return former.find(same) ?? null;
+  }
+
+  /** Resolves when everything that is received by the former visit is by this one, as well as it was; or after `mostMs`. */
+  async ready(mostMs: number): Promise<void> {
+    const end = performance.now() + mostMs;
+    let here: number | null = null;
+    while (!this.isOver && performance.now() < end) {
+      const there = await this.comparison();
+      if (there !== "less") here ??= performance.now();
+      if (there === "as good" || (here !== null && performance.now() - here > BETTER_MS)) return;
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    }
+  }
+
+  private async comparison(): Promise<"less" | "worse" | "as good"> {
+    const wanted = (this.visitor.former?.tracks ?? []).filter((track) => !track.muted && !isPaused(track));
+    if (!this.isUp) return this.publications.size === 0 && wanted.length === 0 ? "as good" : "less";
+    let worse = false;
+    for (const former of wanted) {
+      const heir = this.tracks.find((track) => this.replaced(track) === former);
+      if (heir === undefined) return "less";
+      if (!(heir instanceof EnhancedTrack) || !(former instanceof EnhancedTrack)) continue;
+      if (!(await heir.begun())) return "less";
+      worse ||= heir.state === "native" && former.state !== "native";
+    }
+    return worse ? "worse" : "as good";
+  }
+
+  private handle(message: ServerMessage): void {
+    switch (message.type) {
+      case "participant_joined":
+        this.join(joined(message), this.participants);
+        break;
+      case "participant_left":
+        this.left(message.participant);
+        break;
+      case "track_added":
+        this.addTrack(message.track);
+        break;
+      case "track_removed":
+        this.removeTrack(message.track);
+        break;
+      case "track_muted":
+        this.muteTrack(message.track, message.muted);
+        break;
+      case "paused":
+        this.video(message.track)?.setPaused(message.paused);
+        break;
+      case "speaker":
+        this.spoke = message.participant;
+        if (this.speaker !== null) this.emit("speaker", this.speaker);
+        break;
+      case "rung": {
+        const track = this.video(message.track);
+        if (track === undefined) break;
+        const { rung, epoch, width, height } = message;
+        const scale = message.scale ?? this.welcome.scale;
+        track.setRung({ rung, epoch, width, height, scale });
+        if (!this.withheld.has(track.participant)) this.emit("rung", { track, rung, epoch, width, height, scale });
+        break;
+      }
+      case "knobs":
+        this.own(message.track)?.turn(message);
+        break;
+      case "regions":
+        this.own(message.track)?.request(message);
+        break;
+      case "ice_servers":
+        this.connection.setIceServers(message.ice);
+        break;
+      case "stats":
+        for (const { track, anchors_dropped, refused } of message.tracks)
+          this.video(track)?.setServerStats(anchors_dropped, refused ?? null);
+        break;
+      case "moved":
+        this.emit("moved", message.url);
+        break;
+      case "error":
+        // A track that went while a report or a wish for it was on its way is no news.
+        if (!message.fatal && message.code !== "unknown_track")
+          this.emit("refused", new WindlassError(message.code, message.message, message.hint));
+        break;
+      case "welcome":
+      case "answer":
+      case "pong":
+        break;
+    }
+  }
+
+  /** Whether that is this participant, here or as those of its former server know it. */
+  private isMe(participant: string): boolean {
+    return participant === this.participant || participant === this.visitor.former?.participant;
+  }
+
+  private join(participant: ParticipantInfo, present: readonly ParticipantInfo[]): void {
+    const { id, was } = participant;
+    if (this.isMe(id) || this.others.has(id) || this.withheld.has(id)) return;
+    if (was !== undefined && was !== id && present.some((other) => other.id === was)) {
+      this.withheld.set(id, participant);
+      const timer = setTimeout(() => this.reveal(was, false), WITHHELD_MS);
+      this.timers.add(timer);
+      return;
+    }
+    this.others.set(id, participant);
+    this.emit("participantJoined", participant);
+  }
+
+  private left(id: string): void {
+    this.reveal(id, true);
+    this.withheld.delete(id);
+    const participant = this.others.get(id);
+    for (const track of this.tracks) if (track.participant === id) this.removeTrack(track.id);
+    this.others.delete(id);
+    if (participant !== undefined) this.emit("participantLeft", participant);
+  }
+
+  /** Whoever has come in the place of somebody is shown: there, if that one goes. */
+  private reveal(id: string, goes: boolean): void {
+    const former = goes ? this.tracks.filter((track) => track.participant === id) : [];
+    for (const participant of [...this.withheld.values()]) {
+      if (participant.was !== id) continue;
+      this.withheld.delete(participant.id);
+      this.others.set(participant.id, participant);
+      this.emit("participantJoined", participant);
+      for (const track of this.tracks) {
+        if (track.participant !== participant.id) continue;
+        track.replaces = former.find(({ kind, name }) => kind === track.kind && name === track.name) ?? null;
+        this.emit("trackAdded", track);
+        track.replaces = null;
+      }
+    }
+  }
+
+  private addTrack(info: TrackInfo): void {
+    const { connection } = this;
+    if (this.isOver || connection.tracks().some((track) => track.id === info.id)) return;
+    if (info.participant === this.visitor.former?.participant || !this.may("subscribe")) return;
+    if (info.participant === this.participant) {
+      connection.learnOwn(info);
+      if (!this.welcome.loopback) return;
+    }
+    const { maxRungs } = this.visitor;
+    const cap = maxRungs.get(this.replaced(info)?.id ?? "");
+    if (cap !== undefined && !maxRungs.has(info.id)) maxRungs.set(info.id, cap);
+    const track = connection.subscribe(info);
+    if (track instanceof EnhancedTrack) {
+      track.on("stats", (stats) => this.emit("stats", { track, stats }));
+      track.onWholeAnchor = (source) => this.socket.send({ type: "whole_anchor", track: info.id, source });
+    }
+    if (!this.withheld.has(info.participant)) this.emit("trackAdded", track);
+  }
+
+  private removeTrack(id: string): void {
+    const track = this.connection.tracks().find((t) => t.id === id);
+    if (track === undefined) return;
+    this.reveal(track.participant, true);
+    const shown = !this.withheld.has(track.participant);
+    this.connection.unsubscribe(id);
+    if (shown) this.emit("trackRemoved", track);
+  }
+
+  private muteTrack(id: string, muted: boolean): void {
+    const publication = this.own(id);
+    // In a room of one's own one also hears of what one muted oneself.
+    if (publication !== undefined && !this.welcome.loopback) {
+      if (muted) this.held.add(publication);
+      else this.held.delete(publication);
+      publication.setMuted(muted);
+      this.emit("publicationMuted", { publication, muted });
+    }
+    const track = this.connection.tracks().find((t) => t.id === id);
+    if (track === undefined) return;
+    if (track instanceof EnhancedTrack) track.setMuted(muted);
+    else Object.assign(track, { muted });
+    if (!this.withheld.has(track.participant)) this.emit("trackMuted", { track, muted });
+  }
+
+  private own(id: string): Publication | undefined {
+    return [...this.publications].find((publication) => publication.id === id);
+  }
+
+  private video(id: string): EnhancedTrack | undefined {
+    const tracks = this.connection.tracks();
+    return tracks.find((track): track is EnhancedTrack => track.id === id && track instanceof EnhancedTrack);
+  }
+
+  private lose(error: WindlassError): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.emit("lost", error);
+  }
+}
+
+/** Asks to be let in. */
+function greet(socket: SignalSocket, visitor: Visitor): Promise<Welcome> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(unreachable()), WELCOME_TIMEOUT_MS);
+    const refuse = (error: WindlassError) => {
+      clearTimeout(timer);
+      reject(error);
+    };
+    socket.onLost = refuse;
+    socket.onMessage = (message) => {
+      if (message.type === "error") refuse(new WindlassError(message.code, message.message, message.hint));
+      if (message.type === "moved") refuse(new Moved(message.url));
+      if (message.type !== "welcome") return;
+      clearTimeout(timer);
+      resolve(message);
+    };
+    const { room, name, loopback, token, former } = visitor;
+    const anchor_codecs = [...ANCHOR_CODECS];
+    const ticket = token === undefined ? {} : { token };
+    const place = former === null ? {} : { was: former.participant };
+    socket.send({ type: "join", version: PROTOCOL_VERSION, room, name, loopback, anchor_codecs, ...ticket, ...place });
+  });
+}
+
+const isPaused = (track: RemoteTrack): boolean => track instanceof EnhancedTrack && track.paused;
+
+/** Who has come. */
+function joined({
+  participant,
+  name,
+  identity,
+  was,
+}: Extract<ServerMessage, { type: "participant_joined" }>): ParticipantInfo {
+  return {
+    id: participant,
+    name,
+    ...(identity === undefined ? {} : { identity }),
+    ...(was === undefined ? {} : { was }),
+  };
+}
