@@ -156,6 +156,8 @@ pub struct Rooms {
     shared: HashMap<String, Vec<Arc<str>>>,
     /// Nodes to which there is a link: they live, whatever their leases say.
     linked: HashSet<Arc<str>>,
+    /// Nodes to which there was one: they are lost, or cannot be reached.
+    parted: HashSet<Arc<str>>,
     /// Since when leases and claims can be read without a break.
     readable: Option<Instant>,
 }
@@ -186,6 +188,7 @@ impl Rooms {
             owners: HashMap::new(),
             shared: HashMap::new(),
             linked: HashSet::new(),
+            parted: HashSet::new(),
             readable: None,
         }
     }
@@ -267,8 +270,9 @@ impl Rooms {
     pub fn linked(&mut self, name: &str, up: bool) {
         if up {
             self.linked.insert(name.into());
+            self.parted.remove(name);
         } else {
-            self.linked.remove(name);
+            self.parted.extend(self.linked.take(name));
         }
     }
 
@@ -310,7 +314,8 @@ impl Rooms {
 
     /// Whether a node of a shared room can be reached, or may be soon.
     fn reaches(&self, name: &Arc<str>, owner: &Owner, now: Instant) -> bool {
-        self.linked.contains(name) || now.saturating_duration_since(owner.since) < LINKED_BY
+        let soon = now.saturating_duration_since(owner.since) < LINKED_BY;
+        self.linked.contains(name) || (soon && !self.parted.contains(name))
     }
 
     /// Whether a room is on this node and that one.
@@ -477,6 +482,7 @@ impl Rooms {
             let heard = now.saturating_duration_since(node.renewed.max(since));
             name == me || linked.contains(name) || heard < FORGOTTEN
         });
+        self.parted.retain(|name| self.nodes.contains_key(name));
         self.owners.retain(|_, owner| now.saturating_duration_since(owner.since) < CLAIM_KNOWN);
         for (room, owner) in &self.owners {
             let entering = !self.draining && now.saturating_duration_since(owner.since) < ENTERING;

@@ -312,6 +312,11 @@ fn a_node_of_a_room_that_cannot_be_reached_takes_nobody() {
     assert_eq!(given.claim, of("a", &["c", "b"]));
     rooms.linked("c", true);
     assert_eq!(rooms.place("r", &crowd(3), later), Place::At("ws://c".into()));
+    // One to which there was a link, and is none, is lost.
+    rooms.claimed_by("t", &of("a", &["c"]), 7, later);
+    rooms.linked("c", false);
+    let Place::Spread(given) = rooms.place("t", &crowd(3), later) else { panic!("full") };
+    assert_eq!(given.claim, of("a", &["c", "b"]));
     // Nor does it send its own back to an owner whom it does not reach.
     rooms.claimed_by("s", &of("b", &["a"]), 6, now);
     assert_eq!(rooms.place("s", &crowd(3), later), Place::Here);

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { nativeFrames, publish, remote, sleep, subscribe, until } from "./support/call.mjs";
 import { startNats } from "./support/nats.mjs";
+import { pictureGap, roomEvents, watchPicture, watchRoom } from "./support/picture.mjs";
 import { makeScene } from "./support/scene.mjs";
 import { startServer } from "./support/server.mjs";
 
@@ -91,42 +92,9 @@ describe("a room on one of three servers", { timeout: 180_000 }, () => {
     const moving = await pictureGap(viewer.page);
     console.log(`cluster: longest time without a new picture in ms: ${before} as a rule, ${moving} while the server ended`);
     assert.ok(moving < 1000, `${moving} ms`);
-    for (const tab of [viewer, publisher]) {
-      const { reconnecting, moved } = await tab.page.evaluate(() => window.roomEvents);
-      assert.deepEqual({ reconnecting, moved }, { reconnecting: 0, moved: 1 });
-    }
+    for (const tab of [viewer, publisher]) assert.deepEqual(await roomEvents(tab.page), { reconnecting: 0, moved: 1 });
     assert.notEqual((await remote(viewer.page)).id, track.id);
     const people = (page) => page.evaluate(() => [window.windlass.room.participants.length, document.querySelectorAll(".tile").length]);
     assert.deepEqual(await people(viewer.page), [1, 1]);
   });
 });
-
-/** Counts what the room tells of. */
-const watchRoom = (page) =>
-  page.evaluate(() => {
-    window.roomEvents = { reconnecting: 0, moved: 0 };
-    for (const name of Object.keys(window.roomEvents)) window.windlass.room.on(name, () => window.roomEvents[name]++);
-  });
-
-/** Notes the longest time for which the element that shows the remote picture shows no new one. */
-const watchPicture = (page) =>
-  page.evaluate(() => {
-    const video = document.querySelector(".tile video.picture:not(.enhanced)");
-    window.picture = { video, last: performance.now(), longest: 0 };
-    const shown = (now) => {
-      window.picture.longest = Math.max(window.picture.longest, now - window.picture.last);
-      window.picture.last = now;
-      video.requestVideoFrameCallback(shown);
-    };
-    video.requestVideoFrameCallback(shown);
-  });
-
-/** That time so far, in milliseconds; from then on it is noted anew. */
-const pictureGap = (page) =>
-  page.evaluate(() => {
-    const { picture } = window;
-    const longest = Math.max(picture.longest, performance.now() - picture.last);
-    picture.longest = 0;
-    if (!document.contains(picture.video)) throw new Error("the element that showed the picture is gone");
-    return Math.round(longest);
-  });

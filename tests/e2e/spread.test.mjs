@@ -1,14 +1,15 @@
-// A room that is on three servers, because each wants one participant of it: what one publishes is relayed once to each of the others, enhanced
+// A room that is on three of four servers, because each wants one participant of it: what one publishes is relayed once to each of the others, enhanced
 // where it is published.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { after, before, describe, test } from "node:test";
 import { enhanced, nativeFrames, publish, sleep, subscribe, until } from "./support/call.mjs";
 import { startNats } from "./support/nats.mjs";
+import { pictureGap, roomEvents, watchPicture, watchRoom } from "./support/picture.mjs";
 import { makeScene } from "./support/scene.mjs";
 import { startServer } from "./support/server.mjs";
 
-describe("a room on three servers", { timeout: 240_000 }, () => {
+describe("a room on three of four servers", { timeout: 240_000 }, () => {
   let nats;
   let worker;
   let servers;
@@ -27,8 +28,8 @@ describe("a room on three servers", { timeout: 240_000 }, () => {
     nats = await startNats();
     worker = spawn(process.env.WINDLASS_BIN, ["enhance", "--listen", "127.0.0.1:0", "--nats", nats.url], { stdio: "inherit" });
     const args = (ports) => ["--no-congestion-control", "--nats", nats.url, "--node-url", `ws://localhost:${ports.http}/ws`, "--node-listen", "127.0.0.1:0", "--node-room-most", "1", "--drain-timeout-s", "10"];
-    servers = await Promise.all([0, 1, 2].map(() => startServer({ args })));
-    await until(async () => (await of("windlass_cluster_nodes")).every((n) => n === 3), "each knows three servers", 10_000);
+    servers = await Promise.all([0, 1, 2, 3].map(() => startServer({ args })));
+    await until(async () => (await of("windlass_cluster_nodes")).every((n) => n === 4), "each knows four servers", 10_000);
     publisher = await publish(servers[0], scene, { layers: "qh" });
     viewers = [await subscribe(servers[0], { name: "Ben" }), await subscribe(servers[0], { name: "Cora" })];
     for (const { page } of viewers) await until(async () => (await nativeFrames(page)) > 30, "the picture is received", 30_000);
@@ -40,6 +41,24 @@ describe("a room on three servers", { timeout: 240_000 }, () => {
     for (const server of servers ?? []) if (server.alive()) await server.stop();
     worker?.kill("SIGKILL");
     nats?.stop();
+  });
+
+  test("a server of it that is to end sends its own to another, and all pictures go on", async () => {
+    const at = (await of("windlass_sfu_participants")).findLastIndex((n) => n === 1);
+    assert.ok(at > 0);
+    for (const tab of [publisher, ...viewers]) await watchRoom(tab.page);
+    for (const tab of viewers) await watchPicture(tab.page);
+    await sleep(2000);
+    const before = await Promise.all(viewers.map(({ page }) => pictureGap(page)));
+    process.kill(servers[at].pid, "SIGTERM");
+    await until(() => !servers[at].alive(), "it has ended", 15_000);
+    const gaps = await Promise.all(viewers.map(({ page }) => pictureGap(page)));
+    console.log(`spread: longest time without a new picture in ms: ${before} as a rule, ${gaps} while a server ended`);
+    for (const gap of gaps) assert.ok(gap < 1000, `${gap} ms`);
+    const told = await Promise.all([publisher, ...viewers].map(({ page }) => roomEvents(page)));
+    assert.deepEqual(told.map((t) => t.reconnecting), [0, 0, 0]);
+    assert.deepEqual(told.map((t) => t.moved).sort(), [0, 0, 1]);
+    servers.splice(at, 1);
   });
 
   test("each has one of the three, who all see each other", async () => {

@@ -89,6 +89,8 @@ export interface TrackView {
 
 /** So often a server may send one to another before one waits a moment. */
 const MOST_HOPS = 3;
+/** So many servers are asked at a time. */
+const MOST_ASKED = 4;
 /**
  * When a room moves: what was received may take so long until it comes from the new server; pages may take so long to
  * show it; and those who take longer are sent to by the former server for so long. Servers wait for six seconds.
@@ -291,7 +293,7 @@ export class Room extends Emitter<RoomEvents> {
   private async enter(former: Visit | null): Promise<Visit> {
     for (let hops = 0; ; hops++) {
       try {
-        return await this.enterAt(this.servers[0] ?? this.options.url, former);
+        return await this.enterAt(this.servers.slice(0, MOST_ASKED), former);
       } catch (error) {
         if (!(error instanceof Moved) || hops >= MOST_HOPS) throw error;
         this.goTo(error.url);
@@ -299,10 +301,10 @@ export class Room extends Emitter<RoomEvents> {
     }
   }
 
-  private async enterAt(url: string, former: Visit | null): Promise<Visit> {
+  private async enterAt(servers: readonly string[], former: Visit | null): Promise<Visit> {
     const { token, room, name, loopback = false, assets = besideThisScript(), output = "auto" } = this.options;
     const { maxRungs } = this;
-    const visit = await Visit.enter(url, {
+    const visit = await Visit.enter(servers, {
       room,
       name,
       loopback,
@@ -316,6 +318,7 @@ export class Room extends Emitter<RoomEvents> {
       visit.close();
       throw unreachable();
     }
+    const { url } = visit;
     this.servers = [url, ...(visit.welcome.others ?? []).filter((other) => other !== url)];
     return visit;
   }

@@ -3,6 +3,8 @@ import { unreachable, WindlassError } from "./errors.js";
 import { type ClientMessage, parseServerMessage, type ServerMessage } from "./protocol.js";
 
 const OPEN_TIMEOUT_MS = 8000;
+/** A server that has not answered for so long may be lost: the next is asked beside it. */
+const NEXT_MS = 700;
 const REQUEST_TIMEOUT_MS = 10_000;
 const PING_MS = 4000;
 const SILENCE_MS = 12_000;
@@ -56,6 +58,29 @@ export class SignalSocket {
         reject(unreachable());
       };
     });
+  }
+
+  /** Opens a socket to the first of some servers that answers: each is asked once the one before has failed, or not answered soon. */
+  static async openAny(urls: readonly string[]): Promise<[url: string, socket: SignalSocket]> {
+    let found = false;
+    const ask = async (url: string): Promise<[string, SignalSocket]> => {
+      const socket = await SignalSocket.open(url);
+      if (found) {
+        socket.close();
+        throw unreachable();
+      }
+      found = true;
+      return [url, socket];
+    };
+    const asked: Promise<[string, SignalSocket]>[] = [];
+    for (const url of urls) {
+      if (found) break;
+      const answer = ask(url);
+      asked.push(answer);
+      const soon = new Promise((resolve) => setTimeout(resolve, NEXT_MS));
+      await Promise.race([answer.catch(() => undefined), soon]);
+    }
+    return Promise.any(asked).catch(() => Promise.reject(unreachable()));
   }
 
   private constructor(private readonly socket: WebSocket) {

@@ -81,9 +81,12 @@ export class Visit extends Emitter<VisitEvents> {
   private isUp = false;
   private isOver = false;
 
-  /** Enters a room at the server whose WebSocket is at `url`. Rejects with a {@link WindlassError}; with {@link Moved} where the room is elsewhere. */
-  static async enter(url: string, visitor: Visitor): Promise<Visit> {
-    const socket = await SignalSocket.open(url);
+  /**
+   * Enters a room at the first of some servers, by their WebSockets, that answers. Rejects with a {@link WindlassError};
+   * with {@link Moved} where the room is elsewhere.
+   */
+  static async enter(urls: readonly string[], visitor: Visitor): Promise<Visit> {
+    const [url, socket] = await SignalSocket.openAny(urls);
     try {
       return new Visit(url, socket, await greet(socket, visitor), visitor);
     } catch (error) {
