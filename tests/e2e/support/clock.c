@@ -2,7 +2,9 @@
 //
 //   cc -shared -fPIC -o clock.so clock.c; CLOCK_OFFSET=FILE LD_PRELOAD=./clock.so PROGRAM
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -41,4 +43,14 @@ int gettimeofday(struct timeval *told, void *zone) {
   int failed = clock_gettime(CLOCK_REALTIME, &now);
   if (!failed) *told = (struct timeval){.tv_sec = now.tv_sec, .tv_usec = now.tv_nsec / 1000};
   return failed;
+}
+
+// Waits until a time of the wall clock, which the kernel reckons by its own one: unless it is told that one's time, whoever waits so (jemalloc's thread does) never
+// waits after a jump back. Monotonic times are far below those of a wall clock.
+int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until) {
+  static int (*wait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+  if (!wait) wait = (int (*)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *))dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
+  struct timespec real = *until;
+  if (offset && real.tv_sec > 1000000000) real.tv_sec -= *offset;
+  return wait(condition, mutex, &real);
 }

@@ -88,6 +88,11 @@ class Machine {
     this.#begin();
   }
 
+  /** Whether its process has ended. */
+  get ended() {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
   get pid() {
     return this.#child?.pid;
   }

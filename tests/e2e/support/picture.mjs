@@ -32,3 +32,45 @@ export const pictureGap = (page) =>
 
 /** What the room has told of since {@link watchRoom}. */
 export const roomEvents = (page) => page.evaluate(() => window.roomEvents);
+
+/** Notes the longest time without an anchor of any remote track, and for how long two videos have come at a time, of which there should be one. */
+export const watchCall = (page) =>
+  page.evaluate(() => {
+    const call = { last: performance.now(), longest: 0, double: 0, doubleMost: 0 };
+    window.call = call;
+    const known = new WeakSet();
+    let frames = new Map();
+    const heard = () => {
+      call.longest = Math.max(call.longest, performance.now() - call.last);
+      call.last = performance.now();
+    };
+    setInterval(() => {
+      for (const track of window.windlass.remoteVideos()) {
+        if (known.has(track)) continue;
+        known.add(track);
+        const take = track.anchor.bind(track);
+        track.anchor = (data) => {
+          heard();
+          take(data);
+        };
+      }
+    }, 50);
+    setInterval(async () => {
+      const stats = await window.windlass.room.connectionStats();
+      const inbound = [...(stats?.values() ?? [])].filter((s) => s.type === "inbound-rtp" && s.kind === "video");
+      const now = new Map(inbound.map((s) => [s.trackIdentifier, s.framesDecoded]));
+      const rising = [...now].filter(([id, count]) => count > (frames.get(id) ?? count) + 3).length;
+      frames = now;
+      call.double = rising > 1 ? call.double + 500 : 0;
+      call.doubleMost = Math.max(call.doubleMost, call.double);
+    }, 500);
+  });
+
+/** That so far, in milliseconds; from then on it is noted anew. */
+export const callSeen = (page) =>
+  page.evaluate(() => {
+    const { call } = window;
+    const seen = { anchors: Math.round(Math.max(call.longest, performance.now() - call.last)), double: call.doubleMost };
+    Object.assign(call, { longest: 0, last: performance.now(), double: 0, doubleMost: 0 });
+    return seen;
+  });

@@ -12,6 +12,8 @@ use windlass_protocol::{ClientMessage, Error, Join, Request, ServerMessage, VERS
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// So often it may be sent to another.
+const MOST_HOPS: usize = 4;
 
 /// Where a server is, from its URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +40,13 @@ impl ServerUrl {
     }
 }
 
+/// What a server says to whoever wants to join a room.
+enum Asked {
+    In(Box<Signal>, Box<Welcome>),
+    /// It is at that server.
+    Moved(String),
+}
+
 /// An open socket.
 pub struct Signal {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
@@ -47,10 +56,20 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Opens a socket and joins a room.
+    /// Opens a socket and joins a room, wherever it is.
     pub async fn join(server: &ServerUrl, room: &str, name: &str) -> Result<(Signal, Welcome)> {
-        let url = format!("ws://{}/ws", server.authority);
-        let (socket, _) = timeout(PATIENCE, connect_async(&url))
+        let mut url = format!("ws://{}/ws", server.authority);
+        for _ in 0..MOST_HOPS {
+            match Signal::join_at(&url, room, name).await? {
+                Asked::In(signal, welcome) => return Ok((*signal, *welcome)),
+                Asked::Moved(to) => url = to,
+            }
+        }
+        bail!("the servers send one another whoever asks for room {room}; the last one {url}")
+    }
+
+    async fn join_at(url: &str, room: &str, name: &str) -> Result<Asked> {
+        let (socket, _) = timeout(PATIENCE, connect_async(url))
             .await
             .map_err(|_| anyhow!("no answer"))
             .and_then(|opened| Ok(opened?))
@@ -71,7 +90,8 @@ impl Signal {
         let welcome = timeout(PATIENCE, async {
             loop {
                 match signal.receive().await? {
-                    ServerMessage::Welcome(welcome) => return Ok(welcome),
+                    ServerMessage::Welcome(welcome) => return Ok(Ok(welcome)),
+                    ServerMessage::Moved { url } => return Ok(Err(url)),
                     ServerMessage::Error(error) => return Err(refusal(&error)),
                     other => signal.early.push(other),
                 }
@@ -79,7 +99,10 @@ impl Signal {
         })
         .await
         .map_err(|_| anyhow!("the server does not answer `join`"))??;
-        Ok((signal, welcome))
+        Ok(match welcome {
+            Ok(welcome) => Asked::In(Box::new(signal), Box::new(welcome)),
+            Err(url) => Asked::Moved(url),
+        })
     }
 
     /// Says something that needs no answer.
