@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:http2";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
@@ -10,7 +12,7 @@ import { copyOfChart, lint, NAMESPACE, render, template, withoutHelm } from "./s
 import { problems } from "./support/schemas.mjs";
 
 const BINARY = process.env.WINDLASS_BIN;
-const CASES = ["values", "alone", "cluster", "external-nats", "hpa", "keda", "nodes", "tls"];
+const CASES = ["values", "alone", "cluster", "external-nats", "hpa", "keda", "nodes", "relay", "tls"];
 const options = { skip: withoutHelm };
 const started = { skip: withoutHelm || (BINARY ? false : "WINDLASS_BIN names no server") };
 
@@ -22,6 +24,8 @@ const of = (name, more) => render(chart, files(name), more);
 const all = () => CASES.flatMap((name) => of(name).map((manifest) => [name, manifest]));
 const called = (name, { kind, metadata }) => `${name}: ${kind} ${metadata.name}`;
 const pods = (manifests) => manifests.filter(({ spec }) => spec?.template?.spec);
+/** Values by which servers relay: the options of that, and others of the servers. */
+const relay = (more = "", others = "") => `sfu: { nodeUrl: wss://a/ws, relay: { ${["enabled: true", more].filter(Boolean)} } ${others && `, ${others}`} }`;
 const one = (manifests, kind, name) => {
   const found = manifests.filter((m) => m.kind === kind && (!name || m.metadata.name === name));
   assert.equal(found.length, 1, `${kind} ${name ?? ""} among ${manifests.map((m) => `${m.kind} ${m.metadata.name}`)}`);
@@ -76,6 +80,20 @@ test("Helm finds nothing to blame, and values that make no sense are refused wit
     ["sfu: { nodeUrl: https://sfu.example.org }", /nodeUrl/],
     ["nats: { enabled: false }", /enhancers are found through NATS/],
     ["{ nats: { enabled: false }, enhancer: { enabled: false }, sfu: { nodeUrl: wss://a/ws } }", /nodeUrl shares rooms out through NATS/],
+    ["sfu: { relay: { enabled: true } }", /sfu.relay is for servers that share rooms/],
+    [`{ nats: { enabled: false }, enhancer: { enabled: false }, sfu: { relay: { enabled: true } } }`, /sfu.relay is for servers that share rooms/],
+    [`{ nats: { enabled: false }, enhancer: { enabled: false }, ${relay()} }`, /through NATS/],
+    [relay("", "kind: DaemonSet"), /sfu.relay.address is missing/],
+    [relay("address: 'https://$(NODE_NAME).example:7883'"), /sfu.relay.address wants a certificate/],
+    [relay("address: 'http://$(NODE_NAME).example:7883'"), /relay.address/],
+    [relay("port: 7881"), /sfu.relay.port is that of signalling or of media/],
+    [relay("port: 7880"), /sfu.relay.port is that of signalling or of media/],
+    [relay("port: 70000"), /relay.port/],
+    [relay("roomMost: 33"), /sfu.relay.roomMost is more than sfu.config.max-participants/],
+    [relay("roomMost: -1"), /roomMost/],
+    [relay("roomMosts: 3"), /roomMosts/],
+    ["sfu: { config: { node-listen: 0.0.0.0:1 } }", /sfu.config.node-listen is the chart's own/],
+    ["sfu: { config: { node-room-most: 3 } }", /sfu.config.node-room-most is the chart's own/],
     ["sfu: { kind: DaemonSet, ingress: { enabled: true, host: a.example, podDomain: b.example } }", /must be StatefulSet/],
     ["enhancer: { gpu: { count: 0 } }", /gpu.count/],
     ["autoscaling: { kind: keda, min: 5, max: 4 }", /autoscaling.min is more/],
@@ -150,7 +168,7 @@ test("pods have no more rights than compose.yaml gives, and more time to end tha
     }
     if (manifest.metadata.name.endsWith("-enhancer")) continue;
     const open = container.ports.filter((port) => port.hostPort).map((port) => `${port.hostPort}/${port.protocol}`);
-    assert.deepEqual(open.sort(), ["7881/TCP", "7881/UDP"]);
+    assert.deepEqual(open.sort(), ["7881/TCP", "7881/UDP", ...(name.startsWith("tls") ? ["7883/TCP"] : [])], name);
   }
 });
 
@@ -175,6 +193,40 @@ test("GPUs, nodes and addresses are as they were asked for", options, () => {
   assert.deepEqual(terms.map((term) => term.matchFields[0].values), [["node-a"], ["node-b"]]);
   const hosts = one(of("cluster"), "Ingress").spec.rules.map((rule) => rule.host);
   assert.deepEqual(hosts, ["calls.example.org", ...[0, 1, 2].map((n) => `w-windlass-${n}.sfu.example.org`)]);
+});
+
+test("servers relay where they are told to, with the cluster's token and certificates, and else listen for nobody", options, () => {
+  const asked = ["--node-listen", "--node-address", "--node-room-most", "--cluster-token", "--cluster-ca", "--cluster-cert", "--cluster-key"];
+  const server = (manifests) => {
+    const [{ args, ports, volumeMounts }] = pods(manifests).find((m) => m.metadata.name === "w-windlass").spec.template.spec.containers;
+    const said = Object.fromEntries(args.map((arg) => arg.split(/=(.*)/)).filter(([name]) => asked.includes(name)));
+    return { said, port: ports.find((port) => port.name === "relay"), mounts: volumeMounts.map((mount) => mount.name) };
+  };
+  const shown = {
+    "--cluster-token": "@/etc/windlass/cluster/token",
+    "--cluster-ca": "/etc/windlass/cluster/ca.crt",
+    "--cluster-cert": "/etc/windlass/cluster/tls.crt",
+    "--cluster-key": "/etc/windlass/cluster/tls.key",
+  };
+  for (const name of CASES.filter((name) => name !== "relay" && name !== "tls")) {
+    const { said, port } = server(of(name));
+    assert.deepEqual([said, port], [name === "alone" ? {} : shown, undefined], name);
+  }
+  const byName = of("relay");
+  const { said, port, mounts } = server(byName);
+  const address = "https://$(POD_NAME).w-windlass-pods.calls.svc.cluster.local:7883";
+  assert.deepEqual(said, { "--node-listen": "0.0.0.0:7883", "--node-address": address, "--node-room-most": "30", ...shown });
+  assert.deepEqual(port, { name: "relay", containerPort: 7883, protocol: "TCP" }, "nothing of it on the node");
+  assert.ok(mounts.includes("cluster") && one(byName, "Secret", "w-windlass-cluster"), "though there are no enhancers");
+  const { spec } = one(byName, "Service", "w-windlass-pods");
+  assert.deepEqual([spec.clusterIP, spec.publishNotReadyAddresses], ["None", true], "names that lead to pods, while they drain too");
+  const byNode = server(of("tls"));
+  assert.deepEqual(byNode.said, { "--node-listen": "0.0.0.0:7883", "--node-address": "https://$(NODE_NAME).sfu.example.org:7883", ...shown });
+  assert.deepEqual(byNode.port, { name: "relay", containerPort: 7883, hostPort: 7883, protocol: "TCP" });
+  const other = server(of("values", `{ cluster: { domain: k8s.internal }, ${relay("port: 9000", "ipv6: true")} }`));
+  assert.deepEqual([other.said["--node-listen"], other.port.containerPort], ["[::]:9000", 9000]);
+  assert.match(other.said["--node-address"], /\.w-windlass-pods\.calls\.svc\.k8s\.internal:9000$/);
+  assert.equal(other.said["--node-room-most"], undefined, "the program's own: max-participants");
 });
 
 /** A container's arguments, its variables filled in and its files written below a folder. */
@@ -230,12 +282,9 @@ test("every option and every configuration that the chart writes is one of the p
   assert.notEqual(run(["serve", "--udp=here", "--help"]).status, 0, "so would a value");
 });
 
-/** Starts a command line of the chart at free ports of this machine, without NATS; what it says until `line` matches. */
-async function start(args, line) {
-  const local = args
-    .filter((arg) => !/^--(nats|node-url|advertise)/.test(arg))
-    .map((arg) => arg.replace(/^(--(?:http|udp|listen|metrics))=.*$/, "$1=127.0.0.1:0"));
-  const child = spawn(BINARY, local, { stdio: ["ignore", "pipe", "inherit"] });
+/** Starts a command line; what it says until `line` matches. */
+async function run(args, line) {
+  const child = spawn(BINARY, args, { stdio: ["ignore", "pipe", "inherit"] });
   after(() => child.kill("SIGKILL"));
   let said = "";
   for await (const text of child.stdout) {
@@ -244,6 +293,14 @@ async function start(args, line) {
     if (found) return found[1];
   }
   throw new Error(`it ended: ${said}`);
+}
+
+/** The same of the chart at free ports of this machine, without NATS. */
+function start(args, line) {
+  const local = args
+    .filter((arg) => !/^--(nats|node-url|advertise)/.test(arg))
+    .map((arg) => arg.replace(/^(--(?:http|udp|listen|metrics))=.*$/, "$1=127.0.0.1:0"));
+  return run(local, line);
 }
 
 test("a server and an enhancer start by the chart's command lines, and answer its probes and its autoscaler", started, async () => {
@@ -270,16 +327,76 @@ test("a server and an enhancer start by the chart's command lines, and answer it
   }
 });
 
-test("the certificate that Helm makes covers each enhancer's address, and no other", options, () => {
+/** What the Secret says that Helm makes. */
+function secretOf(manifests) {
+  const { data } = one(manifests, "Secret", "w-windlass-cluster");
+  return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value, "base64").toString()]));
+}
+
+/** A port of this machine that is free. */
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+test("servers that relay are whom other servers dial, and ask for certificate and token", started, async () => {
+  const folder = scratch();
+  after(() => rmSync(folder, { recursive: true }));
+  const manifests = of("relay");
+  const port = await freePort();
+  // Nobody is at this NATS: rooms are not shared, but the port is there.
+  const moved = { "--nats": "nats://127.0.0.1:1", "--http": "127.0.0.1:0", "--udp": "127.0.0.1:0", "--node-listen": `127.0.0.1:${port}`, "--advertise": "127.0.0.1" };
+  const args = commandLine(manifests, one(manifests, "StatefulSet", "w-windlass"), folder).map((arg) => {
+    const [option] = arg.split("=");
+    return moved[option] ? `${option}=${moved[option]}` : arg;
+  });
+  await run(args, /(http:\/\/localhost:\d+)/);
+  const { token, "ca.crt": ca, "tls.crt": cert, "tls.key": key } = secretOf(manifests);
+  // As another server dials it: what it answers to a method that there is not.
+  const answer = (own, headers, pod = "w-windlass-2.w-windlass-pods.calls.svc.cluster.local") =>
+    new Promise((resolve) => {
+      const session = connect(`https://127.0.0.1:${port}`, { ca, servername: pod, ...own });
+      const end = (what) => (session.destroy(), resolve(what));
+      const failed = (error) => end((error.cause ?? error).code);
+      session.on("error", failed);
+      const request = session.request({ ":method": "POST", ":path": "/windlass.relay.v1.Relay/None", "content-type": "application/grpc", te: "trailers", ...headers });
+      request.on("response", (answered) => end(`gRPC ${answered["grpc-status"]}`)).on("error", failed).on("close", () => end("closed"));
+      request.end();
+    });
+  const shown = { authorization: `Bearer ${token}` };
+  assert.equal(await answer({ cert, key }, shown), "gRPC 12", "unimplemented: it may ask");
+  assert.equal(await answer({ cert, key }, {}), "gRPC 16", "unauthenticated");
+  assert.match(await answer({}, shown), /CERTIFICATE_REQUIRED/);
+  assert.equal(await answer({ cert, key }, shown, "w-windlass.calls.svc.cluster.local"), "ERR_TLS_CERT_ALTNAME_INVALID");
+});
+
+test("the certificate that Helm makes covers each enhancer's address and each server's, and no other", options, () => {
   const manifests = of("values");
-  const secret = one(manifests, "Secret", "w-windlass-cluster").data;
-  const pem = (key) => Buffer.from(secret[key], "base64").toString();
-  const [authority, own] = [new X509Certificate(pem("ca.crt")), new X509Certificate(pem("tls.crt"))];
+  const secret = secretOf(manifests);
+  const [authority, own] = [new X509Certificate(secret["ca.crt"]), new X509Certificate(secret["tls.crt"])];
   const worker = one(manifests, "StatefulSet", "w-windlass-enhancer");
   const address = worker.spec.template.spec.containers[0].args.find((arg) => arg.startsWith("--address=https://"));
   const host = (pod) => new URL(address.replace("--address=", "").replace("$(POD_NAME)", pod)).hostname;
   for (const number of [0, 1, 17]) assert.ok(own.checkHost(host(`w-windlass-enhancer-${number}`)), host("x"));
-  assert.equal(own.checkHost("w-windlass.calls.svc.cluster.local"), undefined);
+  for (const number of [0, 1, 17]) assert.ok(own.checkHost(`w-windlass-${number}.w-windlass-pods.calls.svc.cluster.local`), "servers, whether they relay or not");
+  for (const other of ["w-windlass", "x.w-windlass", "x.y.w-windlass-pods"]) assert.equal(own.checkHost(`${other}.calls.svc.cluster.local`), undefined, other);
   assert.ok(own.checkIssued(authority) && own.verify(authority.publicKey));
-  assert.ok(authority.ca && Buffer.from(secret.token, "base64").length >= 16);
+  assert.ok(authority.ca && secret.token.length >= 16);
+});
+
+test("a certificate that was made for enhancers alone is told from one that names servers too", options, () => {
+  // Helm asks the cluster for the Secret, of which there is none here: the helper is asked by a template of the test's own.
+  const probe = join(chart.folder, "templates/probe.yaml");
+  writeFileSync(probe, `apiVersion: v1\nkind: Probe\nmetadata: { name: {{ include "windlass.isGoodFor" (list .Values.global.pem .Values.global.name) | quote }} }\n`);
+  after(() => rmSync(probe, { force: true }));
+  const isGoodFor = (pem, name) => one(of("values", JSON.stringify({ global: { pem, name } })), "Probe").metadata.name;
+  const { "tls.crt": pem } = secretOf(of("values", "global: { pem: x, name: x }"));
+  assert.equal(isGoodFor(pem, "*.w-windlass-pods.calls.svc.cluster.local"), "true");
+  assert.equal(isGoodFor(pem + pem, "*.w-windlass-pods.calls.svc.cluster.local"), "true", "with its chain");
+  assert.equal(isGoodFor(pem, "*.w-windlass-pods.other.svc.cluster.local"), "");
+  assert.equal(isGoodFor("", "*.w-windlass-pods.calls.svc.cluster.local"), "");
+  rmSync(probe);
 });

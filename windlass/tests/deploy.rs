@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
-use cluster::{Nats, Worker, alone, eventually};
-use serde_json::Value;
-use server::{Server, figure};
+use cluster::{Nats, Worker, alone, eventually, until};
+use serde_json::{Value, json};
+use server::{Client, Server, figure};
 use windlass_cluster::simulate::scaling::Scaling;
 
 fn deploy(name: &str) -> PathBuf {
@@ -196,6 +196,7 @@ fn the_ports_of_the_cluster_are_published_and_asked_for_its_health() {
         published.iter().any(|p| *p == format!("{port}:{port}/{protocol}"))
     };
     let scraped = read("prometheus/cluster.yml");
+    let mut relays = BTreeSet::new();
     for (name, (of, command)) in services("cluster.compose.yaml") {
         let health = of["healthcheck"]["test"][4].as_str().unwrap();
         let figures = said(&command, "--http").or(said(&command, "--metrics")).unwrap();
@@ -207,8 +208,14 @@ fn the_ports_of_the_cluster_are_published_and_asked_for_its_health() {
             let http = port(said(&command, "--http").unwrap());
             assert!(is_published(http, "tcp"), "{name}");
             assert_eq!(said(&command, "--node-url"), Some(&*format!("ws://localhost:{http}/ws")));
+            // Without certificates servers speak to each other over the loopback alone.
+            let relay = said(&command, "--node-listen").unwrap();
+            assert!(relay.starts_with("127.0.0.1:"), "{name}: {relay}");
+            assert_eq!(said(&command, "--node-address"), Some(&*format!("http://{relay}")));
+            assert!(!is_published(port(relay), "tcp") && relays.insert(port(relay)), "{name}");
         }
     }
+    assert_eq!(relays.len(), 3);
 }
 
 /// The cluster's processes by its own command lines, but for their addresses, which others may have on this machine.
@@ -219,9 +226,12 @@ fn the_cluster_of_the_compose_file_finds_itself() {
     let config = format!("--config={}", deploy("windlass.yaml").display());
     let here = |command: &[String]| -> Vec<String> {
         let moved = ["--http", "--udp", "--advertise", "--listen", "--metrics", "--config"];
+        let moved = [&moved[..], &["--node-listen", "--node-address"]].concat();
         let rest = command[1..].iter().filter(|arg| !moved.iter().any(|of| arg.starts_with(of)));
         let rest = rest.map(|arg| arg.replace("nats://127.0.0.1:4222", &nats.url()));
-        rest.chain([config.clone()]).collect()
+        // Servers tell each other the ports that they are given here.
+        let relay = said(command, "--node-listen").map(|_| "--node-listen=127.0.0.1:0".to_owned());
+        rest.chain(relay).chain([config.clone()]).collect()
     };
     let (mut workers, mut servers) = (Vec::new(), Vec::new());
     for (_, command) in services("cluster.compose.yaml").into_values() {
@@ -245,6 +255,25 @@ fn the_cluster_of_the_compose_file_finds_itself() {
             workers.iter().all(up) && figure(&page, "windlass_cluster_nodes") == Some(3.0)
         });
     }
+    tokio::runtime::Runtime::new().unwrap().block_on(spreads(&servers[0]));
+}
+
+/// Whoever is one too many for a server of the compose file is sent to another, to which it then has a link.
+async fn spreads(server: &Server) {
+    let mut there = Vec::new();
+    for name in ["Ana", "Ben", "Cora", "Dan"] {
+        let (client, answer) = Client::join(server, "tea-room", name).await;
+        assert_eq!(answer["type"], "welcome", "{name}: {answer}");
+        there.push(client);
+    }
+    let mut fifth = Client::open(server).await;
+    fifth.say(&json!({"type": "join", "version": 1, "room": "tea-room", "name": "Eve"})).await;
+    let answer = fifth.hear(&["moved", "welcome", "error"]).await;
+    assert_eq!(answer["type"], "moved", "{answer}");
+    let url = answer["url"].as_str().unwrap();
+    assert!(["ws://localhost:7882/ws", "ws://localhost:7884/ws"].contains(&url), "{answer}");
+    until(server, "windlass_relay_links", 1.0);
+    until(server, "windlass_cluster_rooms_shared", 1.0);
 }
 
 #[test]

@@ -14,6 +14,24 @@
 {{- .Values.cluster.existingSecret | default (printf "%s-cluster" (include "windlass.fullname" .)) -}}
 {{- end -}}
 
+{{/* Whether anything shows and asks for the cluster's token and certificate; empty if not. */}}
+{{- define "windlass.hasCluster" -}}
+{{- if or .Values.enhancer.enabled .Values.sfu.relay.enabled }}true{{ end -}}
+{{- end -}}
+
+{{/* Below which the names of servers and of enhancers are: list . "windlass-pods" */}}
+{{- define "windlass.podDomain" -}}
+{{- $root := index . 0 -}}
+{{ index . 1 }}.{{ $root.Release.Namespace }}.svc.{{ $root.Values.cluster.domain }}
+{{- end -}}
+{{- define "windlass.podsName" -}}{{ include "windlass.fullname" . }}-pods{{- end -}}
+
+{{/* Whether a certificate (PEM; the first, if there are more) is good for a name; empty if not: list PEM name. Helm cannot read certificates, but names are plain text in them. */}}
+{{- define "windlass.isGoodFor" -}}
+{{- $pem := regexFind "-----BEGIN CERTIFICATE-----[^-]*" (index . 0) | trimPrefix "-----BEGIN CERTIFICATE-----" -}}
+{{- if contains (index . 1) (regexReplaceAll "\\s" $pem "" | b64dec) }}true{{ end -}}
+{{- end -}}
+
 {{/* Of a component: list . "sfu" */}}
 {{- define "windlass.selector" -}}
 {{- $root := index . 0 -}}
@@ -61,7 +79,7 @@ nats://{{ .Values.nats.fullnameOverride | default $name | trunc 63 | trimSuffix 
 - --nats-ca=/etc/windlass/nats-ca/ca.crt
 {{- end }}
 {{- end }}
-{{- if .Values.enhancer.enabled }}
+{{- if include "windlass.hasCluster" . }}
 - --cluster-ca=/etc/windlass/cluster/ca.crt
 - --cluster-cert=/etc/windlass/cluster/tls.crt
 - --cluster-key=/etc/windlass/cluster/tls.key
@@ -70,7 +88,7 @@ nats://{{ .Values.nats.fullnameOverride | default $name | trunc 63 | trimSuffix 
 {{- end -}}
 
 {{- define "windlass.clusterMounts" -}}
-{{- if .Values.enhancer.enabled }}
+{{- if include "windlass.hasCluster" . }}
 - { name: cluster, mountPath: /etc/windlass/cluster, readOnly: true }
 {{- end }}
 {{- if and (not .Values.nats.enabled) .Values.externalNats.credentialsSecret }}
@@ -83,7 +101,7 @@ nats://{{ .Values.nats.fullnameOverride | default $name | trunc 63 | trimSuffix 
 {{- end -}}
 
 {{- define "windlass.clusterVolumes" -}}
-{{- if .Values.enhancer.enabled }}
+{{- if include "windlass.hasCluster" . }}
 - name: cluster
   secret:
     secretName: {{ include "windlass.clusterSecret" . }}
