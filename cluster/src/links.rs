@@ -225,6 +225,7 @@ pub fn server() -> Server {
 /// Keeps a link to a node for as long as it is wanted.
 async fn dial(shared: Arc<Shared>, name: Name) {
     let mut pause = AGAIN;
+    let mut told = false;
     loop {
         let address = {
             let mut peers = shared.peers.lock();
@@ -236,12 +237,19 @@ async fn dial(shared: Arc<Shared>, name: Name) {
             address
         };
         let begun = Instant::now();
+        let mut failed = None;
         match timeout(ACCEPT, connect(&shared, &address)).await {
             Ok(Ok((queue, messages))) => serve(&shared, name, queue, messages).await,
-            Ok(Err(why)) => tracing::debug!(node = name, %why, "no link"),
-            Err(_) => tracing::debug!(node = name, "no link in time"),
+            Ok(Err(why)) => failed = Some(why.to_string()),
+            Err(_) => failed = Some("it does not answer in time".to_owned()),
         }
-        pause = if begun.elapsed() > MOST_PAUSE { AGAIN } else { (pause * 2).min(MOST_PAUSE) };
+        // Said once: what is shared with it is not until there is a link, and it is tried on and on.
+        if let Some(why) = failed.as_ref().filter(|_| !std::mem::replace(&mut told, true)) {
+            tracing::warn!(node = name, %address, why, "no link to another server of a room");
+        }
+        let lasted = failed.is_none() && begun.elapsed() > MOST_PAUSE;
+        told &= !lasted;
+        pause = if lasted { AGAIN } else { (pause * 2).min(MOST_PAUSE) };
         sleep(pause).await;
     }
 }

@@ -30,6 +30,8 @@ pub const CLAIM_HOLDS: Duration = Duration::from_secs(6 * 3_600);
 const CLAIM_KNOWN: Duration = Duration::from_secs(6 * 3_600 + 60);
 /// A node that has not renewed its lease for so long is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(60);
+/// A node to which there is no link any more for so long lives, if its lease does, and cannot be reached: a lease of one that is lost has ended by then.
+const PARTED: Duration = Duration::from_millis(1_700);
 /// Two nodes that share a room have a link by then, or cannot reach each other.
 const LINKED_BY: Duration = Duration::from_secs(5);
 
@@ -156,8 +158,8 @@ pub struct Rooms {
     shared: HashMap<String, Vec<Arc<str>>>,
     /// Nodes to which there is a link: they live, whatever their leases say.
     linked: HashSet<Arc<str>>,
-    /// Nodes to which there was one: they are lost, or cannot be reached.
-    parted: HashSet<Arc<str>>,
+    /// Nodes to which there was one, and since when there is none: they are lost, or cannot be reached.
+    parted: HashMap<Arc<str>, Instant>,
     /// Since when leases and claims can be read without a break.
     readable: Option<Instant>,
 }
@@ -188,7 +190,7 @@ impl Rooms {
             owners: HashMap::new(),
             shared: HashMap::new(),
             linked: HashSet::new(),
-            parted: HashSet::new(),
+            parted: HashMap::new(),
             readable: None,
         }
     }
@@ -267,12 +269,12 @@ impl Rooms {
     }
 
     /// There is a link to a node, or none any more.
-    pub fn linked(&mut self, name: &str, up: bool) {
+    pub fn linked(&mut self, name: &str, up: bool, now: Instant) {
         if up {
             self.linked.insert(name.into());
             self.parted.remove(name);
         } else {
-            self.parted.extend(self.linked.take(name));
+            self.parted.extend(self.linked.take(name).map(|name| (name, now)));
         }
     }
 
@@ -315,7 +317,7 @@ impl Rooms {
     /// Whether a node of a shared room can be reached, or may be soon.
     fn reaches(&self, name: &Arc<str>, owner: &Owner, now: Instant) -> bool {
         let soon = now.saturating_duration_since(owner.since) < LINKED_BY;
-        self.linked.contains(name) || (soon && !self.parted.contains(name))
+        self.linked.contains(name) || (soon && !self.parted.contains_key(name))
     }
 
     /// Whether a room is on this node and that one.
@@ -482,7 +484,7 @@ impl Rooms {
             let heard = now.saturating_duration_since(node.renewed.max(since));
             name == me || linked.contains(name) || heard < FORGOTTEN
         });
-        self.parted.retain(|name| self.nodes.contains_key(name));
+        self.parted.retain(|name, _| self.nodes.contains_key(name));
         self.owners.retain(|_, owner| now.saturating_duration_since(owner.since) < CLAIM_KNOWN);
         for (room, owner) in &self.owners {
             let entering = !self.draining && now.saturating_duration_since(owner.since) < ENTERING;
@@ -523,8 +525,12 @@ impl Rooms {
                     }
                 }
                 Some(owner) if owner.has(&self.me) && alive(&owner.node) => {
-                    if let Some(node) = self.nodes.get(&owner.node).filter(|_| self.draining) {
-                        tidy.moved.push((room.clone(), node.url.clone()));
+                    let node = self.nodes.get(&owner.node);
+                    let to = |node: &Node| (room.clone(), node.url.clone());
+                    if self.draining {
+                        tidy.moved.extend(node.map(to));
+                    } else if self.is_cut_off(owner, now) {
+                        tidy.better.extend(node.map(to));
                     }
                 }
                 Some(owner) => match self.nodes.get(&owner.node) {
@@ -541,6 +547,20 @@ impl Rooms {
             }
         }
         tidy
+    }
+
+    /// Whether a room's participants here do not get all of it, and those at its owner do: the link to the owner, or to another of its nodes that has one to
+    /// the owner, is cut, though both live. Of two such nodes one gives way.
+    fn is_cut_off(&self, owner: &Owner, now: Instant) -> bool {
+        let is_cut = |name: &&Arc<str>| {
+            let parted = self.parted.get(*name).map(|since| *since + PARTED);
+            now >= parted.unwrap_or(owner.since + LINKED_BY)
+                && !self.linked.contains(*name)
+                && **name != self.me
+                && self.nodes.get(*name).is_some_and(|node| self.lives(node, now))
+        };
+        let gives_way = |name: &&Arc<str>| **name == owner.node || self.me > **name;
+        self.hears(now) && owner.all().filter(is_cut).any(|name| gives_way(&name))
     }
 
     /// Nodes that live, this one included, and claims.
@@ -572,6 +592,8 @@ pub struct Tidy {
     pub claim: Vec<(String, u64, Claim)>,
     /// Rooms here that another node has, where their participants should go.
     pub moved: Vec<(String, Arc<str>)>,
+    /// Rooms here whose participants would get more of them at their owner: they may go there.
+    pub better: Vec<(String, Arc<str>)>,
 }
 
 #[cfg(test)]

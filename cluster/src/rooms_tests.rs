@@ -240,10 +240,10 @@ fn where_the_owner_of_a_room_is_lost_one_of_its_other_nodes_has_it() {
     let local = HashSet::from(["r".to_owned()]);
     let mut rooms = three("c", now);
     rooms.claimed_by("r", &of("a", &["c", "b"]), 5, now);
-    rooms.linked("a", true);
-    rooms.linked("b", true);
+    rooms.linked("a", true, now);
+    rooms.linked("b", true, now);
     assert_eq!(rooms.tidy(&local, later), Tidy::default(), "its lease alone says little");
-    rooms.linked("a", false);
+    rooms.linked("a", false, now);
     assert_eq!(rooms.tidy(&local, later), Tidy::default(), "nor does it, unless its own is heard");
     rooms.renewed("c", &lease("ws://c", 5), later).unwrap();
     let tidy = rooms.tidy(&local, later);
@@ -310,11 +310,11 @@ fn a_node_of_a_room_that_cannot_be_reached_takes_nobody() {
     }
     let Place::Spread(given) = rooms.place("r", &crowd(3), later) else { panic!("full") };
     assert_eq!(given.claim, of("a", &["c", "b"]));
-    rooms.linked("c", true);
+    rooms.linked("c", true, later);
     assert_eq!(rooms.place("r", &crowd(3), later), Place::At("ws://c".into()));
     // One to which there was a link, and is none, is lost.
     rooms.claimed_by("t", &of("a", &["c"]), 7, later);
-    rooms.linked("c", false);
+    rooms.linked("c", false, later);
     let Place::Spread(given) = rooms.place("t", &crowd(3), later) else { panic!("full") };
     assert_eq!(given.claim, of("a", &["c", "b"]));
     // Nor does it send its own back to an owner whom it does not reach.
@@ -379,4 +379,45 @@ proptest! {
         let _ = rooms.renewed("b", &bytes, now);
         let _ = rooms.claimed("r", &bytes, 1, now);
     }
+}
+
+#[test]
+fn whoever_is_cut_off_from_the_rest_of_a_room_may_go_to_its_owner() {
+    let begin = Instant::now();
+    let local = HashSet::from(["r".to_owned()]);
+    let renew = |rooms: &mut Rooms, now| {
+        for node in ["a", "b", "c"] {
+            rooms.renewed(node, &lease(&format!("ws://{node}"), 1), now).unwrap();
+        }
+    };
+    let better = |me: &str, cut: &str, now: Instant| {
+        let mut rooms = three(me, begin);
+        rooms.claimed_by("r", &of("a", &["b", "c"]), 5, begin);
+        for node in ["a", "b", "c"] {
+            rooms.linked(node, true, begin);
+        }
+        rooms.linked(cut, false, begin);
+        renew(&mut rooms, now);
+        let tidy = rooms.tidy(&local, now);
+        assert_eq!(tidy.moved, []);
+        !tidy.better.is_empty()
+    };
+    let later = begin + PARTED;
+    assert!(better("b", "a", later), "from its owner");
+    assert!(
+        !better("b", "a", begin + Duration::from_millis(1_699)),
+        "a node that is lost is not taken for cut off"
+    );
+    assert!(!better("a", "b", later), "the owner stays");
+    assert!(better("c", "b", later) && !better("b", "c", later), "of two others one goes");
+    // Nobody goes to one that is lost.
+    let mut rooms = three("b", begin);
+    rooms.claimed_by("r", &of("a", &["b"]), 5, begin);
+    rooms.linked("a", true, begin);
+    rooms.linked("a", false, begin);
+    for node in ["b", "c"] {
+        rooms.renewed(node, &lease(&format!("ws://{node}"), 1), begin + HOLDS).unwrap();
+    }
+    let tidy = rooms.tidy(&local, begin + HOLDS);
+    assert_eq!(tidy.better, []);
 }

@@ -167,7 +167,8 @@ pub struct Limits {
     pub subscribed_tracks: usize,
     /// Bytes of an SDP offer.
     pub sdp_bytes: usize,
-    /// Events that wait for a slow participant; one more, and the participant is removed.
+    /// Events that wait for a slow participant; one more, and the participant is removed. Where another server of a room is lost, each of its participants and
+    /// tracks is one, at once.
     pub events: usize,
     /// Bytes of one VP9 frame in a tap; a larger one is a gap.
     pub tap_frame_bytes: usize,
@@ -184,7 +185,7 @@ impl Default for Limits {
             published_tracks: 8,
             subscribed_tracks: 64,
             sdp_bytes: 256 * 1024,
-            events: 256,
+            events: 4_096,
             tap_frame_bytes: 1024 * 1024,
         }
     }

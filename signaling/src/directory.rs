@@ -302,10 +302,10 @@ impl Directory {
     }
 
     /// Orders everybody of a room to another server. Whether that is news to anybody.
-    pub(crate) fn send_away(&self, room: &str, url: &str) -> bool {
+    pub(crate) fn send_away(&self, room: &str, url: &str, must: bool) -> bool {
         let mut inner = self.inner.lock();
         let Inner { people, rooms, .. } = &mut *inner;
-        let end = Some(End::Moved(url.to_owned()));
+        let end = Some(End::Moved { url: url.to_owned(), must });
         let mut told = false;
         for id in rooms.get(room).into_iter().flat_map(|room| &room.members) {
             let Some(entry) = people.get_mut(id) else { continue };
@@ -369,7 +369,7 @@ impl Directory {
 impl Entry {
     /// Whether it was sent to another server.
     fn goes(&self) -> bool {
-        matches!(self.orders.borrow().end, Some(End::Moved(_) | End::AllMoved))
+        matches!(self.orders.borrow().end, Some(End::Moved { .. } | End::AllMoved))
     }
 }
 

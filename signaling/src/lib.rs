@@ -215,9 +215,10 @@ impl Signaling {
         self.shared.directory.left_afar(id);
     }
 
-    /// Sends all participants of a room to another server; they are served until they have what they need there. Whether that is news to anybody.
-    pub fn send_away(&self, room: &str, url: &str) -> bool {
-        self.shared.directory.send_away(room, url)
+    /// Sends all participants of a room to another server; they are served until they have what they need there, and, if they `must` go, for some seconds at the most.
+    /// Whether that is news to anybody.
+    pub fn send_away(&self, room: &str, url: &str, must: bool) -> bool {
+        self.shared.directory.send_away(room, url, must)
     }
 
     /// Checks access tokens by other keys from now on; who is inside stays.

@@ -204,8 +204,13 @@ pub enum End {
     Replaced,
     /// An operator wants it.
     Removed,
-    /// Its room lives on another server, whose signalling is there.
-    Moved(String),
+    /// Its room lives on another server, or there is more of it there.
+    Moved {
+        /// That server's signalling.
+        url: String,
+        /// Whether it is served here for some seconds only.
+        must: bool,
+    },
     /// And all who were here are there.
     AllMoved,
 }
@@ -227,8 +232,8 @@ enum Phase {
         own: BTreeMap<TrackId, bool>,
         /// Of these, those that stay muted whatever it says.
         held: BTreeSet<TrackId>,
-        /// Where it was sent, and since when.
-        moving: Option<(String, Instant)>,
+        /// Where it was sent, and until when it is served here still, if it must go.
+        moving: Option<(String, Option<Instant>)>,
     },
     Closed,
 }
@@ -452,10 +457,13 @@ impl Session {
         let Phase::Inside { own, held, moving, .. } = &mut self.phase else { return };
         let mut told = None;
         match &orders.end {
-            Some(End::Moved(url)) => {
+            Some(End::Moved { url, must }) => {
                 // It is served until it has what it needs there.
-                if moving.as_ref().is_none_or(|(to, _)| to != url) {
-                    *moving = Some((url.clone(), now));
+                let until = must.then(|| now + self.config.moving);
+                let known =
+                    matches!(moving, Some((to, by)) if to == url && (by.is_some() || !must));
+                if !known {
+                    *moving = Some((url.clone(), until));
                     told = Some(ServerMessage::Moved { url: url.clone() });
                 }
             }
@@ -498,8 +506,8 @@ impl Session {
         if silent || outside {
             return self.close(close::IDLE, "idle");
         }
-        if let Phase::Inside { moving: Some((_, since)), .. } = &self.phase
-            && now.saturating_duration_since(*since) >= self.config.moving
+        if let Phase::Inside { moving: Some((_, Some(until))), .. } = &self.phase
+            && now >= *until
         {
             return self.moved();
         }

@@ -20,6 +20,8 @@ const NATS = Number(process.env.WINDLASS_FAULTS_NATS ?? ((SEED - 1) % 3) + 1);
 /** Where a server is told to end, the picture goes on; without a worker, anchors come again so much later than as a rule. Both with room for a busy machine. */
 const GAP_MS = 1500;
 const ANCHORS_MS = 1500;
+/** Who is on a server that is parted from the publisher's is on another by then. */
+const APART_MS = 9_000;
 /** From a fault's beginning to frames again, at most: what is silent is noticed after a while. */
 const BACK_MS = 30_000;
 
@@ -150,7 +152,7 @@ describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) 
       const first = one(list);
       return [first, one(list.filter((m) => m !== first))];
     };
-    const lasts = { short: 3_000, long: 6_000 };
+    const lasts = { short: 3_000, long: 6_000, longer: 12_000 };
     const faults = {
       kill: (m) => [() => m.signal("SIGKILL"), lasts.long, () => m.again()],
       hang: (m) => [() => m.signal("SIGSTOP"), lasts.short, () => m.signal("SIGCONT")],
@@ -196,7 +198,8 @@ describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) 
         let [what, begin, lasting, mend] = [];
         if (kind === "part") {
           const [a, b] = pair(one([sfus, [...sfus, ...workers], [...sfus, ...nats]]));
-          [what, begin, lasting, mend] = [`part ${a.name} ${b.name}`, () => a.part(b, true), lasts.long, () => a.part(b, false)];
+          const servers = [a, b].every((m) => sfus.includes(m));
+          [what, begin, lasting, mend] = [`part ${a.name} ${b.name}`, () => a.part(b, true), servers ? lasts.longer : lasts.long, () => a.part(b, false)];
         } else if (kind === "clock") {
           const m = one(sfus);
           const by = Math.round((next() - 0.5) * 86_400 * 4);
@@ -224,6 +227,7 @@ describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) 
         } else {
           assert.ok(double <= 500, `${what}: the publisher came twice for ${double} ms`);
         }
+        if (lasting === lasts.longer) assert.ok(stall < APART_MS, `${what}: no frame for ${stall} ms`);
         if (["kill", "hang", "end"].includes(kind) && /worker/.test(what)) {
           (without[kind] ??= []).push(anchors);
           assert.ok(anchors < asARule + ANCHORS_MS, `${what}: no anchor for ${anchors} ms`);

@@ -47,10 +47,13 @@ impl Signals {
         drain: Duration,
     ) {
         let begin = async {
-            signaling.drain().await;
-            if let Some(node) = &node {
-                node.drain().await;
-            }
+            // Whoever comes from now on is sent to another server, if there is one.
+            let given = async {
+                if let Some(node) = &node {
+                    node.drain().await;
+                }
+            };
+            tokio::join!(given, signaling.drain());
             "takes no new rooms and ends with the last one"
         };
         Box::pin(self.stopped(drain, begin, rooms_ended(&sfu))).await;

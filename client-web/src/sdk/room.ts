@@ -361,8 +361,9 @@ export class Room extends Emitter<RoomEvents> {
       next.announce();
       await next.ready(MOVE_MS.ready);
       if (this.next === next) this.settle(next);
-    } catch (error) {
-      if (this.visit === visit) this.lost(error instanceof WindlassError ? error : unreachable());
+    } catch {
+      // One stays where one is, until that server lets go: what it says then is told.
+      if (this.visit === visit) this.goTo(visit.url);
     } finally {
       this.moving = false;
     }

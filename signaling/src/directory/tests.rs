@@ -106,10 +106,10 @@ fn everybody_of_a_room_is_sent_away_and_nobody_else() {
     let seats = [enter(&directory, ONE, "tea", guest()), enter(&directory, TWO, "coffee", guest())];
     assert_eq!(directory.occupied(), [("coffee".to_owned(), 1), ("tea".to_owned(), 1)]);
     assert_eq!((directory.people("tea"), directory.people("cocoa")), (1, 0));
-    assert!(directory.send_away("tea", "wss://b/ws"));
-    assert!(!directory.send_away("tea", "wss://b/ws"), "it is no news");
+    assert!(directory.send_away("tea", "wss://b/ws", true));
+    assert!(!directory.send_away("tea", "wss://b/ws", true), "it is no news");
     let ends = seats.map(|seat| seat.orders.borrow().end.clone());
-    assert_eq!(ends, [Some(End::Moved("wss://b/ws".to_owned())), None]);
+    assert_eq!(ends, [Some(End::Moved { url: "wss://b/ws".to_owned(), must: true }), None]);
 }
 
 #[test]
@@ -120,8 +120,8 @@ fn who_was_sent_away_stays_until_all_of_the_room_have_arrived_or_left() {
     let ends = || seats.each_ref().map(|seat| seat.orders.borrow().end.clone());
     directory.arrived(ONE);
     assert_eq!(ends(), [None, None, None], "nobody was sent anywhere");
-    directory.send_away("tea", "wss://b/ws");
-    let sent = Some(End::Moved("wss://b/ws".to_owned()));
+    directory.send_away("tea", "wss://b/ws", true);
+    let sent = Some(End::Moved { url: "wss://b/ws".to_owned(), must: true });
     directory.arrived(ONE);
     directory.arrived(TWO);
     assert_eq!(ends(), [sent.clone(), sent.clone(), sent]);
@@ -133,9 +133,12 @@ fn who_was_sent_away_stays_until_all_of_the_room_have_arrived_or_left() {
 fn who_was_sent_away_is_not_replaced_by_itself_on_the_other_server() {
     let directory = Directory::default();
     let seat = enter(&directory, ONE, "tea", ana());
-    directory.send_away("tea", "wss://b/ws");
+    directory.send_away("tea", "wss://b/ws", true);
     directory.came_afar(TWO, "tea", ana(), u64::MAX);
-    assert_eq!(seat.orders.borrow().end, Some(End::Moved("wss://b/ws".to_owned())));
+    assert_eq!(
+        seat.orders.borrow().end,
+        Some(End::Moved { url: "wss://b/ws".to_owned(), must: true })
+    );
 }
 
 #[test]

@@ -233,7 +233,8 @@ fn tracks_that_nobody_has_are_unknown_but_a_late_report_is_not_an_error() {
 #[test]
 fn events_of_the_room_become_messages() {
     let (mut session, _) = inside();
-    let name = |id: ParticipantId| Person { name: format!("name of {id}"), identity: None, was: None };
+    let name =
+        |id: ParticipantId| Person { name: format!("name of {id}"), identity: None, was: None };
     session.event(SfuEvent::ParticipantJoined { participant: ParticipantId(3) }, name);
     session.event(SfuEvent::TrackAdded(camera(10)), name);
     session.event(SfuEvent::TrackMuted { track: TrackId(10), muted: true }, name);
@@ -422,7 +423,8 @@ fn who_asks_for_a_room_of_another_server_is_sent_there_and_so_is_who_is_in_it() 
     session.elsewhere(url.clone());
     assert_eq!(drain(&mut session), [told.clone(), closed.clone()]);
     let (mut session, now) = inside();
-    let ordered = Orders { end: Some(End::Moved(url)), ..Orders::default() };
+    let end = Some(End::Moved { url, must: true });
+    let ordered = Orders { end, ..Orders::default() };
     session.orders(now, &ordered);
     session.orders(now, &ordered);
     assert_eq!(drain(&mut session), [told]);
@@ -436,14 +438,26 @@ fn who_is_sent_away_is_served_until_it_has_arrived_with_the_others_or_for_some_s
     let (mut session, now) = inside();
     session.text(now, arrived);
     assert_eq!(drain(&mut session), [], "nobody sent it anywhere");
-    let ordered = Orders { end: Some(End::Moved("wss://b/ws".to_owned())), ..Orders::default() };
-    session.orders(now, &ordered);
+    let moved = |must| Orders {
+        end: Some(End::Moved { url: "wss://b/ws".to_owned(), must }),
+        ..Orders::default()
+    };
+    session.orders(now, &moved(false));
     drain(&mut session);
     session.text(now, arrived);
     assert_eq!(drain(&mut session), [Action::Arrived]);
     let late = now + SessionConfig::default().moving;
-    session.tick(late - Duration::from_millis(1));
+    session.tick(late);
+    assert_eq!(drain(&mut session), [], "it may stay");
+    let now = late;
+    let late = now + SessionConfig::default().moving;
+    session.orders(now, &moved(true));
+    let told = Action::Send(ServerMessage::Moved { url: "wss://b/ws".to_owned() });
+    assert_eq!(drain(&mut session), [told], "it may have failed, and must go now");
+    session.orders(now, &moved(true));
     assert_eq!(drain(&mut session), []);
+    session.tick(now + Duration::from_millis(5_999));
+    assert_eq!(drain(&mut session), [Action::Ping]);
     session.tick(late);
     let closed = Action::Close { code: close::MOVED, reason: "the room is on another server" };
     assert_eq!(drain(&mut session), [Action::Leave, closed]);

@@ -28,7 +28,7 @@ use crate::convert::{self, Lists};
 use crate::door::Permit;
 use crate::entry::{self, Entry, Inside};
 use crate::rate::TokenBucket;
-use crate::session::Orders;
+use crate::session::{End, Orders};
 use crate::socket::unix_now;
 use crate::turn;
 
@@ -256,7 +256,8 @@ async fn listen(
             changed = orders.changed() => {
                 let (Ok(()), Some(shared)) = (changed, shared.upgrade()) else { break };
                 let wanted = orders.borrow_and_update().clone();
-                if wanted.end.is_some() {
+                // Nobody can tell it where there is more of the room; if it must go, it finds that out.
+                if !matches!(wanted.end, None | Some(End::Moved { must: false, .. })) {
                     break;
                 }
                 hold(&shared, id, &mut held, &wanted).await;

@@ -191,14 +191,17 @@ impl Node {
             self.claim(&room, &claim, revision).await;
         }
         for (room, url) in tidy.moved {
-            self.send_away(&local, &room, &url);
+            self.send_away(&local, &room, &url, true);
+        }
+        for (room, url) in tidy.better {
+            self.send_away(&local, &room, &url, false);
         }
         self.changed.notify_one();
     }
 
-    fn send_away(&self, local: &HashMap<String, String>, room: &str, url: &str) {
+    fn send_away(&self, local: &HashMap<String, String>, room: &str, url: &str, must: bool) {
         if let (Some(signaling), Some(room)) = (self.signaling.get(), local.get(room)) {
-            let told = signaling.send_away(room, url);
+            let told = signaling.send_away(room, url, must);
             self.known().sent_away += u64::from(told);
         }
     }
@@ -215,7 +218,7 @@ impl Node {
         };
         for Given { room, revision, claim, url } in given {
             if self.claim(&room, &claim, revision).await {
-                self.send_away(&local, &room, &url);
+                self.send_away(&local, &room, &url, true);
             }
         }
     }

@@ -106,7 +106,12 @@ impl Share {
         let who = match relayed {
             Relayed::Joined { participant } => {
                 let known = self.signaling.get().and_then(|all| all.person(*participant));
-                known.map(|(Person { name, identity, was }, age_s)| Who { name, identity, was, age_s })
+                known.map(|(Person { name, identity, was }, age_s)| Who {
+                    name,
+                    identity,
+                    was,
+                    age_s,
+                })
             }
             // It is told anew, or not at all, who is there.
             Relayed::Begin | Relayed::End => {
@@ -165,8 +170,7 @@ impl Share {
                     && let Some((signaling, who)) = self.signaling.get().zip(who)
                 {
                     people.insert(*participant, node);
-                    let person =
-                        Person { name: who.name, identity: who.identity, was: who.was };
+                    let person = Person { name: who.name, identity: who.identity, was: who.was };
                     signaling.came_afar(*participant, &room, person, who.age_s);
                 }
                 None
@@ -244,7 +248,7 @@ async fn take(node: &Arc<Node>, sfu: &SfuHandle, mut heard: Receiver<Heard>) {
             Heard::Up(name) => (name, true),
             Heard::Down(name) => (name, false),
         };
-        node.known().rooms.linked(&format!("{name:016x}"), up);
+        node.known().rooms.linked(&format!("{name:016x}"), up, Instant::now());
         let _ = sfu.linked(NodeId(name), up).await;
         if !up {
             share.forget(|_, _, at| *at == name);

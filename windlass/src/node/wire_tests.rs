@@ -88,7 +88,8 @@ fn all(now: Instant) -> Vec<Relayed> {
 #[test]
 fn what_is_said_arrives_as_it_was_said() {
     let now = Instant::now();
-    let who = Who { name: "Anna".to_owned(), identity: Some("a@x".to_owned()), was: None, age_s: 9 };
+    let who =
+        Who { name: "Anna".to_owned(), identity: Some("a@x".to_owned()), was: None, age_s: 9 };
     for said in all(now) {
         let joined = matches!(said, Relayed::Joined { .. }).then(|| who.clone());
         let bytes = to_message("tea", &said, joined.clone(), now).encode_to_vec();
