@@ -6,6 +6,7 @@
 pub mod choice;
 pub mod clock;
 pub mod judge;
+mod key_wish;
 pub mod lease;
 pub mod links;
 pub mod nats;

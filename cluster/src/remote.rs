@@ -23,6 +23,7 @@ use windlass_media::{EnhancerOutput, StreamId, TapInput};
 use crate::choice::{Name, WorkerState, Workers};
 use crate::clock::Arrivals;
 use crate::judge::{Judge, PING_EVERY};
+use crate::key_wish::KeyWish;
 use crate::lease::Lease;
 use crate::proto::enhancer_client::EnhancerClient;
 use crate::proto::{FromWorker, Ping, ToWorker, from_worker, to_worker};
@@ -259,8 +260,7 @@ struct Task {
     shared: Arc<Shared>,
     stream: StreamId,
     arrivals: Arrivals,
-    /// Nothing can be decoded before the next key frame.
-    needs_key: bool,
+    wish: KeyWish,
     /// What holds until something else is said, for the next worker.
     regions: Option<TapInput>,
     uplink: Option<TapInput>,
@@ -272,7 +272,7 @@ impl Task {
             shared,
             stream,
             arrivals: Arrivals::default(),
-            needs_key: true,
+            wish: KeyWish::new(Instant::now()),
             regions: None,
             uplink: None,
         }
@@ -308,10 +308,9 @@ impl Task {
         }
     }
 
-    /// Asks for a key frame, once until it comes.
+    /// Nothing can be decoded before the next key frame, which is asked for.
     fn need_key(&mut self) {
-        if !self.needs_key {
-            self.needs_key = true;
+        if self.wish.wait(Instant::now()) {
             (self.shared.output)(EnhancerOutput::NeedKeyFrame { stream: self.stream });
         }
     }
@@ -410,9 +409,9 @@ impl Task {
     fn input(&mut self, to: &Sender<ToWorker>, input: &TapInput) {
         self.keep(input);
         if let TapInput::Frame(frame) = input {
-            self.needs_key &= !frame.key;
-            if self.needs_key {
-                return count(&self.shared.counters.skipped);
+            if !self.wish.came(frame.key) {
+                count(&self.shared.counters.skipped);
+                return self.need_key();
             }
             self.arrivals.sent(frame.epoch, frame.rtp_timestamp, frame.arrival);
         }

@@ -98,3 +98,46 @@ describe("a room on one of three servers", { timeout: 180_000 }, () => {
     assert.deepEqual(await people(viewer.page), [1, 1]);
   });
 });
+
+describe("two servers without NATS", { timeout: 120_000 }, () => {
+  let nats;
+  let servers;
+  let publisher;
+  let viewer;
+
+  const of = (metric) => Promise.all(servers.map(async (s) => (await s.metrics())[metric]));
+
+  before(async () => {
+    nats = await startNats();
+    const args = (ports) => ["--no-enhancer", "--nats", nats.url, "--node-url", `ws://localhost:${ports.http}/ws`];
+    servers = await Promise.all([0, 1].map(() => startServer({ args })));
+    await until(async () => (await of("windlass_cluster_nodes")).every((n) => n === 2), "each knows two servers", 10_000);
+    nats.stop();
+    await until(async () => (await of("windlass_cluster_nats_connected")).every((n) => n === 0), "both are cut off", 10_000);
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    for (const server of servers ?? []) if (server.alive()) await server.stop();
+    nats?.stop();
+  });
+
+  test("a new room is served by whoever is asked, and is one again when NATS is back, without a break", async () => {
+    viewer = await subscribe(servers[0], { room: "new" });
+    publisher = await publish(servers[1], makeScene({ clip: "d13", out: "output" }), { room: "new", layers: "qh" });
+    await sleep(2000);
+    assert.deepEqual(await of("windlass_sfu_participants"), [1, 1]);
+    assert.equal(await remote(viewer.page), undefined);
+    for (const tab of [viewer, publisher]) await watchRoom(tab.page);
+    nats = await startNats(nats.port);
+    const begun = Date.now();
+    await until(async () => (await nativeFrames(viewer.page)) > 10, "the viewer sees the publisher", 20_000);
+    console.log(`cluster: a room on two servers was one again ${Date.now() - begun} ms after NATS`);
+    await until(async () => (await of("windlass_sfu_participants")).sort().join() === "0,2", "all are on one server", 10_000);
+    const told = await Promise.all([viewer, publisher].map(({ page }) => roomEvents(page)));
+    assert.deepEqual(told.map((t) => t.reconnecting), [0, 0]);
+    assert.deepEqual(told.map((t) => t.moved).sort(), [0, 1]);
+    assert.deepEqual((await of("windlass_cluster_rooms")), [1, 1]);
+  });
+});

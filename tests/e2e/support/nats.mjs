@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
-/** Starts one on a free port; `stop` ends it. */
-export async function startNats() {
+/** Starts one on a port, or a free one; `stop` ends it. */
+export async function startNats(wanted = -1) {
   const folder = mkdtempSync(path.join(tmpdir(), "windlass-nats-"));
-  const child = spawn("nats-server", ["-a", "127.0.0.1", "-p", "-1", "-js", "-sd", folder], { stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn("nats-server", ["-a", "127.0.0.1", "-p", String(wanted), "-js", "-sd", folder], { stdio: ["ignore", "ignore", "pipe"] });
   let log = "";
   const port = await new Promise((resolve, reject) => {
     child.on("error", reject);
@@ -19,6 +19,7 @@ export async function startNats() {
     });
   });
   return {
+    port,
     url: `nats://127.0.0.1:${port}`,
     stop() {
       child.removeAllListeners("exit");
