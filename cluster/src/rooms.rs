@@ -317,7 +317,7 @@ impl Rooms {
     /// Whether a node of a shared room can be reached, or may be soon.
     fn reaches(&self, name: &Arc<str>, owner: &Owner, now: Instant) -> bool {
         let soon = now.saturating_duration_since(owner.since) < LINKED_BY;
-        self.linked.contains(name) || (soon && !self.parted.contains_key(name))
+        self.linked.contains(name) || (soon && self.parted_from(name, owner).is_none())
     }
 
     /// Whether a room is on this node and that one.
@@ -339,7 +339,10 @@ impl Rooms {
         {
             return self.beside(room, owner, crowd, now);
         }
-        if among.is_some() || crowd.here > 0 {
+        let elsewhere =
+            |owner: &&Owner| self.nodes.get(&owner.node).is_some_and(|node| self.lives(node, now));
+        let given = self.draining && owner.as_ref().is_some_and(elsewhere);
+        if among.is_some() || (crowd.here > 0 && !given) {
             return Place::Here;
         }
         if let Some(owner) = owner {
@@ -458,6 +461,12 @@ impl Rooms {
         given
     }
 
+    /// Of these rooms, those that no other node has.
+    pub fn unowned(&self, local: &HashSet<String>) -> HashSet<String> {
+        let other = |room: &&String| self.owners.get(*room).is_none_or(|o| o.node == self.me);
+        local.iter().filter(other).cloned().collect()
+    }
+
     /// A room's claim by those who have it beside this node, where there are any that take it.
     fn without_me(&self, room: &str, owner: &Owner, now: Instant) -> Option<Given> {
         let takes = |name: &&Arc<str>| {
@@ -549,15 +558,21 @@ impl Rooms {
         tidy
     }
 
+    /// Since when the link to another node of a room is cut, that was there while they shared it.
+    fn parted_from(&self, name: &Arc<str>, owner: &Owner) -> Option<Instant> {
+        self.parted.get(name).copied().filter(|since| *since >= owner.since)
+    }
+
     /// Whether a room's participants here do not get all of it, and those at its owner do: the link to the owner, or to another of its nodes that has one to
     /// the owner, is cut, though both live. Of two such nodes one gives way.
     fn is_cut_off(&self, owner: &Owner, now: Instant) -> bool {
         let is_cut = |name: &&Arc<str>| {
-            let parted = self.parted.get(*name).map(|since| *since + PARTED);
+            let parted = self.parted_from(name, owner).map(|since| since + PARTED);
             now >= parted.unwrap_or(owner.since + LINKED_BY)
                 && !self.linked.contains(*name)
                 && **name != self.me
-                && self.nodes.get(*name).is_some_and(|node| self.lives(node, now))
+                // By what it has said, not by what it may have.
+                && self.nodes.get(*name).is_some_and(|node| now < node.renewed + HOLDS)
         };
         let gives_way = |name: &&Arc<str>| **name == owner.node || self.me > **name;
         self.hears(now) && owner.all().filter(is_cut).any(|name| gives_way(&name))

@@ -263,6 +263,12 @@ impl Directory {
         true
     }
 
+    /// Whether somebody of that id is in a room on this server.
+    pub(crate) fn has(&self, room: &str, id: &str) -> bool {
+        let inner = self.inner.lock();
+        inner.rooms.get(room).is_some_and(|room| room.members.iter().any(|m| m.to_string() == id))
+    }
+
     /// How many participants a room has on this server.
     pub(crate) fn people(&self, room: &str) -> usize {
         self.inner.lock().rooms.get(room).map_or(0, |room| room.members.len())
@@ -278,12 +284,13 @@ impl Directory {
     pub(crate) fn came_afar(&self, id: ParticipantId, room: &str, person: Person, since: u64) {
         let mut inner = self.inner.lock();
         let seat = person.identity.clone().map(|identity| (room.to_owned(), identity));
+        let was = person.was.clone();
         inner.afar.insert(id, person);
         let former = seat.and_then(|seat| inner.seats.get(&seat).copied());
         // Whoever was sent there leaves by itself, once nobody here needs it.
         if let Some(entry) = former.and_then(|former| inner.people.get(&former))
             && (entry.seen.since, entry.seen.id) < (since, id)
-            && !entry.goes()
+            && !(entry.goes() && was == Some(entry.seen.id.to_string()))
         {
             entry.orders.send_modify(|orders| orders.end = Some(End::Replaced));
         }

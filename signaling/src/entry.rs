@@ -120,6 +120,8 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
     let id = ParticipantId(rand::random_range(1..=u64::MAX));
     let key = if options.loopback { format!("{LOOPBACK}{id}") } else { room.to_owned() };
     let name = admission.name.unwrap_or(name);
+    // Whoever moves here was not here.
+    let was = was.filter(|was| !shared.directory.has(&key, was));
     let person = Person { name, identity: identity.clone(), was };
     let seat = shared.directory.enter(id, &key, person, grants.clone(), unix_now());
     let Seat { orders, former } = seat?;

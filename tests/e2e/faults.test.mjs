@@ -145,6 +145,15 @@ describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) 
     }
   };
 
+  after(async () => {
+    for (const tab of tabs ?? []) await tab.close();
+    if (process.env.WINDLASS_FAULTS_LOGS) {
+      for (const m of [...sfus, ...workers, ...nats]) writeFileSync(path.join(process.env.WINDLASS_FAULTS_LOGS, `${m.name}.log`), m.log);
+    }
+    machines?.close();
+    if (folder) rmSync(folder, { recursive: true, force: true });
+  });
+
   test(`${SECONDS} seconds of faults`, async () => {
     const next = random(SEED);
     const one = (list) => list[Math.floor(next() * list.length)];

@@ -149,16 +149,19 @@ export class CallScreen {
 
   private join(participant: ParticipantInfo): void {
     this.names.set(participant.id, participant.name);
-    // Whoever has moved to another server with the room keeps its tile.
-    const kept = participant.was === undefined ? undefined : this.tiles.get(participant.was);
-    if (kept !== undefined && participant.was !== undefined) {
-      this.tiles.delete(participant.was);
-      this.tiles.set(participant.id, kept);
-    }
     this.tile(participant.id);
   }
 
   private addTrack(track: RemoteTrack): void {
+    const { participant, replaces } = track;
+    const kept = replaces === null ? undefined : this.tiles.get(replaces.participant);
+    if (kept !== undefined && replaces !== null && replaces.participant !== participant) {
+      // Whoever has moved to another server with the room keeps its tile.
+      this.removeTile(participant);
+      this.tiles.delete(replaces.participant);
+      this.tiles.set(participant, kept);
+      this.arrange();
+    }
     const tile = this.tile(track.participant);
     if (track instanceof EnhancedTrack) {
       tile.setVideo(track, this.options.adaptive ? (stage) => this.room.follow(track, stage) : null);

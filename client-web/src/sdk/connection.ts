@@ -141,6 +141,18 @@ export class Connection {
   freeze(): void {
     this.frozen = true;
     clearTimeout(this.restart);
+    this.restart = undefined;
+  }
+
+  /** Changes count again. */
+  thaw(): void {
+    this.frozen = false;
+    this.renegotiate();
+  }
+
+  /** The server's id of what is sent by this connection. */
+  idOf(publication: Publication): string | null {
+    return publication.idAt(this.pc);
   }
 
   /** Ends everything. */
@@ -212,8 +224,9 @@ export class Connection {
     // What changes while the browser writes the offer is not in it, and must not be in the lists either.
     const wanted = this.slots.map(({ transceiver, track }) => ({ transceiver, track }));
     await this.pc.setLocalDescription();
+    if (this.frozen) return;
     const sdp = this.pc.localDescription?.sdp ?? "";
-    const publish = [...this.publications].flatMap((publication) => publication.entries());
+    const publish = [...this.publications].flatMap((publication) => publication.entries(this.pc));
     const subscribe = wanted.flatMap(({ transceiver: { mid }, track }): SubscribeEntry[] => {
       if (track === null || mid === null) return [];
       const max = this.maxRungs.get(track.id);
@@ -225,8 +238,8 @@ export class Connection {
       await this.pc.setRemoteDescription({ type: "answer", sdp: asWished(answer.sdp, this.redundant()) });
       if (this.frozen) return;
       for (const publication of this.publications) {
-        const mid = publication.entries()[0]?.mid;
-        publication.id = answer.tracks.find((t) => t.mid === mid)?.track ?? publication.id;
+        const id = answer.tracks.find((t) => t.mid === publication.mid(this.pc))?.track;
+        if (id !== undefined) publication.setId(this.pc, id);
       }
     } catch (error) {
       if (!this.closed && this.pc.signalingState === "have-local-offer") {
@@ -239,15 +252,18 @@ export class Connection {
 
   /** The sections of publications that repeat their packets. */
   private redundant(): Set<string> {
-    const mids = [...this.publications].map((publication) => (publication.redundancy ? publication.mid : null));
+    const mids = [...this.publications].map((publication) =>
+      publication.redundancy ? publication.mid(this.pc) : null,
+    );
     return new Set(mids.filter((mid) => mid !== null));
   }
 
   /** The ids of own tracks become known by their announcement where the answer does not name them. */
   learnOwn(info: TrackInfo): void {
     for (const publication of this.publications) {
-      if (publication.id === null && publication.kind === info.kind && publication.name === info.name) {
-        publication.id = info.id;
+      const { kind, name } = publication;
+      if (publication.idAt(this.pc) === null && kind === info.kind && name === info.name) {
+        publication.setId(this.pc, info.id);
         return;
       }
     }

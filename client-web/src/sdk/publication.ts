@@ -35,13 +35,13 @@ export function videoEncodings(layers: Layers): RTCRtpEncodingParameters[] {
 interface Link {
   transceiver: RTCRtpTransceiver;
   full: Stills | null;
+  /** The server's id of it. */
+  id: string | null;
 }
 
 /** A track that this participant publishes. */
 export class Publication {
   readonly kind: "audio" | "video";
-  /** The server's id of it; null until the server has told. */
-  id: string | null = null;
   /** By each connection that it is sent by; it is two while a room moves, of which the later counts. */
   private readonly links = new Map<RTCPeerConnection, Link>();
   private readonly wishes = new Map<string, LayerWish>();
@@ -58,6 +58,22 @@ export class Publication {
     readonly redundancy = false,
   ) {
     this.kind = source.kind === "audio" ? "audio" : "video";
+  }
+
+  /** The server's id of it; null until the server has told. */
+  get id(): string | null {
+    return this.link?.id ?? null;
+  }
+
+  /** @internal */
+  setId(pc: RTCPeerConnection, id: string): void {
+    const link = this.links.get(pc);
+    if (link !== undefined) link.id = id;
+  }
+
+  /** @internal */
+  idAt(pc: RTCPeerConnection): string | null {
+    return this.links.get(pc)?.id ?? null;
   }
 
   /** What is sent. */
@@ -90,7 +106,7 @@ export class Publication {
     this.begin();
     if (this.kind === "audio") {
       const transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
-      this.links.set(pc, { transceiver, full: null });
+      this.links.set(pc, { transceiver, full: null, id: null });
       const codecs = RTCRtpSender.getCapabilities("audio")?.codecs ?? [];
       transceiver.setCodecPreferences(opusPreferences(codecs));
       return;
@@ -99,7 +115,7 @@ export class Publication {
     const transceiver = pc.addTransceiver(this.source, { direction: "sendonly", sendEncodings });
     const host = { camera: () => this.camera(), settings: () => this.settings() };
     const full = this.detail === "ask" ? new Stills(pc, transceiver.sender, workerUrl, scale, host) : null;
-    this.links.set(pc, { transceiver, full });
+    this.links.set(pc, { transceiver, full, id: null });
     transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
   }
 
@@ -118,7 +134,6 @@ export class Publication {
   private begin(): void {
     this.wishes.clear();
     this.narrow = new NarrowUplink();
-    this.id = null;
   }
 
   private get link(): Link | null {
@@ -133,33 +148,39 @@ export class Publication {
     return this.link?.full ?? null;
   }
 
-  /** Its section in a description; null before it has one. @internal */
-  get mid(): string | null {
-    return this.transceiver?.mid ?? null;
+  /** Its section in a connection's description; null before it has one. @internal */
+  mid(pc: RTCPeerConnection): string | null {
+    return this.links.get(pc)?.transceiver.mid ?? null;
   }
 
   /** Its lines in an offer; none before it has an m-line. @internal */
-  entries(): PublishEntry[] {
-    const { kind, name, mid } = this;
+  entries(pc: RTCPeerConnection): PublishEntry[] {
+    const { kind, name } = this;
+    const mid = this.mid(pc);
     if (mid === null) return [];
-    const detail = this.full?.detail.transceiver.mid ?? null;
+    const detail = this.links.get(pc)?.full?.detail.transceiver.mid ?? null;
     const own: PublishEntry = { mid, kind, name };
     return detail === null ? [own] : [own, { mid: detail, kind, name, detail_of: mid }];
   }
 
   /** Sends another track of the same kind, such as another camera; the detail stream follows. */
   async replaceTrack(track: MediaStreamTrack): Promise<void> {
-    await Promise.all([...this.links.values()].map(({ transceiver }) => transceiver.sender.replaceTrack(track)));
     this.source = track;
     track.enabled = !this.isMuted;
-    this.full?.refresh();
+    await Promise.all([...this.links.values()].map(({ transceiver }) => transceiver.sender.replaceTrack(track)));
+    this.refresh();
   }
 
   /** @internal */
   setMuted(muted: boolean): void {
     this.isMuted = muted;
     this.source.enabled = !muted;
-    this.full?.refresh();
+    this.refresh();
+  }
+
+  /** The detail streams follow, to whichever server they go: they send pictures of their own. */
+  private refresh(): void {
+    for (const { full } of this.links.values()) full?.refresh();
   }
 
   /** Sends other layers from now on. Video only. */

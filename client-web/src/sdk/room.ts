@@ -119,9 +119,13 @@ export class Room extends Emitter<RoomEvents> {
   /** Where the room was until just now. */
   private readonly former = new Set<Visit>();
   private moving = false;
+  /** Where a visit was sent while one was moving already. */
+  private goal: [visit: Visit, url: string] | null = null;
   private id = "";
+  /** The server of the latest visit. */
+  private last = "";
   private readonly publications = new Set<Publication>();
-  private readonly maxRungs = new Map<string, Rung>();
+  private maxRungs = new Map<string, Rung>();
   private readonly backoff = new Backoff();
   private readonly reports: ReturnType<typeof setInterval>;
   private retry: ReturnType<typeof setTimeout> | undefined;
@@ -225,7 +229,7 @@ export class Room extends Emitter<RoomEvents> {
   /** Ends sending a track. The track itself stays the caller's. */
   async unpublish(publication: Publication): Promise<void> {
     this.publications.delete(publication);
-    await this.sender()?.unpublish(publication);
+    await Promise.all([this.next, this.visit, ...this.former].map((visit) => visit?.unpublish(publication)));
   }
 
   /** Sends silence or black, and tells the others; or ends that. */
@@ -280,7 +284,10 @@ export class Room extends Emitter<RoomEvents> {
 
   /** Connects, wherever the room is. */
   private async connect(): Promise<void> {
-    const visit = await this.enter(null);
+    const visit = await this.enter(null, this.maxRungs);
+    // Tracks have other names there.
+    if (visit.url !== this.last) this.maxRungs.clear();
+    this.last = visit.url;
     this.visit = visit;
     this.id = visit.participant;
     this.begin(visit);
@@ -289,21 +296,22 @@ export class Room extends Emitter<RoomEvents> {
     });
   }
 
-  /** Enters the room, wherever it is; `former`: from that visit. */
-  private async enter(former: Visit | null): Promise<Visit> {
+  /** Enters the room, wherever it is; `former`: from that visit, where the room goes to the first of the servers. */
+  private async enter(former: Visit | null, maxRungs: Map<string, Rung>): Promise<Visit> {
     for (let hops = 0; ; hops++) {
       try {
-        return await this.enterAt(this.servers.slice(0, MOST_ASKED), former);
+        // Who moves must not come back to where it is.
+        const servers = this.servers.slice(0, former === null ? MOST_ASKED : 1);
+        return await this.enterAt(servers, former, maxRungs);
       } catch (error) {
-        if (!(error instanceof Moved) || hops >= MOST_HOPS) throw error;
+        if (!(error instanceof Moved) || hops >= MOST_HOPS || error.url === former?.url) throw error;
         this.goTo(error.url);
       }
     }
   }
 
-  private async enterAt(servers: readonly string[], former: Visit | null): Promise<Visit> {
+  private async enterAt(servers: readonly string[], former: Visit | null, maxRungs: Map<string, Rung>): Promise<Visit> {
     const { token, room, name, loopback = false, assets = besideThisScript(), output = "auto" } = this.options;
-    const { maxRungs } = this;
     const visit = await Visit.enter(servers, {
       room,
       name,
@@ -349,35 +357,54 @@ export class Room extends Emitter<RoomEvents> {
 
   /** The room goes on at `url`: one goes there while everything goes on here, and leaves when it comes from there. */
   private async move(visit: Visit, url: string): Promise<void> {
+    if (this.moving) this.goal = [visit, url];
     if (this.visit !== visit || this.moving) return;
     this.moving = true;
     try {
       this.goTo(url);
-      const next = await this.enter(visit);
+      const maxRungs = new Map<string, Rung>();
+      const next = await this.enter(visit, maxRungs);
       if (this.visit !== visit) return next.leave();
       this.next = next;
       visit.freeze();
       this.begin(next);
       next.announce();
-      await next.ready(MOVE_MS.ready);
-      if (this.next === next) this.settle(next);
+      const able = await next.ready(MOVE_MS.ready);
+      if (this.next === next && able) this.settle(next, maxRungs);
+      else if (this.next === next) this.stay(next);
     } catch {
       // One stays where one is, until that server lets go: what it says then is told.
       if (this.visit === visit) this.goTo(visit.url);
     } finally {
       this.moving = false;
+      const { goal } = this;
+      this.goal = null;
+      if (goal !== null && goal[1] !== url) void this.move(...goal);
     }
   }
 
+  /** Where the room should move to nothing is received: one stays where one is, until that server lets go. */
+  private stay(next: Visit): void {
+    this.next = null;
+    next.leave();
+    const { visit } = this;
+    if (visit === null) return;
+    this.goTo(visit.url);
+    visit.thaw();
+    for (const publication of this.publications) visit.publish(publication).catch(() => undefined); // told by `lost`
+  }
+
   /** From now on everything comes from where the room has moved to. */
-  private settle(next: Visit): void {
+  private settle(next: Visit, maxRungs: Map<string, Rung>): void {
     const { visit } = this;
     if (visit === null) return;
     const [people, tracks] = [visit.participants, visit.tracks];
     const stays = (one: ParticipantInfo, among: ParticipantInfo[]) => among.some(({ id }) => id === one.id);
     this.visit = next;
     this.id = next.participant;
+    this.last = next.url;
     this.next = null;
+    this.maxRungs = maxRungs;
     for (const person of next.participants) if (!stays(person, people)) this.emit("participantJoined", person);
     for (const track of next.tracks) {
       track.replaces = next.replaced(track);
@@ -407,7 +434,7 @@ export class Room extends Emitter<RoomEvents> {
       const before = await visit.received();
       (await SignalSocket.open(other)).close();
       const silent = (await visit.received()) === before;
-      if (this.visit === visit && visit.quiet && silent) this.lost(unreachable());
+      if (this.visit === visit && visit.quiet && silent) this.lostAt(visit, unreachable());
     } catch {
       // Nobody answers: it is waited for.
       this.servers.push(...this.servers.splice(1, 1));
@@ -417,9 +444,13 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   private lostAt(visit: Visit, cause: WindlassError): void {
-    if (this.former.has(visit)) this.close(visit);
-    else if (visit === this.visit && this.next !== null) this.settle(this.next);
-    else if (visit === this.visit || visit === this.next) this.lost(cause);
+    const known = visit === this.visit || visit === this.next || this.former.has(visit);
+    // Whoever is removed, or replaced, is so everywhere.
+    if (known && !cause.temporary) this.lost(cause);
+    else if (this.former.has(visit)) this.close(visit);
+    else if (visit === this.next) this.stay(visit);
+    else if (visit === this.visit && this.next !== null) this.settle(this.next, this.next.maxRungs);
+    else if (visit === this.visit) this.lost(cause);
   }
 
   private lost(cause: WindlassError): void {

@@ -78,7 +78,10 @@ export class Visit extends Emitter<VisitEvents> {
   private readonly publications = new Set<Publication>();
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
   private spoke: string | null = null;
-  private isUp = false;
+  /** One's own id at the former server. */
+  private readonly formerId: string | null;
+  private up = false;
+  private isFrozen = false;
   private isOver = false;
 
   /**
@@ -104,11 +107,12 @@ export class Visit extends Emitter<VisitEvents> {
   ) {
     super();
     this.welcome = welcome;
+    this.formerId = visitor.former?.participant ?? null;
     const { assets, output, maxRungs } = visitor;
     this.connection = new Connection(socket, assets, output, welcome.scale, maxRungs, welcome.ice);
     this.connection.onLost = (error) => this.lose(error);
     this.connection.onUp = () => {
-      this.isUp = true;
+      this.up = true;
       this.emit("up", undefined);
     };
     socket.onLost = (error) => this.lose(error);
@@ -141,6 +145,11 @@ export class Visit extends Emitter<VisitEvents> {
     return this.connection.tracks().filter((track) => !this.withheld.has(track.participant));
   }
 
+  /** Caps on what is received, by track. */
+  get maxRungs(): Map<string, Rung> {
+    return this.visitor.maxRungs;
+  }
+
   /** Whether the server has not answered for a while. */
   get quiet(): boolean {
     return this.socket.quiet;
@@ -155,8 +164,9 @@ export class Visit extends Emitter<VisitEvents> {
     return this.held.has(publication);
   }
 
-  /** Begins to send a track. */
+  /** Begins to send a track, unless it is sent already. */
   async publish(publication: Publication): Promise<void> {
+    if (this.publications.has(publication)) return;
     this.publications.add(publication);
     await this.connection.publish(publication);
     if (publication.muted) this.tellMuted(publication);
@@ -169,7 +179,8 @@ export class Visit extends Emitter<VisitEvents> {
 
   /** Tells the others whether a track is muted. */
   tellMuted(publication: Publication): void {
-    if (publication.id !== null) this.socket.send({ type: "mute", track: publication.id, muted: publication.muted });
+    const track = this.connection.idOf(publication);
+    if (track !== null) this.socket.send({ type: "mute", track, muted: publication.muted });
   }
 
   /** Tells a cap on what is received, once the server knows of the subscription. */
@@ -193,8 +204,8 @@ export class Visit extends Emitter<VisitEvents> {
     }
     for (const publication of this.publications) {
       const uplink = publication.uplink();
-      if (uplink !== null && publication.id !== null)
-        this.socket.send({ type: "uplink", track: publication.id, ...uplink });
+      const track = this.connection.idOf(publication);
+      if (uplink !== null && track !== null && !this.isFrozen) this.socket.send({ type: "uplink", track, ...uplink });
     }
   }
 
@@ -211,10 +222,17 @@ export class Visit extends Emitter<VisitEvents> {
     return bytes;
   }
 
-  /** What is sent and received stays as it is from now on, whatever changes. */
+  /** What is sent and received stays as it is, whatever changes: one goes elsewhere. */
   freeze(): void {
+    this.isFrozen = true;
     this.connection.freeze();
-    this.publications.clear();
+  }
+
+  /** One stays: what has changed meanwhile counts. */
+  thaw(): void {
+    this.isFrozen = false;
+    this.connection.thaw();
+    for (const publication of this.publications) this.tellMuted(publication);
   }
 
   /** The former visit is over. */
@@ -245,26 +263,31 @@ export class Visit extends Emitter<VisitEvents> {
   replaced(track: { participant: string; kind: string; name: string }): RemoteTrack | null {
     const former = this.visitor.former?.tracks ?? [];
     const own = this.withheld.get(track.participant) ?? this.others.get(track.participant);
-    const ids = [track.participant, own?.was];
+    const was = this.visitor.former?.participants.find((other) => own !== undefined && isSame(own, other));
+    const ids = [track.participant, was?.id];
     const same = (t: RemoteTrack) => ids.includes(t.participant) && t.kind === track.kind && t.name === track.name;
     return former.find(same) ?? null;
   }
 
-  /** Resolves when everything that is received by the former visit is by this one, as well as it was; or after `mostMs`. */
-  async ready(mostMs: number): Promise<void> {
+  /**
+   * Resolves when everything that is received by the former visit is by this one, as well as it was; or after `mostMs`. False: nothing can
+   * be received by this one.
+   */
+  async ready(mostMs: number): Promise<boolean> {
     const end = performance.now() + mostMs;
     let here: number | null = null;
     while (!this.isOver && performance.now() < end) {
       const there = await this.comparison();
       if (there !== "less") here ??= performance.now();
-      if (there === "as good" || (here !== null && performance.now() - here > BETTER_MS)) return;
+      if (there === "as good" || (here !== null && performance.now() - here > BETTER_MS)) return true;
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
+    return this.up && !this.isOver;
   }
 
   private async comparison(): Promise<"less" | "worse" | "as good"> {
     const wanted = (this.visitor.former?.tracks ?? []).filter((track) => !track.muted && !isPaused(track));
-    if (!this.isUp) return this.publications.size === 0 && wanted.length === 0 ? "as good" : "less";
+    if (!this.up) return this.publications.size === 0 && wanted.length === 0 ? "as good" : "less";
     let worse = false;
     for (const former of wanted) {
       const heir = this.tracks.find((track) => this.replaced(track) === former);
@@ -339,13 +362,13 @@ export class Visit extends Emitter<VisitEvents> {
 
   /** Whether that is this participant, here or as those of its former server know it. */
   private isMe(participant: string): boolean {
-    return participant === this.participant || participant === this.visitor.former?.participant;
+    return participant === this.participant || participant === this.formerId;
   }
 
   private join(participant: ParticipantInfo, present: readonly ParticipantInfo[]): void {
     const { id, was } = participant;
     if (this.isMe(id) || this.others.has(id) || this.withheld.has(id)) return;
-    if (was !== undefined && was !== id && present.some((other) => other.id === was)) {
+    if (was !== undefined && was !== id && present.some((other) => isSame(participant, other))) {
       this.withheld.set(id, participant);
       const timer = setTimeout(() => this.reveal(was, false), WITHHELD_MS);
       this.timers.add(timer);
@@ -384,7 +407,7 @@ export class Visit extends Emitter<VisitEvents> {
   private addTrack(info: TrackInfo): void {
     const { connection } = this;
     if (this.isOver || connection.tracks().some((track) => track.id === info.id)) return;
-    if (info.participant === this.visitor.former?.participant || !this.may("subscribe")) return;
+    if (info.participant === this.formerId || !this.may("subscribe")) return;
     if (info.participant === this.participant) {
       connection.learnOwn(info);
       if (!this.welcome.loopback) return;
@@ -426,7 +449,8 @@ export class Visit extends Emitter<VisitEvents> {
   }
 
   private own(id: string): Publication | undefined {
-    return [...this.publications].find((publication) => publication.id === id);
+    if (this.isFrozen) return undefined;
+    return [...this.publications].find((publication) => this.connection.idOf(publication) === id);
   }
 
   private video(id: string): EnhancedTrack | undefined {
@@ -464,6 +488,10 @@ function greet(socket: SignalSocket, visitor: Visitor): Promise<Welcome> {
     socket.send({ type: "join", version: PROTOCOL_VERSION, room, name, loopback, anchor_codecs, ...ticket, ...place });
   });
 }
+
+/** Whether somebody is another's heir: by their own word, so that name and identity must be the same too. */
+const isSame = (heir: ParticipantInfo, former: ParticipantInfo): boolean =>
+  heir.was === former.id && heir.name === former.name && heir.identity === former.identity;
 
 const isPaused = (track: RemoteTrack): boolean => track instanceof EnhancedTrack && track.paused;
 

@@ -134,11 +134,14 @@ fn who_was_sent_away_is_not_replaced_by_itself_on_the_other_server() {
     let directory = Directory::default();
     let seat = enter(&directory, ONE, "tea", ana());
     directory.send_away("tea", "wss://b/ws", true);
-    directory.came_afar(TWO, "tea", ana(), u64::MAX);
+    let itself = Person { was: Some(ONE.to_string()), ..ana() };
+    directory.came_afar(TWO, "tea", itself, u64::MAX);
     assert_eq!(
         seat.orders.borrow().end,
         Some(End::Moved { url: "wss://b/ws".to_owned(), must: true })
     );
+    directory.came_afar(ParticipantId(3), "tea", ana(), u64::MAX);
+    assert_eq!(seat.orders.borrow().end, Some(End::Replaced), "but by another");
 }
 
 #[test]

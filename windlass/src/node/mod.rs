@@ -179,6 +179,11 @@ impl Node {
     async fn tidy(&self) {
         let local = self.local();
         let keys: HashSet<String> = local.keys().cloned().collect();
+        if self.known().draining {
+            // What could not be given away, or has come back as the one to whom it was given is lost.
+            let left = self.known().rooms.unowned(&keys);
+            self.hand_over(&local, &left).await;
+        }
         let tidy = self.known().rooms.tidy(&keys, Instant::now());
         for (room, revision) in tidy.release {
             if !nats::release(&self.client, &room, revision).await {
@@ -210,15 +215,19 @@ impl Node {
     pub async fn drain(&self) {
         let local = self.local();
         let keys: HashSet<String> = local.keys().cloned().collect();
-        let given = {
+        {
             let mut known = self.known();
             known.draining = true;
             known.rooms.drain();
-            known.rooms.hand_over(&keys, Instant::now())
-        };
+        }
+        self.hand_over(&local, &keys).await;
+    }
+
+    async fn hand_over(&self, local: &HashMap<String, String>, keys: &HashSet<String>) {
+        let given = self.known().rooms.hand_over(keys, Instant::now());
         for Given { room, revision, claim, url } in given {
             if self.claim(&room, &claim, revision).await {
-                self.send_away(&local, &room, &url, true);
+                self.send_away(local, &room, &url, true);
             }
         }
     }
