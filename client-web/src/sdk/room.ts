@@ -13,8 +13,8 @@ import { type DetailChoice, type Layers, Publication } from "./publication.js";
 import { vp9Preferences } from "./receiver.js";
 import { followShowing } from "./showing.js";
 import { SignalSocket } from "./socket.js";
-import type { EnhancedTrack, RemoteTrack, RungInfo, TrackStats } from "./tracks.js";
-import { Visit, type VisitEvents } from "./visit.js";
+import type { EnhancedTrack, RemoteTrack } from "./tracks.js";
+import { type CallEvents, Visit } from "./visit.js";
 import { warmUpDecoder } from "./warm-up.js";
 
 export interface JoinOptions {
@@ -35,20 +35,7 @@ export interface JoinOptions {
   attempts?: number;
 }
 
-export interface RoomEvents {
-  participantJoined: ParticipantInfo;
-  participantLeft: ParticipantInfo;
-  /** Where {@link RemoteTrack.replaces} is set, it comes in the place of that one, which is removed after it. */
-  trackAdded: RemoteTrack;
-  /** The track itself is told: one that has come in its place may have the same id. */
-  trackRemoved: RemoteTrack;
-  trackMuted: { track: RemoteTrack; muted: boolean };
-  /** An operator has muted one's own track, or ended that. While it is so, it cannot be unmuted from here. */
-  publicationMuted: { publication: Publication; muted: boolean };
-  /** Somebody speaks now, until another does. */
-  speaker: ParticipantInfo;
-  rung: { track: EnhancedTrack } & RungInfo;
-  stats: { track: EnhancedTrack; stats: TrackStats };
+export interface RoomEvents extends CallEvents {
   /** The connection was lost; another attempt follows after `delayMs`. */
   reconnecting: { attempt: number; delayMs: number; cause: WindlassError };
   reconnected: undefined;
@@ -56,8 +43,6 @@ export interface RoomEvents {
   moved: undefined;
   /** The call is over. */
   disconnected: { reason: WindlassError };
-  /** The server refused something; the call goes on. */
-  refused: WindlassError;
 }
 
 export interface PublishOptions {
@@ -109,7 +94,7 @@ const TOLD_ON = [
   "rung",
   "stats",
   "refused",
-] as const satisfies readonly (keyof VisitEvents & keyof RoomEvents)[];
+] as const satisfies readonly (keyof CallEvents)[];
 
 /** See the module's head. */
 export class Room extends Emitter<RoomEvents> {
@@ -362,15 +347,14 @@ export class Room extends Emitter<RoomEvents> {
     this.moving = true;
     try {
       this.goTo(url);
-      const maxRungs = new Map<string, Rung>();
-      const next = await this.enter(visit, maxRungs);
+      const next = await this.enter(visit, new Map());
       if (this.visit !== visit) return next.leave();
       this.next = next;
       visit.freeze();
       this.begin(next);
       next.announce();
       const able = await next.ready(MOVE_MS.ready);
-      if (this.next === next && able) this.settle(next, maxRungs);
+      if (this.next === next && able) this.settle(next);
       else if (this.next === next) this.stay(next);
     } catch {
       // One stays where one is, until that server lets go: what it says then is told.
@@ -395,7 +379,7 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /** From now on everything comes from where the room has moved to. */
-  private settle(next: Visit, maxRungs: Map<string, Rung>): void {
+  private settle(next: Visit): void {
     const { visit } = this;
     if (visit === null) return;
     const [people, tracks] = [visit.participants, visit.tracks];
@@ -404,7 +388,7 @@ export class Room extends Emitter<RoomEvents> {
     this.id = next.participant;
     this.last = next.url;
     this.next = null;
-    this.maxRungs = maxRungs;
+    this.maxRungs = next.maxRungs;
     for (const person of next.participants) if (!stays(person, people)) this.emit("participantJoined", person);
     for (const track of next.tracks) {
       track.replaces = next.replaced(track);
@@ -449,7 +433,7 @@ export class Room extends Emitter<RoomEvents> {
     if (known && !cause.temporary) this.lost(cause);
     else if (this.former.has(visit)) this.close(visit);
     else if (visit === this.next) this.stay(visit);
-    else if (visit === this.visit && this.next !== null) this.settle(this.next, this.next.maxRungs);
+    else if (visit === this.visit && this.next !== null) this.settle(this.next);
     else if (visit === this.visit) this.lost(cause);
   }
 

@@ -30,18 +30,27 @@ const LOOK_MS = 50;
 /** Once every picture is there, it may take so long until it is as good as before. */
 const BETTER_MS = 1500;
 
-/** What a visit tells its room. */
-export interface VisitEvents {
+/** What happens in a room, wherever that is. */
+export interface CallEvents {
   participantJoined: ParticipantInfo;
   participantLeft: ParticipantInfo;
+  /** Where {@link RemoteTrack.replaces} is set, it comes in the place of that one, which is removed after it. */
   trackAdded: RemoteTrack;
+  /** The track itself is told: one that has come in its place may have the same id. */
   trackRemoved: RemoteTrack;
   trackMuted: { track: RemoteTrack; muted: boolean };
+  /** An operator has muted one's own track, or ended that. While it is so, it cannot be unmuted from here. */
   publicationMuted: { publication: Publication; muted: boolean };
+  /** Somebody speaks now, until another does. */
   speaker: ParticipantInfo;
   rung: { track: EnhancedTrack } & RungInfo;
   stats: { track: EnhancedTrack; stats: TrackStats };
+  /** The server refused something; the call goes on. */
   refused: WindlassError;
+}
+
+/** What a visit tells its room. */
+export interface VisitEvents extends CallEvents {
   /** The media path is up. */
   up: undefined;
   /** It is over. */
