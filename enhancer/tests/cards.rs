@@ -16,10 +16,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use common::coded;
 use emulated::on_emulated_device;
+use windlass_enhancer::engine::cuda::coder::SharedCoder;
 use windlass_enhancer::engine::cuda::{CardStats, cards};
 use windlass_enhancer::engine::{
-    Architecture, CudaEngine, Engine, EngineChoice, InferError, Input, Luma, Model, Residual,
-    embedded_model,
+    Architecture, CudaEngine, CudaError, Engine, EngineChoice, InferError, Input, Luma, Model,
+    Residual, embedded_model,
 };
 use windlass_enhancer::pipeline::Network;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
@@ -199,6 +200,20 @@ fn a_card_that_does_not_answer_is_given_up() {
         assert!(infer(&mut engine, 1).is_err() && CudaEngine::new(&model(1)).is_err());
         assert!(before.data.iter().any(|v| *v != 0.0));
         fs::remove_file(&hang).expect("it was there");
+    });
+}
+
+#[test]
+fn a_card_that_computes_wrongly_is_not_used() {
+    // Kernels of other tests are right, and would be found in their cache.
+    let wrong = [("EMULATED_WRONG", "1"), ("XDG_CACHE_HOME", "/dev/null")];
+    on_emulated_device("a_card_that_computes_wrongly_is_not_used", &wrong, || {
+        let made = CudaEngine::new(&model(1)).map(|_| ());
+        assert_eq!(made, Err(CudaError::Wrong));
+        assert_eq!(SharedCoder::of_process().map(|_| ()), Err(CudaError::Wrong));
+        let mut engine = EngineChoice::Cuda.engine(model(1));
+        infer(engine.as_mut(), 1).expect("the processor's");
+        assert!(engine.backend().starts_with("cpu"), "{}", engine.backend());
     });
 }
 

@@ -110,7 +110,7 @@ impl Case {
 }
 
 /// Pictures with edges, ramps and noise.
-struct Pictures {
+pub(super) struct Pictures {
     low: Vec<u8>,
     twin: Vec<u8>,
     size: (usize, usize),
@@ -119,7 +119,7 @@ struct Pictures {
 }
 
 impl Pictures {
-    fn new(architecture: &Architecture, size: (usize, usize), seed: u32) -> Self {
+    pub(super) fn new(architecture: &Architecture, size: (usize, usize), seed: u32) -> Self {
         let scale = architecture.scale;
         let count = size.0 * size.1;
         let mut state = seed | 1;
@@ -141,7 +141,7 @@ impl Pictures {
         }
     }
 
-    fn input(&self) -> Result<Input<'_>, InferError> {
+    pub(super) fn input(&self) -> Result<Input<'_>, InferError> {
         let (width, height) = self.size;
         let twin = || Luma::packed(&self.twin, self.scale * width, self.scale * height);
         Ok(Input {

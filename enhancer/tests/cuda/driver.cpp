@@ -4,7 +4,7 @@
 // From the environment: EMULATED_DEVICES (1), EMULATED_SHARED, EMULATED_SHARED_SM (bytes of shared memory of a block and of a multiprocessor),
 // EMULATED_ARCH (90), EMULATED_MEMORY (bytes that can be allocated), EMULATED_LOST (a file; while it exists, everything
 // fails as after the device's loss; with a device's number at its end, of that device alone), EMULATED_HANG (a file; while it exists,
-// nobody who waits for a device gets an answer), EMULATED_FULL (a file; while it exists, nobody is given memory), EMULATED_INCLUDE (where emulate.h is), EMULATED_DRIVER (the driver's version),
+// nobody who waits for a device gets an answer), EMULATED_FULL (a file; while it exists, nobody is given memory), EMULATED_INCLUDE (where emulate.h is), EMULATED_DRIVER (the driver's version), EMULATED_WRONG (products are a little too large),
 // EMULATED_SKIP (a kernel that does nothing, so that `windlass bench gpu` can be tried: `multiply_only` takes hours).
 
 #include <cstdarg>
@@ -227,6 +227,7 @@ EXPORT int nvrtcCompileProgram(void* handle, int count, const char* const* optio
   std::string command = "c++ -std=c++17 -O2 -march=native -w -U_FORTIFY_SOURCE -shared -fPIC -DEMULATED -I" + std::string(folder);
   for (int n = 0; n < count; ++n)
     if (!strncmp(options[n], "-D", 2)) command += std::string(" ") + options[n];
+  if (getenv("EMULATED_WRONG")) command += " -DEMULATED_WRONG";
   command += " -o " + base + ".so " + base + ".cpp";
   if (system(command.c_str())) return 6;
   program->image = "EMULATED" + base + ".so";

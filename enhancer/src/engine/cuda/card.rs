@@ -18,6 +18,7 @@ use super::driver::Device;
 use super::lane::{Lane, Picture, Shape, Staging};
 use super::loaded::{Loaded, Weights};
 use super::node;
+use super::trial::trial;
 use super::waiting::Waiting;
 use crate::engine::Architecture;
 
@@ -162,6 +163,7 @@ impl Card {
             return Ok(network);
         }
         let network = Arc::new(Loaded::new(&self.device, architecture)?);
+        trial(&network)?;
         networks.push(Arc::downgrade(&network));
         Ok(network)
     }

@@ -10,12 +10,10 @@ use super::CudaError;
 use super::card::{Card, Done, Job, LANES};
 use super::lane::{MOST_PICTURES, Shape, Staging};
 use super::loaded::{Loaded, Weights};
-use crate::engine::{
-    Architecture, Engine, InferError, Input, Luma, Model, Residual, SwapError, check,
-};
+use crate::engine::{Architecture, Engine, InferError, Input, Model, Residual, SwapError, check};
 
 /// The residual's fixed point: one grey level.
-const ONE: f32 = 64.0;
+pub const ONE: f32 = 64.0;
 /// How long a launch may take unless the caller says otherwise.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -202,10 +200,7 @@ impl CudaEngine {
                 self.card.staging(shape)?
             };
             let input = &inputs[number];
-            copy(&input.low, staging.low.bytes_mut());
-            if let Some(twin) = &input.twin {
-                copy(twin, staging.twin.bytes_mut());
-            }
+            staging.take(input);
             let (weights, back) = (self.weights.clone(), self.back.0.clone());
             jobs.push(Job { staging, weights, number, back });
         }
@@ -223,13 +218,6 @@ impl Drop for CudaEngine {
 fn lost(card: &Card, why: &CudaError) {
     if matches!(why, CudaError::Driver(_)) {
         card.fail(why);
-    }
-}
-
-/// Copies a plane without the gaps between its rows.
-fn copy(plane: &Luma<'_>, to: &mut [u8]) {
-    for (y, row) in to.chunks_exact_mut(plane.width()).take(plane.height()).enumerate() {
-        row.copy_from_slice(plane.row(y));
     }
 }
 

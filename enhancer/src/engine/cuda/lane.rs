@@ -11,7 +11,7 @@ use super::CudaError;
 use super::driver::{Device, DeviceBuffer, Graph, HostBuffer, Stream};
 use super::loaded::{Loaded, Weights};
 use super::plan::GroupPlan;
-use crate::engine::Kind;
+use crate::engine::{Input, Kind, Luma};
 
 /// Most pictures of a launch.
 pub const MOST_PICTURES: usize = 16;
@@ -96,6 +96,14 @@ impl Staging {
         })
     }
 
+    /// Takes a picture's samples, without the gaps between their rows. There must be room.
+    pub fn take(&mut self, input: &Input<'_>) {
+        copy(&input.low, self.low.bytes_mut());
+        if let Some(twin) = &input.twin {
+            copy(twin, self.twin.bytes_mut());
+        }
+    }
+
     /// Whether it has room for such a picture.
     pub fn holds(&self, shape: &Shape) -> bool {
         self.low.len() >= shape.low()
@@ -125,7 +133,7 @@ pub struct Lane {
     stream: Stream,
     graphs: HashMap<Key, Launches>,
     memory: Memory,
-    /// Whether the card had no room for the largest launches.
+    /// Whether no room is made for the largest launches: the card has none, or they do not come.
     modest: bool,
     /// The address of each picture's weights.
     table: DeviceBuffer,
@@ -174,6 +182,11 @@ impl Lane {
             host_table: HostBuffer::new(device, 8 * MOST_PICTURES)?,
             device: device.clone(),
         })
+    }
+
+    /// One that makes room for no more than it is given.
+    pub fn of_one(device: &Arc<Device>) -> Result<Self, CudaError> {
+        Ok(Lane { modest: true, ..Lane::new(device)? })
     }
 
     /// Super-resolves at most [`MOST_PICTURES`] pictures of a shape, and waits for them.
@@ -293,5 +306,12 @@ impl Lane {
             }
             Ok(())
         })
+    }
+}
+
+/// Copies a plane without the gaps between its rows.
+fn copy(plane: &Luma<'_>, to: &mut [u8]) {
+    for (y, row) in to.chunks_exact_mut(plane.width()).take(plane.height()).enumerate() {
+        row.copy_from_slice(plane.row(y));
     }
 }

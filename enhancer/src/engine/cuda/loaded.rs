@@ -26,7 +26,7 @@ pub struct Loaded {
     resident: Mutex<Resident>,
     // After all that needs it.
     _module: Module,
-    device: Arc<Device>,
+    pub device: Arc<Device>,
 }
 
 /// Weights on a card.

@@ -5,7 +5,7 @@
 //!
 //! Each [`card`] is shared by all engines of the process: a [`CudaEngine`] is a worker's way to one. [`waiting`] says which pictures
 //! go in one launch, [`lane`] runs it in memory of its own, [`loaded`] keeps a network's kernels and all the weights that are
-//! in use, [`node`] keeps a card's threads beside it.
+//! in use, [`trial`] tries them before that, [`node`] keeps a card's threads beside it.
 //!
 //! `network.cu` runs a group of consecutive convolutions per launch, a tile of the picture in shared memory, products on the tensor
 //! cores in half precision with sums in single. [`plan`] decides which convolutions form a group; [`pack`] brings the
@@ -23,6 +23,7 @@ mod node;
 mod pack;
 pub mod peaks;
 mod plan;
+mod trial;
 mod waiting;
 
 use thiserror::Error;
@@ -63,6 +64,11 @@ pub enum CudaError {
     /// The GPU gave no answer for so long.
     #[error("the GPU has not answered for {0:?}")]
     Silent(std::time::Duration),
+    /// The GPU, or the compiler, makes other pictures of the network than its definition.
+    #[error(
+        "the GPU gets a picture of known result wrong, please report this with its name and driver"
+    )]
+    Wrong,
     /// The driver refused something: the device is lost, above all.
     #[error("the GPU failed: {0}")]
     Driver(String),

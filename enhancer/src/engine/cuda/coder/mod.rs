@@ -7,11 +7,12 @@
 //!
 //! `transform.cu` has the transform, `blocks.cu` the block coder, and says what of it is serial and why; [`kernels`] has what
 //! they are given, [`memory`] the buffers, which grow to the largest pictures so far: nothing is allocated after that but
-//! the codestreams themselves. [`shared`] is what workers use: one coder for all of them.
+//! the codestreams themselves. [`shared`] is what workers use: one coder for all of them, after its [`trial`].
 
 mod kernels;
 mod memory;
 mod shared;
+mod trial;
 
 use std::sync::Arc;
 

@@ -15,6 +15,7 @@ use thiserror::Error;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k};
 
+use super::trial::trial;
 use super::{CoderError, CudaCoder};
 use crate::engine::cuda::CudaError;
 use crate::engine::cuda::card::Card;
@@ -112,6 +113,7 @@ impl SharedCoder {
 
     fn add_lane(self: Arc<Self>, card: &Card, n: usize) -> Result<(), CudaError> {
         let mut lane = CudaCoder::on(&card.device)?;
+        trial(&mut lane)?;
         let thread = std::thread::Builder::new().name(format!("coder-{}-{n}", card.device.ordinal));
         let spawned = thread.spawn(move || self.serve(&mut lane));
         spawned.map_err(|error| CudaError::Driver(format!("no thread for it: {error}")))?;
