@@ -93,6 +93,8 @@ counters! {
     late_encode,
     /// Anchors that the GPU coded.
     gpu_coded,
+    /// Those of them whose picture was super-resolved there, too, and never left it uncoded.
+    gpu_held,
     /// Anchors that the processor had to code in the GPU's place.
     gpu_not_coded,
     /// Anchors dropped because nobody took them.

@@ -150,17 +150,22 @@ impl Twin {
     /// Those of the `tiles` in which subscribers would gain by the detail `wanted`, where they have `known`: it must differ
     /// by more than its code would.
     pub fn worthwhile(&self, wanted: &Detail, known: &Detail, tiles: &TileMap) -> TileMap {
+        match self.difference(wanted, known, tiles) {
+            Some(differences) => self.worthwhile_by(&differences, tiles),
+            None => tiles.clone(),
+        }
+    }
+
+    /// The same where the mean square difference of each of the `tiles` is known, in grey levels.
+    pub fn worthwhile_by(&self, differences: &[((usize, usize), f64)], tiles: &TileMap) -> TileMap {
         let error = self.loss.lock().error;
-        let Some(differences) = self.difference(wanted, known, tiles) else {
-            return tiles.clone();
-        };
         let mean = differences.iter().map(|(_, e)| e).sum::<f64>() / tiles.count().max(1) as f64;
         let db = 10.0 * (1.0 + RIGHT * mean / USUAL_ERROR).log10();
         let gain = &mut *self.gain.lock();
         *gain = Some(gain.map_or(db, |gain| gain + 0.25 * (db - gain)));
         let mut vain = tiles.without(tiles);
         if let Some(error) = error {
-            for ((column, row), _) in differences.into_iter().filter(|&(_, e)| e <= error) {
+            for &((column, row), _) in differences.iter().filter(|&&(_, e)| e <= error) {
                 vain.set(column, row);
             }
         }

@@ -149,6 +149,18 @@ fn nothing_is_allocated_once_the_sizes_are_known() {
             engine.infer_batch(&[large; 48], &mut out).expect("residuals");
             engine.infer_batch(&[small; 48], &mut out).expect("residuals");
         }
+        // Nor to hold a picture again, as long as nobody keeps the one before.
+        assert!(matches!(engine.hold(large), Err(InferError::DeviceFull(_))));
+        fs::remove_file(&full).expect("it was there");
+        let held = engine.hold(large).expect("a picture").expect("it stays");
+        fs::write(&full, "").expect("a file");
+        assert!(matches!(engine.hold(small), Err(InferError::DeviceFull(_))));
+        drop(held);
+        fs::remove_file(&full).expect("it was there");
+        engine.hold(large).expect("a picture");
+        fs::write(&full, "").expect("a file");
+        let held = engine.hold(small).expect("a picture").expect("it stays");
+        assert_eq!(held.size(), (12, 10));
         // What is larger says so, and no more.
         let low = vec![9; 900];
         let mut one = Residual::default();
@@ -278,6 +290,7 @@ fn a_stream_has_anchors_from_the_card_and_after_its_loss_from_the_processor() {
         assert!(pictures >= 3 && made > before + 2, "{made} anchors, {before} from the card");
         let stats = enhancer.stats();
         assert_eq!(stats.counters.infer_errors + stats.counters.panics, 0, "{stats:?}");
+        assert!(stats.counters.gpu_held >= 3, "{stats:?}");
         assert!(cards()[0].failed.is_some());
     });
 }

@@ -10,21 +10,26 @@ mod emulated;
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use common::coded;
 use emulated::on_emulated_device;
-use windlass_enhancer::engine::cuda::coder::{AnchorError, SharedCoder};
+use windlass_enhancer::engine::cuda::Held;
+use windlass_enhancer::engine::cuda::coder::{AnchorError, CudaCoder, SharedCoder};
 use windlass_enhancer::engine::{
-    Architecture, CpuEngine, CudaError, Engine, InferError, Input, Model, Residual, SwapError,
-    embedded_model,
+    Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Luma, Model,
+    Residual, SwapError, embedded_model,
 };
 use windlass_enhancer::pipeline::Network;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
-use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{AnchorCodec, AnchorCodecError, Htj2k};
+use windlass_hybrid::anchor::payload;
+use windlass_hybrid::anchor::prior::Prior;
+use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::simd::Isa;
+use windlass_hybrid::{Detail, Plane};
 use windlass_media::{AnchorPolicy, EnhancerOutput, Epoch, StreamId, TapFrame, TapInput};
 
 /// Detail as super-resolution makes it, more or less.
@@ -72,12 +77,62 @@ fn workers_share_a_coder_that_keeps_quality_and_budget() {
     });
 }
 
+/// A low picture of three tiles by three, the last of which are cut off, and a residual in 1/64 grey level.
+fn on_the_card(coder: &mut CudaCoder, scale: usize, seed: usize) -> (Held, Plane, Vec<i16>) {
+    let mut low = Plane::filled(150, 140, 0);
+    for (i, sample) in low.samples_mut().iter_mut().enumerate() {
+        let (x, y) = (i % 150, i / 150 + seed);
+        *sample = ((x * 3 + y * 5) % 190 + if (x / 9 + y / 4) % 3 == 0 { 60 } else { 0 }) as u8;
+    }
+    let samples = detail(150 * scale, 140 * scale, seed);
+    let residual: Vec<i16> = samples.samples().iter().map(|sample| 3 * sample).collect();
+    (coder.hold_picture(&residual, &low, scale).expect("there is room"), low, residual)
+}
+
+#[test]
+fn pictures_that_stay_on_the_card_are_coded_as_if_they_had_come_back() {
+    let name = "pictures_that_stay_on_the_card_are_coded_as_if_they_had_come_back";
+    on_emulated_device(name, &[], || {
+        let mut own = CudaCoder::new().expect("a coder");
+        let coder = SharedCoder::of_process().expect("a coder");
+        for (scale, bits) in [(2, 0b1_1111_1111), (3, 0b1_0100_1001), (2, 0b10), (4, 0b1_1000_0000)]
+        {
+            let (held, low, residual) = on_the_card(&mut own, scale, bits);
+            let mut tiles = TileMap::empty(150, 140);
+            (0..9).filter(|n| bits >> n & 1 == 1).for_each(|n| tiles.set(n % 3, n / 3));
+            let quarter = |v: i16| (f32::from(v) / 4.0).round().clamp(-4080.0, 4080.0) as i16;
+            let samples = residual.into_iter().map(quarter).collect();
+            let (width, height) = held.size();
+            let mut rest = Detail::from_samples(width, height, samples).expect("the count");
+            Prior::new(Isa::detect(), scale).take_out((&low).into(), &mut rest);
+            let image = payload::image(rest, &tiles, scale);
+            for (quality, most) in [(80, usize::MAX), (95, 3_000)] {
+                let coded = coder.code_held(&held, &tiles, (quality, most), most == 3_000);
+                let wanted = on_processor(&image, quality, most).expect("it can be coded");
+                let back = (most == 3_000).then(|| image.clone());
+                assert!(coded == Ok((wanted, back)), "scale {scale}, tiles {bits:b}, {most}");
+            }
+        }
+        // Several of one size together, each with its own.
+        let three: Vec<_> = (0..3).map(|seed| on_the_card(&mut own, 2, seed).0).collect();
+        let full = TileMap::full(150, 140);
+        let code = |held: &Held| coder.code_held(held, &full, (60, usize::MAX), true);
+        let alone: Vec<_> = three.iter().map(code).collect();
+        let together: Vec<_> = std::thread::scope(|scope| {
+            let running: Vec<_> = three.iter().map(|held| scope.spawn(|| code(held))).collect();
+            running.into_iter().map(|one| one.join().expect("a code")).collect()
+        });
+        assert!(alone == together && alone.iter().all(Result::is_ok));
+        assert!(alone[0] != alone[1] && alone[1] != alone[2]);
+    });
+}
+
 #[test]
 fn a_full_card_refuses_what_has_no_room_and_codes_the_rest() {
-    let little = [("EMULATED_MEMORY", "200000")];
+    let little = [("EMULATED_MEMORY", "1000000")];
     on_emulated_device("a_full_card_refuses_what_has_no_room_and_codes_the_rest", &little, || {
         let coder = SharedCoder::of_process().expect("a coder");
-        let (small, large) = (Arc::new(detail(40, 30, 1)), Arc::new(detail(250, 200, 2)));
+        let (small, large) = (Arc::new(detail(40, 30, 1)), Arc::new(detail(500, 400, 2)));
         let full = Err(AnchorError::Device(CudaError::NoMemory));
         assert_eq!(coder.code(&large, 80, usize::MAX), full);
         let wanted = on_processor(&small, 80, usize::MAX).map_err(AnchorError::Codec);
@@ -158,16 +213,16 @@ impl Engine for Elsewhere {
     }
 }
 
-/// Generous in time: the emulated device is slow.
 fn start(on_processor: bool) -> Enhancer {
-    let network = Network {
-        name: "test".into(),
-        engines: Arc::new(move || {
-            let inner = CpuEngine::new(embedded_model().expect("built in"));
-            Box::new(Elsewhere { inner, on_processor })
-        }),
-        model: None,
-    };
+    start_with(move || {
+        let inner = CpuEngine::new(embedded_model().expect("built in"));
+        Box::new(Elsewhere { inner, on_processor })
+    })
+}
+
+/// Generous in time: the emulated device is slow.
+fn start_with(engine: impl Fn() -> Box<dyn Engine> + Send + Sync + 'static) -> Enhancer {
+    let network = Network { name: "test".into(), engines: Arc::new(engine), model: None };
     let config = EnhancerConfig {
         budget: Duration::from_secs(20),
         threads: 2,
@@ -176,6 +231,78 @@ fn start(on_processor: bool) -> Enhancer {
         ..EnhancerConfig::default()
     };
     Enhancer::start_with(config, &[network]).expect("it starts")
+}
+
+/// What becomes of a picture on the card.
+#[derive(Clone, Copy, PartialEq)]
+enum Then {
+    Leaves,
+    Stays,
+    /// Another one stays.
+    IsWrong,
+}
+
+/// The GPU's engine.
+struct OnCard {
+    inner: CudaEngine,
+    then: Arc<Mutex<Then>>,
+}
+
+impl OnCard {
+    fn of(then: Arc<Mutex<Then>>) -> Box<dyn Engine> {
+        let model = Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs");
+        let inner = CudaEngine::new(&Arc::new(model)).expect("an engine");
+        Box::new(OnCard { inner, then })
+    }
+}
+
+impl Engine for OnCard {
+    fn backend(&self) -> &'static str {
+        self.inner.backend()
+    }
+
+    fn on_processor(&self) -> bool {
+        false
+    }
+
+    fn accelerators(&self) -> Option<usize> {
+        Some(1)
+    }
+
+    /// As of a fast one, so that the emulated device's time is nobody's.
+    fn take_time(&mut self) -> Option<Duration> {
+        Some(Duration::from_millis(1))
+    }
+
+    fn architecture(&self) -> Architecture {
+        self.inner.architecture()
+    }
+
+    fn infer_batch(
+        &mut self,
+        inputs: &[Input<'_>],
+        out: &mut [Residual],
+    ) -> Result<(), InferError> {
+        self.inner.infer_batch(inputs, out)
+    }
+
+    fn hold(&mut self, input: Input<'_>) -> Result<Option<Held>, InferError> {
+        let then = *self.then.lock().expect("no panic");
+        if then == Then::Leaves {
+            return Ok(None);
+        }
+        if then == Then::Stays {
+            return self.inner.hold(input);
+        }
+        let rows = (0..input.low.height() - 1).flat_map(|y| input.low.row(y).to_vec());
+        let (width, less) = (input.low.width(), rows.collect::<Vec<u8>>());
+        let low = Luma::packed(&less, width, input.low.height() - 1)?;
+        self.inner.hold(Input { low, ..input })
+    }
+
+    fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
+        self.inner.swap(model)
+    }
 }
 
 /// Key frames, each of which is whole; `None` to skip the test.
@@ -248,5 +375,34 @@ fn anchors_of_a_call_are_coded_on_the_gpu_and_by_the_processor_once_it_is_lost()
         let after = start(false);
         assert!(anchors(&after, &frames, 0) == wanted);
         assert_eq!(after.stats().counters.gpu_coded, 0);
+    });
+}
+
+#[test]
+fn anchors_are_the_same_whether_their_pictures_leave_the_card_or_not() {
+    let name = "anchors_are_the_same_whether_their_pictures_leave_the_card_or_not";
+    on_emulated_device(name, &[], || {
+        let Some(frames) = frames() else { return };
+        let then = Arc::new(Mutex::new(Then::Leaves));
+        let enhancer = {
+            let then = then.clone();
+            start_with(move || OnCard::of(then.clone()))
+        };
+        let counts = || {
+            let counters = enhancer.stats().counters;
+            assert_eq!((counters.panics, counters.infer_errors), (0, 0));
+            (counters.gpu_coded, counters.gpu_held, counters.gpu_not_coded)
+        };
+        // The emulated device takes seconds for each.
+        let frames = &frames[..3];
+        let wanted = anchors(&enhancer, frames, 0);
+        assert_eq!((wanted.len(), counts()), (3, (3, 0, 0)));
+        *then.lock().expect("no panic") = Then::Stays;
+        assert!(anchors(&enhancer, frames, 100) == wanted);
+        assert_eq!(counts(), (6, 3, 0));
+        // Where it cannot be coded there, it leaves.
+        *then.lock().expect("no panic") = Then::IsWrong;
+        assert!(anchors(&enhancer, frames, 200) == wanted);
+        assert_eq!(counts(), (9, 3, 0));
     });
 }

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::cuda::Held;
 use super::{
     Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Model, OrtEngine,
     Provider, Residual, SwapError,
@@ -221,6 +222,15 @@ impl<G: Engine> Engine for OnGpu<G> {
         let done = self.by_gpu(inputs, out);
         self.stood_in = done.is_none();
         done.unwrap_or_else(|| self.cpu.infer_batch(inputs, out))
+    }
+
+    fn hold(&mut self, input: Input<'_>) -> Result<Option<Held>, InferError> {
+        let works = self.works();
+        let Some(gpu) = self.gpu.as_mut().filter(|_| works) else { return Ok(None) };
+        // Where it fails, `infer_batch` will notice, and do something about it.
+        let held = gpu.swap(self.cpu.model()).ok().and_then(|()| gpu.hold(input).ok().flatten());
+        self.stood_in &= held.is_none();
+        Ok(held)
     }
 
     fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {

@@ -244,6 +244,14 @@ pub trait Engine: Send {
     fn infer_batch(&mut self, inputs: &[Input<'_>], out: &mut [Residual])
     -> Result<(), InferError>;
 
+    /// Super-resolves a picture and leaves it on the accelerator, for
+    /// [`SharedCoder`](cuda::coder::SharedCoder); nothing where it cannot stay there, and
+    /// [`infer_batch`](Self::infer_batch) is to be asked.
+    fn hold(&mut self, input: Input<'_>) -> Result<Option<cuda::Held>, InferError> {
+        let _ = input;
+        Ok(None)
+    }
+
     /// Takes other weights of the same architecture, in the time of a pointer's change or an upload.
     fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError>;
 

@@ -21,7 +21,7 @@ use windlass_media::{Anchor, AnchorCodecId, AnchorSource};
 use crate::encode::{KeyThrottle, Prediction, StreamConfig, StreamEncoder};
 use crate::schedule::best::BestOf;
 use crate::schedule::{
-    RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, energy_by_tile, stakes,
+    RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, stakes,
 };
 
 /// The anchors of one stream and epoch.
@@ -203,11 +203,15 @@ impl Anchors {
         Some(request)
     }
 
-    /// Takes note of what super-resolution adds in some tiles.
-    pub fn note_uncertainty(&self, detail: &Detail, tiles: &TileMap, scale: usize) {
+    /// Takes note of what super-resolution adds in some of a picture's tiles, in mean square grey levels.
+    pub fn note_uncertainty(
+        &self,
+        tiles: &TileMap,
+        energies: impl Iterator<Item = ((usize, usize), f64)>,
+    ) {
         let known = &mut self.asked.lock().uncertainty;
         known.resize(tiles.columns() * tiles.rows(), 1.0);
-        for ((column, row), energy) in energy_by_tile(detail, tiles, scale) {
+        for ((column, row), energy) in energies {
             known[row * tiles.columns() + column] = energy;
         }
     }
@@ -242,8 +246,7 @@ impl Anchors {
         if how.codec != AnchorCodecId::Vp9 {
             let image = payload::image(detail, &choice.tiles, scale);
             let coded = stills.code(image, how, self.limits().bytes)?;
-            let (payload, tiled) = payload::pack(&choice.tiles, coded);
-            return Ok(send(payload, tiled));
+            return Ok(send_still(&choice.tiles, coded, send));
         }
         let mut stream = self.stream.lock();
         let prediction = match (choice.whole, stream.broken) {
@@ -279,6 +282,16 @@ impl Anchors {
     }
 }
 
+/// Hands the code of the image of these tiles to `send`.
+pub(super) fn send_still(
+    tiles: &TileMap,
+    coded: Vec<u8>,
+    send: impl FnOnce(Vec<u8>, bool) -> bool,
+) -> bool {
+    let (payload, tiled) = payload::pack(tiles, coded);
+    send(payload, tiled)
+}
+
 /// An anchor as subscribers have it once it has arrived, but for their own timeline and epoch.
 pub(super) fn arrived(anchor: &Anchor, rtp_timestamp: u32) -> ReassembledAnchor {
     let source = match anchor.source {
@@ -302,6 +315,7 @@ mod tests {
     use windlass_hybrid::vp9::FrameInfo;
 
     use super::*;
+    use crate::schedule::energy_by_tile;
 
     const VP9: Coding = Coding { codec: AnchorCodecId::Vp9, quality: 75 };
 
@@ -415,7 +429,8 @@ mod tests {
         for y in 0..128 {
             detail.row_mut(y)[128..].fill(5 * ONE);
         }
-        anchors.note_uncertainty(&detail, &TileMap::full(96, 64), 2);
+        let full = TileMap::full(96, 64);
+        anchors.note_uncertainty(&full, energy_by_tile(&detail, &full, 2));
         let one = RegionConfig { area: 0.5, ..RegionConfig::default() };
         let request = anchors.regions(&energy(), at(1), &one).expect("nothing is known yet");
         assert_eq!(request.tiles.iter().collect::<Vec<_>>(), [(1, 0)]);

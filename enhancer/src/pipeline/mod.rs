@@ -24,6 +24,7 @@ mod decode;
 mod input;
 mod jobs;
 mod learn;
+mod on_card;
 mod priority;
 mod select;
 mod slots;

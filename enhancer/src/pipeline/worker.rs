@@ -22,15 +22,17 @@ use windlass_media::{
 };
 
 use super::Network;
-use super::anchors::{CodeError, Coding, OnProcessor, Stills, arrived};
+use super::anchors::{CodeError, Coding, OnProcessor, Stills, arrived, send_still};
 use super::jobs::Jobs;
 use super::learn::{Desk, equip};
+use super::on_card::{OnCard, Stay};
 use super::select::{Finished, Job};
 use super::slots::{Slots, Stage};
 use super::stills::OnGpu;
 use super::tuning::Live;
 use crate::engine::cuda::coder::SharedCoder;
 use crate::engine::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
+use crate::schedule::energy_by_tile;
 use crate::stats::{Stats, count};
 
 /// Of all networks.
@@ -47,6 +49,15 @@ struct Run {
     late: bool,
     /// What inference took of an accelerator that workers share: not this worker's time, but all that it costs others.
     charged: Option<Duration>,
+    /// Whether its picture may stay on the GPU; not any more once it could not be measured or coded there.
+    stays: bool,
+}
+
+/// What was made of a frame.
+enum Made {
+    Here(Detail),
+    /// It stays on the GPU that super-resolved it.
+    There(OnCard),
 }
 
 /// One worker and its queues.
@@ -74,11 +85,12 @@ impl Worker {
             self.networks.iter().map(|_| None).collect();
         let mut residual = Residual::default();
         let mut priors: [Option<Prior>; MOST_SCALE + 1] = [const { None }; MOST_SCALE + 1];
-        let mut last = None;
+        let (mut last, mut stay) = (None, Stay::default());
         while let Some((shape, job)) = self.jobs.take(last) {
             let chosen = job.chosen;
             let started = Instant::now();
-            let (mut panicked, mut run) = (false, Run::default());
+            let stays = stay.is_tried();
+            let (mut panicked, mut run) = (false, Run { stays, ..Run::default() });
             let live = self.enabled.load(Ordering::Relaxed)
                 && started.saturating_duration_since(job.frame.arrival) + chosen.cost
                     <= chosen.deadline;
@@ -103,6 +115,9 @@ impl Worker {
                 count(&self.stats.counters.panics);
                 engines[chosen.network] = None;
                 panicked = true;
+            }
+            if stays && !run.stays {
+                stay.failed();
             }
             // What a panic takes, its report above all, says nothing about inference.
             // Waiting for a slot is no work of an accelerator.
@@ -158,32 +173,50 @@ impl Worker {
         let mut choice = job.choice.clone();
         let network = &self.networks[job.chosen.network];
         let mut learned = false;
-        let detail = if let Some(detail) = captured {
+        let gpu = self.gpu.as_deref().filter(|_| !engine.on_processor());
+        let made = if let Some(detail) = captured {
             if let Some(desk) = &self.desk {
                 desk.hand_in(job, network);
             }
             // The workers' time is not what accelerators are short of.
             run.charged = engine.accelerators().map(|_| Duration::ZERO);
-            Ok(detail)
+            Ok(Made::Here(detail))
         } else {
-            let start = frame.twin.start(frame.rtp_timestamp);
+            let start = frame.twin.start(frame.rtp_timestamp).map(Arc::new);
             let Some(start) = start else {
                 // Subscribers have forgotten it as well.
                 count(&counters.late_infer);
                 return false;
             };
             engine.take_time();
-            let detail = equip(engine, network, job).and_then(|own| {
+            let made = equip(engine, network, job).and_then(|own| {
                 learned = own;
-                infer(&frame.picture, &start, &choice.tiles, engine, residual)
+                // What `nemo` looks at is here.
+                let stays = run.stays && frame.policy != AnchorPolicy::Nemo;
+                if let Some(gpu) = gpu.filter(|_| stays) {
+                    if let Some(there) = OnCard::infer(gpu, engine, low, &start) {
+                        return Ok(Made::There(there));
+                    }
+                    run.stays = false;
+                }
+                infer(&frame.picture, &start, &choice.tiles, engine, residual).map(Made::Here)
             });
             run.charged = engine.take_time();
-            if let Ok(detail) = &detail
-                // Not what they have by anchors: whoever lost one needs the next.
-                && let Ok(known) = detail_of(Samples::from(&start), low, scale)
-                && !choice.whole
-            {
-                choice.tiles = frame.twin.worthwhile(detail, &known, &choice.tiles);
+            let worthwhile = match &made {
+                // Whoever lost an anchor needs the next: what they have by anchors is not looked at.
+                _ if choice.whole => None,
+                Ok(Made::Here(detail)) => {
+                    let known = detail_of(Samples::from(&*start), low, scale).ok();
+                    known.map(|known| frame.twin.worthwhile(detail, &known, &choice.tiles))
+                }
+                Ok(Made::There(there)) => {
+                    let differences = there.by_tile(&choice.tiles, |tile| tile.new);
+                    Some(frame.twin.worthwhile_by(&differences, &choice.tiles))
+                }
+                Err(_) => None,
+            };
+            if let Some(tiles) = worthwhile {
+                choice.tiles = tiles;
                 let left_out = job.choice.tiles.count() - choice.tiles.count();
                 counters.tiles_known.fetch_add(left_out as u64, Ordering::Relaxed);
                 if choice.tiles.count() == 0 {
@@ -191,18 +224,22 @@ impl Worker {
                     return true;
                 }
             }
-            detail
+            made
         };
-        let mut detail = match detail {
-            Ok(detail) => detail,
+        let made = match made {
+            Ok(made) => made,
             Err(error) => {
                 tracing::debug!(stream = frame.stream.0, %error, "picture refused");
                 count(&counters.infer_errors);
                 return false;
             }
         };
-        if source == AnchorSource::Enhanced && frame.policy == AnchorPolicy::Nemo && !choice.whole {
-            let gain = frame.twin.changes(frame.rtp_timestamp, low, &detail, &choice.tiles);
+        if let Made::Here(detail) = &made
+            && source == AnchorSource::Enhanced
+            && frame.policy == AnchorPolicy::Nemo
+            && !choice.whole
+        {
+            let gain = frame.twin.changes(frame.rtp_timestamp, low, detail, &choice.tiles);
             if !frame.anchors.passes(gain, self.live.get().anchor_fraction) {
                 count(&counters.not_best);
                 return false;
@@ -210,10 +247,13 @@ impl Worker {
         }
         let inferred = Instant::now();
         if source == AnchorSource::Enhanced && frame.captures.regions.load(Ordering::Relaxed) {
-            frame.anchors.note_uncertainty(&detail, &choice.tiles, scale);
+            let energies = match &made {
+                Made::Here(detail) => energy_by_tile(detail, &choice.tiles, scale).collect(),
+                Made::There(there) => there.by_tile(&choice.tiles, |tile| tile.all),
+            };
+            frame.anchors.note_uncertainty(&choice.tiles, energies.into_iter());
         }
         let samples = (choice.tiles.count() * TILE * TILE * scale * scale) as u64;
-        let gpu = self.gpu.as_deref().filter(|_| !engine.on_processor());
         let mut on_gpu = gpu.map(|coder| OnGpu {
             coder,
             slots: &self.slots,
@@ -232,13 +272,14 @@ impl Worker {
                 return false;
             }
         }
-        prior.take_out(low, &mut detail);
         let coding = Coding { quality: self.live.get().anchor_quality, ..self.coding };
         let still = coding.codec != AnchorCodecId::Vp9;
-        let wanted = (still && frame.twin.measures()).then(|| detail.clone());
-        let (width, height) = (detail.width(), detail.height());
+        let (width, height) = match &made {
+            Made::Here(detail) => (detail.width(), detail.height()),
+            Made::There(there) => there.size(),
+        };
         let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
-        let send = |payload: Vec<u8>, tiled: bool| {
+        let mut send = |payload: Vec<u8>, tiled: bool, wanted: Option<&Detail>| {
             let encoded = Instant::now();
             let age = encoded.saturating_duration_since(frame.arrival);
             if age > within || !self.enabled.load(Ordering::Relaxed) {
@@ -291,15 +332,38 @@ impl Worker {
             counters.learned_anchors.fetch_add(u64::from(learned), Ordering::Relaxed);
             counters.whole_anchors.fetch_add(u64::from(job.choice.whole), Ordering::Relaxed);
             counters.anchor_bytes.fetch_add(bytes, Ordering::Relaxed);
-            frame.twin.sent(&arrived(&anchor, frame.rtp_timestamp), wanted.as_ref());
+            frame.twin.sent(&arrived(&anchor, frame.rtp_timestamp), wanted);
             true
         };
-        let mut on_processor = OnProcessor;
-        let stills: &mut dyn Stills = match &mut on_gpu {
-            Some(on_gpu) => on_gpu,
-            None => &mut on_processor,
+        let sent = match made {
+            Made::There(there) => {
+                let wants_detail = frame.twin.measures();
+                let how = (coding.quality, frame.anchors.limits().bytes);
+                let coded = gpu.and_then(|gpu| there.code(gpu, &choice.tiles, how, wants_detail));
+                let Some(coded) = coded else {
+                    // Once more, by way of the processor.
+                    run.stays = false;
+                    return self.enhance(job, engine, prior, residual, run);
+                };
+                coded.map(|(code, wanted)| {
+                    count(&counters.gpu_coded);
+                    count(&counters.gpu_held);
+                    let send = |payload, tiled| send(payload, tiled, wanted.as_ref());
+                    send_still(&choice.tiles, code, send)
+                })
+            }
+            Made::Here(mut detail) => {
+                prior.take_out(low, &mut detail);
+                let wanted = (still && frame.twin.measures()).then(|| detail.clone());
+                let mut on_processor = OnProcessor;
+                let stills: &mut dyn Stills = match &mut on_gpu {
+                    Some(on_gpu) => on_gpu,
+                    None => &mut on_processor,
+                };
+                let send = |payload, tiled| send(payload, tiled, wanted.as_ref());
+                frame.anchors.code(coding, detail, &choice, scale, stills, send)
+            }
         };
-        let sent = frame.anchors.code(coding, detail, &choice, scale, stills, send);
         run.waited += on_gpu.map_or(Duration::ZERO, |on_gpu| on_gpu.waited);
         drop(slot);
         sent.unwrap_or_else(|error| {

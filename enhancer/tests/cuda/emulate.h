@@ -14,6 +14,7 @@
 
 #define __device__
 #define __global__
+#define __constant__ static const
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 template <class T> T parameter_of(void (*kernel)(T));

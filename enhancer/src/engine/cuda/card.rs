@@ -15,6 +15,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::CudaError;
 use super::driver::Device;
+use super::held::HeldMemory;
 use super::lane::{Lane, Picture, Shape, Staging};
 use super::loaded::{Loaded, Weights};
 use super::node;
@@ -35,6 +36,8 @@ static CARDS: Mutex<Vec<Arc<Card>>> = Mutex::new(Vec::new());
 pub struct Job {
     pub staging: Staging,
     pub weights: Arc<Weights>,
+    /// Where its residual is to stay on the card; else it comes back with `staging`.
+    pub keep: Option<Arc<HeldMemory>>,
     /// What its engine knows it by.
     pub number: usize,
     pub back: Sender<Done>,
@@ -282,7 +285,10 @@ impl Card {
         while done < jobs.len() {
             let until = (done + at_once).min(jobs.len());
             let some = jobs[done..until].iter_mut();
-            let some = some.map(|Job { staging, weights, .. }| Picture { staging, weights });
+            let some = some.map(|Job { staging, weights, keep, .. }| {
+                let keep = keep.as_deref();
+                Picture { staging, weights, keep }
+            });
             match lane.run(shape, &mut some.collect::<Vec<_>>()) {
                 Ok(()) => {
                     self.launches.fetch_add(1, Ordering::Relaxed);
@@ -319,7 +325,9 @@ impl Card {
 
 impl Job {
     fn end(self, took: Result<Duration, CudaError>) {
-        let Job { staging, number, back, .. } = self;
+        let Job { staging, number, back, keep, .. } = self;
+        // Whoever is told may want that memory again.
+        drop(keep);
         // Nobody waits any more: the memory goes.
         let _ = back.try_send(Done { number, staging, took });
     }

@@ -349,16 +349,19 @@ impl Stream {
         Ok(unsafe { result::memcpy_dtoh_async(to, from.address + at as u64, self.stream) }?)
     }
 
-    /// Copies the first `len` bytes within the device.
+    /// Copies `len` bytes from `at` bytes after the buffer's beginning within the device.
     pub fn copy(
         &self,
         from: &DeviceBuffer,
+        at: usize,
         to: &DeviceBuffer,
         len: usize,
     ) -> Result<(), CudaError> {
-        let len = len.min(from.len).min(to.len);
+        debug_assert!(at + len <= from.len && len <= to.len);
+        let len = len.min(from.len.saturating_sub(at)).min(to.len);
+        let from = from.address + at as u64;
         // SAFETY: as for `upload`.
-        Ok(unsafe { result::memcpy_dtod_async(to.address, from.address, len, self.stream) }?)
+        Ok(unsafe { result::memcpy_dtod_async(to.address, from, len, self.stream) }?)
     }
 
     /// Launches a kernel.

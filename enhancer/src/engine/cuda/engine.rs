@@ -8,6 +8,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::CudaError;
 use super::card::{Card, Done, Job, LANES};
+use super::held::{Held, HeldMemory};
 use super::lane::{MOST_PICTURES, Shape, Staging};
 use super::loaded::{Loaded, Weights};
 use crate::engine::{Architecture, Engine, InferError, Input, Model, Residual, SwapError, check};
@@ -47,6 +48,8 @@ pub struct CudaEngine {
     weights: Arc<Weights>,
     /// Memory that no picture is in.
     free: Vec<Staging>,
+    /// Memory of the picture that was last held, if nobody else has it.
+    held: Option<Arc<HeldMemory>>,
     back: (Sender<Done>, Receiver<Done>),
     /// Most pictures of a launch.
     most_pictures: usize,
@@ -68,6 +71,7 @@ impl CudaEngine {
             network,
             weights,
             free: Vec::new(),
+            held: None,
             back: bounded(LANES * MOST_PICTURES),
             most_pictures: MOST_PICTURES,
             patience: PATIENCE,
@@ -131,7 +135,7 @@ impl CudaEngine {
             let room = LANES * self.most_pictures - under_way;
             let until = (next + room.min(self.most_pictures)).min(inputs.len());
             if failed.is_none() && until > next {
-                match self.submit(&shape, inputs, next..until) {
+                match self.submit(&shape, inputs, next..until, None) {
                     Ok(()) => {
                         under_way += until - next;
                         next = until;
@@ -167,6 +171,26 @@ impl CudaEngine {
         failed.map_or(Ok(()), Err)
     }
 
+    /// Super-resolves a picture and leaves it on the card: its memory is this engine's, for one picture at a time, as long
+    /// as nobody keeps that picture.
+    fn hold_there(&mut self, input: &Input<'_>) -> Result<Held, CudaError> {
+        let (width, height) = (input.low.width(), input.low.height());
+        let shape = Shape { network: self.network.clone(), width, height };
+        let (low, high) = (shape.low(), shape.high());
+        let old = self.held.take().filter(|held| Arc::strong_count(held) == 1);
+        let memory = match old.filter(|held| held.has_room(low, high)) {
+            Some(memory) => memory,
+            None => Arc::new(HeldMemory::new(&self.card.device, low, high)?),
+        };
+        self.submit(&shape, std::slice::from_ref(input), 0..1, Some(&memory))?;
+        let Done { staging, took, .. } = self.next_back()?;
+        self.free.push(staging);
+        self.took += took?;
+        self.held = Some(memory.clone());
+        let (card, scale) = (self.card.device.ordinal, self.network.architecture.scale);
+        Ok(Held { memory, card, width, height, scale })
+    }
+
     /// The next picture that the card has done with. A card that is silent for too long is given up, and what it has
     /// of ours with it.
     fn next_back(&mut self) -> Result<Done, CudaError> {
@@ -188,6 +212,7 @@ impl CudaEngine {
         shape: &Shape,
         inputs: &[Input<'_>],
         some: std::ops::Range<usize>,
+        keep: Option<&Arc<HeldMemory>>,
     ) -> Result<(), CudaError> {
         let mut jobs = Vec::with_capacity(some.len());
         for number in some {
@@ -202,7 +227,7 @@ impl CudaEngine {
             let input = &inputs[number];
             staging.take(input);
             let (weights, back) = (self.weights.clone(), self.back.0.clone());
-            jobs.push(Job { staging, weights, number, back });
+            jobs.push(Job { staging, weights, keep: keep.cloned(), number, back });
         }
         self.card.submit(shape, self.most_pictures, jobs)
     }
@@ -272,6 +297,11 @@ impl Engine for CudaEngine {
             }
         })?;
         Ok(())
+    }
+
+    fn hold(&mut self, input: Input<'_>) -> Result<Option<Held>, InferError> {
+        check(&self.architecture(), &[input], &[Residual::default()])?;
+        Ok(self.hold_there(&input).map(Some)?)
     }
 
     fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::CudaError;
 use super::driver::{Device, DeviceBuffer, Graph, HostBuffer, Stream};
+use super::held::HeldMemory;
 use super::loaded::{Loaded, Weights};
 use super::plan::GroupPlan;
 use crate::engine::{Input, Kind, Luma};
@@ -116,6 +117,8 @@ impl Staging {
 pub struct Picture<'a> {
     pub staging: &'a mut Staging,
     pub weights: &'a Weights,
+    /// Where it stays on the card instead.
+    pub keep: Option<&'a HeldMemory>,
 }
 
 /// A network (its address), the low size and the number of pictures.
@@ -230,9 +233,15 @@ impl Lane {
         if let Some(launches) = self.graphs.get(&key) {
             self.stream.run(&launches.graph)?;
         }
+        let Lane { stream, memory, .. } = self;
         for (n, picture) in pictures.iter_mut().enumerate() {
-            let (from, to) = (&self.memory.residual, &mut picture.staging.residual);
-            self.stream.download(from, n * 2 * high, to, 2 * high)?;
+            if let Some(keep) = picture.keep {
+                stream.copy(&memory.low, n * low, &keep.low, low)?;
+                stream.copy(&memory.residual, n * 2 * high, &keep.residual, 2 * high)?;
+            } else {
+                let to = &mut picture.staging.residual;
+                stream.download(&memory.residual, n * 2 * high, to, 2 * high)?;
+            }
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ pub mod coder;
 mod compile;
 mod driver;
 mod engine;
+mod held;
 mod lane;
 mod loaded;
 mod node;
@@ -30,6 +31,7 @@ use thiserror::Error;
 
 pub use card::CardStats;
 pub use engine::{CudaEngine, DeviceInfo};
+pub use held::Held;
 
 /// Why there is no engine on a GPU, or no longer one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

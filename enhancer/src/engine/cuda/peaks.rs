@@ -47,7 +47,7 @@ pub fn measure(rounds: u16, bytes: usize) -> Result<Peaks, CudaError> {
     }
     let rate = |seconds: f64| bytes as f64 / seconds * 1e-9;
     let upload_gbps = rate(best(&stream, || stream.upload(&host, &from, 0, bytes))?);
-    let memory_gbps = 2.0 * rate(best(&stream, || stream.copy(&from, &to, bytes))?);
+    let memory_gbps = 2.0 * rate(best(&stream, || stream.copy(&from, 0, &to, bytes))?);
     let download_gbps = rate(best(&stream, || stream.download(&to, 0, &mut host, bytes))?);
     Ok(Peaks { tensor_tflops, memory_gbps, upload_gbps, download_gbps })
 }

@@ -35,7 +35,7 @@ pub fn trial(network: &Arc<Loaded>) -> Result<(), CudaError> {
     let (weights, mut staging) = (network.weights(&model)?, Staging::new(&network.device, &shape)?);
     staging.take(&input);
     let mut lane = Lane::of_one(&network.device)?;
-    lane.run(&shape, &mut [Picture { staging: &mut staging, weights: &weights }])?;
+    lane.run(&shape, &mut [Picture { staging: &mut staging, weights: &weights, keep: None }])?;
     let expected = reference(&model, &input);
     let samples = &staging.residual.samples()[..shape.high()];
     let differences = samples.iter().zip(&expected);

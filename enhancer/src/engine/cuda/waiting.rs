@@ -39,7 +39,13 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
 
     /// The next ones, all of one kind; none where nothing waits.
     pub fn take(&mut self) -> Vec<T> {
-        let front = self.line.front().map(|(kind, most, _)| (kind.clone(), *most));
+        self.take_of(|_| true)
+    }
+
+    /// The same among some kinds.
+    pub fn take_of(&mut self, mine: impl Fn(&K) -> bool) -> Vec<T> {
+        let front = self.line.iter().find(|(kind, _, _)| mine(kind));
+        let front = front.map(|(kind, most, _)| (kind.clone(), *most));
         let Some((kind, mut most)) = front else { return Vec::new() };
         if let Some((_, took)) = self.took.iter().find(|(of, _)| *of == kind) {
             let within = LONGEST.as_nanos() / took.as_nanos().max(1);
@@ -70,6 +76,13 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
     /// How many wait.
     pub fn len(&self) -> usize {
         self.line.len()
+    }
+
+    /// All that wait and are of some kinds.
+    pub fn drain_of(&mut self, of: impl Fn(&K) -> bool) -> Vec<T> {
+        let (gone, rest) = self.line.drain(..).partition::<VecDeque<_>, _>(|(kind, _, _)| of(kind));
+        self.line = rest;
+        gone.into_iter().map(|(_, _, one)| one).collect()
     }
 
     /// All that wait.
@@ -119,6 +132,15 @@ mod tests {
         assert_eq!(waiting.take(), [3]);
         waiting.note(&'a', Duration::ZERO);
         assert_eq!(waiting.take(), [4, 5]);
+    }
+
+    #[test]
+    fn what_is_not_for_one_is_left_for_others() {
+        let mut waiting = waiting("abacb", 16);
+        assert_eq!(waiting.take_of(|kind| *kind != 'a'), [1, 4]);
+        assert_eq!(waiting.drain_of(|kind| *kind == 'a'), [0, 2]);
+        assert!(waiting.take_of(|kind| *kind == 'b').is_empty());
+        assert_eq!(waiting.take(), [3]);
     }
 
     #[test]

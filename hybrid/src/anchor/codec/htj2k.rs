@@ -8,6 +8,8 @@
 use windlass_htj2k::Encoder;
 use windlass_htj2k::{Error, Format, Limits};
 
+#[cfg(feature = "encode")]
+use super::Strength;
 use super::{AnchorCodec, AnchorCodecError, HTJ2K, check_size};
 use crate::detail::Detail;
 
@@ -58,7 +60,7 @@ impl AnchorCodec for Htj2k {
     #[cfg(feature = "encode")]
     fn encode_within(&self, detail: &Detail, budget: usize) -> Result<Vec<u8>, AnchorCodecError> {
         with_encoder(detail, |encoder| {
-            Htj2k::encode_within_by(detail, budget, |step| Ok(encoder.encode(step)))
+            Htj2k::encode_within_by(detail.into(), budget, |step| Ok(encoder.encode(step)))
         })
     }
 }
@@ -71,7 +73,12 @@ impl Htj2k {
 
     /// What the samples of a detail are to it.
     pub fn format(detail: &Detail) -> Result<Format, AnchorCodecError> {
-        let (width, height) = super::size_of(detail)?;
+        Htj2k::format_of(detail.width(), detail.height())
+    }
+
+    /// What the samples of a detail of so many columns and rows are to it.
+    pub fn format_of(width: usize, height: usize) -> Result<Format, AnchorCodecError> {
+        let (width, height) = super::checked_size(width, height)?;
         Ok(format(width, height))
     }
 
@@ -82,11 +89,11 @@ impl Htj2k {
 
     /// [`encode_within`](AnchorCodec::encode_within) by that coder, which makes codestreams of the detail at such steps.
     pub fn encode_within_by(
-        detail: &Detail,
+        strength: Strength,
         budget: usize,
         mut code: impl FnMut(f32) -> Result<Vec<u8>, AnchorCodecError>,
     ) -> Result<Vec<u8>, AnchorCodecError> {
-        super::rate::encode_within(detail, budget, MODEL, (1.0 / 16.0, 1024.0), |step| {
+        super::rate::encode_within(strength, budget, MODEL, (1.0 / 16.0, 1024.0), |step| {
             code(step * f32::from(crate::detail::ONE))
         })
     }

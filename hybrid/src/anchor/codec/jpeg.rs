@@ -56,7 +56,9 @@ impl AnchorCodec for ResidualJpeg {
     #[cfg(feature = "encode")]
     fn encode_within(&self, detail: &Detail, budget: usize) -> Result<Vec<u8>, AnchorCodecError> {
         let grey = Grey::new(detail)?;
-        super::rate::encode_within(detail, budget, MODEL, (1.0, 255.0), |step| grey.encode(step))
+        super::rate::encode_within(detail.into(), budget, MODEL, (1.0, 255.0), |step| {
+            grey.encode(step)
+        })
     }
 }
 

@@ -15,6 +15,8 @@ mod rate;
 
 pub use htj2k::Htj2k;
 pub use jpeg::ResidualJpeg;
+#[cfg(feature = "encode")]
+pub use rate::Strength;
 
 use crate::detail::{Detail, ONE};
 use crate::picture::Plane;
@@ -155,8 +157,13 @@ fn check_size(width: u16, height: u16) -> Result<(), AnchorCodecError> {
 /// The size of detail that may be coded.
 #[cfg(feature = "encode")]
 fn size_of(detail: &Detail) -> Result<(u16, u16), AnchorCodecError> {
-    let width = u16::try_from(detail.width()).unwrap_or(u16::MAX);
-    let height = u16::try_from(detail.height()).unwrap_or(u16::MAX);
+    checked_size(detail.width(), detail.height())
+}
+
+#[cfg(feature = "encode")]
+fn checked_size(width: usize, height: usize) -> Result<(u16, u16), AnchorCodecError> {
+    let width = u16::try_from(width).unwrap_or(u16::MAX);
+    let height = u16::try_from(height).unwrap_or(u16::MAX);
     check_size(width, height).map(|()| (width, height))
 }
 

@@ -23,28 +23,43 @@ pub(super) struct Model {
     pub(super) power: f64,
 }
 
+/// How much detail there is to code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strength {
+    /// Number of samples.
+    pub samples: usize,
+    /// Sum of their magnitudes, in sixteenths of a grey level.
+    pub magnitudes: u64,
+}
+
+impl From<&Detail> for Strength {
+    fn from(detail: &Detail) -> Self {
+        let magnitudes = detail.samples().iter().map(|d| u64::from(d.unsigned_abs())).sum();
+        Strength { samples: detail.samples().len(), magnitudes }
+    }
+}
+
 /// A tried step and the length of its code, as logarithms.
 type Tried = (f64, f64);
 
 /// The largest code of at most `budget` bytes among those tried, which is enough once it fills
 /// 95 % of it. `code` makes a code of a step in grey levels, within `steps`.
 pub(super) fn encode_within(
-    detail: &Detail,
+    strength: Strength,
     budget: usize,
     model: Model,
     steps: (f32, f32),
     mut code: impl FnMut(f32) -> Result<Vec<u8>, AnchorCodecError>,
 ) -> Result<Vec<u8>, AnchorCodecError> {
     let (finest, coarsest) = (f64::from(steps.0).ln(), f64::from(steps.1).ln());
-    let area = detail.samples().len() as f64;
+    let area = strength.samples as f64;
     let floor = model.floor.0 + model.floor.1 * area;
     let beyond = |length: f64| (length - floor).max(1.0).ln();
     let aim = beyond(budget as f64 * AIM);
     let mut best: Option<Vec<u8>> = None;
     // The nearest steps known to give too long and short enough codes.
     let (mut long, mut short): (Option<Tried>, Option<Tried>) = (None, None);
-    let sum: u64 = detail.samples().iter().map(|d| u64::from(d.unsigned_abs())).sum();
-    let mean = (sum as f64 / area / f64::from(ONE)).max(0.01);
+    let mean = (strength.magnitudes as f64 / area / f64::from(ONE)).max(0.01);
     let mut at = mean.ln() + model.offset - model.power * (aim - area.ln());
     at = at.clamp(finest, coarsest);
     for tries in 0..TRIES {
@@ -94,7 +109,7 @@ mod tests {
         for slope in [0.6, 1.0, 1.6] {
             for budget in [300, 2000, 15_000, 90_000] {
                 let mut tries = 0;
-                let code = encode_within(&detail, budget, MODEL, (0.01, 1e6), |step| {
+                let code = encode_within((&detail).into(), budget, MODEL, (0.01, 1e6), |step| {
                     tries += 1;
                     Ok(vec![0; (200.0 + 60_000.0 * f64::from(step).powf(-slope)) as usize])
                 });
@@ -109,11 +124,13 @@ mod tests {
     fn a_curve_of_stairs_ends_with_the_best_that_fits() {
         let detail = Detail::zero(8, 8);
         let stairs = |step: f32| Ok(vec![0; if step > 3.0 { 100 } else { 1000 }]);
-        let code = encode_within(&detail, 500, MODEL, (1.0, 255.0), stairs).map(|c| c.len());
+        let code =
+            encode_within((&detail).into(), 500, MODEL, (1.0, 255.0), stairs).map(|c| c.len());
         assert_eq!(code, Ok(100));
-        let none = encode_within(&detail, 50, MODEL, (1.0, 255.0), stairs);
+        let none = encode_within((&detail).into(), 50, MODEL, (1.0, 255.0), stairs);
         assert_eq!(none, Err(AnchorCodecError::Budget { budget: 50 }));
-        let finest = encode_within(&detail, 5000, MODEL, (1.0, 255.0), stairs).map(|c| c.len());
+        let finest =
+            encode_within((&detail).into(), 5000, MODEL, (1.0, 255.0), stairs).map(|c| c.len());
         assert_eq!(finest, Ok(1000));
     }
 }

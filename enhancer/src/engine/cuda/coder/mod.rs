@@ -9,10 +9,12 @@
 //! they are given, [`memory`] the buffers, which grow to the largest pictures so far: nothing is allocated after that but
 //! the codestreams themselves. [`shared`] is what workers use: one coder for all of them, after its [`trial`].
 
+mod detail;
 mod kernels;
 mod memory;
 mod shared;
 mod trial;
+mod work;
 
 use std::sync::Arc;
 
@@ -27,9 +29,11 @@ use kernels::{
 };
 use memory::{Twofold, fill, grow};
 
+pub use detail::TileDetail;
 #[doc(hidden)]
 pub use kernels::compile_coder_for;
 pub use shared::{AnchorError, SharedCoder};
+pub use work::Coded;
 
 /// Codestreams that are made at once; more are made one batch after the other.
 const MOST_JOBS: usize = 64;
@@ -85,6 +89,12 @@ pub struct CudaCoder {
     places: Twofold,
     bytes: Twofold,
     codes: Twofold,
+    /// What subscribers see, sums by part of a tile, and where tiles belong.
+    seen: Twofold,
+    sums: Twofold,
+    tiles: Twofold,
+    /// The learned filters by scale.
+    filters: [Option<DeviceBuffer>; 5],
     kernels: Kernels,
     device: Arc<Device>,
 }
@@ -113,6 +123,10 @@ impl CudaCoder {
             places: twofold()?,
             bytes: twofold()?,
             codes: twofold()?,
+            seen: twofold()?,
+            sums: twofold()?,
+            tiles: twofold()?,
+            filters: Default::default(),
             kernels,
             device: device.clone(),
         };

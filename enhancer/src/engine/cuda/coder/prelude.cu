@@ -1,4 +1,4 @@
-// What transform.cu and blocks.cu begin with; the three are one program.
+// What transform.cu, blocks.cu and detail.cu begin with; the four are one program.
 
 typedef unsigned char u8;
 typedef unsigned short u16;

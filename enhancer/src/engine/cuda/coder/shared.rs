@@ -12,13 +12,16 @@ use std::time::Duration;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use parking_lot::{Condvar, Mutex};
 use thiserror::Error;
-use windlass_hybrid::Detail;
-use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k};
+use windlass_hybrid::anchor::codec::AnchorCodecError;
+use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::{Detail, Plane};
 
 use super::trial::trial;
-use super::{CoderError, CudaCoder};
+use super::work::{Code, Coded, Image, Job, Kind, run};
+use super::{CoderError, CudaCoder, TileDetail};
 use crate::engine::cuda::CudaError;
 use crate::engine::cuda::card::Card;
+use crate::engine::cuda::held::Held;
 use crate::engine::cuda::waiting::Waiting;
 
 /// Threads of a card, each with a stream and memory of its own.
@@ -51,21 +54,10 @@ impl From<CoderError> for AnchorError {
     }
 }
 
-type Coded = Result<Vec<u8>, AnchorError>;
-
-/// A detail to be coded at a quality, in so many bytes at most.
-struct Job {
-    detail: Arc<Detail>,
-    quality: u8,
-    most: usize,
-    back: Sender<Coded>,
-}
-
 struct Line {
-    /// By size.
-    waiting: Waiting<(usize, usize), Job>,
-    /// Threads whose cards work.
-    lanes: usize,
+    waiting: Waiting<Kind, Job>,
+    /// The card of each thread that works.
+    lanes: Vec<usize>,
     failed: Option<CudaError>,
 }
 
@@ -87,24 +79,32 @@ impl SharedCoder {
             return failed.map_or_else(|| Ok(coder.clone()), Err);
         }
         let coder = Arc::new(SharedCoder {
-            line: Mutex::new(Line { waiting: Waiting::new(MOST_WAITING), lanes: 0, failed: None }),
+            line: Mutex::new(Line {
+                waiting: Waiting::new(MOST_WAITING),
+                lanes: Vec::new(),
+                failed: None,
+            }),
             come: Condvar::new(),
             pictures: AtomicU64::new(0),
             batches: AtomicU64::new(0),
         });
         let mut refused = CudaError::NoDevice;
         for card in Card::all()?.iter().filter(|card| card.failure().is_none()) {
-            for n in 0..LANES {
-                match coder.clone().add_lane(card, n) {
-                    Ok(()) => coder.line.lock().lanes += 1,
-                    Err(why) => {
-                        tracing::debug!(card = card.device.ordinal, %why, "it codes no anchors");
-                        refused = why;
-                    }
-                }
+            // Its memory goes with it.
+            let tried = CudaCoder::on(&card.device).and_then(|mut coder| trial(&mut coder));
+            let made = tried.and_then(|()| {
+                (0..LANES).try_for_each(|n| {
+                    coder.clone().add_lane(card, n)?;
+                    coder.line.lock().lanes.push(card.device.ordinal);
+                    Ok(())
+                })
+            });
+            if let Err(why) = made {
+                tracing::debug!(card = card.device.ordinal, %why, "it codes no anchors");
+                refused = why;
             }
         }
-        if coder.line.lock().lanes == 0 {
+        if coder.line.lock().lanes.is_empty() {
             return Err(refused);
         }
         *made = Some(coder.clone());
@@ -112,35 +112,75 @@ impl SharedCoder {
     }
 
     fn add_lane(self: Arc<Self>, card: &Card, n: usize) -> Result<(), CudaError> {
-        let mut lane = CudaCoder::on(&card.device)?;
-        trial(&mut lane)?;
-        let thread = std::thread::Builder::new().name(format!("coder-{}-{n}", card.device.ordinal));
-        let spawned = thread.spawn(move || self.serve(&mut lane));
+        let (mut lane, ordinal) = (CudaCoder::on(&card.device)?, card.device.ordinal);
+        let thread = std::thread::Builder::new().name(format!("coder-{ordinal}-{n}"));
+        let spawned = thread.spawn(move || self.serve(&mut lane, ordinal));
         spawned.map_err(|error| CudaError::Driver(format!("no thread for it: {error}")))?;
         Ok(())
     }
 
-    /// The HTJ2K payload of a detail, as [`Htj2k`] makes it: at a quality or, where that takes more than `most` bytes, as large
-    /// as they allow. Waits for it.
-    pub fn code(&self, detail: &Arc<Detail>, quality: u8, most: usize) -> Coded {
+    /// The HTJ2K payload of a detail, as [`Htj2k`](windlass_hybrid::anchor::codec::Htj2k) makes it: at a quality or, where
+    /// that takes more than `most` bytes, as large as they allow. Waits for it.
+    pub fn code(
+        &self,
+        detail: &Arc<Detail>,
+        quality: u8,
+        most: usize,
+    ) -> Result<Vec<u8>, AnchorError> {
+        let size = (detail.width(), detail.height());
+        let image = Image::Here(detail.clone());
+        let kind = Kind::Detail(size.0, size.1);
+        let coded =
+            self.ask(kind, together(size), |back| Job::Code(Code { image, quality, most, back }));
+        coded.map(|(coded, _)| coded)
+    }
+
+    /// The same of what some tiles of a picture add that stays on its card, less what subscribers expect themselves; with
+    /// the image that was coded, where it is wanted.
+    pub fn code_held(
+        &self,
+        held: &Held,
+        tiles: &TileMap,
+        (quality, most): (u8, usize),
+        wants_image: bool,
+    ) -> Result<Coded, AnchorError> {
+        let size = held.image_size(tiles);
+        let image = Image::There(held.clone(), tiles.clone(), wants_image);
+        self.ask(Kind::Held(held.card, size), together(size), |back| {
+            Job::Code(Code { image, quality, most, back })
+        })
+    }
+
+    /// What each tile of such a picture adds to what subscribers see. Waits for it.
+    pub fn measure(&self, held: &Held, seen: &Arc<Plane>) -> Result<Vec<TileDetail>, AnchorError> {
+        let (held, seen) = (held.clone(), seen.clone());
+        self.ask(Kind::Measure(held.card), 1, |back| Job::Measure(held, seen, back))
+    }
+
+    /// Hands a job in, to be done with `most` of its kind at most, and waits for its answer.
+    fn ask<T>(
+        &self,
+        kind: Kind,
+        most: usize,
+        job: impl FnOnce(Sender<Result<T, AnchorError>>) -> Job,
+    ) -> Result<T, AnchorError> {
         let (back, answer) = bounded(1);
-        let job = Job { detail: detail.clone(), quality, most, back };
-        let (width, height) = (detail.width(), detail.height());
-        let together = (MOST_SAMPLES / (width * height).max(1)).min(MOST_TOGETHER);
         let mut line = self.line.lock();
         if let Some(why) = &line.failed {
             return Err(why.clone().into());
         }
-        let waits = line.waiting.push(&(width, height), together, vec![job]);
+        if kind.card().is_some_and(|card| !line.lanes.contains(&card)) {
+            return Err(no_coder().into());
+        }
+        let waits = line.waiting.push(&kind, most, vec![job(back)]);
         waits.map_err(|_| CudaError::Overloaded)?;
         drop(line);
-        self.come.notify_one();
+        // Not each of them may do it.
+        self.come.notify_all();
         match answer.recv_timeout(PATIENCE) {
-            Ok(coded) => coded,
+            Ok(answer) => answer,
             Err(RecvTimeoutError::Timeout) => Err(self.fail(CudaError::Silent(PATIENCE)).into()),
-            Err(RecvTimeoutError::Disconnected) => {
-                Err(self.fail(CudaError::Driver("its thread failed".to_owned())).into())
-            }
+            Err(RecvTimeoutError::Disconnected) => Err(no_coder().into()),
         }
     }
 
@@ -149,18 +189,23 @@ impl SharedCoder {
         (self.pictures.load(Ordering::Relaxed), self.batches.load(Ordering::Relaxed))
     }
 
-    /// Goes on without a thread, as long as there is another.
-    fn end_lane(&self, why: CudaError) {
+    /// Goes on without a thread of a card, as long as there is another.
+    fn end_lane(&self, card: usize, why: CudaError) {
         let mut line = self.line.lock();
-        line.lanes = line.lanes.saturating_sub(1);
-        let none_left = line.lanes == 0;
+        if let Some(at) = line.lanes.iter().position(|of| *of == card) {
+            line.lanes.swap_remove(at);
+        }
+        let none_left = line.lanes.is_empty();
+        let lost = !line.lanes.contains(&card);
+        let its = |kind: &Kind| lost && kind.card() == Some(card);
+        for job in line.waiting.drain_of(its) {
+            job.fail(why.clone().into());
+        }
         drop(line);
         if none_left {
             self.fail(why);
         } else {
             tracing::warn!(%why, "a GPU codes no more anchors: others do");
-            // What came for this thread may be for another.
-            self.come.notify_one();
         }
     }
 
@@ -172,7 +217,7 @@ impl SharedCoder {
         }
         let why = line.failed.get_or_insert(why).clone();
         for job in line.waiting.drain() {
-            job.end(Err(why.clone().into()));
+            job.fail(why.clone().into());
         }
         drop(line);
         self.come.notify_all();
@@ -180,38 +225,27 @@ impl SharedCoder {
     }
 
     /// What a thread does for as long as the card works.
-    fn serve(&self, coder: &mut CudaCoder) {
-        while let Some(jobs) = self.take() {
-            let ran = catch_unwind(AssertUnwindSafe(|| code(coder, &jobs)));
+    fn serve(&self, coder: &mut CudaCoder, card: usize) {
+        while let Some(jobs) = self.take(card) {
+            let note = |made: usize| {
+                self.pictures.fetch_add(made as u64, Ordering::Relaxed);
+                self.batches.fetch_add(u64::from(made > 0), Ordering::Relaxed);
+            };
+            let ran = catch_unwind(AssertUnwindSafe(|| run(coder, jobs, note)));
             let failed = || CudaError::Driver("its thread failed".to_owned()).into();
             match ran.unwrap_or_else(|_| Err(failed())) {
-                Ok(all) => {
-                    self.pictures.fetch_add(all.len() as u64, Ordering::Relaxed);
-                    self.batches.fetch_add(1, Ordering::Relaxed);
-                    for (job, coded) in jobs.into_iter().zip(all) {
-                        job.end(coded.map_err(AnchorError::Codec));
-                    }
-                }
-                Err(why) => {
-                    for job in jobs {
-                        job.end(Err(why.clone()));
-                    }
-                    // One whose memory is full may have room again.
-                    if let AnchorError::Device(why) = why
-                        && why != CudaError::NoMemory
-                    {
-                        return self.end_lane(why);
-                    }
-                }
+                // One whose memory is full may have room again.
+                Ok(()) | Err(AnchorError::Codec(_) | AnchorError::Device(CudaError::NoMemory)) => {}
+                Err(AnchorError::Device(why)) => return self.end_lane(card, why),
             }
         }
     }
 
-    /// Waits for some that are of one size; none where it was given up.
-    fn take(&self) -> Option<Vec<Job>> {
+    /// Waits for some of one kind; none where it was given up.
+    fn take(&self, card: usize) -> Option<Vec<Job>> {
         let mut line = self.line.lock();
         while line.failed.is_none() {
-            let jobs = line.waiting.take();
+            let jobs = line.waiting.take_of(|kind| kind.card().is_none_or(|of| of == card));
             if !jobs.is_empty() {
                 return Some(jobs);
             }
@@ -221,40 +255,11 @@ impl SharedCoder {
     }
 }
 
-impl Job {
-    fn end(self, coded: Coded) {
-        // Nobody waits any more.
-        let _ = self.back.try_send(coded);
-    }
+/// How many images of a size are coded together at most.
+fn together((width, height): (usize, usize)) -> usize {
+    (MOST_SAMPLES / (width * height).max(1)).min(MOST_TOGETHER)
 }
 
-/// Codes details of one size.
-fn code(
-    coder: &mut CudaCoder,
-    jobs: &[Job],
-) -> Result<Vec<Result<Vec<u8>, AnchorCodecError>>, AnchorError> {
-    let Some(first) = jobs.first() else { return Ok(Vec::new()) };
-    let format = Htj2k::format(&first.detail)?;
-    let samples: Vec<&[i16]> = jobs.iter().map(|job| job.detail.samples()).collect();
-    coder.transform(&samples, format, Htj2k::LEVELS)?;
-    let steps = jobs.iter().enumerate().map(|(n, job)| (n, Htj2k::step(job.quality)));
-    let all = coder.encode(&steps.collect::<Vec<_>>())?;
-    let mut within = Vec::with_capacity(jobs.len());
-    for (n, (job, coded)) in jobs.iter().zip(all).enumerate() {
-        if coded.len() <= job.most {
-            within.push(Ok(coded));
-            continue;
-        }
-        let mut failed = None;
-        let coded = Htj2k::encode_within_by(&job.detail, job.most, |step| {
-            let coded = coder.encode(&[(n, step)]).map(|all| all.into_iter().next());
-            let coded = coded.map_err(|why| failed = Some(why)).ok().flatten();
-            coded.ok_or(AnchorCodecError::Encode)
-        });
-        if let Some(why) = failed {
-            return Err(why.into());
-        }
-        within.push(coded);
-    }
-    Ok(within)
+fn no_coder() -> CudaError {
+    CudaError::Driver("the thread that codes on it has ended".to_owned())
 }

@@ -1,0 +1,176 @@
+//! What the coder's threads are asked to do, and do together where it is of one kind.
+
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k, Strength};
+use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::{Detail, Plane};
+
+use super::shared::AnchorError;
+use super::{CudaCoder, TileDetail};
+use crate::engine::cuda::held::Held;
+
+/// What goes together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Details of one size.
+    Detail(usize, usize),
+    /// A picture on this card that is measured.
+    Measure(usize),
+    /// Pictures on this card whose images are of one size.
+    Held(usize, (usize, usize)),
+}
+
+impl Kind {
+    /// The only card that can do it.
+    pub fn card(self) -> Option<usize> {
+        match self {
+            Kind::Detail(..) => None,
+            Kind::Measure(card) | Kind::Held(card, _) => Some(card),
+        }
+    }
+}
+
+/// An anchor's code and, where it was asked for, the image that it is of.
+pub type Coded = (Vec<u8>, Option<Detail>);
+
+/// What is asked for, and where the answer goes.
+pub enum Job {
+    Measure(Held, Arc<Plane>, Sender<Result<Vec<TileDetail>, AnchorError>>),
+    Code(Code),
+}
+
+/// An image to be coded at a quality, in so many bytes at most.
+pub struct Code {
+    pub image: Image,
+    pub quality: u8,
+    pub most: usize,
+    pub back: Sender<Result<Coded, AnchorError>>,
+}
+
+/// Where it is.
+pub enum Image {
+    Here(Arc<Detail>),
+    /// On the card: these tiles of a picture; whether it is wanted back.
+    There(Held, TileMap, bool),
+}
+
+impl Job {
+    /// Gives it up.
+    pub fn fail(self, why: AnchorError) {
+        // Nobody waits any more where this fails, here and below.
+        match self {
+            Job::Measure(_, _, back) => drop(back.try_send(Err(why))),
+            Job::Code(code) => drop(code.back.try_send(Err(why))),
+        }
+    }
+}
+
+/// Does some that are of one kind; `made` is told how many codes there are, before those who wait.
+pub fn run(
+    coder: &mut CudaCoder,
+    jobs: Vec<Job>,
+    made: impl FnOnce(usize),
+) -> Result<(), AnchorError> {
+    let (mut codes, mut failed) = (Vec::new(), None);
+    for job in jobs {
+        match job {
+            Job::Code(code) => codes.push(code),
+            Job::Measure(held, seen, back) => {
+                let measured = coder.measure(&held, &seen).map_err(AnchorError::from);
+                failed = measured.as_ref().err().cloned().or(failed);
+                drop(held);
+                let _ = back.try_send(measured);
+            }
+        }
+    }
+    if let Some(why) = failed {
+        fail_all(codes, &why);
+        return Err(why);
+    }
+    match code_all(coder, &codes) {
+        Ok(all) => {
+            made(all.len());
+            for (Code { image, back, .. }, coded) in codes.into_iter().zip(all) {
+                // Whoever is told may want that memory again.
+                drop(image);
+                let _ = back.try_send(coded.map_err(AnchorError::Codec));
+            }
+            Ok(())
+        }
+        Err(why) => {
+            fail_all(codes, &why);
+            Err(why)
+        }
+    }
+}
+
+fn fail_all(codes: Vec<Code>, why: &AnchorError) {
+    for code in codes {
+        Job::Code(code).fail(why.clone());
+    }
+}
+
+/// Codes images of one size.
+fn code_all(
+    coder: &mut CudaCoder,
+    codes: &[Code],
+) -> Result<Vec<Result<Coded, AnchorCodecError>>, AnchorError> {
+    let mut here: Vec<&Detail> = Vec::new();
+    let mut there: Vec<(&Held, &TileMap)> = Vec::new();
+    for code in codes {
+        match &code.image {
+            Image::Here(detail) => here.push(detail),
+            Image::There(held, tiles, _) => there.push((held, tiles)),
+        }
+    }
+    let (format, strengths) = if let Some(detail) = here.first() {
+        let format = Htj2k::format(detail)?;
+        let samples: Vec<&[i16]> = here.iter().map(|detail| detail.samples()).collect();
+        coder.transform(&samples, format, Htj2k::LEVELS)?;
+        (format, Vec::new())
+    } else if let Some((held, tiles)) = there.first() {
+        let (width, height) = held.image_size(tiles);
+        let format = Htj2k::format_of(width, height)?;
+        (format, coder.transform_tiles(&there, format, Htj2k::LEVELS)?)
+    } else {
+        return Ok(Vec::new());
+    };
+    let steps = codes.iter().enumerate().map(|(n, code)| (n, Htj2k::step(code.quality)));
+    let all = coder.encode(&steps.collect::<Vec<_>>())?;
+    let mut within = Vec::with_capacity(codes.len());
+    for (n, (code, coded)) in codes.iter().zip(all).enumerate() {
+        let coded = if coded.len() <= code.most {
+            Ok(coded)
+        } else {
+            let strength = match &code.image {
+                Image::Here(detail) => Strength::from(&**detail),
+                Image::There(..) => strengths[n],
+            };
+            code_within(coder, strength, n, code.most)?
+        };
+        let wanted = matches!(code.image, Image::There(_, _, true));
+        let image = wanted.then(|| coder.image(n, format)).transpose()?;
+        let (width, height) = (format.width as usize, format.height as usize);
+        let image = image.and_then(|samples| Detail::from_samples(width, height, samples));
+        within.push(coded.map(|coded| (coded, image)));
+    }
+    Ok(within)
+}
+
+/// Codes a transformed image in so many bytes.
+fn code_within(
+    coder: &mut CudaCoder,
+    strength: Strength,
+    n: usize,
+    most: usize,
+) -> Result<Result<Vec<u8>, AnchorCodecError>, AnchorError> {
+    let mut failed = None;
+    let coded = Htj2k::encode_within_by(strength, most, |step| {
+        let coded = coder.encode(&[(n, step)]).map(|all| all.into_iter().next());
+        let coded = coded.map_err(|why| failed = Some(why)).ok().flatten();
+        coded.ok_or(AnchorCodecError::Encode)
+    });
+    failed.map_or(Ok(coded), |why| Err(why.into()))
+}

@@ -1,0 +1,54 @@
+//! A picture that was super-resolved and stays on its card, so that it crosses the bus only once it is coded.
+
+use std::sync::Arc;
+
+use windlass_hybrid::anchor::tiles::TileMap;
+
+use super::CudaError;
+use super::driver::{Device, DeviceBuffer};
+
+/// Memory for such pictures, of one at a time.
+#[derive(Debug)]
+pub struct HeldMemory {
+    /// HR, in 1/64 grey level, of 16 bits each.
+    pub residual: DeviceBuffer,
+    pub low: DeviceBuffer,
+}
+
+impl HeldMemory {
+    /// Of so many low and high samples.
+    pub fn new(device: &Arc<Device>, low: usize, high: usize) -> Result<Self, CudaError> {
+        Ok(HeldMemory {
+            residual: DeviceBuffer::new(device, 2 * high)?,
+            low: DeviceBuffer::new(device, low)?,
+        })
+    }
+
+    /// Whether there is room for so many.
+    pub fn has_room(&self, low: usize, high: usize) -> bool {
+        self.low.len() >= low && self.residual.len() >= 2 * high
+    }
+}
+
+/// See the module. Its memory is used again once this and all copies of it are gone.
+#[derive(Debug, Clone)]
+pub struct Held {
+    pub(super) memory: Arc<HeldMemory>,
+    /// The card's place among those that the driver shows.
+    pub(super) card: usize,
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) scale: usize,
+}
+
+impl Held {
+    /// Width and height in HR samples.
+    pub fn size(&self) -> (usize, usize) {
+        (self.scale * self.width, self.scale * self.height)
+    }
+
+    /// Those of the image that is coded of some of its tiles.
+    pub fn image_size(&self, tiles: &TileMap) -> (usize, usize) {
+        if tiles.is_full() { self.size() } else { tiles.mosaic(self.scale) }
+    }
+}

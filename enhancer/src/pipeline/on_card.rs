@@ -1,0 +1,109 @@
+//! Anchors whose picture stays on the GPU from inference until it is coded.
+//!
+//! Up go the low picture and what subscribers see without (8 bits a sample), down a few numbers for each tile and the code:
+//! no super-resolved picture crosses the bus. One of eight comes down beside its code, to measure what coding loses.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::resample::Samples;
+use windlass_hybrid::{Detail, Plane};
+
+use super::anchors::CodeError;
+use crate::engine::cuda::Held;
+use crate::engine::cuda::coder::{AnchorError, Coded, SharedCoder, TileDetail};
+use crate::engine::{Engine, Input, Inputs, Luma};
+
+/// After the GPU could not do it, pictures come back for so long.
+const REST: Duration = Duration::from_secs(10);
+
+/// See the module.
+pub(super) struct OnCard {
+    held: Held,
+    tiles: Vec<TileDetail>,
+    columns: usize,
+    scale: usize,
+}
+
+impl OnCard {
+    /// Super-resolves a picture and measures what it adds to what subscribers see; nothing where it has to come back.
+    pub fn infer(
+        coder: &SharedCoder,
+        engine: &mut dyn Engine,
+        low: Samples<'_>,
+        seen: &Arc<Plane>,
+    ) -> Option<OnCard> {
+        let input = Input {
+            low: Luma::new(low.data, low.width, low.height, low.stride).ok()?,
+            twin: match engine.architecture().inputs {
+                Inputs::Luma => None,
+                Inputs::LumaAndTwin => {
+                    Some(Luma::packed(seen.samples(), seen.width(), seen.height()).ok()?)
+                }
+            },
+        };
+        let held = engine.hold(input).ok().flatten()?;
+        let tiles = coder.measure(&held, seen);
+        let tiles = tiles.inspect_err(|why| tracing::debug!(%why, "a picture leaves the GPU"));
+        let columns = TileMap::empty(low.width, low.height).columns();
+        Some(OnCard { held, tiles: tiles.ok()?, columns, scale: engine.scale() })
+    }
+
+    /// What some tiles amount to, by one of the measures.
+    pub fn by_tile(
+        &self,
+        tiles: &TileMap,
+        measure: fn(&TileDetail) -> f64,
+    ) -> Vec<((usize, usize), f64)> {
+        let of = |(column, row)| self.tiles.get(row * self.columns + column).map(measure);
+        tiles.iter().filter_map(|tile| Some((tile, of(tile)?))).collect()
+    }
+
+    /// Width and height in HR samples.
+    pub fn size(&self) -> (usize, usize) {
+        self.held.size()
+    }
+
+    /// The code of what some tiles add at a quality, or within so many bytes, and the detail that it is of where that is
+    /// wanted, zero outside of them. `None`: not on this GPU.
+    pub fn code(
+        &self,
+        coder: &SharedCoder,
+        tiles: &TileMap,
+        how: (u8, usize),
+        wants_detail: bool,
+    ) -> Option<Result<Coded, CodeError>> {
+        match coder.code_held(&self.held, tiles, how, wants_detail) {
+            Ok((code, None)) => Some(Ok((code, None))),
+            Ok((code, Some(image))) if tiles.is_full() => Some(Ok((code, Some(image)))),
+            Ok((code, Some(mosaic))) => {
+                let (width, height) = self.size();
+                let mut detail = Detail::zero(width, height);
+                let fits = tiles.scatter(&mosaic, self.scale, &mut detail);
+                Some(Ok((code, fits.then_some(detail))))
+            }
+            Err(AnchorError::Codec(_)) => Some(Err(CodeError::Failed)),
+            Err(AnchorError::Device(why)) => {
+                tracing::debug!(%why, "a picture leaves the GPU to be coded");
+                None
+            }
+        }
+    }
+}
+
+/// Whether pictures stay on the GPU: not for a while after it could not code one.
+#[derive(Debug, Default)]
+pub(super) struct Stay {
+    rests: Option<Instant>,
+}
+
+impl Stay {
+    pub fn is_tried(&self) -> bool {
+        self.rests.is_none_or(|until| until <= Instant::now())
+    }
+
+    pub fn failed(&mut self) {
+        self.rests = Some(Instant::now() + REST);
+    }
+}
