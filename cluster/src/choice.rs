@@ -46,6 +46,8 @@ struct Known {
     capacity: f64,
     /// The share of its accelerators' time that is taken, as it says; with all that others give it.
     load: f64,
+    /// As its lease names them.
+    devices: Arc<[String]>,
     full: bool,
     draining: bool,
     avoided: Option<Instant>,
@@ -59,6 +61,7 @@ impl Known {
             ours: 0,
             capacity: 1.0,
             load: 0.0,
+            devices: Arc::default(),
             full: false,
             draining: false,
             avoided: None,
@@ -87,6 +90,8 @@ pub struct WorkerState {
     pub ours: usize,
     /// The share of its time that is taken.
     pub load: f64,
+    /// GPUs, or the slice of one, on which it works, as its lease says.
+    pub devices: Arc<[String]>,
 }
 
 /// The workers.
@@ -115,6 +120,9 @@ impl Workers {
         known.standing = Standing::Leased(now);
         known.capacity = lease.capacity.max(0.01);
         known.load = lease.load.min(1.0);
+        if *known.devices != *lease.devices {
+            known.devices = lease.devices.as_slice().into();
+        }
         known.draining = lease.draining;
         known.full = lease.streams >= lease.most_streams;
         true
@@ -208,6 +216,7 @@ impl Workers {
             there: known.standing != Standing::Gone && !known.draining,
             ours: known.ours,
             load: known.load,
+            devices: known.devices.clone(),
         })
     }
 }

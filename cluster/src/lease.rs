@@ -16,6 +16,8 @@ pub const HOLDS: Duration = Duration::from_secs(2);
 const MOST_BYTES: usize = 4_096;
 /// Networks that are read.
 const MOST_NETWORKS: usize = 64;
+/// Devices that are read, and so are to be written.
+pub const MOST_DEVICES: usize = 16;
 
 /// A worker's lease.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +35,9 @@ pub struct Lease {
     pub most_streams: u32,
     /// Networks that are loaded.
     pub networks: Vec<String>,
+    /// GPUs, or the slice of one, on which it works: name and UUID of each; none on processors. Workers of before say nothing.
+    #[serde(default)]
+    pub devices: Vec<String>,
     /// It ends soon: its streams should go elsewhere.
     pub draining: bool,
 }
@@ -68,6 +73,9 @@ impl Lease {
         if lease.networks.len() > MOST_NETWORKS {
             return Err(BadLease::Value("it has too many networks"));
         }
+        if lease.devices.len() > MOST_DEVICES {
+            return Err(BadLease::Value("it has too many devices"));
+        }
         Ok(lease)
     }
 
@@ -92,6 +100,7 @@ pub(crate) mod tests {
             streams: 0,
             most_streams: 64,
             networks: vec!["fused-xs-x2".to_owned()],
+            devices: vec!["A card MIG 1g.10gb (MIG-b)".to_owned()],
             draining: false,
         }
     }
@@ -103,12 +112,21 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_lease_of_before_says_nothing_of_devices_and_is_read() {
+        let text = String::from_utf8(lease("http://10.0.0.7:7890").write()).unwrap();
+        let (before, rest) = text.split_once("\"devices\"").unwrap();
+        let former = format!("{before}{}", rest.split_once("],").unwrap().1);
+        assert_eq!(Lease::read(former.as_bytes()).unwrap().devices, [""; 0]);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
-        let broken: [fn(&mut Lease); 4] = [
+        let broken: [fn(&mut Lease); 5] = [
             |lease| lease.address = "10.0.0.7".to_owned(),
             |lease| lease.capacity = 0.0,
             |lease| lease.load = -1.0,
             |lease| lease.networks = vec![String::new(); 65],
+            |lease| lease.devices = vec![String::new(); 17],
         ];
         for spoil in broken {
             let mut lease = lease("http://10.0.0.7:7890");

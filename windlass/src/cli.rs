@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Config, File, Settings};
-use crate::{bench, emulate, enhance, eval, health, loadtest, simulate, token};
+use crate::{bench, devices, emulate, enhance, eval, health, loadtest, simulate, token};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -33,6 +33,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Enhance for SFUs on other machines, which name this one with --workers.
     Enhance(Box<enhance::EnhanceArgs>),
+    /// List this machine's GPUs and their slices (MIG), and what to set to use them; ends with an error where there are none.
+    Devices(devices::DevicesArgs),
     /// Print the configuration file with every option, or check one.
     Config(ConfigArgs),
     /// Ask a server whether it lives; the status tells it.

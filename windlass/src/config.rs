@@ -20,6 +20,7 @@ use thiserror::Error;
 use windlass_cluster::nats::NatsConfig;
 use windlass_cluster::token::ClusterToken;
 use windlass_enhancer::EnhancerConfig;
+use windlass_enhancer::engine::cuda::devices::DeviceName;
 use windlass_enhancer::engine::{EngineChoice, NetworkChoice};
 use windlass_enhancer::schedule::slots::TaskOrder;
 use windlass_enhancer::schedule::{RegionConfig, TileConfig};
@@ -259,6 +260,16 @@ pub struct Settings {
     #[arg(long, help_heading = "Enhancement", value_name = "NAME")]
     pub engine: Option<Named<EngineChoice>>,
 
+    /// GPUs, or the one slice of a GPU (MIG), that the process uses, by ordinal (of a slice CARD:SLICE) or UUID as `windlass
+    /// devices` lists them [default: those that CUDA shows]
+    #[arg(
+        long,
+        help_heading = "Enhancement",
+        value_name = "UUID or ORDINAL, a list",
+        value_delimiter = ','
+    )]
+    pub device: Option<Vec<Named<DeviceName>>>,
+
     /// The network: auto (for each publisher the best that the machine can sustain within the budget, of pictures
     /// twice as large), all (the same, four times as large where the camera's pictures are: better, and four times
     /// the work for browsers), xs (the cheapest), m (three and a half times its cost), or files of your own with
@@ -495,7 +506,7 @@ macro_rules! each_option {
 }
 
 each_option! {
-    http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers nats node_url node_listen node_address node_room_most nats_credentials nats_ca cluster_token cluster_ca cluster_cert cluster_key engine network enhancer_threads compute_cap
+    http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers nats node_url node_listen node_address node_room_most nats_credentials nats_ca cluster_token cluster_ca cluster_cert cluster_key engine device network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
     no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
@@ -515,6 +526,8 @@ pub struct Config {
     pub tls: Option<tls::Source>,
     /// The enhancer; `None` forwards only.
     pub enhancer: Option<EnhancerConfig>,
+    /// The GPUs, or the slice of one, that it has; none: those that CUDA shows.
+    pub devices: Vec<DeviceName>,
     /// Those on other machines that work in its place.
     pub workers: Vec<String>,
     /// Where workers' leases are; those that have one work in its place as well.
@@ -610,6 +623,11 @@ impl Config {
             congestion_control: !said.no_congestion_control.unwrap_or(false),
             ..SfuConfig::default()
         };
+        let devices: Vec<DeviceName> =
+            said.device.iter().flatten().map(|device| device.0.clone()).collect();
+        let engine = said.engine.map_or_else(EngineChoice::default, |engine| engine.0);
+        let on_gpus = devices.is_empty() || engine != EngineChoice::Cpu;
+        allow!(on_gpus, "device", "needs an engine that runs on GPUs: auto or cuda, not {engine}");
         Ok(Config {
             http,
             sfu,
@@ -617,6 +635,7 @@ impl Config {
             tls,
             drain: Duration::from_secs(said.drain_timeout_s.unwrap_or(30)),
             enhancer,
+            devices,
             workers: said.workers.unwrap_or_default(),
             node,
             nats,

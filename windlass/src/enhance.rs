@@ -1,5 +1,8 @@
 //! `windlass enhance`: an enhancer for SFUs on other machines.
 
+mod children;
+mod each;
+
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,11 +16,12 @@ use clap::Args;
 use tokio::sync::watch;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
-use windlass_cluster::lease::Lease;
+use windlass_cluster::lease::{Lease, MOST_DEVICES};
 use windlass_cluster::nats;
 use windlass_cluster::proto::enhancer_server::EnhancerServer;
 use windlass_cluster::token::ClusterToken;
 use windlass_cluster::worker::{Offered, Worker, WorkerService};
+use windlass_enhancer::engine::{EngineChoice, cuda};
 use windlass_enhancer::{Enhancer, EnhancerInput};
 use windlass_media::TapInput;
 use windlass_signaling::metrics_page;
@@ -26,7 +30,7 @@ use crate::cli::ServeArgs;
 use crate::config::Config;
 use crate::shutdown::Signals;
 use crate::workers::server_tls;
-use crate::{logging, metrics};
+use crate::{devices, logging, metrics};
 
 /// Largest message: a frame, or an anchor.
 pub const MOST_BYTES: usize = 4 << 20;
@@ -45,6 +49,16 @@ pub struct EnhanceArgs {
     /// Address of this worker's `/metrics`, `/healthz` and `/readyz`, over plain HTTP [default: none]
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+
+    /// Start an enhancer for every GPU without slices and for every slice (MIG) of the others, or of those that --device names:
+    /// each a process of its own, at ports one after the other from those of --listen, --metrics and --address, started
+    /// again when it ends
+    #[arg(long)]
+    each_device: bool,
+
+    /// The process that started this one for a device, without which it does not go on
+    #[arg(long, hide = true, value_name = "PID")]
+    parent: Option<i32>,
 
     /// What `windlass serve` is told of enhancement, cluster and logs holds here
     #[command(flatten)]
@@ -99,9 +113,18 @@ impl Offered for Offer {
 /// Works for others until SIGINT, or SIGTERM and until its streams have gone to others.
 pub fn run(args: &EnhanceArgs) -> Result<()> {
     let config = args.serve.load()?;
+    if let Some(parent) = args.parent {
+        children::end_with(parent)?;
+    }
+    if !args.each_device {
+        devices::enter(&config)?;
+    }
     logging::init(&config.log, config.log_json)?;
-    if config.enhancer.is_none() {
+    let Some(enhancer) = &config.enhancer else {
         bail!("--no-enhancer leaves nothing to offer; start it without");
+    };
+    if args.each_device && enhancer.engine == EngineChoice::Cpu {
+        bail!("--each-device needs an engine that runs on GPUs: add --engine auto or cuda");
     }
     let open = config.cluster.token.is_none() || config.cluster.files.is_none();
     if !args.listen.ip().is_loopback() && open {
@@ -113,6 +136,9 @@ pub fn run(args: &EnhanceArgs) -> Result<()> {
     if args.listen.ip().is_unspecified() && config.nats.is_some() && args.address.is_none() {
         bail!("--address is missing: SFUs cannot go to {}", args.listen);
     }
+    if args.each_device {
+        return each::run(args, &config);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("cannot start the worker's threads")?;
     runtime.block_on(serve(args, config))
@@ -120,6 +146,7 @@ pub fn run(args: &EnhanceArgs) -> Result<()> {
 
 async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     let Some(enhancer) = config.enhancer else { return Ok(()) };
+    let supervised = args.parent.is_some();
     let deadline = enhancer.budget.saturating_sub(enhancer.delivery_allowance);
     let most = enhancer.max_streams;
     let enhancer = Arc::new(Enhancer::start(enhancer)?);
@@ -178,7 +205,7 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
         }
     };
     let ending = async move {
-        signals.streams_left(&worker, config.drain).await;
+        signals.streams_left(&worker, config.drain, supervised).await;
         eprintln!("Windlass is shutting down.");
         let _ = stop.send(true);
     };
@@ -204,15 +231,24 @@ fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>) -> Router {
     };
     let ready = move || async move {
         if worker.drains() {
-            (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
+            (StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned())
         } else {
-            (StatusCode::OK, "ready\n")
+            (
+                StatusCode::OK,
+                [vec!["ready".to_owned()], devices_at_work()].concat().join("\n") + "\n",
+            )
         }
     };
     Router::new()
         .route("/metrics", get(told))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
+}
+
+/// The GPUs, or the slice of one, that this process uses; none that was given up.
+fn devices_at_work() -> Vec<String> {
+    let working = cuda::cards().into_iter().filter(|card| card.failed.is_none());
+    working.take(MOST_DEVICES).map(|card| format!("{} ({})", card.name, card.uuid)).collect()
 }
 
 /// What the worker's lease says now.
@@ -226,6 +262,7 @@ fn lease(address: &str, offer: &Offer, worker: &Worker) -> Lease {
         streams: number(own.streams),
         most_streams: number(worker.most()),
         networks: stats.networks.iter().map(|network| network.name.to_string()).collect(),
+        devices: devices_at_work(),
         draining: worker.drains(),
     }
 }

@@ -6,6 +6,7 @@ mod bench;
 mod bridge;
 mod cli;
 mod config;
+mod devices;
 mod emulate;
 mod enhance;
 mod eval;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Enhance(args) => enhance::run(&args),
+        Command::Devices(args) => logging::init("warn", false).and_then(|_| devices::run(&args)),
         Command::Config(args) => args.run(),
         Command::Health(args) => health::run(&args),
         Command::Bench(args) => logging::init("warn", false).and_then(|_| bench::run(&args)),

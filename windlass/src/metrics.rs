@@ -252,8 +252,9 @@ fn card_metrics(cards: &[CardStats]) -> Vec<Metric> {
     // All of a name together.
     let metrics = of.iter().flat_map(|metric| {
         cards.iter().map(move |card| {
-            let name = label_value(&card.name);
-            metric(card).labelled(format!("card=\"{}\",name=\"{name}\"", card.ordinal))
+            let CardStats { ordinal, name, uuid, .. } = card;
+            let name = label_value(name);
+            metric(card).labelled(format!("card=\"{ordinal}\",name=\"{name}\",uuid=\"{uuid}\""))
         })
     });
     metrics.collect()
@@ -289,7 +290,17 @@ pub fn of_remote(stats: &RemoteStats) -> Vec<Metric> {
             metric.labelled(format!("worker=\"{address}\"")).help(help)
         })
     });
-    counters.chain(gauges).collect()
+    // What a dashboard joins the others by.
+    let devices = stats.workers.iter().flat_map(|worker| {
+        let address = label_value(&worker.address);
+        worker.devices.iter().map(move |device| {
+            let metric = Metric::gauge("worker_device", 1.0);
+            let device = label_value(device);
+            let labels = format!("worker=\"{address}\",device=\"{device}\"");
+            metric.labelled(labels).help("A GPU, or a slice of one, that the worker's lease names.")
+        })
+    });
+    counters.chain(gauges).chain(devices).collect()
 }
 
 /// What others say, without the characters that a label's value cannot have as they are.

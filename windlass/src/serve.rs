@@ -17,6 +17,7 @@ use windlass_signaling::{Metric, Services, Signaling};
 use crate::bridge::{self, Bridge};
 use crate::cli::ServeArgs;
 use crate::config::Config;
+use crate::devices;
 use crate::logging::{self, Log};
 use crate::metrics;
 use crate::node::{Node, Share};
@@ -35,6 +36,7 @@ const USUAL_FILE: &str = "windlass.yaml";
 /// Serves until SIGINT or SIGTERM.
 pub fn run(args: &ServeArgs) -> Result<()> {
     let config = &args.load()?;
+    devices::enter(config)?;
     let log = logging::init(&config.log, config.log_json)?;
     match args.file() {
         Some(file) => tracing::info!(file = %file.display(), "configuration read"),

@@ -18,6 +18,8 @@ const LOOK: Duration = Duration::from_millis(250);
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// A second SIGTERM is not heeded.
+    patient: bool,
 }
 
 impl Signals {
@@ -26,6 +28,7 @@ impl Signals {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            patient: false,
         })
     }
 
@@ -62,8 +65,10 @@ impl Signals {
         }
     }
 
-    /// Waits until a worker is to stop. SIGTERM lets its streams go to others first.
-    pub async fn streams_left(self, worker: &Worker, drain: Duration) {
+    /// Waits until a worker is to stop. SIGTERM lets its streams go to others first. Of one that another process of ours started,
+    /// only SIGINT ends that sooner: whoever stops all processes of a service says SIGTERM to both, and that one passes it on.
+    pub async fn streams_left(mut self, worker: &Worker, drain: Duration, supervised: bool) {
+        self.patient = supervised;
         let begin = async {
             worker.drain();
             "takes no more streams and ends when all have gone to other workers"
@@ -99,9 +104,26 @@ impl Signals {
             () = ended => {}
             () = tokio::time::sleep(drain) => {}
             _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.terminate.recv(), if !self.patient => {}
         }
     }
+
+    /// The next one.
+    pub async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.interrupt.recv() => Asked::End,
+            _ = self.terminate.recv() => Asked::Drain,
+        }
+    }
+}
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// To end at once.
+    End,
+    /// To end when others have taken over.
+    Drain,
 }
 
 async fn rooms_ended(sfu: &SfuHandle) {

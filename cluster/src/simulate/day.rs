@@ -305,6 +305,7 @@ impl Play<'_> {
                 streams: count(machine.streams.len()),
                 most_streams: count(most_streams),
                 networks: Vec::new(),
+                devices: Vec::new(),
                 draining,
             };
             for server in &mut self.servers {

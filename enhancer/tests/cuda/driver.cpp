@@ -1,7 +1,7 @@
 // A CUDA driver and NVRTC that run kernels on the CPU, for tests of the host's side without a GPU: emulate.h compiles
 // and runs them. One library stands for both; streams do their work at once, graphs record launches and copies.
 //
-// From the environment: EMULATED_DEVICES (1), EMULATED_SHARED, EMULATED_SHARED_SM (bytes of shared memory of a block and of a multiprocessor),
+// From the environment: EMULATED_DEVICES, EMULATED_SLICES (machine.h: which devices there are, and NVML), EMULATED_SHARED, EMULATED_SHARED_SM (bytes of shared memory of a block and of a multiprocessor),
 // EMULATED_ARCH (90), EMULATED_MEMORY (bytes that can be allocated), EMULATED_LOST (a file; while it exists, everything
 // fails as after the device's loss; with a device's number at its end, of that device alone), EMULATED_HANG (a file; while it exists,
 // nobody who waits for a device gets an answer), EMULATED_FULL (a file; while it exists, nobody is given memory), EMULATED_INCLUDE (where emulate.h is), EMULATED_DRIVER (the driver's version), EMULATED_WRONG (products are a little too large),
@@ -22,9 +22,11 @@
 #include <unistd.h>
 #include <vector>
 
+#include "machine.h"
+
 namespace {
 
-enum { SUCCESS = 0, INVALID = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700 };
+enum { SUCCESS = 0, INVALID = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700 };
 
 std::mutex lock;
 std::map<uintptr_t, size_t> memory;
@@ -79,12 +81,20 @@ bool inside(uintptr_t at, size_t bytes) {
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT int cuInit(unsigned) { return lost() ? ILLEGAL_ADDRESS : SUCCESS; }
+// What this process was shown when it first asked.
+static const std::vector<machine::Entity>& shown() {
+  static const auto all = machine::visible();
+  return all;
+}
+
+EXPORT int cuInit(unsigned) { return lost() ? ILLEGAL_ADDRESS : shown().empty() ? NO_DEVICE : SUCCESS; }
 EXPORT int cuDriverGetVersion(int* version) { *version = (int)number("EMULATED_DRIVER", 12090); return SUCCESS; }
-EXPORT int cuDeviceGetCount(int* count) { *count = (int)number("EMULATED_DEVICES", 1); return SUCCESS; }
-EXPORT int cuDeviceGet(int* device, int ordinal) { *device = ordinal; return ordinal < (int)number("EMULATED_DEVICES", 1) ? SUCCESS : INVALID; }
-EXPORT int cuDeviceGetName(char* name, int size, int) { snprintf(name, size, "emulated"); return SUCCESS; }
-EXPORT int cuDeviceGetPCIBusId(char* name, int size, int device) { snprintf(name, size, "0000:%02X:00.0", 16 + device); return SUCCESS; }
+EXPORT int cuDeviceGetCount(int* count) { *count = (int)shown().size(); return SUCCESS; }
+EXPORT int cuDeviceGet(int* device, int ordinal) { *device = ordinal; return ordinal < (int)shown().size() ? SUCCESS : INVALID; }
+EXPORT int cuDeviceGetName(char* name, int size, int device) { snprintf(name, size, "%s", machine::name(shown()[device]).c_str()); return SUCCESS; }
+EXPORT int cuDeviceGetUuid(void* to, int device) { machine::bytes({shown()[device].card, -1}, (unsigned char*)to); return SUCCESS; }
+EXPORT int cuDeviceGetUuid_v2(void* to, int device) { machine::bytes(shown()[device], (unsigned char*)to); return SUCCESS; }
+EXPORT int cuDeviceGetPCIBusId(char* name, int size, int device) { snprintf(name, size, "0000:%02X:00.0", 16 + shown()[device].card); return SUCCESS; }
 EXPORT int cuDeviceTotalMem_v2(size_t* bytes, int) { *bytes = 1ull << 30; return SUCCESS; }
 EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
   const int arch = (int)number("EMULATED_ARCH", 90);

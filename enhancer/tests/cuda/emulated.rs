@@ -1,6 +1,9 @@
 //! Runs tests on a GPU that the CPU stands in for: see `driver.cpp`. They need a C++ compiler; without one they say so
 //! and pass.
 
+// Each test file uses a part of it.
+#![allow(dead_code)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -8,21 +11,26 @@ use std::sync::OnceLock;
 /// Says that a test that is run again is to do its work.
 const INNER: &str = "WINDLASS_TEST_EMULATED";
 
+/// Where the driver's sources are; `windlass`'s tests have them too.
+pub const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../enhancer/tests/cuda");
+
 /// The emulated driver's folder; `None` without a C++ compiler.
-fn emulated_driver() -> Option<&'static Path> {
+pub fn emulated_driver() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let made = FOLDER.get_or_init(|| {
         let folder =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cuda-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder for the driver");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/driver.cpp");
+        let source = Path::new(SOURCES).join("driver.cpp");
         let library = folder.join("libcuda.so");
         let flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-o"];
         let built = Command::new("c++").args(flags).arg(&library).arg(source).arg("-ldl").status();
         if !built.is_ok_and(|status| status.success()) {
             return None;
         }
-        std::fs::copy(&library, folder.join("libnvrtc.so")).expect("the driver's second name");
+        for name in ["libnvrtc.so", "libnvidia-ml.so.1"] {
+            std::fs::copy(&library, folder.join(name)).expect("the driver's other names");
+        }
         Some(folder)
     });
     made.as_deref()
@@ -43,7 +51,7 @@ pub fn on_emulated_device(name: &str, more: &[(&str, &str)], work: fn()) {
         .env("LD_LIBRARY_PATH", folder)
         .env("TMPDIR", folder)
         .env("XDG_CACHE_HOME", folder.join("cache"))
-        .env("EMULATED_INCLUDE", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cuda"))
+        .env("EMULATED_INCLUDE", SOURCES)
         .env("EMULATED_LOST", folder.join(format!("lost-{name}")))
         .env("EMULATED_FULL", folder.join(format!("full-{name}")))
         .env("EMULATED_HANG", folder.join(format!("hang-{name}")))

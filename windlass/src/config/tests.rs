@@ -41,7 +41,8 @@ const ALL: &str = r#"
     cluster-ca: /etc/windlass/ca.pem
     cluster-cert: /etc/windlass/cluster.pem
     cluster-key: /etc/windlass/cluster-key.pem
-    engine: "cpu"
+    engine: "cuda"
+    device: ["0:1", "GPU-8932f937"]
     network: "auto"
     enhancer-threads: 4
     compute-cap: 0.5
@@ -145,6 +146,8 @@ fn values_out_of_range_are_refused_by_name() {
         ("anchor-quality: 0", "anchor-quality"),
         ("anchor-codec: \"png\"", "jpeg, htj2k"),
         ("engine: \"gpu\"", "auto, cpu, cuda"),
+        ("device: [\"0\"]", "device needs an engine"),
+        ("engine: \"auto\"\ndevice: [\"nvidia0\"]", "windlass devices"),
         ("network: \"l\"", "auto, all, xs, m"),
         ("tile-threshold: -1.0", "tile-threshold"),
         ("tile-threshold: .inf", "tile-threshold"),

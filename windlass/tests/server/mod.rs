@@ -53,6 +53,11 @@ impl Server {
         Self::spawn(args, &[])
     }
 
+    /// Likewise, in an environment.
+    pub fn start_enhanced_with(args: &[&str], env: &[(&str, &str)]) -> Server {
+        Self::spawn(args, env)
+    }
+
     pub fn start_with(args: &[&str], env: &[(&str, &str)]) -> Server {
         Self::spawn(&[args, &["--no-enhancer"]].concat(), env)
     }

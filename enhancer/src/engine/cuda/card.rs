@@ -58,6 +58,8 @@ pub struct CardStats {
     pub ordinal: usize,
     /// As the driver names it.
     pub name: String,
+    /// `GPU-…`, or `MIG-…` of a slice; empty where the driver does not say.
+    pub uuid: String,
     /// Why it is not used any more.
     pub failed: Option<String>,
     /// Engines that use it.
@@ -230,6 +232,7 @@ impl Card {
         CardStats {
             ordinal: self.device.ordinal,
             name: self.device.name.clone(),
+            uuid: self.device.uuid.clone(),
             failed: line.failed.as_ref().map(ToString::to_string),
             engines: self.engines.load(Ordering::Relaxed),
             resident,

@@ -6,6 +6,7 @@
 //! writes outlives that work: [`super::engine`] waits for its streams before it lets go of any.
 
 use std::ffi::{CStr, CString, c_void};
+use std::fmt::Write;
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
 use super::CudaError;
+use super::devices::profile;
 use super::plan::SharedMemory;
 
 /// Drivers of CUDA 11.8 and later: the first that know Hopper.
@@ -39,6 +41,8 @@ pub struct Device {
     pub ordinal: usize,
     /// As the driver names it.
     pub name: String,
+    /// `GPU-…`, or `MIG-…` of a slice; empty where the driver does not say.
+    pub uuid: String,
     /// Where it is on the machine's bus (`0000:3b:00.0`); empty where the driver does not say.
     pub bus: String,
     /// Compute capability: 10 × major + minor.
@@ -58,11 +62,10 @@ unsafe impl Sync for Device {}
 
 impl Device {
     /// The GPUs that the driver shows and that give a context, which stays as long as the process. Says in plain words why
-    /// there are none. `CUDA_VISIBLE_DEVICES` says which the driver shows; of a GPU that is cut up (MIG), that is one
-    /// slice for each process.
+    /// there are none. `CUDA_VISIBLE_DEVICES` says which the driver shows ([`super::devices`]); of a GPU that is cut up (MIG),
+    /// that is one slice for each process.
     pub fn all() -> Result<Vec<Arc<Device>>, CudaError> {
-        // SAFETY: this only tries to load libraries of the driver's names.
-        if !unsafe { sys::is_culib_present() } {
+        if !is_there() {
             return Err(CudaError::NoDriver);
         }
         // A library without the functions that we know makes the bindings panic.
@@ -117,6 +120,7 @@ impl Device {
             handle: device,
             context,
             ordinal: usize::try_from(ordinal).unwrap_or(0),
+            uuid: uuid_of(device, &name),
             name,
             bus: bus_of(device),
             arch,
@@ -134,6 +138,24 @@ impl Device {
         // SAFETY: the context is retained.
         Ok(unsafe { result::ctx::set_current(self.context) }?)
     }
+}
+
+/// Whether the driver's library is there.
+pub fn is_there() -> bool {
+    // SAFETY: this only tries to load libraries of the driver's names.
+    unsafe { sys::is_culib_present() }
+}
+
+/// As NVML writes it.
+fn uuid_of(device: sys::CUdevice, name: &str) -> String {
+    let Ok(uuid) = result::device::get_uuid(device) else { return String::new() };
+    let mut text = String::from(if profile(name).is_some() { "MIG" } else { "GPU" });
+    for (n, byte) in uuid.bytes.iter().enumerate() {
+        let dash = if [0, 4, 6, 8, 10].contains(&n) { "-" } else { "" };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{dash}{byte:02x}");
+    }
+    text
 }
 
 fn bus_of(device: sys::CUdevice) -> String {

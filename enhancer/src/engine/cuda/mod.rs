@@ -5,7 +5,8 @@
 //!
 //! Each [`card`] is shared by all engines of the process: a [`CudaEngine`] is a worker's way to one. [`waiting`] says which pictures
 //! go in one launch, [`lane`] runs it in memory of its own, [`loaded`] keeps a network's kernels and all the weights that are
-//! in use, [`trial`] tries them before that, [`node`] keeps a card's threads beside it.
+//! in use, [`trial`] tries them before that, [`node`] keeps a card's threads beside it. [`devices`] are what the machine has, as
+//! [`nvml`] says.
 //!
 //! `network.cu` runs a group of consecutive convolutions per launch, a tile of the picture in shared memory, products on the tensor
 //! cores in half precision with sums in single. [`plan`] decides which convolutions form a group; [`pack`] brings the
@@ -15,12 +16,14 @@
 mod card;
 pub mod coder;
 mod compile;
+pub mod devices;
 mod driver;
 mod engine;
 mod held;
 mod lane;
 mod loaded;
 mod node;
+mod nvml;
 mod pack;
 pub mod peaks;
 mod plan;

@@ -5,15 +5,18 @@
 
 use std::path::Path;
 
-/// The processors beside the card at `bus`, if it is nearer to some than to others.
-pub fn processors(bus: &str, sys: &Path) -> Option<Vec<usize>> {
+/// The node of the card at `bus`, where the machine says it.
+pub fn of(bus: &str, sys: &Path) -> Option<usize> {
     if bus.is_empty() || bus.contains('/') {
         return None;
     }
-    let read = |path: &Path| std::fs::read_to_string(path).ok();
-    let node = read(&sys.join("bus/pci/devices").join(bus).join("numa_node"))?;
     // -1 where the machine does not say.
-    let node: usize = node.trim().parse().ok()?;
+    read(&sys.join("bus/pci/devices").join(bus).join("numa_node"))?.trim().parse().ok()
+}
+
+/// The processors beside the card at `bus`, if it is nearer to some than to others.
+pub fn processors(bus: &str, sys: &Path) -> Option<Vec<usize>> {
+    let node = of(bus, sys)?;
     let nodes = sys.join("devices/system/node");
     // A machine of one node has nothing to choose.
     let others = read(&nodes.join("has_cpu")).or_else(|| read(&nodes.join("online")))?;
@@ -21,6 +24,10 @@ pub fn processors(bus: &str, sys: &Path) -> Option<Vec<usize>> {
         return None;
     }
     list(&read(&nodes.join(format!("node{node}")).join("cpulist"))?).filter(|all| !all.is_empty())
+}
+
+fn read(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
 }
 
 /// Numbers as Linux lists them: `0-3,8,10-11`.
@@ -80,6 +87,7 @@ mod tests {
         let two = [(CARD, "1\n"), (ALL, "0-1\n"), (SECOND, "2-3,6,8-9\n")];
         let root = machine("two-nodes", &two);
         assert_eq!(processors("0000:3b:00.0", &root), Some(vec![2, 3, 6, 8, 9]));
+        assert_eq!((of("0000:3b:00.0", &root), of("0000:86:00.0", &root)), (Some(1), None));
         assert_eq!(processors("0000:86:00.0", &root), None, "there is no such card");
         assert_eq!(processors("", &root), None);
         assert_eq!(processors("../../pci", &root), None);

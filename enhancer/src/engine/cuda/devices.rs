@@ -1,0 +1,334 @@
+//! The devices of a machine: cards, and the slices that cards are cut into (MIG); which of them an operator means, and what
+//! CUDA must be told for a process to have just these.
+//!
+//! CUDA reads `CUDA_VISIBLE_DEVICES` when it is first used, and shows a process one slice at the most, and then no card
+//! beside it ([MIG user guide](https://docs.nvidia.com/datacenter/tesla/mig-user-guide/), *Device Enumeration*): more
+//! than one slice takes a process each. Ordinals here are those of `nvidia-smi`, by place on the bus; CUDA's own order is another, so
+//! that CUDA is told UUIDs.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::{node, nvml};
+
+/// Why nothing is known of the machine's devices.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DevicesError {
+    /// Neither CUDA's library nor NVML.
+    #[error("no NVIDIA driver is installed")]
+    NoDriver,
+    /// CUDA's library alone.
+    #[error("libnvidia-ml.so.1 (NVML), a part of the NVIDIA driver, is not installed")]
+    NoNvml,
+    /// Functions are missing.
+    #[error("the NVIDIA driver is too old: its NVML lacks what we need")]
+    OldNvml,
+    /// The libraries are there, the kernel's part is not.
+    #[error("the NVIDIA driver is installed but not loaded")]
+    NotLoaded,
+    /// NVML refused something.
+    #[error("NVML: {0}")]
+    Nvml(String),
+    /// It finds nothing.
+    #[error("the NVIDIA driver finds no GPU")]
+    NoDevice,
+}
+
+/// What a device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A card as a whole.
+    Card,
+    /// A card that is cut into slices, of which there may be none yet: it cannot be used itself.
+    Cut,
+    /// A slice of a card.
+    Slice,
+}
+
+/// A card or a slice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// As `nvidia-smi` counts: `0`, or `0:1` for a slice of card 0.
+    pub ordinal: String,
+    /// What it is.
+    pub kind: Kind,
+    /// As the driver names it.
+    pub name: String,
+    /// `GPU-…` or `MIG-…`.
+    pub uuid: String,
+    /// Its memory in bytes, where the driver says it.
+    pub memory_bytes: Option<u64>,
+    /// Where its card is on the machine's bus (`0000:3b:00.0`); empty where the driver does not say.
+    pub bus: String,
+    /// The card's NUMA node, where the machine says it.
+    pub node: Option<usize>,
+}
+
+impl Device {
+    /// Takes note of its place, as NVML says it: with a domain of eight digits, of which Linux has four.
+    pub(super) fn at(mut self, bus: &str) -> Self {
+        let bus = bus.to_ascii_lowercase();
+        let domain =
+            bus.split_once(':').map(|(domain, rest)| (u32::from_str_radix(domain, 16), rest));
+        self.bus = match domain {
+            Some((Ok(domain), rest)) => format!("{domain:04x}:{rest}"),
+            _ => bus,
+        };
+        self.node = node::of(&self.bus, Path::new("/sys"));
+        self
+    }
+
+    /// How a slice is cut: `1g.10gb`. The driver says it at the end of its name.
+    pub fn profile(&self) -> Option<&str> {
+        profile(&self.name)
+    }
+
+    /// The card's own ordinal.
+    fn card(&self) -> &str {
+        self.ordinal.split(':').next().unwrap_or_default()
+    }
+}
+
+/// How a slice of this name is cut; `None` of a card's name.
+pub fn profile(name: &str) -> Option<&str> {
+    name.rsplit_once(" MIG ").map(|(_, profile)| profile.trim()).filter(|said| !said.is_empty())
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, {})", self.ordinal, self.uuid, self.name)
+    }
+}
+
+/// What the machine has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Devices {
+    /// The driver's version.
+    pub driver: String,
+    /// Each card, followed by its slices.
+    pub all: Vec<Device>,
+}
+
+impl Devices {
+    /// Asks the driver; at least one device.
+    pub fn here() -> Result<Devices, DevicesError> {
+        let (driver, all) = nvml::devices()?;
+        if all.is_empty() { Err(DevicesError::NoDevice) } else { Ok(Devices { driver, all }) }
+    }
+
+    /// All that can be used: slices, and cards that are not cut.
+    pub fn usable(&self) -> Vec<Device> {
+        self.all.iter().filter(|device| device.kind != Kind::Cut).cloned().collect()
+    }
+
+    /// Those that are meant, in that order, each once.
+    pub fn choose(&self, wanted: &[DeviceName]) -> Result<Vec<Device>, ChoiceError> {
+        let mut chosen: Vec<Device> = Vec::new();
+        for name in wanted {
+            let device = self.meant(name)?;
+            if !chosen.contains(device) {
+                chosen.push(device.clone());
+            }
+        }
+        Ok(chosen)
+    }
+
+    fn meant(&self, name: &DeviceName) -> Result<&Device, ChoiceError> {
+        let mut meant = self.all.iter().filter(|device| name.means(device));
+        let there = || list(&self.usable());
+        let Some(device) = meant.next() else {
+            return Err(ChoiceError::NotThere { wanted: name.clone(), there: there() });
+        };
+        if meant.next().is_some() {
+            return Err(ChoiceError::Several { wanted: name.clone(), there: there() });
+        }
+        if device.kind == Kind::Cut {
+            let slices = self.usable();
+            let slices: Vec<_> =
+                slices.into_iter().filter(|s| s.card() == device.ordinal).collect();
+            return Err(ChoiceError::Cut { wanted: name.clone(), slices: list(&slices) });
+        }
+        Ok(device)
+    }
+}
+
+fn list(devices: &[Device]) -> String {
+    let all: Vec<String> = devices.iter().map(ToString::to_string).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+}
+
+/// The value of `CUDA_VISIBLE_DEVICES` for a process that is to have these.
+pub fn visible(chosen: &[Device]) -> Result<String, ChoiceError> {
+    if chosen.len() > 1 && chosen.iter().any(|device| device.kind == Kind::Slice) {
+        return Err(ChoiceError::SlicesTogether);
+    }
+    Ok(chosen.iter().map(|device| device.uuid.as_str()).collect::<Vec<_>>().join(","))
+}
+
+/// Why a process cannot have the devices that are meant.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ChoiceError {
+    /// No device has this name.
+    #[error("there is no device {wanted}; there are: {there}")]
+    NotThere {
+        /// What was said.
+        wanted: DeviceName,
+        /// What can be used.
+        there: String,
+    },
+    /// The beginning of several UUIDs.
+    #[error("{wanted} is the beginning of several; there are: {there}")]
+    Several {
+        /// What was said.
+        wanted: DeviceName,
+        /// What can be used.
+        there: String,
+    },
+    /// A card of which only slices can be used.
+    #[error("the card {wanted} is cut into slices (MIG): name one of them; there are: {slices}")]
+    Cut {
+        /// What was said.
+        wanted: DeviceName,
+        /// Its slices.
+        slices: String,
+    },
+    /// CUDA does not show a process more than one slice, nor cards beside one.
+    #[error(
+        "a process has one slice (MIG) and nothing beside it: name one, or start an enhancer for each with `windlass enhance --each-device`"
+    )]
+    SlicesTogether,
+}
+
+/// What an operator calls a device: its ordinal (`0`, of a slice `0:1`), its UUID, or the beginning of that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceName(String);
+
+impl DeviceName {
+    fn means(&self, device: &Device) -> bool {
+        device.ordinal == self.0 || (self.0.contains('-') && device.uuid.starts_with(&self.0))
+    }
+}
+
+impl FromStr for DeviceName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| {
+            !text.is_empty() && text.len() < 4 && text.bytes().all(|b| b.is_ascii_digit())
+        };
+        let (card, slice) =
+            text.split_once(':').map_or((text, None), |(card, slice)| (card, Some(slice)));
+        let ordinal = number(card) && slice.is_none_or(number);
+        let letters = |rest: &str| {
+            rest.len() >= 4 && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b"-/".contains(&b))
+        };
+        let uuid =
+            ["GPU-", "MIG-"].iter().find_map(|kind| text.strip_prefix(kind)).is_some_and(letters);
+        if ordinal || uuid {
+            return Ok(DeviceName(text.to_owned()));
+        }
+        Err(format!(
+            "`{text}` is no device: an ordinal (0, of a slice 0:1) or a UUID (GPU-…, MIG-…), as `windlass devices` lists them"
+        ))
+    }
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(ordinal: &str, kind: Kind, uuid: &str) -> Device {
+        let name = if kind == Kind::Slice { "A card MIG 1g.10gb" } else { "A card" };
+        Device {
+            ordinal: ordinal.to_owned(),
+            kind,
+            name: name.to_owned(),
+            uuid: uuid.to_owned(),
+            memory_bytes: Some(10 << 30),
+            bus: String::new(),
+            node: None,
+        }
+    }
+
+    /// A card that is whole between two that are cut, one of them into nothing yet.
+    fn machine() -> Devices {
+        let all = vec![
+            device("0", Kind::Cut, "GPU-aaaa-0"),
+            device("0:0", Kind::Slice, "MIG-bbbb-0"),
+            device("0:1", Kind::Slice, "MIG-bbbb-1"),
+            device("1", Kind::Card, "GPU-cccc-1"),
+            device("2", Kind::Cut, "GPU-dddd-2"),
+        ];
+        Devices { driver: "580.1".to_owned(), all }
+    }
+
+    fn choose(names: &[&str]) -> Result<Vec<String>, String> {
+        let names: Vec<DeviceName> = names.iter().map(|name| name.parse().unwrap()).collect();
+        let chosen = machine().choose(&names).map_err(|why| why.to_string())?;
+        Ok(chosen.into_iter().map(|device| device.uuid).collect())
+    }
+
+    #[test]
+    fn devices_are_chosen_by_ordinal_uuid_or_its_beginning() {
+        assert_eq!(choose(&["0:1"]).unwrap(), ["MIG-bbbb-1"]);
+        assert_eq!(choose(&["MIG-bbbb-0"]).unwrap(), ["MIG-bbbb-0"]);
+        assert_eq!(choose(&["1", "GPU-cccc", "0:0"]).unwrap(), ["GPU-cccc-1", "MIG-bbbb-0"]);
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_told_with_what_can() {
+        let told = choose(&["3"]).unwrap_err();
+        assert!(
+            told.contains("no device 3") && told.contains("0:0 (MIG-bbbb-0, A card MIG 1g.10gb), "),
+            "{told}"
+        );
+        assert!(told.contains("1 (GPU-cccc-1") && !told.contains("GPU-aaaa"), "{told}");
+        let told = choose(&["0"]).unwrap_err();
+        assert!(told.contains("cut into slices") && told.contains("0:1 (MIG-bbbb-1"), "{told}");
+        assert!(!told.contains("GPU-cccc"), "{told}");
+        assert!(choose(&["GPU-dddd-2"]).unwrap_err().ends_with("there are: none"));
+        assert!(choose(&["MIG-bbbb"]).unwrap_err().contains("several"));
+    }
+
+    #[test]
+    fn a_process_has_many_cards_or_one_slice() {
+        let cards = [device("0", Kind::Card, "GPU-a"), device("1", Kind::Card, "GPU-b")];
+        assert_eq!(visible(&cards).unwrap(), "GPU-a,GPU-b");
+        let slice = device("2:0", Kind::Slice, "MIG-c");
+        assert_eq!(visible(std::slice::from_ref(&slice)).unwrap(), "MIG-c");
+        assert_eq!(visible(&[cards[0].clone(), slice]), Err(ChoiceError::SlicesTogether));
+    }
+
+    #[test]
+    fn names_are_ordinals_and_uuids_alone() {
+        for fine in ["0", "12", "0:3", "GPU-8932f937", "MIG-GPU-b8ea3855/1/0"] {
+            assert_eq!(fine.parse::<DeviceName>().unwrap().to_string(), fine);
+        }
+        for wrong in
+            ["", "a", "0:", ":1", "-1", "0:1:2", "GPU-", "MIG-1", "12345", "GPU-12 34", "nvidia0"]
+        {
+            assert!(
+                wrong.parse::<DeviceName>().unwrap_err().contains("windlass devices"),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn profiles_and_places_are_as_the_driver_and_linux_say() {
+        assert_eq!(profile("NVIDIA H100 80GB HBM3 MIG 1c.3g.40gb"), Some("1c.3g.40gb"));
+        assert_eq!(profile("NVIDIA H100 80GB HBM3"), None);
+        let placed = device("0", Kind::Card, "GPU-a").at("00000000:3B:00.0");
+        assert_eq!(placed.bus, "0000:3b:00.0");
+        assert_eq!(device("0", Kind::Card, "GPU-a").at("").bus, "");
+    }
+}

@@ -1,0 +1,220 @@
+//! `windlass devices`: the machine's GPUs and their slices (MIG). And how a process comes to have just those that the operator
+//! named: it starts itself anew with `CUDA_VISIBLE_DEVICES`, before it has done anything else.
+//!
+//! To set the variable in the process that runs is not safe once there are threads, of which the allocator has some from the
+//! start; to choose by ordinal among what CUDA shows cannot reach any slice but the first.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use anyhow::{Context, Error, Result};
+use clap::Args;
+use serde::Serialize;
+use windlass_enhancer::engine::cuda::devices::{self, Device, DeviceName, Devices, Kind};
+
+use crate::config::Config;
+use crate::workers::Workers;
+
+/// What CUDA reads when it is first used.
+pub const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+
+/// Arguments of `windlass devices`.
+#[derive(Debug, Args)]
+pub struct DevicesArgs {
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// A device, as it is told.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Row {
+    /// As `nvidia-smi` counts; of a slice `CARD:SLICE`.
+    ordinal: String,
+    name: String,
+    uuid: String,
+    /// How a slice is cut; null: it is a card.
+    mig_profile: Option<String>,
+    memory_bytes: Option<u64>,
+    bus: String,
+    numa_node: Option<usize>,
+    /// The option by which a process has it; null: only its slices can be used.
+    #[serde(rename = "use")]
+    how: Option<String>,
+}
+
+/// Everything that is told.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Report {
+    command: &'static str,
+    /// The driver's version; null where there is none.
+    driver: Option<String>,
+    /// Why there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    /// What of them the environment leaves.
+    cuda_visible_devices: Option<String>,
+    rows: Vec<Row>,
+}
+
+impl Row {
+    fn new(device: &Device) -> Row {
+        let usable = device.kind != Kind::Cut;
+        Row {
+            ordinal: device.ordinal.clone(),
+            name: device.name.clone(),
+            uuid: device.uuid.clone(),
+            mig_profile: device.profile().map(str::to_owned),
+            memory_bytes: device.memory_bytes,
+            bus: device.bus.clone(),
+            numa_node: device.node,
+            how: usable.then(|| format!("--device {}", device.uuid)),
+        }
+    }
+}
+
+/// Says what there is; an error where there is nothing, so that scripts can ask by the status alone.
+pub fn run(args: &DevicesArgs) -> Result<()> {
+    let found = Devices::here();
+    let visible = std::env::var_os(VISIBLE).map(|said| said.to_string_lossy().into_owned());
+    if args.json {
+        let report = Report {
+            command: "devices",
+            driver: found.as_ref().ok().map(|found| found.driver.clone()),
+            why: found.as_ref().err().map(ToString::to_string),
+            cuda_visible_devices: visible,
+            rows: found.iter().flat_map(|found| &found.all).map(Row::new).collect(),
+        };
+        println!("{}", serde_json::to_string(&report)?);
+        found?;
+    } else {
+        print!("{}", table(&found?, visible.as_deref()));
+    }
+    Ok(())
+}
+
+fn table(found: &Devices, visible: Option<&str>) -> String {
+    let name = found.all.iter().map(|device| device.name.len()).max().unwrap_or_default();
+    let mut out = format!(
+        "driver {}\n\n{:<6} {:name$} {:<10} {:>8} {:>4}  use it by\n",
+        found.driver, "device", "name", "profile", "memory", "node"
+    );
+    for device in &found.all {
+        let memory =
+            device.memory_bytes.map_or("-".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
+        let node = device.node.map_or("-".to_owned(), |node| node.to_string());
+        let how = match Row::new(device).how {
+            Some(how) => how,
+            None => format!("its slices (MIG); itself {}", device.uuid),
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            out,
+            "{:<6} {:name$} {:<10} {memory:>8} {node:>4}  {how}",
+            device.ordinal,
+            device.name,
+            device.profile().unwrap_or("-"),
+        );
+    }
+    if found.all.iter().any(|device| device.kind == Kind::Slice) {
+        out.push_str(
+            "\nA process has one slice: `windlass enhance --each-device` starts one for each.\n",
+        );
+    }
+    if let Some(visible) = visible {
+        let _ =
+            writeln!(out, "\n{VISIBLE}={visible} is set: without --device CUDA shows no others.");
+    }
+    out
+}
+
+/// Those of the machine that are named; all that can be used, where none are. Without names, what the environment leaves.
+pub fn chosen(names: &[DeviceName]) -> Result<Vec<Device>> {
+    let found = Devices::here()?;
+    if !names.is_empty() {
+        return found.choose(names).map_err(wrong);
+    }
+    let Some(left) = std::env::var_os(VISIBLE) else { return Ok(found.usable()) };
+    let left = left.to_string_lossy();
+    let ordinal = |name: &str| !name.contains('-');
+    let names = left.split(',').filter(|name| !name.is_empty()).map(|name| {
+        anyhow::ensure!(
+            !ordinal(name),
+            "{VISIBLE}={left} goes by CUDA's own order: name devices by --device"
+        );
+        name.parse().map_err(Error::msg)
+    });
+    found.choose(&names.collect::<Result<Vec<DeviceName>>>()?).map_err(wrong)
+}
+
+fn wrong(why: devices::ChoiceError) -> Error {
+    Error::new(why).context("device")
+}
+
+/// Sees to it that this process has the devices of its configuration and no others: if it has not yet, it becomes another one
+/// that has, with the same arguments and the same number.
+pub fn enter(config: &Config) -> Result<()> {
+    if config.devices.is_empty() || config.enhancer.is_none() || Workers::wanted(config) {
+        return Ok(());
+    }
+    let visible = devices::visible(&chosen(&config.devices)?).map_err(wrong)?;
+    if std::env::var_os(VISIBLE).is_some_and(|now| now == *visible) {
+        return Ok(());
+    }
+    let mut said = std::env::args_os();
+    let name = said.next().unwrap_or_else(|| OsString::from("windlass"));
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let why = Command::new(program).arg0(name).args(said).env(VISIBLE, &visible).exec();
+    Err(Error::new(why).context("cannot start again with the devices that are named"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_says_what_can_be_used_and_how() {
+        let device = |ordinal: &str, kind, name: &str, uuid: &str| Device {
+            ordinal: ordinal.to_owned(),
+            kind,
+            name: name.to_owned(),
+            uuid: uuid.to_owned(),
+            memory_bytes: Some(10_240 << 20),
+            bus: "0000:3b:00.0".to_owned(),
+            node: Some(1),
+        };
+        let all = vec![
+            device("0", Kind::Cut, "A card", "GPU-a"),
+            device("0:0", Kind::Slice, "A card MIG 1g.10gb", "MIG-b"),
+            device("1", Kind::Card, "A card", "GPU-c"),
+        ];
+        let found = Devices { driver: "580.1".to_owned(), all };
+        let table = table(&found, Some("MIG-b"));
+        for part in [
+            "driver 580.1",
+            "--device MIG-b",
+            "--device GPU-c",
+            "1g.10gb",
+            "10240 MiB",
+            "its slices (MIG)",
+        ] {
+            assert!(table.contains(part), "{part} is missing in {table}");
+        }
+        assert!(
+            !table.contains("--device GPU-a") && table.contains("CUDA_VISIBLE_DEVICES=MIG-b"),
+            "{table}"
+        );
+        let rows: Vec<Row> = found.all.iter().map(Row::new).collect();
+        let json = serde_json::to_value(&rows).unwrap();
+        assert_eq!(
+            (&json[0]["use"], &json[1]["use"]),
+            (&serde_json::Value::Null, &"--device MIG-b".into())
+        );
+        assert_eq!(
+            (&json[1]["mig_profile"], &json[1]["numa_node"]),
+            (&"1g.10gb".into(), &1.into())
+        );
+    }
+}

@@ -1,0 +1,220 @@
+//! What `windlass enhance --each-device` tells each of its processes: what it was told itself, but for its own device, its own
+//! ports, and its part of the processor.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result, bail, ensure};
+use windlass_enhancer::engine::cuda::devices::Device;
+
+/// More devices than any machine has.
+const MOST: usize = 128;
+
+/// What differs from one to the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Own<'a> {
+    /// Of the first; those of the others follow. Port 0 is any for each.
+    pub listen: SocketAddr,
+    /// Likewise.
+    pub metrics: Option<SocketAddr>,
+    /// Likewise.
+    pub address: Option<&'a str>,
+    /// Tasks of all together, for whoever said none: of each they would be as many as the machine has cores.
+    pub cpu_tasks: Option<usize>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// What it works on.
+    pub device: Device,
+    /// Where SFUs come to it.
+    pub listen: SocketAddr,
+    /// What follows the program's name.
+    pub args: Vec<OsString>,
+}
+
+/// What each is told, of what this process was told (without the program's name).
+pub fn children(
+    said: impl Iterator<Item = OsString>,
+    own: &Own<'_>,
+    devices: Vec<Device>,
+) -> Result<Vec<Child>> {
+    let count = devices.len();
+    ensure!(
+        count > 0,
+        "there is no GPU to start an enhancer for: CUDA_VISIBLE_DEVICES leaves none, or each is cut into slices (MIG) and has none"
+    );
+    ensure!(count <= MOST, "{count} devices are more than {MOST}");
+    if let Some(metrics) = own.metrics {
+        apart(own.listen, metrics, count)?;
+    }
+    let said = without_own(said, own.cpu_tasks.is_some());
+    let each = devices.into_iter().enumerate().map(|(n, device)| {
+        let listen = moved(own.listen, n)?;
+        let mut args = said.clone();
+        let mut tell =
+            |option: &str, value: String| args.push(format!("--{option}={value}").into());
+        tell("listen", listen.to_string());
+        tell("device", device.uuid.clone());
+        if let Some(metrics) = own.metrics {
+            tell("metrics", moved(metrics, n)?.to_string());
+        }
+        if let Some(address) = own.address {
+            tell("address", moved_url(address, n)?);
+        }
+        if let Some(all) = own.cpu_tasks {
+            tell("cpu-tasks", (all / count).max(1).to_string());
+        }
+        Ok(Child { device, listen, args })
+    });
+    each.collect()
+}
+
+/// The arguments but for those that each is told its own of.
+fn without_own(said: impl Iterator<Item = OsString>, tasks: bool) -> Vec<OsString> {
+    let (mut kept, mut its_value) = (Vec::new(), false);
+    for arg in said {
+        if std::mem::take(&mut its_value) {
+            continue;
+        }
+        let text = arg.to_string_lossy();
+        let (name, value) = text.split_once('=').map_or((&*text, false), |(name, _)| (name, true));
+        match name {
+            "--each-device" => {}
+            "--listen" | "--metrics" | "--address" | "--device" => its_value = !value,
+            "--cpu-tasks" if tasks => its_value = !value,
+            _ => kept.push(arg),
+        }
+    }
+    kept
+}
+
+fn moved(addr: SocketAddr, n: usize) -> Result<SocketAddr> {
+    if addr.port() == 0 {
+        return Ok(addr);
+    }
+    let port = u16::try_from(n).ok().and_then(|n| addr.port().checked_add(n));
+    let port = port.with_context(|| format!("there is no port {n} after {addr}"))?;
+    Ok(SocketAddr::new(addr.ip(), port))
+}
+
+fn moved_url(url: &str, n: usize) -> Result<String> {
+    let parts = url.trim_end_matches('/').rsplit_once(':');
+    let parts = parts.and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+    let Some((host, first)) = parts else {
+        bail!("--address {url} needs its port with --each-device: those of the others follow it");
+    };
+    let port = u16::try_from(n).ok().and_then(|n| first.checked_add(n));
+    Ok(format!("{host}:{}", port.with_context(|| format!("there is no port {n} after {url}"))?))
+}
+
+/// So many ports from either on are different ones.
+fn apart(listen: SocketAddr, metrics: SocketAddr, count: usize) -> Result<()> {
+    let (a, b) = (usize::from(listen.port()), usize::from(metrics.port()));
+    let (one, other) = (listen.ip(), metrics.ip());
+    let same = one == other || one.is_unspecified() || other.is_unspecified();
+    if a != 0 && b != 0 && same && a.abs_diff(b) < count {
+        bail!(
+            "--metrics {metrics}: the ports of {count} enhancers from there on meet those from --listen {listen} on; {} is far \
+             enough",
+            a + count
+        );
+    }
+    Ok(())
+}
+
+/// Sees to it that this process gets SIGTERM when the one that started it ends in whatever way: nobody else would end it, and
+/// it has its device and ports.
+#[cfg(target_os = "linux")]
+pub fn end_with(parent: i32) -> Result<()> {
+    use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+    set_parent_process_death_signal(Some(Signal::TERM)).context("cannot follow its parent")?;
+    ensure!(getppid().map(Pid::as_raw_pid) == Some(parent), "its parent {parent} has ended");
+    Ok(())
+}
+
+/// Other systems do not tell.
+#[cfg(not(target_os = "linux"))]
+pub fn end_with(_parent: i32) -> Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_enhancer::engine::cuda::devices::Kind;
+
+    use super::*;
+
+    fn devices(count: usize) -> Vec<Device> {
+        let device = |n: usize| Device {
+            ordinal: format!("0:{n}"),
+            kind: Kind::Slice,
+            name: "A card MIG 1g.10gb".to_owned(),
+            uuid: format!("MIG-{n}"),
+            memory_bytes: None,
+            bus: String::new(),
+            node: None,
+        };
+        (0..count).map(device).collect()
+    }
+
+    fn own() -> Own<'static> {
+        let (listen, metrics) = ("0.0.0.0:7890".parse().unwrap(), "0.0.0.0:7900".parse().unwrap());
+        Own {
+            listen,
+            metrics: Some(metrics),
+            address: Some("https://10.0.0.7:7890"),
+            cpu_tasks: Some(5),
+        }
+    }
+
+    fn told(said: &str, own: &Own<'_>, count: usize) -> Result<Vec<String>> {
+        let all = children(said.split(' ').map(OsString::from), own, devices(count))?;
+        let line = |child: &Child| {
+            let words: Vec<_> = child.args.iter().map(|arg| arg.to_string_lossy()).collect();
+            words.join(" ")
+        };
+        Ok(all.iter().map(line).collect())
+    }
+
+    #[test]
+    fn each_is_told_the_same_but_for_what_is_its_own() {
+        let said = "enhance --listen 0.0.0.0:7890 --engine cuda --device 0:0,0:1 --each-device --metrics=0.0.0.0:7900 \
+                    --address https://10.0.0.7:7890 --cpu-tasks 0 --nats tls://10.0.0.9:4222";
+        let all = told(said, &own(), 2).unwrap();
+        let same = "enhance --engine cuda --nats tls://10.0.0.9:4222";
+        let first = "--listen=0.0.0.0:7890 --device=MIG-0 --metrics=0.0.0.0:7900 --address=https://10.0.0.7:7890 --cpu-tasks=2";
+        let second = "--listen=0.0.0.0:7891 --device=MIG-1 --metrics=0.0.0.0:7901 --address=https://10.0.0.7:7891 --cpu-tasks=2";
+        assert_eq!(all, [format!("{same} {first}"), format!("{same} {second}")]);
+    }
+
+    #[test]
+    fn any_port_is_any_port_for_each() {
+        let own = Own {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            metrics: None,
+            address: None,
+            cpu_tasks: None,
+        };
+        let all = told("enhance --each-device --cpu-tasks 3", &own, 2).unwrap();
+        assert_eq!(all[1], "enhance --cpu-tasks 3 --listen=127.0.0.1:0 --device=MIG-1");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_a_sentence() {
+        let near = Own { metrics: Some("127.0.0.1:7891".parse().unwrap()), ..own() };
+        assert!(told("enhance", &near, 1).is_ok());
+        let error = told("enhance", &near, 2).unwrap_err().to_string();
+        assert!(error.contains("7892 is far enough"), "{error}");
+        for address in ["https://worker", "https://[fd00::7]"] {
+            let error = told("enhance", &Own { address: Some(address), ..own() }, 2).unwrap_err();
+            assert!(error.to_string().contains("needs its port"), "{error}");
+        }
+        let six = Own { address: Some("https://[fd00::7]:7890/"), ..own() };
+        assert!(told("enhance", &six, 2).unwrap()[1].contains("--address=https://[fd00::7]:7891"));
+        let last = Own { listen: "127.0.0.1:65535".parse().unwrap(), ..own() };
+        assert!(told("enhance", &last, 2).is_err());
+        assert!(told("enhance", &own(), 0).unwrap_err().to_string().contains("no GPU"));
+    }
+}

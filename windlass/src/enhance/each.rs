@@ -1,0 +1,212 @@
+//! `windlass enhance --each-device`: a process of this program for every device, as CUDA shows one no more than one slice. They
+//! are started again when they end, and end in order when this one is asked to.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child as Process, Command};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::EnhanceArgs;
+use super::children::{Child, Own, children};
+use crate::config::Config;
+use crate::devices::{VISIBLE, chosen};
+use crate::shutdown::{Asked, Signals};
+
+/// Before one that ended is started again; longer each time, up to the longest.
+const PAUSE: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(30);
+/// One that has lived so long had begun well.
+const WELL: Duration = Duration::from_secs(60);
+/// When all have ended so often in a row without that, whoever started this one should know.
+const HOPELESS: u32 = 8;
+/// For ending, beyond what draining may take; then they are killed.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What the processes are to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Run,
+    Drain,
+    End,
+    Kill,
+}
+
+impl Order {
+    fn signal(self) -> Option<Signal> {
+        match self {
+            Order::Run => None,
+            Order::Drain => Some(Signal::TERM),
+            Order::End => Some(Signal::INT),
+            Order::Kill => Some(Signal::KILL),
+        }
+    }
+}
+
+/// How often in a row each has ended without having begun well.
+type Ends = Arc<[AtomicU32]>;
+
+/// Runs all until SIGINT or SIGTERM; an error where one of them did not end in order, or none can be kept running.
+pub fn run(args: &EnhanceArgs, config: &Config) -> Result<()> {
+    let said = args.serve.settings()?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let own = Own {
+        listen: args.listen,
+        metrics: args.metrics,
+        address: args.address.as_deref(),
+        cpu_tasks: (said.cpu_tasks.unwrap_or(0) == 0).then_some(cores),
+    };
+    let children = children(std::env::args_os().skip(1), &own, chosen(&config.devices)?)?;
+    // One thread: they end with the thread that started them.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the process's thread")?;
+    runtime.block_on(tend_all(children, config.drain))
+}
+
+async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
+    let mut signals = Signals::listen()?;
+    // Once: a program that is replaced meanwhile is found by its path.
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let count = children.len();
+    println!("Windlass enhances on {count} devices, a process each.");
+    let (order, orders) = watch::channel(Order::Run);
+    let ends: Ends = (0..count).map(|_| AtomicU32::new(0)).collect();
+    let mut tended = JoinSet::new();
+    for (n, child) in children.into_iter().enumerate() {
+        let (program, orders, ends) = (program.clone(), orders.clone(), ends.clone());
+        tended.spawn(async move { tend(&program, &child, n, orders, &ends).await });
+    }
+    let mut fine = true;
+    let mut all_ended = async || {
+        while let Some(ended) = tended.join_next().await {
+            fine &= ended.unwrap_or(false);
+        }
+    };
+    let asked = tokio::select! {
+        asked = signals.next() => asked,
+        () = hopeless(&ends) => {
+            let _ = order.send(Order::End);
+            let _ = timeout(GRACE, all_ended()).await;
+            bail!("no enhancer stays: each has ended {HOPELESS} times in a row; the log says why");
+        }
+    };
+    let mut ended = false;
+    if asked == Asked::Drain && !drain.is_zero() {
+        tracing::info!("enhancers drain and end");
+        let _ = order.send(Order::Drain);
+        tokio::select! {
+            () = all_ended() => ended = true,
+            () = sleep(drain + GRACE) => {}
+            _ = signals.next() => {}
+        }
+    }
+    if !ended {
+        let _ = order.send(Order::End);
+        ended = timeout(GRACE, all_ended()).await.is_ok();
+    }
+    if !ended {
+        let _ = order.send(Order::Kill);
+        all_ended().await;
+    }
+    eprintln!("Windlass has ended on {count} devices.");
+    if fine { Ok(()) } else { bail!("not every enhancer has ended in order; the log says which") }
+}
+
+/// Ends when all have ended too often.
+async fn hopeless(ends: &Ends) {
+    while ends.iter().any(|ends| ends.load(Ordering::Relaxed) < HOPELESS) {
+        sleep(PAUSE).await;
+    }
+}
+
+/// Keeps one running until it is to end; whether it ended in order then.
+async fn tend(
+    program: &Path,
+    child: &Child,
+    n: usize,
+    mut orders: watch::Receiver<Order>,
+    ends: &Ends,
+) -> bool {
+    let (device, name) = (&child.device.uuid, &child.device.name);
+    let mut pause = PAUSE;
+    loop {
+        let began = Instant::now();
+        let ended = match start(program, child) {
+            Ok(mut process) => {
+                let pid = process.id().unwrap_or_default();
+                tracing::info!(device, name, pid, listen = %child.listen, "an enhancer starts");
+                see(&mut process, &mut orders).await
+            }
+            Err(error) => Err(error),
+        };
+        if *orders.borrow() != Order::Run {
+            let fine = ended.as_ref().is_ok_and(|ended| in_order(*ended));
+            if !fine {
+                tracing::warn!(device, how = how(&ended), "an enhancer has not ended in order");
+            }
+            return fine;
+        }
+        if began.elapsed() >= WELL {
+            pause = PAUSE;
+            ends[n].store(0, Ordering::Relaxed);
+        }
+        let times = ends[n].fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::warn!(device, how = how(&ended), times, again_in = ?pause, "an enhancer has ended");
+        tokio::select! {
+            () = sleep(pause) => {}
+            // It does not run: there is nothing to end.
+            _ = orders.changed() => return true,
+        }
+        pause = (2 * pause).min(LONGEST);
+    }
+}
+
+/// One that was still starting had nothing to do in order, and ended by the signal.
+fn in_order(ended: ExitStatus) -> bool {
+    let by = [Signal::TERM, Signal::INT].map(|signal| Some(signal.as_raw()));
+    ended.success() || by.contains(&ended.signal())
+}
+
+fn how(ended: &std::io::Result<ExitStatus>) -> String {
+    ended.as_ref().map_or_else(ToString::to_string, ToString::to_string)
+}
+
+fn start(program: &Path, child: &Child) -> std::io::Result<Process> {
+    Command::new(program)
+        .args(&child.args)
+        .arg(format!("--parent={}", std::process::id()))
+        .env(VISIBLE, &child.device.uuid)
+        .kill_on_drop(true)
+        .spawn()
+}
+
+/// Waits until it ends, and passes on what it is to do.
+async fn see(
+    process: &mut Process,
+    orders: &mut watch::Receiver<Order>,
+) -> std::io::Result<ExitStatus> {
+    loop {
+        tokio::select! {
+            ended = process.wait() => return ended,
+            changed = orders.changed() => {
+                // Without orders nobody waits any more either.
+                let order = if changed.is_ok() { *orders.borrow_and_update() } else { Order::Kill };
+                let pid = process.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+                if let Some((pid, signal)) = pid.zip(order.signal()) {
+                    kill_process(pid, signal)?;
+                }
+                if changed.is_err() {
+                    return process.wait().await;
+                }
+            }
+        }
+    }
+}
