@@ -22,7 +22,7 @@ mod publisher;
 mod recording;
 mod report;
 mod run;
-mod scene;
+pub mod scene;
 mod scrape;
 mod signal;
 mod signalling;

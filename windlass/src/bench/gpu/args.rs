@@ -1,7 +1,9 @@
 //! The command line of `windlass bench gpu`.
 
 use std::fmt;
+use std::str::FromStr;
 
+use anyhow::{Context, Error, Result, ensure};
 use clap::Args;
 use windlass_enhancer::engine::Architecture;
 
@@ -17,6 +19,9 @@ const NETWORKS: [&str; 7] = [
     "blocks:8x32x3",
     "blocks:8x32x3+twin",
 ];
+
+/// Streams whose cost is worked out unless others are named: the paper's, and what a call's `h` becomes.
+pub const STREAMS: [&str; 2] = ["blocks:8x32x3@1280x720p60", "chain:5x16x2@640x360p30"];
 
 /// Run networks on the GPU at several sizes, beside what the GPU can do.
 ///
@@ -45,6 +50,25 @@ pub struct GpuArgs {
     #[arg(long, default_value_t = 0.5, value_name = "S")]
     pub seconds: f64,
 
+    /// Streams whose cost is worked out, of networks and sizes that are measured: by anchors on 7.5 % of the frames, and by
+    /// super-resolving and encoding every frame.
+    #[arg(long, value_delimiter = ',', value_name = "NETWORK@WxHpFPS,…", default_values = STREAMS)]
+    pub cost: Vec<Stream>,
+
+    /// Euros for an hour of this GPU. The default is an assumption, about what clouds ask for a data centre's GPU; say what
+    /// yours costs.
+    #[arg(long, default_value_t = 2.5, value_name = "EURO", value_parser = price)]
+    pub card_euro_hour: f64,
+
+    /// Euros for an hour of one of this machine's cores. The default is an assumption, about what clouds ask for a core of
+    /// a machine for computing; say what yours costs.
+    #[arg(long, default_value_t = 0.03, value_name = "EURO", value_parser = price)]
+    pub core_euro_hour: f64,
+
+    /// libvpx's speed at which every frame is encoded, 0 to 9.
+    #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=9))]
+    pub reencode_speed: u8,
+
     /// First run every kind of network beside its definition in double precision and the coder beside the processor's, and
     /// end with an error if a network is too far from it or a byte differs.
     #[arg(long)]
@@ -53,6 +77,45 @@ pub struct GpuArgs {
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub json: bool,
+}
+
+/// A stream of low pictures that a network enlarges.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stream {
+    pub network: Network,
+    pub size: Size,
+    pub fps: f64,
+}
+
+impl FromStr for Stream {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let shape = || format!("`{text}` is no stream: write blocks:8x32x3@1280x720p60");
+        let (network, rest) = text.split_once('@').with_context(shape)?;
+        let (size, fps) = rest.split_once('p').with_context(shape)?;
+        let fps: f64 = fps.parse().with_context(shape)?;
+        ensure!((1.0..=240.0).contains(&fps), "frames a second must be from 1 to 240, not {fps}");
+        let size: Size = size.parse()?;
+        ensure!(
+            size.0.min(size.1) >= 16,
+            "a stream's sides must be 16 or more: no other is encoded"
+        );
+        Ok(Stream { network: network.parse()?, size, fps })
+    }
+}
+
+impl fmt::Display for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Stream { size: Size(width, height), fps, .. }, scale) = (self, self.network.0.scale);
+        write!(f, "{width}x{height}p{fps} to {}x{}", scale * width, scale * height)
+    }
+}
+
+fn price(text: &str) -> Result<f64> {
+    let euro: f64 = text.parse()?;
+    ensure!((0.0..=1e6).contains(&euro), "a price is from 0 to a million euros");
+    Ok(euro)
 }
 
 /// One row.
@@ -124,6 +187,10 @@ mod tests {
             sizes: vec![Size(320, 180), Size(640, 360)],
             batches: vec![1, 4],
             workers: 0,
+            cost: Vec::new(),
+            card_euro_hour: 2.5,
+            core_euro_hour: 0.03,
+            reencode_speed: 8,
             conformance: false,
             seconds: 0.0,
             json: false,
@@ -138,5 +205,26 @@ mod tests {
         for name in NETWORKS {
             assert!(name.parse::<Network>().is_ok(), "{name}");
         }
+        let known = |stream: Stream| {
+            NETWORKS.iter().any(|name| name.parse::<Network>().unwrap() == stream.network)
+        };
+        assert!(STREAMS.iter().all(|name| known(name.parse().unwrap())), "{STREAMS:?}");
+    }
+
+    #[test]
+    fn streams_and_prices_are_read_and_anything_else_is_refused() {
+        let stream: Stream = "blocks:8x32x3@1280x720p60".parse().unwrap();
+        assert_eq!(stream.to_string(), "1280x720p60 to 3840x2160");
+        for wrong in [
+            "",
+            "1280x720p60",
+            "chain:5x16x2@640x360",
+            "chain:5x16x2@640x360p0",
+            "chain:5x16x2@p30",
+            "chain:5x16x2@16x8p30",
+        ] {
+            assert!(wrong.parse::<Stream>().is_err(), "{wrong}");
+        }
+        assert!(price("0.5").is_ok() && price("-1").is_err() && price("NaN").is_err());
     }
 }

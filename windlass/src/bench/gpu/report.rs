@@ -7,13 +7,11 @@ use windlass_enhancer::engine::Architecture;
 use windlass_enhancer::engine::cuda::DeviceInfo;
 use windlass_enhancer::engine::cuda::peaks::Peaks;
 
-use super::args::Case;
+use super::args::{Case, Stream};
 use super::conformance::Conforms;
+use super::cost::{self, ANCHOR_FRACTION, CostRow, Prices};
 use crate::bench::networks::Size;
 use crate::eval::report::Machine;
-
-/// Share of frames that are anchors in the figures by streams.
-const ANCHOR_FRACTION: f64 = 0.075;
 
 /// A network at a size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -190,6 +188,10 @@ pub struct Report {
     pub shared: Vec<SharedRow>,
     /// By size and batch.
     pub coding: Vec<CodingRow>,
+    /// What the costs rest on.
+    pub prices: Prices,
+    /// By stream.
+    pub costs: Vec<CostRow>,
 }
 
 impl Report {
@@ -213,7 +215,21 @@ impl Report {
             rows,
             shared,
             coding: Vec::new(),
+            prices: Prices { card_euro_hour: 0.0, core_euro_hour: 0.0 },
+            costs: Vec::new(),
         }
+    }
+
+    /// What a stream's picture takes of the card, of the batches that take least: super-resolution and coding, in ms. `None` where
+    /// either was not measured.
+    pub fn on_card(&self, stream: &Stream) -> Option<(f64, f64)> {
+        let (Size(width, height), network) = (stream.size, stream.network.0);
+        let (model, input) = (network.to_string(), format!("{width}x{height}"));
+        let high = format!("{}x{}", network.scale * width, network.scale * height);
+        let infer = self.rows.iter().filter(|row| row.model == model && row.input == input);
+        let code = self.coding.iter().filter(|row| row.size == high);
+        let infer = infer.map(|row| row.frame_ms).min_by(f64::total_cmp);
+        infer.zip(code.map(|row| row.frame_ms).min_by(f64::total_cmp))
     }
 
     /// The report as one line of JSON.
@@ -292,6 +308,9 @@ impl Report {
         }
         if !self.coding.is_empty() {
             out.push_str(&self.coding_table());
+        }
+        if !self.costs.is_empty() {
+            out.push_str(&cost::table(self.prices, &self.costs));
         }
         out
     }
@@ -392,6 +411,12 @@ mod tests {
         let (machine, gpu) = (Machine::here(), "some GPU".to_owned());
         let mut report = Report::new(machine, gpu, &peaks(), rows, vec![shared]);
         report.coding.push(coding);
+        let stream = |text: &str| report.on_card(&text.parse().unwrap());
+        assert_eq!(stream("blocks:8x32x3@1280x720p60"), None, "no such picture was coded");
+        report.coding[0].size = "3840x2160".to_owned();
+        let stream = |text: &str| report.on_card(&text.parse().unwrap());
+        assert_eq!(stream("blocks:8x32x3@1280x720p60"), Some((1.0, 0.7)));
+        assert_eq!(stream("blocks:8x32x3@640x360p60"), None);
         let table = report.table();
         assert!(table.contains("blocks 8x32 x3") && table.contains("222"));
         assert!(table.contains("16 workers") && table.contains("21.500"));

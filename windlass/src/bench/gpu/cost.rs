@@ -1,0 +1,226 @@
+//! What a stream costs: anchors on 7.5 % of the frames against super-resolving and encoding every frame. Pure arithmetic on
+//! what was measured and what the operator says that things cost.
+//!
+//! Source: seed 000 §8.2 (its figure is 22.3 times as many streams for the money). Card and cores are taken to be had in any ratio: whoever
+//! rents both together and leaves one idle pays for that, too.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+/// Share of the frames that are anchors.
+pub const ANCHOR_FRACTION: f64 = 0.075;
+
+/// What was measured, by picture in ms: on the card, or of one core's time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Measured {
+    /// Frames a second of the stream.
+    pub fps: f64,
+    /// Super-resolution, on the card.
+    pub infer_ms: f64,
+    /// Coding an anchor, on the card.
+    pub code_ms: f64,
+    /// Decoding a low frame, on a core.
+    pub decode_ms: f64,
+    /// What else a low frame takes of a core where anchors are made: following what subscribers see.
+    pub follow_ms: f64,
+    /// What an anchor takes of a core: painting what subscribers see of its frame, which it is compared with on the card.
+    pub paint_ms: f64,
+    /// Encoding a high frame, on a core.
+    pub encode_ms: f64,
+}
+
+/// In euros an hour.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Prices {
+    pub card_euro_hour: f64,
+    pub core_euro_hour: f64,
+}
+
+/// What a stream takes by one way.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Way {
+    /// Seconds of a card and of a core in a second of the stream.
+    pub card_s: f64,
+    pub core_s: f64,
+    pub euro_by_stream_hour: f64,
+    /// Streams at once for a euro an hour.
+    pub streams_by_euro_hour: f64,
+    /// What of it costs more: `card` or `cores`.
+    pub set_by: &'static str,
+}
+
+impl Way {
+    fn new(card_s: f64, core_s: f64, prices: Prices) -> Way {
+        let (card, cores) = (card_s * prices.card_euro_hour, core_s * prices.core_euro_hour);
+        Way {
+            card_s,
+            core_s,
+            euro_by_stream_hour: card + cores,
+            streams_by_euro_hour: 1.0 / (card + cores),
+            set_by: if card >= cores { "card" } else { "cores" },
+        }
+    }
+}
+
+impl Measured {
+    /// Frames a second that become anchors.
+    fn anchors(&self) -> f64 {
+        ANCHOR_FRACTION * self.fps
+    }
+
+    /// Ours: anchors alone are super-resolved and coded; every low frame is decoded.
+    pub fn by_anchors(&self, prices: Prices) -> Way {
+        let card = self.anchors() * (self.infer_ms + self.code_ms);
+        let cores = self.fps * (self.decode_ms + self.follow_ms) + self.anchors() * self.paint_ms;
+        Way::new(1e-3 * card, 1e-3 * cores, prices)
+    }
+
+    /// Every frame is decoded, super-resolved and encoded.
+    pub fn by_frames(&self, prices: Prices) -> Way {
+        let cores = self.fps * (self.decode_ms + self.encode_ms);
+        Way::new(1e-3 * self.fps * self.infer_ms, 1e-3 * cores, prices)
+    }
+}
+
+/// A stream by both ways.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CostRow {
+    /// The network.
+    pub model: String,
+    /// `1280x720p60 to 3840x2160p60`.
+    pub stream: String,
+    #[serde(flatten)]
+    pub measured: Measured,
+    pub anchors: Way,
+    pub per_frame: Way,
+    /// Streams for a euro, over those of the other way.
+    pub x_per_frame: f64,
+}
+
+impl CostRow {
+    pub fn new(model: String, stream: String, measured: Measured, prices: Prices) -> CostRow {
+        let (anchors, per_frame) = (measured.by_anchors(prices), measured.by_frames(prices));
+        let x_per_frame = anchors.streams_by_euro_hour / per_frame.streams_by_euro_hour;
+        CostRow { model, stream, measured, anchors, per_frame, x_per_frame }
+    }
+}
+
+/// The rows for people, with the arithmetic.
+pub fn table(prices: Prices, rows: &[CostRow]) -> String {
+    let Prices { card_euro_hour: card, core_euro_hour: core } = prices;
+    let mut out =
+        format!("\na stream, with a card at {card} and a core at {core} euros an hour:\n\n");
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        out,
+        "{:<28} {:<10} {:>8} {:>8} {:>9} {:>8} {:<6} {:>6}",
+        "stream", "way", "card s", "core s", "euro/h", "streams", "set by", "x"
+    );
+    for row in rows {
+        for (name, way) in [("anchors", &row.anchors), ("per frame", &row.per_frame)] {
+            let x =
+                if name == "anchors" { format!("{:.1}", row.x_per_frame) } else { String::new() };
+            let _ = writeln!(
+                out,
+                "{:<28} {name:<10} {:>8.4} {:>8.4} {:>9.5} {:>8.2} {:<6} {x:>6}",
+                row.stream,
+                way.card_s,
+                way.core_s,
+                way.euro_by_stream_hour,
+                way.streams_by_euro_hour,
+                way.set_by
+            );
+        }
+    }
+    out.push_str(
+        "\ncard s, core s: of each second of the stream; streams: at once for a euro an hour\n",
+    );
+    for row in rows {
+        let Measured { fps, infer_ms, code_ms, decode_ms, follow_ms, paint_ms, encode_ms } =
+            row.measured;
+        let anchors = row.measured.anchors();
+        let _ = writeln!(
+            out,
+            "\n{}, {}:\n  anchors    card {anchors:.2}/s x ({infer_ms:.3} infer + {code_ms:.3} code) ms; \
+             cores {fps}/s x ({decode_ms:.3} decode + {follow_ms:.3} follow) ms + {anchors:.2}/s x {paint_ms:.3} paint ms\n  \
+             per frame  card {fps}/s x {infer_ms:.3} infer ms; cores {fps}/s x ({decode_ms:.3} decode + {encode_ms:.3} encode) ms",
+            row.stream, row.model
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Round numbers.
+    fn measured() -> Measured {
+        Measured {
+            fps: 60.0,
+            infer_ms: 1.0,
+            code_ms: 3.0,
+            decode_ms: 5.0,
+            follow_ms: 1.0,
+            paint_ms: 8.0,
+            encode_ms: 95.0,
+        }
+    }
+
+    const PRICES: Prices = Prices { card_euro_hour: 2.0, core_euro_hour: 0.05 };
+
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-9 * b.abs().max(1.0), "{a} is not {b}");
+    }
+
+    #[test]
+    fn anchors_take_what_was_added_up_by_hand() {
+        let way = measured().by_anchors(PRICES);
+        // 4.5 anchors a second: 18 ms of the card; 360 ms of low frames and 36 ms of anchors on cores.
+        near(way.card_s, 0.018);
+        near(way.core_s, 0.396);
+        // 0.036 and 0.0198 euros.
+        near(way.euro_by_stream_hour, 0.0558);
+        near(way.streams_by_euro_hour, 1.0 / 0.0558);
+        assert_eq!(way.set_by, "card");
+    }
+
+    #[test]
+    fn every_frame_takes_what_was_added_up_by_hand() {
+        let way = measured().by_frames(PRICES);
+        near(way.card_s, 0.06);
+        near(way.core_s, 6.0);
+        // 0.12 and 0.3 euros.
+        near(way.euro_by_stream_hour, 0.42);
+        assert_eq!(way.set_by, "cores");
+    }
+
+    #[test]
+    fn the_ratio_is_of_streams_for_a_euro_and_what_is_free_costs_nothing() {
+        let row = CostRow::new("a".to_owned(), "b".to_owned(), measured(), PRICES);
+        near(row.x_per_frame, 0.42 / 0.0558);
+        let cards_alone = Prices { core_euro_hour: 0.0, ..PRICES };
+        let row = CostRow::new("a".to_owned(), "b".to_owned(), measured(), cards_alone);
+        near(row.x_per_frame, 0.06 / 0.018);
+    }
+
+    #[test]
+    fn the_table_shows_the_arithmetic() {
+        let row = CostRow::new("blocks 8x32 x3".to_owned(), "720p".to_owned(), measured(), PRICES);
+        let json = serde_json::to_value(&row).unwrap();
+        assert_eq!(
+            (&json["anchors"]["set_by"], &json["encode_ms"]),
+            (&"card".into(), &95.0.into())
+        );
+        let table = table(PRICES, &[row]);
+        for part in [
+            "card at 2 and a core at 0.05",
+            "4.50/s x (1.000 infer + 3.000 code) ms",
+            "0.0180",
+            "7.5",
+        ] {
+            assert!(table.contains(part), "{part} is missing in {table}");
+        }
+    }
+}
