@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use emulated::on_emulated_device;
 use windlass_enhancer::engine::conformance::{self, Case};
-use windlass_enhancer::engine::cuda::compile_for;
 use windlass_enhancer::engine::cuda::peaks::{self, Peaks};
+use windlass_enhancer::engine::cuda::{Variant, compile_for};
 use windlass_enhancer::engine::{
     Architecture, CpuEngine, CudaEngine, CudaError, Engine, EngineChoice, InferError, Input, Luma,
     Model, Residual, Simd, embedded_model,
@@ -239,7 +239,7 @@ fn the_kernels_compile_for_every_architecture() {
             (90, 232_448, 233_472),
             (100, 232_448, 233_472),
         ] {
-            match compile_for(&architecture, arch, block, all) {
+            match compile_for(&architecture, Variant::Mma, arch, block, all) {
                 Err(CudaError::NoCompiler) => {
                     println!("skipped: libnvrtc is not found (LD_LIBRARY_PATH)");
                     return;

@@ -85,9 +85,12 @@ pub struct Model {
     architecture: Architecture,
     convs: Vec<Conv>,
     packs: Packs,
-    /// For the GPU, once one wants it.
-    fragments: OnceLock<Box<[u8]>>,
+    /// For the GPU, once one wants it, in each form that its kernels read.
+    fragments: [OnceLock<Box<[u8]>>; FORMS],
 }
+
+/// Forms of weights for the GPU.
+const FORMS: usize = 3;
 
 /// Weights in the order in which the CPU's kernels read them, of each type of number that an engine asked for.
 #[derive(Debug, Clone, Default)]
@@ -183,7 +186,7 @@ impl Model {
 
     /// The caller has checked the architecture and all shapes.
     pub(crate) fn from_convs(architecture: Architecture, convs: Vec<Conv>) -> Self {
-        Model { architecture, convs, packs: Packs::default(), fragments: OnceLock::new() }
+        Model { architecture, convs, packs: Packs::default(), fragments: Default::default() }
     }
 
     /// What it is.
@@ -196,9 +199,9 @@ impl Model {
         &self.convs
     }
 
-    /// The weights in the order in which the GPU's kernels read them, made by `pack` at first.
-    pub(super) fn fragments(&self, pack: fn(&Model) -> Box<[u8]>) -> &[u8] {
-        self.fragments.get_or_init(|| pack(self))
+    /// The weights in one of the forms that the GPU's kernels read, made by `pack` at first.
+    pub(super) fn fragments(&self, form: usize, pack: impl FnOnce(&Model) -> Box<[u8]>) -> &[u8] {
+        self.fragments[form].get_or_init(|| pack(self))
     }
 
     /// Whether the fastest form keeps its result, found by `find` at first.

@@ -2,7 +2,7 @@
 // and runs them. One library stands for both; streams do their work at once, graphs record launches and copies.
 //
 // From the environment: EMULATED_DEVICES, EMULATED_SLICES (machine.h: which devices there are, and NVML), EMULATED_SHARED, EMULATED_SHARED_SM (bytes of shared memory of a block and of a multiprocessor),
-// EMULATED_ARCH (90), EMULATED_MEMORY (bytes that can be allocated), EMULATED_LOST (a file; while it exists, everything
+// EMULATED_ARCH (80), EMULATED_MEMORY (bytes that can be allocated), EMULATED_LOST (a file; while it exists, everything
 // fails as after the device's loss; with a device's number at its end, of that device alone), EMULATED_HANG (a file; while it exists,
 // nobody who waits for a device gets an answer), EMULATED_FULL (a file; while it exists, nobody is given memory), EMULATED_INCLUDE (where emulate.h is), EMULATED_DRIVER (the driver's version), EMULATED_WRONG (products are a little too large),
 // EMULATED_SKIP (a kernel that does nothing, so that `windlass bench gpu` can be tried: `multiply_only` takes hours).
@@ -97,7 +97,7 @@ EXPORT int cuDeviceGetUuid_v2(void* to, int device) { machine::bytes(shown()[dev
 EXPORT int cuDeviceGetPCIBusId(char* name, int size, int device) { snprintf(name, size, "0000:%02X:00.0", 16 + shown()[device].card); return SUCCESS; }
 EXPORT int cuDeviceTotalMem_v2(size_t* bytes, int) { *bytes = 1ull << 30; return SUCCESS; }
 EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
-  const int arch = (int)number("EMULATED_ARCH", 90);
+  const int arch = (int)number("EMULATED_ARCH", 80);
   switch (attribute) {
     case 16: *value = 2; break;                                                // multiprocessors
     case 75: *value = arch / 10; break;                                        // compute capability

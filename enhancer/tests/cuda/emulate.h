@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <ucontext.h>
+#include <utility>
+#include <vector>
 
 #define __device__
 #define __global__
@@ -52,7 +54,7 @@ inline int __float2int_rn(float v) { return (int)nearbyintf(v); }
 
 namespace emulated {
 
-enum State { WARP, BLOCK, DONE };
+enum State { WARP, WARPGROUP, BLOCK, DONE };
 constexpr int MOST_THREADS = 1024, STACK = 128 << 10;
 
 static char* shared;
@@ -69,6 +71,14 @@ struct Fiber {
 static Fiber fibers[MOST_THREADS];
 static jmp_buf scheduler;
 static int current;
+
+// What else is done where a block begins and ends.
+static void (*begin_block)();
+static void (*finish_block)(int threads);
+
+// Of each thread batches of copies that it has not waited for, the last of them unfinished.
+struct Copy { char* to; const uint4* from; bool any; };
+static std::vector<std::vector<Copy>> copies[MOST_THREADS];
 
 inline void fail(const char* why) {
   fprintf(stderr, "emulated kernel, block %u %u %u, thread %d: %s\n", blockIdx.x, blockIdx.y, blockIdx.z, current, why);
@@ -103,7 +113,7 @@ static void resume(int thread) {
   setcontext(&context);
 }
 
-// Runs a warp to the next barrier of its block.
+// Runs a warp to its next barrier.
 static State run_warp(int warp) {
   for (;;) {
     for (int lane = 0; lane < 32; ++lane) {
@@ -114,18 +124,37 @@ static State run_warp(int warp) {
   }
 }
 
+static const bool backwards = getenv("EMULATED_BACKWARDS");
+
+// Runs so many of something to their next barrier, which must be the same of all.
+template <class Run>
+static State run_all(int count, Run run) {
+  const State state = run(backwards ? count - 1 : 0);
+  for (int n = 1; n < count; ++n) {
+    if (run(backwards ? count - 1 - n : n) != state) fail("warps meet different barriers");
+  }
+  return state;
+}
+
+// Runs the warps that have barriers of their own to the next one of their block.
+static State run_warpgroup(int first, int warps) {
+  for (;;) {
+    const State state = run_all(warps, [&](int n) { return run_warp(first + n); });
+    if (state != WARPGROUP) return state;
+    if (warps != 4) fail("a warpgroup's barrier in a block that has none");
+  }
+}
+
 static void run_block(int threads) {
   memset(shared, 0xff, shared_size);
-  for (int thread = 0; thread < threads; ++thread) fibers[thread].begun = false;
-  const int warps = threads / 32;
-  static const bool backwards = getenv("EMULATED_BACKWARDS");
-  for (;;) {
-    const State state = run_warp(backwards ? warps - 1 : 0);
-    for (int n = 1; n < warps; ++n) {
-      if (run_warp(backwards ? warps - 1 - n : n) != state) fail("warps meet different barriers");
-    }
-    if (state == DONE) return;
+  for (int thread = 0; thread < threads; ++thread) fibers[thread].begun = false, copies[thread].clear();
+  if (begin_block) begin_block();
+  const int warps = threads / 32, together = warps % 4 ? 1 : 4;
+  while (run_all(warps / together, [&](int n) { return run_warpgroup(together * n, together); }) != DONE) {}
+  for (current = 0; current < threads; ++current) {
+    for (auto& batch : copies[current]) if (!batch.empty()) fail("copies that nobody waits for");
   }
+  if (finish_block) finish_block(threads);
 }
 
 // What the threads of a warp show each other; the halves take turns, so that nobody overwrites what another still reads.
@@ -165,6 +194,7 @@ extern "C" int emulated_launch(void (*entry)(void**), void** parameters, unsigne
 
 inline void __syncthreads() { emulated::yield(emulated::BLOCK); }
 inline void __syncwarp() { emulated::yield(emulated::WARP); }
+inline void wait_for_warpgroup() { emulated::yield(emulated::WARPGROUP); }
 
 namespace emulated {
 
@@ -206,8 +236,28 @@ inline void unpack(u32 packed, float& low, float& high) {
   low = emulated::half((unsigned short)packed), high = emulated::half((unsigned short)(packed >> 16));
 }
 
-inline void copy(char* to, const uint4* from, bool any) { *(uint4*)to = any ? *from : uint4{0, 0, 0, 0}; }
-inline void wait_for_copies() {}
+inline void copy(char* to, const uint4* from, bool any) {
+  auto& all = emulated::copies[emulated::current];
+  if (all.empty()) all.emplace_back();
+  all.back().push_back({to, from, any});
+}
+
+inline void end_copies() {
+  auto& all = emulated::copies[emulated::current];
+  if (all.empty()) all.emplace_back();
+  all.emplace_back();
+}
+
+// Makes the copies of all batches but for the last `left` that have ended.
+inline void wait_for_copies(size_t left) {
+  auto& all = emulated::copies[emulated::current];
+  while (all.size() > left) {
+    for (const emulated::Copy& copy : all.front()) *(uint4*)copy.to = copy.any ? *copy.from : uint4{0, 0, 0, 0};
+    all.erase(all.begin());
+  }
+}
+inline void wait_for_copies() { wait_for_copies(0); }
+inline void wait_for_older_copies() { wait_for_copies(2); }
 
 inline void load_matrices(u32 (&a)[4], const char* row) {
   using namespace emulated;

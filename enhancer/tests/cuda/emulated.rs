@@ -46,7 +46,7 @@ pub fn on_emulated_device(name: &str, more: &[(&str, &str)], work: fn()) {
         return;
     };
     let output = Command::new(std::env::current_exe().expect("the test's program"))
-        .args(["--exact", name, "--nocapture"])
+        .args(["--exact", name, "--include-ignored", "--nocapture"])
         .env(INNER, "1")
         .env("LD_LIBRARY_PATH", folder)
         .env("TMPDIR", folder)

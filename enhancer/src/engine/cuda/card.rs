@@ -14,12 +14,13 @@ use crossbeam_channel::Sender;
 use parking_lot::{Condvar, Mutex};
 
 use super::CudaError;
+use super::choose::choose;
 use super::driver::Device;
 use super::held::HeldMemory;
 use super::lane::{Lane, Picture, Shape, Staging};
 use super::loaded::{Loaded, Weights};
 use super::node;
-use super::trial::trial;
+use super::variant::Variant;
 use super::waiting::Waiting;
 use crate::engine::Architecture;
 
@@ -85,7 +86,8 @@ pub struct Card {
     pub device: Arc<Device>,
     /// The processors beside it, where it is nearer to some than to others.
     beside: Option<Vec<usize>>,
-    networks: Mutex<Vec<Weak<Loaded>>>,
+    /// And the variant that was asked for.
+    networks: Mutex<Vec<(Option<Variant>, Weak<Loaded>)>>,
     line: Mutex<Line>,
     come: Condvar,
     /// When the last launch ended.
@@ -159,17 +161,21 @@ impl Card {
         Ok(card)
     }
 
-    /// The network on this card, which is brought there if nobody has it yet.
-    pub fn network(&self, architecture: Architecture) -> Result<Arc<Loaded>, CudaError> {
+    /// The network on this card, in the given variant or the quickest, which is brought there if nobody has it yet.
+    pub fn network(
+        &self,
+        architecture: Architecture,
+        only: Option<Variant>,
+    ) -> Result<Arc<Loaded>, CudaError> {
         let mut networks = self.networks.lock();
-        networks.retain(|network| network.strong_count() > 0);
-        let known = networks.iter().filter_map(Weak::upgrade);
-        if let Some(network) = known.into_iter().find(|known| known.architecture == architecture) {
+        networks.retain(|(_, network)| network.strong_count() > 0);
+        let asked = networks.iter().filter(|(of, _)| *of == only);
+        let mut known = asked.filter_map(|(_, network)| network.upgrade());
+        if let Some(network) = known.find(|known| known.architecture == architecture) {
             return Ok(network);
         }
-        let network = Arc::new(Loaded::new(&self.device, architecture)?);
-        trial(&network)?;
-        networks.push(Arc::downgrade(&network));
+        let network = choose(&self.device, architecture, only)?;
+        networks.push((only, Arc::downgrade(&network)));
         Ok(network)
     }
 
@@ -224,7 +230,8 @@ impl Card {
     pub fn stats(&self) -> CardStats {
         // While a network is compiled, nobody waits for a count.
         let networks = self.networks.try_lock();
-        let networks = networks.iter().flat_map(|all| all.iter().filter_map(Weak::upgrade));
+        let networks = networks.iter().flat_map(|all| all.iter());
+        let networks = networks.filter_map(|(_, network)| network.upgrade());
         let networks: Vec<_> = networks.collect();
         let resident = networks.iter().map(|network| network.resident()).sum();
         let line = self.line.lock();

@@ -8,19 +8,20 @@ use std::collections::hash_map::DefaultHasher;
 use std::ffi::{CString, c_char};
 use std::hash::{Hash, Hasher};
 use std::panic::catch_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cudarc::nvrtc::{result, sys};
 use parking_lot::Mutex;
 
 use super::CudaError;
-use super::driver::text;
+use super::driver::{Device, text};
 use super::plan::Plan;
 use crate::engine::{Architecture, Kind, cache_folder};
 
 /// The networks' kernels.
-pub static NETWORK: &str = include_str!("network.cu");
+pub static NETWORK: &str =
+    concat!(include_str!("prelude.cu"), include_str!("wgmma.cu"), include_str!("network.cu"));
 /// That of [`super::peaks`].
 pub static PEAKS: &str = include_str!("peaks.cu");
 
@@ -45,8 +46,12 @@ pub fn options(architecture: &Architecture, plan: &Plan) -> Vec<String> {
         ("MIDDLE_GROUP", needs("middle_group")),
         ("LAST_GROUP", needs("last_group")),
         ("ONLY_GROUP", needs("only_group")),
+        ("BODY_GROUP", plan.strips.map_or(0, |strips| strips.convs)),
     ];
-    defines.into_iter().map(define).collect()
+    let body = plan.strips.map(|strips| {
+        [("BODY_WARPS", 4 * strips.warpgroups), ("EIGHT", usize::from(strips.eight))]
+    });
+    defines.into_iter().chain(body.into_iter().flatten()).map(define).collect()
 }
 
 /// The compiled kernels, from the cache where they are there.
@@ -90,6 +95,37 @@ fn kept_or_compiled(
     Ok(image)
 }
 
+/// Which of some plans for a network was the quickest on a device, on disk beside the kernels.
+pub struct Kept {
+    file: Option<PathBuf>,
+    key: u64,
+}
+
+impl Kept {
+    pub fn new(architecture: &Architecture, plans: &[Plan], device: &Device) -> Kept {
+        let mut hasher = DefaultHasher::new();
+        let all: Vec<_> = plans.iter().map(|plan| options(architecture, plan)).collect();
+        (NETWORK, all, device.arch, &device.name, device.driver).hash(&mut hasher);
+        let key = hasher.finish();
+        let file =
+            cache_folder("kernels").map(|folder| folder.join(format!("{key:016x}.quickest")));
+        Kept { file, key }
+    }
+
+    /// The name of its variant.
+    pub fn read(&self) -> Option<String> {
+        String::from_utf8(read(self.file.as_deref()?, self.key)?).ok()
+    }
+
+    pub fn write(&self, name: &str) {
+        if let Some(file) = &self.file
+            && let Err(error) = write(file, self.key, name.as_bytes())
+        {
+            tracing::debug!(%error, "the quickest variant could not be kept");
+        }
+    }
+}
+
 fn read(file: &Path, key: u64) -> Option<Vec<u8>> {
     let bytes = std::fs::read(file).ok()?;
     let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&key.to_le_bytes())?;
@@ -110,6 +146,15 @@ fn write(file: &Path, key: u64, image: &[u8]) -> std::io::Result<()> {
 
 /// Compiles for a compute capability (10 × major + minor); the image ends with a zero.
 pub fn compile(source: &'static str, options: &[String], arch: i32) -> Result<Vec<u8>, CudaError> {
+    compile_with_log(source, options, arch).map(|(image, _)| image)
+}
+
+/// The same; also what the compiler says.
+pub fn compile_with_log(
+    source: &'static str,
+    options: &[String],
+    arch: i32,
+) -> Result<(Vec<u8>, String), CudaError> {
     // SAFETY: this only tries to load libraries of NVRTC's names.
     if !unsafe { sys::is_culib_present() } {
         return Err(CudaError::NoCompiler);
@@ -120,10 +165,18 @@ pub fn compile(source: &'static str, options: &[String], arch: i32) -> Result<Ve
     compiled.unwrap_or_else(|_| Err(CudaError::Compile("NVRTC is too old".to_owned())))
 }
 
-fn compile_found(source: &str, options: &[String], arch: i32) -> Result<Vec<u8>, CudaError> {
+fn compile_found(
+    source: &str,
+    options: &[String],
+    arch: i32,
+) -> Result<(Vec<u8>, String), CudaError> {
     let failed = |error: result::NvrtcError| CudaError::Compile(error.to_string());
     let known = supported().map_err(failed)?;
+    // What only this very architecture has.
+    let own = options.iter().any(|option| option.starts_with("-DBODY_WARPS="));
     let target = match known.iter().filter(|&&known| known <= arch).max() {
+        Some(&best) if best == arch && own => format!("--gpu-architecture=sm_{arch}a"),
+        _ if own => return Err(CudaError::OldDevice(arch)),
         Some(&best) if best == arch => format!("--gpu-architecture=sm_{arch}"),
         // A device that is newer than NVRTC: the driver compiles the rest.
         Some(best) => format!("--gpu-architecture=compute_{best}"),
@@ -135,17 +188,18 @@ fn compile_found(source: &str, options: &[String], arch: i32) -> Result<Vec<u8>,
     let source = CString::new(source).unwrap_or_default();
     let program = Program(result::create_program(&source, Some(c"network.cu")).map_err(failed)?);
     // SAFETY: the program is alive until it is dropped.
-    if let Err(error) = unsafe { result::compile_program(program.0, &all) } {
-        // SAFETY: as above.
-        let log = unsafe { result::get_program_log(program.0) }.unwrap_or_default();
-        let log: Vec<u8> = log.into_iter().map(|c| c as u8).collect();
-        return Err(CudaError::Compile(format!("{error}: {}", text(&log))));
+    let compiled = unsafe { result::compile_program(program.0, &all) };
+    // SAFETY: as above.
+    let log = unsafe { result::get_program_log(program.0) }.unwrap_or_default();
+    let log = text(&log.into_iter().map(|c| c as u8).collect::<Vec<u8>>());
+    if let Err(error) = compiled {
+        return Err(CudaError::Compile(format!("{error}: {log}")));
     }
     let mut image = program.image(machine_code).map_err(failed)?;
     if image.last().is_none_or(|&last| last != 0) {
         image.push(0);
     }
-    Ok(image)
+    Ok((image, log))
 }
 
 /// Compute capabilities that NVRTC makes code for.

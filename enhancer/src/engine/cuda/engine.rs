@@ -11,6 +11,8 @@ use super::card::{Card, Done, Job, LANES};
 use super::held::{Held, HeldMemory};
 use super::lane::{MOST_PICTURES, Shape, Staging};
 use super::loaded::{Loaded, Weights};
+use super::strips::Strips;
+use super::variant::Variant;
 use crate::engine::{Architecture, Engine, InferError, Input, Model, Residual, SwapError, check};
 
 /// The residual's fixed point: one grey level.
@@ -33,6 +35,8 @@ pub struct DeviceInfo {
     pub memory: usize,
     /// Number of multiprocessors.
     pub multiprocessors: i32,
+    /// How the convolutions between the network's first and last are run.
+    pub variant: Variant,
     /// How the network is run, in words.
     pub plan: String,
     /// Multiplications that are done for a low sample, with padding and what is recomputed.
@@ -60,9 +64,20 @@ pub struct CudaEngine {
 impl CudaEngine {
     /// Brings the network to the GPU that has the fewest engines, if it is not there: compiles its kernels, or finds them
     /// compiled, and uploads the weights.
+    ///
+    /// Where the device has more than one way to run the network, the quickest is taken whose results are right.
     pub fn new(model: &Arc<Model>) -> Result<Self, CudaError> {
+        CudaEngine::with(model, None)
+    }
+
+    /// The same with a variant of the kernels: the only way to e4m3, which costs a trained network some hundredths of a dB.
+    pub fn with_variant(model: &Arc<Model>, variant: Variant) -> Result<Self, CudaError> {
+        CudaEngine::with(model, Some(variant))
+    }
+
+    fn with(model: &Arc<Model>, only: Option<Variant>) -> Result<Self, CudaError> {
         let card = Card::freest()?;
-        let network = card.network(model.architecture());
+        let network = card.network(model.architecture(), only);
         let network = network.inspect_err(|why| lost(&card, why))?;
         let weights = network.weights(model).inspect_err(|why| lost(&card, why))?;
         card.engines.fetch_add(1, Ordering::Relaxed);
@@ -85,8 +100,14 @@ impl CudaEngine {
         let tiles: Vec<String> = plan
             .groups
             .iter()
+            .filter(|group| !group.strips)
             .map(|g| format!("{}+{}", g.rows - 2 * g.margin, 2 * g.margin))
             .collect();
+        let strips = plan.strips.map_or(String::new(), |strips| {
+            let launches = plan.groups.iter().filter(|group| group.strips).count();
+            let Strips { convs, warpgroups, .. } = strips;
+            format!("; {launches} of {convs} convolutions in strips by {warpgroups} warpgroups")
+        });
         DeviceInfo {
             ordinal: device.ordinal,
             macs: plan.macs(),
@@ -96,8 +117,9 @@ impl CudaEngine {
             driver: device.driver,
             memory: device.memory,
             multiprocessors: device.multiprocessors,
+            variant: plan.variant,
             plan: format!(
-                "{} launches on tiles of {} columns by {} rows, {} blocks of {} warps",
+                "{} launches, on tiles of {} columns by {} rows, {} blocks of {} warps{strips}",
                 plan.groups.len(),
                 plan.pitch,
                 tiles.join(", "),

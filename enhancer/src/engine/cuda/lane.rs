@@ -283,18 +283,32 @@ impl Lane {
         let side = |v: usize| i32::try_from(v).unwrap_or(i32::MAX);
         let dimension = |v: usize| u32::try_from(v).unwrap_or(u32::MAX);
         let skips = plan.groups.len() > 1 && architecture.kind == Kind::Blocks;
+        // Strips begin with what the first convolution has left for the skip.
+        let shared_skip = skips && plan.strips.is_some();
         let skip = |there: bool| if skips && there { features[2].address() } else { 0 };
+        let input = |n: usize| features[if shared_skip && n == 1 { 2 } else { n % 2 }].address();
+        let output =
+            |n: usize| features[if shared_skip && n == 0 { 2 } else { (n + 1) % 2 }].address();
+        let multiprocessors = usize::try_from(self.device.multiprocessors).unwrap_or(1);
         self.stream.capture(|| {
             for (n, (group, kernel)) in plan.groups.iter().zip(kernels).enumerate() {
-                let GroupPlan { head, tail, first, count, rows, margin, shared } = *group;
-                let tiles = group.tiles(plan.pitch, shape.width, shape.height);
+                let GroupPlan { head, tail, first, count, rows, margin, shared, .. } = *group;
+                let (rows, tiles, warps) = match plan.strips.filter(|_| group.strips) {
+                    Some(strips) => {
+                        let (width, height) = (shape.width, shape.height);
+                        let (rows, across, down) =
+                            strips.cut(width, height, pictures, multiprocessors);
+                        (rows, (across, down), 4 * strips.warpgroups)
+                    }
+                    None => (rows, group.tiles(plan.pitch, shape.width, shape.height), plan.warps),
+                };
                 let parameter = Group {
                     low: low.address(),
                     twin: twin.address(),
-                    features_in: features[n % 2].address(),
+                    features_in: input(n),
                     skip: skip(tail),
-                    head_out: skip(head),
-                    features_out: features[(n + 1) % 2].address(),
+                    head_out: skip(head && !shared_skip),
+                    features_out: output(n),
                     residual: residual.address(),
                     weights: self.table.address(),
                     width: side(shape.width),
@@ -305,7 +319,7 @@ impl Lane {
                     count: side(count),
                 };
                 let grid = (dimension(tiles.0), dimension(tiles.1), dimension(pictures));
-                let threads = dimension(32 * plan.warps);
+                let threads = dimension(32 * warps);
                 // SAFETY: `Group` is what the kernels take. Their planes have the low samples of `pictures` pictures, and
                 // as many times scale² high ones: `grow` made the buffers for as many, and they live as long as the graph.
                 // The table has the address of each picture's weights, which its holder keeps until the launch is done.

@@ -12,6 +12,7 @@ use super::compile;
 use super::driver::{Device, DeviceBuffer, HostBuffer, Kernel, Module, Stream};
 use super::pack::{pack, packed_len};
 use super::plan::Plan;
+use super::variant::Variant;
 use crate::engine::{Architecture, Model};
 
 /// Sets of weights of one network that stay on a card: those of 64 streams, of 307 KB each for blocks 8×32 ×3.
@@ -47,15 +48,19 @@ struct Resident {
 
 impl Loaded {
     /// Compiles the network's kernels for the card, or finds them compiled.
-    pub fn new(device: &Arc<Device>, architecture: Architecture) -> Result<Self, CudaError> {
-        let plan = Plan::new(&architecture, device.shared).ok_or(CudaError::NoPlan)?;
+    pub fn new(
+        device: &Arc<Device>,
+        architecture: Architecture,
+        variant: Variant,
+    ) -> Result<Self, CudaError> {
+        let plan = Plan::new(&architecture, variant, device.shared).ok_or(CudaError::NoPlan)?;
         let options = compile::options(&architecture, &plan);
         let image =
             compile::image(compile::NETWORK, &options, device.arch, &device.name, device.driver)?;
         let module = Module::load(device, &image)?;
         let kernels = plan.groups.iter().map(|group| module.kernel(group.kernel(), group.shared));
         let kernels = kernels.collect::<Result<_, _>>()?;
-        let host = HostBuffer::new(device, packed_len(&architecture))?;
+        let host = HostBuffer::new(device, packed_len(&architecture, variant))?;
         let resident = Resident { stream: Stream::new(device)?, host, sets: Vec::new() };
         Ok(Loaded {
             architecture,
@@ -86,11 +91,13 @@ impl Loaded {
         let weights = if let Some(at) = gone.or_else(oldest) {
             sets.remove(at).1
         } else {
-            let bytes = packed_len(&self.architecture);
+            let bytes = packed_len(&self.architecture, self.plan.variant);
             Arc::new(Weights(DeviceBuffer::new(&self.device, bytes)?))
         };
         let bytes = host.len();
-        host.bytes_mut().copy_from_slice(model.fragments(pack));
+        let variant = self.plan.variant;
+        let packed = model.fragments(variant as usize, |model| pack(model, variant));
+        host.bytes_mut().copy_from_slice(packed);
         self.device.enter()?;
         stream.upload(host, &weights.0, 0, bytes)?;
         stream.wait()?;

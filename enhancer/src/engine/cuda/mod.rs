@@ -12,8 +12,15 @@
 //! cores in half precision with sums in single. [`plan`] decides which convolutions form a group; [`pack`] brings the
 //! weights into the order of the tensor cores' registers; [`compile`] makes machine code for the device at hand; [`driver`]
 //! owns what the driver hands out; [`peaks`] measures what the device can do; [`coder`] codes anchors on it.
+//!
+//! On Hopper `mma.sync`, which any device has, leaves a good third of the tensor cores' rate. So for networks of 32 to 64
+//! channels there is another [`variant`]: what lies between the first and the last convolution runs in strips by products of
+//! warpgroups (`wgmma.cu`; [`strips`], [`pack_strips`]). Of the variants whose results are right [`choose`] takes the
+//! quickest. A third one computes in e4m3; it loses some hundredths of a dB, and no GPU has shown yet that it pays, so
+//! that nothing but [`CudaEngine::with_variant`] takes it.
 
 mod card;
+mod choose;
 pub mod coder;
 mod compile;
 pub mod devices;
@@ -24,10 +31,14 @@ mod lane;
 mod loaded;
 mod node;
 mod nvml;
+mod pace;
 mod pack;
+mod pack_strips;
 pub mod peaks;
 mod plan;
+mod strips;
 mod trial;
+mod variant;
 mod waiting;
 
 use thiserror::Error;
@@ -35,6 +46,7 @@ use thiserror::Error;
 pub use card::CardStats;
 pub use engine::{CudaEngine, DeviceInfo};
 pub use held::Held;
+pub use variant::Variant;
 
 /// Why there is no engine on a GPU, or no longer one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -84,16 +96,31 @@ pub fn cards() -> Vec<CardStats> {
     card::Card::known().iter().map(|card| card.stats()).collect()
 }
 
-/// What a network's kernels are compiled with for a device of so much shared memory (of a block and of a
-/// multiprocessor, in bytes), for tests of the compiler; and the compiler.
+/// Compiles a network's kernels for a device of so much shared memory (of a block and of a multiprocessor, in bytes), for
+/// tests of the compiler.
 #[doc(hidden)]
 pub fn compile_for(
     architecture: &super::Architecture,
+    variant: Variant,
     arch: i32,
     block: usize,
     multiprocessor: usize,
 ) -> Result<Vec<u8>, CudaError> {
     let memory = plan::SharedMemory { block, multiprocessor };
-    let plan = plan::Plan::new(architecture, memory).ok_or(CudaError::NoPlan)?;
+    let plan = plan::Plan::new(architecture, variant, memory).ok_or(CudaError::NoPlan)?;
     compile::compile(compile::NETWORK, &compile::options(architecture, &plan), arch)
+}
+
+/// What the assembler says of the kernels of a variant for a Hopper GPU: registers, spills, and products that it has to put
+/// one after the other.
+#[doc(hidden)]
+pub fn assembler_log(
+    architecture: &super::Architecture,
+    variant: Variant,
+) -> Result<String, CudaError> {
+    let memory = plan::SharedMemory { block: 232_448, multiprocessor: 233_472 };
+    let plan = plan::Plan::new(architecture, variant, memory).ok_or(CudaError::NoPlan)?;
+    let mut options = compile::options(architecture, &plan);
+    options.push("--ptxas-options=-v".to_owned());
+    compile::compile_with_log(compile::NETWORK, &options, 90).map(|(_, log)| log)
 }

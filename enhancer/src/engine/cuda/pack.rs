@@ -4,7 +4,10 @@
 //! Of a convolution there follow: passes (of up to four tiles of 8 outputs), 16 inputs, columns of taps, rows of taps, and
 //! then the tiles: in pairs where their number is even, for each of 32 lanes two numbers of 32 bits of each tile.
 
+use super::pack_strips::{self, Scales};
 use super::plan::Shape;
+use super::strips;
+use super::variant::Variant;
 use crate::engine::number::half_bits;
 use crate::engine::{Architecture, Conv, Model};
 
@@ -46,18 +49,36 @@ impl Layout {
 }
 
 /// Bytes of a packed network.
-pub fn packed_len(architecture: &Architecture) -> usize {
-    (0..architecture.convs).map(|n| Layout::of(architecture, n).bytes()).sum()
+pub fn packed_len(architecture: &Architecture, variant: Variant) -> usize {
+    (0..architecture.convs).map(|n| conv_len(architecture, variant, n)).sum()
+}
+
+/// Bytes of a convolution.
+fn conv_len(architecture: &Architecture, variant: Variant, n: usize) -> usize {
+    if in_strips(architecture, variant, n) {
+        return strips::conv_bytes(Shape::of(architecture).channels, variant == Variant::Eight);
+    }
+    Layout::of(architecture, n).bytes()
+}
+
+fn in_strips(architecture: &Architecture, variant: Variant, n: usize) -> bool {
+    variant != Variant::Mma && n > 0 && n + 1 < architecture.convs
 }
 
 /// Packs a network's weights.
-pub fn pack(model: &Model) -> Box<[u8]> {
+pub fn pack(model: &Model, variant: Variant) -> Box<[u8]> {
     let architecture = model.architecture();
-    let mut packed = vec![0; packed_len(&architecture)].into_boxed_slice();
+    let scales = (variant == Variant::Eight).then(|| Scales::of(model));
+    let mut packed = vec![0; packed_len(&architecture, variant)].into_boxed_slice();
     let mut out = &mut packed[..];
     for (n, conv) in model.convs().iter().enumerate() {
+        let (part, rest) = out.split_at_mut(conv_len(&architecture, variant, n));
+        out = rest;
+        if in_strips(&architecture, variant, n) {
+            pack_strips::pack_conv(model, n, scales.as_ref(), part);
+            continue;
+        }
         let layout = Layout::of(&architecture, n);
-        let (part, rest) = out.split_at_mut(layout.bytes());
         let (outputs, inputs) = architecture.shape(n);
         let factor = if n == 0 { INPUT_FACTOR } else { 1.0 };
         let weight = |output: usize, input: usize, tap: usize| {
@@ -67,7 +88,6 @@ pub fn pack(model: &Model) -> Box<[u8]> {
             if held { factor * conv.weights[(output * inputs + input) * 9 + tap] } else { 0.0 }
         };
         pack_conv(&layout, conv, weight, part);
-        out = rest;
     }
     packed
 }
@@ -118,7 +138,7 @@ mod tests {
             Architecture::chain(4, 64, 2),
         ] {
             let model = Model::random(architecture, 3).unwrap();
-            let packed = pack(&model);
+            let packed = pack(&model, Variant::Mma);
             let mut at = 0;
             for n in 0..architecture.convs {
                 let layout = Layout::of(&architecture, n);

@@ -7,7 +7,11 @@
 //! other hand, would do little but read and write if each were a launch of its own, so they are one. The weighing below is
 //! the same for all networks: time of the tensor cores, with what is recomputed and with warps that have nothing to do,
 //! and time of the memory, the shorter of which mostly hides behind the longer one.
+//!
+//! Where warpgroups run what is between the first and the last convolution ([`super::strips`]), those two are launches of their own.
 
+use super::strips::Strips;
+use super::variant::Variant;
 use crate::engine::{Architecture, Kind};
 
 /// Multiplications that the tensor cores do while memory moves a byte, both at the rates that programs get.
@@ -59,6 +63,10 @@ pub struct Plan {
     pub warps: usize,
     /// Blocks that a multiprocessor holds.
     pub resident: usize,
+    /// How what is between the first and the last convolution is run.
+    pub variant: Variant,
+    /// Where that is in strips.
+    pub strips: Option<Strips>,
     pub groups: Vec<GroupPlan>,
 }
 
@@ -72,7 +80,9 @@ pub struct GroupPlan {
     /// The first of the convolutions between those, and their number.
     pub first: usize,
     pub count: usize,
-    /// Rows of a tile.
+    /// Whether it is in strips instead of tiles.
+    pub strips: bool,
+    /// Rows of a tile; none for strips, which are cut by the picture.
     pub rows: usize,
     /// Rows and columns on each side of a tile that are not its own.
     pub margin: usize,
@@ -84,6 +94,7 @@ impl GroupPlan {
     /// The kernel's name.
     pub fn kernel(&self) -> &'static str {
         match (self.head, self.tail) {
+            _ if self.strips => "body_group",
             (true, true) => "only_group",
             (true, false) => "first_group",
             (false, true) => "last_group",
@@ -108,14 +119,46 @@ pub struct SharedMemory {
 }
 
 impl Plan {
-    /// The best plan found; `None` if not even the smallest tiles fit the device.
-    pub fn new(architecture: &Architecture, memory: SharedMemory) -> Option<Plan> {
+    /// The best plan found; `None` if not even the smallest tiles fit the device, or the variant is not for the network.
+    pub fn new(
+        architecture: &Architecture,
+        variant: Variant,
+        memory: SharedMemory,
+    ) -> Option<Plan> {
+        if variant == Variant::Mma {
+            return Plan::best(architecture, &splits(architecture), memory);
+        }
+        let strips = Strips::new(architecture, variant, memory)?;
+        // Only the first convolution, and only the last.
+        let mut plan = Plan::best(architecture, &[vec![0, 0]], memory)?;
+        let between = architecture.convs - 2;
+        let tail = plan.groups.pop()?;
+        plan.groups.extend((1..=between).step_by(strips.convs).map(|first| GroupPlan {
+            head: false,
+            tail: false,
+            first,
+            count: strips.convs,
+            strips: true,
+            rows: 0,
+            margin: strips.convs,
+            shared: strips.shared,
+        }));
+        plan.groups.push(GroupPlan { first: between + 1, ..tail });
+        Some(Plan { variant, strips: Some(strips), ..plan })
+    }
+
+    /// The best of tiles for some divisions into launches.
+    fn best(
+        architecture: &Architecture,
+        splits: &[Vec<usize>],
+        memory: SharedMemory,
+    ) -> Option<Plan> {
         let shape = Shape::of(architecture);
         let mut best: Option<(f64, Plan)> = None;
-        for split in splits(architecture) {
+        for split in splits {
             for pitch in [32, 48, 64] {
                 for rows in (6..=48).step_by(2) {
-                    let Some(groups) = groups(architecture, &shape, &split, pitch, rows) else {
+                    let Some(groups) = groups(architecture, &shape, split, pitch, rows) else {
                         continue;
                     };
                     let shared = groups.iter().map(|group| group.shared).max().unwrap_or(0);
@@ -123,7 +166,9 @@ impl Plan {
                         continue;
                     }
                     let fit = (memory.multiprocessor / (shared + RESERVED)).clamp(1, 2);
-                    let plan = Plan { shape, pitch, warps: WARPS / fit, resident: fit, groups };
+                    let (variant, strips) = (Variant::Mma, None);
+                    let (warps, resident) = (WARPS / fit, fit);
+                    let plan = Plan { shape, pitch, warps, resident, variant, strips, groups };
                     let cost = plan.cost();
                     if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                         best = Some((cost, plan));
@@ -148,18 +193,26 @@ impl Plan {
 
     /// Multiplications for a pixel, with padding and what is recomputed at edges.
     pub fn macs(&self) -> f64 {
-        self.by_pixel(Self::group_macs)
+        self.by_pixel(Self::group_macs, Strips::macs)
     }
 
     /// Bytes that memory moves for a pixel.
     pub fn bytes(&self) -> f64 {
-        self.by_pixel(Self::group_bytes)
+        self.by_pixel(Self::group_bytes, Strips::bytes)
     }
 
-    fn by_pixel(&self, of_tile: fn(&Self, &GroupPlan) -> f64) -> f64 {
+    fn by_pixel(
+        &self,
+        of_tile: fn(&Self, &GroupPlan) -> f64,
+        of_strips: fn(&Strips, usize) -> f64,
+    ) -> f64 {
         let own =
             |group: &GroupPlan| (self.pitch - 2 * group.margin) * (group.rows - 2 * group.margin);
-        self.groups.iter().map(|group| of_tile(self, group) / own(group) as f64).sum()
+        let groups = self.groups.iter().map(|group| match &self.strips {
+            Some(strips) if group.strips => of_strips(strips, self.shape.channels),
+            _ => of_tile(self, group) / own(group) as f64,
+        });
+        groups.sum()
     }
 
     /// Multiplications of a tile.
@@ -247,6 +300,7 @@ fn groups(
             tail,
             first,
             count,
+            strips: false,
             rows,
             margin,
             shared: buffers + scratch,
@@ -272,7 +326,7 @@ mod tests {
         for architecture in Case::all().iter().map(|case| case.architecture).chain(more) {
             for memory in [TURING, AMPERE, ADA, HOPPER] {
                 // The largest networks do not fit the oldest devices.
-                let Some(plan) = Plan::new(&architecture, memory) else {
+                let Some(plan) = Plan::new(&architecture, Variant::Mma, memory) else {
                     assert!(memory == TURING && architecture.channels >= 48, "{architecture}");
                     continue;
                 };
@@ -296,16 +350,41 @@ mod tests {
 
     #[test]
     fn the_small_chain_is_one_launch_and_large_blocks_are_several() {
-        let small = Plan::new(&Architecture::chain(2, 16, 5), HOPPER).expect("a plan");
+        let small =
+            Plan::new(&Architecture::chain(2, 16, 5), Variant::Mma, HOPPER).expect("a plan");
         assert_eq!(small.groups.len(), 1);
-        let large = Plan::new(&Architecture::blocks(3, 32, 8), HOPPER).expect("a plan");
+        let large =
+            Plan::new(&Architecture::blocks(3, 32, 8), Variant::Mma, HOPPER).expect("a plan");
         assert_eq!(large.groups.len(), 8, "{large:?}");
         assert!(large.groups.iter().all(|group| group.count == 2), "{large:?}");
     }
 
     #[test]
+    fn strips_cover_what_is_between_the_first_and_the_last() {
+        for architecture in Case::all().iter().map(|case| case.architecture) {
+            let Some(plan) = Plan::new(&architecture, Variant::Wgmma, HOPPER) else {
+                assert!(plan_is_not_for(&architecture), "{architecture}");
+                continue;
+            };
+            let (head, tail) = (plan.groups[0], plan.groups[plan.groups.len() - 1]);
+            assert!(head.head && !head.tail && head.count == 0 && !head.strips);
+            assert!(tail.tail && !tail.head && tail.count == 0 && !tail.strips);
+            assert_eq!(tail.first, architecture.convs - 1);
+            let between = &plan.groups[1..plan.groups.len() - 1];
+            assert!(between.iter().all(|group| group.strips && group.kernel() == "body_group"));
+            assert_eq!(between.iter().map(|g| g.count).sum::<usize>(), architecture.convs - 2);
+            assert!(plan.macs() > 0.0 && plan.bytes() > 0.0);
+        }
+    }
+
+    fn plan_is_not_for(architecture: &Architecture) -> bool {
+        let wide = architecture.kind == Kind::Blocks && architecture.channels > 48;
+        architecture.channels <= 16 || wide || architecture.convs == 2
+    }
+
+    #[test]
     fn a_device_without_room_has_no_plan() {
         let memory = SharedMemory { block: 4_096, multiprocessor: 4_096 };
-        assert_eq!(Plan::new(&Architecture::chain(2, 16, 5), memory), None);
+        assert_eq!(Plan::new(&Architecture::chain(2, 16, 5), Variant::Mma, memory), None);
     }
 }

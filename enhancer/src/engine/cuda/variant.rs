@@ -1,0 +1,49 @@
+//! How the convolutions between a network's first and last are run.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// Fused in tiles, by `mma.sync`, as the first and the last one always are: any device.
+    Mma,
+    /// In strips, by products of warpgroups in half precision: compute capability 9.0.
+    Wgmma,
+    /// The same in e4m3.
+    Eight,
+}
+
+impl Variant {
+    /// All of them.
+    pub const ALL: [Variant; 3] = [Variant::Mma, Variant::Wgmma, Variant::Eight];
+
+    /// Whether a device of this compute capability (10 × major + minor) has the instructions.
+    pub fn runs_on(self, arch: i32) -> bool {
+        self == Variant::Mma || arch == 90
+    }
+
+    /// As in reports and options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::Mma => "mma",
+            Variant::Wgmma => "wgmma",
+            Variant::Eight => "fp8",
+        }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Variant {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Variant::ALL.into_iter().find(|variant| variant.name() == name);
+        found.ok_or_else(|| format!("`{name}` is no variant of the kernels: mma, wgmma or fp8"))
+    }
+}
