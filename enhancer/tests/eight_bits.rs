@@ -1,13 +1,20 @@
 //! What products of 8-bit floating point (e4m3, as Hopper's tensor cores have them) would cost trained networks.
 //!
 //! `cargo test -p windlass-enhancer --test eight_bits -- --ignored --nocapture` prints it for the networks in `models/` on real
-//! clips; without clips it says so. Takes minutes.
+//! clips; without clips it says so. Takes minutes. What the kernels themselves lose, with scales that they bring along, is seen
+//! on a part of each picture, on the device that `tests/cuda/` emulates.
+
+#[cfg(target_os = "linux")]
+#[path = "cuda/emulated.rs"]
+mod emulated;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
-use windlass_enhancer::engine::conformance::reference_with;
-use windlass_enhancer::engine::{Conv, Input, Luma, Model};
+use windlass_enhancer::engine::conformance::{reference, reference_with};
+use windlass_enhancer::engine::cuda::Variant;
+use windlass_enhancer::engine::{Conv, CudaEngine, Engine, Input, Luma, Model, Residual};
 use windlass_hybrid::resample::{Samples, Scratch, lanczos};
 use windlass_hybrid::simd::Isa;
 
@@ -97,32 +104,51 @@ fn numbers_of_eight_bits_are_those_of_e4m3() {
     }
 }
 
-#[test]
-#[ignore = "takes minutes"]
-fn what_eight_bits_cost_trained_networks() {
+/// Parts of talking heads and of a film.
+const CLIPS: [&str; 3] =
+    ["LivePortrait__d6", "LivePortrait__s18", "LatentSync__assets_demo1_video"];
+
+/// A clip's name and its fifteenth frame at 320×180 and 150 kbit/s, and at 640×360; `None` without clips or ffmpeg.
+fn pictures(clip: &str) -> Option<(String, Vec<u8>, Vec<u8>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let clips = std::env::var_os("WINDLASS_CLIPS");
     let clips = clips.map_or_else(|| root.join("../../shared/clips"), PathBuf::from);
+    let clip = clips.join(clip).with_extension("mp4");
     let crop = "crop=w='min(iw,ih*16/9)':h='min(ih,iw*9/16)'";
-    let cases = ["LivePortrait__d6", "LivePortrait__s18", "LatentSync__assets_demo1_video"];
+    let low = frame(&clip, &format!("{crop},scale=320:180"), Some("150k"), (320, 180));
+    let high = frame(&clip, &format!("{crop},scale=640:360"), None, (640, 360));
+    let name = clip.file_name().unwrap_or_default().display().to_string();
+    let (Some(low), Some(high)) = (low, high) else {
+        println!("skipped: no clip at {}, or no ffmpeg with libvpx-vp9", clip.display());
+        return None;
+    };
+    Some((name, low, high))
+}
+
+fn model(network: &str) -> Model {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let bytes = std::fs::read(root.join(format!("../models/{network}.safetensors")));
+    Model::from_safetensors(&bytes.expect("the weights")).expect("a network")
+}
+
+/// The low picture at twice its size without a network.
+fn enlarged(low: &[u8], (width, height): (usize, usize)) -> Vec<i16> {
+    let mut base = vec![0; 4 * width * height];
+    let samples = Samples { data: low, stride: width, width, height };
+    lanczos(Isa::detect(), samples, 2, 0..height, &mut base, &mut Scratch::default());
+    base
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn what_eight_bits_cost_trained_networks() {
     for network in ["xs-x2", "m-x2", "l-x2"] {
-        let bytes = std::fs::read(root.join(format!("../models/{network}.safetensors")));
-        let model = Model::from_safetensors(&bytes.expect("the weights")).expect("a network");
+        let model = model(network);
         let last = model.architecture().convs - 1;
-        for clip in cases {
-            let clip = clips.join(clip).with_extension("mp4");
-            let (width, height) = (320, 180);
-            let low = frame(&clip, &format!("{crop},scale=320:180"), Some("150k"), (width, height));
-            let high = frame(&clip, &format!("{crop},scale=640:360"), None, (640, 360));
-            let (Some(low), Some(high)) = (low, high) else {
-                println!("skipped: no clip at {}, or no ffmpeg with libvpx-vp9", clip.display());
-                return;
-            };
-            let plane = Luma::packed(&low, width, height).expect("a plane");
-            let input = Input { low: plane, twin: None };
-            let mut base = vec![0; 640 * 360];
-            let samples = Samples { data: &low, stride: width, width, height };
-            lanczos(Isa::detect(), samples, 2, 0..height, &mut base, &mut Scratch::default());
+        for clip in CLIPS {
+            let Some((name, low, high)) = pictures(clip) else { return };
+            let input = Input { low: Luma::packed(&low, 320, 180).expect("a plane"), twin: None };
+            let base = enlarged(&low, (320, 180));
             let quality = |which: &dyn Fn(usize) -> bool| {
                 let residual = reference_with(&model, &input, |n, planes, conv| {
                     if which(n) {
@@ -134,11 +160,51 @@ fn what_eight_bits_cost_trained_networks() {
             let (exact, all, inner) =
                 (quality(&|_| false), quality(&|_| true), quality(&|n| n > 0 && n < last));
             println!(
-                "{network}, {}: {exact:.3} dB; e4m3 {:+.3} dB, but for the first and the last {:+.3} dB",
-                clip.file_name().unwrap_or_default().display(),
+                "{network}, {name}: {exact:.3} dB; e4m3 {:+.3} dB, but for the first and the last {:+.3} dB",
                 all - exact,
                 inner - exact
             );
         }
     }
+}
+
+/// A part of a picture.
+fn part(samples: &[u8], width: usize, (x, y): (usize, usize), size: (usize, usize)) -> Vec<u8> {
+    let rows = samples.chunks_exact(width).skip(y).take(size.1);
+    rows.flat_map(|row| &row[x..x + size.0]).copied().collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "takes minutes"]
+fn what_the_kernels_eight_bits_cost_trained_networks() {
+    let (name, arch) =
+        ("what_the_kernels_eight_bits_cost_trained_networks", ("EMULATED_ARCH", "90"));
+    emulated::on_emulated_device(name, &[arch], || {
+        for network in ["m-x2", "l-x2"] {
+            let model = Arc::new(model(network));
+            for clip in CLIPS {
+                let Some((name, low, high)) = pictures(clip) else { return };
+                // The head, or what is in the middle.
+                let (size, at) = ((128, 96), (96, 30));
+                let low = part(&low, 320, at, size);
+                let high = part(&high, 640, (2 * at.0, 2 * at.1), (2 * size.0, 2 * size.1));
+                let luma = Luma::packed(&low, size.0, size.1).expect("a plane");
+                let base = enlarged(&low, size);
+                let exact = reference(&model, &Input { low: luma, twin: None });
+                let exact = psnr(&high, &base, &exact);
+                let [half, eight] = [Variant::Wgmma, Variant::Eight].map(|variant| {
+                    let mut engine = CudaEngine::with_variant(&model, variant).expect("an engine");
+                    let mut out = Residual::default();
+                    engine.infer(luma, &mut out).expect("a residual");
+                    let residual: Vec<f64> = out.data.iter().map(|v| f64::from(*v)).collect();
+                    psnr(&high, &base, &residual) - exact
+                });
+                println!(
+                    "{network}, {name}: {exact:.3} dB; in half precision {half:+.4} dB, in e4m3 {eight:+.3} dB"
+                );
+                assert!(half.abs() < 0.005 && eight > -0.05, "{network}, {name}: {half} {eight}");
+            }
+        }
+    });
 }
