@@ -6,6 +6,7 @@ use std::str::FromStr;
 use anyhow::{Context, Error, Result, ensure};
 use clap::Args;
 use windlass_enhancer::engine::Architecture;
+use windlass_enhancer::engine::cuda::Variant;
 
 use crate::bench::networks::{Network, Size};
 
@@ -41,6 +42,11 @@ pub struct GpuArgs {
     #[arg(long, value_delimiter = ',', value_name = "N,…", default_values = ["1", "4", "16"],
           value_parser = clap::value_parser!(u8).range(1..=16))]
     pub batches: Vec<u8>,
+
+    /// Variants of the kernels, a row for each that the network and the GPU have: mma (any GPU), wgmma and fp8 (compute
+    /// capability 9.0). Without them the one that a server would take, which is the quickest of mma and wgmma.
+    #[arg(long, value_delimiter = ',', value_name = "VARIANT,…")]
+    pub variants: Vec<Variant>,
 
     /// Workers that share the GPU with a picture each, as in a server; 0 for none.
     #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
@@ -124,6 +130,8 @@ pub struct Case {
     pub network: Architecture,
     pub size: Size,
     pub batch: usize,
+    /// That which a server would take, if none.
+    pub variant: Option<Variant>,
 }
 
 /// Pictures that are coded at once.
@@ -150,13 +158,20 @@ impl GpuArgs {
         sizes.into_iter().flat_map(batches).collect()
     }
 
+    /// The variants to be run; the one that a server would take, if none is named.
+    pub fn variants(&self) -> Vec<Option<Variant>> {
+        let named = self.variants.iter().copied().map(Some);
+        if self.variants.is_empty() { vec![None] } else { named.collect() }
+    }
+
     /// All rows, network by network.
     pub fn cases(&self) -> Vec<Case> {
         let mut cases = Vec::new();
         for &Network(network) in &self.networks {
             for &size in &self.sizes {
-                for &batch in &self.batches {
-                    cases.push(Case { network, size, batch: usize::from(batch) });
+                for batch in self.batches.iter().copied().map(usize::from) {
+                    let variants = self.variants().into_iter();
+                    cases.extend(variants.map(|variant| Case { network, size, batch, variant }));
                 }
             }
         }
@@ -166,7 +181,8 @@ impl GpuArgs {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}x{}, batch {}", self.network, self.size.0, self.size.1, self.batch)
+        write!(f, "{}, {}x{}, batch {}", self.network, self.size.0, self.size.1, self.batch)?;
+        self.variant.map_or(Ok(()), |variant| write!(f, ", {variant}"))
     }
 }
 
@@ -186,6 +202,7 @@ mod tests {
             networks: vec!["chain:5x16x2".parse().unwrap(), "chain:5x32x2".parse().unwrap()],
             sizes: vec![Size(320, 180), Size(640, 360)],
             batches: vec![1, 4],
+            variants: vec![Variant::Mma, Variant::Eight],
             workers: 0,
             cost: Vec::new(),
             card_euro_hour: 2.5,
@@ -198,6 +215,9 @@ mod tests {
         let named: Vec<String> = args.codings().iter().map(ToString::to_string).collect();
         assert_eq!(named.len(), 4);
         assert_eq!(named[1], "coding 640x360, batch 4");
+        let cases: Vec<String> = args.cases().iter().map(ToString::to_string).collect();
+        assert_eq!(cases.len(), 16);
+        assert!(cases[1].ends_with(", 320x180, batch 1, fp8"), "{}", cases[1]);
     }
 
     #[test]

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use windlass_enhancer::engine::cuda::Variant;
 use windlass_enhancer::engine::cuda::peaks::Peaks;
-use windlass_enhancer::engine::{CpuEngine, CudaEngine, Engine, Input, Model, Residual, Simd};
+use windlass_enhancer::engine::{
+    CpuEngine, CudaEngine, CudaError, Engine, Input, Model, Residual, Simd,
+};
 
 use super::args::{Case, GpuArgs};
 use super::report::{Refits, Row};
@@ -18,11 +21,26 @@ const IN_A_ROW: usize = 8;
 /// Least batches of which latencies are taken.
 const LEAST_BATCHES: usize = 40;
 
+/// An engine of a variant, or of the one that a server would take; none where the network or the GPU has no such variant.
+pub fn engine(model: &Arc<Model>, variant: Option<Variant>) -> Result<Option<CudaEngine>> {
+    let made = match variant {
+        None => CudaEngine::new(model),
+        Some(variant) => CudaEngine::with_variant(model, variant),
+    };
+    match made {
+        Err(CudaError::NoPlan | CudaError::OldDevice(_)) if variant.is_some() => {
+            eprintln!("left out: the network, or the GPU, has no such variant");
+            Ok(None)
+        }
+        made => Ok(Some(made?)),
+    }
+}
+
 /// Measures a case; also the device's name.
-pub fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<(Row, String)> {
-    let &Case { network, size, batch } = case;
+pub fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(Row, String)>> {
+    let &Case { network, size, batch, variant } = case;
     let (model, trained) = weights(network)?;
-    let mut engine = CudaEngine::new(&model)?;
+    let Some(mut engine) = engine(&model, variant)? else { return Ok(None) };
     engine.limit_batch(batch);
     let psnr = psnr_to_cpu(&mut engine, &model)?;
 
@@ -67,7 +85,7 @@ pub fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<(Row, String)> 
     }
     let device = engine.device();
     let row = Row::new(case, trained, frame_ms, &mut latencies, &mut refits, psnr, &device, peaks);
-    Ok((row, device.name))
+    Ok(Some((row, device.name)))
 }
 
 /// PSNR between the residuals of the GPU and of the processor on a small picture, in dB.

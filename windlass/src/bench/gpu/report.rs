@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use windlass_enhancer::engine::Architecture;
-use windlass_enhancer::engine::cuda::DeviceInfo;
 use windlass_enhancer::engine::cuda::peaks::Peaks;
+use windlass_enhancer::engine::cuda::{DeviceInfo, Variant};
 
 use super::args::{Case, Stream};
 use super::conformance::Conforms;
@@ -20,6 +20,8 @@ pub struct Row {
     pub model: String,
     /// `trained` or `random`.
     pub weights: &'static str,
+    /// How the convolutions between the first and the last are run: `mma`, `wgmma`, `fp8`.
+    pub variant: &'static str,
     pub backend: &'static str,
     /// Size of the low layer.
     pub input: String,
@@ -109,7 +111,7 @@ impl Row {
         device: &DeviceInfo,
         peaks: &Peaks,
     ) -> Row {
-        let &Case { network, size: Size(width, height), batch } = case;
+        let &Case { network, size: Size(width, height), batch, .. } = case;
         let samples = (width * height) as f64;
         let tflops = 2.0 * network.macs() as f64 * samples / frame_ms * 1e-9;
         let (floor_ms, floor) = floor(network, samples, device, peaks);
@@ -120,6 +122,7 @@ impl Row {
         Row {
             model: network.to_string(),
             weights: if trained { "trained" } else { "random" },
+            variant: device.variant.name(),
             backend: "cuda",
             input: format!("{width}x{height}"),
             batch,
@@ -220,13 +223,14 @@ impl Report {
         }
     }
 
-    /// What a stream's picture takes of the card, of the batches that take least: super-resolution and coding, in ms. `None` where
-    /// either was not measured.
+    /// What a stream's picture takes of the card, of the batches and variants that take least: super-resolution and coding, in
+    /// ms. `None` where either was not measured. E4m3 does not count: no server runs it.
     pub fn on_card(&self, stream: &Stream) -> Option<(f64, f64)> {
         let (Size(width, height), network) = (stream.size, stream.network.0);
         let (model, input) = (network.to_string(), format!("{width}x{height}"));
         let high = format!("{}x{}", network.scale * width, network.scale * height);
         let infer = self.rows.iter().filter(|row| row.model == model && row.input == input);
+        let infer = infer.filter(|row| row.variant != Variant::Eight.name());
         let code = self.coding.iter().filter(|row| row.size == high);
         let infer = infer.map(|row| row.frame_ms).min_by(f64::total_cmp);
         infer.zip(code.map(|row| row.frame_ms).min_by(f64::total_cmp))
@@ -248,8 +252,9 @@ impl Report {
         );
         let _ = writeln!(
             out,
-            "{:<22} {:>9} {:>5} {:>8} {:>8} {:>8} {:>8} {:>6} {:>8} {:<8} {:>8} {:>7} {:>8}",
+            "{:<22} {:<5} {:>9} {:>5} {:>8} {:>8} {:>8} {:>8} {:>6} {:>8} {:<8} {:>8} {:>7} {:>8}",
             "network",
+            "by",
             "input",
             "batch",
             "ms",
@@ -268,8 +273,9 @@ impl Report {
             let streams = streams.map_or_else(|| "-".to_owned(), |streams| format!("{streams:.0}"));
             let _ = writeln!(
                 out,
-                "{:<22} {:>9} {:>5} {:>8.3} {:>8.3} {:>8.3} {:>8.1} {:>5.0}% {:>8.3} {:<8} {:>8.3} {:>7.1} {:>8}",
+                "{:<22} {:<5} {:>9} {:>5} {:>8.3} {:>8.3} {:>8.3} {:>8.1} {:>5.0}% {:>8.3} {:<8} {:>8.3} {:>7.1} {:>8}",
                 row.model,
+                row.variant,
                 row.input,
                 row.batch,
                 row.frame_ms,
@@ -344,6 +350,7 @@ mod tests {
             driver: 13_000,
             memory: 1 << 36,
             multiprocessors: 132,
+            variant: Variant::Mma,
             plan: "8 launches".to_owned(),
             macs: 180_000.0,
             moved_bytes: 1_200.0,
@@ -355,7 +362,7 @@ mod tests {
     }
 
     fn row(network: Architecture, size: Size) -> Row {
-        let case = Case { network, size, batch: 4 };
+        let case = Case { network, size, batch: 4, variant: None };
         let mut times: Vec<f64> = (1..=100).rev().map(f64::from).collect();
         let mut refits = Refits { resident: times.clone(), uploaded: times.clone() };
         Row::new(&case, false, 1.0, &mut times, &mut refits, 80.0, &device(), &peaks())
