@@ -15,7 +15,6 @@ use serde::Serialize;
 use windlass_enhancer::engine::cuda::devices::{self, Device, DeviceName, Devices, Kind};
 
 use crate::config::Config;
-use crate::workers::Workers;
 
 /// What CUDA reads when it is first used.
 pub const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
@@ -155,11 +154,23 @@ fn wrong(why: devices::ChoiceError) -> Error {
 
 /// Sees to it that this process has the devices of its configuration and no others: if it has not yet, it becomes another one
 /// that has, with the same arguments and the same number.
+///
+/// Where nothing is known of the machine's devices, CUDA may still know those that are named by their UUIDs; what it does not
+/// know, it leaves out, and the processor does the work.
 pub fn enter(config: &Config) -> Result<()> {
-    if config.devices.is_empty() || config.enhancer.is_none() || Workers::wanted(config) {
+    if config.devices.is_empty() || config.enhancer.is_none() {
         return Ok(());
     }
-    let visible = devices::visible(&chosen(&config.devices)?).map_err(wrong)?;
+    let visible = match Devices::here() {
+        Ok(found) => {
+            devices::visible(&found.choose(&config.devices).map_err(wrong)?).map_err(wrong)?
+        }
+        Err(why) => {
+            // There is no log yet.
+            eprintln!("nothing is known of the GPUs that `device` names: {why}");
+            by_uuid(&config.devices)
+        }
+    };
     if std::env::var_os(VISIBLE).is_some_and(|now| now == *visible) {
         return Ok(());
     }
@@ -170,9 +181,21 @@ pub fn enter(config: &Config) -> Result<()> {
     Err(Error::new(why).context("cannot start again with the devices that are named"))
 }
 
+/// What CUDA is told where only it can know what there is: UUIDs, as ordinals would be its own.
+fn by_uuid(names: &[DeviceName]) -> String {
+    let names = names.iter().map(ToString::to_string).filter(|name| name.contains('-'));
+    names.collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_of_which_nothing_is_known_is_asked_for_uuids() {
+        let names = ["0:1", "GPU-0123-4567", "1", "MIG-89ab"].map(|name| name.parse().unwrap());
+        assert_eq!(by_uuid(&names), "GPU-0123-4567,MIG-89ab");
+    }
 
     #[test]
     fn the_table_says_what_can_be_used_and_how() {

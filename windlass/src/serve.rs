@@ -36,7 +36,9 @@ const USUAL_FILE: &str = "windlass.yaml";
 /// Serves until SIGINT or SIGTERM.
 pub fn run(args: &ServeArgs) -> Result<()> {
     let config = &args.load()?;
-    devices::enter(config)?;
+    if !Workers::wanted(config) {
+        devices::enter(config)?;
+    }
     let log = logging::init(&config.log, config.log_json)?;
     match args.file() {
         Some(file) => tracing::info!(file = %file.display(), "configuration read"),

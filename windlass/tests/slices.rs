@@ -367,6 +367,23 @@ fn every_slice_is_a_device_of_the_placement() {
 }
 
 #[test]
+fn a_worker_of_a_cluster_has_the_slice_that_it_was_told() {
+    let _turn = alone();
+    let Some(machine) = machine("2", "1") else { return };
+    let Some(nats) = Nats::start(None) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_enhanced(&["--nats", &nats.url(), "--cluster-token", TOKEN]);
+    let network = network(folder.path());
+    let args = ["enhance", "--listen", "127.0.0.1:0", "--nats", &nats.url(), "--engine", "cuda"];
+    let mut command = windlass(&args, &machine);
+    command.args(["--device", "0:1", "--cluster-token", TOKEN, "--network"]).arg(network);
+    let started = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let _process = Each { parent: started.unwrap(), log: Arc::default(), figures: Arc::default() };
+    eventually(&server, "a lease of the second slice", || worker(&server, SECOND).is_some());
+    assert_eq!(worker(&server, FIRST), None);
+}
+
+#[test]
 fn processes_end_with_the_one_that_started_them() {
     let _turn = alone();
     let Some(machine) = machine("2", "1") else { return };

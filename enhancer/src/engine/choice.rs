@@ -228,7 +228,10 @@ impl<G: Engine> Engine for OnGpu<G> {
         let works = self.works();
         let Some(gpu) = self.gpu.as_mut().filter(|_| works) else { return Ok(None) };
         // Where it fails, `infer_batch` will notice, and do something about it.
-        let held = gpu.swap(self.cpu.model()).ok().and_then(|()| gpu.hold(input).ok().flatten());
+        if gpu.swap(self.cpu.model()).is_err() {
+            return Ok(None);
+        }
+        let held = gpu.hold(input)?;
         self.stood_in &= held.is_none();
         Ok(held)
     }

@@ -84,7 +84,7 @@ impl Case {
             case(Architecture::chain(4, 16, 5), &tiny),
             case(Architecture::chain(2, 8, 2), &tiny),
             case(Architecture::chain(3, 24, 4), &tiny),
-            case(Architecture::chain(2, 32, 6), &more),
+            case(Architecture::chain(2, 32, 6), &[&more[..], &[(67, 23)]].concat()),
             case(Architecture::chain(4, 48, 3), &tiny),
             case(Architecture::chain(2, 64, 3), &tiny),
             case(Architecture::blocks(2, 8, 1), &tiny),

@@ -13,7 +13,7 @@ use windlass_hybrid::{Detail, Plane};
 use super::anchors::CodeError;
 use crate::engine::cuda::Held;
 use crate::engine::cuda::coder::{AnchorError, Coded, SharedCoder, TileDetail};
-use crate::engine::{Engine, Input, Inputs, Luma};
+use crate::engine::{Engine, InferError, Input, Inputs, Luma};
 
 /// After the GPU could not do it, pictures come back for so long.
 const REST: Duration = Duration::from_secs(10);
@@ -27,27 +27,34 @@ pub(super) struct OnCard {
 }
 
 impl OnCard {
-    /// Super-resolves a picture and measures what it adds to what subscribers see; nothing where it has to come back.
+    /// Super-resolves a picture and measures what it adds to what subscribers see; nothing where it has to come back, an
+    /// error where the GPU is the reason.
     pub fn infer(
         coder: &SharedCoder,
         engine: &mut dyn Engine,
         low: Samples<'_>,
         seen: &Arc<Plane>,
-    ) -> Option<OnCard> {
-        let input = Input {
-            low: Luma::new(low.data, low.width, low.height, low.stride).ok()?,
-            twin: match engine.architecture().inputs {
-                Inputs::Luma => None,
-                Inputs::LumaAndTwin => {
-                    Some(Luma::packed(seen.samples(), seen.width(), seen.height()).ok()?)
-                }
-            },
+    ) -> Result<Option<OnCard>, Unfit> {
+        let is_fused = engine.architecture().inputs == Inputs::LumaAndTwin;
+        let twin = is_fused.then(|| Luma::packed(seen.samples(), seen.width(), seen.height()));
+        let low_luma = Luma::new(low.data, low.width, low.height, low.stride);
+        // What cannot be a picture is refused on the way by the processor, which says so.
+        let (Ok(low_luma), Ok(twin)) = (low_luma, twin.transpose()) else { return Ok(None) };
+        let held = match engine.hold(Input { low: low_luma, twin }) {
+            Ok(Some(held)) => held,
+            Err(InferError::Device(_) | InferError::DeviceFull(_)) => return Err(Unfit),
+            Ok(None) | Err(_) => return Ok(None),
         };
-        let held = engine.hold(input).ok().flatten()?;
-        let tiles = coder.measure(&held, seen);
-        let tiles = tiles.inspect_err(|why| tracing::debug!(%why, "a picture leaves the GPU"));
+        let tiles = match coder.measure(&held, seen) {
+            Ok(tiles) => tiles,
+            Err(AnchorError::Codec(_)) => return Ok(None),
+            Err(AnchorError::Device(why)) => {
+                tracing::debug!(%why, "a picture leaves the GPU");
+                return Err(Unfit);
+            }
+        };
         let columns = TileMap::empty(low.width, low.height).columns();
-        Some(OnCard { held, tiles: tiles.ok()?, columns, scale: engine.scale() })
+        Ok(Some(OnCard { held, tiles, columns, scale: engine.scale() }))
     }
 
     /// What some tiles amount to, by one of the measures.
@@ -91,6 +98,11 @@ impl OnCard {
         }
     }
 }
+
+/// The GPU cannot keep pictures now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the GPU cannot keep pictures now")]
+pub(super) struct Unfit;
 
 /// Whether pictures stay on the GPU: not for a while after it could not code one.
 #[derive(Debug, Default)]

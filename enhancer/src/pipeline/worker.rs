@@ -25,7 +25,7 @@ use super::Network;
 use super::anchors::{CodeError, Coding, OnProcessor, Stills, arrived, send_still};
 use super::jobs::Jobs;
 use super::learn::{Desk, equip};
-use super::on_card::{OnCard, Stay};
+use super::on_card::{OnCard, Stay, Unfit};
 use super::select::{Finished, Job};
 use super::slots::{Slots, Stage};
 use super::stills::OnGpu;
@@ -194,14 +194,17 @@ impl Worker {
                 // What `nemo` looks at is here.
                 let stays = run.stays && frame.policy != AnchorPolicy::Nemo;
                 if let Some(gpu) = gpu.filter(|_| stays) {
-                    if let Some(there) = OnCard::infer(gpu, engine, low, &start) {
-                        return Ok(Made::There(there));
+                    match OnCard::infer(gpu, engine, low, &start) {
+                        Ok(Some(there)) => return Ok(Made::There(there)),
+                        Ok(None) => {}
+                        Err(Unfit) => run.stays = false,
                     }
-                    run.stays = false;
                 }
                 infer(&frame.picture, &start, &choice.tiles, engine, residual).map(Made::Here)
             });
-            run.charged = engine.take_time();
+            // Also what it took before it had to come back.
+            let took = engine.take_time();
+            run.charged = took.map(|took| took + run.charged.unwrap_or_default());
             let worthwhile = match &made {
                 // Whoever lost an anchor needs the next: what they have by anchors is not looked at.
                 _ if choice.whole => None,

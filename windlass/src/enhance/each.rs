@@ -1,6 +1,7 @@
 //! `windlass enhance --each-device`: a process of this program for every device, as CUDA shows one no more than one slice. They
 //! are started again when they end, and end in order when this one is asked to.
 
+use std::convert::Infallible;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -143,7 +144,10 @@ async fn tend(
             Ok(mut process) => {
                 let pid = process.id().unwrap_or_default();
                 tracing::info!(device, name, pid, listen = %child.listen, "an enhancer starts");
-                see(&mut process, &mut orders).await
+                tokio::select! {
+                    ended = see(&mut process, &mut orders) => ended,
+                    never = begun_well(&ends[n]) => match never {},
+                }
             }
             Err(error) => Err(error),
         };
@@ -156,7 +160,6 @@ async fn tend(
         }
         if began.elapsed() >= WELL {
             pause = PAUSE;
-            ends[n].store(0, Ordering::Relaxed);
         }
         let times = ends[n].fetch_add(1, Ordering::Relaxed) + 1;
         tracing::warn!(device, how = how(&ended), times, again_in = ?pause, "an enhancer has ended");
@@ -167,6 +170,13 @@ async fn tend(
         }
         pause = (2 * pause).min(LONGEST);
     }
+}
+
+/// Forgets how often one has ended, once it has lived for long enough.
+async fn begun_well(ends: &AtomicU32) -> Infallible {
+    sleep(WELL).await;
+    ends.store(0, Ordering::Relaxed);
+    std::future::pending().await
 }
 
 /// One that was still starting had nothing to do in order, and ended by the signal.

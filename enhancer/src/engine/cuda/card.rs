@@ -20,6 +20,7 @@ use super::held::HeldMemory;
 use super::lane::{Lane, Picture, Shape, Staging};
 use super::loaded::{Loaded, Weights};
 use super::node;
+use super::patience::{TRIAL, within};
 use super::variant::Variant;
 use super::waiting::Waiting;
 use crate::engine::Architecture;
@@ -88,6 +89,8 @@ pub struct Card {
     beside: Option<Vec<usize>>,
     /// And the variant that was asked for.
     networks: Mutex<Vec<(Option<Variant>, Weak<Loaded>)>>,
+    /// The variant that each network, asked for in one or in any, came to run in: it is not tried again.
+    passed: Mutex<Vec<(Option<Variant>, Architecture, Variant)>>,
     line: Mutex<Line>,
     come: Condvar,
     /// When the last launch ended.
@@ -137,6 +140,7 @@ impl Card {
             device,
             beside,
             networks: Mutex::default(),
+            passed: Mutex::default(),
             line: Mutex::new(Line { waiting: Waiting::new(MOST_WAITING), failed: None }),
             come: Condvar::new(),
             ended: Mutex::default(),
@@ -174,7 +178,17 @@ impl Card {
         if let Some(network) = known.find(|known| known.architecture == architecture) {
             return Ok(network);
         }
-        let network = choose(&self.device, architecture, only)?;
+        let mut passed = self.passed.lock();
+        let before = passed.iter().find(|of| (of.0, of.1) == (only, architecture)).map(|of| of.2);
+        let device = self.device.clone();
+        let chosen = within(TRIAL, move || choose(&device, architecture, only, before));
+        let network = chosen.inspect_err(|why| {
+            if matches!(why, CudaError::Silent(_)) {
+                self.fail(why);
+            }
+        })?;
+        passed.retain(|of| (of.0, of.1) != (only, architecture));
+        passed.push((only, architecture, network.plan.variant));
         networks.push((only, Arc::downgrade(&network)));
         Ok(network)
     }

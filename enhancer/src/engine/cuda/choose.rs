@@ -19,38 +19,55 @@ use crate::engine::Architecture;
 /// Those that may be taken for a network that says nothing, the surest first.
 const EXACT: [Variant; 2] = [Variant::Mma, Variant::Wgmma];
 
-/// Brings a network to a card in the given variant, or in the quickest.
+/// Brings a network to a card in the given variant, or in the quickest. That in which this process has had it `before` has passed
+/// its trial.
 pub fn choose(
     device: &Arc<Device>,
     architecture: Architecture,
     only: Option<Variant>,
+    before: Option<Variant>,
 ) -> Result<Arc<Loaded>, CudaError> {
+    let passed = |variant| {
+        let network = Arc::new(Loaded::new(device, architecture, variant)?);
+        if before != Some(variant) {
+            trial(&network)?;
+        }
+        Ok(network)
+    };
     if let Some(variant) = only {
         if !variant.runs_on(device.arch) {
             return Err(CudaError::OldDevice(device.arch));
         }
-        return passed(device, architecture, variant);
+        return passed(variant);
     }
     let runs = |variant: &Variant| variant.runs_on(device.arch);
     let plan = |variant| Plan::new(&architecture, variant, device.shared);
     let plans: Vec<Plan> = EXACT.into_iter().filter(runs).filter_map(plan).collect();
     let kept = Kept::new(&architecture, &plans, device);
-    if let Some(name) = kept.read()
-        && let Some(plan) = plans.iter().find(|plan| plan.variant.name() == name)
-        && let Ok(network) = passed(device, architecture, plan.variant)
+    let named = |name: String| EXACT.into_iter().find(|variant| variant.name() == name);
+    if let Some(variant) = kept.read().and_then(named).or(before)
+        && plans.iter().any(|plan| plan.variant == variant)
+        && let Ok(network) = passed(variant)
     {
         return Ok(network);
     }
     let (mut networks, mut failure) = (Vec::<Arc<Loaded>>::new(), CudaError::NoPlan);
+    let (mut has_room, mut is_barred) = (true, false);
     for plan in &plans {
-        if let Some(first) = networks.first() {
-            // Should the next one take the card with it, the next start does not try it again.
-            kept.write(first.plan.variant.name());
+        // Should one take the card with it, a later start does not try it again.
+        if !networks.is_empty() && !kept.tries() {
+            tracing::warn!(%architecture, variant = %plan.variant, file = kept.trying().as_deref().map(tracing::field::debug), "processes have ended while they tried this variant: it is not used, until this file is removed");
+            is_barred = true;
+            break;
         }
-        match passed(device, architecture, plan.variant) {
+        match passed(plan.variant) {
             Ok(network) => networks.push(network),
+            Err(CudaError::NoMemory) => {
+                (failure, has_room) = (CudaError::NoMemory, false);
+                break;
+            }
             // A lost card runs no other variant.
-            Err(why @ (CudaError::Driver(_) | CudaError::NoMemory)) => return Err(why),
+            Err(why @ CudaError::Driver(_)) => return Err(why),
             Err(why) => {
                 if plans.len() > 1 {
                     tracing::warn!(%architecture, variant = %plan.variant, %why, "a variant is not used");
@@ -59,10 +76,17 @@ pub fn choose(
             }
         }
     }
-    if networks.len() < 2 {
-        return networks.pop().ok_or(failure);
+    let times = if networks.len() < 2 || !has_room { None } else { Some(pace(&networks)) };
+    if !is_barred {
+        kept.tried();
     }
-    let times = pace(&networks)?;
+    let times = match times {
+        Some(Err(CudaError::NoMemory)) | None => {
+            // The first that passed; there may be room to choose at another time.
+            return if networks.is_empty() { Err(failure) } else { Ok(networks.swap_remove(0)) };
+        }
+        Some(times) => times?,
+    };
     let timed: Vec<String> = networks
         .iter()
         .zip(&times)
@@ -73,16 +97,5 @@ pub fn choose(
     let variant = network.plan.variant;
     tracing::info!(%architecture, times = timed.join(", "), taken = %variant, "variants of a network on the GPU");
     kept.write(variant.name());
-    Ok(network)
-}
-
-/// The variant, if it passes its trial.
-fn passed(
-    device: &Arc<Device>,
-    architecture: Architecture,
-    variant: Variant,
-) -> Result<Arc<Loaded>, CudaError> {
-    let network = Arc::new(Loaded::new(device, architecture, variant)?);
-    trial(&network)?;
     Ok(network)
 }

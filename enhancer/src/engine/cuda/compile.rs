@@ -124,6 +124,44 @@ impl Kept {
             tracing::debug!(%error, "the quickest variant could not be kept");
         }
     }
+
+    /// Where it is noted that others than the surest are being tried.
+    pub fn trying(&self) -> Option<PathBuf> {
+        self.file.as_ref().map(|file| file.with_extension("trying"))
+    }
+
+    /// Notes that, unless [`MOST_ENDED`] processes have ended meanwhile that noted it: whether it is to be tried.
+    pub fn tries(&self) -> bool {
+        let Some(file) = self.trying() else { return true };
+        // The process that noted it last, and how many had ended before.
+        let noted = std::fs::read_to_string(&file).ok();
+        let noted = noted.as_deref().and_then(|noted| noted.split_once(' '));
+        let noted = noted.and_then(|(who, ended)| Some((who, ended.parse::<u32>().ok()?)));
+        let ended = noted.map_or(0, |(who, ended)| ended + u32::from(!runs(who)));
+        if ended >= MOST_ENDED {
+            return false;
+        }
+        if let Err(error) = std::fs::write(&file, format!("{} {ended}", std::process::id())) {
+            tracing::debug!(%error, "it could not be noted what is tried");
+        }
+        true
+    }
+
+    /// They have been tried.
+    pub fn tried(&self) {
+        if let Some(file) = self.trying() {
+            // Another process may have been there first.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+/// Processes that may end while they try a variant: one may have been told to.
+const MOST_ENDED: u32 = 2;
+
+/// Whether a process of this number runs, as far as that can be seen.
+fn runs(process: &str) -> bool {
+    !cfg!(target_os = "linux") || Path::new("/proc").join(process).exists()
 }
 
 fn read(file: &Path, key: u64) -> Option<Vec<u8>> {
@@ -248,5 +286,33 @@ impl Drop for Program {
     fn drop(&mut self) {
         // SAFETY: made by `create_program`, and dropped once.
         let _ = unsafe { result::destroy_program(self.0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_processes_have_not_survived_is_not_tried_again() {
+        let name = format!("windlass-kept-{}.quickest", std::process::id());
+        let kept = Kept { file: Some(std::env::temp_dir().join(name)), key: 1 };
+        let note = kept.trying().expect("a place");
+        let noted = || std::fs::read_to_string(&note).expect("a note");
+        let own = std::process::id();
+        assert!(kept.tries());
+        assert_eq!(noted(), format!("{own} 0"));
+        assert!(kept.tries(), "another of this machine is at it");
+        // No process has that number.
+        std::fs::write(&note, "4294967295 0").expect("a note");
+        assert!(kept.tries());
+        assert_eq!(noted(), format!("{own} 1"));
+        std::fs::write(&note, "4294967295 1").expect("a note");
+        assert!(!cfg!(target_os = "linux") || !kept.tries());
+        kept.tried();
+        assert!(!note.exists() && kept.tries());
+        std::fs::write(&note, "neither nor").expect("a note");
+        assert!(kept.tries());
+        kept.tried();
     }
 }

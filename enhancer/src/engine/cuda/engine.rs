@@ -200,7 +200,7 @@ impl CudaEngine {
         let shape = Shape { network: self.network.clone(), width, height };
         let (low, high) = (shape.low(), shape.high());
         let old = self.held.take().filter(|held| Arc::strong_count(held) == 1);
-        let memory = match old.filter(|held| held.has_room(low, high)) {
+        let memory = match old.filter(|held| held.suits(low, high)) {
             Some(memory) => memory,
             None => Arc::new(HeldMemory::new(&self.card.device, low, high)?),
         };

@@ -24,9 +24,10 @@ impl HeldMemory {
         })
     }
 
-    /// Whether there is room for so many.
-    pub fn has_room(&self, low: usize, high: usize) -> bool {
-        self.low.len() >= low && self.residual.len() >= 2 * high
+    /// Whether there is room for so many, and not for many more.
+    pub fn suits(&self, low: usize, high: usize) -> bool {
+        let bytes = 2 * high;
+        self.low.len() >= low && (bytes..=4 * bytes).contains(&self.residual.len())
     }
 }
 

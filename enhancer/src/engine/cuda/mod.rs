@@ -34,6 +34,7 @@ mod nvml;
 mod pace;
 mod pack;
 mod pack_strips;
+mod patience;
 pub mod peaks;
 mod plan;
 mod strips;

@@ -1,7 +1,7 @@
 //! A network's kernels on trial, before anybody sees what they make.
 //!
 //! Kernels are compiled where they run, by a compiler and for a device that we may never have tried. So each network first
-//! runs a picture of two tiles by two with weights of its own, and the result is held against the definition in f64; what the
+//! runs a picture of two tiles by two (and of two strips) with weights of its own, and the result is held against the definition in f64; what the
 //! device gets wrong is not used.
 
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use super::CudaError;
 use super::engine::ONE;
 use super::lane::{Lane, Picture, Shape, Staging};
 use super::loaded::Loaded;
+use super::strips::COLUMNS;
 use super::variant::Variant;
 use crate::engine::conformance::{Pictures, reference};
 use crate::engine::{InferError, Model};
@@ -29,7 +30,11 @@ pub fn trial(network: &Arc<Loaded>) -> Result<(), CudaError> {
         side.saturating_sub(2 * margin)
     };
     let rows = plan.groups.iter().map(|group| group.rows).max().unwrap_or(0);
-    let (width, height) = (own(plan.pitch) + 3, own(rows) + 2);
+    let (mut width, mut height) = (own(plan.pitch) + 3, own(rows) + 2);
+    if let Some(strips) = &plan.strips {
+        // Two strips, and more than the shortest segment of one.
+        (width, height) = (width.max(COLUMNS + 3), height.max(2 * strips.convs + 7));
+    }
     let refused = |error: InferError| CudaError::Driver(error.to_string());
     let pictures = Pictures::new(&architecture, (width, height), 5);
     let input = pictures.input().map_err(refused)?;

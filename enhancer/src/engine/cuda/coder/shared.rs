@@ -22,11 +22,12 @@ use super::{CoderError, CudaCoder, TileDetail};
 use crate::engine::cuda::CudaError;
 use crate::engine::cuda::card::Card;
 use crate::engine::cuda::held::Held;
+use crate::engine::cuda::patience::{TRIAL, within};
 use crate::engine::cuda::waiting::Waiting;
 
 /// Threads of a card, each with a stream and memory of its own.
 const LANES: usize = 2;
-/// Most details that wait; more are refused.
+/// Most that wait for each card; more are refused.
 const MOST_WAITING: usize = 64;
 /// Most that are coded together, and most samples of them where they are several.
 const MOST_TOGETHER: usize = 16;
@@ -78,20 +79,21 @@ impl SharedCoder {
             let failed = coder.line.lock().failed.clone();
             return failed.map_or_else(|| Ok(coder.clone()), Err);
         }
+        let cards = Card::all()?;
+        let room = MOST_WAITING * cards.len().max(1);
         let coder = Arc::new(SharedCoder {
-            line: Mutex::new(Line {
-                waiting: Waiting::new(MOST_WAITING),
-                lanes: Vec::new(),
-                failed: None,
-            }),
+            line: Mutex::new(Line { waiting: Waiting::new(room), lanes: Vec::new(), failed: None }),
             come: Condvar::new(),
             pictures: AtomicU64::new(0),
             batches: AtomicU64::new(0),
         });
         let mut refused = CudaError::NoDevice;
-        for card in Card::all()?.iter().filter(|card| card.failure().is_none()) {
+        for card in cards.iter().filter(|card| card.failure().is_none()) {
             // Its memory goes with it.
-            let tried = CudaCoder::on(&card.device).and_then(|mut coder| trial(&mut coder));
+            let device = card.device.clone();
+            let tried = within(TRIAL, move || {
+                CudaCoder::on(&device).and_then(|mut coder| trial(&mut coder))
+            });
             let made = tried.and_then(|()| {
                 (0..LANES).try_for_each(|n| {
                     coder.clone().add_lane(card, n)?;
@@ -100,7 +102,7 @@ impl SharedCoder {
                 })
             });
             if let Err(why) = made {
-                tracing::debug!(card = card.device.ordinal, %why, "it codes no anchors");
+                tracing::warn!(card = card.device.ordinal, %why, "a GPU codes no anchors");
                 refused = why;
             }
         }
@@ -179,7 +181,14 @@ impl SharedCoder {
         self.come.notify_all();
         match answer.recv_timeout(PATIENCE) {
             Ok(answer) => answer,
-            Err(RecvTimeoutError::Timeout) => Err(self.fail(CudaError::Silent(PATIENCE)).into()),
+            Err(RecvTimeoutError::Timeout) => {
+                let why = CudaError::Silent(PATIENCE);
+                match kind.card() {
+                    Some(card) => self.give_up(card, &why),
+                    None => drop(self.fail(why.clone())),
+                }
+                Err(why.into())
+            }
             Err(RecvTimeoutError::Disconnected) => Err(no_coder().into()),
         }
     }
@@ -206,6 +215,22 @@ impl SharedCoder {
             self.fail(why);
         } else {
             tracing::warn!(%why, "a GPU codes no more anchors: others do");
+        }
+    }
+
+    /// Goes on without a card, as long as there is another.
+    fn give_up(&self, card: usize, why: &CudaError) {
+        let mut line = self.line.lock();
+        line.lanes.retain(|of| *of != card);
+        let none_left = line.lanes.is_empty();
+        for job in line.waiting.drain_of(|kind| kind.card() == Some(card)) {
+            job.fail(why.clone().into());
+        }
+        drop(line);
+        if none_left {
+            self.fail(why.clone());
+        } else {
+            tracing::warn!(card, %why, "a GPU codes no more anchors: others do");
         }
     }
 

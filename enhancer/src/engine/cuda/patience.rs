@@ -1,0 +1,53 @@
+//! Work on a card that may never end: kernels that are on trial may hang, and whoever waits for a call must not.
+
+use std::time::Duration;
+
+use crossbeam_channel::{RecvTimeoutError, bounded};
+
+use super::CudaError;
+
+/// How long a network's trial may take, with compiling.
+pub const TRIAL: Duration = Duration::from_secs(120);
+
+/// Does it on a thread of its own, and waits for so long. What has not ended by then is left to itself.
+pub fn within<T: Send + 'static>(
+    patience: Duration,
+    work: impl FnOnce() -> Result<T, CudaError> + Send + 'static,
+) -> Result<T, CudaError> {
+    let (back, answer) = bounded(1);
+    let thread = std::thread::Builder::new().name("card-trial".to_owned());
+    let spawned = thread.spawn(move || {
+        // Nobody waits any more.
+        let _ = back.try_send(work());
+    });
+    spawned.map_err(|error| CudaError::Driver(format!("no thread for it: {error}")))?;
+    match answer.recv_timeout(patience) {
+        Ok(done) => done,
+        Err(RecvTimeoutError::Timeout) => Err(CudaError::Silent(patience)),
+        Err(RecvTimeoutError::Disconnected) => {
+            Err(CudaError::Driver("its trial failed".to_owned()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_end_is_left_to_itself() {
+        assert_eq!(within(Duration::from_secs(60), || Ok(7)), Ok(7));
+        assert_eq!(
+            within(Duration::from_secs(60), || Err::<(), _>(CudaError::Wrong)),
+            Err(CudaError::Wrong)
+        );
+        let short = Duration::from_millis(20);
+        let slow = || {
+            std::thread::sleep(Duration::from_millis(500));
+            Ok(())
+        };
+        assert_eq!(within(short, slow), Err(CudaError::Silent(short)));
+        let failed = within(Duration::from_secs(60), || -> Result<(), _> { panic!("a trial") });
+        assert!(matches!(failed, Err(CudaError::Driver(_))));
+    }
+}
