@@ -172,13 +172,23 @@ fn a_card_that_hangs_is_given_up() {
     });
 }
 
-/// The processor's engine, as if it ran elsewhere.
-struct Elsewhere {
-    inner: CpuEngine,
-    on_processor: bool,
+/// What becomes of a picture on the card.
+#[derive(Clone, Copy, PartialEq)]
+enum Then {
+    Leaves,
+    Stays,
+    /// Another one stays.
+    IsWrong,
 }
 
-impl Engine for Elsewhere {
+/// An engine, as if it ran where it is said, and as fast as a real card, so that the emulated device's time is nobody's.
+struct Elsewhere<E> {
+    inner: E,
+    on_processor: bool,
+    then: Arc<Mutex<Then>>,
+}
+
+impl<E: Engine> Engine for Elsewhere<E> {
     fn backend(&self) -> &'static str {
         self.inner.backend()
     }
@@ -191,87 +201,8 @@ impl Engine for Elsewhere {
         (!self.on_processor).then_some(1)
     }
 
-    /// As of a fast one, so that the emulated device's time is nobody's.
     fn take_time(&mut self) -> Option<Duration> {
         (!self.on_processor).then_some(Duration::from_millis(1))
-    }
-
-    fn architecture(&self) -> Architecture {
-        self.inner.architecture()
-    }
-
-    fn infer_batch(
-        &mut self,
-        inputs: &[Input<'_>],
-        out: &mut [Residual],
-    ) -> Result<(), InferError> {
-        self.inner.infer_batch(inputs, out)
-    }
-
-    fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
-        self.inner.swap(model)
-    }
-}
-
-fn start(on_processor: bool) -> Enhancer {
-    start_with(move || {
-        let inner = CpuEngine::new(embedded_model().expect("built in"));
-        Box::new(Elsewhere { inner, on_processor })
-    })
-}
-
-/// Generous in time: the emulated device is slow.
-fn start_with(engine: impl Fn() -> Box<dyn Engine> + Send + Sync + 'static) -> Enhancer {
-    let network = Network { name: "test".into(), engines: Arc::new(engine), model: None };
-    let config = EnhancerConfig {
-        budget: Duration::from_secs(20),
-        threads: 2,
-        anchor_fraction: 1.0,
-        interval: Duration::from_millis(20),
-        ..EnhancerConfig::default()
-    };
-    Enhancer::start_with(config, &[network]).expect("it starts")
-}
-
-/// What becomes of a picture on the card.
-#[derive(Clone, Copy, PartialEq)]
-enum Then {
-    Leaves,
-    Stays,
-    /// Another one stays.
-    IsWrong,
-}
-
-/// The GPU's engine.
-struct OnCard {
-    inner: CudaEngine,
-    then: Arc<Mutex<Then>>,
-}
-
-impl OnCard {
-    fn of(then: Arc<Mutex<Then>>) -> Box<dyn Engine> {
-        let model = Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs");
-        let inner = CudaEngine::new(&Arc::new(model)).expect("an engine");
-        Box::new(OnCard { inner, then })
-    }
-}
-
-impl Engine for OnCard {
-    fn backend(&self) -> &'static str {
-        self.inner.backend()
-    }
-
-    fn on_processor(&self) -> bool {
-        false
-    }
-
-    fn accelerators(&self) -> Option<usize> {
-        Some(1)
-    }
-
-    /// As of a fast one, so that the emulated device's time is nobody's.
-    fn take_time(&mut self) -> Option<Duration> {
-        Some(Duration::from_millis(1))
     }
 
     fn architecture(&self) -> Architecture {
@@ -303,6 +234,34 @@ impl Engine for OnCard {
     fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
         self.inner.swap(model)
     }
+}
+
+fn start(on_processor: bool) -> Enhancer {
+    start_with(move || {
+        let inner = CpuEngine::new(embedded_model().expect("built in"));
+        let then = Arc::new(Mutex::new(Then::Leaves));
+        Box::new(Elsewhere { inner, on_processor, then })
+    })
+}
+
+/// Generous in time: the emulated device is slow.
+fn start_with(engine: impl Fn() -> Box<dyn Engine> + Send + Sync + 'static) -> Enhancer {
+    let network = Network { name: "test".into(), engines: Arc::new(engine), model: None };
+    let config = EnhancerConfig {
+        budget: Duration::from_secs(20),
+        threads: 2,
+        anchor_fraction: 1.0,
+        interval: Duration::from_millis(20),
+        ..EnhancerConfig::default()
+    };
+    Enhancer::start_with(config, &[network]).expect("it starts")
+}
+
+/// The GPU's engine with a small network.
+fn on_card(then: Arc<Mutex<Then>>) -> Box<dyn Engine> {
+    let model = Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs");
+    let inner = CudaEngine::new(&Arc::new(model)).expect("an engine");
+    Box::new(Elsewhere { inner, on_processor: false, then })
 }
 
 /// Key frames, each of which is whole; `None` to skip the test.
@@ -386,7 +345,7 @@ fn anchors_are_the_same_whether_their_pictures_leave_the_card_or_not() {
         let then = Arc::new(Mutex::new(Then::Leaves));
         let enhancer = {
             let then = then.clone();
-            start_with(move || OnCard::of(then.clone()))
+            start_with(move || on_card(then.clone()))
         };
         let counts = || {
             let counters = enhancer.stats().counters;

@@ -44,8 +44,7 @@ pub fn choose(
     let plan = |variant| Plan::new(&architecture, variant, device.shared);
     let plans: Vec<Plan> = EXACT.into_iter().filter(runs).filter_map(plan).collect();
     let kept = Kept::new(&architecture, &plans, device);
-    let named = |name: String| EXACT.into_iter().find(|variant| variant.name() == name);
-    if let Some(variant) = kept.read().and_then(named).or(before)
+    if let Some(variant) = kept.read().and_then(|name| name.parse().ok()).or(before)
         && plans.iter().any(|plan| plan.variant == variant)
         && let Ok(network) = passed(variant)
     {

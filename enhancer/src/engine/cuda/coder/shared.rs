@@ -184,8 +184,8 @@ impl SharedCoder {
             Err(RecvTimeoutError::Timeout) => {
                 let why = CudaError::Silent(PATIENCE);
                 match kind.card() {
-                    Some(card) => self.give_up(card, &why),
-                    None => drop(self.fail(why.clone())),
+                    Some(card) => self.end_lanes(card, LANES, &why),
+                    None => self.fail(&why),
                 }
                 Err(why.into())
             }
@@ -198,55 +198,39 @@ impl SharedCoder {
         (self.pictures.load(Ordering::Relaxed), self.batches.load(Ordering::Relaxed))
     }
 
-    /// Goes on without a thread of a card, as long as there is another.
-    fn end_lane(&self, card: usize, why: CudaError) {
+    /// Goes on without so many threads of a card, as long as there are others.
+    fn end_lanes(&self, card: usize, threads: usize, why: &CudaError) {
         let mut line = self.line.lock();
-        if let Some(at) = line.lanes.iter().position(|of| *of == card) {
-            line.lanes.swap_remove(at);
+        for _ in 0..threads {
+            if let Some(at) = line.lanes.iter().position(|of| *of == card) {
+                line.lanes.swap_remove(at);
+            }
         }
         let none_left = line.lanes.is_empty();
         let lost = !line.lanes.contains(&card);
-        let its = |kind: &Kind| lost && kind.card() == Some(card);
-        for job in line.waiting.drain_of(its) {
+        for job in line.waiting.drain_of(|kind| lost && kind.card() == Some(card)) {
             job.fail(why.clone().into());
         }
         drop(line);
         if none_left {
             self.fail(why);
         } else {
-            tracing::warn!(%why, "a GPU codes no more anchors: others do");
-        }
-    }
-
-    /// Goes on without a card, as long as there is another.
-    fn give_up(&self, card: usize, why: &CudaError) {
-        let mut line = self.line.lock();
-        line.lanes.retain(|of| *of != card);
-        let none_left = line.lanes.is_empty();
-        for job in line.waiting.drain_of(|kind| kind.card() == Some(card)) {
-            job.fail(why.clone().into());
-        }
-        drop(line);
-        if none_left {
-            self.fail(why.clone());
-        } else {
             tracing::warn!(card, %why, "a GPU codes no more anchors: others do");
         }
     }
 
     /// Gives it up: nothing is handed in any more, and who waits is told.
-    fn fail(&self, why: CudaError) -> CudaError {
+    fn fail(&self, why: &CudaError) {
         let mut line = self.line.lock();
         if line.failed.is_none() {
             tracing::warn!(%why, "the GPU codes no more anchors: the processor does");
         }
-        let why = line.failed.get_or_insert(why).clone();
+        let why = line.failed.get_or_insert_with(|| why.clone()).clone();
         for job in line.waiting.drain() {
             job.fail(why.clone().into());
         }
         drop(line);
         self.come.notify_all();
-        why
     }
 
     /// What a thread does for as long as the card works.
@@ -261,7 +245,7 @@ impl SharedCoder {
             match ran.unwrap_or_else(|_| Err(failed())) {
                 // One whose memory is full may have room again.
                 Ok(()) | Err(AnchorError::Codec(_) | AnchorError::Device(CudaError::NoMemory)) => {}
-                Err(AnchorError::Device(why)) => return self.end_lane(card, why),
+                Err(AnchorError::Device(why)) => return self.end_lanes(card, 1, &why),
             }
         }
     }
