@@ -1,7 +1,8 @@
 //! The publisher's own pictures at HR size: decoded on a thread of their own, kept until their low frame is chosen.
 //!
 //! A chosen frame whose picture is here becomes a captured anchor, which needs no super-resolution. A stream
-//! that has none of them, or lost one, goes on with enhanced anchors: nothing waits for a picture.
+//! that has none of them, or lost one, goes on with enhanced anchors. A frame waits for a picture that is on its way only as long as the
+//! budget leaves time for both (`coming`).
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,6 +37,8 @@ pub(super) struct Captures {
     pub regions: AtomicBool,
     /// Whether its frames are held before they are chosen.
     pub held: AtomicBool,
+    /// Whether they are being decoded.
+    flow: AtomicBool,
 }
 
 impl Captures {
@@ -47,6 +50,7 @@ impl Captures {
             pictures.pop_front();
         }
         pictures.push_back((low_timestamp, picture));
+        self.flow.store(true, Ordering::Relaxed);
     }
 
     /// The picture of a low frame, if it is here.
@@ -55,7 +59,23 @@ impl Captures {
         pictures.iter().find(|(at, _)| *at == low_timestamp).map(|(_, picture)| picture.clone())
     }
 
+    /// Whether the picture of a low frame may still come: they do so in order.
+    pub fn comes(&self, low_timestamp: u32) -> bool {
+        let pictures = self.pictures.lock();
+        let before = |newest: u32| {
+            let ahead = low_timestamp.wrapping_sub(newest);
+            ahead > 0 && ahead < u32::MAX / 2
+        };
+        self.flow.load(Ordering::Relaxed) && pictures.back().is_some_and(|(at, _)| before(*at))
+    }
+
+    /// Says that none comes for now.
+    fn ebb(&self) {
+        self.flow.store(false, Ordering::Relaxed);
+    }
+
     fn clear(&self) {
+        self.ebb();
         self.pictures.lock().clear();
     }
 }
@@ -149,6 +169,7 @@ impl CaptureDecoder {
 
     fn wait_for_key(&self, state: &mut State) {
         state.waiting = true;
+        self.captures.ebb();
         let now = Instant::now();
         if state.asked.is_some_and(|asked| now.saturating_duration_since(asked) < ASK_EVERY) {
             return;
@@ -175,5 +196,16 @@ mod tests {
         }
         assert!(captures.get(0).is_none(), "the oldest went");
         assert!(captures.get(1).is_some() && captures.get(KEPT as u32).is_some());
+    }
+
+    #[test]
+    fn a_picture_may_come_until_a_later_one_has_or_none_does() {
+        let captures = Captures::default();
+        assert!(!captures.comes(5), "there are none");
+        captures.put(u32::MAX - 1, Arc::new(FrameBuffer::grey(64, 64)));
+        assert!(captures.comes(5), "timestamps wrap around");
+        assert!(!captures.comes(u32::MAX - 1) && !captures.comes(u32::MAX - 9));
+        captures.ebb();
+        assert!(!captures.comes(5), "the next key frame is awaited");
     }
 }

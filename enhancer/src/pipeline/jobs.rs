@@ -72,14 +72,17 @@ impl Jobs {
         Shape { network, size: (job.chosen.width, job.chosen.height) }
     }
 
-    /// The next job of a worker that ran `last` before, and what it is to the queue; `None` when there will be no more.
+    /// The next job of a worker that ran `last` before, and what it is to the queue by now; `None` when there will be no more.
     pub fn take(&self, last: Option<Shape>) -> Option<(Shape, Job)> {
         let mut inner = self.inner.lock();
         loop {
             let now = self.origin.elapsed();
             let Inner { queue, jct, closed, out } = &mut *inner;
-            if let Some(shape) = queue.pop(now, last.map(|l| l.network).as_slice(), 1, jct, out) {
-                return out.pop().map(|job| (shape, job));
+            if queue.pop(now, last.map(|l| l.network).as_slice(), 1, jct, out).is_some() {
+                return out.pop().map(|mut job| {
+                    job.look_again();
+                    (self.shape(&job), job)
+                });
             }
             if *closed {
                 return None;

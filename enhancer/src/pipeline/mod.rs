@@ -20,6 +20,7 @@
 mod adapt;
 mod anchors;
 mod capture;
+mod coming;
 mod decode;
 mod input;
 mod jobs;

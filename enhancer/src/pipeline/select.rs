@@ -12,6 +12,7 @@ use windlass_hybrid::vp9::FrameBuffer;
 use windlass_media::{EnhancerOutput, StreamId};
 
 use super::anchors::Choice;
+use super::coming::Coming;
 use super::decode::Decoded;
 use super::input::Decays;
 use super::jobs::JobsIn;
@@ -28,6 +29,16 @@ pub(super) struct Job {
     pub choice: Choice,
     /// The publisher's own picture of the frame: then there is nothing to infer.
     pub captured: Option<Arc<FrameBuffer>>,
+}
+
+impl Job {
+    /// Takes the publisher's own picture if it has come since: on a busy processor a picture at HR size is decoded after its low frame
+    /// was chosen, and to infer then what is here would make it busier.
+    pub fn look_again(&mut self) {
+        if self.captured.is_none() {
+            self.captured = self.frame.captures.get(self.frame.rtp_timestamp);
+        }
+    }
 }
 
 /// What a worker did with a job; `took` is `None` when it was dropped before it ran, or the engine panicked.
@@ -61,6 +72,8 @@ struct State {
     scheduler: Scheduler,
     /// The frames that the scheduler holds as candidates.
     waiting: HashMap<u64, Decoded>,
+    /// Chosen ones that wait for their publisher's picture.
+    coming: Coming,
     next_id: u64,
     chosen: Vec<Chosen>,
     origin: Instant,
@@ -72,6 +85,7 @@ impl Selector {
         let mut state = State {
             scheduler: Scheduler::new(self.config.clone()),
             waiting: HashMap::new(),
+            coming: Coming::default(),
             next_id: 0,
             chosen: Vec::new(),
             origin: self.origin,
@@ -91,6 +105,9 @@ impl Selector {
                 count(&self.stats.counters.panics);
                 state.scheduler = Scheduler::new(self.config.clone());
                 state.waiting.clear();
+                for job in state.coming.take() {
+                    job.frame.anchors.forget(&job.choice);
+                }
             }
             // A tick that came late does not make the next one hurry.
             next_tick = (next_tick + self.config.interval).max(now + self.config.interval / 2);
@@ -130,7 +147,9 @@ impl Selector {
                 state.scheduler.finished(&chosen, None);
                 continue;
             };
-            let job = Job { frame, chosen, chosen_at: now, choice, captured };
+            state.coming.push(Job { frame, chosen, chosen_at: now, choice, captured });
+        }
+        for job in state.coming.release(now, self.config.interval) {
             if let Some(refused) = self.jobs.push(job) {
                 refused.frame.anchors.forget(&refused.choice);
                 count(&self.stats.counters.dropped_infer_queue);

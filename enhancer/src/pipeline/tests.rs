@@ -457,6 +457,47 @@ fn a_frame_whose_picture_is_here_becomes_a_captured_anchor() {
 }
 
 #[test]
+fn a_picture_that_comes_while_its_frame_waits_for_a_worker_becomes_a_captured_anchor() {
+    // Both are chosen at once, and one worker takes its time for the first.
+    let slow = engines(Duration::from_millis(400), 0);
+    let config = EnhancerConfig { interval: SECOND, ..config() };
+    let enhancer = Enhancer::start_parts(config, &slow, decoders(Duration::ZERO)).unwrap();
+    let input = enhancer.input();
+    input.push(frame(1, 1, KEY));
+    input.push(frame(2, 2, KEY));
+    eventually("one waits", || enhancer.stats().queues.infer == 1);
+    input.push(captured(2, Some(2), HIGH));
+    let mut came = [(); 2].map(|()| anchor(&enhancer).unwrap());
+    came.sort_by_key(|anchor| anchor.stream);
+    let came = came.map(|anchor| (anchor.stream.0, anchor.source));
+    assert_eq!(came, [(1, AnchorSource::Enhanced), (2, AnchorSource::Captured)]);
+}
+
+#[test]
+fn a_frame_waits_for_its_picture_while_there_is_time_and_one_may_come() {
+    let enhancer = start(config());
+    let input = enhancer.input();
+    let next = || anchor(&enhancer).map(|anchor| (anchor.rtp_timestamp, anchor.source)).unwrap();
+    input.push(frame(1, 1, KEY));
+    assert_eq!(next(), (1, AnchorSource::Enhanced), "there is no such layer");
+    input.push(captured(1, Some(1), HIGH));
+    eventually("a picture decoded", || enhancer.stats().counters.captured_decoded == 1);
+    input.push(frame(1, 2, KEY));
+    std::thread::sleep(Duration::from_millis(200));
+    input.push(captured(1, Some(2), HIGH));
+    assert_eq!(next(), (2, AnchorSource::Captured));
+    input.push(frame(1, 3, KEY));
+    std::thread::sleep(Duration::from_millis(50));
+    input.push(captured(1, Some(4), HIGH));
+    assert_eq!(next(), (3, AnchorSource::Enhanced), "its own is not among them");
+    input.push(frame(1, 5, KEY));
+    std::thread::sleep(Duration::from_millis(50));
+    input.push(TapInput::CapturedGap { stream: StreamId(1) });
+    assert_eq!(next(), (5, AnchorSource::Enhanced), "none can be decoded");
+    assert!(enhancer.stats().latency.total.p99 < SECOND, "nothing waited to the end");
+}
+
+#[test]
 fn pictures_without_a_low_frame_or_of_another_size_leave_enhanced_anchors() {
     let enhancer = start(EnhancerConfig { interval: Duration::from_millis(200), ..config() });
     let input = enhancer.input();

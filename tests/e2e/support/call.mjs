@@ -37,8 +37,8 @@ export async function subscribe(server, { room = "call", name = "Viewer", query 
   return tab;
 }
 
-/** Waits until `check` gives something true; an error says what was waited for. */
-export async function until(check, what, timeoutMs = 15_000) {
+/** Waits until `check` gives something true; an error says what was waited for, and with `state` how things stood then. */
+export async function until(check, what, timeoutMs = 15_000, state) {
   const end = Date.now() + timeoutMs;
   let last;
   for (;;) {
@@ -48,7 +48,10 @@ export async function until(check, what, timeoutMs = 15_000) {
     } catch (error) {
       last = error;
     }
-    if (Date.now() > end) throw new Error(`waited ${timeoutMs / 1000} s until ${what}; last seen: ${last}`);
+    if (Date.now() > end) {
+      const stood = state ? `; ${JSON.stringify(await state().catch(String))}` : "";
+      throw new Error(`waited ${timeoutMs / 1000} s until ${what}; last seen: ${last}${stood}`);
+    }
     await sleep(100);
   }
 }
