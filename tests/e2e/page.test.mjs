@@ -7,6 +7,7 @@ import { openPage } from "./support/browser.mjs";
 import { enhanced, nativeFrames, remote, subscribe, until } from "./support/call.mjs";
 import { makeScene } from "./support/scene.mjs";
 import { startServer } from "./support/server.mjs";
+import { standing } from "./support/standing.mjs";
 
 const OUT = "output/page";
 /** The tile of the one who sends a picture. */
@@ -367,7 +368,8 @@ describe("the demo page", { timeout: 240_000 }, () => {
     test("a publisher limited to its smallest layer is seen as q+", async () => {
       await until(async () => (await remote(page)).rung.startsWith("h"), "the half layer", 25_000);
       await publisher.page.getByLabel("Sending").selectOption({ label: "Very weak" });
-      await until(async () => (await remote(page)).rung === "q+", "the rung is q+", 25_000);
+      const state = () => standing(server, publisher, { page });
+      await until(async () => (await remote(page)).rung === "q+", "the rung is q+", 25_000, state);
       await enhanced(page);
       await until(async () => (await picture(page, ENHANCED)).width === scene.width / 2, "pictures of half size");
       assert.equal(await text(page, ".tile .badge"), "q+");
