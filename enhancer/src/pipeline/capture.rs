@@ -62,11 +62,8 @@ impl Captures {
     /// Whether the picture of a low frame may still come: they do so in order.
     pub fn comes(&self, low_timestamp: u32) -> bool {
         let pictures = self.pictures.lock();
-        let before = |newest: u32| {
-            let ahead = low_timestamp.wrapping_sub(newest);
-            ahead > 0 && ahead < u32::MAX / 2
-        };
-        self.flow.load(Ordering::Relaxed) && pictures.back().is_some_and(|(at, _)| before(*at))
+        let later = |newest: u32| low_timestamp.wrapping_sub(newest).cast_signed() > 0;
+        self.flow.load(Ordering::Relaxed) && pictures.back().is_some_and(|(at, _)| later(*at))
     }
 
     /// Says that none comes for now.
