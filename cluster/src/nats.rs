@@ -236,7 +236,9 @@ impl Client {
         // What `create_key_value` makes as well; but that asks for what servers before 2.10 do not say of an account.
         let config = |num_replicas| stream::Config {
             name: format!("KV_{name}"),
-            description: Some("Who is there, and what is where, in a cluster of Windlass".to_owned()),
+            description: Some(
+                "Who is there, and what is where, in a cluster of Windlass".to_owned(),
+            ),
             subjects: vec![format!("$KV.{name}.>")],
             max_messages_per_subject: 1,
             max_age: bucket.holds,

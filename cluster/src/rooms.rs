@@ -89,7 +89,9 @@ pub enum BadNode {
 
 /// Whether that is an address of one of these schemes, with a host, and nobody's name or password.
 fn is_address(url: &str, schemes: &[&str]) -> bool {
-    let Some(rest) = schemes.iter().find_map(|scheme| url.strip_prefix(scheme)) else { return false };
+    let Some(rest) = schemes.iter().find_map(|scheme| url.strip_prefix(scheme)) else {
+        return false;
+    };
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let fits = |c: char| c.is_ascii_alphanumeric() || ".-_:[]%".contains(c);
     !host.is_empty() && host.chars().all(fits) && rest.bytes().all(|byte| byte.is_ascii_graphic())
@@ -280,7 +282,13 @@ impl Rooms {
             return;
         }
         let with = claim.with.iter().map(|name| name.as_str().into()).collect();
-        let owner = Owner { node: claim.node.as_str().into(), with, revision, since: now, is_spoilt: false };
+        let owner = Owner {
+            node: claim.node.as_str().into(),
+            with,
+            revision,
+            since: now,
+            is_spoilt: false,
+        };
         if owner.has(&self.me) && !owner.with.is_empty() {
             self.shared.insert(room.to_owned(), owner.all().cloned().collect());
         } else {

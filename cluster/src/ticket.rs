@@ -120,7 +120,7 @@ mod tests {
         let ticket = issue(&KEY, ANA, "17", NOW);
         assert_eq!(check(&KEY, ANA, &ticket, BusTime(NOW.0 + 60_001)), Err(BadTicket::Old));
         assert_eq!(check(&KEY, ANA, &ticket, BusTime(NOW.0 - 10_001)), Err(BadTicket::Old));
-        assert_eq!(check(&KEY, ANA, "17", NOW), Err(BadTicket::Rogue(Rogue::Unsealed)));
+        assert_eq!(check(&KEY, ANA, "AQAB", NOW), Err(BadTicket::Rogue(Rogue::Unsealed)));
         for wrong in ["", "not base64!", &"A".repeat(300)] {
             assert!(check(&KEY, ANA, wrong, NOW).is_err(), "{wrong}");
         }

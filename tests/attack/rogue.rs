@@ -57,8 +57,7 @@ async fn is_sent_away(client: &mut Client) -> bool {
 }
 
 fn rogues(server: &Server, bucket: &str, reason: &str) -> f64 {
-    let name =
-        format!("windlass_cluster_rogues_total{{bucket=\"{bucket}\",reason=\"{reason}\"}}");
+    let name = format!("windlass_cluster_rogues_total{{bucket=\"{bucket}\",reason=\"{reason}\"}}");
     server.metric_if_any(&name).unwrap_or_default()
 }
 
@@ -88,13 +87,19 @@ async fn who_can_write_to_nats_takes_no_room_and_sends_nobody_away() {
     assert!(others.len() == 1 && others[0] == format!("ws://{}/ws", other.addr), "{answer}");
     // Whose room it is is known elsewhere too.
     let (_moved, answer) = asks(&other, "board").await;
-    assert_eq!((&answer["type"], &answer["url"]), (&json!("moved"), &json!(format!("ws://{}/ws", scene.server.addr))));
+    assert_eq!(
+        (&answer["type"], &answer["url"]),
+        (&json!("moved"), &json!(format!("ws://{}/ws", scene.server.addr)))
+    );
     assert!(rogues(&scene.server, NODES, "unsealed") > 10.0);
     assert!(rogues(&scene.server, ROOMS, "unsealed") > 20.0);
     assert_eq!(scene.server.metric("windlass_cluster_nodes"), 2.0);
     let log = scene.server.log();
     assert_eq!(log.matches("refused what is not this cluster's own").count(), 2, "{log}");
-    assert!(!log.contains("deadbeef") && !log.contains(EVIL) && !log.contains(&key("board")), "{log}");
+    assert!(
+        !log.contains("deadbeef") && !log.contains(EVIL) && !log.contains(&key("board")),
+        "{log}"
+    );
     scene.close();
 }
 
@@ -144,7 +149,9 @@ async fn nobody_takes_anothers_place_by_their_own_word() {
     let (scene, _other) = cluster(&nats);
     let (mut bo, _) = asks(&scene.server, "board").await;
     let forged = "AQ".repeat(40);
-    for said in [json!({"was": "1234567890"}), json!({"ticket": forged}), json!({"ticket": "1234567890"})] {
+    for said in
+        [json!({"was": "1234567890"}), json!({"ticket": forged}), json!({"ticket": "1234567890"})]
+    {
         let mut mallory = Client::open(&scene.server).await;
         let mut join = json!({"type": "join", "version": 1, "room": "board", "name": "Ana"});
         join.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());

@@ -209,9 +209,7 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     };
     let served = async move {
         match tls {
-            Some(tls) => {
-                router.serve_with_incoming(tls.incoming(listener, Role::Server)).await
-            }
+            Some(tls) => router.serve_with_incoming(tls.incoming(listener, Role::Server)).await,
             None => {
                 let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
                 router.serve_with_incoming(incoming).await

@@ -44,7 +44,8 @@ pub fn metrics(mutual: &Mutual) -> Vec<Metric> {
     vec![
         Metric::gauge(name, mutual.not_after() as f64)
             .help("When this machine's certificate of the cluster ends, in seconds since 1970."),
-        Metric::counter("cluster_connections_refused", mutual.refused())
-            .help("Connections of machines that had no certificate of the cluster, or another role's."),
+        Metric::counter("cluster_connections_refused", mutual.refused()).help(
+            "Connections of machines that had no certificate of the cluster, or another role's.",
+        ),
     ]
 }
