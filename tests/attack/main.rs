@@ -7,6 +7,7 @@ mod datagrams;
 mod flood;
 mod honest;
 mod mallory;
+mod office;
 #[path = "../../windlass/tests/server/mod.rs"]
 mod server;
 mod sockets;
