@@ -9,6 +9,7 @@ mod datagrams;
 mod flood;
 mod honest;
 mod mallory;
+mod office;
 mod rogue;
 #[path = "../../windlass/tests/server/mod.rs"]
 mod server;
