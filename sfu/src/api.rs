@@ -71,6 +71,25 @@ pub struct JoinOptions {
     /// The codecs of anchors that the participant can decode. Without that of
     /// [`SfuConfig::anchor_codec`](crate::SfuConfig::anchor_codec) it is given plain rungs only.
     pub anchor_codecs: AnchorCodecs,
+    /// What the participant may do at first.
+    pub may: May,
+}
+
+/// What a participant may do; by default everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct May {
+    /// Send tracks.
+    pub publish: bool,
+    /// Receive tracks.
+    pub subscribe: bool,
+    /// Be given enhanced rungs.
+    pub enhance: bool,
+}
+
+impl Default for May {
+    fn default() -> Self {
+        May { publish: true, subscribe: true, enhance: true }
+    }
 }
 
 /// What a participant finds when it joins, and where it hears what happens then.
@@ -200,6 +219,9 @@ pub enum OfferError {
     /// The room has as many tracks as the limits allow.
     #[error("the room has as many tracks as it may")]
     TooManyTracks,
+    /// The participant may not do that (any more).
+    #[error("the participant may not {0}")]
+    NotAllowed(&'static str),
     /// More tracks, m-lines or bytes than the limits allow.
     #[error("the offer is over the limits")]
     TooLarge,

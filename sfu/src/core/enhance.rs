@@ -155,7 +155,7 @@ impl Core {
 
     /// Somebody begins to get anchors of a track: gives what there is of its detail stream, or has a key frame asked for.
     pub(super) fn greet(&mut self, now: Instant, id: ParticipantId, slot: usize) {
-        let Some(peer) = self.peers.get_mut(&id).filter(|p| p.decodes_pictures) else { return };
+        let Some(peer) = self.peers.get_mut(&id).filter(|p| p.takes_pictures()) else { return };
         let Some(source) = peer.slots.get(slot).and_then(|s| s.video.current()) else { return };
         let Some(track) = self.tracks.get_mut(&source.track) else { return };
         let scale = track.scale(self.config.scale);
@@ -364,7 +364,7 @@ fn give(
     if anchor.codec == detail::codec() {
         let low = video.epoch().1.unwrap_or_default();
         let fits = detail::enlarged(low, scale) == (anchor.width, anchor.height);
-        if !fits || !peer.decodes_pictures {
+        if !fits || !peer.takes_pictures() {
             return;
         }
     }

@@ -178,7 +178,7 @@ impl Core {
             let Some(detail) = &mut track.detail else { continue };
             let holds = |peer: &Peer| {
                 let mut slots = peer.slots.iter().filter(|s| s.track == Some(track.info.track));
-                peer.decodes_pictures && slots.any(|s| s.rung.is_some_and(Rung::enhanced))
+                peer.takes_pictures() && slots.any(|s| s.rung.is_some_and(Rung::enhanced))
             };
             let mut watching = track.subscribers.iter().filter_map(|id| self.peers.get(id));
             let low = track.tap.as_ref().and_then(Tap::size);

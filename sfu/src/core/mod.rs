@@ -28,6 +28,7 @@ mod regions;
 mod relay;
 mod remote;
 mod rewriter;
+mod rights;
 mod rooms;
 mod sdp;
 mod shard;

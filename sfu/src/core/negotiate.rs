@@ -124,6 +124,7 @@ impl Core {
     ) -> Result<(), OfferError> {
         let limits = &self.config.limits;
         let peer = self.peers.get(&id).ok_or(OfferError::NotJoined)?;
+        Self::check_may(peer.may, publish, subscribe)?;
         let names_fit = publish.iter().all(|p| p.name.len() <= Publish::NAME_MAX);
         if publish.len() > limits.published_tracks
             || subscribe.len() > limits.subscribed_tracks

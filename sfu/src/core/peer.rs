@@ -27,7 +27,7 @@ use super::remote::{Locals, Remote};
 use super::rewriter::{Dropped, PacketIn, PacketOut, Rewriter, Source};
 use super::view::View;
 use super::wakes::{Wake, Wakes};
-use crate::api::{Kind, ParticipantId, TrackId, TrackStats};
+use crate::api::{Kind, May, ParticipantId, TrackId, TrackStats};
 use crate::config::SfuConfig;
 use crate::stats::Counters;
 
@@ -221,6 +221,8 @@ pub struct Peer {
     region_channel: Option<ChannelId>,
     /// Whether it can decode their frames.
     pub decodes_pictures: bool,
+    /// What it may do.
+    pub may: May,
     /// On what it receives.
     pub slots: Vec<Slot>,
     /// What its network is believed to carry.
@@ -267,6 +269,7 @@ impl Peer {
             regions: Regions::default(),
             region_channel: None,
             decodes_pictures: false,
+            may: May::default(),
             slots: Vec::new(),
             downlink: Downlink::default(),
             allocator: Allocator::default(),
@@ -325,14 +328,24 @@ impl Peer {
         self.has_data |= has;
     }
 
+    /// Whether it can decode anchors, and may have them.
+    fn takes_anchors(&self) -> bool {
+        self.decodes_anchors && self.may.enhance
+    }
+
+    /// Whether it can decode the publisher's own pictures, and may have them.
+    pub fn takes_pictures(&self) -> bool {
+        self.decodes_pictures && self.may.enhance
+    }
+
     /// Whether anchors can reach the participant, and it can decode them.
     pub fn can_take_anchors(&self) -> bool {
-        self.channel_open && self.decodes_anchors
+        self.channel_open && self.takes_anchors()
     }
 
     /// Opens the anchor channel as soon as there can be one.
     pub fn open_channel(&mut self, budget: Duration) {
-        if !self.connected || !self.has_data || !self.decodes_anchors || self.channel.is_some() {
+        if !self.connected || !self.has_data || !self.takes_anchors() || self.channel.is_some() {
             return;
         }
         let Some(rtc) = &mut self.rtc else { return };

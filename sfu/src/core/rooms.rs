@@ -55,8 +55,9 @@ impl Core {
             .extend(speaks.map(|participant| Output::Event(id, SfuEvent::Speaker { participant })));
         let decodes = options.anchor_codecs.contains(self.config.anchor_codec);
         self.counters.joins += 1;
-        self.counters.joins_without_codec += u64::from(!decodes);
+        self.counters.joins_without_codec += u64::from(!decodes || !options.may.enhance);
         let mut peer = Peer::new(id, room, decodes, self.wakes.clone(), now);
+        peer.may = options.may;
         peer.decodes_pictures = options.anchor_codecs.contains(AnchorCodecId::Vp9Pictures);
         self.peers.insert(id, peer);
         let tracks = self.tracks.values().filter(|t| present.contains(&t.info.participant));

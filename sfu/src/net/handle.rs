@@ -10,8 +10,8 @@ use windlass_media::{AnchorPolicy, AnchorSource, EnhancerOutput, Rung};
 use super::places::Places;
 use super::{Command, Shared};
 use crate::api::{
-    Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId, SfuClosed, TrackId,
-    UplinkReport,
+    Answer, JoinError, JoinOptions, Joined, May, Offer, OfferError, ParticipantId, SfuClosed,
+    TrackId, UplinkReport,
 };
 use crate::config::Tuning;
 use crate::core::{ReadOffer, Shard, View};
@@ -172,6 +172,11 @@ impl SfuHandle {
         muted: bool,
     ) -> Result<(), SfuClosed> {
         self.at(id).send(Command::SetMuted(id, track, muted)).await.map_err(|_| SfuClosed)
+    }
+
+    /// What the participant may do from now on; what it does and may not any more ends at once.
+    pub async fn restrict(&self, id: ParticipantId, may: May) -> Result<(), SfuClosed> {
+        self.at(id).send(Command::Restrict(id, may)).await.map_err(|_| SfuClosed)
     }
 
     /// Chooses anchors by another policy from now on, in a room, or in all rooms without one of their own; `None` takes a room's own

@@ -23,7 +23,7 @@ pub use self::handle::SfuHandle;
 use self::handle::Way;
 use self::places::Places;
 use crate::api::{
-    Answer, JoinError, JoinOptions, Joined, OfferError, ParticipantId, StartError, TapSink,
+    Answer, JoinError, JoinOptions, Joined, May, OfferError, ParticipantId, StartError, TapSink,
     TrackId, UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning};
@@ -51,6 +51,7 @@ enum Command {
     Uplink(ParticipantId, TrackId, UplinkReport),
     Decay(ParticipantId, TrackId, (f64, f64)),
     SetMuted(ParticipantId, TrackId, bool),
+    Restrict(ParticipantId, May),
     SetPolicy(Option<String>, Option<AnchorPolicy>, oneshot::Sender<bool>),
     Tune(Tuning),
     Drain,

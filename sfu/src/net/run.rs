@@ -321,6 +321,7 @@ impl Shell {
             Command::Uplink(id, track, report) => self.core.uplink(now, id, track, report),
             Command::Decay(id, track, decay) => self.core.decay(id, track, decay),
             Command::SetMuted(id, track, muted) => self.core.set_muted(now, id, track, muted),
+            Command::Restrict(id, may) => self.core.restrict(now, id, may),
             Command::SetPolicy(room, policy, answer) => {
                 let _ = answer.send(self.core.set_policy(now, room.as_deref(), policy));
             }

@@ -1,0 +1,116 @@
+//! What participants may do, which may change while they are there.
+
+use std::time::Instant;
+
+use super::Core;
+use crate::api::{May, OfferError, ParticipantId, Publish, Subscribe};
+
+impl Core {
+    /// What a participant may do from now on. What it does and may not any more ends at once: its tracks, its
+    /// subscriptions, its anchors.
+    pub fn restrict(&mut self, now: Instant, id: ParticipantId, may: May) {
+        let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.may != may) else { return };
+        peer.may = may;
+        // Where there was none, as it might take no anchors.
+        peer.open_channel(self.config.budget);
+        if !may.publish {
+            peer.details.clear();
+            let published = std::mem::take(&mut peer.published);
+            for track in published.into_values() {
+                self.remove_track(track);
+            }
+        }
+        if !may.subscribe
+            && let Some(peer) = self.peers.get_mut(&id)
+        {
+            for slot in &mut peer.slots {
+                let Some(track) = slot.track else { continue };
+                slot.carry(None);
+                if let Some(track) = self.tracks.get_mut(&track) {
+                    track.subscribers.retain(|&s| s != id);
+                }
+            }
+        }
+        self.next_allocation = now;
+        self.due = now;
+    }
+
+    /// Refuses an offer of what the participant may not do.
+    pub(super) fn check_may(
+        may: May,
+        publish: &[Publish],
+        subscribe: &[Subscribe],
+    ) -> Result<(), OfferError> {
+        if !may.publish && !publish.is_empty() {
+            return Err(OfferError::NotAllowed("publish"));
+        }
+        if !may.subscribe && !subscribe.is_empty() {
+            return Err(OfferError::NotAllowed("subscribe"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use windlass_media::Rung;
+
+    use crate::api::{JoinOptions, May, Offer, OfferError, Publish, SfuEvent};
+    use crate::core::world::*;
+    use crate::{Kind, ParticipantId};
+
+    #[test]
+    fn who_may_not_publish_any_more_loses_its_tracks_at_once_and_cannot_offer_others() {
+        let (mut world, track, at) = call();
+        world.core.restrict(world.now, PUBLISHER, May { publish: false, ..May::default() });
+        world.run(Duration::from_millis(100));
+        let gone = SfuEvent::TrackRemoved { track };
+        assert!(world.events[&SUBSCRIBER].contains(&gone));
+        let before = world.clients[at].received.len();
+        world.run(Duration::from_secs(1));
+        assert_eq!(world.clients[at].received.len(), before, "its packets go nowhere");
+        assert_eq!(world.core.stats().participants, 2, "it stays");
+        let publish = vec![Publish {
+            mid: "0".into(),
+            kind: Kind::Video,
+            name: "camera".into(),
+            detail_of: None,
+        }];
+        let offer = Offer { sdp: "v=0\r\n".into(), publish, subscribe: Vec::new() };
+        let refused = world.core.offer(world.now, PUBLISHER, &offer);
+        assert_eq!(refused, Err(OfferError::NotAllowed("publish")));
+    }
+
+    #[test]
+    fn who_may_not_subscribe_any_more_gets_nothing_until_it_offers_with_the_right_again() {
+        let (mut world, track, at) = call();
+        world.core.restrict(world.now, SUBSCRIBER, May { subscribe: false, ..May::default() });
+        world.run(Duration::from_millis(100));
+        let before = world.clients[at].received.len();
+        world.run(Duration::from_secs(1));
+        assert_eq!(world.clients[at].received.len(), before);
+        assert_eq!(world.core.stats().subscriptions, 0);
+        world.core.restrict(world.now, SUBSCRIBER, May::default());
+        let third = ParticipantId(3);
+        world.core.join(world.now, "room", third, JoinOptions::default()).expect("joined");
+        let at = world.subscribe(third, track);
+        world.run(Duration::from_secs(1));
+        assert!(!world.clients[at].received.is_empty(), "the track is there for others");
+    }
+
+    #[test]
+    fn who_may_not_have_enhanced_rungs_any_more_is_given_plain_ones() {
+        let (mut world, track, _) = call();
+        world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
+        world.run(Duration::from_secs(1));
+        assert_eq!(world.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::QPlus));
+        world.core.restrict(world.now, SUBSCRIBER, May { enhance: false, ..May::default() });
+        world.run(Duration::from_secs(1));
+        assert_eq!(world.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::Q));
+        world.core.restrict(world.now, SUBSCRIBER, May::default());
+        world.run(Duration::from_secs(1));
+        assert_eq!(world.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::QPlus));
+    }
+}
