@@ -100,6 +100,7 @@ pub(crate) fn enter_error(error: EnterError) -> ProtocolError {
     use windlass_sfu::JoinError as E;
     let error = match error {
         EnterError::Access(error) => return error.into(),
+        EnterError::Out(out) => return out.into(),
         EnterError::Join(error) => error,
     };
     let code = match error {
@@ -120,6 +121,7 @@ pub(crate) fn offer_error(error: &windlass_sfu::OfferError) -> ProtocolError {
         E::UnknownTrack { .. } => ErrorCode::UnknownTrack,
         E::TooManyTracks => ErrorCode::RoomFull,
         E::TooLarge => ErrorCode::TooLarge,
+        E::NotAllowed(_) => ErrorCode::Forbidden,
         E::Closed => ErrorCode::ShuttingDown,
     };
     ProtocolError::new(code, error.to_string())

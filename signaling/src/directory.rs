@@ -32,8 +32,8 @@ pub(crate) struct Directory {
 #[derive(Debug, Default)]
 struct Inner {
     people: HashMap<ParticipantId, Entry>,
-    /// Those of rooms of this server who are on others.
-    afar: HashMap<ParticipantId, Person>,
+    /// Those of rooms of this server who are on others, with the room.
+    afar: HashMap<ParticipantId, (String, Person)>,
     /// By the SFU's name.
     rooms: BTreeMap<String, Room>,
     /// By room and identity.
@@ -189,7 +189,9 @@ impl Directory {
     pub(crate) fn get(&self, id: ParticipantId) -> Person {
         let inner = self.inner.lock();
         let here = inner.people.get(&id).map(|entry| &entry.seen.person);
-        here.or_else(|| inner.afar.get(&id)).cloned().unwrap_or_else(Person::someone)
+        here.or_else(|| inner.afar.get(&id).map(|(_, person)| person))
+            .cloned()
+            .unwrap_or_else(Person::someone)
     }
 
     /// Notes the complete list of what somebody publishes, and of the tracks that it subscribes to, from now on.
@@ -292,7 +294,7 @@ impl Directory {
         let mut inner = self.inner.lock();
         let seat = person.identity.clone().map(|identity| (room.to_owned(), identity));
         let was = person.was.clone();
-        inner.afar.insert(id, person);
+        inner.afar.insert(id, (room.to_owned(), person));
         let former = seat.and_then(|seat| inner.seats.get(&seat).copied());
         // Whoever was sent there leaves by itself, once nobody here needs it.
         if let Some(entry) = former.and_then(|former| inner.people.get(&former))
@@ -300,6 +302,18 @@ impl Directory {
             && !(entry.goes() && was == Some(entry.seen.id.to_string()))
         {
             entry.orders.send_modify(|orders| orders.end = Some(End::Replaced));
+        }
+    }
+
+    /// Whether somebody of a room is on another server.
+    pub(crate) fn is_afar(&self, room: &str, id: ParticipantId) -> bool {
+        self.inner.lock().afar.get(&id).is_some_and(|(of, _)| of == room)
+    }
+
+    /// What somebody may do has changed.
+    pub(crate) fn set_grants(&self, id: ParticipantId, grants: &Grants) {
+        if let Some(entry) = self.inner.lock().people.get_mut(&id) {
+            entry.seen.grants.clone_from(grants);
         }
     }
 

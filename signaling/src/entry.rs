@@ -5,16 +5,16 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tokio::sync::watch;
-use windlass_media::AnchorCodecs;
 use windlass_protocol::Grant;
 use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 
 use crate::Shared;
-use crate::access::{Admission, Grants};
+use crate::access::Admission;
 use crate::cluster::{Mover, Place};
 use crate::directory::Seat;
 use crate::door::{Knock, Permit, Refused};
 use crate::redact::pseudonym;
+use crate::rights::{self, Member, Out, Way};
 use crate::session::{EnterError, Orders, Person};
 use crate::socket::unix_now;
 
@@ -31,6 +31,10 @@ pub(crate) struct Entry<'a> {
     pub ticket: Option<String>,
     /// What its token allows, by [`admit`].
     pub admission: Admission,
+    /// By which it comes back.
+    pub seat: Option<String>,
+    /// Whether a moderator has let it in.
+    pub admitted: bool,
     /// A room of its own, and what it can decode.
     pub options: JoinOptions,
 }
@@ -40,7 +44,10 @@ pub(crate) struct Inside {
     pub id: ParticipantId,
     /// By its token.
     pub identity: Option<String>,
-    pub grants: Grants,
+    /// What holds for it.
+    pub member: Member,
+    /// By which it comes back.
+    pub seat: Option<String>,
     /// What others want of it.
     pub orders: watch::Receiver<Orders>,
     /// What it found there, and what happens from now on.
@@ -105,21 +112,32 @@ pub(crate) async fn place(shared: &Shared, room: &str, options: &JoinOptions) ->
     }
 }
 
+/// Whether, and how, somebody may come into a room.
+pub(crate) fn way_in(
+    shared: &Shared,
+    room: &str,
+    loopback: bool,
+    admission: &Admission,
+    seat: Option<&str>,
+) -> Result<Way, Out> {
+    shared.rights.way_in(room, loopback, admission, seat, unix_now())
+}
+
 /// Lets a participant into a room. Whoever is inside is forgotten by [`leave`].
 pub(crate) async fn enter(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
     enter_quietly(shared, entry).await.inspect_err(|error| tracing::info!(%error, "join refused"))
 }
 
 async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
-    let Entry { room, name, ticket, admission, mut options } = entry;
-    let (identity, grants) = (admission.identity, admission.grants);
-    if !grants.has(Grant::Enhance) {
-        // As one who can decode none: plain rungs only.
-        options.anchor_codecs = AnchorCodecs::NONE;
+    let Entry { room, name, ticket, admission, seat, admitted, mut options } = entry;
+    let way = way_in(shared, room, options.loopback, &admission, seat.as_deref())?;
+    if way == Way::Lobby && !admitted {
+        return Err(Out::Lobby.into());
     }
+    let identity = admission.identity.clone();
     let id = ParticipantId(rand::random_range(1..=u64::MAX));
     let key = if options.loopback { format!("{LOOPBACK}{id}") } else { room.to_owned() };
-    let name = admission.name.unwrap_or(name);
+    let name = admission.name.clone().unwrap_or(name);
     let mut person = Person { name, identity: identity.clone(), was: None };
     if let (Some(ticket), Some(cluster), false) =
         (ticket, &shared.services.cluster, options.loopback)
@@ -128,8 +146,12 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
         // Whoever moves here was not here.
         person.was = was.filter(|was| !shared.directory.has(&key, was));
     }
-    let seat = shared.directory.enter(id, &key, person, grants.clone(), unix_now());
-    let Seat { orders, former } = seat?;
+    let place = shared.directory.enter(id, &key, person, admission.grants.clone(), unix_now());
+    let Seat { orders, former } = place?;
+    let (member, seat) = shared.rights.entered(id, room, options.loopback, &admission, unix_now());
+    let grants = member.ruling.borrow().grants.clone();
+    shared.directory.set_grants(id, &grants);
+    options.may = rights::may(&grants);
     if let Some(former) = former {
         shared.counters.replaced.fetch_add(1, Ordering::Relaxed);
         // Its place in the room is free before it is asked for.
@@ -139,7 +161,12 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
         Ok(joined) => {
             tracing::info!(participant = %id, loopback = options.loopback, room = %pseudonym(room), "joined");
             shared.directory.entered(id);
-            Ok(Inside { id, identity, grants, orders, joined })
+            let may = rights::may(&member.ruling.borrow().grants);
+            if may != options.may {
+                // It has changed meanwhile.
+                let _ = shared.services.sfu.restrict(id, may).await;
+            }
+            Ok(Inside { id, identity, member, seat, orders, joined })
         }
         Err(error) => {
             shared.directory.leave(id);

@@ -26,6 +26,7 @@ mod openapi;
 mod origin;
 mod rate;
 mod redact;
+pub mod rights;
 pub mod session;
 mod socket;
 mod tls;
@@ -55,6 +56,7 @@ use crate::access::Access;
 use crate::cluster::Cluster;
 use crate::directory::Directory;
 use crate::door::Door;
+use crate::rights::{Rights, SeatKey};
 
 use crate::session::SessionConfig;
 use crate::socket::unix_now;
@@ -84,6 +86,8 @@ pub struct SignalingConfig {
     pub proxies: TrustedProxies,
     /// Servers that carry media for those who cannot reach this one.
     pub turn: TurnConfig,
+    /// By which those come back who were in a room that is locked now. Servers of a cluster have the same.
+    pub seats: SeatKey,
 }
 
 impl Default for SignalingConfig {
@@ -99,6 +103,7 @@ impl Default for SignalingConfig {
             tls: None,
             proxies: TrustedProxies::default(),
             turn: TurnConfig::default(),
+            seats: SeatKey::default(),
         }
     }
 }
@@ -150,6 +155,7 @@ struct Shared {
     config: SignalingConfig,
     services: Services,
     directory: Directory,
+    rights: Arc<Rights>,
     webhooks: Webhooks,
     sessions: Sessions,
     counters: Counters,
@@ -166,13 +172,15 @@ pub struct Signaling {
 }
 
 impl Signaling {
-    /// A service that serves nothing yet. Webhooks, where there are any, are sent from the current runtime.
+    /// A service that serves nothing yet. What goes on beside requests (webhooks, rights) does in the current runtime.
     pub fn new(config: SignalingConfig, services: Services) -> Result<Self, WebhookError> {
         let webhooks = Webhooks::start(&config.webhooks)?;
         let door = Door::new(config.door);
+        let rights = Rights::new(config.seats.clone(), services.cluster.is_some());
         let shared = Shared {
             config,
             services,
+            rights,
             directory: Directory::new(webhooks.clone()),
             webhooks,
             sessions: Sessions::default(),
@@ -181,7 +189,9 @@ impl Signaling {
             draining: AtomicBool::new(false),
             stop: watch::Sender::new(false),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let shared = Arc::new(shared);
+        tokio::spawn(rights::obey(Arc::downgrade(&shared)));
+        Ok(Self { shared })
     }
 
     /// Takes no new rooms from now on: `/readyz` says so, and who asks for one is told `shutting_down`. Whoever belongs

@@ -138,6 +138,7 @@ fn forwarding(p: &windlass_sfu::Percentiles) -> impl Iterator<Item = Metric> + u
 fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
     let open = shared.door.open();
     let c = &shared.counters;
+    let (rules, waiting, rules_refused, barred) = shared.rights.counts();
     let counter = |name, value: &AtomicU64| Metric::counter(name, value.load(Ordering::Relaxed));
     vec![
         Metric::gauge("draining", f64::from(u8::from(shared.draining.load(Ordering::Relaxed)))),
@@ -158,6 +159,10 @@ fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
         counter("signaling_errors", &c.errors),
         counter("signaling_joins_unauthorized", &c.joins_unauthorized),
         counter("signaling_replaced", &c.replaced),
+        Metric::gauge("signaling_rules", rules as f64),
+        Metric::gauge("signaling_waiting", waiting as f64),
+        Metric::counter("signaling_rules_refused", rules_refused),
+        Metric::counter("signaling_joins_barred", barred),
         counter("signaling_admin_refused", &c.admin_refused),
         Metric::gauge("webhooks_waiting", shared.webhooks.waiting() as f64),
         counter("webhooks_delivered", &shared.webhooks.counts.delivered),
@@ -198,6 +203,19 @@ const HELP: &[(&str, &str)] = &[
     ("signaling_messages_out_total", "Messages to clients."),
     ("signaling_errors_total", "Error messages to clients."),
     ("signaling_joins_unauthorized_total", "Joins refused for want of a valid access token."),
+    (
+        "signaling_rules",
+        "Bans, locks, revocations and other rules of moderators and operators that hold.",
+    ),
+    ("signaling_waiting", "People who wait in lobbies, on all servers of the cluster."),
+    (
+        "signaling_rules_refused_total",
+        "Rules for which there was no room, those who may not wait among them.",
+    ),
+    (
+        "signaling_joins_barred_total",
+        "Joins refused because of a ban, a revoked token, or a locked room.",
+    ),
     ("signaling_replaced_total", "Participants replaced by a newer join of the same identity."),
     ("signaling_admin_refused_total", "Requests to the admin API that were refused."),
     ("webhooks_waiting", "Events that wait for their delivery now."),

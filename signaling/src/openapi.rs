@@ -121,12 +121,17 @@ mod tests {
         let described: BTreeSet<String> =
             operations(&api).iter().map(|(method, path, _)| format!("{method} {path}")).collect();
         let routes = [
+            "DELETE /admin/revoked/{token}",
             "DELETE /admin/rooms/{room}",
+            "DELETE /admin/rooms/{room}/bans/{identity}",
             "DELETE /admin/rooms/{room}/participants/{participant}",
+            "DELETE /admin/rooms/{room}/participants/{participant}/grants",
             "DELETE /whep/{room}/{session}",
             "DELETE /whip/{room}/{session}",
             "GET /admin/rooms",
             "GET /admin/rooms/{room}",
+            "GET /admin/rooms/{room}/bans",
+            "GET /admin/rooms/{room}/waiting",
             "GET /healthz",
             "GET /metrics",
             "GET /openapi.json",
@@ -142,8 +147,13 @@ mod tests {
             "POST /admin/policy",
             "POST /whep/{room}",
             "POST /whip/{room}",
+            "PUT /admin/revoked/{token}",
             "PUT /admin/rooms/{room}",
+            "PUT /admin/rooms/{room}/bans/{identity}",
+            "PUT /admin/rooms/{room}/door",
+            "PUT /admin/rooms/{room}/participants/{participant}/grants",
             "PUT /admin/rooms/{room}/tracks/{track}/muted",
+            "PUT /admin/rooms/{room}/waiting/{waiting}",
         ];
         assert_eq!(described, routes.map(String::from).into());
     }

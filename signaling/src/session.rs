@@ -5,23 +5,27 @@
 //! It bounds how fast a client may talk, how long it may be silent, and never fails: what cannot
 //! be used becomes an `error` message.
 
+mod ruled;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use windlass_media::{AnchorSource, Rung};
 use windlass_protocol::View as ViewMessage;
 use windlass_protocol::{
-    AccessToken, ClientMessage, Error, ErrorCode, Grant, IceServers, Join, OwnTrack, Participant,
-    ProtocolError, Report, Request, ServerMessage, SetRung, Uplink, VERSION, Welcome,
+    AccessToken, ClientMessage, Error, ErrorCode, Grant, IceServers, Join, Moderate, OwnTrack,
+    Participant, ProtocolError, Report, Request, ServerMessage, SetRung, Uplink, VERSION, Welcome,
 };
 use windlass_sfu::{
     Answer, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent, Subscribe,
     TrackId, TrackInfo, UplinkReport, View,
 };
 
-use crate::access::{AccessError, Grants};
+use self::ruled::Ruled;
+use crate::access::AccessError;
 use crate::convert;
 use crate::rate::TokenBucket;
+use crate::rights::{Out, Ruling};
 
 /// Bounds and times of a socket.
 #[derive(Debug, Clone)]
@@ -108,6 +112,8 @@ pub enum Action {
         token: Option<AccessToken>,
         /// By what another server has sent it here.
         ticket: Option<String>,
+        /// By which it comes back where nobody new may.
+        seat: Option<String>,
         /// A room of its own, and what the client can decode.
         options: JoinOptions,
     },
@@ -136,7 +142,14 @@ pub enum Action {
     IceServers,
     /// The client is on the server that it was sent to: answer with [`End::AllMoved`] where all are.
     Arrived,
-    /// Leave the room.
+    /// Do what a moderator asks for; answer with [`Session::moderated`].
+    Moderate {
+        /// The client's id of the message.
+        id: Option<u32>,
+        /// What.
+        order: Moderate,
+    },
+    /// Leave the room, or the lobby.
     Leave,
     /// Count what the browser made of a track.
     Report(TrackId, Report),
@@ -167,8 +180,10 @@ pub struct Entered {
     pub id: ParticipantId,
     /// Its identity by its token.
     pub identity: Option<String>,
-    /// What it may do.
-    pub grants: Grants,
+    /// What holds for it.
+    pub ruling: Ruling,
+    /// By which it comes back.
+    pub seat: Option<String>,
     /// Who else is there.
     pub participants: Vec<(ParticipantId, Person)>,
     /// What they publish.
@@ -185,6 +200,9 @@ pub enum EnterError {
     /// The token does not let the client in.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// A moderator or operator does not.
+    #[error(transparent)]
+    Out(#[from] Out),
     /// The SFU does not.
     #[error(transparent)]
     Join(#[from] JoinError),
@@ -224,10 +242,14 @@ enum Phase {
         request: Option<u32>,
         room: String,
         loopback: bool,
+        /// In the lobby.
+        waits: bool,
     },
     Inside {
         id: ParticipantId,
-        grants: Grants,
+        loopback: bool,
+        /// What holds for it.
+        ruled: Ruled,
         /// The tracks of the room.
         tracks: HashSet<TrackId>,
         /// The client's own tracks, and whether it muted them.
@@ -339,9 +361,17 @@ impl Session {
         self.close(close::MOVED, "the room is on another server");
     }
 
+    /// The client waits in the lobby: the answer to [`Action::Join`] comes later.
+    pub fn waits(&mut self) {
+        if let Phase::Entering { waits, .. } = &mut self.phase {
+            *waits = true;
+            self.send(ServerMessage::Waiting {});
+        }
+    }
+
     /// The answer to [`Action::Join`].
     pub fn joined(&mut self, result: Result<Entered, EnterError>) {
-        let Phase::Entering { request, room, loopback } =
+        let Phase::Entering { request, room, loopback, .. } =
             std::mem::replace(&mut self.phase, Phase::Outside)
         else {
             return;
@@ -353,7 +383,8 @@ impl Session {
         let tracks = entered.tracks.iter().map(|t| t.track).collect();
         self.phase = Phase::Inside {
             id: entered.id,
-            grants: entered.grants.clone(),
+            loopback,
+            ruled: Ruled::at_first(&entered.ruling),
             tracks,
             own: BTreeMap::new(),
             held: BTreeSet::new(),
@@ -378,7 +409,10 @@ impl Session {
                 .collect(),
             tracks: entered.tracks.into_iter().map(convert::track).collect(),
             identity: entered.identity,
-            grants: entered.grants.list(),
+            grants: entered.ruling.grants.list(),
+            locked: entered.ruling.door.0,
+            lobby: entered.ruling.door.1,
+            seat: entered.seat,
             ice: entered.ice,
             others: entered.others,
         }));
@@ -495,6 +529,29 @@ impl Session {
         }
     }
 
+    /// Something else holds for the participant.
+    pub fn ruling(&mut self, now: Instant, ruling: &Ruling) {
+        let Phase::Inside { ruled, own, .. } = &mut self.phase else { return };
+        if let Some(out) = ruling.out {
+            return self.fail(out.into(), close::REMOVED);
+        }
+        let told = ruled.change(now, ruling);
+        if !ruled.grants.has(Grant::Publish) {
+            own.clear();
+        }
+        for message in told {
+            self.send(message);
+        }
+    }
+
+    /// The answer to [`Action::Moderate`].
+    pub fn moderated(&mut self, id: Option<u32>, result: Result<(), ProtocolError>) {
+        match result {
+            Ok(()) => self.send(ServerMessage::Done { id }),
+            Err(error) => self.refuse(error.answering(id)),
+        }
+    }
+
     /// Time has passed. Call at least each second.
     pub fn tick(&mut self, now: Instant) {
         if matches!(self.phase, Phase::Closed) {
@@ -510,6 +567,11 @@ impl Session {
             && now >= *until
         {
             return self.moved();
+        }
+        if let Phase::Inside { ruled, .. } = &mut self.phase
+            && let Some(lobby) = ruled.lobby(now)
+        {
+            self.send(lobby);
         }
         if now.saturating_duration_since(self.pinged) >= self.config.ping {
             self.pinged = now;
@@ -543,8 +605,19 @@ impl Session {
                     self.actions.push_back(Action::Arrived);
                 }
             }
-            ClientMessage::Leave {} => {
+            ClientMessage::Moderate(order) => {
                 self.inside()?;
+                self.may(Grant::Moderate)?;
+                if matches!(self.phase, Phase::Inside { loopback: true, .. }) {
+                    let message = "nobody else is in a room of one's own";
+                    return Err(ProtocolError::new(ErrorCode::Forbidden, message));
+                }
+                self.actions.push_back(Action::Moderate { id, order });
+            }
+            ClientMessage::Leave {} => {
+                if !matches!(self.phase, Phase::Entering { waits: true, .. }) {
+                    self.inside()?;
+                }
                 self.phase = Phase::Outside;
                 self.outside = now;
                 self.actions.push_back(Action::Leave);
@@ -625,10 +698,10 @@ impl Session {
             return Err(ProtocolError::new(ErrorCode::AlreadyJoined, message));
         }
         let anchor_codecs = join.decodes();
-        let Join { room, name, loopback, token, ticket, .. } = join;
-        self.phase = Phase::Entering { request, room: room.clone(), loopback };
-        let options = JoinOptions { loopback, anchor_codecs };
-        self.actions.push_back(Action::Join { room, name, token, ticket, options });
+        let Join { room, name, loopback, token, ticket, seat, .. } = join;
+        self.phase = Phase::Entering { request, room: room.clone(), loopback, waits: false };
+        let options = JoinOptions { loopback, anchor_codecs, ..JoinOptions::default() };
+        self.actions.push_back(Action::Join { room, name, token, ticket, seat, options });
         Ok(())
     }
 
@@ -651,7 +724,7 @@ impl Session {
     /// Refuses what the client's token does not grant.
     fn may(&self, grant: Grant) -> Result<(), ProtocolError> {
         match &self.phase {
-            Phase::Inside { grants, .. } => Ok(grants.check(grant)?),
+            Phase::Inside { ruled, .. } => Ok(ruled.grants.check(grant)?),
             _ => Err(not_joined()),
         }
     }
@@ -685,7 +758,8 @@ impl Session {
     /// Answers with an error; the socket stays open.
     fn refuse(&mut self, error: ProtocolError) {
         if error.code.fatal() {
-            return self.fail(error, close::RESTART);
+            let goes_down = error.code == ErrorCode::ShuttingDown;
+            return self.fail(error, if goes_down { close::RESTART } else { close::REMOVED });
         }
         self.send(error.into());
     }

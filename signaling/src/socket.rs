@@ -16,15 +16,20 @@ use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite;
-use windlass_protocol::{AccessToken, IceServers, Report, ServerMessage};
-use windlass_sfu::{Joined, Offer, ParticipantId, SfuEvent};
+use windlass_protocol::{
+    AccessToken, ErrorCode, IceServers, Moderate, ProtocolError, Report, ServerMessage,
+};
+use windlass_sfu::{JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
+use crate::access::Admission;
 use crate::client::ClientAddr;
 use crate::cluster::{Mover, Place};
 use crate::convert;
 use crate::door::{Permit, Refused};
 use crate::entry::{self, Entry, Inside};
+use crate::redact::pseudonym;
+use crate::rights::{self, Member, Out, Waiting, Way, unix_now_ms};
 use crate::session::{Action, EnterError, Entered, Orders, Session};
 
 /// Messages above the protocol's bound but below this are answered; larger ones end the socket.
@@ -68,6 +73,34 @@ struct Socket {
     inside: Option<(ParticipantId, mpsc::Receiver<SfuEvent>)>,
     /// What others want of it there.
     orders: Option<watch::Receiver<Orders>>,
+    /// What holds for it there.
+    member: Option<Member>,
+    /// Its place in a lobby, and how it wants to enter.
+    waiting: Option<(Waiting, Knocking)>,
+}
+
+/// How somebody wants to enter a room.
+struct Knocking {
+    room: String,
+    name: String,
+    ticket: Option<String>,
+    seat: Option<String>,
+    admission: Admission,
+    options: JoinOptions,
+}
+
+impl Knocking {
+    fn entry(&self, admitted: bool) -> Entry<'_> {
+        Entry {
+            room: &self.room,
+            name: self.name.clone(),
+            ticket: self.ticket.clone(),
+            admission: self.admission.clone(),
+            seat: self.seat.clone(),
+            admitted,
+            options: self.options,
+        }
+    }
 }
 
 /// What the socket waits for.
@@ -75,6 +108,7 @@ enum Input {
     Message(Option<Result<Message, axum::Error>>),
     Event(Option<SfuEvent>),
     Orders,
+    Answered(Result<(), Out>),
     Tick,
     ShutDown,
 }
@@ -82,7 +116,16 @@ enum Input {
 impl Socket {
     fn new(ws: WebSocket, shared: Arc<Shared>, permit: Permit) -> Self {
         let session = Session::new(shared.config.session.clone(), Instant::now());
-        Self { ws, shared, session, permit, inside: None, orders: None }
+        Self {
+            ws,
+            shared,
+            session,
+            permit,
+            inside: None,
+            orders: None,
+            member: None,
+            waiting: None,
+        }
     }
 
     async fn run(mut self) {
@@ -95,6 +138,8 @@ impl Socket {
                 message = self.ws.next() => Input::Message(message),
                 event = next_event(&mut self.inside) => Input::Event(event),
                 () = next_orders(&mut self.orders) => Input::Orders,
+                () = next_ruling(&mut self.member) => Input::Orders,
+                answer = next_answer(&mut self.waiting) => Input::Answered(answer),
                 _ = ticks.tick() => Input::Tick,
             };
             let now = Instant::now();
@@ -125,6 +170,7 @@ impl Socket {
                     self.session.media_lost();
                 }
                 Input::Orders => {}
+                Input::Answered(answer) => self.answered(answer).await,
                 Input::Tick => self.session.tick(now),
                 Input::ShutDown => {
                     stopping = true;
@@ -179,27 +225,20 @@ impl Socket {
                         .await;
                     return false;
                 }
-                Action::Join { room, name, token, ticket, options } => {
+                Action::Join { room, name, token, ticket, seat, options } => {
                     if let Err(refused) = entry::count_join(&self.shared, &self.permit) {
                         self.session.joins_limited(&refused.to_string());
                         continue;
                     }
                     let token = token.as_ref().map(AccessToken::reveal);
                     let admitted = entry::admit(&self.shared, &room, token, None);
-                    let result = match admitted {
+                    match admitted {
                         Ok(admission) => {
-                            if let Place::At(url) =
-                                entry::place(&self.shared, &room, &options).await
-                            {
-                                self.session.elsewhere(url);
-                                continue;
-                            }
-                            let entry = Entry { room: &room, name, ticket, admission, options };
-                            self.join(entry).await
+                            let who = Knocking { room, name, ticket, seat, admission, options };
+                            self.come(who).await;
                         }
-                        Err(error) => Err(error),
-                    };
-                    self.session.joined(result);
+                        Err(error) => self.session.joined(Err(error)),
+                    }
                 }
                 Action::Offer { id, sdp, publish, subscribe } => {
                     let Some((participant, _)) = self.inside else { continue };
@@ -254,6 +293,10 @@ impl Socket {
                         self.shared.directory.arrived(participant);
                     }
                 }
+                Action::Moderate { id, order } => {
+                    let result = self.moderate(order);
+                    self.session.moderated(id, result);
+                }
                 Action::Leave => self.leave().await,
                 Action::Report(track, report) => {
                     self.count(&report);
@@ -268,17 +311,73 @@ impl Socket {
         true
     }
 
+    /// Lets somebody in whose token is good, or wait where a moderator must say so.
+    async fn come(&mut self, who: Knocking) {
+        let Knocking { room, name, seat, admission, options, .. } = &who;
+        // Nothing is done for whoever may be nowhere: no room begins here.
+        let way = entry::way_in(&self.shared, room, options.loopback, admission, seat.as_deref());
+        if let Err(out @ (Out::Banned | Out::Revoked)) = way {
+            return self.session.joined(Err(out.into()));
+        }
+        if let Place::At(url) = entry::place(&self.shared, room, options).await {
+            return self.session.elsewhere(url);
+        }
+        let way = entry::way_in(&self.shared, room, options.loopback, admission, seat.as_deref());
+        if way == Ok(Way::Lobby) {
+            let shown = admission.name.as_ref().unwrap_or(name);
+            let identity = admission.identity.as_deref();
+            match self.shared.rights.knock(room, shown, identity, unix_now_ms()) {
+                Ok(waiting) => {
+                    tracing::info!(room = %pseudonym(room), "waits to be let in");
+                    self.session.waits();
+                    self.waiting = Some((waiting, who));
+                }
+                Err(out) => self.session.joined(Err(out.into())),
+            }
+            return;
+        }
+        let result = self.join(who.entry(false)).await;
+        self.session.joined(result);
+    }
+
+    /// A moderator has answered.
+    async fn answered(&mut self, answer: Result<(), Out>) {
+        let Some((_waiting, who)) = self.waiting.take() else { return };
+        if let Err(out) = answer {
+            return self.session.joined(Err(out.into()));
+        }
+        // The room may have moved meanwhile.
+        if let Place::At(url) = entry::place(&self.shared, &who.room, &who.options).await {
+            return self.session.elsewhere(url);
+        }
+        let result = self.join(who.entry(true)).await;
+        self.session.joined(result);
+    }
+
+    /// Does what a moderator asks for.
+    fn moderate(&self, order: Moderate) -> Result<(), ProtocolError> {
+        let not_there = || ProtocolError::new(ErrorCode::NotJoined, "join a room first");
+        let room = self.member.as_ref().map(|member| member.room.as_str()).ok_or_else(not_there)?;
+        let Shared { rights, directory, .. } = &*self.shared;
+        rights::Orders { rights, directory, room }.follow(order)?;
+        tracing::info!(room = %pseudonym(room), "a moderator's order is followed");
+        Ok(())
+    }
+
     async fn join(&mut self, entry: Entry<'_>) -> Result<Entered, EnterError> {
         let shared = self.shared.clone();
-        let Inside { id, identity, grants, orders, joined } = entry::enter(&shared, entry).await?;
+        let Inside { id, identity, mut member, seat, orders, joined } =
+            entry::enter(&shared, entry).await?;
         let Joined { participants, tracks, events } = joined;
         self.inside = Some((id, events));
         self.orders = Some(orders);
+        let ruling = member.ruling.borrow_and_update().clone();
+        self.member = Some(member);
         let others = participants.into_iter().filter(|p| *p != id);
         let participants = others.map(|p| (p, shared.directory.get(p))).collect();
         let ice = self.ice_servers(id);
         let others = shared.services.cluster.as_ref().map_or_else(Vec::new, |c| c.others());
-        Ok(Entered { id, identity, grants, participants, tracks, ice, others })
+        Ok(Entered { id, identity, ruling, seat, participants, tracks, ice, others })
     }
 
     /// Those servers know the participant by its id, which says nothing to anybody else.
@@ -303,9 +402,19 @@ impl Socket {
         {
             self.session.orders(Instant::now(), &orders.borrow_and_update());
         }
+        if let Some(member) = &mut self.member
+            && member.ruling.has_changed().unwrap_or(false)
+        {
+            let ruling = member.ruling.borrow_and_update();
+            if let Some((participant, _)) = self.inside {
+                self.shared.directory.set_grants(participant, &ruling.grants);
+            }
+            self.session.ruling(Instant::now(), &ruling);
+        }
     }
 
     async fn leave(&mut self) {
+        self.waiting = None;
         if let Some(id) = self.forget() {
             let _ = self.shared.services.sfu.leave(id).await;
         }
@@ -314,6 +423,7 @@ impl Socket {
     fn forget(&mut self) -> Option<ParticipantId> {
         let (id, _) = self.inside.take()?;
         self.orders = None;
+        self.member = None;
         self.shared.directory.leave(id);
         tracing::info!(participant = %id, "left");
         Some(id)
@@ -370,6 +480,29 @@ async fn next_orders(orders: &mut Option<watch::Receiver<Orders>>) {
         return;
     }
     std::future::pending::<()>().await;
+}
+
+/// Until something else holds for the participant.
+async fn next_ruling(member: &mut Option<Member>) {
+    if let Some(member) = member
+        && member.ruling.changed().await.is_ok()
+    {
+        // `changed` marks it as seen.
+        member.ruling.mark_changed();
+        return;
+    }
+    std::future::pending::<()>().await;
+}
+
+/// What a moderator says to one who waits.
+async fn next_answer(waiting: &mut Option<(Waiting, Knocking)>) -> Result<(), Out> {
+    if let Some((waiting, _)) = waiting
+        && let Ok(answer) = waiting.answer.wait_for(Option::is_some).await
+        && let Some(answer) = *answer
+    {
+        return answer;
+    }
+    std::future::pending().await
 }
 
 /// Seconds since 1970, by which tokens' times are.

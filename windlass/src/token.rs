@@ -22,7 +22,7 @@ pub struct TokenArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// What it allows: publish, subscribe, enhance, admin
+    /// What it allows: publish, subscribe, enhance, moderate, admin
     #[arg(
         long,
         value_name = "GRANT,…",
@@ -30,6 +30,10 @@ pub struct TokenArgs {
         default_value = "publish,subscribe,enhance"
     )]
     grants: Vec<Grant>,
+
+    /// Its own id (`jti`), by which it can be revoked; without, one is made up
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
 
     /// How long somebody may join with it: a number with s, m, h or d. What is under way goes on after that
     #[arg(long, value_name = "TIME", default_value = "6h", value_parser = duration)]
@@ -70,6 +74,7 @@ fn make(args: &TokenArgs, now: Duration) -> Result<String> {
         grants: Grants::new(args.grants.iter().copied()),
         exp: (now + args.ttl).as_secs() as f64,
         nbf: Some(now.as_secs() as f64),
+        jti: Some(args.id.clone().unwrap_or_else(|| format!("{:016x}", rand::random::<u64>()))),
     };
     let key = args.key.first().context("there is no key")?;
     Ok(key.sign(&claims)?)

@@ -43,6 +43,9 @@ export type ClientMessage = {
   type: "arrived";
 }
   | {
+  type: "moderate";
+} & Moderate
+  | {
   type: "leave";
 }
   | {
@@ -67,6 +70,8 @@ export type Join = {
   token?: AccessToken;
   /** What `moved` gave, where a server has sent the client here: the others learn whose place it takes. */
   ticket?: string;
+  /** The `seat` of one's last `welcome` to the room: with it one comes back into a locked room, and past the lobby. */
+  seat?: string;
 };
 
 /** A WebRTC offer with what its sections mean. */
@@ -167,6 +172,59 @@ export type Uplink = {
   height: number;
   /** The camera's frames per second. */
   fps: number;
+};
+
+/** What a moderator wants; `action` in JSON is the variant's name in snake case. */
+export type Moderate = {
+  "action": "grants";
+  /** Whose. */
+  participant: string;
+  /** Those that it has from now on. */
+  grants: Array<Grant>;
+}
+  | {
+  "action": "lock";
+  /** Whether it is locked from now on. */
+  locked: boolean;
+}
+  | {
+  "action": "lobby";
+  /** Whether there is one from now on. */
+  lobby: boolean;
+}
+  | {
+  "action": "admit";
+  /** The `id` of who knocked. */
+  waiting: string;
+}
+  | {
+  "action": "refuse";
+  /** The `id` of who knocked. */
+  waiting: string;
+}
+  | {
+  "action": "remove";
+  /** Whom. */
+  participant: string;
+}
+  | {
+  "action": "ban";
+  /** Whom. */
+  participant: string;
+  /** For so long; without, for as long as its token, or any other, may live. */
+  seconds?: number;
+}
+  | {
+  "action": "unban";
+  /** Whose. */
+  identity: string;
+}
+  | {
+  "action": "mute";
+  /** The track. */
+  track: string;
+  /** Whether it is muted from now on. */
+  muted: boolean;
 };
 
 /** A JSON Web Token (RFC 7519) as a client sends it. Its `Debug` form hides it, so that it reaches no log. */
@@ -290,6 +348,31 @@ export type ServerMessage = {
   tracks: Array<TrackStats>;
 }
   | {
+  type: "waiting";
+}
+  | {
+  type: "grants";
+  /** What one may do from now on. */
+  grants: Array<Grant>;
+}
+  | {
+  type: "door";
+  /** Whether nobody new may. */
+  locked: boolean;
+  /** Whether whoever comes waits until a moderator admits them. */
+  lobby: boolean;
+}
+  | {
+  type: "lobby";
+  /** All of them, who came first at first. */
+  waiting: Array<Knock>;
+}
+  | {
+  type: "done";
+  /** The message's id, where it had one. */
+  id?: number;
+}
+  | {
   type: "ice_servers";
   /** What helps from now on. */
   ice: IceServers;
@@ -325,6 +408,12 @@ export type Welcome = {
   identity?: string;
   /** What the client may do. */
   grants: Array<Grant>;
+  /** Whether nobody new may come in. */
+  locked?: boolean;
+  /** Whether whoever comes waits until a moderator admits them. */
+  lobby?: boolean;
+  /** By which the client comes back into a locked room, and past the lobby: a secret of its own. */
+  seat?: string;
   /** Servers that help the client to reach this one. */
   ice?: IceServers;
   /** Signalling addresses of other servers of the cluster, for when this one is lost; the best first. */
@@ -341,6 +430,16 @@ export type Participant = {
   identity?: string;
   /** Its id at the server that its room was on before, where it has just come from there: it takes that participant's place. */
   was?: string;
+};
+
+/** Somebody who waits in the lobby. */
+export type Knock = {
+  /** By which it is admitted or refused; it is no participant's. */
+  id: string;
+  /** The name to show. */
+  name: string;
+  /** Who that is by the access token, where one was needed. */
+  identity?: string;
 };
 
 /** A published track. */
@@ -408,10 +507,17 @@ export type ErrorCode = "unsupported_version"
   | "forbidden"
   | "replaced"
   | "removed"
+  | "banned"
+  | "revoked"
+  | "refused"
+  | "locked"
   | "room_full"
   | "server_full"
   | "bad_sdp"
   | "unknown_track"
+  | "unknown_participant"
+  | "no_identity"
+  | "too_many_rules"
   | "no_codec"
   | "too_large"
   | "rate_limited"
@@ -443,6 +549,7 @@ export type IceCredential = string;
 export type Grant = "publish"
   | "subscribe"
   | "enhance"
+  | "moderate"
   | "admin";
 
 /** Audio or video. */

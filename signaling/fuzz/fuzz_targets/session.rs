@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 use windlass_sfu::{Answer, JoinError, ParticipantId, TrackId};
 use windlass_signaling::access::Grants;
+use windlass_signaling::rights::Ruling;
 use windlass_signaling::session::{Action, EnterError, Entered, Session, SessionConfig};
 
 /// Actions for one input, at most.
@@ -36,10 +37,17 @@ fuzz_target!(|data: &[u8]| {
                     Ok(Entered {
                         id: ParticipantId(7),
                         identity: None,
-                        grants: Grants::participant(),
+                        ruling: Ruling {
+                            out: None,
+                            grants: Grants::participant(),
+                            door: (false, false),
+                            waiting: Default::default(),
+                        },
+                        seat: None,
                         participants: Vec::new(),
                         tracks: Vec::new(),
                         ice: Default::default(),
+                        others: Vec::new(),
                     })
                 } else {
                     Err(EnterError::Join(JoinError::RoomFull))

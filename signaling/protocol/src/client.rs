@@ -7,6 +7,7 @@ use windlass_media::{AnchorCodecId, AnchorCodecs, AnchorSource, Rung};
 use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::AccessToken;
 use crate::limits;
+use crate::moderate::Moderate;
 
 /// One client message with the id that its answer will carry.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -57,7 +58,9 @@ pub enum ClientMessage {
     /// One is in the room at the server that `moved` named, and needs nothing of this one any more; what one sends to it others may need still. The server
     /// closes the socket once nobody does.
     Arrived {},
-    /// Leave the room; the socket stays open for another `join`.
+    /// Say who else may be in the room, and what they may do there. Needs the grant `moderate`. The answer is `done`.
+    Moderate(Moderate),
+    /// Leave the room, or the lobby; the socket stays open for another `join`.
     Leave {},
     /// Ask for a `pong` with the same time.
     Ping {
@@ -91,6 +94,10 @@ pub struct Join {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub ticket: Option<String>,
+    /// The `seat` of one's last `welcome` to the room: with it one comes back into a locked room, and past the lobby.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
+    pub seat: Option<String>,
 }
 
 impl Join {
@@ -242,7 +249,7 @@ pub struct Uplink {
 }
 
 /// Every `type` that a client may send.
-const TYPES: [&str; 12] = [
+const TYPES: [&str; 13] = [
     "join",
     "offer",
     "set_rung",
@@ -253,6 +260,7 @@ const TYPES: [&str; 12] = [
     "uplink",
     "ice_servers",
     "arrived",
+    "moderate",
     "leave",
     "ping",
 ];
@@ -323,6 +331,7 @@ impl ClientMessage {
                 limits::check_room(&join.room)?;
                 limits::check_name(&join.name)?;
                 join.token.as_ref().map_or(Ok(()), limits::check_access_token)?;
+                join.seat.as_deref().map_or(Ok(()), limits::check_seat)?;
                 join.ticket.as_deref().map_or(Ok(()), limits::check_ticket)?;
                 join.anchor_codecs.as_deref().map_or(Ok(()), limits::check_codecs)
             }
@@ -333,6 +342,7 @@ impl ClientMessage {
             | ClientMessage::Mute { track, .. }
             | ClientMessage::Uplink(Uplink { track, .. })
             | ClientMessage::Report(Report { track, .. }) => limits::check_track(track),
+            ClientMessage::Moderate(moderate) => moderate.check(),
             ClientMessage::IceServers {}
             | ClientMessage::Arrived {}
             | ClientMessage::Leave {}

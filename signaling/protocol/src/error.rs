@@ -25,8 +25,16 @@ pub enum ErrorCode {
     Forbidden,
     /// The same identity has joined the room again, by another socket.
     Replaced,
-    /// An operator removed the participant, or ended the room.
+    /// A moderator or operator removed the participant, or ended the room.
     Removed,
+    /// Nobody of this identity may be in the room.
+    Banned,
+    /// The access token was revoked.
+    Revoked,
+    /// A moderator did not let the client in, or nobody did in time.
+    Refused,
+    /// The room is locked: nobody new may come in.
+    Locked,
     /// The room has as many participants as it may.
     RoomFull,
     /// The server has as many rooms or participants as it may.
@@ -35,6 +43,12 @@ pub enum ErrorCode {
     BadSdp,
     /// There is no such track.
     UnknownTrack,
+    /// There is no such participant in the room, or nobody of that id waits.
+    UnknownParticipant,
+    /// The participant has no identity: nothing tells it from others when it comes again.
+    NoIdentity,
+    /// There are as many bans and other rules as there may be.
+    TooManyRules,
     /// No codec is common to both sides.
     NoCodec,
     /// A message or field is beyond its bound.
@@ -49,7 +63,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, in the order of the documentation.
-    pub const ALL: [ErrorCode; 19] = [
+    pub const ALL: [ErrorCode; 26] = [
         ErrorCode::UnsupportedVersion,
         ErrorCode::Malformed,
         ErrorCode::UnknownType,
@@ -60,10 +74,17 @@ impl ErrorCode {
         ErrorCode::Forbidden,
         ErrorCode::Replaced,
         ErrorCode::Removed,
+        ErrorCode::Banned,
+        ErrorCode::Revoked,
+        ErrorCode::Refused,
+        ErrorCode::Locked,
         ErrorCode::RoomFull,
         ErrorCode::ServerFull,
         ErrorCode::BadSdp,
         ErrorCode::UnknownTrack,
+        ErrorCode::UnknownParticipant,
+        ErrorCode::NoIdentity,
+        ErrorCode::TooManyRules,
         ErrorCode::NoCodec,
         ErrorCode::TooLarge,
         ErrorCode::RateLimited,
@@ -87,7 +108,15 @@ impl ErrorCode {
             ErrorCode::TokenExpired => "Get a new access token, and join with it.",
             ErrorCode::Forbidden => "Use an access token for this room that allows it.",
             ErrorCode::Replaced => "Go on where you joined last, or join again from here.",
-            ErrorCode::Removed => "Ask whoever runs the call.",
+            ErrorCode::Removed | ErrorCode::Banned | ErrorCode::Revoked | ErrorCode::Refused => {
+                "Ask whoever runs the call."
+            }
+            ErrorCode::Locked => "Ask somebody in the room to unlock it.",
+            ErrorCode::UnknownParticipant => "They may have just gone.",
+            ErrorCode::NoIdentity => {
+                "Lock the room, or let the server ask for access tokens, which have identities."
+            }
+            ErrorCode::TooManyRules => "End bans that are not needed, or wait until some end.",
             ErrorCode::RoomFull => "Choose another room, or try again when someone has left.",
             ErrorCode::ServerFull => "Try again in a moment, or ask the operator for more room.",
             ErrorCode::BadSdp => "Send the browser's own offer, with the mids that it contains.",
@@ -107,7 +136,15 @@ impl ErrorCode {
     /// Whether the server always closes the socket after the error. Others close it only where
     /// the `error` message says so.
     pub fn fatal(self) -> bool {
-        matches!(self, ErrorCode::ShuttingDown | ErrorCode::Replaced | ErrorCode::Removed)
+        matches!(
+            self,
+            ErrorCode::ShuttingDown
+                | ErrorCode::Replaced
+                | ErrorCode::Removed
+                | ErrorCode::Banned
+                | ErrorCode::Revoked
+                | ErrorCode::Refused
+        )
     }
 }
 

@@ -16,13 +16,16 @@ pub enum Grant {
     Subscribe,
     /// To be given enhanced rungs; without it, plain ones only.
     Enhance,
+    /// To say who else may be in the room, and what they may do there: in messages `moderate`.
+    Moderate,
     /// To use the admin API, for the token's room, or with the room `*` for the whole server.
     Admin,
 }
 
 impl Grant {
     /// Every grant.
-    pub const ALL: [Grant; 4] = [Grant::Publish, Grant::Subscribe, Grant::Enhance, Grant::Admin];
+    pub const ALL: [Grant; 5] =
+        [Grant::Publish, Grant::Subscribe, Grant::Enhance, Grant::Moderate, Grant::Admin];
 
     /// What a participant has in a room that is open, and by a token that does not say otherwise.
     pub const PARTICIPANT: [Grant; 3] = [Grant::Publish, Grant::Subscribe, Grant::Enhance];
@@ -33,6 +36,7 @@ impl Grant {
             Grant::Publish => "publish",
             Grant::Subscribe => "subscribe",
             Grant::Enhance => "enhance",
+            Grant::Moderate => "moderate",
             Grant::Admin => "admin",
         }
     }
@@ -46,7 +50,7 @@ impl fmt::Display for Grant {
 
 /// A name that is none of the grants'.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is none of publish, subscribe, enhance, admin")]
+#[error("`{0}` is none of publish, subscribe, enhance, moderate, admin")]
 pub struct UnknownGrant(String);
 
 impl FromStr for Grant {

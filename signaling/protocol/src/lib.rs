@@ -27,6 +27,7 @@ mod error;
 mod grant;
 mod ice;
 pub mod limits;
+mod moderate;
 mod server;
 #[cfg(feature = "typescript")]
 pub mod typescript;
@@ -38,6 +39,7 @@ pub use client::{
 pub use error::{ErrorCode, ProtocolError};
 pub use grant::{AccessToken, Grant, UnknownGrant};
 pub use ice::{IceCredential, IceServer, IceServers};
+pub use moderate::{Knock, Moderate};
 pub use server::{Error, OwnTrack, Participant, ServerMessage, Track, TrackStats, Welcome};
 pub use windlass_media::{DetailKnobs, LayerKnobs, Rung};
 

@@ -17,6 +17,12 @@ pub const NAME_BYTES: usize = 128;
 pub const TOKEN_BYTES: usize = 4096;
 /// Longest track id in characters.
 pub const TRACK_CHARS: usize = 64;
+/// Longest identity in bytes.
+pub const IDENTITY_BYTES: usize = 128;
+/// Longest seat in characters.
+pub const SEAT_CHARS: usize = 256;
+/// Longest participant id in characters.
+pub const PARTICIPANT_CHARS: usize = 64;
 /// Longest ticket of `moved` in characters.
 pub const TICKET_CHARS: usize = 256;
 /// Longest media id (`a=mid`) in characters.
@@ -38,6 +44,24 @@ pub fn check_room(room: &str) -> Result<(), ProtocolError> {
 /// A track id is a token of 1 to [`TRACK_CHARS`] characters.
 pub(crate) fn check_track(track: &str) -> Result<(), ProtocolError> {
     check_token("track", track, TRACK_CHARS)
+}
+
+/// A participant id is a token of 1 to [`PARTICIPANT_CHARS`] characters.
+pub(crate) fn check_participant(field: &str, id: &str) -> Result<(), ProtocolError> {
+    check_token(field, id, PARTICIPANT_CHARS)
+}
+
+/// An identity has 1 to [`IDENTITY_BYTES`].
+pub(crate) fn check_identity(identity: &str) -> Result<(), ProtocolError> {
+    if identity.is_empty() || identity.len() > IDENTITY_BYTES {
+        return Err(malformed(format!("`identity` must have 1 to {IDENTITY_BYTES} bytes")));
+    }
+    Ok(())
+}
+
+/// A seat is a token of 1 to [`SEAT_CHARS`] characters.
+pub(crate) fn check_seat(seat: &str) -> Result<(), ProtocolError> {
+    check_token("seat", seat, SEAT_CHARS)
 }
 
 /// A ticket is a token of 1 to [`TICKET_CHARS`] characters.

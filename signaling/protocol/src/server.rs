@@ -9,6 +9,7 @@ use crate::client::TrackKind;
 use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::Grant;
 use crate::ice::IceServers;
+use crate::moderate::Knock;
 
 /// What the server may say; `type` in JSON is the variant's name in snake case.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
@@ -139,6 +140,32 @@ pub enum ServerMessage {
         /// One entry for each subscribed video track.
         tracks: Vec<TrackStats>,
     },
+    /// One waits in the lobby: the answer to `join` comes when a moderator admits one, or refuses.
+    Waiting {},
+    /// What one may do has changed. What one does and may not any more has ended already.
+    Grants {
+        /// What one may do from now on.
+        grants: Vec<Grant>,
+    },
+    /// Who may come into the room has changed.
+    Door {
+        /// Whether nobody new may.
+        locked: bool,
+        /// Whether whoever comes waits until a moderator admits them.
+        lobby: bool,
+    },
+    /// Who waits now, to moderators; at most once a second.
+    Lobby {
+        /// All of them, who came first at first.
+        waiting: Vec<Knock>,
+    },
+    /// What a `moderate` asked for is so from now on.
+    Done {
+        /// The message's id, where it had one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "typescript", ts(optional))]
+        id: Option<u32>,
+    },
     /// The answer to `ice_servers`.
     IceServers {
         /// What helps from now on.
@@ -180,6 +207,18 @@ pub struct Welcome {
     /// What the client may do.
     #[serde(default)]
     pub grants: Vec<Grant>,
+    /// Whether nobody new may come in.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub locked: bool,
+    /// Whether whoever comes waits until a moderator admits them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub lobby: bool,
+    /// By which the client comes back into a locked room, and past the lobby: a secret of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
+    pub seat: Option<String>,
     /// Servers that help the client to reach this one.
     #[serde(default, skip_serializing_if = "IceServers::is_empty")]
     pub ice: IceServers,

@@ -4,9 +4,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_media::{AnchorCodecId, AnchorSource, Layer, Refusal};
 use windlass_protocol::{
-    AccessToken, ClientMessage, DetailKnobs, ErrorCode, Grant, IceServer, IceServers, Join,
-    LayerKnobs, Offer, OwnTrack, Participant, ProtocolError, Publish, Report, Request, Rung,
-    ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink, View, Welcome, limits,
+    AccessToken, ClientMessage, DetailKnobs, ErrorCode, Grant, IceServer, IceServers, Join, Knock,
+    LayerKnobs, Moderate, Offer, OwnTrack, Participant, ProtocolError, Publish, Report, Request,
+    Rung, ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink, View, Welcome,
+    limits,
 };
 
 fn shape(message: &ServerMessage) -> Value {
@@ -35,11 +36,12 @@ fn client_messages_have_the_documented_shapes() {
                 anchor_codecs: None,
                 token: None,
                 ticket: None,
+                seat: None,
             }),
         ),
         (
             json!({"type": "join", "version": 1, "room": "tea-room", "name": "Bo",
-                "anchor_codecs": ["jpeg", "htj2k"], "ticket": "AQAB-_x"}),
+                "anchor_codecs": ["jpeg", "htj2k"], "ticket": "AQAB-_x", "seat": "p1.17.x"}),
             None,
             ClientMessage::Join(Join {
                 version: 1,
@@ -49,6 +51,7 @@ fn client_messages_have_the_documented_shapes() {
                 anchor_codecs: Some(vec!["jpeg".into(), "htj2k".into()]),
                 token: None,
                 ticket: Some("AQAB-_x".into()),
+                seat: Some("p1.17.x".into()),
             }),
         ),
         (
@@ -264,12 +267,16 @@ fn server_messages_have_the_documented_shapes() {
                 identity: None,
                 others: Vec::new(),
                 grants: vec![Grant::Publish, Grant::Subscribe],
+                locked: false,
+                lobby: true,
+                seat: Some("p2.17.x".into()),
                 ice: IceServers::default(),
             }),
             json!({"type": "welcome", "version": 1, "participant": "p2", "room": "tea",
                 "loopback": false, "budget_ms": 200, "scale": 2,
                 "participants": [{"id": "p1", "name": "Ana", "identity": "ana@example.org"}],
-                "tracks": [track_json], "grants": ["publish", "subscribe"]}),
+                "tracks": [track_json], "grants": ["publish", "subscribe"],
+                "lobby": true, "seat": "p2.17.x"}),
         ),
         (
             ServerMessage::IceServers {
@@ -454,6 +461,73 @@ fn offers_are_held_to_their_limits() {
 }
 
 #[test]
+fn what_moderators_say_has_the_documented_shapes_and_limits() {
+    let said = [
+        (
+            json!({"action": "grants", "participant": "p7", "grants": ["subscribe"]}),
+            Moderate::Grants { participant: "p7".into(), grants: vec![Grant::Subscribe] },
+        ),
+        (json!({"action": "lock", "locked": true}), Moderate::Lock { locked: true }),
+        (json!({"action": "lobby", "lobby": false}), Moderate::Lobby { lobby: false }),
+        (json!({"action": "admit", "waiting": "w1"}), Moderate::Admit { waiting: "w1".into() }),
+        (json!({"action": "refuse", "waiting": "w1"}), Moderate::Refuse { waiting: "w1".into() }),
+        (
+            json!({"action": "remove", "participant": "p7"}),
+            Moderate::Remove { participant: "p7".into() },
+        ),
+        (
+            json!({"action": "ban", "participant": "p7"}),
+            Moderate::Ban { participant: "p7".into(), seconds: None },
+        ),
+        (json!({"action": "unban", "identity": "ana"}), Moderate::Unban { identity: "ana".into() }),
+        (
+            json!({"action": "mute", "track": "t4", "muted": true}),
+            Moderate::Mute { track: "t4".into(), muted: true },
+        ),
+    ];
+    for (mut text, order) in said {
+        text["type"] = json!("moderate");
+        text["id"] = json!(7);
+        let request = Request { id: Some(7), message: ClientMessage::Moderate(order) };
+        assert_eq!(parse(&text), Ok(request.clone()));
+        assert_eq!(serde_json::from_str::<Value>(&request.to_json()).unwrap(), text);
+    }
+    let bad = |mut text: Value| {
+        text["type"] = json!("moderate");
+        parse(&text).unwrap_err().code
+    };
+    assert_eq!(bad(json!({"action": "fly"})), ErrorCode::Malformed);
+    assert_eq!(bad(json!({"action": "remove", "participant": "a b"})), ErrorCode::Malformed);
+    assert_eq!(bad(json!({"action": "unban", "identity": "x".repeat(129)})), ErrorCode::Malformed);
+    let many = json!({"action": "grants", "participant": "p7", "grants": vec!["publish"; 6]});
+    assert_eq!(bad(many), ErrorCode::TooLarge);
+}
+
+#[test]
+fn what_is_told_of_rights_has_the_documented_shapes() {
+    let knock = Knock { id: "w1".into(), name: "Cy".into(), identity: None };
+    for (message, text) in [
+        (ServerMessage::Waiting {}, json!({"type": "waiting"})),
+        (
+            ServerMessage::Grants { grants: vec![Grant::Subscribe, Grant::Moderate] },
+            json!({"type": "grants", "grants": ["subscribe", "moderate"]}),
+        ),
+        (
+            ServerMessage::Door { locked: true, lobby: false },
+            json!({"type": "door", "locked": true, "lobby": false}),
+        ),
+        (
+            ServerMessage::Lobby { waiting: vec![knock] },
+            json!({"type": "lobby", "waiting": [{"id": "w1", "name": "Cy"}]}),
+        ),
+        (ServerMessage::Done { id: Some(7) }, json!({"type": "done", "id": 7})),
+    ] {
+        assert_eq!(shape(&message), text);
+        assert_eq!(ServerMessage::parse(&text.to_string()).unwrap(), message);
+    }
+}
+
+#[test]
 fn every_error_code_has_a_hint_and_a_name_in_snake_case() {
     for code in ErrorCode::ALL {
         let name = serde_json::to_value(code).unwrap();
@@ -496,6 +570,7 @@ fn message() -> impl Strategy<Value = ClientMessage> {
                 anchor_codecs: None,
                 token: None,
                 ticket: None,
+                seat: None,
             })
         }),
         (any::<String>(), token(), token()).prop_map(|(sdp, a, b)| {

@@ -60,6 +60,9 @@ pub struct Claims {
     pub grants: Grants,
     /// Until when it is good, in seconds since 1970.
     pub exp: f64,
+    /// Its own id, by which it can be revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jti: Option<String>,
     /// From when on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<f64>,
@@ -85,6 +88,9 @@ impl Claims {
             && !self.sub.chars().any(char::is_control);
         if !visible {
             return Err(AccessError::Invalid("`sub` must be 1 to 128 bytes without controls"));
+        }
+        if self.jti.as_deref().is_some_and(|id| !(1..=IDENTITY_BYTES).contains(&id.len())) {
+            return Err(AccessError::Invalid("`jti` must be 1 to 128 bytes"));
         }
         if self.name.as_deref().is_some_and(|name| limits::check_name(name).is_err()) {
             return Err(AccessError::Invalid("`name` is none that a participant can have"));

@@ -15,6 +15,8 @@ use windlass_protocol::{ErrorCode, Grant, ProtocolError};
 pub use claims::{Claims, Grants, LEEWAY_S};
 pub use keys::{BadKey, TokenKey, TokenKeys};
 
+/// Tokens that are good for longer than any calendar are taken for those that end here, in the year 9999.
+const MOST_EXPIRES: f64 = 253_402_300_799.0;
 /// The room of a token that is good for all rooms.
 pub const ALL_ROOMS: &str = "*";
 
@@ -33,12 +35,28 @@ pub struct Admission {
     pub name: Option<String>,
     /// What it allows.
     pub grants: Grants,
+    /// What it came with.
+    pub bearer: Bearer,
+}
+
+/// What is remembered of a token while its bearer is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bearer {
+    /// Its own id, where it has one.
+    pub token: Option<String>,
+    /// Until when it is good, in seconds since 1970; 0 where there is none.
+    pub expires: u64,
 }
 
 impl Admission {
     /// That of everybody, where there are no keys.
     pub fn open() -> Self {
-        Admission { identity: None, name: None, grants: Grants::participant() }
+        Admission {
+            identity: None,
+            name: None,
+            grants: Grants::participant(),
+            bearer: Bearer::default(),
+        }
     }
 }
 
@@ -115,7 +133,10 @@ impl Access {
         if !claims.is_for(room) {
             return Err(AccessError::OtherRoom);
         }
-        Ok(Admission { identity: Some(claims.sub), name: claims.name, grants: claims.grants })
+        let bearer =
+            Bearer { token: claims.jti, expires: claims.exp.clamp(0.0, MOST_EXPIRES) as u64 };
+        let Claims { sub, name, grants, .. } = claims;
+        Ok(Admission { identity: Some(sub), name, grants, bearer })
     }
 
     /// Checks that the bearer may administer `room`, or where `room` is `None` the server.

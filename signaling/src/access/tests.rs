@@ -34,6 +34,7 @@ fn claims() -> Claims {
         grants: Grants::participant(),
         exp: (NOW + 60) as f64,
         nbf: None,
+        jti: None,
     }
 }
 

@@ -11,6 +11,7 @@ use windlass_protocol::ErrorCode;
 use windlass_sfu::SfuClosed;
 
 use crate::access::AccessError;
+use crate::rights::OrderError;
 
 /// The reason, for programs. Stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -30,8 +31,12 @@ pub(crate) enum AdminErrorCode {
     UnknownParticipant,
     /// There is no such track in the room.
     UnknownTrack,
+    /// The participant has no identity.
+    NoIdentity,
     /// As many rooms have settings of their own as may.
     TooManyRooms,
+    /// There are as many bans and other rules as there may be.
+    TooManyRules,
     /// The server is going down.
     ShuttingDown,
     /// The server failed.
@@ -68,6 +73,8 @@ impl AdminError {
             C::UnknownParticipant | C::UnknownTrack => {
                 (404, "See /admin/rooms/{room}: it may have just gone.")
             }
+            C::NoIdentity => (409, "Lock the room: only access tokens have identities."),
+            C::TooManyRules => (409, "End bans that are not needed, or wait until some end."),
             C::TooManyRooms => (409, "Delete the settings of rooms that need none."),
             C::ShuttingDown => (503, "Try again in a few seconds."),
             C::Internal => (500, "Look into the server's log."),
@@ -89,6 +96,19 @@ impl From<AccessError> for AdminError {
             ErrorCode::TokenExpired => AdminErrorCode::TokenExpired,
             ErrorCode::Forbidden => AdminErrorCode::Forbidden,
             _ => AdminErrorCode::Unauthorized,
+        };
+        AdminError::new(code, error.to_string())
+    }
+}
+
+impl From<OrderError> for AdminError {
+    fn from(error: OrderError) -> Self {
+        let code = match error {
+            OrderError::UnknownParticipant => AdminErrorCode::UnknownParticipant,
+            OrderError::UnknownTrack => AdminErrorCode::UnknownTrack,
+            OrderError::NoIdentity => AdminErrorCode::NoIdentity,
+            OrderError::OtherGrant => AdminErrorCode::Malformed,
+            OrderError::Full(_) => AdminErrorCode::TooManyRules,
         };
         AdminError::new(code, error.to_string())
     }

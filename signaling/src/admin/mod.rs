@@ -5,6 +5,7 @@
 
 pub(crate) mod error;
 mod operator;
+mod rights;
 mod room;
 mod switches;
 
@@ -23,6 +24,13 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(room::show, room::configure, room::close))
         .routes(routes!(room::remove))
         .routes(routes!(room::mute))
+        .routes(routes!(rights::door))
+        .routes(routes!(rights::set_grants, rights::reset_grants))
+        .routes(routes!(rights::bans))
+        .routes(routes!(rights::ban, rights::unban))
+        .routes(routes!(rights::waiting))
+        .routes(routes!(rights::answer))
+        .routes(routes!(rights::revoke, rights::reinstate))
         .routes(routes!(switches::set_policy))
         .routes(routes!(switches::switch_enhancer))
 }

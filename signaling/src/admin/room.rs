@@ -14,8 +14,10 @@ use windlass_sfu::{ParticipantId, TrackId};
 
 use super::error::{AdminError, AdminErrorCode};
 use super::operator::Operator;
+use super::rights;
 use crate::Shared;
 use crate::directory::{Given, OwnTrack, Present, RoomSettings, Seen};
+use crate::rights::Door;
 
 /// What an operator can set of a room. What is absent is as the server's configuration says.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
@@ -191,6 +193,8 @@ pub(crate) async fn close(
     let seen = shared.directory.room(&room).ok_or_else(unknown_room)?;
     shared.directory.configure(&room, RoomSettings::default());
     shared.services.sfu.set_policy(Some(room.clone()), None).await?;
+    let orders = rights::orders(&shared, &room);
+    orders.set_door(Door::default(), None)?;
     for participant in seen.present {
         take_out(&shared, &room, participant.id).await?;
     }
@@ -210,15 +214,8 @@ pub(crate) async fn remove(
 ) -> Result<StatusCode, AdminError> {
     let Path((room, participant)) = path?;
     shared.directory.room(&room).ok_or_else(unknown_room)?;
-    let unknown = || {
-        let message = "there is no such participant in the room";
-        AdminError::new(AdminErrorCode::UnknownParticipant, message)
-    };
-    let id: ParticipantId = participant.parse().map_err(|_| unknown())?;
-    if !take_out(&shared, &room, id).await? {
-        return Err(unknown());
-    }
-    tracing::info!(participant = %id, "removed");
+    rights::orders(&shared, &room).remove(&participant)?;
+    tracing::info!("a participant is removed");
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -3,6 +3,7 @@
 use windlass_sfu::{Kind, TrackStats};
 
 use super::*;
+use crate::access::Grants;
 
 const JOIN: &str = r#"{"type":"join","version":1,"room":"tea","name":"Ana"}"#;
 
@@ -47,7 +48,13 @@ fn entered(grants: Grants) -> Entered {
     Entered {
         id: ParticipantId(2),
         identity: None,
-        grants,
+        ruling: Ruling {
+            out: None,
+            grants,
+            door: (false, false),
+            waiting: std::sync::Arc::default(),
+        },
+        seat: Some("p2.1.x".into()),
         participants: vec![(ParticipantId(1), bo)],
         tracks: vec![camera(9)],
         ice: IceServers::default(),
@@ -78,6 +85,7 @@ fn a_join_asks_the_sfu_and_is_answered_by_welcome() {
         name: "Ana".into(),
         token: None,
         ticket: None,
+        seat: None,
         options: JoinOptions::default(),
     };
     assert_eq!(drain(&mut session), [asked]);
@@ -484,4 +492,75 @@ fn a_track_held_by_an_operator_stays_muted_until_it_is_let_go() {
     assert_eq!(drain(&mut session), [Action::SetMuted(TrackId(11), true), told(true)]);
     session.text(now, r#"{"type":"mute","track":"t11","muted":false}"#);
     assert_eq!(drain(&mut session), [Action::SetMuted(TrackId(11), false)]);
+}
+
+fn ruling(grants: &[Grant]) -> Ruling {
+    let grants = Grants::new(grants.iter().copied());
+    Ruling { out: None, grants, door: (false, false), waiting: std::sync::Arc::default() }
+}
+
+#[test]
+fn grants_that_change_are_told_and_hold_from_then_on() {
+    let (mut session, now) = inside();
+    session.ruling(now, &ruling(&[Grant::Subscribe]));
+    let told = ServerMessage::Grants { grants: vec![Grant::Subscribe] };
+    assert_eq!(drain(&mut session), [Action::Send(told)]);
+    let publish =
+        r#"{"type":"offer","id":1,"sdp":"v=0","publish":[{"mid":"0","kind":"video","name":"c"}]}"#;
+    session.text(now, publish);
+    assert_eq!(errors(&drain(&mut session)), [(ErrorCode::Forbidden, Some(1))]);
+    session.ruling(now, &ruling(&Grant::PARTICIPANT));
+    session.text(now, publish);
+    assert!(matches!(drain(&mut session)[..], [_, Action::Offer { .. }]));
+}
+
+#[test]
+fn who_is_put_out_hears_why_and_the_socket_is_closed() {
+    for (out, code) in [
+        (Out::Removed, ErrorCode::Removed),
+        (Out::Banned, ErrorCode::Banned),
+        (Out::Revoked, ErrorCode::Revoked),
+    ] {
+        let (mut session, now) = inside();
+        session.ruling(now, &Ruling { out: Some(out), ..ruling(&[]) });
+        let actions = drain(&mut session);
+        assert_eq!(errors(&actions), [(code, None)]);
+        let closes = |a: &Action| matches!(a, Action::Close { code: close::REMOVED, .. });
+        assert!(closes(&actions[2]) && actions[1] == Action::Leave);
+    }
+}
+
+#[test]
+fn what_moderators_say_needs_the_grant() {
+    let lock = r#"{"type":"moderate","id":7,"action":"lock","locked":true}"#;
+    let (mut session, now) = inside();
+    session.text(now, lock);
+    assert_eq!(errors(&drain(&mut session)), [(ErrorCode::Forbidden, Some(7))]);
+    session.ruling(now, &ruling(&[Grant::Moderate]));
+    drain(&mut session);
+    session.text(now, lock);
+    let order = Moderate::Lock { locked: true };
+    assert_eq!(drain(&mut session), [Action::Moderate { id: Some(7), order }]);
+    session.moderated(Some(7), Ok(()));
+    assert_eq!(drain(&mut session), [Action::Send(ServerMessage::Done { id: Some(7) })]);
+}
+
+#[test]
+fn who_waits_is_told_so_and_may_leave_but_is_not_idle() {
+    let (mut session, now) = outside();
+    session.text(now, JOIN);
+    session.waits();
+    let actions = drain(&mut session);
+    assert_eq!(actions[1], Action::Send(ServerMessage::Waiting {}));
+    let later = now + SessionConfig::default().idle * 3;
+    session.heard(later);
+    session.tick(later);
+    assert!(!drain(&mut session).iter().any(|a| matches!(a, Action::Close { .. })));
+    session.text(later, r#"{"type":"leave"}"#);
+    assert_eq!(drain(&mut session), [Action::Leave]);
+    session.text(later, JOIN);
+    session.waits();
+    session.joined(Err(Out::Refused.into()));
+    let actions = drain(&mut session);
+    assert_eq!(errors(&actions), [(ErrorCode::Refused, None)]);
 }

@@ -29,7 +29,7 @@ impl WishError {
         use ErrorCode as C;
         let status = match code {
             C::Unauthorized | C::TokenExpired => 401,
-            C::Forbidden => 403,
+            C::Forbidden | C::Banned | C::Revoked | C::Locked => 403,
             C::TooLarge => 413,
             C::NoCodec => 422,
             C::RateLimited => 429,

@@ -129,11 +129,19 @@ pub(super) async fn begin(
     lists: impl FnOnce(&[TrackInfo]) -> Result<(Vec<Publish>, Vec<Subscribe>), WishError>,
 ) -> Result<Response, WishError> {
     let Caller { way, room, admission, permit, sdp } = caller;
-    let options = JoinOptions { anchor_codecs: AnchorCodecs::NONE, loopback: false };
+    let options = JoinOptions { anchor_codecs: AnchorCodecs::NONE, ..JoinOptions::default() };
     if let Place::At(url) = entry::place(shared, room, &options).await {
         return Ok(elsewhere(&url, way, room, query));
     }
-    let entry = Entry { room, name: way.name().to_owned(), ticket: None, admission, options };
+    let entry = Entry {
+        room,
+        name: way.name().to_owned(),
+        ticket: None,
+        admission,
+        seat: None,
+        admitted: false,
+        options,
+    };
     let inside = entry::enter(shared, entry).await.map_err(convert::enter_error)?;
     let participant = inside.id;
     let offered = match lists(&inside.joined.tracks) {
@@ -245,7 +253,7 @@ async fn listen(
     agreed: Arc<TurnMutex<Agreed>>,
     mut end: oneshot::Receiver<()>,
 ) {
-    let Inside { id, mut orders, joined, .. } = inside;
+    let Inside { id, mut orders, mut member, joined, .. } = inside;
     let mut events = joined.events;
     let Some(mut stop) = shared.upgrade().map(|shared| shared.stop.subscribe()) else { return };
     let mut held = Vec::new();
@@ -261,6 +269,14 @@ async fn listen(
                     break;
                 }
                 hold(&shared, id, &mut held, &wanted).await;
+                continue;
+            }
+            changed = member.ruling.changed() => {
+                let ruling = member.ruling.borrow_and_update().clone();
+                // It came for this one thing.
+                if changed.is_err() || ruling.out.is_some() || !ruling.grants.has(key.way.grant()) {
+                    break;
+                }
                 continue;
             }
             event = events.recv() => event,

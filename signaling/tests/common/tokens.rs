@@ -27,6 +27,7 @@ pub fn token(key: &str, room: &str, identity: &str, grants: &[Grant], seconds: f
         grants: Grants::new(grants.iter().copied()),
         exp: now + seconds,
         nbf: None,
+        jti: Some(format!("{identity}-token")),
     };
     key.parse::<TokenKey>().unwrap().sign(&claims).unwrap()
 }

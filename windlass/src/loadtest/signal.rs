@@ -76,6 +76,7 @@ impl ServerUrl {
             grants: Grants::new([Grant::Publish, Grant::Subscribe, Grant::Enhance]),
             exp: (now + TOKEN_TTL).as_secs_f64(),
             nbf: None,
+            jti: None,
         };
         Ok(Some(AccessToken::from(key.sign(&claims)?)))
     }
@@ -133,6 +134,7 @@ impl Signal {
             anchor_codecs: Some(codecs),
             token,
             ticket: None,
+            seat: None,
         };
         signal.send(ClientMessage::Join(join)).await?;
         let welcome = timeout(PATIENCE, async {

@@ -11,8 +11,8 @@ use windlass_media::{AnchorSource, DetailKnobs, Layer, LayerKnobs, Refusal, Rung
 
 use crate::{
     AccessToken, ClientMessage, Error, ErrorCode, Grant, IceCredential, IceServer, IceServers,
-    Join, Offer, OwnTrack, Participant, Publish, Report, ServerMessage, SetRung, Subscribe, Track,
-    TrackKind, TrackStats, Uplink, VERSION, View, Welcome,
+    Join, Knock, Moderate, Offer, OwnTrack, Participant, Publish, Report, ServerMessage, SetRung,
+    Subscribe, Track, TrackKind, TrackStats, Uplink, VERSION, View, Welcome,
 };
 
 /// The whole file.
@@ -38,10 +38,12 @@ pub fn file() -> String {
         View,
         Report,
         Uplink,
+        Moderate,
         AccessToken,
         ServerMessage,
         Welcome,
         Participant,
+        Knock,
         Track,
         OwnTrack,
         TrackStats,
