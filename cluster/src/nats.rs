@@ -39,6 +39,8 @@ pub struct Bucket {
     pub holds: Duration,
     /// Who writes there.
     pub writers: Writers,
+    /// How much it holds, which NATS sets aside at once.
+    pub bytes: i64,
 }
 
 /// Who can seal what is in a bucket.
@@ -51,18 +53,31 @@ pub enum Writers {
 }
 
 // Readers of leases do not count on what goes by itself; it keeps the buckets from growing with machines and rooms that are no more.
+// All of them, and the one of rules (`windlass/node/rights`), fit into 64 MiB, which is what the chart gives NATS.
 /// Workers' leases.
-const WORKERS: Bucket =
-    Bucket { name: "windlass-workers", holds: LEFT_LYING, writers: Writers::Enhancers };
+const WORKERS: Bucket = Bucket {
+    name: "windlass-workers",
+    holds: LEFT_LYING,
+    writers: Writers::Enhancers,
+    bytes: 6 << 20,
+};
 /// SFUs' leases.
 const NODES: Bucket =
-    Bucket { name: "windlass-nodes", holds: LEFT_LYING, writers: Writers::Servers };
+    Bucket { name: "windlass-nodes", holds: LEFT_LYING, writers: Writers::Servers, bytes: 6 << 20 };
 /// Claims to rooms.
-const ROOMS: Bucket =
-    Bucket { name: "windlass-rooms", holds: rooms::CLAIM_HOLDS, writers: Writers::Servers };
+const ROOMS: Bucket = Bucket {
+    name: "windlass-rooms",
+    holds: rooms::CLAIM_HOLDS,
+    writers: Writers::Servers,
+    bytes: 40 << 20,
+};
 /// What is written only to hear at what time that was: nobody reads it, so that it needs no seal.
-const CLOCK: Bucket =
-    Bucket { name: "windlass-clock", holds: LEFT_LYING, writers: Writers::Enhancers };
+const CLOCK: Bucket = Bucket {
+    name: "windlass-clock",
+    holds: LEFT_LYING,
+    writers: Writers::Enhancers,
+    bytes: 1 << 20,
+};
 const LEFT_LYING: Duration = Duration::from_secs(10);
 const _: () = assert!(LEFT_LYING.as_secs() == 5 * HOLDS.as_secs());
 
@@ -78,8 +93,6 @@ const MOST_PAUSE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(100);
 /// Copies where there are several servers.
 const REPLICAS: usize = 3;
-/// A bucket, at the most.
-const MOST_BYTES: i64 = 64 << 20;
 
 /// Which servers, and how they are spoken to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -242,7 +255,7 @@ impl Client {
             subjects: vec![format!("$KV.{name}.>")],
             max_messages_per_subject: 1,
             max_age: bucket.holds,
-            max_bytes: MOST_BYTES,
+            max_bytes: bucket.bytes,
             // A lease that is older than a server's restart says nothing.
             storage: StorageType::Memory,
             allow_rollup: true,
@@ -287,6 +300,14 @@ impl Client {
         let sealed = seals.open(key, &entry.value, (written(&entry), entry.revision));
         let is_free = sealed.map_or(true, |content| revision == 0 && content.is_empty());
         if is_free { write(entry.revision).await } else { None }
+    }
+
+    /// Writes a key in the place of whatever is there. Whether that is known to be done.
+    pub async fn write(&self, bucket: &Bucket, key: &str, content: &[u8]) -> bool {
+        let Some(store) = self.store(bucket).await else { return false };
+        let Some(now) = self.now().await else { return false };
+        let sealed = self.seals(bucket).seal(key, content, now);
+        answer(store.put(key, sealed.into())).await.is_some()
     }
 
     /// Gives a key up, if it is still that of the revision. Whether an answer came.

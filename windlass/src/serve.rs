@@ -22,7 +22,7 @@ use crate::devices;
 use crate::logging::{self, Log};
 use crate::metrics;
 use crate::mutual;
-use crate::node::{Node, Share};
+use crate::node::{Node, Share, seats};
 use crate::page;
 use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::Signals;
@@ -96,6 +96,9 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     };
     let (mut sfu, mut signaling) = (config.sfu.clone(), config.signaling.clone());
     signaling.tls = tls.clone();
+    if let Some(client) = nats.as_ref().filter(|_| node.is_some()) {
+        signaling.seats = seats(client.seal_key());
+    }
     if let Some(scale) = enhancer.as_ref().and_then(|e| u16::try_from(e.scale()).ok()) {
         (sfu.scale, signaling.session.scale) = (scale, scale.into());
     }

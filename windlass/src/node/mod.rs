@@ -1,5 +1,6 @@
 //! An SFU among others: its lease, the rooms that it has claimed, where the other rooms are, and what it shares of them.
 
+mod rights;
 mod share;
 mod wire;
 
@@ -18,6 +19,8 @@ use windlass_sfu::{ParticipantId, SfuHandle};
 use windlass_signaling::cluster::{self, Cluster, Placed};
 use windlass_signaling::{Metric, Person, Signaling};
 
+use self::rights::Rights;
+pub use self::rights::seats;
 pub use self::share::Share;
 use crate::config::{Config, NodeConfig};
 
@@ -38,6 +41,7 @@ pub struct Node {
     stop: watch::Sender<bool>,
     /// What it shares with others, where it does.
     share: Option<Share>,
+    rights: Rights,
     /// The nodes of a room may be others now.
     changed: Notify,
 }
@@ -93,6 +97,7 @@ impl Node {
             signaling: OnceLock::new(),
             stop: watch::Sender::new(false),
             share,
+            rights: Rights::default(),
             changed: Notify::new(),
         }))
     }
@@ -102,6 +107,7 @@ impl Node {
         if let Some(share) = &self.share {
             share.start(self, signaling.clone(), sfu.clone());
         }
+        self.rights.start(&self.client, &signaling);
         let _ = self.signaling.set(signaling);
         let node = self.clone();
         tokio::spawn(nats::watch_nodes(self.client.clone(), move |heard| node.of_nodes(&heard)));
@@ -269,6 +275,7 @@ impl Node {
                     .help("Times that a room of this SFU was given a further one."),
             ]
         };
+        all.push(self.rights.metrics());
         all.extend(self.share.iter().flat_map(Share::metrics));
         all
     }
