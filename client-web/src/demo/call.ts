@@ -10,6 +10,7 @@ import {
   type WindlassError,
 } from "../sdk/index.js";
 import { brand, type IconName, icon, make } from "./dom.js";
+import { ModerationPanel } from "./moderation.js";
 import { type PageOptions, roomLink } from "./options.js";
 import type { Choice } from "./start.js";
 import { Tile } from "./tile.js";
@@ -34,6 +35,9 @@ export class CallScreen {
   private regions = { sent: 0, at: Number.NEGATIVE_INFINITY };
   private readonly own: HTMLElement;
   private publications: Publication[] = [];
+  private readonly moderation: ModerationPanel;
+  /** In the place of one's own controls while one may send nothing. */
+  private readonly again = make("button", { class: "control again", type: "button", hidden: true }, "Send again");
   private away = false;
   /** Cap on what is received; alone, the low layer that is shown. */
   private maxRung: Rung | null;
@@ -60,6 +64,8 @@ export class CallScreen {
       choice.loopback ? null : this.copyButton("primary"),
     );
     this.own = this.makeOwn();
+    this.moderation = new ModerationPanel(room, (text) => this.say(text, false, 6000));
+    this.again.onclick = () => void this.publish().catch(() => undefined);
     this.element = make(
       "main",
       { class: "call" },
@@ -73,7 +79,7 @@ export class CallScreen {
         choice.loopback ? null : this.copyButton("quiet"),
       ),
       this.banner,
-      make("div", { class: "stage-area" }, this.grid, this.empty, this.own),
+      make("div", { class: "stage-area" }, this.grid, this.empty, this.own, this.moderation.element),
       this.makeControls(),
     );
     this.listen(ended);
@@ -83,7 +89,9 @@ export class CallScreen {
   /** Begins to send what was chosen. */
   async publish(): Promise<void> {
     const { source, layers, stills } = this.choice;
-    if (source === null) return;
+    if (source === null || !this.room.may("publish")) return;
+    this.showSending(true);
+    clearInterval(this.stillsTimer);
     if (stills) this.stillsTimer = setInterval(() => this.tellStills(), STILLS_LOOK_MS);
     this.publications = await this.room.publish(source.stream, { layers, detail: stills ? "ask" : "off" });
   }
@@ -91,6 +99,7 @@ export class CallScreen {
   /** Lets go of all that the screen holds. */
   close(): void {
     clearInterval(this.stillsTimer);
+    this.moderation.close();
     for (const tile of this.tiles.values()) tile.close();
     this.tiles.clear();
     this.element.remove();
@@ -123,8 +132,36 @@ export class CallScreen {
       this.arrange();
       this.say("Connected again.", false, 3000);
     });
+    room.on("grants", () => this.obeyGrants());
+    room.on("locked", ({ locked }) =>
+      this.say(locked ? "The call is locked: nobody new comes in." : "The call is open again.", false, 4000),
+    );
+    room.on("waiting", () => this.say("Waiting to be let in again…", true));
     room.on("refused", (error) => this.say(`${error.message} ${error.hint}`, false, 6000));
     room.on("disconnected", ({ reason }) => ended(reason));
+  }
+
+  /** A moderator has changed what one may do: what is sent has ended, or may be sent again. */
+  private obeyGrants(): void {
+    const { source, loopback } = this.choice;
+    if (source === null || loopback) return;
+    const may = this.room.may("publish");
+    if (!may && this.publications.length > 0) {
+      clearInterval(this.stillsTimer);
+      this.publications = [];
+      this.showSending(false);
+      this.say("A moderator has stopped your camera and microphone: nothing of you is sent.", false);
+    } else if (may && this.publications.length === 0) {
+      this.again.hidden = false;
+      this.say("You may send again.", false, 6000);
+    }
+  }
+
+  /** Whether one's camera and microphone are at work; begun again only by oneself. */
+  private showSending(sending: boolean): void {
+    this.element.classList.toggle("silenced", !sending);
+    this.again.hidden = true;
+    for (const track of this.choice.source?.stream.getTracks() ?? []) track.enabled = sending;
   }
 
   /** Shows whether full-size pixels of the camera are leaving this page. */
@@ -232,12 +269,14 @@ export class CallScreen {
       has("audio") && !loopback ? this.muteButton("audio", "Microphone", "mic", "mic-off") : null,
       has("video") ? this.muteButton("video", "Camera", "camera", "camera-off") : null,
       has("video") ? (loopback ? this.rungChoice(layers) : this.layersChoice(layers)) : null,
+      this.again,
+      loopback ? null : this.moderation.button,
       leave,
     );
   }
 
   private muteButton(kind: "audio" | "video", label: string, on: IconName, off: IconName): HTMLElement {
-    const button = make("button", { class: "control", type: "button" });
+    const button = make("button", { class: "control mute", type: "button" });
     const dress = (muted: boolean) => {
       button.setAttribute("aria-pressed", String(muted));
       button.setAttribute("aria-label", `${label}: ${muted ? "off; switch on" : "on; switch off"}`);

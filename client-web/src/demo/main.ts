@@ -10,7 +10,7 @@ const app = document.getElementById("app") as HTMLElement;
 
 /** What tests and the curious may look at in the console. */
 interface PageHook {
-  phase: "start" | "joining" | "call" | "over";
+  phase: "start" | "joining" | "waiting" | "call" | "over";
   /** The call; null outside one. */
   room: Room | null;
   /** Why the last attempt failed or the call ended. */
@@ -37,6 +37,10 @@ const TITLES: Partial<Record<WindlassError["code"], string>> = {
   forbidden: "The invitation is for something else",
   replaced: "You have joined from elsewhere",
   removed: "You were removed from the call",
+  banned: "You are banned from this call",
+  revoked: "The invitation was taken back",
+  refused: "You were not let in",
+  locked: "The call is locked",
   room_full: "The room is full",
   server_full: "The server is full",
   no_codec: "This browser cannot join",
@@ -72,6 +76,7 @@ function showStart(): StartScreen {
     } catch (error) {
       const reason = failed(error);
       hook.phase = "start";
+      app.replaceChildren(screen.element);
       const title = TITLES[reason.code];
       screen.fail(title === undefined ? reason.message : `${title}.`, reason.hint);
     }
@@ -84,7 +89,10 @@ function showStart(): StartScreen {
 async function enter(choice: Choice): Promise<void> {
   const { room: name, loopback } = choice;
   const { token } = options;
+  const attempt = new AbortController();
   const room = await Room.join({
+    waiting: () => showWaiting(attempt),
+    signal: attempt.signal,
     url: socketUrl(),
     // A token may be for its room only; a room of one's own is so by any name.
     room: loopback && token === null ? `alone-${crypto.randomUUID().slice(0, 12)}` : name,
@@ -106,6 +114,33 @@ async function enter(choice: Choice): Promise<void> {
   document.title = `${loopback ? "Just you" : name} – Windlass`;
   // What cannot be sent is told by the room's events; the call itself goes on.
   await screen.publish().catch(() => undefined);
+}
+
+/** Shows that somebody in the call must let one in. In a call that goes on, its screen says so itself. */
+function showWaiting(attempt: AbortController): void {
+  if (hook.phase !== "joining") return;
+  hook.phase = "waiting";
+  const cancel = make("button", { class: "secondary", type: "button" }, "Do not wait");
+  cancel.onclick = () => attempt.abort();
+  app.replaceChildren(
+    make(
+      "main",
+      { class: "over calm" },
+      brand(),
+      make(
+        "div",
+        { class: "card" },
+        make("span", { class: "spinner", "aria-hidden": "true" }),
+        make("h1", {}, "Waiting to be let in"),
+        make(
+          "p",
+          { role: "status" },
+          "Somebody in the call sees that you wait. Nothing of you is sent until they let you in.",
+        ),
+        make("div", { class: "actions" }, cancel),
+      ),
+    ),
+  );
 }
 
 /** The address of the call, with the page's other options kept, but no token: addresses are passed on. */

@@ -36,6 +36,9 @@ const TEMPORARY = new Set<string>([
   "internal",
 ]);
 
+/** Reasons for which one is out, and comes back by nothing that the page could do. */
+export const OUT = ["removed", "banned", "revoked", "refused"] as const satisfies readonly ErrorCode[];
+
 /** The room is on another server. */
 export class Moved extends WindlassError {
   /** `url`: of that server's WebSocket; `by`: of the one that says so, which names `others` too. */
@@ -64,6 +67,16 @@ export function noCodec(): WindlassError {
     "This browser cannot send and receive VP9 video.",
     "Use a current Chrome, Edge or Firefox.",
   );
+}
+
+/** One has gone oneself. */
+export function left(): WindlassError {
+  return new WindlassError("left", "You left the call.", "Join again whenever you like.");
+}
+
+/** There is no connection to say something by. */
+export function notConnected(): WindlassError {
+  return new WindlassError("connection_lost", "There is no connection to the server now.", "Wait until it is back.");
 }
 
 /** The access token does not let one send. */

@@ -15,8 +15,17 @@
 export type { NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 export type { Assets } from "./assets.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
+export { type CallGrant, Moderation } from "./moderation.js";
 export type { OutputKind } from "./output.js";
-export { type Grant, type ParticipantInfo, PROTOCOL_VERSION, type Refusal, RUNGS, type Rung } from "./protocol.js";
+export {
+  type Grant,
+  type ParticipantInfo,
+  PROTOCOL_VERSION,
+  type Refusal,
+  RUNGS,
+  type Rung,
+  type WaitingInfo,
+} from "./protocol.js";
 export type { DetailChoice, Layers, Publication } from "./publication.js";
 export type { RegionCounts } from "./regions.js";
 export { type JoinOptions, type PublishOptions, Room, type RoomEvents, type TrackView } from "./room.js";

@@ -10,6 +10,7 @@ import type {
   ErrorCode,
   IceServer,
   IceServers,
+  Knock,
   LayerKnobs,
   OwnTrack,
   Participant,
@@ -36,6 +37,8 @@ export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k", "vp9", "vp9-pi
 /** Every rung, worst first. */
 export const RUNGS: readonly Rung[] = ["q", "q+", "h", "h+", "f"];
 
+/** Somebody who waits in the lobby. */
+export type WaitingInfo = Knock;
 export type ParticipantInfo = Participant;
 export type TrackInfo = Track;
 export type PublishEntry = Publish;
@@ -82,8 +85,9 @@ export type ServerError = { type: "error" } & ServerFailure;
 
 /** What the server may say. */
 export type ServerMessage =
-  | Exclude<Told, { type: "welcome" | "rung" | "stats" | "knobs" | "regions" | "error" }>
+  | Exclude<Told, { type: "welcome" | "grants" | "rung" | "stats" | "knobs" | "regions" | "error" }>
   | Welcome
+  | { type: "grants"; grants: readonly string[] }
   | (Omit<Message<"rung">, "scale"> & { scale: number | undefined })
   | { type: "stats"; tracks: ServerTrackStats[] }
   | Knobs
@@ -135,6 +139,10 @@ const participant = (value: unknown): ParticipantInfo => {
     ...field("identity", optional(o["identity"], text)),
     ...field("was", optional(o["was"], text)),
   };
+};
+const knock = (value: unknown): WaitingInfo => {
+  const o = object(value);
+  return { id: text(o["id"]), name: text(o["name"]), ...field("identity", optional(o["identity"], text)) };
 };
 const track = (value: unknown): TrackInfo => {
   const o = object(value);
@@ -200,6 +208,9 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     tracks: list(o["tracks"], track),
     ...field("identity", optional(o["identity"], text)),
     grants: optional(o["grants"], (v) => list(v, text)),
+    locked: optional(o["locked"], flag) ?? false,
+    lobby: optional(o["lobby"], flag) ?? false,
+    ...field("seat", optional(o["seat"], text)),
     ice: optional(o["ice"], iceServers) ?? { servers: [] },
     others: optional(o["others"], (v) => list(v, text)) ?? [],
   }),
@@ -258,6 +269,11 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     tiles: text(o["tiles"]),
     bytes: number(o["bytes"]),
   }),
+  waiting: () => ({ type: "waiting" }),
+  grants: (o) => ({ type: "grants", grants: list(o["grants"], text) }),
+  door: (o) => ({ type: "door", locked: flag(o["locked"]), lobby: flag(o["lobby"]) }),
+  lobby: (o) => ({ type: "lobby", waiting: list(o["waiting"], knock) }),
+  done: (o) => ({ type: "done", ...field("id", optional(o["id"], number)) }),
   pong: (o) => ({ type: "pong", time: number(o["time"]) }),
   error: (o) => ({
     type: "error",

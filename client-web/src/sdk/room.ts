@@ -6,9 +6,10 @@
 import { type Assets, besideThisScript } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { Emitter } from "./emitter.js";
-import { Moved, noCodec, notGranted, unreachable, WindlassError } from "./errors.js";
+import { left, Moved, noCodec, notConnected, notGranted, OUT, unreachable, WindlassError } from "./errors.js";
+import { Moderation } from "./moderation.js";
 import type { OutputKind } from "./output.js";
-import type { Grant, ParticipantInfo, Rung } from "./protocol.js";
+import type { Grant, ParticipantInfo, Rung, WaitingInfo } from "./protocol.js";
 import { type DetailChoice, type Layers, Publication } from "./publication.js";
 import { vp9Preferences } from "./receiver.js";
 import { Servers } from "./servers.js";
@@ -32,6 +33,10 @@ export interface JoinOptions {
   assets?: Assets;
   /** How pictures leave the worker; `auto` unless a test wants another. */
   output?: OutputKind;
+  /** Called where one has to wait until a moderator lets one in: `join` resolves when one has, or rejects with `refused`. */
+  waiting?: () => void;
+  /** Ends the attempt to join, and waiting. */
+  signal?: AbortSignal;
   /** Give up after so many attempts to reconnect; 12 by default, somewhat more than a minute. */
   attempts?: number;
 }
@@ -42,6 +47,10 @@ export interface RoomEvents extends CallEvents {
   reconnected: undefined;
   /** The room has moved to another server, and one is there without having been away. */
   moved: undefined;
+  /** One has to wait until a moderator lets one in again. */
+  waiting: undefined;
+  /** One was put out and does not come back; `disconnected` follows. */
+  removed: { reason: (typeof OUT)[number] };
   /** The call is over. */
   disconnected: { reason: WindlassError };
 }
@@ -94,11 +103,15 @@ const TOLD_ON = [
   "speaker",
   "rung",
   "stats",
+  "locked",
+  "lobby",
   "refused",
 ] as const satisfies readonly (keyof CallEvents)[];
 
 /** See the module's head. */
 export class Room extends Emitter<RoomEvents> {
+  /** What one may do to others, with the grant `moderate`. */
+  readonly moderate = new Moderation((order) => this.visit?.order(order) ?? Promise.reject(notConnected()));
   private visit: Visit | null = null;
   /** Where the room moves to: one sends there already, and receives from {@link visit} still. */
   private next: Visit | null = null;
@@ -116,6 +129,8 @@ export class Room extends Emitter<RoomEvents> {
   private readonly reports: ReturnType<typeof setInterval>;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private over = false;
+  /** By which one comes back where nobody new may. */
+  private seat: string | undefined;
   private comparing = false;
   private readonly servers: Servers;
 
@@ -179,7 +194,17 @@ export class Room extends Emitter<RoomEvents> {
 
   /** Whether the access token allows it; without one, everything that participants need is allowed. */
   may(grant: Grant): boolean {
-    return this.visit?.may(grant) ?? grant !== "admin";
+    return this.visit?.may(grant) ?? (grant !== "admin" && grant !== "moderate");
+  }
+
+  /** Whether nobody new may come in, and whether there is a lobby, where whoever comes waits to be let in. */
+  get door(): { locked: boolean; lobby: boolean } {
+    return this.visit?.door ?? { locked: false, lobby: false };
+  }
+
+  /** Who waits to be let in; moderators are told. */
+  get waiting(): readonly WaitingInfo[] {
+    return this.visit?.knocks ?? [];
   }
 
   /** What is received. */
@@ -259,7 +284,7 @@ export class Room extends Emitter<RoomEvents> {
   leave(): void {
     if (this.over) return;
     for (const visit of [this.visit, this.next, ...this.former]) visit?.leave();
-    this.finish(new WindlassError("left", "You left the call.", "Join again whenever you like."));
+    this.finish(left());
   }
 
   /** By which visit one sends. */
@@ -309,11 +334,18 @@ export class Room extends Emitter<RoomEvents> {
       assets,
       output,
       ...from,
+      seat: this.seat,
+      signal: this.options.signal,
+      waiting: () => {
+        this.options.waiting?.();
+        this.emit("waiting", undefined);
+      },
     });
     if (this.over) {
       visit.close();
       throw unreachable();
     }
+    this.seat = visit.welcome.seat ?? this.seat;
     const others = visit.welcome.others ?? [];
     this.servers.named(visit.url, others);
     this.servers.at(visit.url, others);
@@ -326,6 +358,11 @@ export class Room extends Emitter<RoomEvents> {
     visit.on("lost", (error) => this.lostAt(visit, error));
     // A socket alone is no success: where the media path never comes about, attempts must end.
     visit.on("up", () => this.backoff.reset());
+    visit.on("grants", (grants) => {
+      // What ended does not begin again by itself.
+      if (!visit.may("publish")) this.publications.clear();
+      if (this.visit === visit) this.emit("grants", grants);
+    });
     visit.on("quiet", () => void this.compare(visit));
     visit.on("moved", (to) => void this.move(visit, to));
     for (const publication of this.publications) {
@@ -474,6 +511,8 @@ export class Room extends Emitter<RoomEvents> {
 
   private finish(reason: WindlassError): void {
     this.end();
+    const out = OUT.find((code) => code === reason.code);
+    if (out !== undefined) this.emit("removed", { reason: out });
     this.emit("disconnected", { reason });
   }
 

@@ -13,10 +13,12 @@ const QUICK_PING_MS = 400;
 const QUIET_MS = 1000;
 
 type Offer = Extract<ClientMessage, { type: "offer" }>;
+type Order = Extract<ClientMessage, { type: "moderate" }>;
 type Answer = Extract<ServerMessage, { type: "answer" }>;
+type Done = Extract<ServerMessage, { type: "done" }>;
 
 interface Pending {
-  resolve(answer: Answer): void;
+  resolve(answer: Answer | Done): void;
   reject(error: WindlassError): void;
   timer: ReturnType<typeof setTimeout>;
 }
@@ -121,6 +123,15 @@ export class SignalSocket {
 
   /** Sends an offer and waits for its answer. */
   request(message: Offer): Promise<Answer> {
+    return this.ask(message) as Promise<Answer>;
+  }
+
+  /** Sends what a moderator wants and waits until it is done. */
+  async order(message: Order): Promise<void> {
+    await this.ask(message);
+  }
+
+  private ask(message: Offer | Order): Promise<Answer | Done> {
     const id = this.nextId++;
     return new Promise((resolve, reject) => {
       if (this.closed) {
@@ -152,7 +163,8 @@ export class SignalSocket {
       this.roundTripMs = performance.now() - message.time;
       return;
     }
-    const id = message.type === "answer" || message.type === "error" ? message.id : undefined;
+    const answers = message.type === "answer" || message.type === "done" || message.type === "error";
+    const id = answers ? message.id : undefined;
     const waiting = id === undefined ? undefined : this.pending.get(id);
     if (message.type === "error" && message.fatal) {
       this.fatal = new WindlassError(message.code, message.message, message.hint);
@@ -160,10 +172,8 @@ export class SignalSocket {
     if (id !== undefined && waiting !== undefined) {
       this.pending.delete(id);
       clearTimeout(waiting.timer);
-      if (message.type === "answer") waiting.resolve(message);
-      else if (message.type === "error") {
-        waiting.reject(new WindlassError(message.code, message.message, message.hint));
-      }
+      if (message.type === "error") waiting.reject(new WindlassError(message.code, message.message, message.hint));
+      else if (answers) waiting.resolve(message);
       return;
     }
     if (this.handler === null) this.early.push(message);

@@ -6,8 +6,9 @@
 import type { Assets } from "./assets.js";
 import { Connection } from "./connection.js";
 import { Emitter } from "./emitter.js";
-import { Moved, unreachable, WindlassError } from "./errors.js";
+import { left, Moved, unreachable, WindlassError } from "./errors.js";
 import type { OutputKind } from "./output.js";
+import type { Moderate } from "./protocol.gen.js";
 import {
   ANCHOR_CODECS,
   type Grant,
@@ -16,6 +17,7 @@ import {
   type Rung,
   type ServerMessage,
   type TrackInfo,
+  type WaitingInfo,
   type Welcome,
 } from "./protocol.js";
 import type { Publication } from "./publication.js";
@@ -45,6 +47,12 @@ export interface CallEvents {
   speaker: ParticipantInfo;
   rung: { track: EnhancedTrack } & RungInfo;
   stats: { track: EnhancedTrack; stats: TrackStats };
+  /** What one may do has changed: what one does and may not any more has ended. */
+  grants: { grants: readonly string[] };
+  /** The room was locked or opened, or has a lobby now, or none. */
+  locked: { locked: boolean; lobby: boolean };
+  /** Who waits to be let in now; moderators are told. */
+  lobby: readonly WaitingInfo[];
   /** The server refused something; the call goes on. */
   refused: WindlassError;
 }
@@ -77,6 +85,12 @@ export interface Visitor {
   name: string;
   loopback: boolean;
   token: string | undefined;
+  /** By which one comes back. */
+  seat: string | undefined;
+  /** Called where one has to wait until a moderator lets one in. */
+  waiting: () => void;
+  /** Ends the attempt. */
+  signal: AbortSignal | undefined;
   assets: Assets;
   output: OutputKind;
   /** Caps on what is received, by track. */
@@ -97,6 +111,13 @@ export class Visit extends Emitter<VisitEvents> {
   private readonly held = new Set<Publication>();
   private readonly publications = new Set<Publication>();
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
+  /** Every track of the room, whether one may have it or not. */
+  private readonly known = new Map<string, TrackInfo>();
+  private granted: readonly string[] | undefined;
+  /** Who may come in. */
+  door: { locked: boolean; lobby: boolean };
+  /** Who waits to. */
+  knocks: readonly WaitingInfo[] = [];
   private spoke: string | null = null;
   /** One's own id at the former server. */
   private readonly formerId: string | null;
@@ -127,6 +148,8 @@ export class Visit extends Emitter<VisitEvents> {
   ) {
     super();
     this.welcome = welcome;
+    this.granted = welcome.grants;
+    this.door = { locked: welcome.locked ?? false, lobby: welcome.lobby ?? false };
     this.formerId = visitor.former?.participant ?? null;
     const { assets, output, maxRungs } = visitor;
     this.connection = new Connection(socket, assets, output, welcome.scale, maxRungs, welcome.ice);
@@ -176,7 +199,7 @@ export class Visit extends Emitter<VisitEvents> {
   }
 
   may(grant: Grant): boolean {
-    return this.welcome.grants?.includes(grant) ?? grant !== "admin";
+    return this.granted?.includes(grant) ?? (grant !== "admin" && grant !== "moderate");
   }
 
   /** Whether an operator has muted one's track. */
@@ -213,6 +236,11 @@ export class Visit extends Emitter<VisitEvents> {
   /** Tells how a track is shown. */
   tellView(track: string, width: number, height: number, pinned: boolean): void {
     void this.connection.settled().then(() => this.socket.send({ type: "view", track, width, height, pinned }));
+  }
+
+  /** Says what a moderator wants. */
+  order(order: Moderate): Promise<void> {
+    return this.socket.order({ type: "moderate", ...order });
   }
 
   /** Tells what became of what is received and sent. */
@@ -331,6 +359,7 @@ export class Visit extends Emitter<VisitEvents> {
         this.addTrack(message.track);
         break;
       case "track_removed":
+        this.known.delete(message.track);
         this.removeTrack(message.track);
         break;
       case "track_muted":
@@ -365,6 +394,17 @@ export class Visit extends Emitter<VisitEvents> {
         for (const { track, anchors_dropped, refused } of message.tracks)
           this.video(track)?.setServerStats(anchors_dropped, refused ?? null);
         break;
+      case "grants":
+        this.regrant(message.grants);
+        break;
+      case "door":
+        this.door = { locked: message.locked, lobby: message.lobby };
+        this.emit("locked", this.door);
+        break;
+      case "lobby":
+        this.knocks = message.waiting;
+        this.emit("lobby", message.waiting);
+        break;
       case "moved":
         this.emit("moved", message);
         break;
@@ -374,6 +414,8 @@ export class Visit extends Emitter<VisitEvents> {
           this.emit("refused", new WindlassError(message.code, message.message, message.hint));
         break;
       case "welcome":
+      case "waiting":
+      case "done":
       case "answer":
       case "pong":
         break;
@@ -424,8 +466,20 @@ export class Visit extends Emitter<VisitEvents> {
     }
   }
 
+  /** One may do other things from now on: what one may not any more ends, what one may begins where it needs no wish. */
+  private regrant(grants: readonly string[]): void {
+    this.granted = grants;
+    if (!this.may("publish")) {
+      for (const publication of [...this.publications]) this.unpublish(publication).catch(() => undefined); // told by `lost`
+    }
+    if (this.may("subscribe")) for (const info of this.known.values()) this.addTrack(info);
+    else for (const track of this.connection.tracks()) this.removeTrack(track.id);
+    this.emit("grants", { grants });
+  }
+
   private addTrack(info: TrackInfo): void {
     const { connection } = this;
+    this.known.set(info.id, info);
     if (this.isOver || connection.tracks().some((track) => track.id === info.id)) return;
     if (info.participant === this.formerId || !this.may("subscribe")) return;
     if (info.participant === this.participant) {
@@ -487,25 +541,49 @@ export class Visit extends Emitter<VisitEvents> {
 
 /** Asks to be let in. */
 function greet(url: string, socket: SignalSocket, visitor: Visitor): Promise<Welcome> {
+  const { room, name, loopback, token, ticket, seat, waiting, signal } = visitor;
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(unreachable()), WELCOME_TIMEOUT_MS);
-    const refuse = (error: WindlassError) => {
+    const giveUp = () => {
+      socket.send({ type: "leave" });
+      refuse(left());
+    };
+    const end = () => {
       clearTimeout(timer);
+      signal?.removeEventListener("abort", giveUp);
+    };
+    const refuse = (error: WindlassError) => {
+      end();
       reject(error);
     };
+    signal?.addEventListener("abort", giveUp);
     socket.onLost = refuse;
     socket.onMessage = (message) => {
       if (message.type === "error") refuse(new WindlassError(message.code, message.message, message.hint));
       if (message.type === "moved") refuse(new Moved(message.url, url, message.others ?? []));
+      if (message.type === "waiting") {
+        clearTimeout(timer);
+        waiting();
+      }
       if (message.type !== "welcome") return;
-      clearTimeout(timer);
+      end();
       resolve(message);
     };
-    const { room, name, loopback, token, ticket } = visitor;
     const anchor_codecs = [...ANCHOR_CODECS];
     const access = token === undefined ? {} : { token };
     const place = ticket === undefined ? {} : { ticket };
-    socket.send({ type: "join", version: PROTOCOL_VERSION, room, name, loopback, anchor_codecs, ...access, ...place });
+    const back = seat === undefined ? {} : { seat };
+    socket.send({
+      type: "join",
+      version: PROTOCOL_VERSION,
+      room,
+      name,
+      loopback,
+      anchor_codecs,
+      ...access,
+      ...place,
+      ...back,
+    });
   });
 }
 

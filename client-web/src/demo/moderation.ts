@@ -1,0 +1,113 @@
+/** The moderator's panel: who waits, who is there and what they may do, and whether anybody new comes in. */
+import type { ParticipantInfo, Room } from "../sdk/index.js";
+import { WindlassError } from "../sdk/index.js";
+import { icon, make } from "./dom.js";
+
+/** See the module's head. Nobody sees it who may not moderate. */
+export class ModerationPanel {
+  readonly button = make("button", { class: "control moderate", type: "button", "aria-expanded": "false" });
+  readonly element = make("aside", { class: "moderation", hidden: true, "aria-label": "Moderate the call" });
+  private readonly locked = make("input", { type: "checkbox", name: "locked" });
+  private readonly lobby = make("input", { type: "checkbox", name: "lobby" });
+  private readonly waiting = make("ul", { class: "waiting", "aria-live": "polite" });
+  private readonly people = make("ul", { class: "people" });
+  /** Those whom one has stopped from here, by id. */
+  private readonly stopped = new Set<string>();
+  private readonly ends: (() => void)[];
+
+  constructor(
+    private readonly room: Room,
+    private readonly say: (text: string) => void,
+  ) {
+    this.locked.onchange = () => this.do(room.moderate.lock(this.locked.checked));
+    this.lobby.onchange = () => this.do(room.moderate.setLobby(this.lobby.checked));
+    this.button.onclick = () => this.open(this.element.hidden === true);
+    this.element.append(
+      make("label", {}, this.locked, "Nobody new comes in"),
+      make("label", {}, this.lobby, "Whoever comes waits until let in"),
+      this.waiting,
+      make("h2", {}, "In the call"),
+      this.people,
+    );
+    const show = () => this.show();
+    this.ends = [
+      room.on("participantJoined", show),
+      room.on("participantLeft", show),
+      room.on("reconnected", show),
+      room.on("moved", show),
+      room.on("grants", show),
+      room.on("locked", show),
+      room.on("lobby", () => {
+        // Whoever waits must not do so unseen.
+        if (room.waiting.length > 0) this.open(true);
+        this.show();
+      }),
+    ];
+    this.show();
+  }
+
+  /** Lets go of the room. */
+  close(): void {
+    for (const end of this.ends) end();
+  }
+
+  private open(open: boolean): void {
+    this.element.hidden = !open || !this.room.may("moderate");
+    this.button.setAttribute("aria-expanded", String(!this.element.hidden));
+  }
+
+  private show(): void {
+    const { room } = this;
+    this.button.hidden = !room.may("moderate");
+    if (this.button.hidden) this.open(false);
+    this.locked.checked = room.door.locked;
+    this.lobby.checked = room.door.lobby;
+    const count = room.waiting.length;
+    this.button.replaceChildren(icon("shield"), make("span", {}, count > 0 ? `Moderate (${count})` : "Moderate"));
+    this.waiting.replaceChildren(
+      ...room.waiting.map((knock) =>
+        make(
+          "li",
+          {},
+          make("span", { class: "who" }, `${knock.name} waits to be let in`),
+          this.act("Let in", () => room.moderate.admit(knock)),
+          this.act("Refuse", () => room.moderate.refuse(knock), "hard"),
+        ),
+      ),
+    );
+    this.people.replaceChildren(...room.participants.map((person) => this.person(person)));
+  }
+
+  private person(person: ParticipantInfo): HTMLElement {
+    const { moderate } = this.room;
+    const stopped = this.stopped.has(person.id);
+    const stop = async () => {
+      await moderate.setGrants(person, stopped ? ["publish", "subscribe", "enhance"] : ["subscribe", "enhance"]);
+      if (stopped) this.stopped.delete(person.id);
+      else this.stopped.add(person.id);
+      this.show();
+    };
+    return make(
+      "li",
+      {},
+      make("span", { class: "who" }, person.name),
+      this.act(stopped ? "Let send" : "Stop sending", stop),
+      this.act("Remove", () => moderate.remove(person), "hard"),
+      // Without an identity there is nothing to know them by.
+      person.identity === undefined ? null : this.act("Ban", () => moderate.ban(person), "hard"),
+    );
+  }
+
+  private act(label: string, act: () => Promise<void>, style = ""): HTMLElement {
+    const button = make("button", { type: "button", class: style }, label);
+    button.onclick = () => this.do(act());
+    return button;
+  }
+
+  private do(done: Promise<void>): void {
+    done.catch((error: unknown) => {
+      this.say(error instanceof WindlassError ? `${error.message} ${error.hint}` : String(error));
+      this.show();
+    });
+  }
+}
