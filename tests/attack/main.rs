@@ -10,6 +10,7 @@ mod flood;
 mod honest;
 mod mallory;
 mod office;
+mod rights;
 mod rogue;
 #[path = "../../windlass/tests/server/mod.rs"]
 mod server;
