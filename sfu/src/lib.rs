@@ -17,9 +17,9 @@ mod relay;
 mod stats;
 
 pub use api::{
-    Answer, DetailKnobs, Ended, JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError,
-    ParticipantId, Publish, RegionRequest, SfuClosed, SfuEvent, StartError, Subscribe, TapSink,
-    TrackId, TrackInfo, TrackStats, UplinkReport,
+    Answer, DetailKnobs, Ended, JoinError, JoinOptions, Joined, Kind, Offer, OfferError,
+    ParseIdError, ParticipantId, Publish, RegionRequest, SfuClosed, SfuEvent, StartError,
+    Subscribe, TapSink, TrackId, TrackInfo, TrackStats, UplinkReport,
 };
 pub use config::{Limits, SfuConfig, TcpConfig, Tuning};
 pub use core::{MediaLine, View, counted_address, media_lines, tell_panics};

@@ -4,7 +4,9 @@
 //! be true of the server, and closes the scene, which says what must be true of everybody else.
 
 mod datagrams;
+mod faults;
 mod flood;
+mod guest;
 mod honest;
 mod mallory;
 #[path = "../../windlass/tests/server/mod.rs"]

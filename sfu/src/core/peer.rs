@@ -604,7 +604,7 @@ impl Peer {
                 }
             }
         });
-        if self.opened > CHANNELS || streams::too_many() {
+        if streams::too_many() | (self.opened > CHANNELS) {
             tell(Happening::TooManyChannels);
         }
         if self.stack.fault().is_some() {
