@@ -4,6 +4,7 @@
 //! `forward` (packets to subscribers and taps), `ladder` (rungs, taps, what clients are told), `enhance` (anchors),
 //! `negotiate` (offers). Time is an argument everywhere.
 
+mod agreed;
 mod alignment;
 mod allocator;
 mod anchors;
@@ -21,6 +22,7 @@ mod ladder;
 mod layers;
 mod negotiate;
 mod nomination;
+mod payloads;
 mod peer;
 mod recent;
 mod red;
@@ -34,6 +36,7 @@ mod shard;
 mod speakers;
 mod strangers;
 mod tap;
+mod told;
 mod tracks;
 mod ufrag;
 mod view;
@@ -50,7 +53,7 @@ use str0m::net::{DatagramRecv, Receive};
 use windlass_media::{AnchorPolicy, StreamId, TapInput};
 
 use self::detail::DetailStream;
-pub use self::negotiate::ReadOffer;
+pub use self::negotiate::{Answered, ReadOffer};
 use self::peer::{Happening, Peer};
 pub use self::regions::RegionRequest;
 use self::relay::Relays;
@@ -270,8 +273,8 @@ impl Core {
         };
         let Some(peer) = self.peers.get_mut(&id) else { return };
         // Requests by former credentials say nothing of where the client is now.
-        if ufrag::ufrag(data).is_some_and(|own| peer.is_current(own)) {
-            self.counters.paths_moved += u64::from(peer.nomination.heard(source, data));
+        if ufrag::ufrag(data).is_none_or(|own| peer.is_current(own)) {
+            self.counters.paths_moved += u64::from(peer.nomination.heard(arrival, source, data));
         }
         let received = peer.receive(arrival, input);
         self.counters.datagrams_taken += u64::from(received.is_ok());
@@ -510,6 +513,10 @@ mod audio_tests;
 mod captured_tests;
 #[cfg(test)]
 mod forward_tests;
+#[cfg(test)]
+mod mutator_tests;
+#[cfg(test)]
+mod offer_tests;
 #[cfg(test)]
 mod reach_tests;
 #[cfg(test)]

@@ -13,6 +13,7 @@ use str0m::{Event, IceConnectionState, Input, Output as RtcOutput, Rtc};
 use windlass_media::{Layer, Rung};
 
 use super::Output;
+use super::agreed::Agreed;
 use super::allocator::Allocator;
 use super::anchors::{AnchorPacer, Released};
 use super::audio::AudioTimeline;
@@ -206,6 +207,8 @@ pub struct Peer {
     pub room: String,
     /// Its connection; none before the first offer.
     pub rtc: Option<Rtc>,
+    /// What its offers have settled.
+    pub agreed: Agreed,
     /// Whether it may have something to send, and when it wants to be looked at.
     pub wake: Wake,
     /// Whether media can flow.
@@ -259,6 +262,7 @@ impl Peer {
             id,
             room: room.to_owned(),
             rtc: None,
+            agreed: Agreed::default(),
             wake: Wake::new(id, wakes, now),
             connected: false,
             heard: None,
