@@ -197,6 +197,28 @@ pub enum OfferError {
         /// The m-line.
         mid: String,
     },
+    /// A payload type stands for two codecs, in one offer or in two of one connection, or is listed twice.
+    #[error(
+        "payload type {pt} has two meanings: give each codec of all sections a number of its own, and keep it"
+    )]
+    PayloadType {
+        /// The payload type.
+        pt: u8,
+    },
+    /// A section has more lines of one attribute than anybody needs.
+    #[error("a section has more than {most} lines `a={name}`")]
+    TooManyLines {
+        /// The attribute's name, or what it begins with.
+        name: String,
+        /// How many it may have.
+        most: usize,
+    },
+    /// A track is in the subscribe list twice.
+    #[error("track {track} is subscribed to twice: list it once")]
+    SubscribedTwice {
+        /// The track.
+        track: TrackId,
+    },
     /// The room has as many tracks as the limits allow.
     #[error("the room has as many tracks as it may")]
     TooManyTracks,

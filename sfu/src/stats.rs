@@ -103,6 +103,8 @@ counters! {
     peers_slow,
     /// Offers refused.
     offers_refused,
+    /// Of these, the ones that the stack refused although we had not: their connections ended.
+    offers_failed,
     /// Joins refused.
     joins_refused,
     /// Of these, the ones into rooms that were full.

@@ -115,11 +115,12 @@ pub(crate) fn offer_error(error: &windlass_sfu::OfferError) -> ProtocolError {
     use windlass_sfu::OfferError as E;
     let code = match error {
         E::NotJoined => ErrorCode::NotJoined,
-        E::BadSdp(_) | E::BadMid { .. } => ErrorCode::BadSdp,
+        E::BadSdp(_) | E::BadMid { .. } | E::PayloadType { .. } => ErrorCode::BadSdp,
         E::NoCodec { .. } => ErrorCode::NoCodec,
         E::UnknownTrack { .. } => ErrorCode::UnknownTrack,
         E::TooManyTracks => ErrorCode::RoomFull,
-        E::TooLarge => ErrorCode::TooLarge,
+        E::TooLarge | E::TooManyLines { .. } => ErrorCode::TooLarge,
+        E::SubscribedTwice { .. } => ErrorCode::Malformed,
         E::Fault => ErrorCode::Internal,
         E::Closed => ErrorCode::ShuttingDown,
     };

@@ -87,9 +87,7 @@ async fn a_media_thread_that_panics_ends_the_process_within_a_second() {
     assert_eq!(other.negotiate().await["type"], "answer");
     assert!(other.connect(5 * SECOND));
     let mut client = Client::open(&server).await;
-    client
-        .say(&json!({"type": "join", "version": 1, "room": "attic", "name": "Guest"}))
-        .await;
+    client.say(&json!({"type": "join", "version": 1, "room": "attic", "name": "Guest"})).await;
     let (status, took) = server.ended();
     assert!(status.is_some_and(|status| status != 0), "{status:?}: {}", server.log());
     assert!(took < SECOND, "{took:?}: {}", server.log());

@@ -136,6 +136,9 @@ async fn the_rooms_of_a_server_whose_media_thread_died_begin_elsewhere_within_th
         assert!(since.elapsed() < Duration::from_secs(3), "{}", second.log());
         sleep(Duration::from_millis(50));
     }
-    println!("the process ended after {ended:?}, its room was elsewhere after {:?}", since.elapsed());
+    println!(
+        "the process ended after {ended:?}, its room was elsewhere after {:?}",
+        since.elapsed()
+    );
     assert!(ended < Duration::from_secs(1), "{ended:?}");
 }

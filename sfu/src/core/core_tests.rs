@@ -381,10 +381,12 @@ fn offers_that_do_not_fit_are_refused_by_type_and_change_nothing() {
         refused(Offer { subscribe, ..Offer::default() }),
         OfferError::BadMid { mid: "nowhere".into() }
     );
-    let h264 =
-        "m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:x\r\na=recvonly\r\na=rtpmap:96 H264/90000\r\n";
-    let subscribe = vec![Subscribe { mid: "x".into(), track, max: None }];
-    assert_eq!(refused(Offer { subscribe, ..sdp(h264) }), OfferError::NoCodec { mid: "x".into() });
+    let h264 = super::offer_tests::sdp(&[(
+        "video 9 UDP/TLS/RTP/SAVPF 96",
+        "recvonly|rtpmap:96 H264/90000",
+    )]);
+    let subscribe = vec![Subscribe { mid: "0".into(), track, max: None }];
+    assert_eq!(refused(Offer { subscribe, ..sdp(&h264) }), OfferError::NoCodec { mid: "0".into() });
     assert_eq!(
         world.core.offer(now, ParticipantId(9), &Offer::default()),
         Err(OfferError::NotJoined)

@@ -225,7 +225,7 @@ impl Core {
             return;
         }
         if let Some(track) = self.tracks.get_mut(&source.track) {
-            track.keyframes.want_repair(source.layer);
+            track.keyframes.want_repair(Some(id), source.layer);
         }
     }
 
@@ -236,7 +236,7 @@ impl Core {
                 slot.key_owed = false;
                 let Some(source) = slot.video.current() else { continue };
                 if let Some(track) = self.tracks.get_mut(&source.track) {
-                    track.keyframes.want_repair(source.layer);
+                    track.keyframes.want_repair(Some(peer.id), source.layer);
                 }
             }
         }
@@ -245,7 +245,7 @@ impl Core {
                 // A layer that is not being sent has no key frames to ask for.
                 let track = self.tracks.get_mut(&wanted.track);
                 if let Some(track) = track.filter(|t| t.layers.rate(wanted.layer, now).is_some()) {
-                    track.keyframes.want(wanted.layer);
+                    track.keyframes.want(Some(peer.id), wanted.layer);
                 }
             }
         }
@@ -265,13 +265,13 @@ impl Core {
                 && track.layers.rate(tap.layer(), now).is_some()
                 && tap.asks_for_key(now)
             {
-                track.keyframes.want_repair(tap.layer());
+                track.keyframes.want_repair(None, tap.layer());
             }
             if let Some(capture) = &mut track.capture
                 && track.layers.rate(capture.layer(), now).is_some()
                 && capture.asks_for_key(now)
             {
-                track.keyframes.want_repair(capture.layer());
+                track.keyframes.want_repair(None, capture.layer());
             }
             if let Some(detail) = &mut track.detail
                 && detail.asks_for_key(now)

@@ -4,6 +4,7 @@
 //! `forward` (packets to subscribers and taps), `ladder` (rungs, taps, what clients are told), `enhance` (anchors),
 //! `negotiate` (offers). Time is an argument everywhere.
 
+mod agreed;
 mod alignment;
 mod allocator;
 mod anchors;
@@ -22,6 +23,7 @@ mod ladder;
 mod layers;
 mod negotiate;
 mod nomination;
+mod payloads;
 mod peer;
 #[cfg_attr(not(debug_assertions), path = "plant_none.rs")]
 mod plant;
@@ -39,6 +41,7 @@ mod stack;
 mod strangers;
 mod streams;
 mod tap;
+mod told;
 mod tracks;
 mod ufrag;
 mod view;
@@ -56,7 +59,7 @@ use windlass_media::{AnchorPolicy, StreamId, TapInput};
 
 use self::detail::DetailStream;
 pub use self::fault::{Fault, contained, tell_panics};
-pub use self::negotiate::ReadOffer;
+pub use self::negotiate::{Answered, ReadOffer};
 use self::peer::{Happening, Peer};
 pub use self::regions::RegionRequest;
 use self::relay::Relays;
@@ -287,8 +290,8 @@ impl Core {
         };
         let Some(peer) = self.peers.get_mut(&id) else { return };
         // Requests by former credentials say nothing of where the client is now.
-        if ufrag::ufrag(data).is_some_and(|own| peer.is_current(own)) {
-            self.counters.paths_moved += u64::from(peer.nomination.heard(source, data));
+        if ufrag::ufrag(data).is_none_or(|own| peer.is_current(own)) {
+            self.counters.paths_moved += u64::from(peer.nomination.heard(arrival, source, data));
         }
         let received = peer.receive(arrival, input);
         self.counters.datagrams_taken += u64::from(received.is_ok());
@@ -568,6 +571,10 @@ mod captured_tests;
 mod fault_tests;
 #[cfg(test)]
 mod forward_tests;
+#[cfg(test)]
+mod mutator_tests;
+#[cfg(test)]
+mod offer_tests;
 #[cfg(test)]
 mod reach_tests;
 #[cfg(test)]

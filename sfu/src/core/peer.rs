@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use str0m::bwe::Bitrate;
-use str0m::change::SdpOffer;
+use str0m::change::{SdpAnswer, SdpOffer};
 use str0m::channel::{ChannelConfig, ChannelId, Reliability};
 use str0m::format::PayloadParams;
 use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
@@ -14,6 +14,7 @@ use str0m::{Event, IceConnectionState, Input, Output as RtcOutput, Rtc, RtcError
 use windlass_media::{Layer, Rung};
 
 use super::Output;
+use super::agreed::Agreed;
 use super::allocator::Allocator;
 use super::anchors::{AnchorPacer, Released};
 use super::audio::AudioTimeline;
@@ -218,6 +219,8 @@ pub struct Peer {
     pub room: String,
     /// Its connection; none before the first offer.
     pub stack: Stack,
+    /// What its offers have settled.
+    pub agreed: Agreed,
     /// Whether it may have something to send, and when it wants to be looked at.
     pub wake: Wake,
     /// Whether media can flow.
@@ -276,6 +279,7 @@ impl Peer {
             id,
             room: room.to_owned(),
             stack: Stack::default(),
+            agreed: Agreed::default(),
             wake: Wake::new(id, wakes, now),
             connected: false,
             must,
@@ -310,11 +314,11 @@ impl Peer {
         offer: SdpOffer,
         (config, locals): (&SfuConfig, &Locals),
         now: Instant,
-    ) -> Option<Result<(String, String), RtcError>> {
+    ) -> Option<Result<(SdpAnswer, String), RtcError>> {
         self.stack.begin(|| stack::connection(config, locals, now));
         self.stack.call(&mut self.wake, |rtc| {
             plant::panic("offer", &self.room);
-            let answer = rtc.sdp_api().accept_offer(offer)?.to_sdp_string();
+            let answer = rtc.sdp_api().accept_offer(offer)?;
             Ok((answer, rtc.direct_api().local_ice_credentials().ufrag))
         })
     }

@@ -15,7 +15,7 @@ use crate::api::{
     UplinkReport,
 };
 use crate::config::Tuning;
-use crate::core::{ReadOffer, Shard, View, contained};
+use crate::core::{Answered, ReadOffer, Shard, View, contained};
 use crate::latency::Latencies;
 use crate::relay::{FromNode, NodeId, Relayed};
 use crate::stats::SfuStats;
@@ -126,7 +126,11 @@ impl SfuHandle {
 
     /// Answers an offer: the complete list of what the participant publishes and subscribes to from now on.
     pub async fn offer(&self, id: ParticipantId, offer: Offer) -> Result<Answer, OfferError> {
-        let offer = match contained(|| ReadOffer::new(offer, self.shared.sdp_bytes)) {
+        // Milliseconds where the description is long, so neither on a thread that forwards nor on one that has sockets.
+        let sdp_bytes = self.shared.sdp_bytes;
+        let read = move || contained(|| ReadOffer::new(offer, sdp_bytes));
+        let read = tokio::task::spawn_blocking(read).await;
+        let offer = match read.map_err(|_| OfferError::Closed)? {
             Ok(offer) => offer,
             Err(fault) => {
                 let _ = self.at(id).send(Command::Faulted(id, fault)).await;
@@ -138,7 +142,7 @@ impl SfuHandle {
             .send(Command::Offer(id, Box::new(offer), answer))
             .await
             .map_err(|_| OfferError::Closed)?;
-        answered.await.unwrap_or(Err(OfferError::Closed))
+        answered.await.unwrap_or(Err(OfferError::Closed)).map(Answered::write)
     }
 
     /// Sets the best rung that the participant wants of a track. The default is [`Rung::F`].

@@ -26,11 +26,11 @@ use self::places::Places;
 pub use self::vitals::Ill;
 use self::vitals::{Life, Vitals};
 use crate::api::{
-    Answer, JoinError, JoinOptions, Joined, OfferError, ParticipantId, StartError, TapSink,
-    TrackId, UplinkReport,
+    JoinError, JoinOptions, Joined, OfferError, ParticipantId, StartError, TapSink, TrackId,
+    UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning};
-use crate::core::{Fault, ReadOffer, Shard, View};
+use crate::core::{Answered, Fault, ReadOffer, Shard, View};
 use crate::latency::Latencies;
 use crate::relay::{NodeId, RelaySink};
 use crate::stats::SfuStats;
@@ -47,7 +47,7 @@ const ANCHORS: usize = 64;
 /// A request to one of the SFU's threads.
 enum Command {
     Join(String, ParticipantId, JoinOptions, oneshot::Sender<Result<Joined, JoinError>>),
-    Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answer, OfferError>>),
+    Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answered, OfferError>>),
     SetMaxRung(ParticipantId, TrackId, Rung),
     SetView(ParticipantId, TrackId, View),
     WholeAnchor(ParticipantId, TrackId, AnchorSource),

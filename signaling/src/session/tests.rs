@@ -191,6 +191,9 @@ fn an_offer_reaches_the_sfu_and_its_failure_the_client() {
         (OfferError::NoCodec { mid: "1".into() }, ErrorCode::NoCodec),
         (OfferError::UnknownTrack { track: TrackId(9) }, ErrorCode::UnknownTrack),
         (OfferError::TooLarge, ErrorCode::TooLarge),
+        (OfferError::PayloadType { pt: 96 }, ErrorCode::BadSdp),
+        (OfferError::TooManyLines { name: "rtpmap".into(), most: 128 }, ErrorCode::TooLarge),
+        (OfferError::SubscribedTwice { track: TrackId(9) }, ErrorCode::Malformed),
     ] {
         session.answered(7, Err(error));
         assert_eq!(errors(&drain(&mut session)), [(code, Some(7))]);
