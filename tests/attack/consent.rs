@@ -24,7 +24,10 @@ async fn an_address_that_never_agreed_is_sent_little() {
     let before = viewer.packets;
     viewer.watch(Duration::from_millis(4500));
     let (bytes, datagrams) = came(&victim);
-    eprintln!("{datagrams} datagrams, {bytes} bytes to the victim; {} packets to the client", viewer.packets - before);
+    eprintln!(
+        "{datagrams} datagrams, {bytes} bytes to the victim; {} packets to the client",
+        viewer.packets - before
+    );
     assert!(bytes > 0, "the request was not heard, so nothing is shown by this");
     assert!(bytes <= MOST, "{bytes} bytes");
     // And the client is sent to again.

@@ -13,7 +13,8 @@ const SPARE: f64 = 3.0;
 async fn whoever_asks_for_key_frames_all_the_time_gets_one_a_second_at_most() {
     let scene = Scene::open(&[]);
     let mut viewer = Viewer::join(&scene.server, &a_room(&scene.server)).await;
-    let figure = |name: &str| scene.server.metric(&format!("windlass_sfu_keyframe_requests_{name}_total"));
+    let figure =
+        |name: &str| scene.server.metric(&format!("windlass_sfu_keyframe_requests_{name}_total"));
     let (asked, passed_on) = (figure("in"), figure("out"));
     let end = Instant::now() + Duration::from_secs(SECONDS);
     while Instant::now() < end {

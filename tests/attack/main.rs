@@ -5,14 +5,18 @@
 
 #[path = "../../windlass/tests/cluster/mod.rs"]
 mod cluster;
+mod consent;
 mod datagrams;
 mod faults;
 mod flood;
 mod guest;
 mod honest;
+mod keyframes;
 mod mallory;
+mod offers;
 mod office;
 mod rogue;
 #[path = "../../windlass/tests/server/mod.rs"]
 mod server;
 mod sockets;
+mod viewer;

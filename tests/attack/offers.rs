@@ -36,7 +36,9 @@ async fn inside(server: &Server) -> Vec<Client> {
 }
 
 async fn offer(client: &mut Client, sdp: &str) -> Value {
-    client.say(&json!({"type": "offer", "id": 1, "sdp": sdp, "publish": [], "subscribe": []})).await;
+    client
+        .say(&json!({"type": "offer", "id": 1, "sdp": sdp, "publish": [], "subscribe": []}))
+        .await;
     client.hear(&["answer", "error"]).await
 }
 
@@ -67,7 +69,9 @@ async fn no_offer_keeps_a_media_thread_busy() {
     let scene = Scene::open(&[]);
     let mut clients = inside(&scene.server).await;
     // 22 seconds.
-    let cubic = VIDEO.to_owned() + &"a=rtpmap:7 VP9/90000\r\n".repeat(1200) + &"a=fmtp:9 apt=98\r\n".repeat(1700);
+    let cubic = VIDEO.to_owned()
+        + &"a=rtpmap:7 VP9/90000\r\n".repeat(1200)
+        + &"a=fmtp:9 apt=98\r\n".repeat(1700);
     let cubic = sdp(&[cubic]);
     for client in &mut clients {
         let since = Instant::now();
@@ -76,7 +80,8 @@ async fn no_offer_keeps_a_media_thread_busy() {
         assert!(since.elapsed() < Duration::from_secs(2), "{:?}", since.elapsed());
     }
     // The dearest that is taken, again and again.
-    let extensions: String = (1..=8).map(|n| format!("a=extmap:{n} urn:ietf:params:rtp-hdrext:{n}\r\n")).collect();
+    let extensions: String =
+        (1..=8).map(|n| format!("a=extmap:{n} urn:ietf:params:rtp-hdrext:{n}\r\n")).collect();
     let dear = sdp(&vec![VIDEO.replace("recvonly", "sendrecv") + &extensions; 72]);
     for client in &mut clients {
         for _ in 0..5 {
