@@ -23,10 +23,10 @@ pub use self::handle::SfuHandle;
 use self::handle::Way;
 use self::places::Places;
 use crate::api::{
-    Answer, JoinError, JoinOptions, Joined, OfferError, ParticipantId, StartError, TapSink,
-    TrackId, UplinkReport,
+    AnchorReport, Answer, JoinError, JoinOptions, Joined, OfferError, ParticipantId, ReportError,
+    StartError, TakenReport, TapSink, TrackId, UplinkReport,
 };
-use crate::config::{SfuConfig, TcpConfig, Tuning};
+use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
 use crate::core::{ReadOffer, Shard, View};
 use crate::latency::Latencies;
 use crate::relay::{NodeId, RelaySink};
@@ -49,7 +49,13 @@ enum Command {
     SetView(ParticipantId, TrackId, View),
     WholeAnchor(ParticipantId, TrackId, AnchorSource),
     Uplink(ParticipantId, TrackId, UplinkReport),
-    Decay(ParticipantId, TrackId, (f64, f64)),
+    Report(
+        ParticipantId,
+        TrackId,
+        AnchorReport,
+        Option<(f64, f64)>,
+        oneshot::Sender<Result<TakenReport, ReportError>>,
+    ),
     SetMuted(ParticipantId, TrackId, bool),
     SetPolicy(Option<String>, Option<AnchorPolicy>, oneshot::Sender<bool>),
     Tune(Tuning),
@@ -207,6 +213,7 @@ fn listen(config: &TcpConfig, udp: SocketAddr) -> Result<tcp::TcpPort, StartErro
         );
     }
     config.connections = if config.connections == 0 { most } else { config.connections.min(most) };
+    config.per_address = config.per_address.min(share_of_one(config.connections));
     tcp::TcpPort::start(&config).map_err(|source| StartError::Tcp { addr: config.listen, source })
 }
 
