@@ -5,6 +5,7 @@
 
 mod datagrams;
 mod flood;
+mod front;
 mod honest;
 mod mallory;
 mod office;

@@ -73,7 +73,7 @@ fn a_limited_room_takes_no_more_but_the_same_identity_again() {
     directory.configure("tea", settings);
     enter(&directory, ONE, "tea", ana());
     let refused = directory.enter(TWO, "tea", guest(), Grants::participant(), 5, no_seats);
-    assert_eq!(refused.unwrap_err(), JoinError::RoomFull);
+    assert_eq!(refused.unwrap_err(), JoinError::RoomFull.into());
     assert_eq!(enter(&directory, THREE, "tea", ana()).former, Some(ONE));
 }
 
