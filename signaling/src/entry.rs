@@ -11,7 +11,7 @@ use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 
 use crate::Shared;
 use crate::access::{Admission, Grants};
-use crate::cluster::Place;
+use crate::cluster::{Mover, Place};
 use crate::directory::{Seat, Seats};
 use crate::door::{self, Guest, Permit, Refused};
 use crate::redact::pseudonym;
@@ -27,8 +27,8 @@ pub(crate) struct Entry<'a> {
     pub room: &'a str,
     /// The name to show, where the token does not say another.
     pub name: String,
-    /// Whose place it takes, by its own word.
-    pub was: Option<String>,
+    /// By what another server has sent it here.
+    pub ticket: Option<String>,
     /// What its token allows, by [`admit`].
     pub admission: Admission,
     /// Its place at the door, for which what it takes is counted.
@@ -123,7 +123,7 @@ pub(crate) async fn enter(shared: &Shared, entry: Entry<'_>) -> Result<Inside, E
 }
 
 async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
-    let Entry { room, name, was, admission, permit, mut options } = entry;
+    let Entry { room, name, ticket, admission, permit, mut options } = entry;
     let (identity, grants) = (admission.identity, admission.grants);
     if !grants.has(Grant::Enhance) {
         // As one who can decode none: plain rungs only.
@@ -132,9 +132,14 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
     let id = ParticipantId(rand::random_range(1..=u64::MAX));
     let key = if options.loopback { format!("{LOOPBACK}{id}") } else { room.to_owned() };
     let name = admission.name.unwrap_or(name);
-    // Whoever moves here was not here.
-    let was = was.filter(|was| !shared.directory.has(&key, was));
-    let person = Person { name, identity: identity.clone(), was };
+    let mut person = Person { name, identity: identity.clone(), was: None };
+    if let (Some(ticket), Some(cluster), false) =
+        (ticket, &shared.services.cluster, options.loopback)
+    {
+        let was = cluster.was(&Mover { room, person: &person }, &ticket);
+        // Whoever moves here was not here.
+        person.was = was.filter(|was| !shared.directory.has(&key, was));
+    }
     let now = Instant::now();
     let who = identity.as_deref();
     let begins = if options.loopback { Guest::Loopback } else { Guest::Room };

@@ -11,8 +11,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::extract::{ConnectInfo, Request};
-use axum::{Extension, Router};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -125,15 +125,17 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     serving: Serving,
     mut stop: watch::Receiver<bool>,
 ) {
-    let app = app.layer(Extension(ConnectInfo(client)));
     let proxies = serving.proxies;
     let intake = Arc::new(Intake::default());
     let stream = Paced::new(stream, intake.clone());
     let service =
         TowerToHyperService::new(tower::service_fn(move |mut request: Request<Incoming>| {
             let whose = proxies.client(client.ip(), request.headers());
-            request.extensions_mut().insert(whose);
-            request.extensions_mut().insert(intake.clone());
+            // Not by layers of the router: each connection would have all routes again.
+            let known = request.extensions_mut();
+            known.insert(ConnectInfo(client));
+            known.insert(whose);
+            known.insert(intake.clone());
             app.clone().oneshot(request)
         }));
     let connection = http1::Builder::new()

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
 use str0m::Rtc;
@@ -359,7 +359,8 @@ fn a_whip_session_is_its_makers_whoever_else_has_its_address() {
     for other in [bearer("mallory", &[]), bearer("eve", &Grant::PARTICIPANT)] {
         let (status, _, body) = request(server, &format!("DELETE {session}"), &other, "");
         assert!(status == 403 && body.contains("forbidden"), "{status} {body}");
-        let head = format!("{other}content-type: application/trickle-ice-sdpfrag\r\nif-match: *\r\n");
+        let head =
+            format!("{other}content-type: application/trickle-ice-sdpfrag\r\nif-match: *\r\n");
         let (status, _, body) = request(server, &format!("PATCH {session}"), &head, "a=x\r\n");
         assert!(status == 403 && body.contains("forbidden"), "{status} {body}");
     }
@@ -386,14 +387,15 @@ async fn reports_of_what_was_never_sent_change_no_figure() {
     for _ in 0..30 {
         mallory.say(&report).await;
     }
-    let ignored = |reason: &str| {
-        format!("windlass_client_reports_ignored_total{{reason=\"{reason}\"}}")
-    };
+    let ignored =
+        |reason: &str| format!("windlass_client_reports_ignored_total{{reason=\"{reason}\"}}");
     server.wait_for_metric(&ignored("unwatched"), 30.0);
     // Who watches is believed once a second, and no more than it was sent: here nothing.
     let (sdp, mid) = offer(Direction::RecvOnly);
     let subscribe = json!([{"mid": mid, "track": track}]);
-    mallory.say(&json!({"type": "offer", "id": 1, "sdp": sdp, "publish": [], "subscribe": subscribe})).await;
+    mallory
+        .say(&json!({"type": "offer", "id": 1, "sdp": sdp, "publish": [], "subscribe": subscribe}))
+        .await;
     let answer = mallory.hear(&["answer", "error"]).await;
     assert_eq!(answer["type"], "answer", "{answer}");
     for _ in 0..30 {

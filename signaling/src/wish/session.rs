@@ -136,7 +136,7 @@ pub(super) async fn begin(
         return Ok(elsewhere(&url, way, room, query));
     }
     let name = way.name().to_owned();
-    let entry = Entry { room, name, was: None, admission, permit: &permit, options };
+    let entry = Entry { room, name, ticket: None, admission, permit: &permit, options };
     let inside = entry::enter(shared, entry).await.map_err(convert::enter_error)?;
     let participant = inside.id;
     let offered = match lists(&inside.joined.tracks) {

@@ -132,14 +132,14 @@ impl Signal {
             loopback: false,
             anchor_codecs: Some(codecs),
             token,
-            was: None,
+            ticket: None,
         };
         signal.send(ClientMessage::Join(join)).await?;
         let welcome = timeout(PATIENCE, async {
             loop {
                 match signal.receive().await? {
                     ServerMessage::Welcome(welcome) => return Ok(Ok(welcome)),
-                    ServerMessage::Moved { url } => return Ok(Err(url)),
+                    ServerMessage::Moved { url, .. } => return Ok(Err(url)),
                     ServerMessage::Error(error) => return Err(refusal(&error)),
                     other => signal.early.push(other),
                 }
