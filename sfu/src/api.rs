@@ -366,6 +366,54 @@ pub struct UplinkReport {
     pub fps: f64,
 }
 
+/// What became of a subscription's anchors since its subscriber's last report, as it says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AnchorReport {
+    /// Used.
+    pub used: u32,
+    /// Of these, those that came after their frame was shown.
+    pub late: u32,
+    /// Came in part, or could not be used.
+    pub lost: u32,
+    /// Gave nothing that their frame had not.
+    pub duplicate: u32,
+    /// Came after one of a newer epoch.
+    pub former_epoch: u32,
+    /// Of no use without an earlier one.
+    pub needing_whole: u32,
+}
+
+impl AnchorReport {
+    /// The sum of its figures.
+    pub(crate) fn all(&self) -> u64 {
+        let AnchorReport { used, late, lost, duplicate, former_epoch, needing_whole } = *self;
+        [used, late, lost, duplicate, former_epoch, needing_whole].into_iter().map(u64::from).sum()
+    }
+}
+
+/// A report that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakenReport {
+    /// What of it can be true.
+    pub counted: AnchorReport,
+    /// By how much it says more.
+    pub excess: u64,
+}
+
+/// Why a report is ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReportError {
+    /// It is about a track that its sender does not watch.
+    #[error("no such subscription: report on tracks that are subscribed to")]
+    NotWatched,
+    /// It comes too soon after the last.
+    #[error("more than one report a second: wait a second between two")]
+    TooSoon,
+    /// The SFU has stopped.
+    #[error("the SFU has stopped: join again")]
+    Closed,
+}
+
 /// What one subscription received in the last second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrackStats {

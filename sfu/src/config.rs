@@ -150,10 +150,15 @@ pub struct Tuning {
     pub policy: AnchorPolicy,
 }
 
+/// As much of what there is for all as one address, or one identity, may have.
+pub fn share_of_one(all: usize) -> usize {
+    (all / 4).max(1)
+}
+
 /// Bounds on what anybody may ask for. Each refusal is a typed error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Rooms at a time.
+    /// Rooms at a time; as many rooms of one participant's own (loopback) there may be besides.
     pub rooms: usize,
     /// Participants at a time, in all rooms.
     pub participants: usize,

@@ -17,11 +17,12 @@ mod relay;
 mod stats;
 
 pub use api::{
-    Answer, DetailKnobs, Ended, JoinError, JoinOptions, Joined, Kind, Offer, OfferError,
-    ParseIdError, ParticipantId, Publish, RegionRequest, SfuClosed, SfuEvent, StartError,
-    Subscribe, TapSink, TrackId, TrackInfo, TrackStats, UplinkReport,
+    AnchorReport, Answer, DetailKnobs, Ended, JoinError, JoinOptions, Joined, Kind, Offer,
+    OfferError, ParseIdError, ParticipantId, Publish, RegionRequest, ReportError, SfuClosed,
+    SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackStats,
+    UplinkReport,
 };
-pub use config::{Limits, SfuConfig, TcpConfig, Tuning};
+pub use config::{Limits, SfuConfig, TcpConfig, Tuning, share_of_one};
 pub use core::{MediaLine, View, counted_address, media_lines, tell_panics};
 pub use latency::Percentiles;
 pub use net::{Ill, Sfu, SfuHandle};

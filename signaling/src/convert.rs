@@ -6,10 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use windlass_media::Layer;
 use windlass_protocol::{
-    DetailKnobs, ErrorCode, LayerKnobs, Offer, ProtocolError, ServerMessage, Track, TrackKind,
-    TrackStats,
+    DetailKnobs, ErrorCode, LayerKnobs, Offer, ProtocolError, Report, ServerMessage, Track,
+    TrackKind, TrackStats,
 };
-use windlass_sfu::{Ended, Kind, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo};
+use windlass_sfu::{
+    AnchorReport, Ended, Kind, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
+};
 
 use crate::directory::{Directory, Given};
 use crate::session::{EnterError, close};
@@ -84,6 +86,19 @@ pub(crate) fn knobs(
     ServerMessage::Knobs { track: track.to_string(), detail, scale, layers }
 }
 
+/// What a report says of anchors, and how long they last.
+pub(crate) fn report(report: &Report) -> (AnchorReport, Option<(f64, f64)>) {
+    let said = AnchorReport {
+        used: report.anchors_used,
+        late: report.anchors_late,
+        lost: report.anchors_lost,
+        duplicate: report.anchors_duplicate,
+        former_epoch: report.anchors_former_epoch,
+        needing_whole: report.anchors_needing_whole,
+    };
+    (said, report.decay.zip(report.decay_frames))
+}
+
 pub(crate) fn regions(track: TrackId, request: &windlass_sfu::RegionRequest) -> ServerMessage {
     ServerMessage::Regions {
         track: track.to_string(),
@@ -100,6 +115,9 @@ pub(crate) fn enter_error(error: EnterError) -> ProtocolError {
     use windlass_sfu::JoinError as E;
     let error = match error {
         EnterError::Access(error) => return error.into(),
+        EnterError::Refused(refused) => {
+            return ProtocolError::new(ErrorCode::RateLimited, refused.to_string());
+        }
         EnterError::Join(error) => error,
     };
     let code = match error {

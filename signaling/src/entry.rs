@@ -12,8 +12,8 @@ use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 use crate::Shared;
 use crate::access::{Admission, Grants};
 use crate::cluster::{Mover, Place};
-use crate::directory::Seat;
-use crate::door::{Knock, Permit, Refused};
+use crate::directory::{Seat, Seats};
+use crate::door::{self, Guest, Permit, Refused};
 use crate::redact::pseudonym;
 use crate::session::{EnterError, Orders, Person};
 use crate::socket::unix_now;
@@ -31,6 +31,8 @@ pub(crate) struct Entry<'a> {
     pub ticket: Option<String>,
     /// What its token allows, by [`admit`].
     pub admission: Admission,
+    /// Its place at the door, for which what it takes is counted.
+    pub permit: &'a Permit,
     /// A room of its own, and what it can decode.
     pub options: JoinOptions,
 }
@@ -47,16 +49,26 @@ pub(crate) struct Inside {
     pub joined: Joined,
 }
 
-/// Takes a connection that may become anything, for as long as the knock lives. A trusted proxy's are many clients'.
-pub(crate) fn knock(shared: &Shared, peer: IpAddr) -> Result<Knock, Refused> {
-    let one = (!shared.config.proxies.is_trusted(peer.to_canonical())).then_some(peer);
-    shared.door.knock(one, Instant::now()).inspect_err(|refused| {
+/// Takes a connection that may become anything, for as long as the seat lives.
+pub(crate) fn knock(shared: &Shared, peer: IpAddr) -> Result<door::Seat, Refused> {
+    let knock = shared.door.knock(Guest::Connection, one(shared, peer), Instant::now());
+    knock.inspect_err(|refused| {
         let counter = match refused {
             Refused::Full => &shared.counters.connections_refused_full,
             _ => &shared.counters.connections_refused_address,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     })
+}
+
+/// The same for its handshake.
+pub(crate) fn handshake(shared: &Shared, peer: IpAddr) -> Result<door::Seat, Refused> {
+    shared.door.knock(Guest::Handshake, one(shared, peer), Instant::now())
+}
+
+/// The address that a connection counts for: a trusted proxy's are many clients'.
+fn one(shared: &Shared, peer: IpAddr) -> Option<IpAddr> {
+    (!shared.config.proxies.is_trusted(peer.to_canonical())).then_some(peer)
 }
 
 /// Lets a client in at the door, for as long as the permit lives.
@@ -77,16 +89,16 @@ pub(crate) fn count_join(shared: &Shared, permit: &Permit) -> Result<(), Refused
     })
 }
 
-/// What the bearer of a token may do in a room. Without the grant that is `needed` it has no business there.
+/// What the bearer of a token may do in a room. Without the grants that are `needed` it has no business there.
 pub(crate) fn admit(
     shared: &Shared,
     room: &str,
     token: Option<&str>,
-    needed: Option<Grant>,
+    needed: &[Grant],
 ) -> Result<Admission, EnterError> {
     let admitted = shared.config.access.admit(unix_now(), room, token);
     let allowed = admitted.and_then(|admission| {
-        needed.map_or(Ok(()), |grant| admission.grants.check(grant))?;
+        needed.iter().try_for_each(|grant| admission.grants.check(*grant))?;
         Ok(admission)
     });
     allowed.map_err(EnterError::from).inspect_err(|error| {
@@ -111,7 +123,7 @@ pub(crate) async fn enter(shared: &Shared, entry: Entry<'_>) -> Result<Inside, E
 }
 
 async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
-    let Entry { room, name, ticket, admission, mut options } = entry;
+    let Entry { room, name, ticket, admission, permit, mut options } = entry;
     let (identity, grants) = (admission.identity, admission.grants);
     if !grants.has(Grant::Enhance) {
         // As one who can decode none: plain rungs only.
@@ -128,8 +140,19 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
         // Whoever moves here was not here.
         person.was = was.filter(|was| !shared.directory.has(&key, was));
     }
-    let seat = shared.directory.enter(id, &key, person, grants.clone(), unix_now());
-    let Seat { orders, former } = seat?;
+    let now = Instant::now();
+    let who = identity.as_deref();
+    let begins = if options.loopback { Guest::Loopback } else { Guest::Room };
+    let seats = |is_new: bool| -> Result<Seats, Refused> {
+        let room = is_new.then(|| permit.seat(begins, who, now)).transpose()?;
+        Ok(Seats { own: Some(permit.seat(Guest::Participant, who, now)?), room })
+    };
+    let entered = shared.directory.enter(id, &key, person, grants.clone(), unix_now(), seats);
+    let Seat { orders, former } = entered.inspect_err(|error| {
+        if let EnterError::Refused(_) = error {
+            shared.counters.joins_over_share.fetch_add(1, Ordering::Relaxed);
+        }
+    })?;
     if let Some(former) = former {
         shared.counters.replaced.fetch_add(1, Ordering::Relaxed);
         // Its place in the room is free before it is asked for.

@@ -21,11 +21,13 @@ mod door;
 mod entry;
 mod health;
 mod http;
+mod intake;
 mod metrics;
 mod openapi;
 mod origin;
 mod rate;
 mod redact;
+mod reported;
 pub mod session;
 mod socket;
 mod tls;
@@ -55,7 +57,7 @@ use crate::access::Access;
 use crate::cluster::Cluster;
 use crate::directory::Directory;
 use crate::door::Door;
-
+use crate::reported::Reported;
 use crate::session::SessionConfig;
 use crate::socket::unix_now;
 use crate::webhooks::{WebhookConfig, WebhookError, Webhooks};
@@ -130,20 +132,16 @@ struct Counters {
     connections_refused_address: AtomicU64,
     sockets_refused_full: AtomicU64,
     sockets_refused_address: AtomicU64,
+    sockets_flooded: AtomicU64,
     joins_limited: AtomicU64,
+    joins_over_share: AtomicU64,
     messages_in: AtomicU64,
     messages_out: AtomicU64,
     errors: AtomicU64,
     joins_unauthorized: AtomicU64,
     replaced: AtomicU64,
     admin_refused: AtomicU64,
-    reports: AtomicU64,
-    anchors_used: AtomicU64,
-    anchors_late: AtomicU64,
-    anchors_lost: AtomicU64,
-    anchors_duplicate: AtomicU64,
-    anchors_former_epoch: AtomicU64,
-    anchors_needing_whole: AtomicU64,
+    reported: Reported,
 }
 
 struct Shared {

@@ -21,6 +21,7 @@ use windlass_sfu::{
 
 use crate::access::{AccessError, Grants};
 use crate::convert;
+use crate::door::Refused;
 use crate::rate::TokenBucket;
 
 /// Bounds and times of a socket.
@@ -66,7 +67,7 @@ impl Default for SessionConfig {
 pub mod close {
     /// The client was silent, or in no room, for too long.
     pub const IDLE: u16 = 1001;
-    /// The client sends far too many messages.
+    /// The client sends far too much, or too many messages.
     pub const REFUSED: u16 = 1008;
     /// A message was too large to be read.
     pub const TOO_LARGE: u16 = 1009;
@@ -188,6 +189,9 @@ pub enum EnterError {
     /// The SFU does not.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// The client, its address or its identity has as much as one may have.
+    #[error(transparent)]
+    Refused(#[from] Refused),
 }
 
 /// What others than the client want of a participant, all of it at any time.
@@ -317,9 +321,17 @@ impl Session {
         self.fail(ProtocolError::new(code, message), close::TOO_LARGE);
     }
 
-    /// A ping or pong came.
+    /// A ping or pong came: they count as messages do.
     pub fn heard(&mut self, now: Instant) {
-        self.heard = now;
+        self.admit(now);
+    }
+
+    /// More bytes come than may, and have for long.
+    pub fn flooded(&mut self) {
+        if !matches!(self.phase, Phase::Closed) {
+            let e = ProtocolError::new(ErrorCode::RateLimited, "too much comes on this socket");
+            self.fail(e, close::REFUSED);
+        }
     }
 
     /// The answer to [`Action::Join`] of an address that joins too often.
@@ -670,7 +682,9 @@ impl Session {
             Some((since, count)) if now.saturating_duration_since(*since) < second => {
                 *count += 1;
                 if *count > self.config.patience {
-                    self.close(close::REFUSED, "too many messages");
+                    let message = "far too many messages";
+                    let e = ProtocolError::new(ErrorCode::RateLimited, message);
+                    self.fail(e, close::REFUSED);
                 }
             }
             refused => {

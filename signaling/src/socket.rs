@@ -16,19 +16,24 @@ use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite;
-use windlass_protocol::{AccessToken, IceServers, Report, ServerMessage};
-use windlass_sfu::{Ended, Joined, Offer, ParticipantId, SfuEvent};
+use windlass_protocol::{AccessToken, Grant, IceServers, ServerMessage};
+use windlass_sfu::{Ended, JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
+use crate::access::Admission;
 use crate::client::ClientAddr;
 use crate::cluster::{Mover, Place};
 use crate::convert;
 use crate::door::{Permit, Refused};
 use crate::entry::{self, Entry, Inside};
-use crate::session::{Action, EnterError, Entered, Orders, Session};
+use crate::intake::Intake;
+use crate::session::{Action, EnterError, Entered, Orders, Session, close};
 
-/// Messages above the protocol's bound but below this are answered; larger ones end the socket.
-const READABLE_BYTES: usize = 1024 * 1024;
+/// Messages above the protocol's bound but below this are answered; larger ones end the socket. So much of an unfinished one
+/// is held.
+const READABLE_BYTES: usize = 160 * 1024;
+/// Read at once: most messages are shorter.
+const READ_BYTES: usize = 8 * 1024;
 
 /// Open the WebSocket of signalling; its messages are described in docs/signaling.md.
 #[utoipa::path(get, path = "/ws", tag = "calls", responses(
@@ -38,6 +43,7 @@ const READABLE_BYTES: usize = 1024 * 1024;
 pub(crate) async fn upgrade(
     State(shared): State<Arc<Shared>>,
     Extension(ClientAddr(client)): Extension<ClientAddr>,
+    Extension(intake): Extension<Arc<Intake>>,
     ws: WebSocketUpgrade,
 ) -> Response {
     let permit = match entry::at_door(&shared, client) {
@@ -51,17 +57,21 @@ pub(crate) async fn upgrade(
         }
     };
     shared.counters.sockets.fetch_add(1, Ordering::Relaxed);
-    ws.max_message_size(READABLE_BYTES).max_frame_size(READABLE_BYTES).on_upgrade(
-        move |ws| async move {
-            Socket::new(ws, shared, permit).run().await;
-        },
-    )
+    ws.max_message_size(READABLE_BYTES)
+        .max_frame_size(READABLE_BYTES)
+        .read_buffer_size(READ_BYTES)
+        .on_upgrade(move |ws| async move {
+            intake.begin(Instant::now());
+            Socket::new(ws, shared, permit, intake).run().await;
+        })
 }
 
 struct Socket {
     ws: WebSocket,
     shared: Arc<Shared>,
     session: Session,
+    /// What comes in.
+    intake: Arc<Intake>,
     /// Its place, and how often its address may join.
     permit: Permit,
     /// Who the client is in its room, and what happens there.
@@ -80,9 +90,9 @@ enum Input {
 }
 
 impl Socket {
-    fn new(ws: WebSocket, shared: Arc<Shared>, permit: Permit) -> Self {
+    fn new(ws: WebSocket, shared: Arc<Shared>, permit: Permit, intake: Arc<Intake>) -> Self {
         let session = Session::new(shared.config.session.clone(), Instant::now());
-        Self { ws, shared, session, permit, inside: None, orders: None }
+        Self { ws, shared, session, intake, permit, inside: None, orders: None }
     }
 
     async fn run(mut self) {
@@ -125,6 +135,7 @@ impl Socket {
                     self.session.media_ended(Ended::Lost);
                 }
                 Input::Orders => {}
+                Input::Tick if self.intake.floods(now) => self.session.flooded(),
                 Input::Tick => self.session.tick(now),
                 Input::ShutDown => {
                     stopping = true;
@@ -175,6 +186,9 @@ impl Socket {
                     }
                 }
                 Action::Close { code, reason } => {
+                    if code == close::REFUSED {
+                        self.shared.counters.sockets_flooded.fetch_add(1, Ordering::Relaxed);
+                    }
                     self.put(Message::Close(Some(CloseFrame { code, reason: reason.into() })))
                         .await;
                     return false;
@@ -185,7 +199,10 @@ impl Socket {
                         continue;
                     }
                     let token = token.as_ref().map(AccessToken::reveal);
-                    let admitted = entry::admit(&self.shared, &room, token, None);
+                    // In a room of its own nobody is but who sends and watches.
+                    let needed: &[Grant] =
+                        if options.loopback { &[Grant::Publish, Grant::Subscribe] } else { &[] };
+                    let admitted = entry::admit(&self.shared, &room, token, needed);
                     let result = match admitted {
                         Ok(admission) => {
                             if let Place::At(url) =
@@ -194,8 +211,7 @@ impl Socket {
                                 self.session.elsewhere(url);
                                 continue;
                             }
-                            let entry = Entry { room: &room, name, ticket, admission, options };
-                            self.join(entry).await
+                            self.join(&room, name, ticket, admission, options).await
                         }
                         Err(error) => Err(error),
                     };
@@ -256,20 +272,27 @@ impl Socket {
                 }
                 Action::Leave => self.leave().await,
                 Action::Report(track, report) => {
-                    self.count(&report);
-                    let decay = report.decay.zip(report.decay_frames);
-                    if let (Some((participant, _)), Some(decay)) = (&self.inside, decay) {
-                        let participant = *participant;
-                        let _ = self.shared.services.sfu.decay(participant, track, decay).await;
-                    }
+                    let Some((participant, _)) = self.inside else { continue };
+                    let (said, decay) = convert::report(&report);
+                    let sfu = &self.shared.services.sfu;
+                    let taken = sfu.report(participant, track, said, decay).await;
+                    self.shared.counters.reported.count(taken);
                 }
             }
         }
         true
     }
 
-    async fn join(&mut self, entry: Entry<'_>) -> Result<Entered, EnterError> {
+    async fn join(
+        &mut self,
+        room: &str,
+        name: String,
+        ticket: Option<String>,
+        admission: Admission,
+        options: JoinOptions,
+    ) -> Result<Entered, EnterError> {
         let shared = self.shared.clone();
+        let entry = Entry { room, name, ticket, admission, permit: &self.permit, options };
         let Inside { id, identity, grants, orders, joined } = entry::enter(&shared, entry).await?;
         let Joined { participants, tracks, events } = joined;
         self.inside = Some((id, events));
@@ -333,20 +356,6 @@ impl Socket {
     async fn put(&mut self, message: Message) -> bool {
         let sent = tokio::time::timeout(self.shared.config.send_timeout, self.ws.send(message));
         matches!(sent.await, Ok(Ok(())))
-    }
-
-    fn count(&self, report: &Report) {
-        let counters = &self.shared.counters;
-        counters.reports.fetch_add(1, Ordering::Relaxed);
-        counters.anchors_used.fetch_add(report.anchors_used.into(), Ordering::Relaxed);
-        counters.anchors_late.fetch_add(report.anchors_late.into(), Ordering::Relaxed);
-        counters.anchors_lost.fetch_add(report.anchors_lost.into(), Ordering::Relaxed);
-        counters.anchors_duplicate.fetch_add(report.anchors_duplicate.into(), Ordering::Relaxed);
-        let former = report.anchors_former_epoch.into();
-        counters.anchors_former_epoch.fetch_add(former, Ordering::Relaxed);
-        let needing = report.anchors_needing_whole.into();
-        counters.anchors_needing_whole.fetch_add(needing, Ordering::Relaxed);
-        tracing::debug!(?report, "report");
     }
 }
 

@@ -286,8 +286,39 @@ async fn no_body_is_read_of_somebody_who_may_not_enter() {
 }
 
 #[tokio::test]
+async fn a_session_is_its_makers_alone() {
+    let server = start(config()).await;
+    let bearer = |identity: &str, grants: &[Grant]| {
+        format!("authorization: Bearer {}\r\n", token(NEW, "tea", identity, grants, 60.0))
+    };
+    let bo = bearer("bo", &[Grant::Publish]);
+    let begun = call(&server, "POST /whip/tea", &format!("{SDP}{bo}"), &sends()).await;
+    assert_eq!(begun.status, 201, "{}", begun.body);
+    let session = begun.header("location").unwrap();
+    let tag = begun.header("etag").unwrap();
+    let (delete, patch) = (format!("DELETE {session}"), format!("PATCH {session}"));
+    for (identity, grants) in [("mallory", &[][..]), ("eve", &Grant::PARTICIPANT[..])] {
+        let other = bearer(identity, grants);
+        let headers = format!("{FRAGMENT}{other}if-match: {tag}\r\n");
+        for refused in [
+            call(&server, &delete, &other, "").await,
+            call(&server, &patch, &headers, "a=end-of-candidates\r\n").await,
+        ] {
+            assert_eq!((refused.status, refused.code()), (403, "forbidden".into()));
+        }
+    }
+    assert_eq!(call(&server, &delete, "", "").await.status, 401);
+    // Another token of the same identity is good, and whether there is no such session nobody has to guess.
+    let again = bearer("bo", &[]);
+    assert_eq!(call(&server, &delete, &again, "").await.status, 200);
+    assert_eq!(call(&server, &delete, &again, "").await.status, 404);
+}
+
+#[tokio::test]
 async fn sessions_count_at_the_door_like_sockets() {
-    let door = DoorLimits { sockets: 3, sockets_per_address: 2, joins_per_address: 4 };
+    let (sockets_per_address, joins_per_address) = (2, 4);
+    let door =
+        DoorLimits { sockets: 3, sockets_per_address, joins_per_address, ..DoorLimits::default() };
     let proxies = TrustedProxies(vec!["127.0.0.1".parse().unwrap()]);
     let server = start(SignalingConfig { door, proxies, ..SignalingConfig::default() }).await;
     let from = |last: u8| format!("x-forwarded-for: 192.0.2.{last}\r\n{SDP}");

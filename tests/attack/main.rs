@@ -9,6 +9,7 @@ mod consent;
 mod datagrams;
 mod faults;
 mod flood;
+mod front;
 mod guest;
 mod honest;
 mod keyframes;

@@ -25,7 +25,7 @@ use windlass_enhancer::engine::{EngineChoice, NetworkChoice};
 use windlass_enhancer::schedule::slots::TaskOrder;
 use windlass_enhancer::schedule::{RegionConfig, TileConfig};
 use windlass_media::AnchorPolicy;
-use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
+use windlass_sfu::{DetailKnobs, Limits, SfuConfig, share_of_one};
 use windlass_signaling::access::{Access, TokenKey};
 use windlass_signaling::webhooks::{WebhookSecret, WebhookUrl};
 use windlass_signaling::{
@@ -388,11 +388,12 @@ pub struct Settings {
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_participants: Option<usize>,
 
-    /// Participants in all rooms together [default: 1000]
+    /// Participants in all rooms together; one address or identity can be a quarter of them [default: 1000]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_total_participants: Option<usize>,
 
-    /// Rooms at a time [default: 200]
+    /// Rooms at a time; one address or identity can begin a quarter of them. Rooms of one participant's own (loopback) are
+    /// counted apart, up to as many [default: 200]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_rooms: Option<usize>,
 
@@ -444,12 +445,12 @@ pub struct Settings {
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_tracks: Option<usize>,
 
-    /// Signalling sockets of one address at a time (of IPv6: of 64 bits; the machine's own are not bounded); 0 for no
-    /// bound [default: 200]
+    /// Signalling sockets of one address at a time (of IPv6: of 64 bits; the machine's own are not bounded), at most a quarter
+    /// of all; 0 for no bound on what one address has, where all clients come by one [default: half of max-total-participants]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_sockets_per_ip: Option<usize>,
 
-    /// Joins of one address in a minute; 0 for no bound [default: 200]
+    /// Joins of one address in a minute; 0 for no bound [default: 600]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_joins_per_ip: Option<u32>,
 
@@ -462,7 +463,8 @@ pub struct Settings {
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_tcp_connections: Option<usize>,
 
-    /// TCP connections for media of one address at a time; 0 for no bound [default: 400]
+    /// TCP connections for media of one address at a time, at most a quarter of all; 0 for no bound [default: 400, or a
+    /// quarter of max-tcp-connections where that is less]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_tcp_per_ip: Option<usize>,
 
@@ -596,12 +598,7 @@ impl Config {
         signaling.turn = turn::turn(&said)?;
         let (nats, cluster) = (cluster::nats(&said)?, cluster::cluster(&said)?);
         let node = cluster::node(&said, limits.participants_per_room)?;
-        let door = DoorLimits::default();
-        signaling.door = DoorLimits {
-            sockets: limits.participants.saturating_mul(2),
-            sockets_per_address: said.max_sockets_per_ip.unwrap_or(door.sockets_per_address),
-            joins_per_address: said.max_joins_per_ip.unwrap_or(door.joins_per_address),
-        };
+        signaling.door = door(&said, &limits)?;
         let log = said.log.clone().unwrap_or_else(|| "info".to_owned());
         if let Err(error) = logging::filter(&log) {
             allow!(false, "log", "must be a log filter: {error}");
@@ -652,6 +649,27 @@ impl Config {
             log_json: said.log_json.unwrap_or(false),
         })
     }
+}
+
+/// Who may come in. No address has more than a quarter of what there is for all.
+fn door(said: &Settings, limits: &Limits) -> Result<DoorLimits> {
+    let sockets = limits.participants.saturating_mul(2);
+    let share = share_of_one(sockets);
+    let of_one = said.max_sockets_per_ip.unwrap_or(share);
+    allow!(
+        of_one <= share,
+        "max-sockets-per-ip",
+        "must be at most {share}, a quarter of all (which are twice max-total-participants), not {of_one}; 0 for no bound, \
+         where all clients come by one address"
+    );
+    let usual = DoorLimits::default();
+    Ok(DoorLimits {
+        sockets,
+        sockets_per_address: of_one,
+        joins_per_address: said.max_joins_per_ip.unwrap_or(usual.joins_per_address),
+        participants: limits.participants,
+        rooms: limits.rooms,
+    })
 }
 
 fn tls_source(said: &Settings, http: SocketAddr) -> Result<Option<tls::Source>> {

@@ -62,7 +62,11 @@ fn make(args: &TokenArgs, now: Duration) -> Result<String> {
     if let Some(name) = &args.name {
         limits::check_name(name).map_err(|e| anyhow!("--name: {e}"))?;
     }
-    ensure!(!args.identity.is_empty(), "--identity must not be empty");
+    ensure!(
+        limits::is_identity(&args.identity),
+        "--identity must be 1 to {} bytes without invisible characters",
+        limits::IDENTITY_BYTES
+    );
     let claims = Claims {
         room: args.room.clone(),
         sub: args.identity.clone(),

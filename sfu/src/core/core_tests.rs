@@ -286,7 +286,18 @@ fn limits_are_kept() {
             .err()
     };
     assert_eq!(join("b", 4, false), Some(JoinError::RoomFull), "a loopback room is for one");
-    assert_eq!(join("c", 4, false), Some(JoinError::ServerFull));
+    assert_eq!(join("c", 4, false), None, "which takes no other room's place");
+    world.core.leave(now, ParticipantId(4));
+    world.core.leave(now, ParticipantId(1));
+    let limits = crate::Limits { rooms: 1, ..crate::Limits::default() };
+    let mut world = World::new(SfuConfig { limits, ..config() });
+    let mut join = |room: &str, id, loopback| {
+        let options = JoinOptions { loopback, ..JoinOptions::default() };
+        world.core.join(now, room, ParticipantId(id), options).err()
+    };
+    assert_eq!([join("a", 1, true), join("b", 2, false)], [None, None]);
+    let full = Some(JoinError::ServerFull);
+    assert_eq!([join("c", 3, true), join("d", 4, false)], [full, full], "each kind has its own");
 }
 
 #[test]

@@ -32,6 +32,7 @@ mod red;
 mod regions;
 mod relay;
 mod remote;
+mod reports;
 mod rewriter;
 mod rooms;
 mod sdp;

@@ -27,6 +27,7 @@ use super::plant;
 use super::red::Red;
 use super::regions::{self, Regions};
 use super::remote::{Locals, Remote};
+use super::reports::Claims;
 use super::rewriter::{Dropped, PacketIn, PacketOut, Rewriter, Source};
 use super::stack::{self, Stack};
 use super::streams;
@@ -135,6 +136,8 @@ pub struct Sent {
     pub anchors_dropped: u64,
     /// Video bit rate of the last full second.
     pub video_bps: u64,
+    /// What of it may be reported on.
+    pub claims: Claims,
 }
 
 impl Slot {
@@ -389,7 +392,11 @@ impl Peer {
                     (slot, taken.then_some((bytes, age)))
                 }
             };
-            let slot = self.slots.iter_mut().find(|s| s.mid == slot);
+            let mut slot = self.slots.iter_mut().find(|s| s.mid == slot);
+            if let Some(slot) = &mut slot {
+                // Of one that is too old a part may have gone.
+                slot.sent.claims.sent();
+            }
             if let Some((bytes, age)) = sent {
                 counters.anchors_out += 1;
                 counters.anchors_out_age_ms += age.as_millis() as u64;

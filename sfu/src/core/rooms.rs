@@ -93,7 +93,10 @@ impl Core {
         let most = limits.participants_per_room;
         let refusal = match self.rooms.get(room) {
             None if self.draining => Some(JoinError::Draining),
-            None => (!self.shard.take_room(limits.rooms)).then_some(JoinError::ServerFull),
+            None => {
+                let taken = self.shard.take_room(options.loopback, limits.rooms);
+                (!taken).then_some(JoinError::ServerFull)
+            }
             Some(r) if r.loopback || options.loopback => Some(JoinError::RoomFull),
             Some(r) => (r.members.len() >= most).then_some(JoinError::RoomFull),
         };
@@ -151,7 +154,7 @@ impl Core {
             if room.members.is_empty() {
                 let afar: Vec<_> = std::mem::take(&mut room.afar).into_keys().collect();
                 self.rooms.remove(&peer.room);
-                self.shard.give_room();
+                self.shard.give_room(loopback);
                 self.end_room(&peer.room, &afar);
             }
             if !loopback {

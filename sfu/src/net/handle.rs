@@ -11,8 +11,8 @@ use super::places::Places;
 use super::vitals::{Ill, Vitals};
 use super::{Command, Shared};
 use crate::api::{
-    Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId, SfuClosed, TrackId,
-    UplinkReport,
+    AnchorReport, Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId,
+    ReportError, SfuClosed, TakenReport, TrackId, UplinkReport,
 };
 use crate::config::Tuning;
 use crate::core::{Answered, ReadOffer, Shard, View, contained};
@@ -186,15 +186,19 @@ impl SfuHandle {
         self.at(id).send(Command::Uplink(id, track, report)).await.map_err(|_| SfuClosed)
     }
 
-    /// Takes what somebody who watches a track says of its picture: by how much it got worse with each of so many frames
-    /// after an anchor, in mean square grey levels of luma; once a second at most.
-    pub async fn decay(
+    /// Takes what somebody who watches a track says of its anchors, and by how much its picture got worse with each of so many
+    /// frames after one, in mean square grey levels of luma; once a second at most. Answers with what of it can be true.
+    pub async fn report(
         &self,
         id: ParticipantId,
         track: TrackId,
-        decay: (f64, f64),
-    ) -> Result<(), SfuClosed> {
-        self.at(id).send(Command::Decay(id, track, decay)).await.map_err(|_| SfuClosed)
+        said: AnchorReport,
+        decay: Option<(f64, f64)>,
+    ) -> Result<TakenReport, ReportError> {
+        let (answer, answered) = oneshot::channel();
+        let command = Command::Report(id, track, said, decay, answer);
+        self.at(id).send(command).await.map_err(|_| ReportError::Closed)?;
+        answered.await.unwrap_or(Err(ReportError::Closed))
     }
 
     /// Tells the room that the participant muted or unmuted its own track; nothing of a muted track is forwarded.

@@ -26,10 +26,10 @@ use self::places::Places;
 pub use self::vitals::Ill;
 use self::vitals::{Life, Vitals};
 use crate::api::{
-    JoinError, JoinOptions, Joined, OfferError, ParticipantId, StartError, TapSink, TrackId,
-    UplinkReport,
+    AnchorReport, JoinError, JoinOptions, Joined, OfferError, ParticipantId, ReportError,
+    StartError, TakenReport, TapSink, TrackId, UplinkReport,
 };
-use crate::config::{SfuConfig, TcpConfig, Tuning};
+use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
 use crate::core::{Answered, Fault, ReadOffer, Shard, View};
 use crate::latency::Latencies;
 use crate::relay::{NodeId, RelaySink};
@@ -52,7 +52,13 @@ enum Command {
     SetView(ParticipantId, TrackId, View),
     WholeAnchor(ParticipantId, TrackId, AnchorSource),
     Uplink(ParticipantId, TrackId, UplinkReport),
-    Decay(ParticipantId, TrackId, (f64, f64)),
+    Report(
+        ParticipantId,
+        TrackId,
+        AnchorReport,
+        Option<(f64, f64)>,
+        oneshot::Sender<Result<TakenReport, ReportError>>,
+    ),
     SetMuted(ParticipantId, TrackId, bool),
     SetPolicy(Option<String>, Option<AnchorPolicy>, oneshot::Sender<bool>),
     Tune(Tuning),
@@ -75,7 +81,7 @@ impl Command {
             | Command::SetView(id, ..)
             | Command::WholeAnchor(id, ..)
             | Command::Uplink(id, ..)
-            | Command::Decay(id, ..)
+            | Command::Report(id, ..)
             | Command::SetMuted(id, ..) => Some(*id),
             _ => None,
         }
@@ -236,6 +242,7 @@ fn listen(config: &TcpConfig, udp: SocketAddr) -> Result<tcp::TcpPort, StartErro
         );
     }
     config.connections = if config.connections == 0 { most } else { config.connections.min(most) };
+    config.per_address = config.per_address.min(share_of_one(config.connections));
     tcp::TcpPort::start(&config).map_err(|source| StartError::Tcp { addr: config.listen, source })
 }
 

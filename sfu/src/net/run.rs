@@ -343,7 +343,9 @@ impl Shell {
                 self.core.whole_anchor_wanted(now, id, track, source);
             }
             Command::Uplink(id, track, report) => self.core.uplink(now, id, track, report),
-            Command::Decay(id, track, decay) => self.core.decay(id, track, decay),
+            Command::Report(id, track, said, decay, answer) => {
+                let _ = answer.send(self.core.report(now, id, track, said, decay));
+            }
             Command::SetMuted(id, track, muted) => self.core.set_muted(now, id, track, muted),
             Command::SetPolicy(room, policy, answer) => {
                 let _ = answer.send(self.core.set_policy(now, room.as_deref(), policy));

@@ -27,6 +27,7 @@ mod error;
 mod grant;
 mod ice;
 pub mod limits;
+mod names;
 mod server;
 #[cfg(feature = "typescript")]
 pub mod typescript;

@@ -425,7 +425,7 @@ fn names_and_rooms_are_held_to_their_limits() {
     for room in ["", "a b", "a/b", "ä", "<b>"] {
         assert_eq!(refused(room, "Ana"), ErrorCode::Malformed, "{room}");
     }
-    for name in ["", "  ", "a\nb", "a\u{202e}b"] {
+    for name in ["", "  ", "a\nb", "a\u{202e}b", "a\u{2060}b", "a\u{200d}b", "\u{e0041}a"] {
         assert_eq!(refused("r", name), ErrorCode::Malformed, "{name:?}");
     }
 }

@@ -84,6 +84,8 @@ pub(crate) struct Sessions {
 #[derive(Debug)]
 struct Open {
     participant: ParticipantId,
+    /// Who began it, by its token; without token keys whoever knows its address.
+    maker: Option<String>,
     agreed: Arc<TurnMutex<Agreed>>,
     _end: oneshot::Sender<()>,
 }
@@ -133,7 +135,8 @@ pub(super) async fn begin(
     if let Place::At(url) = entry::place(shared, room, &options).await {
         return Ok(elsewhere(&url, way, room, query));
     }
-    let entry = Entry { room, name: way.name().to_owned(), ticket: None, admission, options };
+    let name = way.name().to_owned();
+    let entry = Entry { room, name, ticket: None, admission, permit: &permit, options };
     let inside = entry::enter(shared, entry).await.map_err(convert::enter_error)?;
     let participant = inside.id;
     let offered = match lists(&inside.joined.tracks) {
@@ -163,7 +166,8 @@ pub(super) async fn begin(
     let key = Key { way, room: room.to_owned(), id };
     let (ended, end) = oneshot::channel();
     let agreed = Arc::new(TurnMutex::new(agreed));
-    let open = Open { participant, agreed: agreed.clone(), _end: ended };
+    let maker = inside.identity.clone();
+    let open = Open { participant, maker, agreed: agreed.clone(), _end: ended };
     shared.sessions.open.lock().insert(key.clone(), open);
     tokio::spawn(listen(Arc::downgrade(shared), (key, permit), inside, agreed, end));
     let mut response = (StatusCode::CREATED, headers, answer).into_response();
@@ -190,7 +194,7 @@ pub(super) fn end(
     key: &Key,
     token: Option<&str>,
 ) -> Result<StatusCode, WishError> {
-    may_ask(shared, key, token)?;
+    asked(shared, key, token)?;
     // Whoever is first ends it.
     let ended = shared.sessions.open.lock().remove(key);
     ended.map(|_| StatusCode::OK).ok_or_else(WishError::no_session)
@@ -204,10 +208,7 @@ pub(super) async fn patch(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Response, WishError> {
-    may_ask(shared, key, token)?;
-    let known = |open: &Open| (open.participant, open.agreed.clone());
-    let known = shared.sessions.open.lock().get(key).map(known);
-    let (id, agreed) = known.ok_or_else(WishError::no_session)?;
+    let (id, agreed) = asked(shared, key, token)?;
     let fragment = read(headers, FRAGMENT, body).await?;
     let mut agreed = agreed.lock().await;
     match headers.get(IF_MATCH).and_then(|tag| tag.to_str().ok()) {
@@ -230,11 +231,20 @@ pub(super) async fn patch(
     }
 }
 
-/// Whether a token is good for a session's room.
-fn may_ask(shared: &Shared, key: &Key, token: Option<&str>) -> Result<(), WishError> {
+/// The session that somebody asks something of who may: whoever began it.
+fn asked(
+    shared: &Shared,
+    key: &Key,
+    token: Option<&str>,
+) -> Result<(ParticipantId, Arc<TurnMutex<Agreed>>), WishError> {
     limits::check_room(&key.room)?;
-    entry::admit(shared, &key.room, token, None).map_err(convert::enter_error)?;
-    Ok(())
+    let admission = entry::admit(shared, &key.room, token, &[]).map_err(convert::enter_error)?;
+    let sessions = shared.sessions.open.lock();
+    let open = sessions.get(key).ok_or_else(WishError::no_session)?;
+    if open.maker.is_some() && open.maker != admission.identity {
+        return Err(WishError::not_yours());
+    }
+    Ok((open.participant, open.agreed.clone()))
 }
 
 /// Hears what happens to the participant until it is gone.

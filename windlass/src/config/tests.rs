@@ -255,3 +255,25 @@ fn only_live_options_follow_a_new_file() {
     all.sort();
     assert_eq!(waiting, all, "each is applied or waits");
 }
+
+#[test]
+fn no_address_may_have_more_than_a_quarter_of_anything() {
+    let resolved = |text: &str| parse(text).and_then(Config::resolve);
+    let refused = |text: &str| format!("{:#}", resolved(text).unwrap_err());
+    let error = refused("max-sockets-per-ip: 501");
+    assert!(error.contains("max-sockets-per-ip must be at most 500, a quarter of all"), "{error}");
+    assert!(error.contains("0 for no bound"), "{error}");
+    let error = refused("max-tcp-connections: 100\nmax-tcp-per-ip: 26");
+    assert!(error.contains("max-tcp-per-ip must be at most 25, a quarter of"), "{error}");
+    let small = resolved("max-total-participants: 100\nmax-tcp-connections: 100").unwrap();
+    let door = small.signaling.door;
+    assert_eq!((door.sockets, door.sockets_per_address, door.participants), (200, 50, 100));
+    assert_eq!(small.sfu.tcp.map(|tcp| tcp.per_address), Some(25));
+    assert_eq!(resolved("max-sockets-per-ip: 0").unwrap().signaling.door.sockets_per_address, 0);
+    // Two hundred of one office, in a room that is large enough, need nothing else.
+    let usual = resolved("").unwrap();
+    let door = usual.signaling.door;
+    assert!(door.sockets_per_address >= 200 && door.joins_per_address >= 400);
+    assert!(share_of_one(door.participants) >= 200);
+    assert!(usual.sfu.tcp.is_some_and(|tcp| tcp.per_address >= 200));
+}
