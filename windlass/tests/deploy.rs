@@ -172,7 +172,9 @@ fn every_option_of_the_compose_files_is_one_that_there_is() {
         windlass.args(command).arg("--help").output().unwrap()
     };
     for (file, count) in [("compose.yaml", 1), ("cluster.compose.yaml", 5)] {
-        let services = services(file);
+        let mut services = services(file);
+        let (_, makes_key) = services.remove("key").unwrap();
+        assert!(understood(&makes_key).status.success(), "{file}: {makes_key:?}");
         assert_eq!(services.len(), count, "{file}: {:?}", services.keys());
         for (name, (of, command)) in services {
             let output = understood(&command);
@@ -183,9 +185,28 @@ fn every_option_of_the_compose_files_is_one_that_there_is() {
             assert_eq!(of["read_only"], true, "{name}");
             assert_eq!(of["cap_drop"][0], "ALL", "{name}");
             assert_eq!(of["stop_grace_period"], "40s", "{name}");
+            let first = &of["depends_on"]["key"]["condition"];
+            assert_eq!(first, "service_completed_successfully", "{name}");
+            let key = of["environment"]["WINDLASS_TOKEN_KEY"].as_str().unwrap();
+            assert_eq!(key, format!("k1=@{}", makes_key[1]), "{name}");
+            let (volume, _) = makes_key[1].rsplit_once('/').unwrap();
+            let mounted = format!("keys:{volume}:ro");
+            assert!(of["volumes"].as_array().unwrap().iter().any(|v| *v == mounted), "{name}");
         }
     }
     assert!(!understood(&["serve".into(), "--no-such=1".into()]).status.success());
+}
+
+#[test]
+fn every_container_has_bounds_and_every_image_of_others_is_pinned() {
+    for file in ["compose.yaml", "cluster.compose.yaml"] {
+        let file: Value = serde_saphyr::from_str(&read(file)).unwrap();
+        for (name, of) in file["services"].as_object().unwrap() {
+            assert!(of["mem_limit"].is_string() && of["pids_limit"].is_u64(), "{name}");
+            let image = of["image"].as_str().unwrap();
+            assert!(image == "windlass" || image.contains("@sha256:"), "{name}: {image}");
+        }
+    }
 }
 
 #[test]
@@ -198,9 +219,15 @@ fn the_ports_of_the_cluster_are_published_and_asked_for_its_health() {
     let scraped = read("prometheus/cluster.yml");
     let mut relays = BTreeSet::new();
     for (name, (of, command)) in services("cluster.compose.yaml") {
+        if name == "key" {
+            continue;
+        }
         let health = of["healthcheck"]["test"][4].as_str().unwrap();
-        let figures = said(&command, "--http").or(said(&command, "--metrics")).unwrap();
-        assert_eq!(port(health), port(figures), "{name}");
+        let figures = said(&command, "--metrics").unwrap();
+        let asked = said(&command, "--http").unwrap_or(figures);
+        assert_eq!(port(health), port(asked), "{name}");
+        assert!(figures.starts_with("127.0.0.1:"), "{name}: strangers reach {figures}");
+        assert!(!is_published(port(figures), "tcp"), "{name}");
         assert!(scraped.contains(&format!("\"127.0.0.1:{}\"", port(figures))), "{name}: {scraped}");
         if command[0] == "serve" {
             let media = port(said(&command, "--udp").unwrap());
@@ -223,7 +250,16 @@ fn the_ports_of_the_cluster_are_published_and_asked_for_its_health() {
 fn the_cluster_of_the_compose_file_finds_itself() {
     let _turn = alone();
     let Some(nats) = Nats::start(None) else { return };
-    let config = format!("--config={}", deploy("windlass.yaml").display());
+    // Figures are asked for where the page is: their own port may be another's on this machine.
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("windlass.yaml");
+    let said_of: Vec<String> = read("windlass.yaml")
+        .lines()
+        .filter(|l| !l.starts_with("metrics:"))
+        .map(String::from)
+        .collect();
+    std::fs::write(&config, said_of.join("\n")).unwrap();
+    let config = format!("--config={}", config.display());
     let here = |command: &[String]| -> Vec<String> {
         let moved = ["--http", "--udp", "--advertise", "--listen", "--metrics", "--config"];
         let moved = [&moved[..], &["--node-listen", "--node-address"]].concat();
@@ -239,6 +275,7 @@ fn the_cluster_of_the_compose_file_finds_itself() {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         match command[0].as_str() {
             "enhance" => workers.push(Worker::start(&args)),
+            "key" => {}
             _ => servers.push(Server::start_enhanced(
                 &[&*args, &["--cluster-token", cluster::TOKEN]].concat(),
             )),

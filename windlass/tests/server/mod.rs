@@ -65,7 +65,7 @@ impl Server {
     fn spawn(args: &[&str], env: &[(&str, &str)]) -> Server {
         let ours = ["--http", "--udp"].into_iter().filter(|name| !args.contains(name));
         let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
-            .arg("serve")
+            .args(["serve", "--admin-local"])
             .args(ours.flat_map(|name| [name, "127.0.0.1:0"]))
             .args(args)
             .envs(env.iter().copied())

@@ -14,6 +14,8 @@
 {{- .Values.cluster.existingSecret | default (printf "%s-cluster" (include "windlass.fullname" .)) -}}
 {{- end -}}
 
+{{- define "windlass.tokenSecret" -}}{{ include "windlass.fullname" . }}-token-key{{- end -}}
+
 {{/* Whether anything shows and asks for the cluster's token and certificate; empty if not. */}}
 {{- define "windlass.hasCluster" -}}
 {{- if or .Values.enhancer.enabled .Values.sfu.relay.enabled }}true{{ end -}}
