@@ -226,8 +226,10 @@ fn the_ports_of_the_cluster_are_published_and_asked_for_its_health() {
         let figures = said(&command, "--metrics").unwrap();
         let asked = said(&command, "--http").unwrap_or(figures);
         assert_eq!(port(health), port(asked), "{name}");
-        assert!(figures.starts_with("127.0.0.1:"), "{name}: strangers reach {figures}");
-        assert!(!is_published(port(figures), "tcp"), "{name}");
+        let own = port(figures);
+        assert!(!is_published(own, "tcp"), "{name}: strangers reach {figures}");
+        let is_near = published.iter().any(|p| *p == format!("127.0.0.1:{own}:{own}"));
+        assert!(is_near || figures.starts_with("127.0.0.1:"), "{name}: {figures}");
         assert!(scraped.contains(&format!("\"127.0.0.1:{}\"", port(figures))), "{name}: {scraped}");
         if command[0] == "serve" {
             let media = port(said(&command, "--udp").unwrap());

@@ -65,7 +65,10 @@ fn crates(folder: &Path) -> Result<()> {
             database.query_vulnerabilities(&lock, &query).into_iter().map(|found| {
                 let (package, advisory) = (found.package, found.advisory);
                 let title = advisory.title.trim();
-                format!("{workspace}: {} {}: {}: {title}", package.name, package.version, advisory.id)
+                format!(
+                    "{workspace}: {} {}: {}: {title}",
+                    package.name, package.version, advisory.id
+                )
             })
         };
         // What is no longer maintained, say, is for people to weigh.
@@ -166,7 +169,8 @@ mod tests {
     fn ago(count: i64) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64 / 86_400;
         let all = (2020..2100).flat_map(|year| (1..=12).map(move |month| (year, month)));
-        let mut all = all.flat_map(|(year, month)| (1..=28).map(move |day| Date { year, month, day }));
+        let mut all =
+            all.flat_map(|(year, month)| (1..=28).map(move |day| Date { year, month, day }));
         let found = all.find(|day| days(*day) >= now - count).unwrap();
         format!("{:04}-{:02}-{:02}", found.year, found.month, found.day)
     }

@@ -57,7 +57,9 @@ pub fn run(parts: &[Part]) -> Result<()> {
         if which("cargo-deny").is_some() {
             deny()?;
         } else {
-            eprintln!("skipped: licences, as cargo-deny is not installed (`cargo xtask deny` installs it)");
+            eprintln!(
+                "skipped: licences, as cargo-deny is not installed (`cargo xtask deny` installs it)"
+            );
         }
         advisories::run(None)?;
     }
@@ -89,6 +91,7 @@ pub fn run(parts: &[Part]) -> Result<()> {
                 "call.test.mjs",
                 "hd.test.mjs",
                 "page.test.mjs",
+                "invited.test.mjs",
                 "impaired.test.mjs",
                 "hostile.test.mjs",
                 "wish.test.mjs",

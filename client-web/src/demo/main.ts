@@ -88,7 +88,7 @@ function invitation(room: string): string {
   const page = location.origin + location.pathname.replace(/\/$/, "");
   return (
     "Open the link that you were sent: it ends with an access token. " +
-    `Who runs the server makes such links there: windlass token --room ${room} --identity NAME --page ${page}`
+    `Who runs the server makes such links there: windlass token --key KEY --room ${room} --identity NAME --page ${page}`
   );
 }
 
