@@ -4,10 +4,14 @@
 //! be true of the server, and closes the scene, which says what must be true of everybody else.
 
 mod closed;
+#[path = "../../windlass/tests/cluster/mod.rs"]
+mod cluster;
 mod datagrams;
 mod flood;
 mod honest;
 mod mallory;
+mod office;
+mod rogue;
 #[path = "../../windlass/tests/server/mod.rs"]
 mod server;
 mod sockets;

@@ -15,6 +15,7 @@ mod key;
 mod loadtest;
 mod logging;
 mod metrics;
+mod mutual;
 mod node;
 mod page;
 mod plot;
