@@ -117,7 +117,7 @@ async fn a_message_too_large_to_read_is_told_and_ends_only_its_own_socket() {
     let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
     // By hand: a client library would wait for its message to be taken.
     let mut stream = TcpStream::connect(server.addr).await.unwrap();
-    let upgrade = "GET /ws HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+    let upgrade = "GET /ws HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     stream.write_all(upgrade.as_bytes()).await.unwrap();
     // The header of a masked text of 3 MiB.
@@ -158,7 +158,7 @@ async fn connections_that_never_ask_for_anything_are_closed() {
     let head_timeout = Duration::from_millis(300);
     let server = start(SignalingConfig { head_timeout, ..SignalingConfig::default() }).await;
     let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
-    for said in ["", "GET /ws HTTP/1.1\r\nHost: x\r\n"] {
+    for said in ["", "GET /ws HTTP/1.1\r\nHost: localhost\r\n"] {
         let mut silent = TcpStream::connect(server.addr).await.unwrap();
         silent.write_all(said.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
@@ -173,7 +173,7 @@ async fn connections_that_never_ask_for_anything_are_closed() {
 async fn nothing_of_a_strangers_admin_request_is_read() {
     let server = start(SignalingConfig::default()).await;
     let mut stranger = TcpStream::connect(server.addr).await.unwrap();
-    let head = "POST /admin/enhancer HTTP/1.1\r\nHost: x\r\nOrigin: http://example.org\r\n\
+    let head = "POST /admin/enhancer HTTP/1.1\r\nHost: localhost\r\nOrigin: http://example.org\r\n\
         Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n";
     stranger.write_all(head.as_bytes()).await.unwrap();
     let mut answer = [0; 12];

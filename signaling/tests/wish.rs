@@ -40,7 +40,7 @@ impl Answer {
 
 async fn call(server: &Server, request: &str, headers: &str, body: &str) -> Answer {
     let request = format!(
-        "{request} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n{body}",
+        "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n{body}",
         body.len()
     );
     let answer = http(server, &request).await;
@@ -275,8 +275,9 @@ async fn no_body_is_read_of_somebody_who_may_not_enter() {
     for path in ["/whip/tea", "/whep/tea", "/whip/tea/0"] {
         let method = if path.ends_with('0') { "PATCH" } else { "POST" };
         let mut stream = TcpStream::connect(server.addr).await.unwrap();
-        let head =
-            format!("{method} {path} HTTP/1.1\r\nhost: x\r\n{SDP}content-length: 60000\r\n\r\n");
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\n{SDP}content-length: 60000\r\n\r\n"
+        );
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut answer = [0; 12];
         let answered = tokio::time::timeout(Duration::from_secs(5), stream.read_exact(&mut answer));

@@ -3,6 +3,7 @@
 //! One attack in a file, named after what is attacked. A test opens a [`Scene`](honest::Scene), does its harm, says what must
 //! be true of the server, and closes the scene, which says what must be true of everybody else.
 
+mod closed;
 #[path = "../../windlass/tests/cluster/mod.rs"]
 mod cluster;
 mod consent;

@@ -71,7 +71,7 @@ mod cluster;
 mod turn;
 
 /// Options whose change takes effect while the server runs.
-pub const LIVE: [&str; 18] = [
+pub const LIVE: [&str; 19] = [
     "compute-cap",
     "max-enhanced",
     "policy",
@@ -89,6 +89,7 @@ pub const LIVE: [&str; 18] = [
     "max-joins-per-ip",
     "max-stun-per-ip",
     "token-key",
+    "open-rooms",
     "log",
 ];
 
@@ -130,6 +131,11 @@ pub struct Settings {
     /// once. Without a port it has the TCP address's own
     #[arg(long, help_heading = "Addresses", value_name = "IP[:PORT]")]
     pub advertise_tcp: Option<Vec<Advertise>>,
+
+    /// Address of /metrics, /openapi.json, /healthz and /readyz over plain HTTP, for this network's own eyes: the first two are then
+    /// nowhere else [default: that of the page; of an enhancer none]
+    #[arg(long, help_heading = "Addresses", value_name = "ADDR")]
+    pub metrics: Option<SocketAddr>,
 
     /// TURN (or STUN) servers that clients are told of, for networks that let nothing through to this one
     #[arg(
@@ -398,13 +404,13 @@ pub struct Settings {
     pub max_rooms: Option<usize>,
 
     /// Pages that may use signalling, WHIP, WHEP and the admin API, by their origins (https://calls.example); the server's own page
-    /// always may [default: pages of every origin]
+    /// may by its address, by its name only if that is here [default: pages of every origin]
     #[arg(long, help_heading = "Access", value_name = "ORIGIN,...", value_delimiter = ',')]
     pub origins: Option<Vec<Origin>>,
 
     /// Key that access tokens are signed with: a secret of at least 32 bytes, or a file with one or with an Ed25519
-    /// public key (PEM); more than one, to change keys. Rooms then need a token (`windlass token`); without any, they
-    /// are open to everybody
+    /// public key (PEM); more than one, to change keys (`windlass key` makes one). Rooms then need a token (`windlass
+    /// token`); a server without any serves this machine alone, unless open-rooms is said
     #[arg(
         long,
         help_heading = "Access",
@@ -414,6 +420,17 @@ pub struct Settings {
         value_delimiter = ','
     )]
     pub token_key: Option<Vec<TokenKey>>,
+
+    /// Let whoever reaches the server into every room, without tokens
+    #[arg(long, help_heading = "Access", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub open_rooms: Option<bool>,
+
+    /// Without token keys, let programs of this machine use /admin/, which else nobody may. Not where something passes strangers'
+    /// connections on to the server without a word, as tunnels do
+    #[arg(long, help_heading = "Access", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub admin_local: Option<bool>,
 
     /// Address that is told what happens in rooms, by signed POST requests; more than one are each told everything
     #[arg(long, help_heading = "Access", value_name = "URL, a list", value_delimiter = ',')]
@@ -516,6 +533,7 @@ macro_rules! each_option {
 }
 
 each_option! {
+    metrics open_rooms admin_local
     http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers nats node_url node_listen node_address node_room_most nats_credentials nats_ca cluster_token cluster_ca cluster_cert cluster_key engine device network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
@@ -526,8 +544,12 @@ each_option! {
 /// What each part is started with.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Address of page, signalling and metrics.
+    /// Address of page and signalling.
     pub http: SocketAddr,
+    /// Of the metrics, if they have one of their own.
+    pub metrics: Option<SocketAddr>,
+    /// Whether others may be let in without tokens.
+    pub open_rooms: bool,
     /// The SFU.
     pub sfu: SfuConfig,
     /// Signalling. Its certificate is loaded at the start, from `tls`.
@@ -592,12 +614,23 @@ impl Config {
                 option: "token-key",
                 allowed: format!("cannot be used: {e}"),
             })?;
+        let open_rooms = said.open_rooms.unwrap_or(false);
+        allow!(
+            !open_rooms || signaling.access.is_open(),
+            "open-rooms",
+            "must not stand beside token-key"
+        );
+        signaling.admin_local = said.admin_local.unwrap_or(false);
+        signaling.figures = said.metrics.is_none();
         signaling.proxies =
             TrustedProxies(said.trusted_proxies.iter().flatten().map(|p| p.0).collect());
         signaling.origins = said.origins.clone().map_or(Origins::Any, Origins::Only);
         signaling.turn = turn::turn(&said)?;
         let (nats, cluster) = (cluster::nats(&said)?, cluster::cluster(&said)?);
         let node = cluster::node(&said, limits.participants_per_room)?;
+        if let (Origins::Only(origins), Some(node)) = (&mut signaling.origins, &node) {
+            origins.extend(node.page());
+        }
         signaling.door = door(&said, &limits)?;
         let log = said.log.clone().unwrap_or_else(|| "info".to_owned());
         if let Err(error) = logging::filter(&log) {
@@ -608,6 +641,7 @@ impl Config {
         let by_regions = said.detail_as == Some(DetailAs::Regions);
         let http = said.http.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7880)));
         let tls = tls_source(&said, http)?;
+        signaling.hsts = matches!(tls, Some(tls::Source::Files(..)));
         let reach = reach::Reach::of(&said)?;
         let sfu = SfuConfig {
             captured,
@@ -635,6 +669,8 @@ impl Config {
         allow!(on_gpus, "device", "needs an engine that runs on GPUs: auto or cuda, not {engine}");
         Ok(Config {
             http,
+            metrics: said.metrics,
+            open_rooms,
             sfu,
             signaling,
             tls,
@@ -670,6 +706,27 @@ fn door(said: &Settings, limits: &Limits) -> Result<DoorLimits> {
         participants: limits.participants,
         rooms: limits.rooms,
     })
+}
+
+/// Others reach the server, and every room would be open to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "others reach {0}, and without a token key every room would be open to them. Make a key, and start with it:\n  \
+     windlass key windlass.key\n  \
+     windlass serve … --token-key k1=@windlass.key\n\
+     Or say --open-rooms, where all who reach the server are trusted"
+)]
+pub struct OpenToOthers(SocketAddr);
+
+impl Config {
+    /// Refuses to serve others without token keys, unless that was asked for.
+    pub fn closed(&self) -> Result<(), OpenToOthers> {
+        let alone = self.http.ip().to_canonical().is_loopback();
+        if alone || self.open_rooms || !self.signaling.access.is_open() {
+            return Ok(());
+        }
+        Err(OpenToOthers(self.http))
+    }
 }
 
 fn tls_source(said: &Settings, http: SocketAddr) -> Result<Option<tls::Source>> {

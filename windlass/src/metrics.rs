@@ -13,6 +13,8 @@ use windlass_enhancer::{
 };
 use windlass_signaling::Metric;
 
+use crate::logging;
+
 /// What the figures mean, by name, where their counter does not say it itself.
 const HELP: &[(&str, &str)] = &[
     ("enhancer_enabled", "Whether the enhancer is switched on."),
@@ -119,6 +121,8 @@ pub fn of_process() -> Vec<Metric> {
         let metric = Metric::gauge("process_open_fds", open.count() as f64);
         metrics.push(metric.help("Open file descriptors."));
     }
+    let lost = Metric::counter("log_lines_lost", logging::lost());
+    metrics.push(lost.help("Lines of the log that nobody took: standard error was not read."));
     metrics
 }
 

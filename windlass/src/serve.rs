@@ -1,6 +1,6 @@
 //! `windlass serve`: SFU, enhancer, signalling and page in one process.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,6 +39,7 @@ const USUAL_FILE: &str = "windlass.yaml";
 /// Serves until SIGINT or SIGTERM.
 pub fn run(args: &ServeArgs) -> Result<()> {
     let config = &args.load()?;
+    config.closed()?;
     if !Workers::wanted(config) {
         devices::enter(config)?;
     }
@@ -65,6 +66,14 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         .await
         .map_err(|e| socket_error("--http", "TCP", config.http, &e))?;
     let http = listener.local_addr()?;
+    let figures = match config.metrics {
+        Some(addr) => Some(
+            TcpListener::bind(addr)
+                .await
+                .map_err(|e| socket_error("--metrics", "TCP", addr, &e))?,
+        ),
+        None => None,
+    };
 
     let own = config.enhancer.clone().filter(|_| !Workers::wanted(config));
     let enhancer = match own.map(Enhancer::start).transpose() {
@@ -133,10 +142,15 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     let stopped = signals.rooms_ended(signaling.clone(), sfu.handle(), node, config.drain);
     let stop = async move {
         Box::pin(stopped).await;
-        eprintln!("Windlass is shutting down.");
+        logging::say("Windlass is shutting down.");
     };
     // Whoever reads that the server runs may send it signals: all of them are heard by now.
-    announce(config, http, sfu.local_addr());
+    announce(config, http, sfu.local_addr())?;
+    if let Some(listener) = figures {
+        announce_figures(&listener)?;
+        let signaling = signaling.clone();
+        tokio::spawn(async move { signaling.serve_figures(listener).await });
+    }
     Box::pin(signaling.serve(listener, page::router(), stop, GRACE)).await;
     // It holds the enhancer, whose threads end when nobody does.
     reloader.abort();
@@ -214,33 +228,38 @@ fn services(
 }
 
 /// Says on standard output where the page is, and what else a person needs to know.
-fn announce(config: &Config, http: SocketAddr, udp: SocketAddr) {
-    let mut out = std::io::stdout().lock();
-    // Whoever started the server may have closed the pipe: that is no reason to end.
-    macro_rules! say {
-        ($($text:tt)+) => { let _ = writeln!(out, $($text)+); };
-    }
+fn announce(config: &Config, http: SocketAddr, udp: SocketAddr) -> Result<()> {
     let secure = config.tls.is_some();
-    say!("Windlass is running: {}", url(http, secure));
+    let url = url(http, secure);
+    logging::announce(&format!("Windlass is running: {url}"))?;
     if matches!(config.tls, Some(tls::Source::SelfSigned(_))) {
-        say!("Its certificate is its own: browsers ask before they go on.");
+        logging::announce("Its certificate is its own: browsers ask before they go on.")?;
     }
-    if !http.ip().is_loopback() && !secure {
-        say!(
+    if !config.signaling.access.is_open() {
+        logging::announce(&format!(
+            "Rooms need access tokens. A link to one: windlass token --key KEY --room tea-room --identity NAME --page {url}"
+        ))?;
+    }
+    if http.ip().is_loopback() {
+        return Ok(());
+    }
+    if !secure {
+        logging::announce(
             "Browsers on other machines need HTTPS for camera and microphone: put a proxy with a \
-             certificate before this port, or use --tls-cert and --tls-key (--tls-self-signed to try it)."
-        );
+             certificate before this port, or use --tls-cert and --tls-key (--tls-self-signed to try it).",
+        )?;
     }
-    if !http.ip().is_loopback() {
-        let told = config.sfu.candidates(udp);
-        if told.iter().all(|a| a.ip().is_loopback()) {
-            say!(
-                "Media reaches this machine only. For others, add `--udp 0.0.0.0:{} --advertise \
-                 PUBLIC_IP`.",
-                udp.port()
-            );
-        }
+    if config.sfu.candidates(udp).iter().all(|a| a.ip().is_loopback()) {
+        logging::announce(&format!(
+            "Media reaches this machine only. For others, add `--udp 0.0.0.0:{} --advertise PUBLIC_IP`.",
+            udp.port()
+        ))?;
     }
+    Ok(())
+}
+
+fn announce_figures(listener: &TcpListener) -> Result<()> {
+    logging::announce(&format!("Its figures are at http://{}/metrics.", listener.local_addr()?))
 }
 
 fn url(http: SocketAddr, secure: bool) -> String {
