@@ -201,11 +201,12 @@ impl Transport {
             return Err(bad("`a=ice-ufrag` or `a=ice-pwd` is malformed"));
         }
         let fingerprint = levels().find_map(|lines| {
-            let all = lines.all("fingerprint").filter_map(|f| f.split_once(' '));
-            // Others than these the stack cannot compare.
-            all.filter(|(_, digest)| is_digest(digest)).find_map(|(hash, digest)| {
-                let hash = hash.to_ascii_lowercase();
-                ["sha-256", "sha-1"].contains(&&*hash).then(|| (hash, digest.to_owned()))
+            // Others than these the stack cannot compare; the better one first.
+            ["sha-256", "sha-1"].into_iter().find_map(|wanted| {
+                let all = lines.all("fingerprint").filter_map(|f| f.split_once(' '));
+                let mut fit = all.filter(|(_, digest)| is_digest(digest));
+                let (_, digest) = fit.find(|(hash, _)| hash.eq_ignore_ascii_case(wanted))?;
+                Some((wanted.to_owned(), digest.to_owned()))
             })
         });
         let fingerprint =
@@ -258,8 +259,7 @@ impl Section {
             return Err(bad("a section is not in `a=group:BUNDLE`"));
         }
         let Some(kind) = kind else {
-            let (kept, taken) = (["UDP/DTLS/SCTP", "DTLS/SCTP"].contains(&proto), !rejected);
-            if !kept || !taken {
+            if !["UDP/DTLS/SCTP", "DTLS/SCTP"].contains(&proto) {
                 return Err(bad("an m-line has another transport than UDP/DTLS/SCTP"));
             }
             (section.line.sends, section.line.receives) = (true, true);
@@ -277,8 +277,7 @@ impl Section {
         section.line.codec = section.chosen.is_some();
         section.extensions = extensions(lines);
         if section.line.sends {
-            section.layers = layers(lines);
-            section.simulcast = lines.has("simulcast") && !section.layers.is_empty();
+            (section.layers, section.simulcast) = layers(lines);
             section.ssrc = ssrc(lines);
         }
         Ok(section)
@@ -311,7 +310,8 @@ fn extensions(lines: &Lines<'_>) -> Vec<(u8, String)> {
     kept
 }
 
-fn layers(lines: &Lines<'_>) -> Vec<(String, bool)> {
+/// The layers that it sends, and whether these are of a simulcast.
+fn layers(lines: &Lines<'_>) -> (Vec<(String, bool)>, bool) {
     let fits = |rid: &&str| {
         (1..=RID_MAX).contains(&rid.len()) && rid.bytes().all(|b| b.is_ascii_alphanumeric())
     };
@@ -340,7 +340,8 @@ fn layers(lines: &Lines<'_>) -> Vec<(String, bool)> {
         kept.extend(rids.into_iter().map(|rid| (rid.to_owned(), true)));
     }
     kept.truncate(LAYERS);
-    kept
+    let are_simulcast = simulcast.is_some() && !kept.is_empty();
+    (kept, are_simulcast)
 }
 
 /// The first stream that is said, and what repairs it.
