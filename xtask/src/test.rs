@@ -86,6 +86,7 @@ pub fn run(parts: &[Part]) -> Result<()> {
                 "call.test.mjs",
                 "hd.test.mjs",
                 "page.test.mjs",
+                "plain.test.mjs",
                 "impaired.test.mjs",
                 "hostile.test.mjs",
                 "wish.test.mjs",
