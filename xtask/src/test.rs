@@ -92,6 +92,7 @@ pub fn run(parts: &[Part]) -> Result<()> {
                 "hd.test.mjs",
                 "page.test.mjs",
                 "invited.test.mjs",
+                "plain.test.mjs",
                 "impaired.test.mjs",
                 "hostile.test.mjs",
                 "wish.test.mjs",

@@ -14,6 +14,7 @@ import type { OutputKind } from "./output.js";
 import type { IceServers, Rung, SubscribeEntry, TrackInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import { VideoReceiver } from "./receiver.js";
+import type { Relay } from "./relay.js";
 import type { SignalSocket } from "./socket.js";
 import { LOOKS_A_SECOND } from "./stills.js";
 import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
@@ -66,12 +67,14 @@ export class Connection {
   constructor(
     private readonly socket: SignalSocket,
     private readonly assets: Assets,
+    private readonly relay: Relay,
     private readonly output: OutputKind,
     private readonly scale: number,
     private readonly maxRungs: ReadonlyMap<string, Rung>,
     ice: IceServers,
   ) {
     this.ice = new IceAccess(ice);
+    relay.onLost.add(this.relayLost);
     this.pc = new RTCPeerConnection({ bundlePolicy: "max-bundle", iceServers: ice.servers });
     this.pc.createDataChannel("ctl"); // so that the offer has an m-line for the server's channel
     this.pc.ondatachannel = ({ channel }) => {
@@ -91,7 +94,7 @@ export class Connection {
   /** Begins to send a track. */
   publish(publication: Publication): Promise<void> {
     this.publications.add(publication);
-    publication.attach({ pc: this.pc, workerUrl: this.assets.worker, scale: this.scale });
+    publication.attach({ pc: this.pc, relay: this.relay, workerUrl: this.assets.worker, scale: this.scale });
     return this.negotiate();
   }
 
@@ -165,6 +168,7 @@ export class Connection {
   close(): void {
     this.closed = true;
     this.onLost = null;
+    this.relay.onLost.delete(this.relayLost);
     clearTimeout(this.timer);
     clearTimeout(this.restart);
     clearInterval(this.looks);
@@ -180,9 +184,12 @@ export class Connection {
   }
 
   private freeSlot(kind: "audio" | "video"): Slot {
-    const free = this.slots.find((slot) => slot.kind === kind && slot.track === null);
+    // One whose frames do not pass through the relay would keep its track plain.
+    const fits = ({ receiver }: Slot) => receiver === null || receiver.passes || !this.relay.works;
+    const free = this.slots.find((slot) => slot.kind === kind && slot.track === null && fits(slot));
     if (free !== undefined) return free;
-    const receiver = kind === "video" ? new VideoReceiver(this.pc, this.assets, this.output, this.scale) : null;
+    const receiver =
+      kind === "video" ? new VideoReceiver(this.pc, this.assets, this.relay, this.output, this.scale) : null;
     const transceiver = receiver?.transceiver ?? this.pc.addTransceiver("audio", { direction: "recvonly" });
     const slot: Slot = { kind, transceiver, receiver, track: null };
     this.slots.push(slot);
@@ -339,6 +346,8 @@ export class Connection {
       if (this.pc.connectionState !== "connected") this.lose(mediaFailed());
     }, ms);
   }
+
+  private readonly relayLost = (): void => this.lose(mediaFailed());
 
   private lose(error: WindlassError): void {
     const { onLost } = this;

@@ -19,6 +19,7 @@ import {
   type Welcome,
 } from "./protocol.js";
 import type { Publication } from "./publication.js";
+import type { Relay } from "./relay.js";
 import { SignalSocket } from "./socket.js";
 import { EnhancedTrack, type RemoteTrack, type RungInfo, type TrackStats } from "./tracks.js";
 
@@ -78,6 +79,7 @@ export interface Visitor {
   loopback: boolean;
   token: string | undefined;
   assets: Assets;
+  relay: Relay;
   output: OutputKind;
   /** Caps on what is received, by track. */
   maxRungs: Map<string, Rung>;
@@ -128,8 +130,8 @@ export class Visit extends Emitter<VisitEvents> {
     super();
     this.welcome = welcome;
     this.formerId = visitor.former?.participant ?? null;
-    const { assets, output, maxRungs } = visitor;
-    this.connection = new Connection(socket, assets, output, welcome.scale, maxRungs, welcome.ice);
+    const { assets, relay, output, maxRungs } = visitor;
+    this.connection = new Connection(socket, assets, relay, output, welcome.scale, maxRungs, welcome.ice);
     this.connection.onLost = (error) => this.lose(error);
     this.connection.onUp = () => {
       this.up = true;
