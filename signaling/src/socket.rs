@@ -17,7 +17,7 @@ use futures_util::StreamExt;
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite;
 use windlass_protocol::{AccessToken, IceServers, Report, ServerMessage};
-use windlass_sfu::{Joined, Offer, ParticipantId, SfuEvent};
+use windlass_sfu::{JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
 use crate::client::ClientAddr;
@@ -189,6 +189,8 @@ impl Socket {
                                 self.session.elsewhere(url);
                                 continue;
                             }
+                            let owner = self.permit.owner(admission.identity.as_deref());
+                            let options = JoinOptions { owner, ..options };
                             let entry = Entry { room: &room, name, was, admission, options };
                             self.join(entry).await
                         }

@@ -136,7 +136,9 @@ pub fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
     let mut metrics = vec![
         Metric::gauge("enhancer_enabled", f64::from(u8::from(stats.enabled))),
         Metric::gauge("enhancer_streams", stats.streams as f64),
-        Metric::gauge("enhancer_processor_refused_streams", stats.refused as f64),
+        Metric::gauge("enhancer_refused_streams", stats.refused as f64),
+        Metric::gauge("enhancer_memory_counted_bytes", stats.memory.0 as f64),
+        Metric::gauge("enhancer_memory_bound_bytes", stats.memory.1 as f64),
         Metric::gauge("enhancer_cpu_demand", stats.slots_demand),
     ];
     for network in &stats.networks {

@@ -64,7 +64,7 @@ export class Connection {
     private readonly socket: SignalSocket,
     private readonly assets: Assets,
     private readonly output: OutputKind,
-    private readonly scale: number,
+    private readonly pictures: { readonly scale: number; readonly lr_pixels: number },
     private readonly maxRungs: ReadonlyMap<string, Rung>,
     ice: IceServers,
   ) {
@@ -85,7 +85,7 @@ export class Connection {
   /** Begins to send a track. */
   publish(publication: Publication): Promise<void> {
     this.publications.add(publication);
-    publication.attach({ pc: this.pc, workerUrl: this.assets.worker, scale: this.scale });
+    publication.attach({ pc: this.pc, workerUrl: this.assets.worker, scale: this.pictures.scale });
     return this.negotiate();
   }
 
@@ -175,7 +175,9 @@ export class Connection {
   private freeSlot(kind: "audio" | "video"): Slot {
     const free = this.slots.find((slot) => slot.kind === kind && slot.track === null);
     if (free !== undefined) return free;
-    const receiver = kind === "video" ? new VideoReceiver(this.pc, this.assets, this.output, this.scale) : null;
+    const { scale, lr_pixels } = this.pictures;
+    const receiver =
+      kind === "video" ? new VideoReceiver(this.pc, this.assets, this.output, scale, lr_pixels) : null;
     const transceiver = receiver?.transceiver ?? this.pc.addTransceiver("audio", { direction: "recvonly" });
     const slot: Slot = { kind, transceiver, receiver, track: null };
     this.slots.push(slot);

@@ -19,9 +19,6 @@ import { type OutputKind, pictureOutput } from "./output.js";
 
 const DEPENDENCY_DESCRIPTOR = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
 
-/** LR pictures beyond this are not rebuilt: 960×540, the half layer of a 1080p camera, with room for odd sizes. */
-const MAX_LR_PIXELS = 600_000;
-
 /** The native picture is never held back by more than this to keep step with the enhanced one. */
 const MAX_WAIT_MS = 200;
 
@@ -51,8 +48,11 @@ export class VideoReceiver {
   /** The decoder could not be loaded. */
   private undecodable = false;
 
-  /** `scale`: HR size over LR size of enhanced rungs, until {@link rung} tells another. */
-  constructor(pc: RTCPeerConnection, assets: Assets, output: OutputKind, scale: number) {
+  /**
+   * `scale`: HR size over LR size of enhanced rungs, until {@link rung} tells another; `maxPixels`: LR pictures beyond this, which the
+   * server does not enhance, are not rebuilt.
+   */
+  constructor(pc: RTCPeerConnection, assets: Assets, output: OutputKind, scale: number, maxPixels: number) {
     this.transceiver = pc.addTransceiver("video", { direction: "recvonly" });
     const { receiver } = this.transceiver;
     const able = typeof RTCRtpScriptTransform !== "undefined" && SCALES.includes(scale);
@@ -65,7 +65,7 @@ export class VideoReceiver {
         if (data.type === "frame") picture.draw(data.frame);
         else this.hear(data);
       };
-      this.post({ type: "init", sink: picture.sink, maxPixels: MAX_LR_PIXELS, scale }, picture.transfer);
+      this.post({ type: "init", sink: picture.sink, maxPixels, scale }, picture.transfer);
       compileDecoder(assets.wasm).then(
         (module) => this.post({ type: "module", module }),
         () => {

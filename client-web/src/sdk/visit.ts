@@ -118,7 +118,7 @@ export class Visit extends Emitter<VisitEvents> {
     this.welcome = welcome;
     this.formerId = visitor.former?.participant ?? null;
     const { assets, output, maxRungs } = visitor;
-    this.connection = new Connection(socket, assets, output, welcome.scale, maxRungs, welcome.ice);
+    this.connection = new Connection(socket, assets, output, welcome, maxRungs, welcome.ice);
     this.connection.onLost = (error) => this.lose(error);
     this.connection.onUp = () => {
       this.up = true;

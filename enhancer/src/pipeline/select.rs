@@ -122,13 +122,13 @@ impl Selector {
                 took => state.scheduler.finished(&chosen, took),
             }
         }
-        for (stream, decay) in self.decays.lock().drain() {
-            state.scheduler.report_decay(stream, decay);
+        let since_origin = now.saturating_duration_since(state.origin);
+        for ((stream, viewer), decay) in self.decays.lock().drain() {
+            state.scheduler.report_decay(stream, viewer, since_origin, decay);
         }
         state.scheduler.retune(|config| self.live.apply(config));
         let tiles = self.live.get().tiles;
         state.chosen.clear();
-        let since_origin = now.saturating_duration_since(state.origin);
         state.scheduler.tick(since_origin, &mut state.chosen);
         in_decoding_order(&mut state.chosen);
         let others: HashSet<u64> = state.chosen.iter().map(|chosen| chosen.id).collect();
@@ -160,7 +160,7 @@ impl Selector {
         self.ask_for_regions(state, since_origin);
         // Whatever was decided and not chosen is never looked at again.
         let State { scheduler, waiting, .. } = &mut *state;
-        waiting.retain(|_, frame| scheduler.holds(frame.stream));
+        waiting.retain(|&id, frame| scheduler.holds(frame.stream, id));
         *self.stats.scheduler.lock() = state.scheduler.counters();
         let wanted = state.scheduler.devices_wanted().into();
         self.stats.devices_wanted.store(wanted, Ordering::Relaxed);
@@ -254,6 +254,7 @@ fn accept(state: &mut State, frame: Decoded) {
     state.next_id += 1;
     let arrival = frame.arrival.saturating_duration_since(state.origin);
     state.scheduler.set_policy(frame.stream, frame.policy, arrival);
+    state.scheduler.set_owner(frame.stream, frame.owner);
     let evicted = state.scheduler.push(Candidate {
         id,
         stream: frame.stream,

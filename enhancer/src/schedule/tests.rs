@@ -454,6 +454,8 @@ proptest! {
             s.push(*f);
         }
         let chosen = tick(&mut s, 3_000 * MS).len() as u64;
+        // What waited for another tick is decided at that.
+        let chosen = chosen + tick(&mut s, 3_066 * MS).len() as u64 + tick(&mut s, 3_300 * MS).len() as u64;
         let c = s.counters();
         prop_assert_eq!(c.chosen, chosen);
         prop_assert_eq!(c.considered, frames.len() as u64);

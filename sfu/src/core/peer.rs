@@ -10,7 +10,7 @@ use str0m::format::PayloadParams;
 use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
 use str0m::rtp::{Extension, ExtensionValues, RtpPacket, RtpWrite, Ssrc};
 use str0m::{Event, IceConnectionState, Input, Output as RtcOutput, Rtc};
-use windlass_media::{Layer, Rung};
+use windlass_media::{Layer, Owner, Rung};
 
 use super::Output;
 use super::allocator::Allocator;
@@ -204,6 +204,8 @@ pub struct Peer {
     pub id: ParticipantId,
     /// Where it is.
     pub room: String,
+    /// Of which room and publisher its streams are, where something is shared fairly.
+    pub owner: Owner,
     /// Its connection; none before the first offer.
     pub rtc: Option<Rtc>,
     /// Whether it may have something to send, and when it wants to be looked at.
@@ -258,6 +260,7 @@ impl Peer {
         Peer {
             id,
             room: room.to_owned(),
+            owner: Owner { room: id.0, publisher: id.0 },
             rtc: None,
             wake: Wake::new(id, wakes, now),
             connected: false,
