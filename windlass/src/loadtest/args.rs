@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use windlass_link::Profile;
 use windlass_media::{Layer, Rung};
+use windlass_signaling::access::TokenKey;
 
 use super::children::Part;
 
@@ -77,6 +78,14 @@ pub struct LoadtestArgs {
     /// Over how long publishers come, one after the other.
     #[arg(long, default_value_t = 5.0, value_name = "S", value_parser = seconds)]
     pub ramp: f64,
+
+    /// From the last publisher's coming to the beginning of what is measured: connections and rungs settle.
+    #[arg(long, default_value_t = 3.0, value_name = "S", value_parser = seconds)]
+    pub settle: f64,
+
+    /// A key of the server's, as `windlass token` takes it: each client makes a token of its own.
+    #[arg(long, value_name = "ID=SECRET", env = "WINDLASS_TOKEN_KEY", hide_env_values = true)]
+    pub token_key: Option<TokenKey>,
 
     /// How long each client stays in the mean; others come in the place of those that go, of whom every fourth says nothing. After the
     /// run the server must have nobody and nothing left, and what it counted must add up [default: all stay until the end].

@@ -123,6 +123,8 @@ pub struct Row {
     pub freezes: Option<f64>,
     /// Share of the time that subscriptions stood still.
     pub frozen: Option<f64>,
+    /// The longest time from one shown frame of a subscription to the next, before the measured time too.
+    pub gap_most_ms: f64,
     /// Shares of the frames that came whole, by the rung that the server said.
     pub rungs: BTreeMap<Rung, f64>,
     /// Changes of rung, by subscription and minute.
@@ -368,6 +370,7 @@ impl Row {
             frames,
             received_fps: share(frames as f64, seconds * now.subscriptions as f64),
             shown_fps: share((now.shown - before.shown) as f64, seconds * now.subscriptions as f64),
+            gap_most_ms: now.gap_most_ms,
             freezes: by_minute((now.freezes - before.freezes) as f64),
             frozen: by_minute((now.frozen_ms - before.frozen_ms) / 60_000.0),
             rungs: rungs.collect(),

@@ -24,8 +24,6 @@ use super::tally::{Tally, Totals};
 use super::trace;
 use super::visits::{Parting, Stop, Visit, Visits, told};
 
-/// From the last publisher's coming to the beginning of what is measured: connections and rungs settle.
-const SETTLE: Duration = Duration::from_secs(3);
 /// How long clients may take to leave.
 const LEAVE: Duration = Duration::from_secs(5);
 /// From one look to the next.
@@ -62,7 +60,7 @@ pub fn run(args: &LoadtestArgs) -> Result<()> {
             (true, Peer::Janus) => Some(Own::janus().await?),
         };
         let url = own.as_ref().map_or(args.server.as_str(), |own| own.url.as_str());
-        let server = ServerUrl::parse(url)?;
+        let server = ServerUrl::parse(url)?.with_key(args.token_key.clone());
         let pid = own.as_ref().map_or(args.pid, Own::pid);
         let report = measure(args, &server, pid, &recording).await;
         if let Some(own) = own {
@@ -106,7 +104,7 @@ fn runtime(args: &LoadtestArgs) -> Result<tokio::runtime::Runtime> {
 
 /// A process of subscribers.
 async fn run_part(args: &LoadtestArgs, part: &children::Part) -> Result<()> {
-    let server = ServerUrl::parse(&args.server)?;
+    let server = ServerUrl::parse(&args.server)?.with_key(args.token_key.clone());
     let tally = Tally::default();
     let (stop, stopped) = watch::channel(None);
     let spawner =
@@ -159,7 +157,7 @@ async fn measure(
         totals
     };
     let begun = Instant::now();
-    let settled = begun + Duration::from_secs_f64(args.ramp) + SETTLE;
+    let settled = begun + Duration::from_secs_f64(args.ramp + args.settle);
     let end = settled + Duration::from_secs_f64(args.seconds);
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);

@@ -1,6 +1,6 @@
 //! The signalling of one client: JSON messages over a WebSocket (`docs/signaling.md`).
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use futures_util::{SinkExt, StreamExt};
@@ -8,18 +8,25 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
-use windlass_protocol::{ClientMessage, Error, Join, Request, ServerMessage, VERSION, Welcome};
+use windlass_protocol::{
+    AccessToken, ClientMessage, Error, Grant, Join, Request, ServerMessage, VERSION, Welcome,
+};
+use windlass_signaling::access::{Claims, Grants, TokenKey};
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// Tokens are made when a client joins.
+const TOKEN_TTL: Duration = Duration::from_secs(600);
 /// So often it may be sent to another.
 const MOST_HOPS: usize = 4;
 
 /// Where a server is, from its URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ServerUrl {
     /// `host:port`.
     pub authority: String,
+    /// By which clients make their tokens, where it wants any.
+    key: Option<TokenKey>,
 }
 
 impl ServerUrl {
@@ -36,7 +43,27 @@ impl ServerUrl {
         );
         let has_port = authority.rsplit_once(':').is_some_and(|(_, p)| p.parse::<u16>().is_ok());
         let authority = if has_port { authority.to_owned() } else { format!("{authority}:80") };
-        Ok(ServerUrl { authority })
+        Ok(ServerUrl { authority, key: None })
+    }
+
+    /// The same, where clients need tokens of this key.
+    pub fn with_key(self, key: Option<TokenKey>) -> ServerUrl {
+        ServerUrl { key, ..self }
+    }
+
+    /// What lets somebody in for as long as a call may last.
+    fn token(&self, room: &str, name: &str) -> Result<Option<AccessToken>> {
+        let Some(key) = &self.key else { return Ok(None) };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock")?;
+        let claims = Claims {
+            room: room.to_owned(),
+            sub: name.to_owned(),
+            name: None,
+            grants: Grants::new([Grant::Publish, Grant::Subscribe, Grant::Enhance]),
+            exp: (now + TOKEN_TTL).as_secs_f64(),
+            nbf: None,
+        };
+        Ok(Some(AccessToken::from(key.sign(&claims)?)))
     }
 }
 
@@ -58,9 +85,10 @@ pub struct Signal {
 impl Signal {
     /// Opens a socket and joins a room, wherever it is.
     pub async fn join(server: &ServerUrl, room: &str, name: &str) -> Result<(Signal, Welcome)> {
+        let token = server.token(room, name)?;
         let mut url = format!("ws://{}/ws", server.authority);
         for _ in 0..MOST_HOPS {
-            match Signal::join_at(&url, room, name).await? {
+            match Signal::join_at(&url, room, name, token.clone()).await? {
                 Asked::In(signal, welcome) => return Ok((*signal, *welcome)),
                 Asked::Moved(to) => url = to,
             }
@@ -68,7 +96,12 @@ impl Signal {
         bail!("the servers send one another whoever asks for room {room}; the last one {url}")
     }
 
-    async fn join_at(url: &str, room: &str, name: &str) -> Result<Asked> {
+    async fn join_at(
+        url: &str,
+        room: &str,
+        name: &str,
+        token: Option<AccessToken>,
+    ) -> Result<Asked> {
         let (socket, _) = timeout(PATIENCE, connect_async(url))
             .await
             .map_err(|_| anyhow!("no answer"))
@@ -83,7 +116,7 @@ impl Signal {
             name: name.to_owned(),
             loopback: false,
             anchor_codecs: Some(codecs),
-            token: None,
+            token,
             was: None,
         };
         signal.send(ClientMessage::Join(join)).await?;

@@ -40,6 +40,8 @@ pub struct Watcher {
     pub freezes: u64,
     /// See `freezes`.
     pub frozen: Duration,
+    /// The longest time from one frame to the next, once they came steadily.
+    pub longest: Duration,
     /// Wishes for key frames.
     pub asks: u64,
 }
@@ -124,6 +126,7 @@ impl Watcher {
         if let Some(last) = self.shown.replace(now) {
             let gap = now.saturating_duration_since(last);
             if self.gaps.len() == MEAN_OF {
+                self.longest = self.longest.max(gap);
                 let mean = self.gaps.iter().sum::<Duration>() / MEAN_OF as u32;
                 if gap > (mean * 3).max(mean + Duration::from_millis(150)) {
                     self.freezes += 1;
@@ -168,6 +171,7 @@ mod tests {
         let watcher = run(100, |n| n == 60);
         assert_eq!((watcher.frames, watcher.freezes), (70, 1));
         assert_eq!(watcher.frozen, MS(33) * 31);
+        assert_eq!(watcher.longest, watcher.frozen);
         assert!(watcher.asks > 0);
     }
 

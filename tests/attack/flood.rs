@@ -1,20 +1,17 @@
-//! An ongoing call while others attack the server by every way in: the call must not notice, and the server must neither
+//! An ongoing call while others attack the server by every way in at once: the call must not notice, and the server must neither
 //! fall over nor grow.
 //!
 //! `WINDLASS_ATTACK_DATAGRAMS` says how many malformed datagrams are sent (60,000 unless told otherwise).
-
-mod datagrams;
-mod mallory;
-#[path = "../server/mod.rs"]
-mod server;
-mod sockets;
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
-use server::{Client, Server};
+
+use crate::honest::alone;
+use crate::server::{Client, Server};
+use crate::{datagrams, mallory, sockets};
 
 /// Sent in a second: what a home uplink can carry of small datagrams. More fills the socket before anything of ours sees it.
 const PER_SECOND: u64 = 15_000;
@@ -64,6 +61,7 @@ fn datagrams() -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_goes_on_whatever_strangers_and_participants_send() {
+    let _alone = alone();
     let mut server = Server::start_enhanced(&["--network", "xs", "--forwarding-threads", "2"]);
     let count = datagrams();
     let call = Call::start(&server, 8 + count / PER_SECOND + 4);

@@ -1,0 +1,188 @@
+//! An honest call beside an attack, and what must be true of it afterwards.
+
+// Each attack uses a part of it.
+#![allow(dead_code)]
+
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::server::Server;
+
+/// No picture of the honest call may come later than this after the one before it.
+const GAP_MS: f64 = 200.0;
+/// What the server may hold of its memory when an attack is over, as a ratio to before.
+const GROWTH: f64 = 1.10;
+/// Pages of code and stacks that are touched for the first time are no leak.
+const TOUCHED: f64 = 4.0 * 1_048_576.0;
+/// How long memory may take to come back.
+const PATIENCE: Duration = Duration::from_secs(12);
+/// Pictures come steadily when so many have come.
+const WARM: Duration = Duration::from_millis(1500);
+/// The longest that any scene takes.
+const SECONDS: &str = "60";
+/// The allocator keeps what is free for ten seconds, in case it is wanted again; a test need not wait for that.
+const ALLOCATOR: (&str, &str) = ("MALLOC_CONF", "dirty_decay_ms:200,muzzy_decay_ms:0");
+
+/// What the call needs to be let in where the server wants tokens.
+pub const TOKEN_KEY: &str = "attack=0123456789abcdef0123456789abcdef";
+
+/// A real server with two media threads, and an honest call on each of them.
+pub struct Scene {
+    pub server: Server,
+    call: Call,
+    /// Resident memory before the attack, in bytes.
+    before: f64,
+    // Each scene has many processes: one after the other.
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Scene {
+    /// With these options of `windlass serve`, without an enhancer; `--token-key` [`TOKEN_KEY`] closes its rooms.
+    pub fn open(args: &[&str]) -> Scene {
+        Scene::with(&[args, &["--no-enhancer"]].concat(), &["--no-anchors"], &[])
+    }
+
+    /// The same with an enhancer, and anchors in the honest calls.
+    pub fn open_enhanced(args: &[&str]) -> Scene {
+        Scene::with(&[args, &["--network", "xs"]].concat(), &[], &[])
+    }
+
+    /// With more options of `windlass loadtest`, and variables for the server's environment.
+    pub fn with(args: &[&str], call: &[&str], env: &[(&str, &str)]) -> Scene {
+        let alone = alone();
+        let args = [args, &["--forwarding-threads", "2"]].concat();
+        let env = [env, &[ALLOCATOR]].concat();
+        let server = Server::start_enhanced_with(&args, &env);
+        // Two rooms, which lie on two threads.
+        let mut load = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        load.args(["loadtest", "--server", &format!("http://{}", server.addr), "--json"])
+            .args(["--publishers", "2", "--ramp", "0.1", "--settle", "0.5", "--seconds", SECONDS])
+            .args(["--clip-seconds", "1", "--key-every", "1"])
+            .args(call)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if args.contains(&TOKEN_KEY) {
+            load.args(["--token-key", TOKEN_KEY]);
+        }
+        let mut call = Call(Some(load.spawn().expect("a call")));
+        let since = Instant::now();
+        while server.metric("windlass_sfu_connected") < 4.0 {
+            assert!(call.goes_on(), "the honest call has ended: {}", server.log());
+            assert!(since.elapsed() < PATIENCE, "the honest call does not begin: {}", server.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(WARM);
+        let before = memory(&server);
+        Scene { server, call, before, _alone: alone }
+    }
+
+    /// The attack is over: the server tells the truth of itself, its memory has come back, and nobody else has noticed. What the
+    /// call says in its report.
+    pub fn close(mut self) -> Value {
+        assert!(self.server.is_running(), "the server has ended: {}", self.server.log());
+        assert_eq!(self.server.status("/healthz"), 200, "it serves, and says so");
+        assert_eq!(self.server.status("/readyz"), 200, "{}", self.server.get("/readyz"));
+        self.memory_came_back();
+        let row = self.call.ended();
+        unhurt(&row);
+        row
+    }
+
+    /// Waits until the server holds no more than before the attack, but for a tenth.
+    fn memory_came_back(&self) {
+        let since = Instant::now();
+        let most = (self.before * GROWTH).max(self.before + TOUCHED);
+        loop {
+            let now = memory(&self.server);
+            if now <= most {
+                return;
+            }
+            let before = self.before;
+            assert!(since.elapsed() < PATIENCE, "memory: {before} bytes before, {now} after");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// For attacks that end the server: the call alone, which is not asked what became of it.
+    pub fn into_server(self) -> Server {
+        self.server
+    }
+}
+
+/// A `windlass loadtest` under way.
+struct Call(Option<Child>);
+
+impl Call {
+    fn goes_on(&mut self) -> bool {
+        self.0.as_mut().is_some_and(|child| child.try_wait().expect("the call").is_none())
+    }
+
+    /// Its report; it is told to end.
+    fn ended(&mut self) -> Value {
+        let child = self.0.take().expect("a call");
+        let told = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();
+        assert!(told.expect("kill").success());
+        let output = child.wait_with_output().expect("the call's end");
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{log}");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+        report["rows"][0].clone()
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Both publishers, both subscribers, every packet, and no picture late.
+fn unhurt(row: &Value) {
+    let figure = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} in {row}"));
+    assert!(figure("failed") < 0.5, "{row}");
+    assert!(figure("publishers") > 1.5 && figure("subscribers") > 1.5, "{row}");
+    assert!(figure("loss_rate") < 0.01, "{row}");
+    let gap = figure("gap_most_ms");
+    eprintln!("the honest call: longest gap {gap:.0} ms, {} frames", row["frames"]);
+    assert!(gap > 0.0 && gap < GAP_MS, "a gap of {gap} ms: {row}");
+}
+
+/// Resident bytes.
+pub fn memory(server: &Server) -> f64 {
+    server.metric("process_resident_memory_bytes")
+}
+
+/// One scene at a time.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The harness itself: with nobody attacking, the call is unhurt, and a stalled server is seen.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_attacks_and_nothing_happens() {
+        let row = Scene::open(&[]).close();
+        assert!(row["frames"].as_f64() > Some(20.0), "{row}");
+    }
+
+    #[test]
+    #[should_panic(expected = "a gap of")]
+    fn a_server_that_stands_still_is_noticed() {
+        let scene = Scene::open(&[]);
+        scene.server.signal("-STOP");
+        std::thread::sleep(Duration::from_millis(400));
+        scene.server.signal("-CONT");
+        std::thread::sleep(Duration::from_millis(400));
+        scene.close();
+    }
+}
