@@ -96,7 +96,9 @@ fn main() {
         let (stream, mut most) = (StreamId(1), 0);
         let begin = Instant::now();
         for (n, data) in low.iter().enumerate() {
-            std::thread::sleep((begin + FRAME * n as u32).saturating_duration_since(Instant::now()));
+            std::thread::sleep(
+                (begin + FRAME * n as u32).saturating_duration_since(Instant::now()),
+            );
             let (arrival, key) = (Instant::now(), n == 0);
             input.push(TapInput::Frame(TapFrame {
                 stream,

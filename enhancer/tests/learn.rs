@@ -16,7 +16,8 @@ use common::coded;
 use windlass_enhancer::engine::NetworkChoice;
 use windlass_enhancer::{Enhancer, EnhancerConfig, PipelineCounters};
 use windlass_media::{
-    AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput,
+    AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame,
+    TapInput,
 };
 
 const FRAME: Duration = Duration::from_nanos(33_333_333);

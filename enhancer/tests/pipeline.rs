@@ -14,7 +14,9 @@ use bytes::Bytes;
 use common::coded;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
-use windlass_media::{Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput};
+use windlass_media::{
+    Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput,
+};
 
 const FRAME: Duration = Duration::from_nanos(33_333_333);
 /// One frame at 30 fps on RTP's 90 kHz clock.

@@ -46,12 +46,20 @@ pub enum Refusal {
     Full,
     /// Its pictures are larger than those that are enhanced.
     Size,
+    /// No network of this server makes an anchor of such a picture in time.
+    Slow,
 }
 
 impl Refusal {
     /// All of them.
-    pub const ALL: [Refusal; 5] =
-        [Refusal::Promise, Refusal::Processor, Refusal::Memory, Refusal::Full, Refusal::Size];
+    pub const ALL: [Refusal; 6] = [
+        Refusal::Promise,
+        Refusal::Processor,
+        Refusal::Memory,
+        Refusal::Full,
+        Refusal::Size,
+        Refusal::Slow,
+    ];
 
     /// As messages have it.
     pub fn name(self) -> &'static str {
@@ -61,6 +69,7 @@ impl Refusal {
             Refusal::Memory => "memory",
             Refusal::Full => "full",
             Refusal::Size => "size",
+            Refusal::Slow => "slow",
         }
     }
 }

@@ -4,6 +4,7 @@
 //! be true of the server, and closes the scene, which says what must be true of everybody else.
 
 mod datagrams;
+mod fair;
 mod flood;
 mod honest;
 mod mallory;

@@ -31,6 +31,7 @@ const REFUSALS: Record<Refusal, string> = {
   memory: "none: the server's memory for enhancement is full",
   full: "none: the server enhances as many as it may",
   size: "none: the publisher's picture is too large to be enhanced",
+  slow: "none: the server's processor is too slow for this picture",
   other: "none: refused by the server",
 };
 

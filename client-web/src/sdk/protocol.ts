@@ -34,7 +34,7 @@ export const PROTOCOL_VERSION: number = VERSION;
 export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k", "vp9", "vp9-pictures"];
 
 /** Why servers do not enhance a track. */
-const REFUSALS: readonly Exclude<Refusal, "other">[] = ["promise", "processor", "memory", "full", "size"];
+const REFUSALS: readonly Exclude<Refusal, "other">[] = ["promise", "processor", "memory", "full", "size", "slow"];
 
 /** Most pixels of an LR picture that is rebuilt, where a server does not say it: 960×540. */
 const MAX_LR_PIXELS = 518_400;

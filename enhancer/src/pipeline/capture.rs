@@ -112,8 +112,12 @@ struct State {
 impl CaptureDecoder {
     /// Runs until it is stopped.
     pub fn run(self) {
-        let mut state =
-            State { decode: (self.factory)(self.limit), waiting: true, asked: None, pixels: FIRST_PIXELS };
+        let mut state = State {
+            decode: (self.factory)(self.limit),
+            waiting: true,
+            asked: None,
+            pixels: FIRST_PIXELS,
+        };
         for packet in &self.packets {
             if self.stop.load(Ordering::Relaxed) {
                 break;

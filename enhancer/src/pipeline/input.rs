@@ -300,7 +300,9 @@ impl Intake {
                         Refusal::Size => &counters.dropped_size,
                         Refusal::Memory => &counters.dropped_memory,
                         Refusal::Full => &counters.dropped_stream_limit,
-                        Refusal::Processor | Refusal::Promise => &counters.dropped_processor,
+                        Refusal::Processor | Refusal::Promise | Refusal::Slow => {
+                            &counters.dropped_processor
+                        }
                     });
                     return self.tell(registry, id, Some(why));
                 }

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use windlass_hybrid::anchor::codec::{self, AnchorCodecError};
 use windlass_hybrid::anchor::stream::{Prediction, StreamDecoder, StreamHeader};
 use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind};
-use windlass_media::{Anchor, AnchorSource, CapturedFrame, Epoch, Owner, StreamId, TapFrame, TapInput};
+use windlass_media::{
+    Anchor, AnchorSource, CapturedFrame, Epoch, Owner, StreamId, TapFrame, TapInput,
+};
 
 use super::*;
 use crate::engine::{Architecture, InferError, Input, Model, SwapError};

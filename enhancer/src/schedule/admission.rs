@@ -96,8 +96,14 @@ struct Stream {
 }
 
 impl Stream {
-    fn demand(&self, mean_cost: f64) -> f64 {
-        self.rate.unwrap_or(FIRST_RATE) * self.cost.unwrap_or(mean_cost) + self.more
+    /// `usual`: what a frame takes by byte of its stream's memory, and so by pixel.
+    fn demand(&self, usual: f64) -> f64 {
+        let cost = self.cost.unwrap_or(usual * self.unit());
+        self.rate.unwrap_or(FIRST_RATE) * cost + self.more
+    }
+
+    fn unit(&self) -> f64 {
+        self.memory.max(1) as f64
     }
 }
 
@@ -291,6 +297,9 @@ impl Admission {
             }
         } else {
             self.over_since = None;
+        }
+        // Where it is too much, too: those who wait may have the fairer claim.
+        if gone.is_empty() {
             self.admit(now, gone);
         }
         self.keep_one();
@@ -299,7 +308,8 @@ impl Admission {
     /// Those with the greatest claims go until the rest fits well; the first stays.
     fn send_away(&mut self, now: Duration, gone: &mut Vec<StreamId>) {
         self.over_since = None;
-        let why = if self.memory() > self.bounds.memory { Refusal::Memory } else { Refusal::Processor };
+        let why =
+            if self.memory() > self.bounds.memory { Refusal::Memory } else { Refusal::Processor };
         let mut admitted = claims(&self.streams, &mut self.shares, self.bounds);
         admitted.retain(|claim| claim.admitted);
         while admitted.len() > 1
@@ -344,9 +354,9 @@ impl Admission {
                 let victims = self.victims(stream, &claim, &all);
                 if victims == 0 {
                     // It stays the first of those that wait, unless there is never room for it.
-                    let alone = stream.demand(self.mean_cost()) + self.others;
-                    let never = stream.memory > self.bounds.memory
-                        || alone > TO_ENTER * self.capacity();
+                    let alone = stream.demand(self.usual()) + self.others;
+                    let never =
+                        stream.memory > self.bounds.memory || alone > TO_ENTER * self.capacity();
                     if let Some(stream) = self.streams.get_mut(&claim.id) {
                         stream.why = lacks;
                     }
@@ -369,8 +379,8 @@ impl Admission {
     /// How many of those admitted, the greatest claims first, would have to go for a stream to fit, where all of them claim clearly more;
     /// 0 where that is not enough.
     fn victims(&self, stream: &Stream, claim: &Claim, admitted: &[Claim]) -> usize {
-        let mean = self.mean_cost();
-        let mut demand = self.total() + stream.demand(mean);
+        let usual = self.usual();
+        let mut demand = self.total() + stream.demand(usual);
         let mut memory = self.memory().saturating_add(stream.memory);
         let mut count = admitted.len() + 1;
         for (victims, other) in (1..).zip(admitted.iter().rev()) {
@@ -378,7 +388,7 @@ impl Admission {
                 return 0;
             }
             let Some(other) = self.streams.get(&other.id) else { return 0 };
-            demand -= other.demand(mean);
+            demand -= other.demand(usual);
             memory = memory.saturating_sub(other.memory);
             count -= 1;
             if self.exceeded(demand, memory, count).is_none() {
@@ -390,7 +400,7 @@ impl Admission {
 
     /// What there is too little of for one more stream.
     fn lacks(&self, stream: &Stream) -> Option<Refusal> {
-        let demand = self.total() + stream.demand(self.mean_cost());
+        let demand = self.total() + stream.demand(self.usual());
         let count = self.streams.len() - self.refused() + 1;
         let lacks = self.exceeded(demand, self.memory().saturating_add(stream.memory), count);
         lacks.or_else(|| (self.places == 0).then_some(Refusal::Processor))
@@ -411,36 +421,36 @@ impl Admission {
     }
 
     fn total(&self) -> f64 {
-        let mean = self.mean_cost();
+        let usual = self.usual();
         let admitted = self.streams.values().filter(|s| s.admitted);
-        self.others + admitted.map(|s| s.demand(mean)).sum::<f64>()
+        self.others + admitted.map(|s| s.demand(usual)).sum::<f64>()
     }
 
-    /// Of a frame of a stream of which nothing is known.
-    fn mean_cost(&self) -> f64 {
-        mean_cost(&self.streams)
+    fn usual(&self) -> f64 {
+        usual(&self.streams)
     }
 }
 
-fn mean_cost(streams: &BTreeMap<StreamId, Stream>) -> f64 {
-    let known = streams.values().filter_map(|s| s.cost);
-    let (sum, count) = known.fold((0.0, 0.0), |(sum, count), cost| (sum + cost, count + 1.0));
-    if count > 0.0 { sum / count } else { FIRST_COST }
+/// What frames take by byte of their streams' memory, for those of which nothing else is known.
+fn usual(streams: &BTreeMap<StreamId, Stream>) -> f64 {
+    let known = streams.values().filter_map(|s| Some((s.cost?, s.unit())));
+    let (cost, units) = known.fold((0.0, 0.0), |(sum, all), (cost, unit)| (sum + cost, all + unit));
+    if units > 0.0 {
+        return cost / units;
+    }
+    let units: f64 = streams.values().map(Stream::unit).sum();
+    FIRST_COST * streams.len() as f64 / units.max(1.0)
 }
 
 /// All streams, the least claim first.
-fn claims(
-    streams: &BTreeMap<StreamId, Stream>,
-    shares: &mut Shares,
-    bounds: Bounds,
-) -> Vec<Claim> {
+fn claims(streams: &BTreeMap<StreamId, Stream>, shares: &mut Shares, bounds: Bounds) -> Vec<Claim> {
     let shares = shares.of(streams.values().map(|stream| stream.owner));
-    let mean = mean_cost(streams);
+    let usual = usual(streams);
     let mut all: Vec<Claim> = streams
         .iter()
         .zip(shares)
         .map(|((&id, stream), &share)| {
-            let time = stream.demand(mean) / bounds.slots as f64;
+            let time = stream.demand(usual) / bounds.slots as f64;
             let memory = stream.memory as f64 / bounds.memory.max(1) as f64;
             let place = 1.0 / bounds.streams.max(1) as f64;
             let takes = time.max(memory).max(place);

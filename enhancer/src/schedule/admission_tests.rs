@@ -173,7 +173,10 @@ fn owner(room: u64, publisher: u64) -> Owner {
 #[test]
 fn who_came_first_and_takes_most_gives_way_to_who_takes_little() {
     // The first takes three quarters of a slot; the others come later, to rooms of their own.
-    let of = |id| (Owner::alone(StreamId(id)), if id == 0 { 25.0 } else { 1.0 }, 0);
+    let of = |id| {
+        let times = if id == 0 { 25.0 } else { 1.0 };
+        (Owner::alone(StreamId(id)), times, 100 * times as u64)
+    };
     let mut machine = Machine::within(slots(1), 1, of);
     assert_eq!(machine.run(20), [0], "alone it may");
     (machine.streams, machine.decoding) = (5, vec![true, false, false, false, false]);
@@ -307,15 +310,16 @@ proptest! {
                 came.push((honest, 0.3));
             }
             came.extend((0..).zip(&streams).map(|(id, &(owner, times))| ((StreamId(id), owner), times)));
-            for &(stream, _) in &came {
-                let refused = (0..15).map(|_| admission.frame(now, stream, Some(0))).last();
+            for &(stream, times) in &came {
+                let refused = (0..15).map(|_| admission.frame(now, stream, Some((1e3 * times) as u64))).last();
                 decoding.insert(stream.0, refused == Some(None));
             }
             now += EVERY;
             let work = |id: StreamId| {
                 let times = came.iter().find(|(stream, _)| stream.0 == id).map_or(0.0, |&(_, times)| times);
                 let frames = if decoding.get(&id) == Some(&true) { 15 } else { 0 };
-                Work { frames, seconds: frames as f64 * COST * times, ..Work::default() }
+                let memory = if frames > 0 { (1e3 * times) as u64 } else { 0 };
+                Work { frames, seconds: frames as f64 * COST * times, memory, ..Work::default() }
             };
             admission.look(now, work, 0.0, &mut Vec::new());
         }

@@ -12,7 +12,7 @@
 //! spent, the best frame that can still be in time waits for the next tick.
 //!
 //! **Fairness.** The seed compares the frames of all streams by tier and gain. Here that holds among streams that have had no more
-//! than their fair share ([`shares`]) of what was spent lately; whoever is ahead of it by some anchors comes after those who are not. So key frames,
+//! than their fair share ([`shares`]) of what was spent lately; whoever is ahead of it comes after those who are not. So key frames,
 //! which a stream may have as many of as it likes, go before everything within their stream's share, and not beyond.
 //!
 //! ```
@@ -61,7 +61,7 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use windlass_media::{AnchorPolicy, Owner, StreamId};
+use windlass_media::{AnchorPolicy, Owner, Refusal, StreamId};
 
 pub use cost::CostModel;
 pub use gain::GainEstimator;
@@ -263,6 +263,9 @@ struct Stream {
     share: f64,
     /// Inference seconds that were spent on it lately.
     spent: f64,
+    /// Since when none of its frames could have been in time, though nothing else was in their way; and whether that was told.
+    slow: Option<Duration>,
+    told_slow: bool,
     /// Its best frame of the last tick, where compute was spent before any of them had its turn.
     kept: Option<Entry>,
 }
@@ -289,6 +292,8 @@ impl Stream {
             owner: Owner::alone(id),
             share: 1.0,
             spent: 0.0,
+            slow: None,
+            told_slow: false,
             kept: None,
         }
     }
@@ -342,9 +347,12 @@ const ASSIGN_EVERY: Duration = Duration::from_secs(1);
 /// kept waiting for as long.
 const MOST_OWED: Duration = Duration::from_secs(2);
 
+/// A stream is told that no network is fast enough when none of its frames could have been in time for so long.
+const SLOW: Duration = Duration::from_secs(4);
+
 /// What was spent on a stream counts half after so long.
 const SPENT_HALVES: Duration = Duration::from_millis(1500);
-/// Anchors by which a stream may be ahead of its fair share before others go first.
+/// Streams that are ahead of their fair share by no more than so many anchors count as equally so.
 const ANCHORS_AHEAD: f64 = 2.0;
 
 /// An unchanged picture gets an anchor all the same after this time: the last may have been lost.
@@ -712,7 +720,7 @@ impl Scheduler {
                 let cost = costs.map_or(0.0, |costs| costs.predict(size.0, size.1).as_secs_f64());
                 let ahead = (spent - stream.share * all) / (ANCHORS_AHEAD * cost).max(1e-9);
                 // What is no number is nothing.
-                entry.ahead = ahead as u32;
+                entry.ahead = ahead.ceil() as u32;
                 spent += cost;
             }
         }
@@ -757,6 +765,11 @@ impl Scheduler {
                 self.counters.lost_causes += 1;
                 // With nothing else in its way, only a measurement can show that this is still so.
                 if self.outstanding_s <= 0.0 {
+                    let since = *stream.slow.get_or_insert(now);
+                    if !stream.told_slow && now.saturating_sub(since) >= SLOW {
+                        stream.told_slow = true;
+                        self.promises.tell(candidate.stream, Some(Refusal::Slow));
+                    }
                     if ready_s > deadline_s {
                         costs.doubt(width, height);
                     } else if !std::mem::replace(&mut doubted, true) {
@@ -799,6 +812,10 @@ impl Scheduler {
             self.credit_s -= cost_s;
             self.outstanding_s += cost_s;
             stream.spent += cost_s;
+            stream.slow = None;
+            if std::mem::take(&mut stream.told_slow) {
+                self.promises.tell(candidate.stream, None);
+            }
             stream.allowance -= 1.0;
             stream.last_chosen = now;
             if entry.planned {

@@ -150,7 +150,9 @@ fn the_interval_is_filled_up_to_its_compute_and_no_further() {
         s.push(candidate(u64::from(stream), stream, Tier::Key, 10, 60 * MS));
     }
     assert_eq!(tick(&mut s, 66 * MS).len(), 3);
-    assert_eq!(s.counters().over_capacity, 5);
+    assert_eq!(tick(&mut s, 132 * MS).len(), 3, "of those that waited");
+    assert!(tick(&mut s, 264 * MS).is_empty());
+    assert_eq!((s.counters().over_capacity, s.counters().lost_causes), (2, 0));
 }
 
 #[test]

@@ -57,9 +57,9 @@ mod frame;
 mod frame_buffer;
 mod header;
 mod info;
-mod key_size;
 #[allow(unsafe_code)]
 pub mod kernels;
+mod key_size;
 pub mod loop_filter;
 mod predict;
 mod probability;
@@ -70,8 +70,8 @@ mod visitor;
 
 pub use decoder::{Decoder, Parser, SizeLimit};
 pub use frame_buffer::{FrameBuffer, PictureRows, PlaneBuffer, PlaneRows};
-pub use key_size::key_frame_size;
 pub use info::{Block, FrameInfo, FrameKind, MotionVector, Part, PredictionMode, Reference};
+pub use key_size::key_frame_size;
 pub use residual::quantiser::ac_step;
 pub use threads::{Join, OneThread};
 pub use visitor::Visitor;

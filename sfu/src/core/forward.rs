@@ -67,11 +67,12 @@ impl Core {
 
     /// A publisher's only encoding is another layer from this key frame on: those who have it go on with it, and the tap and what everybody is
     /// given are decided anew.
-    fn rename(&mut self, track_id: TrackId, former: Layer, layer: Layer, now: Instant) {
+    pub(super) fn rename(&mut self, track_id: TrackId, former: Layer, layer: Layer, now: Instant) {
         let Some(track) = self.tracks.get_mut(&track_id) else { return };
         track.layers.rename(former, layer);
         track.sizes[former as usize] = None;
-        let (old, new) = (Source { track: track_id, layer: former }, Source { track: track_id, layer });
+        let (old, new) =
+            (Source { track: track_id, layer: former }, Source { track: track_id, layer });
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber) else { continue };
             for slot in peer.slots.iter_mut().filter(|slot| slot.video.concerns(old)) {

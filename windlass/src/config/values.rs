@@ -79,9 +79,12 @@ impl FromStr for LayerSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let sides = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+        let sides =
+            text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
         match sides {
-            Some((w, h)) if (64..=1920).contains(&w) && (64..=1920).contains(&h) && w * h <= 1920 * 1080 => {
+            Some((w, h))
+                if (64..=1920).contains(&w) && (64..=1920).contains(&h) && w * h <= 1920 * 1080 =>
+            {
                 Ok(LayerSize(w, h))
             }
             _ => Err(format!("`{text}` is no size like 960x540, from 64x64 to 1920x1080")),

@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use windlass_cluster::relay::message::What;
 use windlass_cluster::relay::{self, Message};
-use windlass_cluster::wire::{
-    WireError, layer, micros, narrow, refusal, source, source_name,
-};
+use windlass_cluster::wire::{WireError, layer, micros, narrow, refusal, source, source_name};
 use windlass_media::{Anchor, Epoch, Layer, Refusal, StageTimes, StreamId};
 use windlass_sfu::{
     Kind, Made, ParticipantId, Publish, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack,

@@ -75,14 +75,7 @@ impl Promised {
     }
 
     /// Its part in a plan; `each`: seconds of an accelerator for one of its anchors.
-    fn client(
-        &self,
-        id: StreamId,
-        now: f64,
-        each: f64,
-        fraction: f64,
-        terms: Terms,
-    ) -> Client {
+    fn client(&self, id: StreamId, now: f64, each: f64, fraction: f64, terms: Terms) -> Client {
         let usual = terms.usual_decay;
         Client {
             id,
@@ -187,7 +180,17 @@ impl Promises {
             Verdict::Refused => (id, Some(Refusal::Promise)),
             Verdict::Served => (id, None),
         }));
-        // Nobody asks: the newest are enough.
+        self.forget_excess();
+    }
+
+    /// A stream is to be told something that no plan says.
+    pub fn tell(&mut self, id: StreamId, reason: Option<Refusal>) {
+        self.told.push((id, reason));
+        self.forget_excess();
+    }
+
+    /// Nobody asks: the newest are enough.
+    fn forget_excess(&mut self) {
         let excess = self.told.len().saturating_sub(MOST_TOLD);
         self.told.drain(..excess);
     }
