@@ -20,9 +20,10 @@ use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
-use tonic::transport::{ClientTlsConfig, Endpoint, Server};
+use tonic::transport::{Endpoint, Server};
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::mutual::{Mutual, Role};
 use crate::relay::Message;
 use crate::relay::relay_client::RelayClient;
 use crate::relay::relay_server::Relay as Service;
@@ -72,7 +73,7 @@ pub struct LinksConfig {
     /// The cluster's, which every link shows.
     pub token: Option<ClusterToken>,
     /// The cluster's authority and this node's own certificate; without, links are plain.
-    pub tls: Option<ClientTlsConfig>,
+    pub tls: Option<Mutual>,
 }
 
 /// What links have done so far.
@@ -122,7 +123,7 @@ struct Queued {
 struct Shared {
     me: Name,
     token: Option<MetadataValue<Ascii>>,
-    tls: Option<ClientTlsConfig>,
+    tls: Option<Mutual>,
     peers: Mutex<HashMap<Name, Peer>>,
     heard: Sender<Heard>,
     counters: Arc<Counters>,
@@ -271,7 +272,7 @@ async fn connect(
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW);
     if let Some(tls) = &shared.tls {
-        endpoint = endpoint.tls_config(tls.clone())?;
+        endpoint = endpoint.tls_config(tls.to(Role::Server))?;
     }
     let mut client = RelayClient::new(endpoint.connect().await?)
         .max_decoding_message_size(MOST_BYTES)

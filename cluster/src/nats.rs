@@ -1,34 +1,73 @@
 //! Leases and claims in NATS buckets: workers and SFUs write theirs, SFUs read all of them.
 //!
+//! Everything in a [`Bucket`] is [sealed](crate::sealed): what others write there is not heard, but counted, and said once a minute. So is a deletion: whoever
+//! gives something up writes an empty content under its seal.
+//!
 //! Nobody waits for it. While it cannot be reached, streams stay where they are and go to workers that were known, and both sides
 //! try again; what was written twice in the meantime is one lease, as its key is the worker's.
 //!
-//! Source: decisions 012 and 013.
+//! Source: decisions 012, 013 and 025.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::ConnectOptions;
 use async_nats::connection::State;
 use async_nats::jetstream;
-use async_nats::jetstream::kv::{self, Operation, Store};
+use async_nats::jetstream::kv::{self, Store};
 use async_nats::jetstream::stream::{self, DiscardPolicy, StorageType};
+use parking_lot::Mutex;
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{Mutex as Turn, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_stream::StreamExt;
 
-pub use async_nats::Client;
-
 use crate::lease::{HOLDS, Lease, RENEW};
+use crate::rogues::Rogues;
 use crate::rooms::{self, Claim, NodeLease};
+use crate::sealed::{BusClock, BusTime, Rogue, SealKey, Seals};
+use crate::token::ClusterToken;
 
-/// The bucket of workers' leases.
-const WORKERS: &str = "windlass-workers";
-/// That of SFUs' leases.
-const NODES: &str = "windlass-nodes";
-/// That of claims to rooms.
-const ROOMS: &str = "windlass-rooms";
+/// A place of keys and values that all of a cluster read and some write. Whoever comes first makes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Bucket {
+    /// By which NATS knows it.
+    pub name: &'static str,
+    /// What was not written again for so long goes by itself.
+    pub holds: Duration,
+    /// Who writes there.
+    pub writers: Writers,
+}
+
+/// Who can seal what is in a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writers {
+    /// Servers alone: who has the cluster's token.
+    Servers,
+    /// Enhancers too, whose token is [made from it](ClusterToken::of_enhancers).
+    Enhancers,
+}
+
+// Readers of leases do not count on what goes by itself; it keeps the buckets from growing with machines and rooms that are no more.
+/// Workers' leases.
+const WORKERS: Bucket =
+    Bucket { name: "windlass-workers", holds: LEFT_LYING, writers: Writers::Enhancers };
+/// SFUs' leases.
+const NODES: Bucket =
+    Bucket { name: "windlass-nodes", holds: LEFT_LYING, writers: Writers::Servers };
+/// Claims to rooms.
+const ROOMS: Bucket =
+    Bucket { name: "windlass-rooms", holds: rooms::CLAIM_HOLDS, writers: Writers::Servers };
+/// What is written only to hear at what time that was: nobody reads it, so that it needs no seal.
+const CLOCK: Bucket =
+    Bucket { name: "windlass-clock", holds: LEFT_LYING, writers: Writers::Enhancers };
+const LEFT_LYING: Duration = Duration::from_secs(10);
+const _: () = assert!(LEFT_LYING.as_secs() == 5 * HOLDS.as_secs());
+
+/// How often the bus is asked for the time: should its clock jump, leases are believed again before they have ended.
+const ASK: Duration = Duration::from_secs(1);
 /// What each request may take.
 const ANSWER: Duration = Duration::from_secs(1);
 /// Between two attempts at the bucket.
@@ -69,8 +108,12 @@ pub enum NatsError {
     Servers(#[from] async_nats::ConnectError),
 }
 
-/// Connects in the background, for as long as the client lives.
-pub async fn connect(config: &NatsConfig, name: &str) -> Result<Client, NatsError> {
+/// Connects in the background, for as long as the client lives. `token` seals, and opens what others have sealed.
+pub async fn connect(
+    config: &NatsConfig,
+    name: &str,
+    token: &ClusterToken,
+) -> Result<Client, NatsError> {
     let mut options = ConnectOptions::new()
         .name(name)
         .retry_on_initial_connect()
@@ -89,101 +132,259 @@ pub async fn connect(config: &NatsConfig, name: &str) -> Result<Client, NatsErro
     if let Some(ca) = &config.ca {
         options = options.add_root_certificates(ca.clone());
     }
-    Ok(options.connect(&config.servers).await?)
+    let nats = options.connect(&config.servers).await?;
+    Ok(Client(Arc::new(Shared {
+        nats,
+        name: format!("{:016x}", rand::random::<u64>()),
+        servers: SealKey::of(token),
+        enhancers: SealKey::of(&token.of_enhancers()),
+        seals: Mutex::default(),
+        clock: Mutex::default(),
+        asking: Turn::default(),
+        rogues: Mutex::default(),
+    })))
 }
 
-/// Whether a server answers.
-pub fn is_connected(client: &Client) -> bool {
-    client.connection_state() == State::Connected
-}
+/// A connection to NATS, and what makes and knows the cluster's seals. A clone is the same.
+#[derive(Clone)]
+pub struct Client(Arc<Shared>);
 
-/// The bucket, which whoever comes first makes; nothing where that does not succeed.
-async fn bucket(client: &Client, name: &str) -> Option<Store> {
-    let context = jetstream::new(client.clone());
-    if let Ok(Ok(store)) = timeout(ANSWER, context.get_key_value(name)).await {
-        return Some(store);
-    }
-    // What `create_key_value` makes as well; but that asks for what servers before 2.10 do not say of an account.
-    let config = |num_replicas| stream::Config {
-        name: format!("KV_{name}"),
-        description: Some("Who is there, and what is where, in a cluster of Windlass".to_owned()),
-        subjects: vec![format!("$KV.{name}.>")],
-        max_messages_per_subject: 1,
-        // Readers do not count on it; it keeps the bucket from growing with machines and rooms that are no more.
-        max_age: if name == ROOMS { rooms::CLAIM_HOLDS } else { HOLDS * 5 },
-        max_bytes: MOST_BYTES,
-        // A lease that is older than a server's restart says nothing.
-        storage: StorageType::Memory,
-        allow_rollup: true,
-        deny_delete: true,
-        allow_direct: true,
-        discard: DiscardPolicy::New,
-        num_replicas,
-        ..stream::Config::default()
-    };
-    let several = client.server_info().connect_urls.len() > 1;
-    for replicas in [REPLICAS, 1] {
-        if replicas > 1 && !several {
-            continue;
-        }
-        match timeout(ANSWER, context.create_stream(config(replicas))).await {
-            Ok(Ok(_)) => return timeout(ANSWER, context.get_key_value(name)).await.ok()?.ok(),
-            Ok(Err(why)) => tracing::debug!(%why, replicas, "no bucket"),
-            Err(_) => tracing::debug!(replicas, "no bucket in time"),
-        }
-    }
-    None
-}
-
-/// Keeps a worker's lease until `stop` says so, and gives it up then.
-pub async fn keep_lease(
-    client: Client,
+struct Shared {
+    nats: async_nats::Client,
+    /// Its own key where it asks for the time.
     name: String,
-    lease: impl Fn() -> Lease,
-    stop: watch::Receiver<bool>,
-) {
-    keep(client, (WORKERS, &name), RENEW, || lease().write(), stop).await;
+    servers: SealKey,
+    enhancers: SealKey,
+    /// By bucket: what was read of each.
+    seals: Mutex<HashMap<&'static str, Arc<Seals>>>,
+    clock: Mutex<BusClock>,
+    /// One asks at a time.
+    asking: Turn<()>,
+    rogues: Mutex<Rogues>,
 }
 
-/// The same of an SFU's.
-pub async fn keep_node(
-    client: Client,
-    name: &str,
-    lease: impl Fn() -> NodeLease,
-    stop: watch::Receiver<bool>,
-) {
-    let written = || serde_json::to_vec(&lease()).unwrap_or_default();
-    keep(client, (NODES, name), rooms::RENEW, written, stop).await;
+impl Client {
+    /// Whether a server answers.
+    pub fn is_connected(&self) -> bool {
+        self.0.nats.connection_state() == State::Connected
+    }
+
+    /// What was refused so far, as it was not the cluster's own, by bucket and reason.
+    pub fn refused(&self) -> Vec<(&'static str, &'static str, u64)> {
+        self.0.rogues.lock().counts()
+    }
+
+    /// What seals for servers alone.
+    pub fn seal_key(&self) -> &SealKey {
+        &self.0.servers
+    }
+
+    /// What time it is on the bus, as far as that was heard.
+    pub fn time(&self) -> Option<BusTime> {
+        self.0.clock.lock().now(Instant::now())
+    }
+
+    /// The same, asked for anew where that is some time ago.
+    async fn now(&self) -> Option<BusTime> {
+        let _turn = self.0.asking.lock().await;
+        let age = self.0.clock.lock().age(Instant::now());
+        if age.is_none_or(|age| age >= ASK)
+            && let Some(time) = self.ask().await
+        {
+            self.0.clock.lock().heard(time, Instant::now());
+        }
+        self.time()
+    }
+
+    /// Writes something, and looks when that was.
+    async fn ask(&self) -> Option<BusTime> {
+        let (store, name) = (self.store(&CLOCK).await?, &self.0.name);
+        let revision = answer(store.put(name, Vec::new().into())).await?;
+        let entry = answer(store.entry_for_revision(name, revision)).await??;
+        Some(written(&entry))
+    }
+
+    /// The seals of a bucket.
+    fn seals(&self, bucket: &Bucket) -> Arc<Seals> {
+        let Shared { servers, enhancers, seals, .. } = &*self.0;
+        let key = match bucket.writers {
+            Writers::Servers => servers,
+            Writers::Enhancers => enhancers,
+        };
+        let fresh = || Arc::new(Seals::new(key.clone(), bucket.name));
+        seals.lock().entry(bucket.name).or_insert_with(fresh).clone()
+    }
+
+    fn refuse(&self, bucket: &Bucket, why: Rogue) {
+        let told = self.0.rogues.lock().refused(bucket.name, why, Instant::now());
+        if let Some(times) = told {
+            tracing::warn!(
+                bucket = bucket.name,
+                times,
+                "refused what is not this cluster's own: {why}; somebody else writes there, or has another cluster-token"
+            );
+        }
+    }
+
+    /// The bucket, which whoever comes first makes; nothing where that does not succeed.
+    async fn store(&self, bucket: &Bucket) -> Option<Store> {
+        let context = jetstream::new(self.0.nats.clone());
+        let name = bucket.name;
+        if let Some(store) = answer(context.get_key_value(name)).await {
+            return Some(store);
+        }
+        // What `create_key_value` makes as well; but that asks for what servers before 2.10 do not say of an account.
+        let config = |num_replicas| stream::Config {
+            name: format!("KV_{name}"),
+            description: Some(
+                "Who is there, and what is where, in a cluster of Windlass".to_owned(),
+            ),
+            subjects: vec![format!("$KV.{name}.>")],
+            max_messages_per_subject: 1,
+            max_age: bucket.holds,
+            max_bytes: MOST_BYTES,
+            // A lease that is older than a server's restart says nothing.
+            storage: StorageType::Memory,
+            allow_rollup: true,
+            deny_delete: true,
+            allow_direct: true,
+            discard: DiscardPolicy::New,
+            num_replicas,
+            ..stream::Config::default()
+        };
+        let several = self.0.nats.server_info().connect_urls.len() > 1;
+        for replicas in [REPLICAS, 1] {
+            if replicas > 1 && !several {
+                continue;
+            }
+            match timeout(ANSWER, context.create_stream(config(replicas))).await {
+                Ok(Ok(_)) => return answer(context.get_key_value(name)).await,
+                Ok(Err(why)) => tracing::debug!(%why, replicas, "no bucket"),
+                Err(_) => tracing::debug!(replicas, "no bucket in time"),
+            }
+        }
+        None
+    }
+
+    /// Writes a key in the place of `revision` (0: of nothing, or what was given up); the new revision. `None`: somebody else was quicker, or it
+    /// cannot be said. Where what is there is nobody's own, it is written over.
+    pub async fn replace(
+        &self,
+        bucket: &Bucket,
+        key: &str,
+        content: &[u8],
+        revision: u64,
+    ) -> Option<u64> {
+        let (store, seals) = (self.store(bucket).await?, self.seals(bucket));
+        let write = async |revision| {
+            let sealed = seals.seal(key, content, self.now().await?);
+            answer(store.update(key, sealed.into(), revision)).await
+        };
+        if let Some(revision) = write(revision).await {
+            return Some(revision);
+        }
+        let Some(entry) = answer(store.entry(key)).await? else { return write(0).await };
+        let sealed = seals.open(key, &entry.value, (written(&entry), entry.revision));
+        let is_free = sealed.map_or(true, |content| revision == 0 && content.is_empty());
+        if is_free { write(entry.revision).await } else { None }
+    }
+
+    /// Gives a key up, if it is still that of the revision. Whether an answer came.
+    pub async fn give_up(&self, bucket: &Bucket, key: &str, revision: u64) -> bool {
+        let Some(store) = self.store(bucket).await else { return false };
+        let Some(now) = self.now().await else { return false };
+        let sealed = self.seals(bucket).seal(key, GIVEN_UP, now);
+        timeout(ANSWER, store.update(key, sealed.into(), revision)).await.is_ok()
+    }
+
+    /// Writes a key again and again until `stop` says so, and gives it up then.
+    pub async fn keep(
+        &self,
+        (bucket, key): (&Bucket, &str),
+        every: Duration,
+        content: impl Fn() -> Vec<u8>,
+        mut stop: watch::Receiver<bool>,
+    ) {
+        let seals = self.seals(bucket);
+        let mut renewals = interval(every);
+        renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut store = None;
+        while !*stop.borrow() {
+            tokio::select! {
+                _ = renewals.tick() => {}
+                _ = stop.changed() => break,
+            }
+            if store.is_none() {
+                store = self.store(bucket).await;
+            }
+            let Some(there) = &store else { continue };
+            let Some(now) = self.now().await else { continue };
+            let sealed = seals.seal(key, &content(), now);
+            if answer(there.put(key, sealed.into())).await.is_none() {
+                // A server that was started anew has no bucket.
+                store = None;
+            }
+        }
+        if let Some((there, now)) = store.zip(self.now().await) {
+            let _ = answer(there.put(key, seals.seal(key, GIVEN_UP, now).into())).await;
+        }
+    }
+
+    /// Reads a bucket for as long as it is polled.
+    pub async fn read(&self, bucket: &Bucket, heard: impl Fn(Heard<'_>)) {
+        let seals = self.seals(bucket);
+        self.0.rogues.lock().reads(bucket.name);
+        loop {
+            if self.is_connected()
+                && let Some(store) = self.store(bucket).await
+                && let Some(mut entries) = answer(store.watch_with_history(">")).await
+            {
+                let since = Instant::now();
+                let mut looks = interval(LOOK);
+                heard(Heard::Begins);
+                while self.is_connected() {
+                    tokio::select! {
+                        entry = entries.next() => match entry {
+                            Some(Ok(entry)) => heard(self.open(bucket, &seals, &entry)),
+                            Some(Err(why)) => {
+                                tracing::debug!(%why, "leases cannot be read");
+                                break;
+                            }
+                            None => break,
+                        },
+                        _ = looks.tick() => heard(Heard::Readable { since }),
+                    }
+                }
+            }
+            heard(Heard::Cut);
+            sleep(AGAIN).await;
+        }
+    }
+
+    fn open<'a>(&self, bucket: &Bucket, seals: &Seals, entry: &'a kv::Entry) -> Heard<'a> {
+        let (name, revision) = (entry.key.as_str(), entry.revision);
+        match seals.open(name, &entry.value, (written(entry), revision)) {
+            Ok(GIVEN_UP) => Heard::GivenUp { name, revision },
+            Ok(bytes) => Heard::Written { name, bytes, revision },
+            Err(why) => {
+                self.refuse(bucket, why);
+                Heard::Refused { name }
+            }
+        }
+    }
 }
 
-async fn keep(
-    client: Client,
-    (within, name): (&str, &str),
-    every: Duration,
-    lease: impl Fn() -> Vec<u8>,
-    mut stop: watch::Receiver<bool>,
-) {
-    let mut renewals = interval(every);
-    renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut store = None;
-    while !*stop.borrow() {
-        tokio::select! {
-            _ = renewals.tick() => {}
-            _ = stop.changed() => break,
-        }
-        if store.is_none() {
-            store = bucket(&client, within).await;
-        }
-        let Some(leases) = &store else { continue };
-        let put = timeout(ANSWER, leases.put(name, lease().into())).await;
-        if !matches!(put, Ok(Ok(_))) {
-            // A server that was started anew has no bucket.
-            store = None;
-        }
-    }
-    if let Some(leases) = &store {
-        let _ = timeout(ANSWER, leases.delete(name)).await;
-    }
+/// What is written to a key that is given up.
+const GIVEN_UP: &[u8] = &[];
+
+async fn answer<T, E>(request: impl Future<Output = Result<T, E>>) -> Option<T> {
+    timeout(ANSWER, request).await.ok()?.ok()
+}
+
+/// When the bus says that something was written.
+fn written(entry: &kv::Entry) -> BusTime {
+    let ms = entry.created.unix_timestamp_nanos() / 1_000_000;
+    BusTime(u64::try_from(ms).unwrap_or_default())
 }
 
 /// What is heard of a bucket.
@@ -193,19 +394,24 @@ pub enum Heard<'a> {
     Begins,
     /// Something was written.
     Written {
-        /// Whose lease, or which room.
+        /// Its key: whose lease, or which room.
         name: &'a str,
-        /// The lease, or claim.
+        /// Its content: the lease, or claim.
         bytes: &'a [u8],
         /// What was written later has a greater one.
         revision: u64,
     },
     /// It was given up.
     GivenUp {
-        /// Whose lease, or which room.
+        /// See above.
         name: &'a str,
         /// See above.
         revision: u64,
+    },
+    /// Somebody who is not of the cluster has written or deleted it: it says nothing, and whoever wrote it before may do so again.
+    Refused {
+        /// See above.
+        name: &'a str,
     },
     /// It can be read since then without a break. Said again and again; never while it cannot.
     Readable {
@@ -216,77 +422,50 @@ pub enum Heard<'a> {
     Cut,
 }
 
+/// Keeps a worker's lease until `stop` says so, and gives it up then.
+pub async fn keep_lease(
+    client: Client,
+    name: String,
+    lease: impl Fn() -> Lease,
+    stop: watch::Receiver<bool>,
+) {
+    client.keep((&WORKERS, &name), RENEW, || lease().write(), stop).await;
+}
+
+/// The same of an SFU's.
+pub async fn keep_node(
+    client: Client,
+    name: &str,
+    lease: impl Fn() -> NodeLease,
+    stop: watch::Receiver<bool>,
+) {
+    let written = || serde_json::to_vec(&lease()).unwrap_or_default();
+    client.keep((&NODES, name), rooms::RENEW, written, stop).await;
+}
+
 /// Reads all workers' leases for as long as it is polled.
 pub async fn watch_leases(client: Client, heard: impl Fn(Heard<'_>)) {
-    read(client, WORKERS, heard).await;
+    client.read(&WORKERS, heard).await;
 }
 
 /// The same of SFUs'.
 pub async fn watch_nodes(client: Client, heard: impl Fn(Heard<'_>)) {
-    read(client, NODES, heard).await;
+    client.read(&NODES, heard).await;
 }
 
 /// The same of claims to rooms.
 pub async fn watch_claims(client: Client, heard: impl Fn(Heard<'_>)) {
-    read(client, ROOMS, heard).await;
+    client.read(&ROOMS, heard).await;
 }
 
 /// Claims a room in the place of the claim of `revision` (0: none); the claim's own revision. `None`: somebody else was quicker, or
 /// it cannot be said.
 pub async fn claim(client: &Client, room: &str, claim: &Claim, revision: u64) -> Option<u64> {
-    let store = bucket(client, ROOMS).await?;
     let bytes = serde_json::to_vec(claim).unwrap_or_default();
-    // The same as `create` where there is none, but for what was deleted: that has a revision too.
-    let claimed = if revision == 0 {
-        timeout(ANSWER, store.create(room, bytes.into())).await.ok()?.ok()
-    } else {
-        timeout(ANSWER, store.update(room, bytes.into(), revision)).await.ok()?.ok()
-    };
-    if claimed.is_none() {
-        tracing::debug!(room, revision, "somebody else has claimed it");
-    }
-    claimed
+    client.replace(&ROOMS, room, &bytes, revision).await
 }
 
 /// Gives a claim up, if it is still that of the revision. Whether an answer came.
 pub async fn release(client: &Client, room: &str, revision: u64) -> bool {
-    let Some(store) = bucket(client, ROOMS).await else { return false };
-    timeout(ANSWER, store.delete_expect_revision(room, Some(revision))).await.is_ok()
-}
-
-async fn read(client: Client, name: &str, heard: impl Fn(Heard<'_>)) {
-    loop {
-        if is_connected(&client)
-            && let Some(store) = bucket(&client, name).await
-            && let Ok(Ok(mut entries)) = timeout(ANSWER, store.watch_with_history(">")).await
-        {
-            let since = Instant::now();
-            let mut looks = interval(LOOK);
-            heard(Heard::Begins);
-            while is_connected(&client) {
-                tokio::select! {
-                    entry = entries.next() => match entry {
-                        Some(Ok(kv::Entry { key, value, operation, revision, .. })) => {
-                            heard(match operation {
-                                Operation::Put => {
-                                    Heard::Written { name: &key, bytes: &value, revision }
-                                }
-                                Operation::Delete | Operation::Purge => {
-                                    Heard::GivenUp { name: &key, revision }
-                                }
-                            });
-                        }
-                        Some(Err(why)) => {
-                            tracing::debug!(%why, "leases cannot be read");
-                            break;
-                        }
-                        None => break,
-                    },
-                    _ = looks.tick() => heard(Heard::Readable { since }),
-                }
-            }
-        }
-        heard(Heard::Cut);
-        sleep(AGAIN).await;
-    }
+    client.give_up(&ROOMS, room, revision).await
 }

@@ -17,7 +17,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Request;
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
+use tonic::transport::{Channel, Endpoint};
 use windlass_media::{EnhancerOutput, StreamId, TapInput};
 
 use crate::choice::{Name, WorkerState, Workers};
@@ -25,6 +25,7 @@ use crate::clock::Arrivals;
 use crate::judge::{Judge, PING_EVERY};
 use crate::key_wish::KeyWish;
 use crate::lease::Lease;
+use crate::mutual::{Mutual, Role};
 use crate::proto::enhancer_client::EnhancerClient;
 use crate::proto::{FromWorker, Ping, ToWorker, from_worker, to_worker};
 use crate::token::{ClusterToken, HEADER};
@@ -47,7 +48,7 @@ pub struct RemoteConfig {
     /// The cluster's, which every stream shows.
     pub token: Option<ClusterToken>,
     /// The cluster's authority and this SFU's own certificate; without, connections are plain.
-    pub tls: Option<ClientTlsConfig>,
+    pub tls: Option<Mutual>,
     /// From a frame's arrival to its anchor here, at most.
     pub within: Duration,
 }
@@ -107,9 +108,9 @@ pub type Output = Arc<dyn Fn(EnhancerOutput) + Send + Sync>;
 struct Shared {
     within: Duration,
     token: Option<MetadataValue<Ascii>>,
-    tls: Option<ClientTlsConfig>,
-    /// Connections, by address; kept while the worker is known.
-    channels: Mutex<HashMap<Arc<str>, Channel>>,
+    tls: Option<Mutual>,
+    /// Connections, by address, each with the generation of the certificate that it shows; kept while the worker is known.
+    channels: Mutex<HashMap<Arc<str>, (u64, Channel)>>,
     workers: Mutex<Workers>,
     counters: Counters,
     output: Output,
@@ -125,7 +126,7 @@ pub struct Remote {
 impl Remote {
     /// Connects when the first stream needs it. To be called within tokio's runtime.
     pub fn new(config: &RemoteConfig, output: Output) -> Result<Remote, RemoteError> {
-        let token = config.token.as_ref().map(|token| token.header().parse());
+        let token = config.token.as_ref().map(|token| token.of_enhancers().header().parse());
         let shared = Shared {
             within: config.within,
             token: token.transpose().map_err(|_| RemoteError::Token)?,
@@ -213,7 +214,10 @@ impl Shared {
     /// The connection to a worker, which is made when it is first used.
     fn channel(&self, address: &Arc<str>) -> Result<Channel, RemoteError> {
         let mut channels = self.channels.lock();
-        if let Some(channel) = channels.get(address) {
+        let generation = self.tls.as_ref().map_or(0, Mutual::generation);
+        if let Some((of, channel)) = channels.get(address)
+            && *of == generation
+        {
             return Ok(channel.clone());
         }
         // Whoever may write leases must not be able to have plain connections made.
@@ -225,12 +229,12 @@ impl Shared {
         let endpoint = match &self.tls {
             None => endpoint,
             Some(tls) => {
-                let secured = endpoint.tls_config(tls.clone());
+                let secured = endpoint.tls_config(tls.to(Role::Enhancer));
                 secured.map_err(|error| RemoteError::Tls(error.to_string()))?
             }
         };
         let channel = endpoint.tcp_nodelay(true).connect_timeout(ACCEPT).connect_lazy();
-        channels.insert(address.clone(), channel.clone());
+        channels.insert(address.clone(), (generation, channel.clone()));
         Ok(channel)
     }
 

@@ -87,6 +87,16 @@ pub enum BadNode {
     Many(usize),
 }
 
+/// Whether that is an address of one of these schemes, with a host, and nobody's name or password.
+fn is_address(url: &str, schemes: &[&str]) -> bool {
+    let Some(rest) = schemes.iter().find_map(|scheme| url.strip_prefix(scheme)) else {
+        return false;
+    };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let fits = |c: char| c.is_ascii_alphanumeric() || ".-_:[]%".contains(c);
+    !host.is_empty() && host.chars().all(fits) && rest.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 fn read<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, BadNode> {
     if bytes.len() > MOST_BYTES {
         return Err(BadNode::Long(bytes.len()));
@@ -135,6 +145,8 @@ struct Owner {
     with: Vec<Arc<str>>,
     revision: u64,
     since: Instant,
+    /// Others have written over the claim: it is to be written again.
+    is_spoilt: bool,
 }
 
 impl Owner {
@@ -151,6 +163,8 @@ impl Owner {
 #[derive(Debug)]
 pub struct Rooms {
     me: Arc<str>,
+    /// Clients come by TLS: they are sent nowhere else.
+    only_wss: bool,
     draining: bool,
     nodes: BTreeMap<Arc<str>, Node>,
     owners: HashMap<String, Owner>,
@@ -185,6 +199,7 @@ impl Rooms {
     pub fn new(me: &str) -> Self {
         Rooms {
             me: me.into(),
+            only_wss: false,
             draining: false,
             nodes: BTreeMap::new(),
             owners: HashMap::new(),
@@ -193,6 +208,13 @@ impl Rooms {
             parted: HashMap::new(),
             readable: None,
         }
+    }
+
+    /// The same of a node whose clients come to it by `url`: where that is by TLS, it sends them to no node without.
+    #[must_use]
+    pub fn reached_by(mut self, url: &str) -> Self {
+        self.only_wss = url.starts_with("wss://");
+        self
     }
 
     /// This node takes no new rooms from now on.
@@ -213,9 +235,10 @@ impl Rooms {
     /// A node has written its lease. Whether there is room for it.
     pub fn renewed(&mut self, name: &str, bytes: &[u8], now: Instant) -> Result<bool, BadNode> {
         let lease: NodeLease = read(bytes)?;
-        let known = ["ws://", "wss://"].iter().any(|scheme| lease.url.starts_with(scheme));
-        let link = lease.relay.as_deref().unwrap_or("http://");
-        if !known || !["http://", "https://"].iter().any(|scheme| link.starts_with(scheme)) {
+        let schemes = if self.only_wss { &["wss://"][..] } else { &["wss://", "ws://"] };
+        let links = ["http://", "https://"];
+        let link = lease.relay.as_deref();
+        if !is_address(&lease.url, schemes) || link.is_some_and(|link| !is_address(link, &links)) {
             return Err(BadNode::Address);
         }
         if self.nodes.len() >= MOST_NODES && !self.nodes.contains_key(name) {
@@ -259,7 +282,13 @@ impl Rooms {
             return;
         }
         let with = claim.with.iter().map(|name| name.as_str().into()).collect();
-        let owner = Owner { node: claim.node.as_str().into(), with, revision, since: now };
+        let owner = Owner {
+            node: claim.node.as_str().into(),
+            with,
+            revision,
+            since: now,
+            is_spoilt: false,
+        };
         if owner.has(&self.me) && !owner.with.is_empty() {
             self.shared.insert(room.to_owned(), owner.all().cloned().collect());
         } else {
@@ -295,6 +324,13 @@ impl Rooms {
     pub fn released(&mut self, room: &str, revision: u64) {
         if self.owners.get(room).is_some_and(|known| known.revision < revision) {
             self.owners.remove(room);
+        }
+    }
+
+    /// Somebody who is not of the cluster has written over a claim, which holds for all who know it; others may not learn of it until it is written again.
+    pub fn spoilt(&mut self, room: &str) {
+        if let Some(owner) = self.owners.get_mut(room) {
+            owner.is_spoilt = true;
         }
     }
 
@@ -529,7 +565,7 @@ impl Rooms {
                 }
                 Some(owner) if owner.node == self.me => {
                     let old = now.saturating_duration_since(owner.since) >= REFRESH;
-                    if old || !owner.with.iter().all(alive) {
+                    if old || owner.is_spoilt || !owner.with.iter().all(alive) {
                         tidy.claim.push((room.clone(), owner.revision, beside(&owner.with)));
                     }
                 }

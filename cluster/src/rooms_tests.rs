@@ -421,3 +421,42 @@ fn whoever_is_cut_off_from_the_rest_of_a_room_may_go_to_its_owner() {
     let tidy = rooms.tidy(&local, begin + HOLDS);
     assert_eq!(tidy.better, []);
 }
+
+#[test]
+fn a_claim_that_others_have_written_over_is_written_again() {
+    let now = Instant::now();
+    let mut rooms = two(now);
+    let local = HashSet::from(["r".to_owned()]);
+    rooms.claimed("r", &claim("a"), 4, now).unwrap();
+    rooms.claimed("s", &claim("b"), 5, now).unwrap();
+    assert_eq!(rooms.tidy(&local, now).claim, []);
+    rooms.spoilt("r");
+    rooms.spoilt("s");
+    // It holds all the while.
+    assert_eq!(rooms.place("r", &crowd(1), now), Place::Here);
+    assert_eq!(rooms.place("s", &crowd(0), now), Place::At("ws://b".into()));
+    assert_eq!(rooms.tidy(&local, now).claim, [("r".to_owned(), 4, alone("a"))]);
+    rooms.claimed("r", &claim("a"), 7, now).unwrap();
+    assert_eq!(rooms.tidy(&local, now).claim, []);
+}
+
+#[test]
+fn whoever_comes_by_tls_is_sent_to_no_server_without() {
+    let now = Instant::now();
+    let mut rooms = Rooms::new("a").reached_by("wss://a.example/ws");
+    assert!(rooms.renewed("b", &lease("wss://b.example/ws", 0), now).is_ok());
+    let plain = rooms.renewed("c", &lease("ws://c.example/ws", 0), now);
+    assert!(matches!(plain, Err(BadNode::Address)));
+}
+
+#[test]
+fn what_is_no_servers_address_is_refused() {
+    let now = Instant::now();
+    for wrong in ["", "wss://", "wss:///ws", "https://b/ws", "ws://me:secret@b/ws", "ws://b c/ws"] {
+        let read = Rooms::new("a").renewed("b", &lease(wrong, 0), now);
+        assert!(matches!(read, Err(BadNode::Address)), "{wrong}");
+    }
+    for fine in ["ws://[::1]:7880/ws", "wss://sfu-1.calls.example/ws?x=1", "ws://10.0.0.1:1"] {
+        assert!(Rooms::new("a").renewed("b", &lease(fine, 0), now).is_ok(), "{fine}");
+    }
+}

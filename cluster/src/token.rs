@@ -1,8 +1,10 @@
-//! The secret of a cluster: whoever shows it may have streams enhanced.
+//! The secret of a cluster: whoever has it is one of its servers. Enhancers are given another that is made from it, so that whoever takes one of them over
+//! is no server.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::str::FromStr;
 
+use aws_lc_rs::digest;
 use serde::Deserialize;
 use thiserror::Error;
 use tonic::metadata::MetadataMap;
@@ -10,6 +12,8 @@ use tonic::{Request, Status};
 
 /// Fewest characters.
 const LEAST: usize = 16;
+/// What enhancers' tokens begin with.
+const OF_ENHANCERS: &str = "enhancer-";
 /// Where a stream shows it.
 pub(crate) const HEADER: &str = "authorization";
 
@@ -63,6 +67,30 @@ impl fmt::Debug for ClusterToken {
 }
 
 impl ClusterToken {
+    /// For seals.
+    pub(crate) fn secret(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// What the cluster's enhancers have, and whoever comes to them shows. Itself, if it is theirs.
+    pub fn of_enhancers(&self) -> ClusterToken {
+        if self.is_of_enhancers() {
+            return self.clone();
+        }
+        // Charts and shells make it as well: `enhancer-` and the SHA-256 of `enhancer ` and the token, in hexadecimal.
+        let hash = digest::digest(&digest::SHA256, format!("enhancer {}", self.0).as_bytes());
+        let hex = hash.as_ref().iter().fold(String::from(OF_ENHANCERS), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        });
+        ClusterToken(hex)
+    }
+
+    /// Whether it is enhancers' alone: no server can do with it.
+    pub fn is_of_enhancers(&self) -> bool {
+        self.0.starts_with(OF_ENHANCERS)
+    }
+
     /// As a stream shows it.
     pub(crate) fn header(&self) -> String {
         format!("Bearer {}", self.0)
@@ -106,6 +134,18 @@ mod tests {
         }
         assert!(!shows(None));
         assert_eq!(format!("{token:?}"), "ClusterToken(…)");
+    }
+
+    #[test]
+    fn enhancers_have_one_that_is_made_from_it_and_stays_as_it_is() {
+        let token: ClusterToken = "north-by-north-west".parse().unwrap();
+        let theirs = token.of_enhancers();
+        // printf 'enhancer %s' north-by-north-west | sha256sum
+        let made = "enhancer-436b98e5100b4970c53c80664a5eda557802ae6f184253a589dcfb0b6065de92";
+        assert_eq!(theirs.header(), format!("Bearer {made}"));
+        assert!(theirs.is_of_enhancers() && !token.is_of_enhancers());
+        assert_eq!(theirs.of_enhancers(), theirs);
+        assert_eq!(made.parse(), Ok(theirs));
     }
 
     #[test]

@@ -280,6 +280,13 @@ impl Directory {
         inner.people.get(&id).map(|entry| (entry.seen.person.clone(), entry.seen.since))
     }
 
+    /// The same of whoever is on this server, with the SFU's name of the room.
+    pub(crate) fn in_room(&self, id: ParticipantId) -> Option<(ParticipantId, String, Person)> {
+        let inner = self.inner.lock();
+        let Present { room, person, .. } = &inner.people.get(&id)?.seen;
+        Some((id, room.clone(), person.clone()))
+    }
+
     /// Somebody is in a room on another server, since then. Whoever had the same identity here before is ordered to leave.
     pub(crate) fn came_afar(&self, id: ParticipantId, room: &str, person: Person, since: u64) {
         let mut inner = self.inner.lock();

@@ -11,7 +11,7 @@ use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 
 use crate::Shared;
 use crate::access::{Admission, Grants};
-use crate::cluster::Place;
+use crate::cluster::{Mover, Place};
 use crate::directory::Seat;
 use crate::door::{Knock, Permit, Refused};
 use crate::redact::pseudonym;
@@ -27,8 +27,8 @@ pub(crate) struct Entry<'a> {
     pub room: &'a str,
     /// The name to show, where the token does not say another.
     pub name: String,
-    /// Whose place it takes, by its own word.
-    pub was: Option<String>,
+    /// By what another server has sent it here.
+    pub ticket: Option<String>,
     /// What its token allows, by [`admit`].
     pub admission: Admission,
     /// A room of its own, and what it can decode.
@@ -111,7 +111,7 @@ pub(crate) async fn enter(shared: &Shared, entry: Entry<'_>) -> Result<Inside, E
 }
 
 async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
-    let Entry { room, name, was, admission, mut options } = entry;
+    let Entry { room, name, ticket, admission, mut options } = entry;
     let (identity, grants) = (admission.identity, admission.grants);
     if !grants.has(Grant::Enhance) {
         // As one who can decode none: plain rungs only.
@@ -120,9 +120,14 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
     let id = ParticipantId(rand::random_range(1..=u64::MAX));
     let key = if options.loopback { format!("{LOOPBACK}{id}") } else { room.to_owned() };
     let name = admission.name.unwrap_or(name);
-    // Whoever moves here was not here.
-    let was = was.filter(|was| !shared.directory.has(&key, was));
-    let person = Person { name, identity: identity.clone(), was };
+    let mut person = Person { name, identity: identity.clone(), was: None };
+    if let (Some(ticket), Some(cluster), false) =
+        (ticket, &shared.services.cluster, options.loopback)
+    {
+        let was = cluster.was(&Mover { room, person: &person }, &ticket);
+        // Whoever moves here was not here.
+        person.was = was.filter(|was| !shared.directory.has(&key, was));
+    }
     let seat = shared.directory.enter(id, &key, person, grants.clone(), unix_now());
     let Seat { orders, former } = seat?;
     if let Some(former) = former {

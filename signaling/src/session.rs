@@ -90,6 +90,8 @@ pub mod close {
 pub enum Action {
     /// Send a message to the client.
     Send(ServerMessage),
+    /// Tell the client at which address the room is.
+    Moved(String),
     /// Send a WebSocket ping.
     Ping,
     /// Close the socket, when everything before is sent.
@@ -107,8 +109,8 @@ pub enum Action {
         name: String,
         /// What is to let it in.
         token: Option<AccessToken>,
-        /// Whose place it takes, by its own word.
-        was: Option<String>,
+        /// By what another server has sent it here.
+        ticket: Option<String>,
         /// A room of its own, and what the client can decode.
         options: JoinOptions,
     },
@@ -150,7 +152,7 @@ pub struct Person {
     pub name: String,
     /// Who that is by an access token.
     pub identity: Option<String>,
-    /// By its own word: its id at the server that its room was on before.
+    /// Its id at the server that its room was on before, as that one's ticket says.
     pub was: Option<String>,
 }
 
@@ -332,7 +334,7 @@ impl Session {
 
     /// The room is on another server: also an answer to [`Action::Join`].
     pub fn elsewhere(&mut self, url: String) {
-        self.send(ServerMessage::Moved { url });
+        self.actions.push_back(Action::Moved(url));
         self.moved();
     }
 
@@ -468,7 +470,7 @@ impl Session {
                     matches!(moving, Some((to, by)) if to == url && (by.is_some() || !must));
                 if !known {
                     *moving = Some((url.clone(), until));
-                    told = Some(ServerMessage::Moved { url: url.clone() });
+                    told = Some(url.clone());
                 }
             }
             Some(End::AllMoved) => return self.moved(),
@@ -490,9 +492,7 @@ impl Session {
             .filter_map(|track| Some((*track, ordered.contains(track) || *own.get(track)?)))
             .collect();
         *held = ordered;
-        if let Some(told) = told {
-            self.send(told);
-        }
+        self.actions.extend(told.map(Action::Moved));
         for (track, muted) in changed {
             self.actions.push_back(Action::SetMuted(track, muted));
             self.send(ServerMessage::TrackMuted { track: track.to_string(), muted });
@@ -629,10 +629,10 @@ impl Session {
             return Err(ProtocolError::new(ErrorCode::AlreadyJoined, message));
         }
         let anchor_codecs = join.decodes();
-        let Join { room, name, loopback, token, was, .. } = join;
+        let Join { room, name, loopback, token, ticket, .. } = join;
         self.phase = Phase::Entering { request, room: room.clone(), loopback };
         let options = JoinOptions { loopback, anchor_codecs, ..JoinOptions::default() };
-        self.actions.push_back(Action::Join { room, name, token, was, options });
+        self.actions.push_back(Action::Join { room, name, token, ticket, options });
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use windlass_sfu::{JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
 use crate::client::ClientAddr;
-use crate::cluster::Place;
+use crate::cluster::{Mover, Place};
 use crate::convert;
 use crate::door::{Permit, Refused};
 use crate::entry::{self, Entry, Inside};
@@ -164,6 +164,11 @@ impl Socket {
                         return false;
                     }
                 }
+                Action::Moved(url) => {
+                    if !self.send(&self.moved(url)).await {
+                        return false;
+                    }
+                }
                 Action::Ping => {
                     if !self.put(Message::Ping(Vec::new().into())).await {
                         return false;
@@ -174,7 +179,7 @@ impl Socket {
                         .await;
                     return false;
                 }
-                Action::Join { room, name, token, was, options } => {
+                Action::Join { room, name, token, ticket, options } => {
                     if let Err(refused) = entry::count_join(&self.shared, &self.permit) {
                         self.session.joins_limited(&refused.to_string());
                         continue;
@@ -191,7 +196,7 @@ impl Socket {
                             }
                             let owner = self.permit.owner(admission.identity.as_deref());
                             let options = JoinOptions { owner, ..options };
-                            let entry = Entry { room: &room, name, was, admission, options };
+                            let entry = Entry { room: &room, name, ticket, admission, options };
                             self.join(entry).await
                         }
                         Err(error) => Err(error),
@@ -281,6 +286,17 @@ impl Socket {
     /// Those servers know the participant by its id, which says nothing to anybody else.
     fn ice_servers(&self, id: ParticipantId) -> IceServers {
         self.shared.config.turn.servers(&id.to_string(), unix_now())
+    }
+
+    /// That the room is elsewhere; for whoever is in it, with a ticket that says there who it was.
+    fn moved(&self, url: String) -> ServerMessage {
+        let cluster = self.shared.services.cluster.as_ref();
+        let who = self.inside.as_ref().and_then(|(id, _)| self.shared.directory.in_room(*id));
+        let ticket = who.zip(cluster).and_then(|((id, room, person), cluster)| {
+            cluster.ticket(&Mover { room: &room, person: &person }, id)
+        });
+        let others = cluster.map_or_else(Vec::new, |cluster| cluster.others());
+        ServerMessage::Moved { url, ticket, others }
     }
 
     fn obey(&mut self) {

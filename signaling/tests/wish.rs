@@ -10,7 +10,8 @@ use str0m::media::{Direction, MediaKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use windlass_protocol::Grant;
-use windlass_signaling::cluster::{Cluster, Place, Placed};
+use windlass_sfu::ParticipantId;
+use windlass_signaling::cluster::{Cluster, Mover, Place, Placed};
 use windlass_signaling::{DoorLimits, SignalingConfig, TrustedProxies, TurnAccess, TurnConfig};
 
 use common::tokens::{NEW, config, token};
@@ -70,6 +71,14 @@ impl Cluster for Other {
 
     fn others(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    fn ticket(&self, _mover: &Mover<'_>, _id: ParticipantId) -> Option<String> {
+        None
+    }
+
+    fn was(&self, _mover: &Mover<'_>, _ticket: &str) -> Option<String> {
+        None
     }
 }
 

@@ -1,7 +1,7 @@
 // deploy/helm/windlass: rendered by Helm with several files of values, held against the schemas of what it makes, and its command lines started.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { X509Certificate } from "node:crypto";
+import { createHash, X509Certificate } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:http2";
 import { createServer } from "node:net";
@@ -84,7 +84,10 @@ test("Helm finds nothing to blame, and values that make no sense are refused wit
     [`{ nats: { enabled: false }, enhancer: { enabled: false }, sfu: { relay: { enabled: true } } }`, /sfu.relay is for servers that share rooms/],
     [`{ nats: { enabled: false }, enhancer: { enabled: false }, ${relay()} }`, /through NATS/],
     [relay("", "kind: DaemonSet"), /sfu.relay.address is missing/],
-    [relay("address: 'https://$(NODE_NAME).example:7883'"), /sfu.relay.address wants a certificate/],
+    ["cluster: { existing: { sfu: mine } }", /cluster.existing names sfu: name tokens and sfu and enhancer/],
+    ["cluster: { certificateDays: 3650 }", /certificateDays/],
+    ["sfu: { hostNetwork: true }", /networkPolicy.nodes is missing/],
+    ["networkPolicy: { nodes: [10.0.0.1] }", /networkPolicy.nodes/],
     [relay("address: 'http://$(NODE_NAME).example:7883'"), /relay.address/],
     [relay("port: 7881"), /sfu.relay.port is that of signalling or of media/],
     [relay("port: 7880"), /sfu.relay.port is that of signalling or of media/],
@@ -217,7 +220,7 @@ test("servers relay where they are told to, with the cluster's token and certifi
   const address = "https://$(POD_NAME).w-windlass-pods.calls.svc.cluster.local:7883";
   assert.deepEqual(said, { "--node-listen": "0.0.0.0:7883", "--node-address": address, "--node-room-most": "30", ...shown });
   assert.deepEqual(port, { name: "relay", containerPort: 7883, protocol: "TCP" }, "nothing of it on the node");
-  assert.ok(mounts.includes("cluster") && one(byName, "Secret", "w-windlass-cluster"), "though there are no enhancers");
+  assert.ok(mounts.includes("cluster") && one(byName, "Secret", "w-windlass-cluster-sfu"), "though there are no enhancers");
   const { spec } = one(byName, "Service", "w-windlass-pods");
   assert.deepEqual([spec.clusterIP, spec.publishNotReadyAddresses], ["None", true], "names that lead to pods, while they drain too");
   const byNode = server(of("tls"));
@@ -238,8 +241,13 @@ function commandLine(manifests, workload, folder) {
     const volume = volumes.find((volume) => volume.name === name);
     const data = {};
     if (volume.configMap) Object.assign(data, one(manifests, "ConfigMap", volume.configMap.name).data);
-    const secret = manifests.find((m) => m.kind === "Secret" && m.metadata.name === volume.secret?.secretName);
-    for (const [key, value] of Object.entries(secret?.data ?? {})) data[key] = Buffer.from(value, "base64").toString();
+    const own = volume.secret && { ...volume.secret, name: volume.secret.secretName };
+    for (const { name, items } of [own, ...(volume.projected?.sources ?? []).map((source) => source.secret)].filter(Boolean)) {
+      const secret = manifests.find((m) => m.kind === "Secret" && m.metadata.name === name);
+      if (!secret) continue;
+      const all = Object.keys(secret.data).map((key) => ({ key, path: key }));
+      for (const { key, path } of items ?? all) data[path] = Buffer.from(secret.data[key], "base64").toString();
+    }
     for (const [key, text] of Object.entries(data)) writeFileSync(place(`${mountPath}/${key}`), text);
   }
   const filled = containers[0].args.map((arg) => arg.replace(/\$\((\w+)\)/g, (all, name) => variables[name] ?? all));
@@ -327,9 +335,9 @@ test("a server and an enhancer start by the chart's command lines, and answer it
   }
 });
 
-/** What the Secret says that Helm makes. */
-function secretOf(manifests) {
-  const { data } = one(manifests, "Secret", "w-windlass-cluster");
+/** What a Secret says that Helm makes. */
+function secretOf(manifests, name) {
+  const { data } = one(manifests, "Secret", name);
   return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value, "base64").toString()]));
 }
 
@@ -348,17 +356,20 @@ test("servers that relay are whom other servers dial, and ask for certificate an
   const manifests = of("relay");
   const port = await freePort();
   // Nobody is at this NATS: rooms are not shared, but the port is there.
-  const moved = { "--nats": "nats://127.0.0.1:1", "--http": "127.0.0.1:0", "--udp": "127.0.0.1:0", "--node-listen": `127.0.0.1:${port}`, "--advertise": "127.0.0.1" };
+  const moved = { "--nats-ca": "", "--http": "127.0.0.1:0", "--udp": "127.0.0.1:0", "--node-listen": `127.0.0.1:${port}`, "--advertise": "127.0.0.1" };
   const args = commandLine(manifests, one(manifests, "StatefulSet", "w-windlass"), folder).map((arg) => {
     const [option] = arg.split("=");
     return moved[option] ? `${option}=${moved[option]}` : arg;
   });
-  await run(args, /(http:\/\/localhost:\d+)/);
-  const { token, "ca.crt": ca, "tls.crt": cert, "tls.key": key } = secretOf(manifests);
+  const elsewhere = args.filter((arg) => !arg.startsWith("--nats"));
+  await run([...elsewhere, "--nats=nats://127.0.0.1:1"], /(http:\/\/localhost:\d+)/);
+  const { token, "enhancer-token": lesser } = secretOf(manifests, "w-windlass-cluster-tokens");
+  const { "ca.crt": ca, "tls.crt": cert, "tls.key": key } = secretOf(manifests, "w-windlass-cluster-sfu");
+  const enhancer = secretOf(manifests, "w-windlass-cluster-enhancer");
   // As another server dials it: what it answers to a method that there is not.
-  const answer = (own, headers, pod = "w-windlass-2.w-windlass-pods.calls.svc.cluster.local") =>
+  const answer = (own, headers, name = "windlass-sfu") =>
     new Promise((resolve) => {
-      const session = connect(`https://127.0.0.1:${port}`, { ca, servername: pod, ...own });
+      const session = connect(`https://127.0.0.1:${port}`, { ca, servername: name, ...own });
       const end = (what) => (session.destroy(), resolve(what));
       const failed = (error) => end((error.cause ?? error).code);
       session.on("error", failed);
@@ -370,33 +381,75 @@ test("servers that relay are whom other servers dial, and ask for certificate an
   assert.equal(await answer({ cert, key }, shown), "gRPC 12", "unimplemented: it may ask");
   assert.equal(await answer({ cert, key }, {}), "gRPC 16", "unauthenticated");
   assert.match(await answer({}, shown), /CERTIFICATE_REQUIRED/);
-  assert.equal(await answer({ cert, key }, shown, "w-windlass.calls.svc.cluster.local"), "ERR_TLS_CERT_ALTNAME_INVALID");
+  assert.equal(await answer({ cert, key }, shown, "windlass-enhancer"), "ERR_TLS_CERT_ALTNAME_INVALID");
+  // Whoever has taken an enhancer over is no server.
+  assert.equal(await answer({ cert, key }, { authorization: `Bearer ${lesser}` }), "gRPC 16");
+  assert.doesNotMatch(await answer({ cert: enhancer["tls.crt"], key: enhancer["tls.key"] }, shown), /gRPC/);
 });
 
-test("the certificate that Helm makes covers each enhancer's address and each server's, and no other", options, () => {
+test("servers and enhancers have certificates of their own, for months, and enhancers a token that is made from the servers'", options, () => {
   const manifests = of("values");
-  const secret = secretOf(manifests);
-  const [authority, own] = [new X509Certificate(secret["ca.crt"]), new X509Certificate(secret["tls.crt"])];
-  const worker = one(manifests, "StatefulSet", "w-windlass-enhancer");
-  const address = worker.spec.template.spec.containers[0].args.find((arg) => arg.startsWith("--address=https://"));
-  const host = (pod) => new URL(address.replace("--address=", "").replace("$(POD_NAME)", pod)).hostname;
-  for (const number of [0, 1, 17]) assert.ok(own.checkHost(host(`w-windlass-enhancer-${number}`)), host("x"));
-  for (const number of [0, 1, 17]) assert.ok(own.checkHost(`w-windlass-${number}.w-windlass-pods.calls.svc.cluster.local`), "servers, whether they relay or not");
-  for (const other of ["w-windlass", "x.w-windlass", "x.y.w-windlass-pods"]) assert.equal(own.checkHost(`${other}.calls.svc.cluster.local`), undefined, other);
-  assert.ok(own.checkIssued(authority) && own.verify(authority.publicKey));
-  assert.ok(authority.ca && secret.token.length >= 16);
+  const tokens = secretOf(manifests, "w-windlass-cluster-tokens");
+  const made = createHash("sha256").update(`enhancer ${tokens.token}`).digest("hex");
+  assert.ok(tokens.token.length >= 40);
+  assert.equal(tokens["enhancer-token"], `enhancer-${made}`);
+  const authority = new X509Certificate(secretOf(manifests, "w-windlass-cluster-authority")["tls.crt"]);
+  for (const [part, other] of [["sfu", "enhancer"], ["enhancer", "sfu"]]) {
+    const secret = secretOf(manifests, `w-windlass-cluster-${part}`);
+    const own = new X509Certificate(secret["tls.crt"]);
+    assert.ok(own.checkHost(`windlass-${part}`) && !own.checkHost(`windlass-${other}`));
+    assert.ok(own.checkIssued(authority) && own.verify(authority.publicKey) && authority.ca);
+    const days = (Date.parse(own.validTo) - Date.now()) / 86_400_000;
+    assert.ok(days > 100 && days < 130, `${days}`);
+  }
 });
 
-test("a certificate that was made for enhancers alone is told from one that names servers too", options, () => {
-  // Helm asks the cluster for the Secret, of which there is none here: the helper is asked by a template of the test's own.
-  const probe = join(chart.folder, "templates/probe.yaml");
-  writeFileSync(probe, `apiVersion: v1\nkind: Probe\nmetadata: { name: {{ include "windlass.isGoodFor" (list .Values.global.pem .Values.global.name) | quote }} }\n`);
-  after(() => rmSync(probe, { force: true }));
-  const isGoodFor = (pem, name) => one(of("values", JSON.stringify({ global: { pem, name } })), "Probe").metadata.name;
-  const { "tls.crt": pem } = secretOf(of("values", "global: { pem: x, name: x }"));
-  assert.equal(isGoodFor(pem, "*.w-windlass-pods.calls.svc.cluster.local"), "true");
-  assert.equal(isGoodFor(pem + pem, "*.w-windlass-pods.calls.svc.cluster.local"), "true", "with its chain");
-  assert.equal(isGoodFor(pem, "*.w-windlass-pods.other.svc.cluster.local"), "");
-  assert.equal(isGoodFor("", "*.w-windlass-pods.calls.svc.cluster.local"), "");
-  rmSync(probe);
+test("no pod has what is another's: neither an authority's key, nor the servers' token where enhancers are", options, () => {
+  for (const name of CASES) {
+    for (const { metadata, spec } of pods(of(name))) {
+      const { volumes } = spec.template.spec;
+      const secrets = volumes.flatMap((v) => [v.secret && { ...v.secret, name: v.secret.secretName }, ...(v.projected?.sources ?? []).map((s) => s.secret)]).filter(Boolean);
+      assert.ok(secrets.every((secret) => !secret.name.endsWith("-authority")), name);
+      const token = secrets.flatMap((secret) => secret.items ?? []).find((item) => item.path === "token");
+      const enhances = metadata.name.endsWith("-enhancer");
+      if (token) assert.equal(token.key, enhances ? "enhancer-token" : "token", name);
+      const own = secrets.map((secret) => secret.name).filter((secret) => /-(sfu|enhancer)$/.test(secret) && secret.includes("cluster"));
+      if (token && name !== "tls") assert.deepEqual(own, [`w-windlass-cluster-${enhances ? "enhancer" : "sfu"}`], name);
+    }
+  }
+});
+
+test("NATS is reached by TLS and with a password, by servers and enhancers alone", options, () => {
+  const manifests = of("values");
+  const { url, password, "ca.crt": ca, "tls.crt": cert } = secretOf(manifests, "w-windlass-nats");
+  assert.equal(url, `tls://windlass:${password}@w-nats:4222`);
+  assert.ok(password.length >= 40 && !("ca.key" in secretOf(manifests, "w-windlass-nats")));
+  const own = new X509Certificate(cert);
+  assert.ok(own.checkHost("w-nats") && own.checkIssued(new X509Certificate(ca)));
+  for (const { spec } of pods(manifests)) {
+    const [{ env, args }] = spec.template.spec.containers;
+    assert.deepEqual(env.find(({ name }) => name === "WINDLASS_NATS").valueFrom, { secretKeyRef: { name: "w-windlass-nats", key: "url" } });
+    assert.ok(args.includes("--nats-ca=/etc/windlass/nats-ca/ca.crt") && !args.some((arg) => arg.includes(password)));
+  }
+});
+
+test("media and signalling are everybody's, all other ports those of the release's own pods", options, () => {
+  const labels = (component) => ({ "app.kubernetes.io/name": "windlass", "app.kubernetes.io/instance": "w", "app.kubernetes.io/component": component });
+  const policies = (manifests) =>
+    Object.fromEntries(
+      manifests
+        .filter((m) => m.kind === "NetworkPolicy")
+        .map(({ metadata, spec }) => [
+          metadata.name,
+          spec.ingress.flatMap(({ ports, from }) => ports.map(({ port }) => [port, from?.map((peer) => peer.podSelector?.matchLabels ?? peer.ipBlock?.cidr ?? "cluster")])),
+        ]),
+    );
+  const { "w-windlass": server, "w-windlass-enhancer": enhancer, "w-nats": nats } = policies(of("values"));
+  assert.deepEqual(server, [[7880, undefined], [7881, undefined], [7881, undefined]]);
+  assert.deepEqual(enhancer, [[7890, [labels("sfu")]], [7891, ["cluster"]]]);
+  assert.deepEqual(nats[0], [4222, [labels("sfu"), labels("enhancer")]]);
+  assert.deepEqual(policies(of("relay"))["w-windlass"].at(-1), [7883, [labels("sfu")]]);
+  assert.deepEqual(policies(of("tls"))["w-windlass"].at(-1), [7883, [labels("sfu"), "10.0.0.0/16"]]);
+  assert.deepEqual(Object.keys(policies(of("external-nats"))).sort(), ["w-windlass", "w-windlass-enhancer"]);
+  assert.deepEqual(policies(of("values", "networkPolicy: { enabled: false }")), {});
 });

@@ -42,7 +42,7 @@ function certificates(folder, addresses, clock) {
   writeFileSync(file("past"), new BigInt64Array([-864_000n]));
   const env = { ...process.env, LD_PRELOAD: clock, CLOCK_OFFSET: file("past") };
   const openssl = (...args) => execFileSync("openssl", args, { stdio: "ignore", env });
-  const names = addresses.map((a) => `IP:${a}`).join(",");
+  const names = ["DNS:windlass-sfu", "DNS:windlass-enhancer", ...addresses.map((a) => `IP:${a}`)].join(",");
   openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "20", "-subj", "/CN=cluster", "-keyout", file("ca.key"), "-out", file("ca.pem"));
   openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=node", "-keyout", file("node.key"), "-out", file("node.csr"));
   writeFileSync(file("ext"), `subjectAltName=${names}\nbasicConstraints=CA:FALSE\n`);

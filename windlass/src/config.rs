@@ -206,7 +206,14 @@ pub struct Settings {
 
     /// NATS servers through which SFUs learn of workers, as nats://host:4222 or tls://host:4222; several are separated by
     /// commas. User and password, or a token, may come before the host
-    #[arg(long, help_heading = "Enhancement", value_name = "URL,…", value_delimiter = ',')]
+    #[arg(
+        long,
+        help_heading = "Enhancement",
+        value_name = "URL,…",
+        value_delimiter = ',',
+        env = "WINDLASS_NATS",
+        hide_env_values = true
+    )]
     pub nats: Option<Vec<String>>,
 
     /// Where clients reach this server's signalling, as wss://host/ws: with NATS, rooms are then shared out among servers
@@ -234,7 +241,8 @@ pub struct Settings {
     #[arg(long, help_heading = "Enhancement", value_name = "FILE", requires = "nats")]
     pub nats_ca: Option<PathBuf>,
 
-    /// Secret that an SFU shows its workers; at least 16 characters, or @FILE
+    /// Secret of the cluster: 16 random characters or more, or @FILE. By it servers and workers know each other, and each other's
+    /// words in NATS
     #[arg(
         long,
         help_heading = "Enhancement",

@@ -16,7 +16,9 @@ use clap::Args;
 use tokio::sync::watch;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 use windlass_cluster::lease::{Lease, MOST_DEVICES};
+use windlass_cluster::mutual::{Mutual, Role};
 use windlass_cluster::nats;
 use windlass_cluster::proto::enhancer_server::EnhancerServer;
 use windlass_cluster::token::ClusterToken;
@@ -29,8 +31,7 @@ use windlass_signaling::metrics_page;
 use crate::cli::ServeArgs;
 use crate::config::Config;
 use crate::shutdown::Signals;
-use crate::workers::server_tls;
-use crate::{devices, logging, metrics};
+use crate::{devices, logging, metrics, mutual};
 
 /// Largest message: a frame, or an anchor.
 pub const MOST_BYTES: usize = 4 << 20;
@@ -163,15 +164,12 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     });
     speaking.context("cannot start the worker's threads")?;
     let mut server = Server::builder().tcp_nodelay(true);
-    let tls = server_tls(&config.cluster)?;
+    let tls = mutual::start(config.cluster.files.as_ref(), Role::Enhancer)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
-    if let Some(tls) = tls {
-        server = server.tls_config(tls).context("the cluster's certificates")?;
-    }
     let service = EnhancerServer::new(WorkerService(worker.clone()))
         .max_decoding_message_size(MOST_BYTES)
         .max_encoding_message_size(MOST_BYTES);
-    let token: Option<ClusterToken> = config.cluster.token.clone();
+    let token = config.cluster.token.as_ref().map(ClusterToken::of_enhancers);
     let check = move |request| match &token {
         Some(token) => token.check(request),
         None => Ok(request),
@@ -188,14 +186,14 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
         let at = asked.local_addr()?;
         // Whoever started the worker may have closed the pipe.
         let _ = writeln!(std::io::stdout(), "Its figures are at http://{at}/metrics.");
-        let router = figures(&enhancer, &worker);
+        let router = figures(&enhancer, &worker, tls.clone());
         tokio::spawn(async move { axum::serve(asked, router).await });
     }
     let (stop, stopped) = watch::channel(false);
-    let leasing = match &config.nats {
+    let leasing = match config.nats.as_ref().zip(config.cluster.token.as_ref()) {
         None => None,
-        Some(nats) => {
-            let client = nats::connect(nats, "windlass enhance").await?;
+        Some((nats, token)) => {
+            let client = nats::connect(nats, "windlass enhance", token).await?;
             let address = args.address.clone().unwrap_or_else(|| format!("{scheme}://{own}"));
             let worker = worker.clone();
             let lease = move || lease(&address, &offer, &worker);
@@ -209,10 +207,18 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
         eprintln!("Windlass is shutting down.");
         let _ = stop.send(true);
     };
-    let incoming = tonic::transport::server::TcpIncoming::from(listener).with_nodelay(Some(true));
+    let served = async move {
+        match tls {
+            Some(tls) => router.serve_with_incoming(tls.incoming(listener, Role::Server)).await,
+            None => {
+                let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+                router.serve_with_incoming(incoming).await
+            }
+        }
+    };
     // What is left of streams is not waited for.
     let ended = tokio::select! {
-        ended = router.serve_with_incoming(incoming) => ended.context("the worker's port"),
+        ended = served => ended.context("the worker's port"),
         () = ending => Ok(()),
     };
     if let Some(leasing) = leasing {
@@ -222,11 +228,12 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
 }
 
 /// What its operators' programs ask of a worker: how it does, whether it lives, and whether it takes streams.
-fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>) -> Router {
+fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>, tls: Option<Mutual>) -> Router {
     let (enhancer, worker) = (enhancer.clone(), worker.clone());
     let told = move || async move {
         let mut all = metrics::of_process();
         all.extend(metrics::of_enhancer(&enhancer));
+        all.extend(tls.iter().flat_map(mutual::metrics));
         metrics_page(all)
     };
     let ready = move || async move {

@@ -14,6 +14,7 @@ mod health;
 mod loadtest;
 mod logging;
 mod metrics;
+mod mutual;
 mod node;
 mod page;
 mod plot;

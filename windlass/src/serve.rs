@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
-use windlass_cluster::nats;
+use windlass_cluster::mutual::{Mutual, Role};
+use windlass_cluster::nats::{self, NatsConfig};
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
 use windlass_sfu::{Sfu, StartError, TapSink};
 use windlass_signaling::cluster::Cluster;
@@ -20,6 +21,7 @@ use crate::config::Config;
 use crate::devices;
 use crate::logging::{self, Log};
 use crate::metrics;
+use crate::mutual;
 use crate::node::{Node, Share};
 use crate::page;
 use crate::reload::{Parts, Reloader, Reloads};
@@ -77,11 +79,12 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     let (sink, intake) = bridge::tap();
     let workers = Arc::new(Workers::default());
     let nats = match &config.nats {
-        Some(nats) => Some(nats::connect(nats, "windlass serve").await?),
+        Some(nats) => Some(connect(nats, config).await?),
         None => None,
     };
+    let mutual = mutual::start(config.cluster.files.as_ref(), Role::Server)?;
     let node = match nats.clone().zip(config.node.clone()) {
-        Some((client, node)) => Some(Node::new(client, node, config).await?),
+        Some((client, node)) => Some(Node::new(client, node, config, mutual.clone()).await?),
         None => None,
     };
     let relay = node.as_ref().and_then(Share::sink);
@@ -106,7 +109,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         other @ StartError::Thread(_) => other.into(),
     })?;
     if Workers::wanted(config) {
-        workers.start(config, sfu.handle(), nats.clone())?;
+        workers.start(config, sfu.handle(), nats.clone(), mutual.clone())?;
     }
     sfu.handle().set_enhancement(enhancer.is_some() || workers.started());
     let bridge = match &enhancer {
@@ -116,7 +119,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
 
     metrics::start();
     let reloads = Arc::new(Reloads::new());
-    let elsewhere = Elsewhere { workers, nats, node: node.clone() };
+    let elsewhere = Elsewhere { workers, nats, node: node.clone(), mutual };
     let services = services(&sfu, enhancer.clone(), elsewhere, reloads.clone());
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
@@ -141,21 +144,37 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     Ok(())
 }
 
+async fn connect(nats: &NatsConfig, config: &Config) -> Result<nats::Client> {
+    let token = config.cluster.token.as_ref().filter(|token| !token.is_of_enhancers());
+    let token = token.context(
+        "cluster-token is that of enhancers: a server needs the one from which it was made",
+    )?;
+    Ok(nats::connect(nats, "windlass serve", token).await?)
+}
+
 /// What is not in this process.
 struct Elsewhere {
     workers: Arc<Workers>,
     nats: Option<nats::Client>,
     node: Option<Arc<Node>>,
+    mutual: Option<Mutual>,
 }
 
 impl Elsewhere {
     fn metrics(&self) -> Vec<Metric> {
         let mut all = self.workers.metrics();
         all.extend(self.nats.as_ref().map(|client| {
-            let connected = f64::from(u8::from(nats::is_connected(client)));
+            let connected = f64::from(u8::from(client.is_connected()));
             let metric = Metric::gauge("cluster_nats_connected", connected);
             metric.help("Whether a NATS server answers.")
         }));
+        let refused = self.nats.iter().flat_map(nats::Client::refused);
+        all.extend(refused.map(|(bucket, why, count)| {
+            Metric::counter("cluster_rogues", count)
+                .labelled(format!("bucket=\"{bucket}\",reason=\"{why}\""))
+                .help("What lay in NATS and was not written by this cluster, or was said before.")
+        }));
+        all.extend(self.mutual.iter().flat_map(mutual::metrics));
         all.extend(self.node.as_ref().map_or_else(Vec::new, |node| node.metrics()));
         all
     }

@@ -1,19 +1,17 @@
 //! The enhancers on other machines that an SFU uses, where it does: those of its configuration and those whose leases it reads.
 
-use std::fs;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
-use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
+use anyhow::Result;
+use windlass_cluster::mutual::Mutual;
 use windlass_cluster::nats::{self, Client, Heard};
 use windlass_cluster::remote::{Remote, RemoteConfig};
 use windlass_media::TapInput;
 use windlass_sfu::SfuHandle;
 use windlass_signaling::Metric;
 
-use crate::config::{Cluster, Config};
+use crate::config::Config;
 use crate::metrics;
 
 /// Empty until they are [started](Workers::start), and for good in a process that enhances itself.
@@ -34,12 +32,13 @@ impl Workers {
         config: &Config,
         sfu: SfuHandle,
         nats: Option<Client>,
+        tls: Option<Mutual>,
     ) -> Result<()> {
         let Some(enhancer) = &config.enhancer else { return Ok(()) };
         let remote = RemoteConfig {
             workers: config.workers.clone(),
             token: config.cluster.token.clone(),
-            tls: client_tls(&config.cluster)?,
+            tls,
             within: enhancer.budget.saturating_sub(enhancer.delivery_allowance),
         };
         let output = Arc::new(move |output| {
@@ -56,7 +55,7 @@ impl Workers {
                     Heard::Written { name, bytes, .. } => remote.lease_renewed(name, bytes, now),
                     Heard::GivenUp { name, .. } => remote.lease_given_up(name),
                     Heard::Readable { since } => remote.leases_can_be_read(since, now),
-                    Heard::Begins | Heard::Cut => {}
+                    Heard::Refused { .. } | Heard::Begins | Heard::Cut => {}
                 }
             }
         };
@@ -78,24 +77,4 @@ impl Workers {
     pub fn metrics(&self) -> Vec<Metric> {
         self.remote.get().map_or_else(Vec::new, |remote| metrics::of_remote(&remote.stats()))
     }
-}
-
-/// What a machine of the cluster shows others: the authority, and its own certificate.
-fn certificates(cluster: &Cluster) -> Result<Option<(Certificate, Identity)>> {
-    let Some((ca, certificate, key)) = &cluster.files else { return Ok(None) };
-    let file =
-        |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
-    Ok(Some((Certificate::from_pem(file(ca)?), Identity::from_pem(file(certificate)?, file(key)?))))
-}
-
-/// The same for whoever is dialled.
-pub fn server_tls(cluster: &Cluster) -> Result<Option<ServerTlsConfig>> {
-    let known = certificates(cluster)?;
-    Ok(known.map(|(ca, own)| ServerTlsConfig::new().identity(own).client_ca_root(ca)))
-}
-
-/// The same for whoever dials.
-pub fn client_tls(cluster: &Cluster) -> Result<Option<ClientTlsConfig>> {
-    let known = certificates(cluster)?;
-    Ok(known.map(|(ca, own)| ClientTlsConfig::new().identity(own).ca_certificate(ca)))
 }

@@ -57,6 +57,9 @@ fn every_query_of_the_dashboard_and_the_alerts_names_a_metric_that_there_is() {
     // With a certificate only: tests/tls.rs sees them.
     there.insert("windlass_tls_handshakes_total");
     there.insert("windlass_tls_certificate_not_after_timestamp_seconds");
+    // In a cluster only.
+    there.insert("windlass_cluster_certificate_not_after_timestamp_seconds");
+    there.insert("windlass_cluster_rogues_total");
     let dashboard: Value = serde_json::from_str(&read("grafana/windlass.json")).unwrap();
     let mut queries = Vec::new();
     texts_of(&dashboard, "expr", &mut queries);
@@ -228,13 +231,18 @@ fn the_cluster_of_the_compose_file_finds_itself() {
         let moved = ["--http", "--udp", "--advertise", "--listen", "--metrics", "--config"];
         let moved = [&moved[..], &["--node-listen", "--node-address"]].concat();
         let rest = command[1..].iter().filter(|arg| !moved.iter().any(|of| arg.starts_with(of)));
-        let rest = rest.map(|arg| arg.replace("nats://127.0.0.1:4222", &nats.url()));
+        let rest = rest.cloned();
         // Servers tell each other the ports that they are given here.
         let relay = said(command, "--node-listen").map(|_| "--node-listen=127.0.0.1:0".to_owned());
-        rest.chain(relay).chain([config.clone()]).collect()
+        let nats = format!("--nats={}", nats.url());
+        rest.chain(relay).chain([config.clone(), nats]).collect()
     };
     let (mut workers, mut servers) = (Vec::new(), Vec::new());
-    for (_, command) in services("cluster.compose.yaml").into_values() {
+    for (of, command) in services("cluster.compose.yaml").into_values() {
+        // NATS is not open, and neither is what lies in it.
+        let environment = &of["environment"];
+        assert!(environment["WINDLASS_NATS"].as_str().unwrap().contains("nats://windlass:${"));
+        assert!(environment["WINDLASS_CLUSTER_TOKEN"].is_string());
         let args = here(&command);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         match command[0].as_str() {

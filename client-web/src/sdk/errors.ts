@@ -38,8 +38,12 @@ const TEMPORARY = new Set<string>([
 
 /** The room is on another server. */
 export class Moved extends WindlassError {
-  /** `url`: of that server's WebSocket. */
-  constructor(readonly url: string) {
+  /** `url`: of that server's WebSocket; `by`: of the one that says so, which names `others` too. */
+  constructor(
+    readonly url: string,
+    readonly by: string,
+    readonly others: readonly string[],
+  ) {
     super("moved", "The call has moved to another server.", "Wait while the page goes there.");
   }
 }

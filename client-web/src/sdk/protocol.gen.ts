@@ -65,8 +65,8 @@ export type Join = {
   anchor_codecs?: Array<string>;
   /** What lets the client in, on a server with token keys. */
   token?: AccessToken;
-  /** The client's own id at the server that sent it here by `moved`: the others learn whose place it takes. */
-  was?: string;
+  /** What `moved` gave, where a server has sent the client here: the others learn whose place it takes. */
+  ticket?: string;
 };
 
 /** A WebRTC offer with what its sections mean. */
@@ -180,6 +180,10 @@ export type ServerMessage = {
   type: "moved";
   /** The address of that server's signalling (`wss://…/ws`). */
   url: string;
+  /** To be given in `join` there by whoever is in the room: the others learn by it who that was. */
+  ticket?: string;
+  /** As in `welcome`: other servers of the cluster. */
+  others?: Array<string>;
 }
   | {
   type: "answer";

@@ -210,7 +210,12 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     ice: optional(o["ice"], iceServers) ?? { servers: [] },
     others: optional(o["others"], (v) => list(v, text)) ?? [],
   }),
-  moved: (o) => ({ type: "moved", url: text(o["url"]) }),
+  moved: (o) => ({
+    type: "moved",
+    url: text(o["url"]),
+    ...field("ticket", optional(o["ticket"], text)),
+    others: optional(o["others"], (v) => list(v, text)) ?? [],
+  }),
   ice_servers: (o) => ({ type: "ice_servers", ice: iceServers(o["ice"]) }),
   answer: (o) => ({
     type: "answer",

@@ -11,10 +11,11 @@ import type { OutputKind } from "./output.js";
 import type { Grant, ParticipantInfo, Rung } from "./protocol.js";
 import { type DetailChoice, type Layers, Publication } from "./publication.js";
 import { vp9Preferences } from "./receiver.js";
+import { Servers } from "./servers.js";
 import { followShowing } from "./showing.js";
 import { SignalSocket } from "./socket.js";
 import type { EnhancedTrack, RemoteTrack } from "./tracks.js";
-import { type CallEvents, Visit } from "./visit.js";
+import { type CallEvents, type Move, Visit, type Visitor } from "./visit.js";
 import { warmUpDecoder } from "./warm-up.js";
 
 export interface JoinOptions {
@@ -105,7 +106,7 @@ export class Room extends Emitter<RoomEvents> {
   private readonly former = new Set<Visit>();
   private moving = false;
   /** Where a visit was sent while one was moving already. */
-  private goal: [visit: Visit, url: string] | null = null;
+  private goal: [visit: Visit, to: Move] | null = null;
   private id = "";
   /** The server of the latest visit. */
   private last = "";
@@ -116,8 +117,7 @@ export class Room extends Emitter<RoomEvents> {
   private retry: ReturnType<typeof setTimeout> | undefined;
   private over = false;
   private comparing = false;
-  /** The WebSockets of the servers that may have the room: the first is the present or next one. */
-  private servers: string[];
+  private readonly servers: Servers;
 
   /**
    * Enters a room. The tracks that are there already are announced after the caller's turn, so that listeners set
@@ -143,7 +143,7 @@ export class Room extends Emitter<RoomEvents> {
 
   private constructor(private readonly options: JoinOptions) {
     super();
-    this.servers = [options.url];
+    this.servers = new Servers(options.url);
     this.reports = setInterval(() => this.visit?.report(), 1000);
   }
 
@@ -269,7 +269,7 @@ export class Room extends Emitter<RoomEvents> {
 
   /** Connects, wherever the room is. */
   private async connect(): Promise<void> {
-    const visit = await this.enter(null, this.maxRungs);
+    const visit = await this.enter(null, undefined, this.maxRungs);
     // Tracks have other names there.
     if (visit.url !== this.last) this.maxRungs.clear();
     this.last = visit.url;
@@ -282,20 +282,24 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /** Enters the room, wherever it is; `former`: from that visit, where the room goes to the first of the servers. */
-  private async enter(former: Visit | null, maxRungs: Map<string, Rung>): Promise<Visit> {
+  private async enter(former: Visit | null, ticket: string | undefined, maxRungs: Map<string, Rung>): Promise<Visit> {
     for (let hops = 0; ; hops++) {
       try {
         // Who moves must not come back to where it is.
-        const servers = this.servers.slice(0, former === null ? MOST_ASKED : 1);
-        return await this.enterAt(servers, former, maxRungs);
+        const servers = this.servers.first(former === null ? MOST_ASKED : 1);
+        return await this.enterAt(servers, { former, ticket, maxRungs });
       } catch (error) {
         if (!(error instanceof Moved) || hops >= MOST_HOPS || error.url === former?.url) throw error;
-        this.goTo(error.url);
+        this.servers.named(error.by, [error.url, ...error.others]);
+        this.servers.goTo(error.url);
       }
     }
   }
 
-  private async enterAt(servers: readonly string[], former: Visit | null, maxRungs: Map<string, Rung>): Promise<Visit> {
+  private async enterAt(
+    servers: readonly string[],
+    from: Pick<Visitor, "former" | "ticket" | "maxRungs">,
+  ): Promise<Visit> {
     const { token, room, name, loopback = false, assets = besideThisScript(), output = "auto" } = this.options;
     const visit = await Visit.enter(servers, {
       room,
@@ -304,21 +308,16 @@ export class Room extends Emitter<RoomEvents> {
       token: typeof token === "function" ? await token() : token,
       assets,
       output,
-      maxRungs,
-      former,
+      ...from,
     });
     if (this.over) {
       visit.close();
       throw unreachable();
     }
-    const { url } = visit;
-    this.servers = [url, ...(visit.welcome.others ?? []).filter((other) => other !== url)];
+    const others = visit.welcome.others ?? [];
+    this.servers.named(visit.url, others);
+    this.servers.at(visit.url, others);
     return visit;
-  }
-
-  /** The server at `url` is the next to be tried, and the present one the last. */
-  private goTo(url: string): void {
-    this.servers = [url, ...this.servers.filter((known) => known !== url)];
   }
 
   /** Listens to a visit, and sends by it what is sent. */
@@ -328,7 +327,7 @@ export class Room extends Emitter<RoomEvents> {
     // A socket alone is no success: where the media path never comes about, attempts must end.
     visit.on("up", () => this.backoff.reset());
     visit.on("quiet", () => void this.compare(visit));
-    visit.on("moved", (url) => void this.move(visit, url));
+    visit.on("moved", (to) => void this.move(visit, to));
     for (const publication of this.publications) {
       visit.publish(publication).catch(() => undefined); // told by `lost`
     }
@@ -340,14 +339,15 @@ export class Room extends Emitter<RoomEvents> {
     });
   }
 
-  /** The room goes on at `url`: one goes there while everything goes on here, and leaves when it comes from there. */
-  private async move(visit: Visit, url: string): Promise<void> {
-    if (this.moving) this.goal = [visit, url];
+  /** The room goes on elsewhere: one goes there while everything goes on here, and leaves when it comes from there. */
+  private async move(visit: Visit, to: Move): Promise<void> {
+    this.servers.named(visit.url, [to.url, ...(to.others ?? [])]);
+    if (this.moving) this.goal = [visit, to];
     if (this.visit !== visit || this.moving) return;
     this.moving = true;
     try {
-      this.goTo(url);
-      const next = await this.enter(visit, new Map());
+      this.servers.goTo(to.url);
+      const next = await this.enter(visit, to.ticket, new Map());
       if (this.visit !== visit) return next.leave();
       this.next = next;
       visit.freeze();
@@ -358,12 +358,12 @@ export class Room extends Emitter<RoomEvents> {
       else if (this.next === next) this.stay(next);
     } catch {
       // One stays where one is, until that server lets go: what it says then is told.
-      if (this.visit === visit) this.goTo(visit.url);
+      if (this.visit === visit) this.servers.goTo(visit.url);
     } finally {
       this.moving = false;
       const { goal } = this;
       this.goal = null;
-      if (goal !== null && goal[1] !== url) void this.move(...goal);
+      if (goal !== null && goal[1].url !== to.url) void this.move(...goal);
     }
   }
 
@@ -373,7 +373,7 @@ export class Room extends Emitter<RoomEvents> {
     next.leave();
     const { visit } = this;
     if (visit === null) return;
-    this.goTo(visit.url);
+    this.servers.goTo(visit.url);
     visit.thaw();
     for (const publication of this.publications) visit.publish(publication).catch(() => undefined); // told by `lost`
   }
@@ -411,7 +411,7 @@ export class Room extends Emitter<RoomEvents> {
 
   /** The server is quiet: if another one answers while nothing of this one comes, that is not for want of a network, and the room is there soon. */
   private async compare(visit: Visit): Promise<void> {
-    const other = this.servers[1];
+    const other = this.servers.second;
     if (this.visit !== visit || this.comparing || other === undefined) return;
     this.comparing = true;
     try {
@@ -421,7 +421,7 @@ export class Room extends Emitter<RoomEvents> {
       if (this.visit === visit && visit.quiet && silent) this.lostAt(visit, unreachable());
     } catch {
       // Nobody answers: it is waited for.
-      this.servers.push(...this.servers.splice(1, 1));
+      this.servers.postpone(1);
     } finally {
       this.comparing = false;
     }
@@ -449,7 +449,7 @@ export class Room extends Emitter<RoomEvents> {
     const waitMs = this.backoff.next();
     // Who was sent away is awaited; otherwise another server, if there is one, knows where the room is by now.
     const delayMs = cause instanceof Moved && this.backoff.attempts === 1 ? 0 : waitMs;
-    if (!(cause instanceof Moved)) this.servers.push(...this.servers.splice(0, 1));
+    if (!(cause instanceof Moved)) this.servers.postpone(0);
     this.emit("reconnecting", { attempt: this.backoff.attempts, delayMs, cause });
     clearTimeout(this.retry);
     this.retry = setTimeout(() => {

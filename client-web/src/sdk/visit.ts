@@ -57,8 +57,18 @@ export interface VisitEvents extends CallEvents {
   lost: WindlassError;
   /** The server does not answer soon. */
   quiet: undefined;
-  /** The room goes on at this address. */
-  moved: string;
+  /** The room goes on elsewhere. */
+  moved: Move;
+}
+
+/** Where a room goes on. */
+export interface Move {
+  /** The server's WebSocket. */
+  url: string;
+  /** Says there whose place one takes. */
+  ticket?: string;
+  /** Further servers of the cluster. */
+  others?: string[];
 }
 
 /** Who enters, and how. */
@@ -71,8 +81,9 @@ export interface Visitor {
   output: OutputKind;
   /** Caps on what is received, by track. */
   maxRungs: Map<string, Rung>;
-  /** One's visit on the server that the room is on until now. */
+  /** One's visit on the server that the room is on until now, and what that gave for the next one. */
   former: Visit | null;
+  ticket: string | undefined;
 }
 
 /** See the module's head. */
@@ -100,7 +111,7 @@ export class Visit extends Emitter<VisitEvents> {
   static async enter(urls: readonly string[], visitor: Visitor): Promise<Visit> {
     const [url, socket] = await SignalSocket.openAny(urls);
     try {
-      return new Visit(url, socket, await greet(socket, visitor), visitor);
+      return new Visit(url, socket, await greet(url, socket, visitor), visitor);
     } catch (error) {
       socket.close();
       throw error;
@@ -272,7 +283,7 @@ export class Visit extends Emitter<VisitEvents> {
   replaced(track: { participant: string; kind: string; name: string }): RemoteTrack | null {
     const former = this.visitor.former?.tracks ?? [];
     const own = this.withheld.get(track.participant) ?? this.others.get(track.participant);
-    const was = this.visitor.former?.participants.find((other) => own !== undefined && isSame(own, other));
+    const was = this.visitor.former?.participants.find((other) => own?.was === other.id);
     const ids = [track.participant, was?.id];
     const same = (t: RemoteTrack) => ids.includes(t.participant) && t.kind === track.kind && t.name === track.name;
     return former.find(same) ?? null;
@@ -355,7 +366,7 @@ export class Visit extends Emitter<VisitEvents> {
           this.video(track)?.setServerStats(anchors_dropped, refused ?? null);
         break;
       case "moved":
-        this.emit("moved", message.url);
+        this.emit("moved", message);
         break;
       case "error":
         // A track that went while a report or a wish for it was on its way is no news.
@@ -377,7 +388,7 @@ export class Visit extends Emitter<VisitEvents> {
   private join(participant: ParticipantInfo, present: readonly ParticipantInfo[]): void {
     const { id, was } = participant;
     if (this.isMe(id) || this.others.has(id) || this.withheld.has(id)) return;
-    if (was !== undefined && was !== id && present.some((other) => isSame(participant, other))) {
+    if (was !== undefined && was !== id && present.some((other) => other.id === was)) {
       this.withheld.set(id, participant);
       const timer = setTimeout(() => this.reveal(was, false), WITHHELD_MS);
       this.timers.add(timer);
@@ -475,7 +486,7 @@ export class Visit extends Emitter<VisitEvents> {
 }
 
 /** Asks to be let in. */
-function greet(socket: SignalSocket, visitor: Visitor): Promise<Welcome> {
+function greet(url: string, socket: SignalSocket, visitor: Visitor): Promise<Welcome> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(unreachable()), WELCOME_TIMEOUT_MS);
     const refuse = (error: WindlassError) => {
@@ -485,22 +496,18 @@ function greet(socket: SignalSocket, visitor: Visitor): Promise<Welcome> {
     socket.onLost = refuse;
     socket.onMessage = (message) => {
       if (message.type === "error") refuse(new WindlassError(message.code, message.message, message.hint));
-      if (message.type === "moved") refuse(new Moved(message.url));
+      if (message.type === "moved") refuse(new Moved(message.url, url, message.others ?? []));
       if (message.type !== "welcome") return;
       clearTimeout(timer);
       resolve(message);
     };
-    const { room, name, loopback, token, former } = visitor;
+    const { room, name, loopback, token, ticket } = visitor;
     const anchor_codecs = [...ANCHOR_CODECS];
-    const ticket = token === undefined ? {} : { token };
-    const place = former === null ? {} : { was: former.participant };
-    socket.send({ type: "join", version: PROTOCOL_VERSION, room, name, loopback, anchor_codecs, ...ticket, ...place });
+    const access = token === undefined ? {} : { token };
+    const place = ticket === undefined ? {} : { ticket };
+    socket.send({ type: "join", version: PROTOCOL_VERSION, room, name, loopback, anchor_codecs, ...access, ...place });
   });
 }
-
-/** Whether somebody is another's heir: by their own word, so that name and identity must be the same too. */
-const isSame = (heir: ParticipantInfo, former: ParticipantInfo): boolean =>
-  heir.was === former.id && heir.name === former.name && heir.identity === former.identity;
 
 const isPaused = (track: RemoteTrack): boolean => track instanceof EnhancedTrack && track.paused;
 

@@ -12,7 +12,8 @@
 //! spent, the best frame that can still be in time waits for the next tick.
 //!
 //! **Fairness.** The seed compares the frames of all streams by tier and gain. Here that holds among streams that have had no more
-//! than their fair share ([`shares`]) of what was spent lately; whoever is ahead of it comes after those who are not. So key frames,
+//! and no less than their fair share ([`shares`]) of what was spent lately, but for an anchor; whoever is behind goes before them, and
+//! whoever is ahead comes after. So key frames,
 //! which a stream may have as many of as it likes, go before everything within their stream's share, and not beyond.
 //!
 //! ```
@@ -303,8 +304,8 @@ impl Stream {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     candidate: Candidate,
-    /// By how much its stream would be ahead of its fair share, in steps of some anchors.
-    ahead: u32,
+    /// By how much its stream would be ahead of its fair share, or behind it, in steps of some anchors.
+    ahead: i32,
     tier: Tier,
     gain: u64,
     network: usize,
@@ -352,7 +353,7 @@ const SLOW: Duration = Duration::from_secs(4);
 
 /// What was spent on a stream counts half after so long.
 const SPENT_HALVES: Duration = Duration::from_millis(1500);
-/// Streams that are ahead of their fair share by no more than so many anchors count as equally so.
+/// Streams that are ahead of their fair share, or behind it, by as many anchors to so many count as equally so.
 const ANCHORS_AHEAD: f64 = 2.0;
 
 /// An unchanged picture gets an anchor all the same after this time: the last may have been lost.
@@ -720,7 +721,7 @@ impl Scheduler {
                 let cost = costs.map_or(0.0, |costs| costs.predict(size.0, size.1).as_secs_f64());
                 let ahead = (spent - stream.share * all) / (ANCHORS_AHEAD * cost).max(1e-9);
                 // What is no number is nothing.
-                entry.ahead = ahead.ceil() as u32;
+                entry.ahead = ahead.round() as i32;
                 spent += cost;
             }
         }

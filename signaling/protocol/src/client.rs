@@ -87,10 +87,10 @@ pub struct Join {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub token: Option<AccessToken>,
-    /// The client's own id at the server that sent it here by `moved`: the others learn whose place it takes.
+    /// What `moved` gave, where a server has sent the client here: the others learn whose place it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
-    pub was: Option<String>,
+    pub ticket: Option<String>,
 }
 
 impl Join {
@@ -323,7 +323,7 @@ impl ClientMessage {
                 limits::check_room(&join.room)?;
                 limits::check_name(&join.name)?;
                 join.token.as_ref().map_or(Ok(()), limits::check_access_token)?;
-                join.was.as_deref().map_or(Ok(()), limits::check_participant)?;
+                join.ticket.as_deref().map_or(Ok(()), limits::check_ticket)?;
                 join.anchor_codecs.as_deref().map_or(Ok(()), limits::check_codecs)
             }
             ClientMessage::Offer(offer) => offer.check(),

@@ -17,8 +17,8 @@ pub const NAME_BYTES: usize = 128;
 pub const TOKEN_BYTES: usize = 4096;
 /// Longest track id in characters.
 pub const TRACK_CHARS: usize = 64;
-/// Longest participant id in characters.
-pub const PARTICIPANT_CHARS: usize = 64;
+/// Longest ticket of `moved` in characters.
+pub const TICKET_CHARS: usize = 256;
 /// Longest media id (`a=mid`) in characters.
 pub const MID_CHARS: usize = 16;
 /// Most anchor codecs that a client may name.
@@ -40,9 +40,9 @@ pub(crate) fn check_track(track: &str) -> Result<(), ProtocolError> {
     check_token("track", track, TRACK_CHARS)
 }
 
-/// A participant id is a token of 1 to [`PARTICIPANT_CHARS`] characters.
-pub(crate) fn check_participant(id: &str) -> Result<(), ProtocolError> {
-    check_token("was", id, PARTICIPANT_CHARS)
+/// A ticket is a token of 1 to [`TICKET_CHARS`] characters.
+pub(crate) fn check_ticket(ticket: &str) -> Result<(), ProtocolError> {
+    check_token("ticket", ticket, TICKET_CHARS)
 }
 
 /// An access token is bounded by [`TOKEN_BYTES`].

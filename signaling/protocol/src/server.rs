@@ -22,6 +22,14 @@ pub enum ServerMessage {
     Moved {
         /// The address of that server's signalling (`wss://…/ws`).
         url: String,
+        /// To be given in `join` there by whoever is in the room: the others learn by it who that was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "typescript", ts(optional))]
+        ticket: Option<String>,
+        /// As in `welcome`: other servers of the cluster.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "typescript", ts(as = "Option<Vec<String>>", optional))]
+        others: Vec<String>,
     },
     /// The WebRTC answer to offer `id`.
     Answer {

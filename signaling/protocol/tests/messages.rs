@@ -34,12 +34,12 @@ fn client_messages_have_the_documented_shapes() {
                 loopback: false,
                 anchor_codecs: None,
                 token: None,
-                was: None,
+                ticket: None,
             }),
         ),
         (
             json!({"type": "join", "version": 1, "room": "tea-room", "name": "Bo",
-                "anchor_codecs": ["jpeg", "htj2k"], "was": "p1"}),
+                "anchor_codecs": ["jpeg", "htj2k"], "ticket": "AQAB-_x"}),
             None,
             ClientMessage::Join(Join {
                 version: 1,
@@ -48,7 +48,7 @@ fn client_messages_have_the_documented_shapes() {
                 loopback: false,
                 anchor_codecs: Some(vec!["jpeg".into(), "htj2k".into()]),
                 token: None,
-                was: Some("p1".into()),
+                ticket: Some("AQAB-_x".into()),
             }),
         ),
         (
@@ -230,8 +230,21 @@ fn server_messages_have_the_documented_shapes() {
                 "scale": 2, "tiles": "DwAA", "bytes": 6000}),
         ),
         (
-            ServerMessage::Moved { url: "wss://sfu-2.example.org/ws".into() },
+            ServerMessage::Moved {
+                url: "wss://sfu-2.example.org/ws".into(),
+                ticket: None,
+                others: Vec::new(),
+            },
             json!({"type": "moved", "url": "wss://sfu-2.example.org/ws"}),
+        ),
+        (
+            ServerMessage::Moved {
+                url: "wss://sfu-2.example.org/ws".into(),
+                ticket: Some("AQAB-_x".into()),
+                others: vec!["wss://sfu-3.example.org/ws".into()],
+            },
+            json!({"type": "moved", "url": "wss://sfu-2.example.org/ws", "ticket": "AQAB-_x",
+                "others": ["wss://sfu-3.example.org/ws"]}),
         ),
         (
             ServerMessage::Welcome(Welcome {
@@ -483,7 +496,7 @@ fn message() -> impl Strategy<Value = ClientMessage> {
                 loopback,
                 anchor_codecs: None,
                 token: None,
-                was: None,
+                ticket: None,
             })
         }),
         (any::<String>(), token(), token()).prop_map(|(sdp, a, b)| {

@@ -77,7 +77,7 @@ fn a_join_asks_the_sfu_and_is_answered_by_welcome() {
         room: "tea".into(),
         name: "Ana".into(),
         token: None,
-        was: None,
+        ticket: None,
         options: JoinOptions::default(),
     };
     assert_eq!(drain(&mut session), [asked]);
@@ -415,7 +415,7 @@ fn who_is_replaced_or_removed_is_told_so_and_not_that_media_was_lost() {
 #[test]
 fn who_asks_for_a_room_of_another_server_is_sent_there_and_so_is_who_is_in_it() {
     let url = "wss://b/ws".to_owned();
-    let told = Action::Send(ServerMessage::Moved { url: url.clone() });
+    let told = Action::Moved(url.clone());
     let closed = Action::Close { code: close::MOVED, reason: "the room is on another server" };
     let (mut session, now) = outside();
     session.text(now, JOIN);
@@ -452,7 +452,7 @@ fn who_is_sent_away_is_served_until_it_has_arrived_with_the_others_or_for_some_s
     let now = late;
     let late = now + SessionConfig::default().moving;
     session.orders(now, &moved(true));
-    let told = Action::Send(ServerMessage::Moved { url: "wss://b/ws".to_owned() });
+    let told = Action::Moved("wss://b/ws".to_owned());
     assert_eq!(drain(&mut session), [told], "it may have failed, and must go now");
     session.orders(now, &moved(true));
     assert_eq!(drain(&mut session), []);

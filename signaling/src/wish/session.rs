@@ -134,7 +134,7 @@ pub(super) async fn begin(
     if let Place::At(url) = entry::place(shared, room, &options).await {
         return Ok(elsewhere(&url, way, room, query));
     }
-    let entry = Entry { room, name: way.name().to_owned(), was: None, admission, options };
+    let entry = Entry { room, name: way.name().to_owned(), ticket: None, admission, options };
     let inside = entry::enter(shared, entry).await.map_err(convert::enter_error)?;
     let participant = inside.id;
     let offered = match lists(&inside.joined.tracks) {

@@ -1,9 +1,9 @@
 //! What SFU and workers show each other, and where they learn of each other.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use anyhow::Result;
+use windlass_cluster::mutual::Files;
 use windlass_cluster::nats::NatsConfig;
 use windlass_cluster::token::ClusterToken;
 
@@ -15,13 +15,13 @@ pub struct Cluster {
     /// The secret of all of them.
     pub token: Option<ClusterToken>,
     /// The files of authority, certificate and key.
-    pub files: Option<(PathBuf, PathBuf, PathBuf)>,
+    pub files: Option<Files>,
 }
 
 pub(super) fn cluster(said: &Settings) -> Result<Cluster> {
     let files = match (&said.cluster_ca, &said.cluster_cert, &said.cluster_key) {
         (Some(ca), Some(certificate), Some(key)) => {
-            Some((ca.clone(), certificate.clone(), key.clone()))
+            Some(Files { ca: ca.clone(), certificate: certificate.clone(), key: key.clone() })
         }
         (None, None, None) => None,
         _ => {
@@ -42,9 +42,14 @@ pub(super) fn nats(said: &Settings) -> Result<Option<NatsConfig>> {
         allow!(
             known,
             "nats",
-            "`{server}` is no server's address: write nats://host:4222 or tls://host:4222"
+            "has what is no server's address: write nats://host:4222 or tls://host:4222"
         );
     }
+    allow!(
+        said.cluster_token.is_some(),
+        "nats",
+        "needs cluster-token, by which servers and enhancers know each other's words: make one (openssl rand -hex 32) and give it to all"
+    );
     let (credentials, ca) = (said.nats_credentials.clone(), said.nats_ca.clone());
     Ok(Some(NatsConfig { servers, credentials, ca }))
 }
@@ -105,6 +110,17 @@ mod tests {
     fn of(yaml: &str) -> Result<Option<NodeConfig>> {
         let settings = Settings::default().over(super::super::file::File::parse(yaml)?.settings);
         node(&settings, 32)
+    }
+
+    #[test]
+    fn nats_wants_a_token_and_says_how_to_make_one() {
+        let of = |yaml: &str| {
+            nats(&Settings::default().over(super::super::file::File::parse(yaml)?.settings))
+        };
+        let error = of("{nats: [nats://a:4222]}").expect_err("no token").to_string();
+        assert!(error.contains("cluster-token") && error.contains("openssl rand"), "{error}");
+        let said = "{nats: [nats://a:4222], cluster-token: a-cluster-of-these-tests}";
+        assert!(of(said).expect("a token").is_some());
     }
 
     #[test]

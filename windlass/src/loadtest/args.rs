@@ -1,5 +1,6 @@
 //! The command line of `windlass loadtest`.
 
+use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
@@ -86,6 +87,11 @@ pub struct LoadtestArgs {
     /// A key of the server's, as `windlass token` takes it: each client makes a token of its own.
     #[arg(long, value_name = "ID=SECRET", env = "WINDLASS_TOKEN_KEY", hide_env_values = true)]
     pub token_key: Option<TokenKey>,
+
+    /// All clients say that a proxy passed them on from this address: a server that trusts them (`--trusted-proxies`) counts them as
+    /// one office's.
+    #[arg(long, value_name = "ADDRESS")]
+    pub forwarded_for: Option<IpAddr>,
 
     /// How long each client stays in the mean; others come in the place of those that go, of whom every fourth says nothing. After the
     /// run the server must have nobody and nothing left, and what it counted must add up [default: all stay until the end].

@@ -60,7 +60,7 @@ pub fn run(args: &LoadtestArgs) -> Result<()> {
             (true, Peer::Janus) => Some(Own::janus().await?),
         };
         let url = own.as_ref().map_or(args.server.as_str(), |own| own.url.as_str());
-        let server = ServerUrl::parse(url)?.with_key(args.token_key.clone());
+        let server = ServerUrl::parse(url)?.with(args.token_key.clone(), args.forwarded_for);
         let pid = own.as_ref().map_or(args.pid, Own::pid);
         let report = measure(args, &server, pid, &recording).await;
         if let Some(own) = own {
@@ -104,7 +104,7 @@ fn runtime(args: &LoadtestArgs) -> Result<tokio::runtime::Runtime> {
 
 /// A process of subscribers.
 async fn run_part(args: &LoadtestArgs, part: &children::Part) -> Result<()> {
-    let server = ServerUrl::parse(&args.server)?.with_key(args.token_key.clone());
+    let server = ServerUrl::parse(&args.server)?.with(args.token_key.clone(), args.forwarded_for);
     let tally = Tally::default();
     let (stop, stopped) = watch::channel(None);
     let spawner =

@@ -1,5 +1,6 @@
 //! The signalling of one client: JSON messages over a WebSocket (`docs/signaling.md`).
 
+use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -7,6 +8,8 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::handshake::client::Request as ClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use windlass_protocol::{
     AccessToken, ClientMessage, Error, Grant, Join, Request, ServerMessage, VERSION, Welcome,
@@ -27,6 +30,8 @@ pub struct ServerUrl {
     pub authority: String,
     /// By which clients make their tokens, where it wants any.
     key: Option<TokenKey>,
+    /// The address from which a proxy passes clients on, as they say.
+    forwarded_for: Option<IpAddr>,
 }
 
 impl ServerUrl {
@@ -43,12 +48,21 @@ impl ServerUrl {
         );
         let has_port = authority.rsplit_once(':').is_some_and(|(_, p)| p.parse::<u16>().is_ok());
         let authority = if has_port { authority.to_owned() } else { format!("{authority}:80") };
-        Ok(ServerUrl { authority, key: None })
+        Ok(ServerUrl { authority, key: None, forwarded_for: None })
     }
 
-    /// The same, where clients need tokens of this key.
-    pub fn with_key(self, key: Option<TokenKey>) -> ServerUrl {
-        ServerUrl { key, ..self }
+    /// The same, where clients need tokens of a key, and say from where they are passed on.
+    pub fn with(self, key: Option<TokenKey>, forwarded_for: Option<IpAddr>) -> ServerUrl {
+        ServerUrl { key, forwarded_for, ..self }
+    }
+
+    /// The request for a socket.
+    fn request(&self, url: &str) -> Result<ClientRequest> {
+        let mut request = url.into_client_request()?;
+        if let Some(from) = self.forwarded_for {
+            request.headers_mut().insert("x-forwarded-for", from.to_string().parse()?);
+        }
+        Ok(request)
     }
 
     /// What lets somebody in for as long as a call may last.
@@ -88,7 +102,7 @@ impl Signal {
         let token = server.token(room, name)?;
         let mut url = format!("ws://{}/ws", server.authority);
         for _ in 0..MOST_HOPS {
-            match Signal::join_at(&url, room, name, token.clone()).await? {
+            match Signal::join_at(server, &url, room, name, token.clone()).await? {
                 Asked::In(signal, welcome) => return Ok((*signal, *welcome)),
                 Asked::Moved(to) => url = to,
             }
@@ -97,12 +111,13 @@ impl Signal {
     }
 
     async fn join_at(
+        server: &ServerUrl,
         url: &str,
         room: &str,
         name: &str,
         token: Option<AccessToken>,
     ) -> Result<Asked> {
-        let (socket, _) = timeout(PATIENCE, connect_async(url))
+        let (socket, _) = timeout(PATIENCE, connect_async(server.request(url)?))
             .await
             .map_err(|_| anyhow!("no answer"))
             .and_then(|opened| Ok(opened?))
@@ -117,14 +132,14 @@ impl Signal {
             loopback: false,
             anchor_codecs: Some(codecs),
             token,
-            was: None,
+            ticket: None,
         };
         signal.send(ClientMessage::Join(join)).await?;
         let welcome = timeout(PATIENCE, async {
             loop {
                 match signal.receive().await? {
                     ServerMessage::Welcome(welcome) => return Ok(Ok(welcome)),
-                    ServerMessage::Moved { url } => return Ok(Err(url)),
+                    ServerMessage::Moved { url, .. } => return Ok(Err(url)),
                     ServerMessage::Error(error) => return Err(refusal(&error)),
                     other => signal.early.push(other),
                 }

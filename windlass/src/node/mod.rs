@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use tokio::sync::{Notify, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
+use windlass_cluster::mutual::Mutual;
 use windlass_cluster::nats::{self, Client, Heard};
 use windlass_cluster::rooms::{Claim, Crowd, Given, NodeLease, Place, Rooms, key};
-use windlass_sfu::SfuHandle;
+use windlass_cluster::ticket::{self, Mover};
+use windlass_sfu::{ParticipantId, SfuHandle};
 use windlass_signaling::cluster::{self, Cluster, Placed};
-use windlass_signaling::{Metric, Signaling};
+use windlass_signaling::{Metric, Person, Signaling};
 
 pub use self::share::Share;
 use crate::config::{Config, NodeConfig};
@@ -47,6 +49,7 @@ struct Known {
     claims: Option<Instant>,
     draining: bool,
     refused: u64,
+    tickets_refused: u64,
     sent_away: u64,
     spread: u64,
 }
@@ -60,19 +63,25 @@ impl Known {
 
 impl Node {
     /// One with a name of its own.
-    pub async fn new(client: Client, node: NodeConfig, config: &Config) -> Result<Arc<Node>> {
+    pub async fn new(
+        client: Client,
+        node: NodeConfig,
+        config: &Config,
+        tls: Option<Mutual>,
+    ) -> Result<Arc<Node>> {
         let me = rand::random::<u64>();
         let name = format!("{me:016x}");
         let share = match node.listen {
             None => None,
-            Some(listen) => Some(Share::new(me, listen, node.address.clone(), config).await?),
+            Some(listen) => Some(Share::new(me, listen, node.address.clone(), config, tls).await?),
         };
         let known = Known {
-            rooms: Rooms::new(&name),
+            rooms: Rooms::new(&name).reached_by(&node.url),
             nodes: None,
             claims: None,
             draining: false,
             refused: 0,
+            tickets_refused: 0,
             sent_away: 0,
             spread: 0,
         };
@@ -143,7 +152,7 @@ impl Node {
             }
             Heard::GivenUp { name, .. } => known.rooms.given_up(name),
             Heard::Readable { since } => known.nodes = Some(*since),
-            Heard::Begins => {}
+            Heard::Refused { .. } | Heard::Begins => {}
             Heard::Cut => known.nodes = None,
         }
         known.readable();
@@ -160,6 +169,7 @@ impl Node {
                 self.changed.notify_one();
             }
             Heard::GivenUp { name, revision } => known.rooms.released(name, *revision),
+            Heard::Refused { name } => known.rooms.spoilt(name),
             Heard::Readable { since } => known.claims = Some(*since),
             Heard::Begins => known.rooms.forget_claims(),
             Heard::Cut => known.claims = None,
@@ -251,6 +261,8 @@ impl Node {
                     .help("Rooms that are on this SFU and on others."),
                 Metric::counter("cluster_refused", known.refused)
                     .help("Leases and claims that made no sense."),
+                Metric::counter("cluster_tickets_refused", known.tickets_refused)
+                    .help("Clients who came with a ticket of a move that was not good, and took nobody's place."),
                 Metric::counter("cluster_rooms_moved", known.sent_away)
                     .help("Rooms whose participants were sent to another SFU."),
                 Metric::counter("cluster_rooms_spread", known.spread)
@@ -308,4 +320,24 @@ impl Cluster for Node {
         let others = self.known().rooms.others(Instant::now());
         others.iter().map(ToString::to_string).collect()
     }
+
+    fn ticket(&self, mover: &cluster::Mover<'_>, id: ParticipantId) -> Option<String> {
+        let now = self.client.time()?;
+        Some(ticket::issue(self.client.seal_key(), of(mover), &id.to_string(), now))
+    }
+
+    fn was(&self, mover: &cluster::Mover<'_>, ticket: &str) -> Option<String> {
+        let now = self.client.time()?;
+        let was = ticket::check(self.client.seal_key(), of(mover), ticket, now);
+        if let Err(why) = &was {
+            tracing::debug!(%why, "a ticket is not good");
+            self.known().tickets_refused += 1;
+        }
+        was.ok()
+    }
+}
+
+fn of<'a>(mover: &cluster::Mover<'a>) -> Mover<'a> {
+    let Person { name, identity, .. } = mover.person;
+    Mover { room: mover.room, name, identity: identity.as_deref() }
 }

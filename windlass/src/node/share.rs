@@ -12,15 +12,16 @@ use tokio::sync::mpsc::{self, Receiver};
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::server::TcpIncoming;
 use windlass_cluster::links::{self, Heard, LinkService, Links, LinksConfig, MOST_BYTES};
+use windlass_cluster::mutual::{Mutual, Role};
 use windlass_cluster::relay::relay_server::RelayServer;
 use windlass_cluster::rooms;
+use windlass_cluster::token::ClusterToken;
 use windlass_sfu::{NodeId, ParticipantId, RelaySink, Relayed, SfuHandle};
 use windlass_signaling::{Metric, Person, Signaling};
 
 use super::Node;
 use super::wire::{self, Said, Who};
 use crate::config::Config;
-use crate::workers::{client_tls, server_tls};
 
 /// Messages of all links that wait for the SFU.
 const HEARD: usize = 1_024;
@@ -42,7 +43,8 @@ pub struct Share {
 struct Parts {
     heard: Receiver<Heard>,
     listener: TcpListener,
-    config: Config,
+    token: Option<ClusterToken>,
+    tls: Option<Mutual>,
 }
 
 impl Share {
@@ -52,6 +54,7 @@ impl Share {
         listen: SocketAddr,
         address: Option<String>,
         config: &Config,
+        tls: Option<Mutual>,
     ) -> Result<Share> {
         let listener = TcpListener::bind(listen).await;
         let listener = listener.with_context(|| {
@@ -59,14 +62,14 @@ impl Share {
         })?;
         let local = listener.local_addr()?;
         tracing::info!(%local, "other servers may come");
-        let scheme = if config.cluster.files.is_some() { "https" } else { "http" };
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let (sender, heard) = mpsc::channel(HEARD);
-        let tls = client_tls(&config.cluster)?;
-        let own = LinksConfig { me, token: config.cluster.token.clone(), tls };
+        let token = config.cluster.token.clone();
+        let own = LinksConfig { me, token: token.clone(), tls: tls.clone() };
         Ok(Share {
             links: Links::new(&own, sender)?,
             address: address.unwrap_or_else(|| format!("{scheme}://{local}")),
-            parts: Mutex::new(Some(Parts { heard, listener, config: config.clone() })),
+            parts: Mutex::new(Some(Parts { heard, listener, token, tls })),
             signaling: OnceLock::new(),
             afar: Mutex::default(),
             malformed: Arc::default(),
@@ -127,11 +130,11 @@ impl Share {
     /// Serves and dials from now on.
     pub fn start(&self, node: &Arc<Node>, signaling: Signaling, sfu: SfuHandle) {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Parts { heard, listener, config }) = parts else { return };
+        let Some(Parts { heard, listener, token, tls }) = parts else { return };
         let _ = self.signaling.set(signaling);
         let links = self.links.clone();
         tokio::spawn(async move {
-            if let Err(error) = serve(links, listener, &config).await {
+            if let Err(error) = serve(links, listener, token, tls).await {
                 tracing::error!(%error, "no other server can reach this one");
             }
         });
@@ -218,22 +221,28 @@ impl Share {
     }
 }
 
-async fn serve(links: Links, listener: TcpListener, config: &Config) -> Result<()> {
-    let mut server = links::server();
-    if let Some(tls) = server_tls(&config.cluster)? {
-        server = server.tls_config(tls).context("the cluster's certificates")?;
-    }
+async fn serve(
+    links: Links,
+    listener: TcpListener,
+    token: Option<ClusterToken>,
+    tls: Option<Mutual>,
+) -> Result<()> {
     let service = RelayServer::new(LinkService(links))
         .max_decoding_message_size(MOST_BYTES)
         .max_encoding_message_size(MOST_BYTES);
-    let token = config.cluster.token.clone();
     let check = move |request| match &token {
         Some(token) => token.check(request),
         None => Ok(request),
     };
-    let router = server.add_service(InterceptedService::new(service, check));
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-    router.serve_with_incoming(incoming).await.context("the port for other servers")
+    let router = links::server().add_service(InterceptedService::new(service, check));
+    let ended = match tls {
+        Some(tls) => router.serve_with_incoming(tls.incoming(listener, Role::Server)).await,
+        None => {
+            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+            router.serve_with_incoming(incoming).await
+        }
+    };
+    ended.context("the port for other servers")
 }
 
 /// Hands the SFU what links bring, for as long as they do.

@@ -10,13 +10,15 @@
 {{- end -}}
 
 {{- define "windlass.enhancerName" -}}{{ include "windlass.fullname" . }}-enhancer{{- end -}}
+{{/* A Secret of the cluster, its own or given: list . "tokens" */}}
 {{- define "windlass.clusterSecret" -}}
-{{- .Values.cluster.existingSecret | default (printf "%s-cluster" (include "windlass.fullname" .)) -}}
+{{- $root := index . 0 -}}
+{{- get $root.Values.cluster.existing (index . 1) | default (printf "%s-cluster-%s" (include "windlass.fullname" $root) (index . 1)) -}}
 {{- end -}}
 
 {{/* Whether anything shows and asks for the cluster's token and certificate; empty if not. */}}
 {{- define "windlass.hasCluster" -}}
-{{- if or .Values.enhancer.enabled .Values.sfu.relay.enabled }}true{{ end -}}
+{{- if or .Values.enhancer.enabled .Values.sfu.relay.enabled (include "windlass.natsUrls" .) }}true{{ end -}}
 {{- end -}}
 
 {{/* Below which the names of servers and of enhancers are: list . "windlass-pods" */}}
@@ -25,12 +27,6 @@
 {{ index . 1 }}.{{ $root.Release.Namespace }}.svc.{{ $root.Values.cluster.domain }}
 {{- end -}}
 {{- define "windlass.podsName" -}}{{ include "windlass.fullname" . }}-pods{{- end -}}
-
-{{/* Whether a certificate (PEM; the first, if there are more) is good for a name; empty if not: list PEM name. Helm cannot read certificates, but names are plain text in them. */}}
-{{- define "windlass.isGoodFor" -}}
-{{- $pem := regexFind "-----BEGIN CERTIFICATE-----[^-]*" (index . 0) | trimPrefix "-----BEGIN CERTIFICATE-----" -}}
-{{- if contains (index . 1) (regexReplaceAll "\\s" $pem "" | b64dec) }}true{{ end -}}
-{{- end -}}
 
 {{/* Of a component: list . "sfu" */}}
 {{- define "windlass.selector" -}}
@@ -56,26 +52,49 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 
-{{/* Where NATS is; empty without one. The subchart's own name, as it makes it. */}}
-{{- define "windlass.natsUrls" -}}
-{{- if .Values.nats.enabled -}}
+{{/* The name of NATS's Service: the subchart's own, as it makes it. */}}
+{{- define "windlass.natsHost" -}}
 {{- $nats := default "nats" .Values.nats.nameOverride -}}
 {{- $name := printf "%s-%s" .Release.Name $nats -}}
 {{- if contains $nats .Release.Name }}{{ $name = .Release.Name }}{{ end -}}
-nats://{{ .Values.nats.fullnameOverride | default $name | trunc 63 | trimSuffix "-" }}:4222
+{{ .Values.nats.fullnameOverride | default $name | trunc 63 | trimSuffix "-" }}
+{{- end -}}
+
+{{/* The Secret of NATS. values.yaml tells the subchart the same name. */}}
+{{- define "windlass.natsSecret" -}}{{ .Release.Name }}-windlass-nats{{- end -}}
+
+{{/* Where NATS is; empty without one. */}}
+{{- define "windlass.natsUrls" -}}
+{{- if .Values.nats.enabled -}}
+tls://{{ include "windlass.natsHost" . }}:4222
 {{- else -}}
 {{- join "," .Values.externalNats.urls -}}
 {{- end -}}
 {{- end -}}
 
+{{/* Peers of a network policy: list . "sfu" "enhancer" */}}
+{{- define "windlass.from" -}}
+{{- $root := index . 0 -}}
+{{- range $component := rest . }}
+- podSelector:
+    matchLabels: {{- include "windlass.selector" (list $root $component) | nindent 6 }}
+{{- end }}
+{{- range $root.Values.networkPolicy.nodes }}
+- ipBlock: { cidr: {{ . | quote }} }
+{{- end }}
+{{- end -}}
+
 {{/* Arguments that SFUs and enhancers share. */}}
 {{- define "windlass.clusterArgs" -}}
-{{- with include "windlass.natsUrls" . }}
-- --nats={{ . }}
-{{- if and (not $.Values.nats.enabled) $.Values.externalNats.credentialsSecret }}
+{{- if .Values.nats.enabled }}
+# The address has a password in it: it comes by WINDLASS_NATS.
+- --nats-ca=/etc/windlass/nats-ca/ca.crt
+{{- else if .Values.externalNats.urls }}
+- --nats={{ join "," .Values.externalNats.urls }}
+{{- if .Values.externalNats.credentialsSecret }}
 - --nats-credentials=/etc/windlass/nats-credentials/nats.creds
 {{- end }}
-{{- if and (not $.Values.nats.enabled) $.Values.externalNats.caSecret }}
+{{- if .Values.externalNats.caSecret }}
 - --nats-ca=/etc/windlass/nats-ca/ca.crt
 {{- end }}
 {{- end }}
@@ -87,6 +106,13 @@ nats://{{ .Values.nats.fullnameOverride | default $name | trunc 63 | trimSuffix 
 {{- end }}
 {{- end -}}
 
+{{- define "windlass.clusterEnv" -}}
+{{- if .Values.nats.enabled }}
+- name: WINDLASS_NATS
+  valueFrom: { secretKeyRef: { name: {{ include "windlass.natsSecret" . }}, key: url } }
+{{- end }}
+{{- end -}}
+
 {{- define "windlass.clusterMounts" -}}
 {{- if include "windlass.hasCluster" . }}
 - { name: cluster, mountPath: /etc/windlass/cluster, readOnly: true }
@@ -94,18 +120,26 @@ nats://{{ .Values.nats.fullnameOverride | default $name | trunc 63 | trimSuffix 
 {{- if and (not .Values.nats.enabled) .Values.externalNats.credentialsSecret }}
 - { name: nats-credentials, mountPath: /etc/windlass/nats-credentials, readOnly: true }
 {{- end }}
-{{- if and (not .Values.nats.enabled) .Values.externalNats.caSecret }}
+{{- if or .Values.nats.enabled .Values.externalNats.caSecret }}
 - { name: nats-ca, mountPath: /etc/windlass/nats-ca, readOnly: true }
 {{- end }}
 - { name: tmp, mountPath: /tmp }
 {{- end -}}
 
+{{/* Of a component, which gets its own token and certificate: list . "sfu" */}}
 {{- define "windlass.clusterVolumes" -}}
+{{- $root := index . 0 -}}
+{{- with $root }}
 {{- if include "windlass.hasCluster" . }}
 - name: cluster
-  secret:
-    secretName: {{ include "windlass.clusterSecret" . }}
+  projected:
     defaultMode: 0440
+    sources:
+      - secret:
+          name: {{ include "windlass.clusterSecret" (list . "tokens") }}
+          items: [{ key: {{ eq (index $ 1) "sfu" | ternary "token" "enhancer-token" }}, path: token }]
+      - secret:
+          name: {{ include "windlass.clusterSecret" $ }}
 {{- end }}
 {{- if and (not .Values.nats.enabled) .Values.externalNats.credentialsSecret }}
 - name: nats-credentials
@@ -113,10 +147,12 @@ nats://{{ .Values.nats.fullnameOverride | default $name | trunc 63 | trimSuffix 
     secretName: {{ .Values.externalNats.credentialsSecret }}
     defaultMode: 0440
 {{- end }}
-{{- if and (not .Values.nats.enabled) .Values.externalNats.caSecret }}
+{{- if or .Values.nats.enabled .Values.externalNats.caSecret }}
 - name: nats-ca
   secret:
-    secretName: {{ .Values.externalNats.caSecret }}
+    secretName: {{ .Values.nats.enabled | ternary (include "windlass.natsSecret" .) .Values.externalNats.caSecret }}
+    items: [{ key: ca.crt, path: ca.crt }]
+{{- end }}
 {{- end }}
 # What is cached: kernels of GPUs.
 - name: tmp

@@ -1,0 +1,51 @@
+//! This machine's certificate of the cluster, read again when its files have changed.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::time::interval;
+use windlass_cluster::mutual::{Files, Mutual, Role};
+use windlass_signaling::Metric;
+
+use crate::reload::Watch;
+
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Reads it, if there is to be one, and keeps it fresh for as long as the process runs.
+pub fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>> {
+    let Some(files) = files else { return Ok(None) };
+    let mutual = Mutual::load(files, role).context("the cluster's certificates")?;
+    let mut watches = files.all().map(Watch::new);
+    let kept = mutual.clone();
+    tokio::spawn(async move {
+        let mut looks = interval(LOOK);
+        loop {
+            looks.tick().await;
+            // Each is asked, so that none sees the same change twice.
+            let changed = watches.iter_mut().filter_map(|watch| watch.settled().then_some(()));
+            if changed.count() == 0 {
+                continue;
+            }
+            match kept.reload() {
+                Ok(()) => tracing::info!("certificate of the cluster read again"),
+                Err(error) => {
+                    tracing::error!("the cluster's certificate stays as it is: {error}");
+                }
+            }
+        }
+    });
+    Ok(Some(mutual))
+}
+
+/// The figures.
+pub fn metrics(mutual: &Mutual) -> Vec<Metric> {
+    let name = "cluster_certificate_not_after_timestamp_seconds";
+    vec![
+        Metric::gauge(name, mutual.not_after() as f64)
+            .help("When this machine's certificate of the cluster ends, in seconds since 1970."),
+        Metric::counter("cluster_connections_refused", mutual.refused()).help(
+            "Connections of machines that had no certificate of the cluster, or another role's.",
+        ),
+    ]
+}
