@@ -117,6 +117,9 @@ impl Selector {
     fn tick(&self, state: &mut State, now: Instant) {
         for Finished { chosen, took, inferred, late } in self.finished.try_iter() {
             state.scheduler.was_late(late);
+            if took.is_some() && !late {
+                state.scheduler.served(chosen.stream);
+            }
             match took {
                 Some(took) if !inferred => state.scheduler.finished_without_network(&chosen, took),
                 took => state.scheduler.finished(&chosen, took),

@@ -13,8 +13,8 @@
 //!
 //! **Fairness.** The seed compares the frames of all streams by tier and gain. Here that holds among streams that have had no more
 //! and no less than their fair share ([`shares`]) of what was spent lately, but for an anchor; whoever is behind goes before them, and
-//! whoever is ahead comes after. So key frames,
-//! which a stream may have as many of as it likes, go before everything within their stream's share, and not beyond.
+//! whoever is ahead comes after. So key frames, which a stream may have as many of as it likes, go before everything within their
+//! stream's share, and not beyond.
 //!
 //! ```
 //! use std::time::Duration;
@@ -264,7 +264,8 @@ struct Stream {
     share: f64,
     /// Inference seconds that were spent on it lately.
     spent: f64,
-    /// Since when none of its frames could have been in time, though nothing else was in their way; and whether that was told.
+    /// Since when none of its frames was in time, of which some could not have been though nothing else was in their way; and whether that
+    /// was told.
     slow: Option<Duration>,
     told_slow: bool,
     /// Its best frame of the last tick, where compute was spent before any of them had its turn.
@@ -532,6 +533,15 @@ impl Scheduler {
     /// The same of a frame that became an anchor without its network: that says nothing of what the network costs.
     pub fn finished_without_network(&mut self, chosen: &Chosen, took: Duration) {
         self.settle(chosen, took);
+    }
+
+    /// Says that a frame of a stream became an anchor in time.
+    pub fn served(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.slow = None;
+        if std::mem::take(&mut stream.told_slow) {
+            self.promises.tell(id, None);
+        }
     }
 
     /// Says whether a chosen frame was given up because it was late: those that follow are chosen with more time to spare, so that few are.
@@ -813,10 +823,6 @@ impl Scheduler {
             self.credit_s -= cost_s;
             self.outstanding_s += cost_s;
             stream.spent += cost_s;
-            stream.slow = None;
-            if std::mem::take(&mut stream.told_slow) {
-                self.promises.tell(candidate.stream, None);
-            }
             stream.allowance -= 1.0;
             stream.last_chosen = now;
             if entry.planned {

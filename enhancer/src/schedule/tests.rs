@@ -307,6 +307,23 @@ fn a_size_that_was_measured_too_dear_once_is_tried_again() {
 }
 
 #[test]
+fn a_stream_is_told_that_no_network_is_fast_enough_for_it_and_when_one_is_again() {
+    // 100×100 pixels take ten seconds.
+    let networks = vec![NetworkCost { scale: 2, per_pixel: Duration::from_millis(1) }];
+    let mut s = Scheduler::new(SchedulerConfig { networks, ..config() });
+    let mut told = Vec::new();
+    for n in 1..=100u32 {
+        s.push(candidate(n.into(), 1, Tier::Normal, 500, 66 * MS * n));
+        assert!(tick(&mut s, 66 * MS * n).is_empty());
+        told.extend(s.take_refusals().map(|(stream, why)| (n, stream, why)));
+    }
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!((60..65).contains(&told[0].0) && told[0].2 == Some(Refusal::Slow), "{told:?}");
+    s.served(StreamId(1));
+    assert_eq!(s.take_refusals().collect::<Vec<_>>(), [(StreamId(1), None)]);
+}
+
+#[test]
 fn an_overrun_is_paid_back_by_later_intervals() {
     let mut s = Scheduler::new(SchedulerConfig { anchor_fraction: 1.0, ..config() });
     s.push(candidate(1, 1, Tier::Key, 10, 66 * MS));
