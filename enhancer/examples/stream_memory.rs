@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use windlass_enhancer::encode::vpx::{Encoder, EncoderConfig};
+use windlass_enhancer::encode::vpx::{Encoder, FrameUse, SequenceConfig};
 use windlass_enhancer::schedule::memory;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
 use windlass_hybrid::picture::Picture;
@@ -65,10 +65,15 @@ fn scene(width: usize, height: usize, at: usize) -> Picture {
 }
 
 fn coded(width: usize, height: usize) -> Vec<Bytes> {
-    let kbps = (width * height / 400) as u32;
-    let config = EncoderConfig { width, height, fps: 25.0, kbps, screen: false, cpu_used: None };
-    let mut encoder = Encoder::new(config).expect("an encoder");
-    (0..FRAMES).map(|n| encoder.encode(&scene(width, height, n)).expect("a frame").into()).collect()
+    let config =
+        SequenceConfig { width, height, cpu_used: 8, screen: false, error_resilient: false };
+    let mut encoder = Encoder::sequence(config).expect("an encoder");
+    encoder.set_quantiser(44).expect("a quantiser");
+    let frames = (0..FRAMES).map(|n| {
+        let used = if n == 0 { FrameUse::Key } else { FrameUse::FromLast };
+        encoder.encode_as(&scene(width, height, n), used).expect("a frame").into()
+    });
+    frames.collect()
 }
 
 fn main() {

@@ -508,6 +508,7 @@ fn an_only_encoding_that_grows_goes_on_under_its_new_name_and_leaves_its_tap() {
     world.run(Duration::from_secs(3));
     assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::QPlus));
     // From now on what was its quarter layer is its full one.
+    world.camera.layers = Vec::new();
     let seq = world.core.tracks[&track].recent.after(Layer::Q, 0).last().map(|(p, _)| p.seq);
     world.core.rename(track, Layer::Q, Layer::F, world.now);
     let key = [&[0x0c][..], &key_header(1280, 720)].concat();
