@@ -59,13 +59,16 @@ identity!(
 pub enum Kind {
     /// Opus.
     Audio,
-    /// VP9, simulcast `q`/`h`/`f` or a single encoding (then named by its size: up to 270 lines `q`, up to 480 `h`).
+    /// VP9, simulcast `q`/`h`/`f` or a single encoding (then named by the size of its last key frame: up to 270 lines `q`, up to 480 `h`).
     Video,
 }
 
 /// How to join.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JoinOptions {
+    /// Whose the participant is, by an opaque number: equal for those of one identity, or of one address where there are none. What is
+    /// scarce is shared among owners; 0: its own.
+    pub owner: u64,
     /// The room holds this participant alone, who may subscribe to its own tracks.
     pub loopback: bool,
     /// The codecs of anchors that the participant can decode. Without that of

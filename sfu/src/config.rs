@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use windlass_media::{AnchorCodecId, AnchorPolicy};
+use windlass_media::{AnchorCodecId, AnchorPolicy, MAX_LR_PIXELS};
 
 use crate::api::DetailKnobs;
 
@@ -43,6 +43,8 @@ pub struct SfuConfig {
     pub pause_unused: bool,
     /// How much anybody may ask for.
     pub limits: Limits,
+    /// Most pixels of a layer that is enhanced, in either orientation; viewers of larger ones are told the reason `size`.
+    pub tap_pixels: u32,
     /// Whether the bandwidth estimate limits what a subscriber gets. Off, it gets the best that it asks for and
     /// the publisher sends: for tests and for networks known to be wide.
     pub congestion_control: bool,
@@ -74,6 +76,7 @@ impl Default for SfuConfig {
             detail: Some(DetailKnobs { kbps: 50.0, fps: 1.0 }),
             pause_unused: true,
             limits: Limits::default(),
+            tap_pixels: MAX_LR_PIXELS,
             congestion_control: true,
             initial_estimate_bps: 1_000_000,
             segmentation: true,

@@ -9,6 +9,7 @@
 //! have no bounds of their own: a proxy there that is not trusted stands for all of its clients.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -244,6 +245,18 @@ impl Door {
 }
 
 impl Permit {
+    /// Whose a participant is, by a number that says nothing else: of its identity, or, where it has none, of its address; 0 where that
+    /// stands for many.
+    pub fn owner(&self, identity: Option<&str>) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match (identity, self.0.of.first()) {
+            (Some(identity), _) => identity.hash(&mut hasher),
+            (None, Some(who)) => who.hash(&mut hasher),
+            (None, None) => return 0,
+        }
+        hasher.finish()
+    }
+
     /// Whether its address may join once more.
     pub fn join(&self, now: Instant) -> Result<(), Refused> {
         let Some(address) = self.0.of.first() else { return Ok(()) };

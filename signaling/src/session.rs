@@ -31,6 +31,8 @@ pub struct SessionConfig {
     pub budget: Duration,
     /// HR size / LR size that clients are told.
     pub scale: u32,
+    /// Most pixels of a layer that is enhanced, as clients are told.
+    pub lr_pixels: u32,
     /// Silence, or time without a room, after which a socket is closed.
     pub idle: Duration,
     /// Between two pings of the server.
@@ -52,6 +54,7 @@ impl Default for SessionConfig {
         Self {
             budget: Duration::from_millis(200),
             scale: 2,
+            lr_pixels: windlass_media::MAX_LR_PIXELS,
             idle: Duration::from_secs(30),
             ping: Duration::from_secs(10),
             moving: Duration::from_secs(6),
@@ -378,6 +381,7 @@ impl Session {
             loopback,
             budget_ms: u32::try_from(self.config.budget.as_millis()).unwrap_or(u32::MAX),
             scale: self.config.scale,
+            lr_pixels: self.config.lr_pixels,
             participants: entered
                 .participants
                 .into_iter()
@@ -639,7 +643,7 @@ impl Session {
         let anchor_codecs = join.decodes();
         let Join { room, name, loopback, token, ticket, .. } = join;
         self.phase = Phase::Entering { request, room: room.clone(), loopback };
-        let options = JoinOptions { loopback, anchor_codecs };
+        let options = JoinOptions { loopback, anchor_codecs, ..JoinOptions::default() };
         self.actions.push_back(Action::Join { room, name, token, ticket, options });
         Ok(())
     }

@@ -211,6 +211,8 @@ impl Socket {
                                 self.session.elsewhere(url);
                                 continue;
                             }
+                            let owner = self.permit.owner(admission.identity.as_deref());
+                            let options = JoinOptions { owner, ..options };
                             self.join(&room, name, ticket, admission, options).await
                         }
                         Err(error) => Err(error),

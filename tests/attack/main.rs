@@ -8,6 +8,7 @@ mod closed;
 mod cluster;
 mod consent;
 mod datagrams;
+mod fair;
 mod faults;
 mod flood;
 mod front;

@@ -37,7 +37,7 @@ use crate::{logging, tls};
 pub use annotated::annotated;
 pub use cluster::{Cluster, NodeConfig};
 pub use file::File;
-pub use values::{Advertise, Codec, DetailAs, Named, Proxies, RoomPolicy};
+pub use values::{Advertise, Codec, DetailAs, LayerSize, Named, Proxies, RoomPolicy};
 
 /// Part of the budget that is kept for pacing, network and browser, unless the budget is short.
 const DELIVERY: Duration = Duration::from_millis(60);
@@ -68,6 +68,7 @@ macro_rules! allow {
 }
 
 mod cluster;
+mod memory;
 mod turn;
 
 /// Options whose change takes effect while the server runs.
@@ -390,6 +391,16 @@ pub struct Settings {
     #[arg(long, help_heading = "Enhancement", value_name = "N")]
     pub max_enhanced: Option<usize>,
 
+    /// Memory in MiB that enhanced publishers may take together, as it is counted by the sizes of their pictures: publishers beyond it
+    /// are not enhanced [default: half of what the process may have]
+    #[arg(long, help_heading = "Enhancement", value_name = "MIB")]
+    pub enhancer_memory_mb: Option<u64>,
+
+    /// Largest picture of a layer that is enhanced, in either orientation; publishers whose layers are larger get none
+    /// [default: 960x540]
+    #[arg(long, help_heading = "Enhancement", value_name = "WxH")]
+    pub max_layer: Option<LayerSize>,
+
     /// Participants in one room [default: 32]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_participants: Option<usize>,
@@ -537,7 +548,7 @@ each_option! {
     http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers nats node_url node_listen node_address node_room_most nats_credentials nats_ca cluster_token cluster_ca cluster_cert cluster_key engine device network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
-    no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
+    no_learn detail_as adapt detail_kbps detail_fps max_enhanced enhancer_memory_mb max_layer max_participants
     max_total_participants max_rooms token_key webhook webhook_secret forwarding_threads no_congestion_control max_tracks max_sockets_per_ip max_joins_per_ip max_stun_per_ip max_tcp_connections max_tcp_per_ip drain_timeout_s log log_json
 }
 
@@ -659,6 +670,7 @@ impl Config {
             policy: said.policy.unwrap_or_default(),
             room_policies: room_policies(said.room_policy.unwrap_or_default())?,
             limits,
+            tap_pixels: said.max_layer.map_or(SfuConfig::default().tap_pixels, LayerSize::pixels),
             congestion_control: !said.no_congestion_control.unwrap_or(false),
             ..SfuConfig::default()
         };
@@ -823,6 +835,16 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
             ..default.regions
         },
         max_streams: said.max_enhanced.unwrap_or(default.max_streams),
+        memory: {
+            let mib = said.enhancer_memory_mb.unwrap_or_else(|| memory::allowed_mib() / 2);
+            allow!(
+                said.enhancer_memory_mb.is_none() || mib >= 64,
+                "enhancer-memory-mb",
+                "must be 64 or more, not {mib}"
+            );
+            mib.max(64) << 20
+        },
+        max_pixels: said.max_layer.map_or(default.max_pixels, LayerSize::pixels),
         learn: !said.no_learn.unwrap_or(!default.learn),
         ..default
     })

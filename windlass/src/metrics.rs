@@ -20,9 +20,14 @@ const HELP: &[(&str, &str)] = &[
     ("enhancer_enabled", "Whether the enhancer is switched on."),
     ("enhancer_streams", "Publishers whose low layer is decoded now."),
     (
-        "enhancer_processor_refused_streams",
-        "Publishers refused anchors because the processor has no time to decode them.",
+        "enhancer_excluded_streams",
+        "Publishers without anchors because there is no time, memory or place for them beside others with the fairer claim, or their pictures are too large.",
     ),
+    (
+        "enhancer_memory_counted_bytes",
+        "What enhanced publishers take, as counted by the sizes of their pictures.",
+    ),
+    ("enhancer_memory_bound_bytes", "What they may take."),
     (
         "enhancer_cpu_demand",
         "What decoding and coding need of the processor tasks that may run, as a share.",
@@ -140,7 +145,9 @@ pub fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
     let mut metrics = vec![
         Metric::gauge("enhancer_enabled", f64::from(u8::from(stats.enabled))),
         Metric::gauge("enhancer_streams", stats.streams as f64),
-        Metric::gauge("enhancer_processor_refused_streams", stats.refused as f64),
+        Metric::gauge("enhancer_excluded_streams", stats.refused as f64),
+        Metric::gauge("enhancer_memory_counted_bytes", stats.memory.0 as f64),
+        Metric::gauge("enhancer_memory_bound_bytes", stats.memory.1 as f64),
         Metric::gauge("enhancer_cpu_demand", stats.slots_demand),
     ];
     for network in &stats.networks {

@@ -110,6 +110,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     if let Some(scale) = enhancer.as_ref().and_then(|e| u16::try_from(e.scale()).ok()) {
         (sfu.scale, signaling.session.scale) = (scale, scale.into());
     }
+    signaling.session.lr_pixels = sfu.tap_pixels;
     let sfu = Sfu::start_shared(&sfu, &sink, relay.as_ref()).map_err(|e| match e {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
         StartError::Tcp { addr, source } => {

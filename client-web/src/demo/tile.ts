@@ -31,6 +31,10 @@ const PAUSED = "Paused: your connection does not carry this picture now";
 const REFUSALS: Record<Refusal, string> = {
   promise: "none: the server keeps its promise to others",
   processor: "none: the server's processor is busy",
+  memory: "none: the server's memory for enhancement is full",
+  full: "none: the server enhances as many as it may",
+  size: "none: the publisher's picture is too large to be enhanced",
+  slow: "none: the server's processor is too slow for this picture",
   other: "none: refused by the server",
 };
 

@@ -69,7 +69,7 @@ export class Connection {
     private readonly assets: Assets,
     private readonly relay: Relay,
     private readonly output: OutputKind,
-    private readonly scale: number,
+    private readonly pictures: { readonly scale: number; readonly lr_pixels: number },
     private readonly maxRungs: ReadonlyMap<string, Rung>,
     ice: IceServers,
   ) {
@@ -94,7 +94,7 @@ export class Connection {
   /** Begins to send a track. */
   publish(publication: Publication): Promise<void> {
     this.publications.add(publication);
-    publication.attach({ pc: this.pc, relay: this.relay, workerUrl: this.assets.worker, scale: this.scale });
+    publication.attach({ pc: this.pc, relay: this.relay, workerUrl: this.assets.worker, scale: this.pictures.scale });
     return this.negotiate();
   }
 
@@ -188,8 +188,9 @@ export class Connection {
     const fits = ({ receiver }: Slot) => receiver === null || receiver.passes || !this.relay.works;
     const free = this.slots.find((slot) => slot.kind === kind && slot.track === null && fits(slot));
     if (free !== undefined) return free;
+    const { scale, lr_pixels } = this.pictures;
     const receiver =
-      kind === "video" ? new VideoReceiver(this.pc, this.assets, this.relay, this.output, this.scale) : null;
+      kind === "video" ? new VideoReceiver(this.pc, this.assets, this.relay, this.output, scale, lr_pixels) : null;
     const transceiver = receiver?.transceiver ?? this.pc.addTransceiver("audio", { direction: "recvonly" });
     const slot: Slot = { kind, transceiver, receiver, track: null };
     this.slots.push(slot);

@@ -4,9 +4,6 @@ import { type Assets, compileDecoder, workerAddress } from "./assets.js";
 import type { PictureOutput } from "./output.js";
 import { WatchedWorker } from "./watched-worker.js";
 
-/** LR pictures beyond this are not rebuilt: 960×540, the half layer of a 1080p camera, with room for odd sizes. */
-const MAX_LR_PIXELS = 600_000;
-
 /** Its picture lies above the native one, which moves on: what stands still must be found out soon. */
 const PACE = { everyMs: 200, most: 3 };
 
@@ -15,11 +12,12 @@ export class Rebuilder {
   readonly track: MediaStreamTrack;
   private readonly worker: WatchedWorker<ToWorker | TakeCopies, FromWorker>;
 
-  /** `onEnd` is told why it makes no pictures any more. */
+  /** LR pictures of more than `maxPixels` are not rebuilt; `onEnd` is told why it makes no pictures any more. */
   constructor(
     assets: Assets,
     output: PictureOutput,
     scale: number,
+    maxPixels: number,
     hear: (message: Exclude<FromWorker, { type: "frame" }>) => void,
     onEnd: (reason: NativeReason) => void,
   ) {
@@ -34,7 +32,7 @@ export class Rebuilder {
       },
       (how) => onEnd(how === "silent" ? "stalled" : "worker"),
     );
-    this.post({ type: "init", sink: output.sink, maxPixels: MAX_LR_PIXELS, scale }, output.transfer);
+    this.post({ type: "init", sink: output.sink, maxPixels, scale }, output.transfer);
     compileDecoder(assets.wasm).then(
       (module) => this.post({ type: "module", module }),
       () => onEnd("wasm"),

@@ -57,13 +57,17 @@ export class VideoReceiver {
   private again: ReturnType<typeof setTimeout> | undefined;
   private enhancedRung = false;
 
-  /** `scale`: HR size over LR size of enhanced rungs, until {@link rung} tells another. */
+  /**
+   * `scale`: HR size over LR size of enhanced rungs, until {@link rung} tells another; `maxPixels`: LR pictures beyond this, which the
+   * server does not enhance, are not rebuilt.
+   */
   constructor(
     pc: RTCPeerConnection,
     private readonly assets: Assets,
     relay: Relay,
     private readonly output: OutputKind,
     private scale: number,
+    private readonly maxPixels: number,
   ) {
     this.transceiver = pc.addTransceiver("video", { direction: "recvonly" });
     const able =
@@ -166,6 +170,7 @@ export class VideoReceiver {
       this.assets,
       output,
       this.scale,
+      this.maxPixels,
       (message) => this.hear(message),
       (reason) => {
         if (this.rebuilder === rebuilder) this.end(reason);

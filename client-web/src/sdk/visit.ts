@@ -131,7 +131,7 @@ export class Visit extends Emitter<VisitEvents> {
     this.welcome = welcome;
     this.formerId = visitor.former?.participant ?? null;
     const { assets, relay, output, maxRungs } = visitor;
-    this.connection = new Connection(socket, assets, relay, output, welcome.scale, maxRungs, welcome.ice);
+    this.connection = new Connection(socket, assets, relay, output, welcome, maxRungs, welcome.ice);
     this.connection.onLost = (error) => this.lose(error);
     this.connection.onUp = () => {
       this.up = true;

@@ -56,7 +56,7 @@ use std::time::{Duration, Instant};
 
 use str0m::Input;
 use str0m::net::{DatagramRecv, Receive};
-use windlass_media::{AnchorPolicy, StreamId, TapInput};
+use windlass_media::{AnchorPolicy, Refusal, StreamId, TapInput};
 
 use self::detail::DetailStream;
 pub use self::fault::{Fault, contained, tell_panics};
@@ -534,7 +534,13 @@ impl Core {
             let mut stats = peer.second(seconds);
             for track in &mut stats {
                 let known = self.tracks.get(&track.track);
-                track.refused = known.and_then(|t| t.tapped().and(t.refused));
+                track.refused = known.and_then(|t| {
+                    let none = t.most_enhanced(self.config.tap_pixels).is_none();
+                    let size = none || t.tap.as_ref().is_some_and(Tap::is_too_large);
+                    t.tapped()
+                        .and(t.refused)
+                        .or((size && self.enhancement).then_some(Refusal::Size))
+                });
             }
             tracing::debug!(participant = %peer.id, available_bps = peer.downlink.available_bps(), anchor_bps = peer.anchor_rate_bps);
             if !stats.is_empty() {

@@ -11,7 +11,7 @@ use str0m::format::PayloadParams;
 use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
 use str0m::rtp::{ExtensionValues, RtpPacket, RtpWrite, Ssrc};
 use str0m::{Event, IceConnectionState, Input, Output as RtcOutput, Rtc, RtcError};
-use windlass_media::{Layer, Rung};
+use windlass_media::{Layer, Owner, Rung};
 
 use super::Output;
 use super::agreed::Agreed;
@@ -220,6 +220,8 @@ pub struct Peer {
     pub id: ParticipantId,
     /// Where it is.
     pub room: String,
+    /// Of which room and publisher its streams are, where something is shared fairly.
+    pub owner: Owner,
     /// Its connection; none before the first offer.
     pub stack: Stack,
     /// What its offers have settled.
@@ -281,6 +283,7 @@ impl Peer {
         Peer {
             id,
             room: room.to_owned(),
+            owner: Owner { room: id.0, publisher: id.0 },
             stack: Stack::default(),
             agreed: Agreed::default(),
             wake: Wake::new(id, wakes, now),

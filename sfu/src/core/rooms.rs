@@ -1,9 +1,10 @@
 //! Rooms: who comes in, who goes, and what the others hear of it.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
-use windlass_media::AnchorCodecId;
+use windlass_media::{AnchorCodecId, Owner};
 
 use super::peer::Peer;
 use super::speakers::Speakers;
@@ -18,6 +19,13 @@ pub(super) struct Room {
     pub(super) afar: BTreeMap<ParticipantId, NodeId>,
     pub(super) loopback: bool,
     pub(super) speakers: Speakers,
+}
+
+/// A number that stands for a thing and says nothing else of it.
+fn opaque<T: Hash + ?Sized>(thing: &T) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    thing.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Core {
@@ -58,6 +66,10 @@ impl Core {
         self.counters.joins_without_codec += u64::from(!decodes);
         let must = now + self.config.connect;
         let mut peer = Peer::new(id, room, decodes, self.wakes.clone(), (now, must));
+        let publisher = if options.owner == 0 { id.0 } else { options.owner };
+        // Rooms of their own are one for each owner.
+        let room_of = if options.loopback { opaque(&publisher) } else { opaque(room) };
+        peer.owner = Owner { room: room_of, publisher };
         peer.decodes_pictures = options.anchor_codecs.contains(AnchorCodecId::Vp9Pictures);
         self.peers.insert(id, peer);
         let tracks = self.tracks.values().filter(|t| present.contains(&t.info.participant));

@@ -254,6 +254,7 @@ fn server_messages_have_the_documented_shapes() {
                 loopback: false,
                 budget_ms: 200,
                 scale: 2,
+                lr_pixels: 518_400,
                 participants: vec![Participant {
                     id: "p1".into(),
                     name: "Ana".into(),
@@ -267,7 +268,7 @@ fn server_messages_have_the_documented_shapes() {
                 ice: IceServers::default(),
             }),
             json!({"type": "welcome", "version": 1, "participant": "p2", "room": "tea",
-                "loopback": false, "budget_ms": 200, "scale": 2,
+                "loopback": false, "budget_ms": 200, "scale": 2, "lr_pixels": 518400,
                 "participants": [{"id": "p1", "name": "Ana", "identity": "ana@example.org"}],
                 "tracks": [track_json], "grants": ["publish", "subscribe"]}),
         ),

@@ -131,7 +131,8 @@ pub(super) async fn begin(
     lists: impl FnOnce(&[TrackInfo]) -> Result<(Vec<Publish>, Vec<Subscribe>), WishError>,
 ) -> Result<Response, WishError> {
     let Caller { way, room, admission, permit, sdp } = caller;
-    let options = JoinOptions { anchor_codecs: AnchorCodecs::NONE, loopback: false };
+    let owner = permit.owner(admission.identity.as_deref());
+    let options = JoinOptions { owner, anchor_codecs: AnchorCodecs::NONE, loopback: false };
     if let Place::At(url) = entry::place(shared, room, &options).await {
         return Ok(elsewhere(&url, way, room, query));
     }
