@@ -44,7 +44,7 @@ fn make(file: &Path) -> std::io::Result<bool> {
     }
     let mut secret = [0; 32];
     OsRng.try_fill_bytes(&mut secret).map_err(std::io::Error::other)?;
-    let text: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = secret.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let mut draft = file.as_os_str().to_owned();
     draft.push(format!(".{}", std::process::id()));
     let _ = fs::remove_file(&draft);

@@ -37,10 +37,12 @@ impl FromRequestParts<Arc<Shared>> for Operator {
         let access = &shared.config.access;
         let allowed = if access.is_open() {
             let local = client.is_ok_and(|ConnectInfo(client)| is_local(client, &parts.headers));
-            match shared.config.admin_local {
-                true if local => Ok(()),
-                true => Err(AdminError::not_local()),
-                false => Err(AdminError::no_keys()),
+            if local && shared.config.admin_local {
+                Ok(())
+            } else if shared.config.admin_local {
+                Err(AdminError::not_local())
+            } else {
+                Err(AdminError::no_keys())
             }
         } else {
             let token = bearer(&parts.headers);
