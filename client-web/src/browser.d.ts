@@ -22,6 +22,10 @@ interface RTCRtpTransceiver {
   setHeaderExtensionsToNegotiate?(extensions: RTCRtpHeaderExtensionToNegotiate[]): void;
 }
 
+interface RTCRtpSender {
+  setParameters(parameters: RTCRtpSendParameters, options: { encodingOptions: { keyFrame: boolean }[] }): Promise<void>;
+}
+
 interface RTCRtpReceiver {
   jitterBufferTarget?: DOMHighResTimeStamp | null;
 }

@@ -197,7 +197,7 @@ impl Client {
         self.0.clock.lock().now(Instant::now())
     }
 
-    /// The same, asked for anew where that is some time ago.
+    /// The same for the next seal, asked for anew where that is some time ago.
     async fn now(&self) -> Option<BusTime> {
         let _turn = self.0.asking.lock().await;
         let age = self.0.clock.lock().age(Instant::now());
@@ -206,7 +206,7 @@ impl Client {
         {
             self.0.clock.lock().heard(time, Instant::now());
         }
-        self.time()
+        self.0.clock.lock().next(Instant::now())
     }
 
     /// Writes something, and looks when that was.

@@ -44,24 +44,37 @@ impl BusTime {
 
 /// The clock of the bus, as one process knows it: never its own clock, which may be wrong by days.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct BusClock(Option<(BusTime, Instant)>);
+pub struct BusClock {
+    heard: Option<(BusTime, Instant)>,
+    /// The last that something was sealed with.
+    last: Option<BusTime>,
+}
 
 impl BusClock {
     /// The bus has just said what time it is.
     pub fn heard(&mut self, time: BusTime, now: Instant) {
-        self.0 = Some((time, now));
+        self.heard = Some((time, now));
     }
 
     /// What time it is there; `None` before it was ever heard.
     pub fn now(self, now: Instant) -> Option<BusTime> {
-        let (time, heard) = self.0?;
+        let (time, heard) = self.heard?;
         let passed = now.saturating_duration_since(heard).as_millis();
         Some(BusTime(time.0.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX))))
     }
 
+    /// The same for a seal: later than for any before, though what is heard may be some milliseconds off each time. Should the bus's clock go back, so does this.
+    pub fn next(&mut self, now: Instant) -> Option<BusTime> {
+        let time = self.now(now)?;
+        let last = self.last.filter(|last| last.is_near(time));
+        let next = last.map_or(time, |last| time.max(BusTime(last.0 + 1)));
+        self.last = Some(next);
+        Some(next)
+    }
+
     /// How long ago it was heard last.
     pub fn age(self, now: Instant) -> Option<Duration> {
-        Some(now.saturating_duration_since(self.0?.1))
+        Some(now.saturating_duration_since(self.heard?.1))
     }
 }
 

@@ -102,6 +102,18 @@ fn the_clock_of_the_bus_goes_on_by_itself() {
     assert_eq!(clock.age(begun + Duration::from_secs(1)), Some(Duration::from_secs(1)));
 }
 
+#[test]
+fn of_two_seals_the_second_is_later_unless_the_clock_of_the_bus_has_gone_back_far() {
+    let (mut clock, begun) = (BusClock::default(), Instant::now());
+    clock.heard(later(5), begun);
+    assert_eq!(clock.next(begun), Some(later(5)));
+    clock.heard(NOW, begun);
+    assert_eq!([clock.next(begun), clock.next(begun)], [Some(later(6)), Some(later(7))]);
+    let back = BusTime(NOW.0 - 3_600_000);
+    clock.heard(back, begun);
+    assert_eq!(clock.next(begun), Some(back));
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_opened_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use windlass_media::{
     Anchor, AnchorPolicy, AnchorSource, CapturedFrame, DetailKnobs, EnhancerOutput, Epoch, Layer,
-    PublisherKnobs, Refusal, StageTimes, StreamId, TapFrame, TapInput,
+    Owner, PublisherKnobs, Refusal, StageTimes, StreamId, TapFrame, TapInput,
 };
 
 use crate::clock::Arrivals;
@@ -31,6 +31,8 @@ pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<pro
     let age = |arrival: Instant| micros(now.saturating_duration_since(arrival));
     let what = match input {
         TapInput::Frame(frame) => What::Frame(proto::Frame {
+            room: frame.owner.room,
+            publisher: frame.owner.publisher,
             epoch: frame.epoch.0.into(),
             rtp_timestamp: frame.rtp_timestamp,
             age_us: age(frame.arrival),
@@ -60,8 +62,8 @@ pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<pro
             height: size.1,
             fps: *fps,
         }),
-        TapInput::Decay { decay: (by_frame, frames), .. } => {
-            What::Decay(proto::Decay { by_frame: *by_frame, frames: *frames })
+        TapInput::Decay { viewer, decay: (by_frame, frames), .. } => {
+            What::Decay(proto::Decay { by_frame: *by_frame, frames: *frames, viewer: *viewer })
         }
         TapInput::CaptureStop { .. } => What::CaptureStop(proto::Nothing {}),
         TapInput::Gap { .. } => What::Gap(proto::Nothing {}),
@@ -83,6 +85,7 @@ pub fn tap_input(
         What::Ping(_) => return Ok(None),
         What::Frame(frame) => TapInput::Frame(TapFrame {
             stream,
+            owner: Owner { room: frame.room, publisher: frame.publisher },
             epoch: Epoch(narrow(frame.epoch, "epoch")?),
             rtp_timestamp: frame.rtp_timestamp,
             arrival: arrival_of(span(frame.age_us), span(frame.within_us)),
@@ -115,6 +118,7 @@ pub fn tap_input(
         },
         What::Decay(decay) => TapInput::Decay {
             stream,
+            viewer: decay.viewer,
             decay: (sane(decay.by_frame, "by_frame")?, sane(decay.frames, "frames")?),
         },
         What::CaptureStop(_) => TapInput::CaptureStop { stream },
@@ -134,7 +138,7 @@ pub fn from_worker(output: &EnhancerOutput) -> proto::FromWorker {
         }
         EnhancerOutput::Refused { reason, .. } => What::Refused(match reason {
             None => String::new(),
-            Some(reason) => refusal_name(*reason).to_owned(),
+            Some(reason) => reason.name().to_owned(),
         }),
         EnhancerOutput::Knobs { knobs, .. } => What::Knobs(proto::Knobs {
             layer: knobs.layer.rid().to_owned(),
@@ -259,21 +263,12 @@ pub fn source(name: &str) -> Result<AnchorSource, WireError> {
     all.into_iter().find(|s| source_name(*s) == name).ok_or(WireError::Field("source"))
 }
 
-/// What a reason is called in messages.
-pub fn refusal_name(reason: Refusal) -> &'static str {
-    match reason {
-        Refusal::Promise => "promise",
-        Refusal::Processor => "processor",
-    }
-}
-
 /// The reason of that name; none of an empty one.
 pub fn refusal(name: &str) -> Result<Option<Refusal>, WireError> {
     if name.is_empty() {
         return Ok(None);
     }
-    let all = [Refusal::Promise, Refusal::Processor];
-    let found = all.into_iter().find(|reason| refusal_name(*reason) == name);
+    let found = Refusal::ALL.into_iter().find(|reason| reason.name() == name);
     found.map(Some).ok_or(WireError::Field("refused"))
 }
 
@@ -329,6 +324,7 @@ mod tests {
         let (stream, data) = (STREAM, Bytes::from_static(b"vp9"));
         let frame = TapFrame {
             stream,
+            owner: Owner { room: 5, publisher: u64::MAX },
             epoch: Epoch(3),
             rtp_timestamp: u32::MAX,
             arrival: now,
@@ -346,7 +342,7 @@ mod tests {
             TapInput::Given { low_timestamp: None, anchor: anchor(now) },
             TapInput::Regions { stream, possible: true },
             TapInput::Uplink { stream, layer: Layer::H, kbps: 450.5, size: (1280, 720), fps: 30.0 },
-            TapInput::Decay { stream, decay: (0.25, 9.0) },
+            TapInput::Decay { stream, viewer: 6, decay: (0.25, 9.0) },
             TapInput::CaptureStop { stream },
             TapInput::Gap { stream },
             TapInput::WholeAnchor { stream },
@@ -386,6 +382,7 @@ mod tests {
             EnhancerOutput::Scale { stream, epoch: Epoch(2), scale: 4 },
             EnhancerOutput::Refused { stream, reason: None },
             EnhancerOutput::Refused { stream, reason: Some(Refusal::Processor) },
+            EnhancerOutput::Refused { stream, reason: Some(Refusal::Memory) },
             EnhancerOutput::Knobs { stream, knobs },
             EnhancerOutput::WantRegions { stream, size: (320, 180), tiles, bytes: 5000 },
             EnhancerOutput::NeedCapturedKeyFrame { stream },

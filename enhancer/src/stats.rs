@@ -53,6 +53,10 @@ counters! {
     dropped_stream_limit,
     /// Frames of streams that the processor has no time to decode.
     dropped_processor,
+    /// Frames of streams that do not fit into the memory.
+    dropped_memory,
+    /// Frames of streams whose pictures are larger than those that are enhanced.
+    dropped_size,
     /// Times that such a stream was given up in the middle.
     given_up,
     /// Frames dropped because their decoder's queue was full.
@@ -236,8 +240,10 @@ pub struct EnhancerStats {
     pub backend: &'static str,
     /// Streams with a decoder now.
     pub streams: usize,
-    /// Streams refused now, because the processor has no time to decode them.
+    /// Streams refused now, because there is no time, memory or place for them beside others with the fairer claim.
     pub refused: usize,
+    /// Bytes that streams take, as they are counted, and that they may take.
+    pub memory: (u64, u64),
     /// What decoding and coding take of the processor's slots, 0 to 1 and more: beyond 0.6 streams are refused.
     pub slots_demand: f64,
     /// The networks, by scale, then the cheapest first.

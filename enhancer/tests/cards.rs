@@ -24,7 +24,7 @@ use windlass_enhancer::engine::{
 };
 use windlass_enhancer::pipeline::Network;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
-use windlass_media::{AnchorPolicy, EnhancerOutput, Epoch, StreamId, TapFrame, TapInput};
+use windlass_media::{AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput};
 
 /// A file by which the emulated driver is told something.
 fn told(variable: &str, of: &str) -> PathBuf {
@@ -267,6 +267,7 @@ fn a_stream_has_anchors_from_the_card_and_after_its_loss_from_the_processor() {
         for (n, data) in frames.iter().enumerate() {
             enhancer.input().push(TapInput::Frame(TapFrame {
                 stream: StreamId(5),
+                owner: Owner::alone(StreamId(5)),
                 epoch: Epoch(0),
                 rtp_timestamp: n as u32 * 9_000,
                 arrival: Instant::now(),

@@ -30,7 +30,7 @@ use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::{Detail, Plane};
-use windlass_media::{AnchorPolicy, EnhancerOutput, Epoch, StreamId, TapFrame, TapInput};
+use windlass_media::{AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput};
 
 /// Detail as super-resolution makes it, more or less.
 fn detail(width: usize, height: usize, seed: usize) -> Detail {
@@ -279,6 +279,7 @@ fn anchors(enhancer: &Enhancer, frames: &[Bytes], first: u32) -> BTreeMap<u32, B
     for (stream, data) in (first..).zip(frames) {
         input.push(TapInput::Frame(TapFrame {
             stream: StreamId(stream),
+            owner: Owner::alone(StreamId(stream)),
             epoch: Epoch(0),
             rtp_timestamp: 3_000 * stream,
             arrival: Instant::now(),

@@ -16,7 +16,8 @@ use common::coded;
 use windlass_enhancer::engine::NetworkChoice;
 use windlass_enhancer::{Enhancer, EnhancerConfig, PipelineCounters};
 use windlass_media::{
-    AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, Epoch, StreamId, TapFrame, TapInput,
+    AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame,
+    TapInput,
 };
 
 const FRAME: Duration = Duration::from_nanos(33_333_333);
@@ -84,6 +85,7 @@ impl Publisher<'_> {
         let (epoch, data) = (Epoch(0), self.low[n].clone());
         let low = TapFrame {
             stream: STREAM,
+            owner: Owner::alone(STREAM),
             epoch,
             rtp_timestamp: at,
             arrival,

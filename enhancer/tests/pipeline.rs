@@ -14,7 +14,9 @@ use bytes::Bytes;
 use common::coded;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
-use windlass_media::{Anchor, AnchorPolicy, EnhancerOutput, Epoch, StreamId, TapFrame, TapInput};
+use windlass_media::{
+    Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput,
+};
 
 const FRAME: Duration = Duration::from_nanos(33_333_333);
 /// One frame at 30 fps on RTP's 90 kHz clock.
@@ -56,6 +58,7 @@ fn encode() -> Option<Vec<Bytes>> {
 fn tap(stream: u32, number: usize, data: &Bytes) -> TapInput {
     TapInput::Frame(TapFrame {
         stream: StreamId(stream),
+        owner: Owner::alone(StreamId(stream)),
         epoch: Epoch(0),
         // Starts close to the wrap-around.
         rtp_timestamp: timestamp(number),

@@ -11,11 +11,29 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use policy::{AnchorPolicy, Refusal, UnknownPolicy};
+pub use policy::{AnchorPolicy, MAX_LR_PIXELS, Refusal, UnknownPolicy};
 
 /// One published video track that is, or may be, tapped. Unique for the life of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u32);
+
+/// Whose a stream is, by opaque numbers that are equal where room or publisher are: what is scarce is shared fairly among rooms,
+/// and in each among those who publish there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner {
+    /// Its room; rooms of one's own (loopback) of one publisher have the same number.
+    pub room: u64,
+    /// Who publishes it: of one identity, or, where there are none, of one address, the same number.
+    pub publisher: u64,
+}
+
+impl Owner {
+    /// Of a stream of which nothing is known but its number: alone in its room.
+    pub fn alone(StreamId(stream): StreamId) -> Owner {
+        let number = u64::MAX - u64::from(stream);
+        Owner { room: number, publisher: number }
+    }
+}
 
 /// A span of a tapped stream with one layer and one resolution. A switch begins a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -131,6 +149,8 @@ impl Rung {
 pub struct TapFrame {
     /// Whose frame it is.
     pub stream: StreamId,
+    /// Of which room and publisher.
+    pub owner: Owner,
     /// Its span of one layer and one resolution.
     pub epoch: Epoch,
     /// The publisher's own RTP timestamp (90 kHz).
@@ -207,6 +227,8 @@ pub enum TapInput {
     Decay {
         /// The stream.
         stream: StreamId,
+        /// Who says so: an opaque number, the same each time.
+        viewer: u64,
         /// Mean square grey levels of luma by frame, and in how many frames: `(d ÷ L, L)`.
         decay: (f64, f64),
     },

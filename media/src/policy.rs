@@ -27,6 +27,10 @@ pub enum AnchorPolicy {
     Nemo,
 }
 
+/// Most pixels of a layer that is enhanced, in either orientation: 960×540, the half layer of a 1080p camera. Servers tap no larger
+/// one unless they are configured to, and browsers rebuild none.
+pub const MAX_LR_PIXELS: u32 = 960 * 540;
+
 /// Why a stream is not enhanced though somebody wants it to be.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -34,8 +38,40 @@ pub enum AnchorPolicy {
 pub enum Refusal {
     /// Its anchors would break the quality that others are promised.
     Promise,
-    /// The processor cannot decode it in time beside the others.
+    /// The processor cannot decode it in time beside the others, and those have the fairer claim.
     Processor,
+    /// It does not fit into the memory that enhancement may take, beside others that have the fairer claim.
+    Memory,
+    /// As many are enhanced as may be, and those have the fairer claim.
+    Full,
+    /// Its pictures are larger than those that are enhanced.
+    Size,
+    /// No network of this server makes an anchor of such a picture in time.
+    Slow,
+}
+
+impl Refusal {
+    /// All of them.
+    pub const ALL: [Refusal; 6] = [
+        Refusal::Promise,
+        Refusal::Processor,
+        Refusal::Memory,
+        Refusal::Full,
+        Refusal::Size,
+        Refusal::Slow,
+    ];
+
+    /// As messages have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Refusal::Promise => "promise",
+            Refusal::Processor => "processor",
+            Refusal::Memory => "memory",
+            Refusal::Full => "full",
+            Refusal::Size => "size",
+            Refusal::Slow => "slow",
+        }
+    }
 }
 
 /// There is no policy of that name.

@@ -59,13 +59,16 @@ identity!(
 pub enum Kind {
     /// Opus.
     Audio,
-    /// VP9, simulcast `q`/`h`/`f` or a single encoding (then named by its size: up to 270 lines `q`, up to 480 `h`).
+    /// VP9, simulcast `q`/`h`/`f` or a single encoding (then named by the size of its last key frame: up to 270 lines `q`, up to 480 `h`).
     Video,
 }
 
 /// How to join.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JoinOptions {
+    /// Whose the participant is, by an opaque number: equal for those of one identity, or of one address where there are none. What is
+    /// scarce is shared among owners; 0: its own.
+    pub owner: u64,
     /// The room holds this participant alone, who may subscribe to its own tracks.
     pub loopback: bool,
     /// The codecs of anchors that the participant can decode. Without that of
@@ -216,6 +219,28 @@ pub enum OfferError {
         /// The m-line.
         mid: String,
     },
+    /// A payload type stands for two codecs, in one offer or in two of one connection, or is listed twice.
+    #[error(
+        "payload type {pt} has two meanings: give each codec of all sections a number of its own, and keep it"
+    )]
+    PayloadType {
+        /// The payload type.
+        pt: u8,
+    },
+    /// A section has more lines of one attribute than anybody needs.
+    #[error("a section has more than {most} lines `a={name}`")]
+    TooManyLines {
+        /// The attribute's name, or what it begins with.
+        name: String,
+        /// How many it may have.
+        most: usize,
+    },
+    /// A track is in the subscribe list twice.
+    #[error("track {track} is subscribed to twice: list it once")]
+    SubscribedTwice {
+        /// The track.
+        track: TrackId,
+    },
     /// The room has as many tracks as the limits allow.
     #[error("the room has as many tracks as it may")]
     TooManyTracks,
@@ -225,6 +250,9 @@ pub enum OfferError {
     /// More tracks, m-lines or bytes than the limits allow.
     #[error("the offer is over the limits")]
     TooLarge,
+    /// Something panicked at it: the participant is removed.
+    #[error("a fault of the server ended the connection")]
+    Fault,
     /// The SFU has stopped.
     #[error("the server is shutting down")]
     Closed,
@@ -333,8 +361,23 @@ pub enum SfuEvent {
     },
     /// Once a second: what the participant's subscriptions received.
     TrackStats(Vec<TrackStats>),
-    /// The connection is gone and the participant has been removed. The last event.
-    Disconnected,
+    /// The participant has been removed. The last event.
+    Disconnected(Ended),
+}
+
+/// Why a participant was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It left, or the SFU stopped.
+    Left,
+    /// Its connection was lost, or failed.
+    Lost,
+    /// It has not offered in time, or its connection has not come up.
+    NeverConnected,
+    /// It opened more data channels than it may.
+    TooManyChannels,
+    /// A fault of ours, which ended this connection alone.
+    Fault,
 }
 
 /// What a publisher's browser says of its uplink.
@@ -346,6 +389,54 @@ pub struct UplinkReport {
     pub size: (u32, u32),
     /// The camera's frames per second.
     pub fps: f64,
+}
+
+/// What became of a subscription's anchors since its subscriber's last report, as it says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AnchorReport {
+    /// Used.
+    pub used: u32,
+    /// Of these, those that came after their frame was shown.
+    pub late: u32,
+    /// Came in part, or could not be used.
+    pub lost: u32,
+    /// Gave nothing that their frame had not.
+    pub duplicate: u32,
+    /// Came after one of a newer epoch.
+    pub former_epoch: u32,
+    /// Of no use without an earlier one.
+    pub needing_whole: u32,
+}
+
+impl AnchorReport {
+    /// The sum of its figures.
+    pub(crate) fn all(&self) -> u64 {
+        let AnchorReport { used, late, lost, duplicate, former_epoch, needing_whole } = *self;
+        [used, late, lost, duplicate, former_epoch, needing_whole].into_iter().map(u64::from).sum()
+    }
+}
+
+/// A report that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakenReport {
+    /// What of it can be true.
+    pub counted: AnchorReport,
+    /// By how much it says more.
+    pub excess: u64,
+}
+
+/// Why a report is ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReportError {
+    /// It is about a track that its sender does not watch.
+    #[error("no such subscription: report on tracks that are subscribed to")]
+    NotWatched,
+    /// It comes too soon after the last.
+    #[error("more than one report a second: wait a second between two")]
+    TooSoon,
+    /// The SFU has stopped.
+    #[error("the SFU has stopped: join again")]
+    Closed,
 }
 
 /// What one subscription received in the last second.

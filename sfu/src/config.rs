@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use windlass_media::{AnchorCodecId, AnchorPolicy};
+use windlass_media::{AnchorCodecId, AnchorPolicy, MAX_LR_PIXELS};
 
 use crate::api::DetailKnobs;
 
@@ -43,6 +43,8 @@ pub struct SfuConfig {
     pub pause_unused: bool,
     /// How much anybody may ask for.
     pub limits: Limits,
+    /// Most pixels of a layer that is enhanced, in either orientation; viewers of larger ones are told the reason `size`.
+    pub tap_pixels: u32,
     /// Whether the bandwidth estimate limits what a subscriber gets. Off, it gets the best that it asks for and
     /// the publisher sends: for tests and for networks known to be wide.
     pub congestion_control: bool,
@@ -52,6 +54,8 @@ pub struct SfuConfig {
     pub segmentation: bool,
     /// How long nothing may come from a participant's connection before the participant is removed.
     pub idle: Duration,
+    /// How long a participant may take for its first offer, and after that for its connection to come up, before it is removed.
+    pub connect: Duration,
 }
 
 impl Default for SfuConfig {
@@ -72,10 +76,12 @@ impl Default for SfuConfig {
             detail: Some(DetailKnobs { kbps: 50.0, fps: 1.0 }),
             pause_unused: true,
             limits: Limits::default(),
+            tap_pixels: MAX_LR_PIXELS,
             congestion_control: true,
             initial_estimate_bps: 1_000_000,
             segmentation: true,
             idle: Duration::from_secs(20),
+            connect: Duration::from_secs(30),
         }
     }
 }
@@ -147,10 +153,15 @@ pub struct Tuning {
     pub policy: AnchorPolicy,
 }
 
+/// As much of what there is for all as one address, or one identity, may have.
+pub fn share_of_one(all: usize) -> usize {
+    (all / 4).max(1)
+}
+
 /// Bounds on what anybody may ask for. Each refusal is a typed error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Rooms at a time.
+    /// Rooms at a time; as many rooms of one participant's own (loopback) there may be besides.
     pub rooms: usize,
     /// Participants at a time, in all rooms.
     pub participants: usize,

@@ -6,13 +6,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use windlass_media::Layer;
 use windlass_protocol::{
-    DetailKnobs, ErrorCode, LayerKnobs, Offer, ProtocolError, ServerMessage, Track, TrackKind,
-    TrackStats,
+    DetailKnobs, ErrorCode, LayerKnobs, Offer, ProtocolError, Report, ServerMessage, Track,
+    TrackKind, TrackStats,
 };
-use windlass_sfu::{Kind, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo};
+use windlass_sfu::{
+    AnchorReport, Ended, Kind, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
+};
 
 use crate::directory::{Directory, Given};
-use crate::session::EnterError;
+use crate::session::{EnterError, close};
 
 /// The track that a client names, if it is `known`.
 pub(crate) fn track_id(
@@ -84,6 +86,19 @@ pub(crate) fn knobs(
     ServerMessage::Knobs { track: track.to_string(), detail, scale, layers }
 }
 
+/// What a report says of anchors, and how long they last.
+pub(crate) fn report(report: &Report) -> (AnchorReport, Option<(f64, f64)>) {
+    let said = AnchorReport {
+        used: report.anchors_used,
+        late: report.anchors_late,
+        lost: report.anchors_lost,
+        duplicate: report.anchors_duplicate,
+        former_epoch: report.anchors_former_epoch,
+        needing_whole: report.anchors_needing_whole,
+    };
+    (said, report.decay.zip(report.decay_frames))
+}
+
 pub(crate) fn regions(track: TrackId, request: &windlass_sfu::RegionRequest) -> ServerMessage {
     ServerMessage::Regions {
         track: track.to_string(),
@@ -101,6 +116,9 @@ pub(crate) fn enter_error(error: EnterError) -> ProtocolError {
     let error = match error {
         EnterError::Access(error) => return error.into(),
         EnterError::Out(out) => return out.into(),
+        EnterError::Refused(refused) => {
+            return ProtocolError::new(ErrorCode::RateLimited, refused.to_string());
+        }
         EnterError::Join(error) => error,
     };
     let code = match error {
@@ -116,15 +134,37 @@ pub(crate) fn offer_error(error: &windlass_sfu::OfferError) -> ProtocolError {
     use windlass_sfu::OfferError as E;
     let code = match error {
         E::NotJoined => ErrorCode::NotJoined,
-        E::BadSdp(_) | E::BadMid { .. } => ErrorCode::BadSdp,
+        E::BadSdp(_) | E::BadMid { .. } | E::PayloadType { .. } => ErrorCode::BadSdp,
         E::NoCodec { .. } => ErrorCode::NoCodec,
         E::UnknownTrack { .. } => ErrorCode::UnknownTrack,
         E::TooManyTracks => ErrorCode::RoomFull,
-        E::TooLarge => ErrorCode::TooLarge,
+        E::TooLarge | E::TooManyLines { .. } => ErrorCode::TooLarge,
         E::NotAllowed(_) => ErrorCode::Forbidden,
+        E::SubscribedTwice { .. } => ErrorCode::Malformed,
+        E::Fault => ErrorCode::Internal,
         E::Closed => ErrorCode::ShuttingDown,
     };
     ProtocolError::new(code, error.to_string())
+}
+
+/// What a client hears whom the SFU removed, and how its socket is closed.
+pub(crate) fn ended(why: Ended) -> (ProtocolError, u16) {
+    let (code, message, closed) = match why {
+        Ended::Left | Ended::Lost => {
+            (ErrorCode::Internal, "the media connection was lost", close::MEDIA_LOST)
+        }
+        Ended::Fault => {
+            let message = "a fault of the server ended the media connection";
+            (ErrorCode::Internal, message, close::MEDIA_LOST)
+        }
+        Ended::NeverConnected => {
+            (ErrorCode::NoMedia, "no media connection came up in time", close::MEDIA_LOST)
+        }
+        Ended::TooManyChannels => {
+            (ErrorCode::TooLarge, "more data channels than a client may open", close::REFUSED)
+        }
+    };
+    (ProtocolError::new(code, message), closed)
 }
 
 /// What an offer lists, until it is known what came of it.

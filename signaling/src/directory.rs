@@ -15,7 +15,8 @@ use windlass_protocol::TrackKind;
 use windlass_sfu::{JoinError, ParticipantId, TrackId};
 
 use crate::access::Grants;
-use crate::session::{End, Orders, Person};
+use crate::door::{self, Refused};
+use crate::session::{End, EnterError, Orders, Person};
 use crate::webhooks::{Webhooks, What};
 
 /// Most rooms that have settings of their own.
@@ -43,6 +44,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Room {
     members: BTreeSet<ParticipantId>,
+    /// Of whoever began it, until nobody is in it.
+    begun: Option<door::Seat>,
     /// Whether its beginning was told.
     started: bool,
     settings: RoomSettings,
@@ -63,6 +66,8 @@ pub(crate) struct RoomSettings {
 struct Entry {
     seen: Present,
     orders: watch::Sender<Orders>,
+    /// What it is counted for at the door.
+    _seat: Option<door::Seat>,
     /// It is on the server that it was sent to, and here for the others only.
     arrived: bool,
 }
@@ -111,6 +116,15 @@ pub(crate) struct Seen {
     pub present: Vec<Present>,
 }
 
+/// What somebody who enters takes of what there is for all.
+#[derive(Debug, Default)]
+pub(crate) struct Seats {
+    /// As a participant.
+    pub own: Option<door::Seat>,
+    /// As the room's first.
+    pub room: Option<door::Seat>,
+}
+
 /// What came of entering a room.
 #[derive(Debug)]
 pub(crate) struct Seat {
@@ -126,7 +140,8 @@ impl Directory {
         Directory { inner: Mutex::default(), webhooks }
     }
 
-    /// Notes who comes into the room that the SFU calls `room`, unless that has as many as its settings allow.
+    /// Notes who comes into the room that the SFU calls `room`, unless that has as many as its settings allow, or there are no
+    /// `seats` for it, asked for with whether the room begins.
     pub(crate) fn enter(
         &self,
         id: ParticipantId,
@@ -134,7 +149,8 @@ impl Directory {
         person: Person,
         grants: Grants,
         now: u64,
-    ) -> Result<Seat, JoinError> {
+        seats: impl FnOnce(bool) -> Result<Seats, Refused>,
+    ) -> Result<Seat, EnterError> {
         let (orders, ordered) = watch::channel(Orders::default());
         let mut inner = self.inner.lock();
         let seat = person.identity.clone().map(|identity| (room.to_owned(), identity));
@@ -142,10 +158,16 @@ impl Directory {
         if let Some(known) = inner.rooms.get(room) {
             let others = known.members.len() - usize::from(former.is_some());
             if known.settings.max_participants.is_some_and(|most| others >= most) {
-                return Err(JoinError::RoomFull);
+                return Err(JoinError::RoomFull.into());
             }
         }
-        inner.rooms.entry(room.to_owned()).or_default().members.insert(id);
+        let begins = inner.rooms.get(room).is_none_or(|known| known.members.is_empty());
+        let seats = seats(begins)?;
+        let known = inner.rooms.entry(room.to_owned()).or_default();
+        known.members.insert(id);
+        if begins {
+            known.begun = seats.room;
+        }
         if let Some(former) = former.and_then(|former| inner.remove(former, &self.webhooks)) {
             former.orders.send_modify(|orders| orders.end = Some(End::Replaced));
         }
@@ -162,7 +184,7 @@ impl Directory {
             tracks: BTreeMap::new(),
             rungs: BTreeMap::new(),
         };
-        inner.people.insert(id, Entry { seen, orders, arrived: false });
+        inner.people.insert(id, Entry { seen, orders, _seat: seats.own, arrived: false });
         Ok(Seat { orders: ordered, former })
     }
 
@@ -435,6 +457,9 @@ impl Inner {
         }
         if let Some(known) = self.rooms.get_mut(room) {
             known.members.remove(&id);
+            if known.members.is_empty() {
+                known.begun = None;
+            }
             if known.members.is_empty() && std::mem::take(&mut known.started) {
                 news::room(webhooks, What::RoomFinished, room);
             }

@@ -11,8 +11,8 @@ use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 use crate::Shared;
 use crate::access::Admission;
 use crate::cluster::{Mover, Place};
-use crate::directory::Seat;
-use crate::door::{Knock, Permit, Refused};
+use crate::directory::{Seat, Seats};
+use crate::door::{self, Guest, Permit, Refused};
 use crate::redact::pseudonym;
 use crate::rights::{self, Member, Out, Way};
 use crate::session::{EnterError, Orders, Person};
@@ -35,6 +35,8 @@ pub(crate) struct Entry<'a> {
     pub seat: Option<String>,
     /// Whether a moderator has let it in.
     pub admitted: bool,
+    /// Its place at the door, for which what it takes is counted.
+    pub permit: &'a Permit,
     /// A room of its own, and what it can decode.
     pub options: JoinOptions,
 }
@@ -54,16 +56,26 @@ pub(crate) struct Inside {
     pub joined: Joined,
 }
 
-/// Takes a connection that may become anything, for as long as the knock lives. A trusted proxy's are many clients'.
-pub(crate) fn knock(shared: &Shared, peer: IpAddr) -> Result<Knock, Refused> {
-    let one = (!shared.config.proxies.is_trusted(peer.to_canonical())).then_some(peer);
-    shared.door.knock(one, Instant::now()).inspect_err(|refused| {
+/// Takes a connection that may become anything, for as long as the seat lives.
+pub(crate) fn knock(shared: &Shared, peer: IpAddr) -> Result<door::Seat, Refused> {
+    let knock = shared.door.knock(Guest::Connection, one(shared, peer), Instant::now());
+    knock.inspect_err(|refused| {
         let counter = match refused {
             Refused::Full => &shared.counters.connections_refused_full,
             _ => &shared.counters.connections_refused_address,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     })
+}
+
+/// The same for its handshake.
+pub(crate) fn handshake(shared: &Shared, peer: IpAddr) -> Result<door::Seat, Refused> {
+    shared.door.knock(Guest::Handshake, one(shared, peer), Instant::now())
+}
+
+/// The address that a connection counts for: a trusted proxy's are many clients'.
+fn one(shared: &Shared, peer: IpAddr) -> Option<IpAddr> {
+    (!shared.config.proxies.is_trusted(peer.to_canonical())).then_some(peer)
 }
 
 /// Lets a client in at the door, for as long as the permit lives.
@@ -84,16 +96,16 @@ pub(crate) fn count_join(shared: &Shared, permit: &Permit) -> Result<(), Refused
     })
 }
 
-/// What the bearer of a token may do in a room. Without the grant that is `needed` it has no business there.
+/// What the bearer of a token may do in a room. Without the grants that are `needed` it has no business there.
 pub(crate) fn admit(
     shared: &Shared,
     room: &str,
     token: Option<&str>,
-    needed: Option<Grant>,
+    needed: &[Grant],
 ) -> Result<Admission, EnterError> {
     let admitted = shared.config.access.admit(unix_now(), room, token);
     let allowed = admitted.and_then(|admission| {
-        needed.map_or(Ok(()), |grant| admission.grants.check(grant))?;
+        needed.iter().try_for_each(|grant| admission.grants.check(*grant))?;
         Ok(admission)
     });
     allowed.map_err(EnterError::from).inspect_err(|error| {
@@ -129,7 +141,7 @@ pub(crate) async fn enter(shared: &Shared, entry: Entry<'_>) -> Result<Inside, E
 }
 
 async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
-    let Entry { room, name, ticket, admission, seat, admitted, mut options } = entry;
+    let Entry { room, name, ticket, admission, permit, seat, admitted, mut options } = entry;
     let way = way_in(shared, room, options.loopback, &admission, seat.as_deref())?;
     if way == Way::Lobby && !admitted {
         return Err(Out::Lobby.into());
@@ -146,8 +158,20 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
         // Whoever moves here was not here.
         person.was = was.filter(|was| !shared.directory.has(&key, was));
     }
-    let place = shared.directory.enter(id, &key, person, admission.grants.clone(), unix_now());
-    let Seat { orders, former } = place?;
+    let now = Instant::now();
+    let who = identity.as_deref();
+    let begins = if options.loopback { Guest::Loopback } else { Guest::Room };
+    let seats = |is_new: bool| -> Result<Seats, Refused> {
+        let room = is_new.then(|| permit.seat(begins, who, now)).transpose()?;
+        Ok(Seats { own: Some(permit.seat(Guest::Participant, who, now)?), room })
+    };
+    let entered =
+        shared.directory.enter(id, &key, person, admission.grants.clone(), unix_now(), seats);
+    let Seat { orders, former } = entered.inspect_err(|error| {
+        if let EnterError::Refused(_) = error {
+            shared.counters.joins_over_share.fetch_add(1, Ordering::Relaxed);
+        }
+    })?;
     let (member, seat) = shared.rights.entered(id, room, options.loopback, &admission, unix_now());
     let grants = member.ruling.borrow().grants.clone();
     shared.directory.set_grants(id, &grants);

@@ -1,8 +1,9 @@
 //! The HTTP connections under the router: accepted, bounded in time, closed in order.
 //!
 //! A client that opens connections and says nothing, or reads nothing, would hold their descriptors for ever, until
-//! nobody else gets one. So a request's head must come in time, no plain connection lasts longer than [`LIFETIME`], and one
-//! address has so many of them at a time ([`entry::knock`]); one that has become a WebSocket has the session's own bounds.
+//! nobody else gets one. So a request's head must come in time and be short, no plain connection lasts longer than
+//! [`LIFETIME`], and one address has so many of them at a time ([`entry::knock`]); one that has become a WebSocket has the
+//! session's own bounds, and those of [`Intake`].
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -10,8 +11,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::extract::{ConnectInfo, Request};
-use axum::{Extension, Router};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -25,10 +26,15 @@ use tower::ServiceExt;
 use crate::Shared;
 use crate::client::TrustedProxies;
 use crate::entry;
+use crate::intake::{Intake, Paced};
 use crate::tls::Tls;
 
 /// Requests, answers and the time between them, altogether.
 const LIFETIME: Duration = Duration::from_secs(120);
+/// Longest head of a request, in bytes; all that is held of a client of whom nothing is known. Tokens have 4 KiB of it at most.
+const HEAD_BYTES: usize = 16 * 1024;
+/// Most headers of a request. Browsers send two dozen, proxies add a few.
+const HEADERS: usize = 64;
 /// After the system had no descriptor for a new connection.
 const EXHAUSTED: Duration = Duration::from_millis(250);
 
@@ -99,10 +105,14 @@ async fn accepted_from(
     let Some(tls) = &serving.tls else {
         return connection(stream, client, app, serving, stop).await;
     };
+    let Ok(handshake) = entry::handshake(&serving.shared, client.ip()) else {
+        return tls.refused();
+    };
     let stream = tokio::select! {
-        stream = tls.accept(stream) => stream,
+        stream = tls.accept(stream, serving.shared.services.sfu.ill().is_none()) => stream,
         _ = stop.wait_for(|stop| *stop) => return,
     };
+    drop(handshake);
     if let Some(stream) = stream {
         connection(stream, client, app, serving, stop).await;
     }
@@ -115,17 +125,24 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     serving: Serving,
     mut stop: watch::Receiver<bool>,
 ) {
-    let app = app.layer(Extension(ConnectInfo(client)));
     let proxies = serving.proxies;
+    let intake = Arc::new(Intake::default());
+    let stream = Paced::new(stream, intake.clone());
     let service =
         TowerToHyperService::new(tower::service_fn(move |mut request: Request<Incoming>| {
             let whose = proxies.client(client.ip(), request.headers());
-            request.extensions_mut().insert(whose);
+            // Not by layers of the router: each connection would have all routes again.
+            let known = request.extensions_mut();
+            known.insert(ConnectInfo(client));
+            known.insert(whose);
+            known.insert(intake.clone());
             app.clone().oneshot(request)
         }));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(serving.head_timeout)
+        .max_buf_size(HEAD_BYTES)
+        .max_headers(HEADERS)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);

@@ -3,7 +3,7 @@
 //! [`Signaling::router`] serves `/ws` (the protocol of `docs/signaling.md`, its types in
 //! `windlass-protocol`), `/whip/…` and `/whep/…` (for encoders and players that are not
 //! ours), `/healthz`, `/readyz`, `/metrics` (Prometheus text), `/admin/…` (by an admin's access token;
-//! without token keys this machine only), `/openapi.json`, which describes them all, and, for everything else, the page that the caller passes in.
+//! without token keys this machine only, if that is allowed), `/openapi.json`, which describes them all, and, for everything else, the page that the caller passes in.
 //!
 //! Each socket has one [`session::Session`], which is sans-I/O: texts, events and time go in,
 //! messages and requests to the SFU come out. `socket` is the thin shell around it. Nothing that a
@@ -20,12 +20,16 @@ mod directory;
 mod door;
 mod entry;
 mod health;
+mod host;
+mod hsts;
 mod http;
+mod intake;
 mod metrics;
 mod openapi;
 mod origin;
 mod rate;
 mod redact;
+mod reported;
 pub mod rights;
 pub mod session;
 mod socket;
@@ -38,7 +42,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Router, middleware};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use windlass_sfu::{ParticipantId, SfuHandle};
@@ -56,8 +60,8 @@ use crate::access::Access;
 use crate::cluster::Cluster;
 use crate::directory::Directory;
 use crate::door::Door;
+use crate::reported::Reported;
 use crate::rights::{Rights, SeatKey};
-
 use crate::session::SessionConfig;
 use crate::socket::unix_now;
 use crate::webhooks::{WebhookConfig, WebhookError, Webhooks};
@@ -68,6 +72,8 @@ use crate::wish::Sessions;
 pub struct SignalingConfig {
     /// Who may enter rooms.
     pub access: Access,
+    /// Whether programs of this machine administer a server without token keys.
+    pub admin_local: bool,
     /// Whom to tell what happens.
     pub webhooks: WebhookConfig,
     /// Whose pages may use the server.
@@ -82,6 +88,10 @@ pub struct SignalingConfig {
     pub head_timeout: Duration,
     /// The certificate, for HTTPS and secure WebSockets; `None` serves HTTP.
     pub tls: Option<Tls>,
+    /// Whether browsers are told to come by HTTPS alone from now on (HSTS).
+    pub hsts: bool,
+    /// Whether `/metrics` and `/openapi.json` are answered beside the page.
+    pub figures: bool,
     /// Proxies that are believed to say whose request they pass on.
     pub proxies: TrustedProxies,
     /// Servers that carry media for those who cannot reach this one.
@@ -94,6 +104,7 @@ impl Default for SignalingConfig {
     fn default() -> Self {
         Self {
             access: Access::default(),
+            admin_local: false,
             webhooks: WebhookConfig::default(),
             origins: Origins::default(),
             session: SessionConfig::default(),
@@ -101,6 +112,8 @@ impl Default for SignalingConfig {
             send_timeout: Duration::from_secs(5),
             head_timeout: Duration::from_secs(10),
             tls: None,
+            hsts: false,
+            figures: true,
             proxies: TrustedProxies::default(),
             turn: TurnConfig::default(),
             seats: SeatKey::default(),
@@ -135,20 +148,16 @@ struct Counters {
     connections_refused_address: AtomicU64,
     sockets_refused_full: AtomicU64,
     sockets_refused_address: AtomicU64,
+    sockets_flooded: AtomicU64,
     joins_limited: AtomicU64,
+    joins_over_share: AtomicU64,
     messages_in: AtomicU64,
     messages_out: AtomicU64,
     errors: AtomicU64,
     joins_unauthorized: AtomicU64,
     replaced: AtomicU64,
     admin_refused: AtomicU64,
-    reports: AtomicU64,
-    anchors_used: AtomicU64,
-    anchors_late: AtomicU64,
-    anchors_lost: AtomicU64,
-    anchors_duplicate: AtomicU64,
-    anchors_former_epoch: AtomicU64,
-    anchors_needing_whole: AtomicU64,
+    reported: Reported,
 }
 
 struct Shared {
@@ -246,10 +255,34 @@ impl Signaling {
     /// `/admin/…` needs the client's address: serve with
     /// `into_make_service_with_connect_info::<SocketAddr>()`, or by [`Signaling::serve`].
     pub fn router(&self, page: Router) -> Router {
-        let (routes, _) = openapi::routes().split_for_parts();
-        let origins = Arc::new(self.shared.config.origins.clone());
-        let check = axum::middleware::from_fn_with_state(origins, origin::check);
-        routes.with_state(self.shared.clone()).layer(check).fallback_service(page)
+        let config = &self.shared.config;
+        let mut routes = openapi::routes();
+        if config.figures {
+            routes = routes.merge(openapi::figures());
+        }
+        let (routes, _) = routes.split_for_parts();
+        let origins = Arc::new(config.origins.clone());
+        let check = middleware::from_fn_with_state(origins, origin::check);
+        let app = routes.with_state(self.shared.clone()).layer(check).fallback_service(page);
+        if config.hsts { app.layer(middleware::from_fn(hsts::tell)) } else { app }
+    }
+
+    /// Serves `/metrics`, `/openapi.json` and the server's health alone, over plain HTTP, for as long as [`Signaling::serve`] does.
+    pub async fn serve_figures(&self, listener: TcpListener) {
+        let (routes, _) = openapi::figures().merge(openapi::health_routes()).split_for_parts();
+        let serving = http::Serving { tls: None, ..self.serving() };
+        let app = routes.with_state(self.shared.clone());
+        http::serve(listener, app, serving, self.shared.stop.subscribe()).await;
+    }
+
+    fn serving(&self) -> http::Serving {
+        let config = &self.shared.config;
+        http::Serving {
+            head_timeout: config.head_timeout,
+            tls: config.tls.clone(),
+            proxies: config.proxies.clone(),
+            shared: self.shared.clone(),
+        }
     }
 
     /// Serves until `stop` is ready, then tells every client, and waits up to `grace` for them.
@@ -268,14 +301,7 @@ impl Signaling {
             stop.await;
             shared.stop.send_replace(true);
         };
-        let config = &self.shared.config;
-        let serving = http::Serving {
-            head_timeout: config.head_timeout,
-            tls: config.tls.clone(),
-            proxies: config.proxies.clone(),
-            shared: self.shared.clone(),
-        };
-        let server = http::serve(listener, app, serving, self.shared.stop.subscribe());
+        let server = http::serve(listener, app, self.serving(), self.shared.stop.subscribe());
         let deadline = async move {
             // The sender lives in `self.shared`, so waiting ends only when the flag is set.
             let _ = stopping.wait_for(|stop| *stop).await;

@@ -10,6 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use windlass_sfu::{Counters, SfuStats};
 
+use crate::health::PATIENCE;
 use crate::{Shared, Tls};
 
 /// Whether a metric only grows.
@@ -84,10 +85,14 @@ impl Metric {
 /// Tell what has been counted, as Prometheus text.
 #[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, description = "All figures", body = String, content_type = "text/plain")))]
 pub(crate) async fn handler(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
-    let mut metrics = match shared.services.sfu.stats().await {
-        Ok(stats) => sfu_metrics(&stats),
-        Err(_) => Vec::new(),
+    let sfu = &shared.services.sfu;
+    // Without media threads there are still the other figures.
+    let mut metrics = match tokio::time::timeout(PATIENCE, sfu.stats()).await {
+        Ok(Ok(stats)) => sfu_metrics(&stats),
+        _ => Vec::new(),
     };
+    let healthy = Metric::gauge("sfu_healthy", f64::from(u8::from(sfu.ill().is_none())));
+    metrics.push(healthy.help("Whether all media threads live, as /healthz says."));
     metrics.extend(signaling_metrics(&shared));
     metrics.extend(shared.config.tls.iter().flat_map(Tls::metrics));
     metrics.extend((shared.services.enhancer_metrics)());
@@ -140,7 +145,7 @@ fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
     let c = &shared.counters;
     let (rules, waiting, rules_refused, barred) = shared.rights.counts();
     let counter = |name, value: &AtomicU64| Metric::counter(name, value.load(Ordering::Relaxed));
-    vec![
+    let mut metrics = vec![
         Metric::gauge("draining", f64::from(u8::from(shared.draining.load(Ordering::Relaxed)))),
         Metric::gauge("signaling_sockets_open", open as f64),
         counter("signaling_sockets", &c.sockets),
@@ -152,7 +157,9 @@ fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
             .labelled("reason=\"full\"".to_owned()),
         counter("signaling_sockets_refused", &c.sockets_refused_address)
             .labelled("reason=\"address\"".to_owned()),
+        counter("signaling_sockets_flooded", &c.sockets_flooded),
         counter("signaling_joins_limited", &c.joins_limited),
+        counter("signaling_joins_over_share", &c.joins_over_share),
         Metric::gauge("signaling_addresses", shared.door.addresses() as f64),
         counter("signaling_messages_in", &c.messages_in),
         counter("signaling_messages_out", &c.messages_out),
@@ -169,14 +176,9 @@ fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
         counter("webhooks_failed_attempts", &shared.webhooks.counts.failed),
         counter("webhooks_given_up", &shared.webhooks.counts.given_up),
         counter("webhooks_dropped", &shared.webhooks.counts.dropped),
-        counter("client_reports", &c.reports),
-        counter("client_anchors_used", &c.anchors_used),
-        counter("client_anchors_late", &c.anchors_late),
-        counter("client_anchors_lost", &c.anchors_lost),
-        counter("client_anchors_duplicate", &c.anchors_duplicate),
-        counter("client_anchors_former_epoch", &c.anchors_former_epoch),
-        counter("client_anchors_needing_whole", &c.anchors_needing_whole),
-    ]
+    ];
+    metrics.extend(c.reported.metrics());
+    metrics
 }
 
 /// What the figures of signalling and the SFU's gauges are.
@@ -191,14 +193,19 @@ const HELP: &[(&str, &str)] = &[
     ("sfu_forwarding_seconds", "From a packet's arrival to its sending on, of the last seconds."),
     ("draining", "Whether the server takes no new rooms because it is going to stop."),
     ("signaling_sockets_open", "Signalling sockets that are open now."),
-    ("signaling_addresses", "Addresses with open sockets or recent joins."),
+    ("signaling_addresses", "Addresses and identities with something open or recent joins."),
     ("signaling_sockets_total", "Signalling sockets that were opened."),
     (
         "signaling_connections_refused_total",
         "Connections closed because there were too many that are no sockets, by reason.",
     ),
     ("signaling_sockets_refused_total", "Signalling sockets that were refused, by reason."),
+    ("signaling_sockets_flooded_total", "Signalling sockets closed because far too much came."),
     ("signaling_joins_limited_total", "Joins refused because their address joins too often."),
+    (
+        "signaling_joins_over_share_total",
+        "Joins refused because their address or identity had a quarter of all rooms or participants.",
+    ),
     ("signaling_messages_in_total", "Messages from clients."),
     ("signaling_messages_out_total", "Messages to clients."),
     ("signaling_errors_total", "Error messages to clients."),
@@ -224,6 +231,14 @@ const HELP: &[(&str, &str)] = &[
     ("webhooks_given_up_total", "Events given up after the last attempt."),
     ("webhooks_dropped_total", "Events dropped because too many waited."),
     ("client_reports_total", "Reports of clients about their pictures."),
+    (
+        "client_reports_ignored_total",
+        "Reports that were ignored: of tracks that their sender does not watch, or too soon after the last.",
+    ),
+    (
+        "client_anchors_excess_total",
+        "By how much reports of clients say more than they were sent; it is not counted elsewhere.",
+    ),
     ("client_anchors_used_total", "Anchors that clients used, as they report."),
     (
         "client_anchors_late_total",

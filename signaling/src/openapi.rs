@@ -25,21 +25,28 @@ use crate::{Shared, admin, health, metrics, socket, wish};
 )]
 struct Description;
 
-/// Every route of signalling, with its description.
+/// The routes of whoever calls or administers, with their description.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(socket::upgrade))
-        .routes(routes!(health::healthz))
-        .routes(routes!(health::readyz))
-        .routes(routes!(metrics::handler))
-        .routes(routes!(openapi))
+        .merge(health_routes())
         .merge(admin::routes())
         .merge(wish::routes())
 }
 
+/// Those of the operator's own programs.
+pub(crate) fn figures() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new().routes(routes!(metrics::handler)).routes(routes!(openapi))
+}
+
+/// Those that are asked for wherever one of them is.
+pub(crate) fn health_routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new().routes(routes!(health::healthz)).routes(routes!(health::readyz))
+}
+
 /// The description, complete.
 pub(crate) fn description() -> utoipa::openapi::OpenApi {
-    let mut api = routes().into_openapi();
+    let mut api = routes().merge(figures()).into_openapi();
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .bearer_format("JWT")

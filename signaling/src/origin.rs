@@ -3,18 +3,23 @@
 //! A page has no more than what its user gives it: there are no cookies here, and where there are token keys it needs a token. So pages of
 //! every origin may call unless the operator names some; then a browser is held to those. (Other programs can claim any origin,
 //! or none: this protects users' browsers from foreign pages, not the server from programs.)
+//!
+//! The server's own page is one whose origin is what the request calls the server by, if that is an address or `localhost`; a name
+//! proves nothing ([`crate::host`]), so that a server's public name must be among those that are named.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HOST, ORIGIN, VARY};
+use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ORIGIN, VARY};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use thiserror::Error;
+
+use crate::host;
 
 /// An origin (RFC 6454): `https://calls.example`, with its port unless that is the scheme's own.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -67,7 +72,7 @@ pub enum Origins {
     /// All.
     #[default]
     Any,
-    /// These, and the server's own.
+    /// These, and the server's own by its address.
     Only(Vec<Origin>),
 }
 
@@ -77,9 +82,10 @@ impl Origins {
         let Origins::Only(allowed) = self else { return true };
         let Some(origin) = headers.get(ORIGIN) else { return true };
         let Ok(text) = origin.to_str() else { return false };
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-        let own = text.split_once("://").map(|(_, authority)| authority);
-        let own = own.zip(host).is_some_and(|(own, host)| own.eq_ignore_ascii_case(host));
+        let page = text.split_once("://").map(|(_, authority)| authority);
+        let host = host::said(headers).filter(host::is_literal);
+        let own =
+            page.zip(host).is_some_and(|(page, host)| host.as_str().eq_ignore_ascii_case(page));
         own || text.parse().is_ok_and(|origin| allowed.contains(&origin))
     }
 }
@@ -109,22 +115,23 @@ pub(crate) async fn check(
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::HOST;
+
     use super::*;
 
-    fn allows(origin: &str) -> bool {
+    fn allows(host: &str, origin: &str) -> bool {
         let only = ["https://calls.example", "http://localhost:5173"];
         let only = only.map(|origin| origin.parse().expect("an origin"));
         let mut headers = HeaderMap::new();
-        headers.insert(HOST, HeaderValue::from_static("sfu.example:7880"));
+        headers.insert(HOST, host.parse().expect("a header"));
         headers.insert(ORIGIN, origin.parse().expect("a header"));
         Origins::Only(only.to_vec()).allow(&headers)
     }
 
     #[test]
-    fn pages_of_named_origins_and_the_servers_own_may() {
-        for origin in ["https://calls.example", "http://localhost:5173", "https://sfu.example:7880"]
-        {
-            assert!(allows(origin), "{origin}");
+    fn pages_of_named_origins_may() {
+        for origin in ["https://calls.example", "http://localhost:5173"] {
+            assert!(allows("sfu.example:7880", origin), "{origin}");
         }
         for origin in [
             "https://calls.example.evil.example",
@@ -134,7 +141,22 @@ mod tests {
             "null",
             "http://localhost",
         ] {
-            assert!(!allows(origin), "{origin}");
+            assert!(!allows("sfu.example:7880", origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn the_servers_own_page_may_by_its_address() {
+        for host in ["192.0.2.1:7880", "[2001:db8::1]:7880", "localhost:7880", "127.0.0.1"] {
+            assert!(allows(host, &format!("https://{host}")), "{host}");
+            assert!(!allows(host, "https://192.0.2.2:7880"), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_leads_here_makes_no_page_the_servers_own() {
+        for host in ["evil.example:7880", "evil.example", "sfu.example:7880"] {
+            assert!(!allows(host, &format!("http://{host}")), "{host}");
         }
     }
 

@@ -17,13 +17,14 @@ use windlass_protocol::{
     Participant, ProtocolError, Report, Request, ServerMessage, SetRung, Uplink, VERSION, Welcome,
 };
 use windlass_sfu::{
-    Answer, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent, Subscribe,
+    Answer, Ended, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent, Subscribe,
     TrackId, TrackInfo, UplinkReport, View,
 };
 
 use self::ruled::Ruled;
 use crate::access::AccessError;
 use crate::convert;
+use crate::door::Refused;
 use crate::rate::TokenBucket;
 use crate::rights::{Out, Ruling};
 
@@ -34,6 +35,8 @@ pub struct SessionConfig {
     pub budget: Duration,
     /// HR size / LR size that clients are told.
     pub scale: u32,
+    /// Most pixels of a layer that is enhanced, as clients are told.
+    pub lr_pixels: u32,
     /// Silence, or time without a room, after which a socket is closed.
     pub idle: Duration,
     /// Between two pings of the server.
@@ -55,6 +58,7 @@ impl Default for SessionConfig {
         Self {
             budget: Duration::from_millis(200),
             scale: 2,
+            lr_pixels: windlass_media::MAX_LR_PIXELS,
             idle: Duration::from_secs(30),
             ping: Duration::from_secs(10),
             moving: Duration::from_secs(6),
@@ -70,11 +74,11 @@ impl Default for SessionConfig {
 pub mod close {
     /// The client was silent, or in no room, for too long.
     pub const IDLE: u16 = 1001;
-    /// The client sends far too many messages.
+    /// The client sends far too much, or too many messages.
     pub const REFUSED: u16 = 1008;
     /// A message was too large to be read.
     pub const TOO_LARGE: u16 = 1009;
-    /// The media connection was lost; join again.
+    /// The media connection was lost, or never came up; join again.
     pub const MEDIA_LOST: u16 = 1011;
     /// The server goes down; reconnect in a few seconds.
     pub const RESTART: u16 = 1012;
@@ -206,6 +210,9 @@ pub enum EnterError {
     /// The SFU does not.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// The client, its address or its identity has as much as one may have.
+    #[error(transparent)]
+    Refused(#[from] Refused),
 }
 
 /// What others than the client want of a participant, all of it at any time.
@@ -339,9 +346,17 @@ impl Session {
         self.fail(ProtocolError::new(code, message), close::TOO_LARGE);
     }
 
-    /// A ping or pong came.
+    /// A ping or pong came: they count as messages do.
     pub fn heard(&mut self, now: Instant) {
-        self.heard = now;
+        self.admit(now);
+    }
+
+    /// More bytes come than may, and have for long.
+    pub fn flooded(&mut self) {
+        if !matches!(self.phase, Phase::Closed) {
+            let e = ProtocolError::new(ErrorCode::RateLimited, "too much comes on this socket");
+            self.fail(e, close::REFUSED);
+        }
     }
 
     /// The answer to [`Action::Join`] of an address that joins too often.
@@ -397,6 +412,7 @@ impl Session {
             loopback,
             budget_ms: u32::try_from(self.config.budget.as_millis()).unwrap_or(u32::MAX),
             scale: self.config.scale,
+            lr_pixels: self.config.lr_pixels,
             participants: entered
                 .participants
                 .into_iter()
@@ -475,16 +491,16 @@ impl Session {
             }
             SfuEvent::Regions { track, request } => convert::regions(track, &request),
             SfuEvent::TrackStats(stats) => convert::stats(&stats),
-            SfuEvent::Disconnected => return self.media_lost(),
+            SfuEvent::Disconnected(why) => return self.media_ended(why),
         };
         self.send(message);
     }
 
     /// The room's events have ended: the SFU removed the participant.
-    pub fn media_lost(&mut self) {
+    pub fn media_ended(&mut self, why: Ended) {
         if matches!(self.phase, Phase::Inside { .. }) {
-            let e = ProtocolError::new(ErrorCode::Internal, "the media connection was lost");
-            self.fail(e, close::MEDIA_LOST);
+            let (error, close) = convert::ended(why);
+            self.fail(error, close);
         }
     }
 
@@ -743,7 +759,9 @@ impl Session {
             Some((since, count)) if now.saturating_duration_since(*since) < second => {
                 *count += 1;
                 if *count > self.config.patience {
-                    self.close(close::REFUSED, "too many messages");
+                    let message = "far too many messages";
+                    let e = ProtocolError::new(ErrorCode::RateLimited, message);
+                    self.fail(e, close::REFUSED);
                 }
             }
             refused => {

@@ -17,9 +17,9 @@ use futures_util::StreamExt;
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite;
 use windlass_protocol::{
-    AccessToken, ErrorCode, IceServers, Moderate, ProtocolError, Report, ServerMessage,
+    AccessToken, ErrorCode, Grant, IceServers, Moderate, ProtocolError, ServerMessage,
 };
-use windlass_sfu::{JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
+use windlass_sfu::{Ended, JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
 use crate::access::Admission;
@@ -28,12 +28,16 @@ use crate::cluster::{Mover, Place};
 use crate::convert;
 use crate::door::{Permit, Refused};
 use crate::entry::{self, Entry, Inside};
+use crate::intake::Intake;
 use crate::redact::pseudonym;
 use crate::rights::{self, Member, Out, Waiting, Way, unix_now_ms};
-use crate::session::{Action, EnterError, Entered, Orders, Session};
+use crate::session::{Action, EnterError, Entered, Orders, Session, close};
 
-/// Messages above the protocol's bound but below this are answered; larger ones end the socket.
-const READABLE_BYTES: usize = 1024 * 1024;
+/// Messages above the protocol's bound but below this are answered; larger ones end the socket. So much of an unfinished one
+/// is held.
+const READABLE_BYTES: usize = 160 * 1024;
+/// Read at once: most messages are shorter.
+const READ_BYTES: usize = 8 * 1024;
 
 /// Open the WebSocket of signalling; its messages are described in docs/signaling.md.
 #[utoipa::path(get, path = "/ws", tag = "calls", responses(
@@ -43,6 +47,7 @@ const READABLE_BYTES: usize = 1024 * 1024;
 pub(crate) async fn upgrade(
     State(shared): State<Arc<Shared>>,
     Extension(ClientAddr(client)): Extension<ClientAddr>,
+    Extension(intake): Extension<Arc<Intake>>,
     ws: WebSocketUpgrade,
 ) -> Response {
     let permit = match entry::at_door(&shared, client) {
@@ -56,17 +61,21 @@ pub(crate) async fn upgrade(
         }
     };
     shared.counters.sockets.fetch_add(1, Ordering::Relaxed);
-    ws.max_message_size(READABLE_BYTES).max_frame_size(READABLE_BYTES).on_upgrade(
-        move |ws| async move {
-            Socket::new(ws, shared, permit).run().await;
-        },
-    )
+    ws.max_message_size(READABLE_BYTES)
+        .max_frame_size(READABLE_BYTES)
+        .read_buffer_size(READ_BYTES)
+        .on_upgrade(move |ws| async move {
+            intake.begin(Instant::now());
+            Socket::new(ws, shared, permit, intake).run().await;
+        })
 }
 
 struct Socket {
     ws: WebSocket,
     shared: Arc<Shared>,
     session: Session,
+    /// What comes in.
+    intake: Arc<Intake>,
     /// Its place, and how often its address may join.
     permit: Permit,
     /// Who the client is in its room, and what happens there.
@@ -90,12 +99,13 @@ struct Knocking {
 }
 
 impl Knocking {
-    fn entry(&self, admitted: bool) -> Entry<'_> {
+    fn entry<'a>(&'a self, permit: &'a Permit, admitted: bool) -> Entry<'a> {
         Entry {
             room: &self.room,
             name: self.name.clone(),
             ticket: self.ticket.clone(),
             admission: self.admission.clone(),
+            permit,
             seat: self.seat.clone(),
             admitted,
             options: self.options,
@@ -114,12 +124,13 @@ enum Input {
 }
 
 impl Socket {
-    fn new(ws: WebSocket, shared: Arc<Shared>, permit: Permit) -> Self {
+    fn new(ws: WebSocket, shared: Arc<Shared>, permit: Permit, intake: Arc<Intake>) -> Self {
         let session = Session::new(shared.config.session.clone(), Instant::now());
         Self {
             ws,
             shared,
             session,
+            intake,
             permit,
             inside: None,
             orders: None,
@@ -167,10 +178,11 @@ impl Socket {
                 }
                 Input::Event(None) => {
                     self.forget();
-                    self.session.media_lost();
+                    self.session.media_ended(Ended::Lost);
                 }
                 Input::Orders => {}
                 Input::Answered(answer) => self.answered(answer).await,
+                Input::Tick if self.intake.floods(now) => self.session.flooded(),
                 Input::Tick => self.session.tick(now),
                 Input::ShutDown => {
                     stopping = true;
@@ -221,6 +233,9 @@ impl Socket {
                     }
                 }
                 Action::Close { code, reason } => {
+                    if code == close::REFUSED {
+                        self.shared.counters.sockets_flooded.fetch_add(1, Ordering::Relaxed);
+                    }
                     self.put(Message::Close(Some(CloseFrame { code, reason: reason.into() })))
                         .await;
                     return false;
@@ -231,9 +246,14 @@ impl Socket {
                         continue;
                     }
                     let token = token.as_ref().map(AccessToken::reveal);
-                    let admitted = entry::admit(&self.shared, &room, token, None);
+                    // In a room of its own nobody is but who sends and watches.
+                    let needed: &[Grant] =
+                        if options.loopback { &[Grant::Publish, Grant::Subscribe] } else { &[] };
+                    let admitted = entry::admit(&self.shared, &room, token, needed);
                     match admitted {
                         Ok(admission) => {
+                            let owner = self.permit.owner(admission.identity.as_deref());
+                            let options = JoinOptions { owner, ..options };
                             let who = Knocking { room, name, ticket, seat, admission, options };
                             self.come(who).await;
                         }
@@ -299,12 +319,11 @@ impl Socket {
                 }
                 Action::Leave => self.leave().await,
                 Action::Report(track, report) => {
-                    self.count(&report);
-                    let decay = report.decay.zip(report.decay_frames);
-                    if let (Some((participant, _)), Some(decay)) = (&self.inside, decay) {
-                        let participant = *participant;
-                        let _ = self.shared.services.sfu.decay(participant, track, decay).await;
-                    }
+                    let Some((participant, _)) = self.inside else { continue };
+                    let (said, decay) = convert::report(&report);
+                    let sfu = &self.shared.services.sfu;
+                    let taken = sfu.report(participant, track, said, decay).await;
+                    self.shared.counters.reported.count(taken);
                 }
             }
         }
@@ -336,7 +355,7 @@ impl Socket {
             }
             return;
         }
-        let result = self.join(who.entry(false)).await;
+        let result = self.join(&who, false).await;
         self.session.joined(result);
     }
 
@@ -350,7 +369,7 @@ impl Socket {
         if let Place::At(url) = entry::place(&self.shared, &who.room, &who.options).await {
             return self.session.elsewhere(url);
         }
-        let result = self.join(who.entry(true)).await;
+        let result = self.join(&who, true).await;
         self.session.joined(result);
     }
 
@@ -364,8 +383,9 @@ impl Socket {
         Ok(())
     }
 
-    async fn join(&mut self, entry: Entry<'_>) -> Result<Entered, EnterError> {
+    async fn join(&mut self, who: &Knocking, admitted: bool) -> Result<Entered, EnterError> {
         let shared = self.shared.clone();
+        let entry = who.entry(&self.permit, admitted);
         let Inside { id, identity, mut member, seat, orders, joined } =
             entry::enter(&shared, entry).await?;
         let Joined { participants, tracks, events } = joined;
@@ -443,20 +463,6 @@ impl Socket {
     async fn put(&mut self, message: Message) -> bool {
         let sent = tokio::time::timeout(self.shared.config.send_timeout, self.ws.send(message));
         matches!(sent.await, Ok(Ok(())))
-    }
-
-    fn count(&self, report: &Report) {
-        let counters = &self.shared.counters;
-        counters.reports.fetch_add(1, Ordering::Relaxed);
-        counters.anchors_used.fetch_add(report.anchors_used.into(), Ordering::Relaxed);
-        counters.anchors_late.fetch_add(report.anchors_late.into(), Ordering::Relaxed);
-        counters.anchors_lost.fetch_add(report.anchors_lost.into(), Ordering::Relaxed);
-        counters.anchors_duplicate.fetch_add(report.anchors_duplicate.into(), Ordering::Relaxed);
-        let former = report.anchors_former_epoch.into();
-        counters.anchors_former_epoch.fetch_add(former, Ordering::Relaxed);
-        let needing = report.anchors_needing_whole.into();
-        counters.anchors_needing_whole.fetch_add(needing, Ordering::Relaxed);
-        tracing::debug!(?report, "report");
     }
 }
 

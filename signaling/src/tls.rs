@@ -15,7 +15,6 @@ use rustls::version::{TLS12, TLS13};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -25,8 +24,6 @@ use crate::metrics::Metric;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a client that was told something may take to hear it.
 const LINGER: Duration = Duration::from_secs(1);
-/// Handshakes at a time; a connection that comes while there are so many is closed.
-const HANDSHAKES: usize = 256;
 /// The first byte of a TLS handshake record (RFC 8446 §5.1).
 const HANDSHAKE_RECORD: u8 = 22;
 
@@ -54,7 +51,6 @@ struct Shared {
     config: RwLock<Arc<ServerConfig>>,
     /// When the certificate ends, in seconds since 1970.
     not_after: AtomicU64,
-    handshakes: Semaphore,
     done: AtomicU64,
     failed: AtomicU64,
     slow: AtomicU64,
@@ -77,7 +73,6 @@ impl Tls {
         let shared = Shared {
             config: RwLock::new(Arc::new(config)),
             not_after: AtomicU64::new(not_after),
-            handshakes: Semaphore::new(HANDSHAKES),
             done: zero(),
             failed: zero(),
             slow: zero(),
@@ -95,19 +90,20 @@ impl Tls {
         Ok(())
     }
 
-    /// The connection after its handshake, or `None` where it came to nothing: counted, and the connection closed.
-    pub(crate) async fn accept(&self, mut stream: TcpStream) -> Option<TlsStream<TcpStream>> {
+    /// The connection after its handshake, or `None` where it came to nothing: counted, and the connection closed. Whoever asks in
+    /// plain HTTP hears what is spoken here, and whether the server is `well`: health checks do not speak TLS.
+    pub(crate) async fn accept(
+        &self,
+        mut stream: TcpStream,
+        well: bool,
+    ) -> Option<TlsStream<TcpStream>> {
         let shared = &self.shared;
         let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
-        let Ok(_permit) = shared.handshakes.try_acquire() else {
-            count(&shared.refused);
-            return None;
-        };
         let acceptor = TlsAcceptor::from(shared.config.read().clone());
         let handshake = async {
             if !speaks_tls(&stream).await? {
                 count(&shared.plain);
-                tell(&mut stream).await;
+                tell(&mut stream, well).await;
                 return Err(ErrorKind::InvalidData.into());
             }
             acceptor.accept(stream).await
@@ -127,6 +123,11 @@ impl Tls {
                 None
             }
         }
+    }
+
+    /// A connection was closed because there were too many handshakes.
+    pub(crate) fn refused(&self) {
+        self.shared.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn metrics(&self) -> Vec<Metric> {
@@ -155,10 +156,11 @@ async fn speaks_tls(stream: &TcpStream) -> std::io::Result<bool> {
 }
 
 /// Says to somebody who speaks HTTP where TLS is spoken what is wrong.
-async fn tell(stream: &mut TcpStream) {
+async fn tell(stream: &mut TcpStream, well: bool) {
+    let status = if well { "400 Bad Request" } else { "503 Service Unavailable" };
     let body = "This port speaks HTTPS: open the same address with https:// before it.\n";
     let answer = format!(
-        "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     let _ = stream.write_all(answer.as_bytes()).await;

@@ -7,13 +7,13 @@ use windlass_protocol::Grant;
 use windlass_signaling::SignalingConfig;
 
 use common::tokens::{NEW, config, guest, join, token};
-use common::{Client, Server, get, http, offer, start};
+use common::{Client, Server, get, http, offer, start, start_in};
 
 /// Status and JSON body of a request; no body is null.
 async fn call(server: &Server, request: &str, headers: &str, body: Option<Value>) -> (u16, Value) {
     let body = body.map_or(String::new(), |b| b.to_string());
     let request = format!(
-        "{request} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+        "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
          content-type: application/json\r\n{headers}content-length: {}\r\n\r\n{body}",
         body.len()
     );
@@ -178,5 +178,42 @@ async fn the_interface_describes_itself() {
             let found = status != 405 && (status != 404 || error["code"].is_string());
             assert!(found, "{request}: {status}");
         }
+    }
+}
+
+/// Status of a request with exactly these lines as its head.
+async fn status(server: &Server, request: &str, head: &[&str]) -> u16 {
+    let head: String = head.iter().map(|line| format!("{line}\r\n")).collect();
+    let request = format!("{request} HTTP/1.1\r\n{head}connection: close\r\n\r\n");
+    http(server, &request).await.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn nobody_administers_a_server_without_token_keys_unless_that_is_allowed() {
+    let server = start_in(SignalingConfig::default(), None).await;
+    let (got, error) = ask(&server, "GET /admin/rooms", None).await;
+    assert_eq!((got, &error["code"]), (403, &json!("forbidden")));
+    assert!(error["hint"].as_str().unwrap().contains("`windlass key`"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_programs_of_its_machine_may_administer_is_not_administered_through_others() {
+    let server = start(SignalingConfig::default()).await;
+    for own in ["host: localhost:7880", "host: 127.0.0.1", "host: [::1]:7880"] {
+        assert_eq!(status(&server, "GET /admin/rooms", &[own]).await, 200, "{own}");
+        for passed_on in [
+            "cf-connecting-ip: 192.0.2.1",
+            "x-client-ip: 192.0.2.1",
+            "x-forwarded-proto: https",
+            "forwarded: for=192.0.2.1",
+            "origin: http://localhost:7880",
+            "sec-fetch-site: cross-site",
+        ] {
+            let got = status(&server, "GET /admin/rooms", &[own, passed_on]).await;
+            assert_eq!(got, 403, "{own}, {passed_on}");
+        }
+    }
+    for foreign in ["host: evil.example:7880", "host: 192.0.2.1", "host: localhost.evil.example"] {
+        assert_eq!(status(&server, "GET /admin/rooms", &[foreign]).await, 403, "{foreign}");
     }
 }

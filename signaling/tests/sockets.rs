@@ -60,7 +60,7 @@ async fn malformed_messages_are_answered_and_others_go_on() {
         (Message::text(r#"{"type":"fly"}"#), "unknown_type"),
         (Message::text(r#"{"type":"leave"}"#), "not_joined"),
         (Message::text(r#"{"type":"offer","id":1,"sdp":"v=0"}"#), "not_joined"),
-        (Message::text("x".repeat(200 * 1024)), "too_large"),
+        (Message::text("x".repeat(150 * 1024)), "too_large"),
         (Message::text("[".repeat(100 * 1024)), "malformed"),
     ];
     for (message, code) in cases {
@@ -117,7 +117,7 @@ async fn a_message_too_large_to_read_is_told_and_ends_only_its_own_socket() {
     let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
     // By hand: a client library would wait for its message to be taken.
     let mut stream = TcpStream::connect(server.addr).await.unwrap();
-    let upgrade = "GET /ws HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+    let upgrade = "GET /ws HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     stream.write_all(upgrade.as_bytes()).await.unwrap();
     // The header of a masked text of 3 MiB.
@@ -158,7 +158,7 @@ async fn connections_that_never_ask_for_anything_are_closed() {
     let head_timeout = Duration::from_millis(300);
     let server = start(SignalingConfig { head_timeout, ..SignalingConfig::default() }).await;
     let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
-    for said in ["", "GET /ws HTTP/1.1\r\nHost: x\r\n"] {
+    for said in ["", "GET /ws HTTP/1.1\r\nHost: localhost\r\n"] {
         let mut silent = TcpStream::connect(server.addr).await.unwrap();
         silent.write_all(said.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
@@ -173,7 +173,7 @@ async fn connections_that_never_ask_for_anything_are_closed() {
 async fn nothing_of_a_strangers_admin_request_is_read() {
     let server = start(SignalingConfig::default()).await;
     let mut stranger = TcpStream::connect(server.addr).await.unwrap();
-    let head = "POST /admin/enhancer HTTP/1.1\r\nHost: x\r\nOrigin: http://example.org\r\n\
+    let head = "POST /admin/enhancer HTTP/1.1\r\nHost: localhost\r\nOrigin: http://example.org\r\n\
         Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n";
     stranger.write_all(head.as_bytes()).await.unwrap();
     let mut answer = [0; 12];
@@ -249,4 +249,56 @@ async fn connections_that_say_nothing_are_bounded_and_make_room_when_they_go() {
     let metrics = get(&server, "/metrics").await;
     let refused = "windlass_signaling_connections_refused_total{reason=\"full\"} 1\n";
     assert!(metrics.contains(refused), "{metrics}");
+}
+
+/// What is answered to a head of so many bytes and headers, if anything is.
+async fn answer_to(server: &common::Server, bytes: usize, headers: usize) -> String {
+    let mut head = "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n".to_owned();
+    for n in 2..headers {
+        head += &format!("x-{n}: y\r\n");
+    }
+    let left = bytes.saturating_sub(head.len() + "x-pad: \r\n\r\n".len());
+    head += &format!("x-pad: {}\r\n\r\n", "z".repeat(left));
+    let mut stream = TcpStream::connect(server.addr).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // What is left unread of the head may end the connection behind the answer.
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn a_request_head_is_bounded_in_bytes_and_headers() {
+    let server = start(SignalingConfig::default()).await;
+    for (bytes, headers, status) in
+        [(0, 3, 200), (15_000, 3, 200), (16_500, 3, 431), (0, 60, 200), (0, 66, 431)]
+    {
+        let answer = answer_to(&server, bytes, headers).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{bytes} {headers}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_ping_flood_is_cut_with_a_reason_and_counted() {
+    let server = start(SignalingConfig::default()).await;
+    let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
+    let flood = Client::open(&server).await;
+    let (mut sink, stream) = futures_util::StreamExt::split(flood.0);
+    let sent = tokio::spawn(async move {
+        let mut sent = 0;
+        while sent < 100_000 && sink.send(Message::Ping(Vec::new().into())).await.is_ok() {
+            sent += 1;
+        }
+        sent
+    });
+    let heard: Vec<_> = futures_util::StreamExt::collect(stream).await;
+    let texts: String = heard.iter().flatten().filter_map(|m| m.to_text().ok()).collect();
+    assert!(
+        texts.contains(r#""code":"rate_limited""#) && texts.contains(r#""fatal":true"#),
+        "{texts}"
+    );
+    assert!(sent.await.unwrap() < 100_000, "the flood was never cut");
+    ana.check_alive().await;
+    let metrics = get(&server, "/metrics").await;
+    assert!(metrics.contains("windlass_signaling_sockets_flooded_total 1\n"), "{metrics}");
 }

@@ -6,7 +6,8 @@ use serde_json::json;
 use windlass_protocol::Grant;
 
 use common::tokens::{NEW, OLD, STRANGER, config, guest, join, token};
-use common::{Client, http, post, start};
+use common::{Client, get, http, post, start};
+use windlass_signaling::{DoorLimits, SignalingConfig};
 
 #[tokio::test]
 async fn only_a_good_token_for_the_room_lets_anybody_in() {
@@ -99,4 +100,61 @@ async fn with_keys_administering_needs_a_token_even_on_this_machine() {
         let answer = http(&server, &call(Some(token))).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
     }
+}
+
+fn loopback(token: &str) -> serde_json::Value {
+    let mut join = join("me", token);
+    join["loopback"] = true.into();
+    join
+}
+
+#[tokio::test]
+async fn a_room_of_ones_own_needs_the_grants_of_any_other() {
+    let server = start(config()).await;
+    for grants in [&[][..], &[Grant::Publish], &[Grant::Subscribe, Grant::Enhance]] {
+        let mut client = Client::open(&server).await;
+        client.say(&loopback(&token(NEW, "me", "mallory", grants, 60.0))).await;
+        assert_eq!(client.hear_error().await, "forbidden");
+    }
+    let mut ana = Client::open(&server).await;
+    ana.say(&loopback(&guest("me", "ana"))).await;
+    ana.hear("welcome").await;
+}
+
+#[tokio::test]
+async fn one_identity_has_a_quarter_of_the_rooms_and_of_those_of_its_own() {
+    let door = DoorLimits { rooms: 8, ..DoorLimits::default() };
+    let server = start(SignalingConfig { door, ..config() }).await;
+    let token = guest("*", "mallory");
+    let mut held = Vec::new();
+    for n in 0..3 {
+        for message in [join(&format!("room-{n}"), &token), loopback(&token)] {
+            let mut client = Client::open(&server).await;
+            client.say(&message).await;
+            if n < 2 {
+                client.hear("welcome").await;
+            } else {
+                let error = client.hear("error").await;
+                assert_eq!(
+                    (&error["code"], &error["fatal"]),
+                    (&json!("rate_limited"), &json!(false))
+                );
+            }
+            held.push(client);
+        }
+    }
+    // It may go where others are, and others may begin rooms.
+    let mut ana = Client::open(&server).await;
+    ana.say(&join("tea", &guest("tea", "ana"))).await;
+    ana.hear("welcome").await;
+    let mut mallory = held.pop().unwrap();
+    mallory.say(&join("tea", &token)).await;
+    mallory.hear("welcome").await;
+    // Who ends one may begin another.
+    held[0].say(&json!({"type": "leave"})).await;
+    held[0].check_alive().await;
+    held[4].say(&join("room-9", &token)).await;
+    held[4].hear("welcome").await;
+    let metrics = get(&server, "/metrics").await;
+    assert!(metrics.contains("windlass_signaling_joins_over_share_total 2\n"), "{metrics}");
 }

@@ -40,7 +40,7 @@ impl Answer {
 
 async fn call(server: &Server, request: &str, headers: &str, body: &str) -> Answer {
     let request = format!(
-        "{request} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n{body}",
+        "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n{body}",
         body.len()
     );
     let answer = http(server, &request).await;
@@ -167,7 +167,8 @@ async fn what_is_no_offer_is_refused_and_leaves_nothing_behind() {
         ("POST /whip/tea", "", &sends, 415),
         ("POST /whip/a%20b", SDP, &sends, 400),
         ("POST /whip/tea", SDP, "", 400),
-        ("POST /whip/tea", SDP, "v=0\r\nm=video 9 X 1\r\na=mid:0\r\n", 422),
+        ("POST /whip/tea", SDP, "v=0\r\nm=video 9 X 1\r\na=mid:0\r\n", 400),
+        ("POST /whip/tea", SDP, &sends.replace("VP9/90000", "H264/90000"), 422),
         ("POST /whip/tea", SDP, &receives(), 400),
         ("POST /whep/tea", SDP, &sends, 400),
         ("POST /whip/tea", SDP, &"x".repeat(70_000), 413),
@@ -274,8 +275,9 @@ async fn no_body_is_read_of_somebody_who_may_not_enter() {
     for path in ["/whip/tea", "/whep/tea", "/whip/tea/0"] {
         let method = if path.ends_with('0') { "PATCH" } else { "POST" };
         let mut stream = TcpStream::connect(server.addr).await.unwrap();
-        let head =
-            format!("{method} {path} HTTP/1.1\r\nhost: x\r\n{SDP}content-length: 60000\r\n\r\n");
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\n{SDP}content-length: 60000\r\n\r\n"
+        );
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut answer = [0; 12];
         let answered = tokio::time::timeout(Duration::from_secs(5), stream.read_exact(&mut answer));
@@ -285,8 +287,39 @@ async fn no_body_is_read_of_somebody_who_may_not_enter() {
 }
 
 #[tokio::test]
+async fn a_session_is_its_makers_alone() {
+    let server = start(config()).await;
+    let bearer = |identity: &str, grants: &[Grant]| {
+        format!("authorization: Bearer {}\r\n", token(NEW, "tea", identity, grants, 60.0))
+    };
+    let bo = bearer("bo", &[Grant::Publish]);
+    let begun = call(&server, "POST /whip/tea", &format!("{SDP}{bo}"), &sends()).await;
+    assert_eq!(begun.status, 201, "{}", begun.body);
+    let session = begun.header("location").unwrap();
+    let tag = begun.header("etag").unwrap();
+    let (delete, patch) = (format!("DELETE {session}"), format!("PATCH {session}"));
+    for (identity, grants) in [("mallory", &[][..]), ("eve", &Grant::PARTICIPANT[..])] {
+        let other = bearer(identity, grants);
+        let headers = format!("{FRAGMENT}{other}if-match: {tag}\r\n");
+        for refused in [
+            call(&server, &delete, &other, "").await,
+            call(&server, &patch, &headers, "a=end-of-candidates\r\n").await,
+        ] {
+            assert_eq!((refused.status, refused.code()), (403, "forbidden".into()));
+        }
+    }
+    assert_eq!(call(&server, &delete, "", "").await.status, 401);
+    // Another token of the same identity is good, and whether there is no such session nobody has to guess.
+    let again = bearer("bo", &[]);
+    assert_eq!(call(&server, &delete, &again, "").await.status, 200);
+    assert_eq!(call(&server, &delete, &again, "").await.status, 404);
+}
+
+#[tokio::test]
 async fn sessions_count_at_the_door_like_sockets() {
-    let door = DoorLimits { sockets: 3, sockets_per_address: 2, joins_per_address: 4 };
+    let (sockets_per_address, joins_per_address) = (2, 4);
+    let door =
+        DoorLimits { sockets: 3, sockets_per_address, joins_per_address, ..DoorLimits::default() };
     let proxies = TrustedProxies(vec!["127.0.0.1".parse().unwrap()]);
     let server = start(SignalingConfig { door, proxies, ..SignalingConfig::default() }).await;
     let from = |last: u8| format!("x-forwarded-for: 192.0.2.{last}\r\n{SDP}");

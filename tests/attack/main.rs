@@ -3,15 +3,24 @@
 //! One attack in a file, named after what is attacked. A test opens a [`Scene`](honest::Scene), does its harm, says what must
 //! be true of the server, and closes the scene, which says what must be true of everybody else.
 
+mod closed;
 #[path = "../../windlass/tests/cluster/mod.rs"]
 mod cluster;
+mod consent;
 mod datagrams;
+mod fair;
+mod faults;
 mod flood;
+mod front;
+mod guest;
 mod honest;
+mod keyframes;
 mod mallory;
+mod offers;
 mod office;
 mod rights;
 mod rogue;
 #[path = "../../windlass/tests/server/mod.rs"]
 mod server;
 mod sockets;
+mod viewer;

@@ -93,7 +93,7 @@ async fn who_can_write_to_nats_takes_no_room_and_sends_nobody_away() {
     );
     assert!(rogues(&scene.server, NODES, "unsealed") > 10.0);
     assert!(rogues(&scene.server, ROOMS, "unsealed") > 20.0);
-    assert_eq!(scene.server.metric("windlass_cluster_nodes"), 2.0);
+    assert!((scene.server.metric("windlass_cluster_nodes") - 2.0).abs() < 0.5);
     let log = scene.server.log();
     assert_eq!(log.matches("refused what is not this cluster's own").count(), 2, "{log}");
     assert!(
@@ -162,6 +162,7 @@ async fn nobody_takes_anothers_place_by_their_own_word() {
         assert_eq!(told["was"], Value::Null, "{told}");
         assert_eq!(told["participant"], answer["participant"]);
     }
-    assert_eq!(scene.server.metric("windlass_cluster_tickets_refused_total"), 2.0);
+    let refused = scene.server.metric("windlass_cluster_tickets_refused_total");
+    assert!((refused - 2.0).abs() < 0.5, "{refused}");
     scene.close();
 }

@@ -73,6 +73,9 @@ test("Helm finds nothing to blame, and values that make no sense are refused wit
     ["sfu: { replica: 3 }", /replica/],
     ["sfu: { kind: Deployment }", /sfu.kind/],
     ["sfu: { mediaPort: 70000 }", /mediaPort/],
+    ["sfu: { access: closed }", /sfu.access/],
+    ["sfu: { config: { token-key: [k1=@/etc/windlass/secrets/k1] } }", /say sfu.access: own/],
+    ["sfu: { config: { open-rooms: true } }", /sfu.config.open-rooms is the chart's own/],
     ["sfu: { config: { Max_Rooms: 3 } }", /Max_Rooms/],
     ["sfu: { config: { udp: 0.0.0.0:1 } }", /sfu.config.udp is the chart's own/],
     ["sfu: { advertise: { from: nodes } }", /sfu.advertise.nodes is empty/],
@@ -230,6 +233,29 @@ test("servers relay where they are told to, with the cluster's token and certifi
   assert.deepEqual([other.said["--node-listen"], other.port.containerPort], ["[::]:9000", 9000]);
   assert.match(other.said["--node-address"], /\.w-windlass-pods\.calls\.svc\.k8s\.internal:9000$/);
   assert.equal(other.said["--node-room-most"], undefined, "the program's own: max-participants");
+});
+
+test("rooms need tokens by a key that Helm makes and keeps, or by keys of the operator's, unless they are opened", options, () => {
+  const server = (manifests) => {
+    const pod = pods(manifests).find((m) => m.metadata.name === "w-windlass").spec.template.spec;
+    const [{ args, env, volumeMounts }] = pod.containers;
+    const secret = manifests.find((m) => m.kind === "Secret" && m.metadata.name === "w-windlass-token-key");
+    return {
+      open: args.includes("--open-rooms"),
+      key: env.find(({ name }) => name === "WINDLASS_TOKEN_KEY")?.value,
+      mount: volumeMounts.find(({ name }) => name === "token-key")?.mountPath,
+      secret,
+    };
+  };
+  for (const name of ["values", "nodes", "relay", "tls"]) {
+    const { secret, ...rest } = server(of(name));
+    assert.deepEqual(rest, { open: false, key: "k1=@/etc/windlass/token-key/k1", mount: "/etc/windlass/token-key" }, name);
+    assert.ok(Buffer.from(secret.data.k1, "base64").length >= 32, "what a key must have");
+    assert.equal(secret.metadata.annotations["helm.sh/resource-policy"], "keep");
+  }
+  assert.notEqual(server(of("values")).secret.data.k1, server(of("values")).secret.data.k1, "nobody else's");
+  assert.deepEqual(server(of("cluster")), { open: false, key: undefined, mount: undefined, secret: undefined }, "the operator's own");
+  assert.deepEqual(server(of("alone")), { open: true, key: undefined, mount: undefined, secret: undefined });
 });
 
 /** A container's arguments, its variables filled in and its files written below a folder. */

@@ -108,7 +108,7 @@ describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) 
       // In place: the process has the file mapped.
       m.jump = (seconds) => writeFileSync(offset, new BigInt64Array([BigInt(seconds)]), { flag: existsSync(offset) ? "r+" : "w" });
       m.jump(0);
-      const own = ["--http", `${m.address}:7880`, "--udp", `${m.address}:7881`, "--node-url", `ws://${m.address}:7880/ws`, "--node-listen", `${m.address}:7883`, "--node-room-most", "1", "--no-congestion-control"];
+      const own = ["--http", `${m.address}:7880`, "--udp", `${m.address}:7881`, "--node-url", `ws://${m.address}:7880/ws`, "--node-listen", `${m.address}:7883`, "--node-room-most", "1", "--no-congestion-control", "--open-rooms"];
       m.start(bin, ["serve", ...own, ...shared], { LD_PRELOAD: clock, CLOCK_OFFSET: offset });
     }
     await until(async () => (await all("windlass_cluster_nodes")).every((n) => n === 3), "each server knows three", 30_000);

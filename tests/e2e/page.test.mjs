@@ -319,7 +319,7 @@ describe("the demo page", { timeout: 240_000 }, () => {
       };
       const tab = await subscribe(server, { browser: viewer, name: "Broken", init: broken });
       await shows(tab.page, PLAIN);
-      await says(tab.page, ".notice", /^Plain picture: enhancement cannot run here$/);
+      await says(tab.page, ".notice", /^Plain picture: the decoder for enhancement did not load$/);
       const darkest = await tab.page.locator(`${TILE} .stage`).evaluate(async (stage) => {
         // What lies on top must be the native picture, in every frame.
         const [plain, better] = stage.querySelectorAll("video");

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Config, File, Settings};
-use crate::{bench, devices, emulate, enhance, eval, health, loadtest, simulate, token};
+use crate::{bench, devices, emulate, enhance, eval, health, key, loadtest, simulate, token};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -24,7 +24,11 @@ pub enum Command {
     ///
     /// Without options it serves this machine only, on http://localhost:7880. To serve others:
     ///
-    ///   windlass serve --http 0.0.0.0:7880 --udp 0.0.0.0:7881 --advertise PUBLIC_IP:7881
+    ///   windlass key windlass.key
+    ///   windlass serve --http 0.0.0.0:7880 --udp 0.0.0.0:7881 --advertise PUBLIC_IP:7881 --token-key k1=@windlass.key
+    ///   windlass token --key k1=@windlass.key --room tea-room --identity ana --page https://HOST
+    ///
+    /// The last prints a link to a room. With --open-rooms whoever reaches the server may enter every room.
     ///
     /// Browsers give camera and microphone to pages from localhost or over HTTPS only: add --tls-cert and --tls-key
     /// (or --tls-self-signed to try it), or put a proxy with a certificate before the HTTP port. Media goes to the UDP
@@ -60,6 +64,8 @@ pub enum Command {
     /// the enhanced rung of the best layer below f that is sent; with `q` alone, the default, or `h` alone, anchors are
     /// made by super-resolution; where the next larger layer is sent too, of that layer's pixels.
     Loadtest(Box<loadtest::LoadtestArgs>),
+    /// Make a key that access tokens are signed with, in a file, unless it is there.
+    Key(key::KeyArgs),
     /// Make an access token, by which a participant joins or an operator administers a server with token keys.
     Token(token::TokenArgs),
 }

@@ -25,7 +25,7 @@ use windlass_enhancer::engine::{EngineChoice, NetworkChoice};
 use windlass_enhancer::schedule::slots::TaskOrder;
 use windlass_enhancer::schedule::{RegionConfig, TileConfig};
 use windlass_media::AnchorPolicy;
-use windlass_sfu::{DetailKnobs, Limits, SfuConfig};
+use windlass_sfu::{DetailKnobs, Limits, SfuConfig, share_of_one};
 use windlass_signaling::access::{Access, TokenKey};
 use windlass_signaling::webhooks::{WebhookSecret, WebhookUrl};
 use windlass_signaling::{
@@ -37,7 +37,7 @@ use crate::{logging, tls};
 pub use annotated::annotated;
 pub use cluster::{Cluster, NodeConfig};
 pub use file::File;
-pub use values::{Advertise, Codec, DetailAs, Named, Proxies, RoomPolicy};
+pub use values::{Advertise, Codec, DetailAs, LayerSize, Named, Proxies, RoomPolicy};
 
 /// Part of the budget that is kept for pacing, network and browser, unless the budget is short.
 const DELIVERY: Duration = Duration::from_millis(60);
@@ -68,10 +68,11 @@ macro_rules! allow {
 }
 
 mod cluster;
+mod memory;
 mod turn;
 
 /// Options whose change takes effect while the server runs.
-pub const LIVE: [&str; 18] = [
+pub const LIVE: [&str; 19] = [
     "compute-cap",
     "max-enhanced",
     "policy",
@@ -89,6 +90,7 @@ pub const LIVE: [&str; 18] = [
     "max-joins-per-ip",
     "max-stun-per-ip",
     "token-key",
+    "open-rooms",
     "log",
 ];
 
@@ -130,6 +132,11 @@ pub struct Settings {
     /// once. Without a port it has the TCP address's own
     #[arg(long, help_heading = "Addresses", value_name = "IP[:PORT]")]
     pub advertise_tcp: Option<Vec<Advertise>>,
+
+    /// Address of /metrics, /openapi.json, /healthz and /readyz over plain HTTP, for this network's own eyes: the first two are then
+    /// nowhere else [default: that of the page; of an enhancer none]
+    #[arg(long, help_heading = "Addresses", value_name = "ADDR")]
+    pub metrics: Option<SocketAddr>,
 
     /// TURN (or STUN) servers that clients are told of, for networks that let nothing through to this one
     #[arg(
@@ -384,26 +391,37 @@ pub struct Settings {
     #[arg(long, help_heading = "Enhancement", value_name = "N")]
     pub max_enhanced: Option<usize>,
 
+    /// Memory in MiB that enhanced publishers may take together, as it is counted by the sizes of their pictures: publishers beyond it
+    /// are not enhanced [default: half of what the process may have]
+    #[arg(long, help_heading = "Enhancement", value_name = "MIB")]
+    pub enhancer_memory_mb: Option<u64>,
+
+    /// Largest picture of a layer that is enhanced, in either orientation; publishers whose layers are larger get none
+    /// [default: 960x540]
+    #[arg(long, help_heading = "Enhancement", value_name = "WxH")]
+    pub max_layer: Option<LayerSize>,
+
     /// Participants in one room [default: 32]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_participants: Option<usize>,
 
-    /// Participants in all rooms together [default: 1000]
+    /// Participants in all rooms together; one address or identity can be a quarter of them [default: 1000]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_total_participants: Option<usize>,
 
-    /// Rooms at a time [default: 200]
+    /// Rooms at a time; one address or identity can begin a quarter of them. Rooms of one participant's own (loopback) are
+    /// counted apart, up to as many [default: 200]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_rooms: Option<usize>,
 
     /// Pages that may use signalling, WHIP, WHEP and the admin API, by their origins (https://calls.example); the server's own page
-    /// always may [default: pages of every origin]
+    /// may by its address, by its name only if that is here [default: pages of every origin]
     #[arg(long, help_heading = "Access", value_name = "ORIGIN,...", value_delimiter = ',')]
     pub origins: Option<Vec<Origin>>,
 
     /// Key that access tokens are signed with: a secret of at least 32 bytes, or a file with one or with an Ed25519
-    /// public key (PEM); more than one, to change keys. Rooms then need a token (`windlass token`); without any, they
-    /// are open to everybody
+    /// public key (PEM); more than one, to change keys (`windlass key` makes one). Rooms then need a token (`windlass
+    /// token`); a server without any serves this machine alone, unless open-rooms is said
     #[arg(
         long,
         help_heading = "Access",
@@ -413,6 +431,17 @@ pub struct Settings {
         value_delimiter = ','
     )]
     pub token_key: Option<Vec<TokenKey>>,
+
+    /// Let whoever reaches the server into every room, without tokens
+    #[arg(long, help_heading = "Access", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub open_rooms: Option<bool>,
+
+    /// Without token keys, let programs of this machine use /admin/, which else nobody may. Not where something passes strangers'
+    /// connections on to the server without a word, as tunnels do
+    #[arg(long, help_heading = "Access", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub admin_local: Option<bool>,
 
     /// Address that is told what happens in rooms, by signed POST requests; more than one are each told everything
     #[arg(long, help_heading = "Access", value_name = "URL, a list", value_delimiter = ',')]
@@ -444,12 +473,12 @@ pub struct Settings {
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_tracks: Option<usize>,
 
-    /// Signalling sockets of one address at a time (of IPv6: of 64 bits; the machine's own are not bounded); 0 for no
-    /// bound [default: 200]
+    /// Signalling sockets of one address at a time (of IPv6: of 64 bits; the machine's own are not bounded), at most a quarter
+    /// of all; 0 for no bound on what one address has, where all clients come by one [default: half of max-total-participants]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_sockets_per_ip: Option<usize>,
 
-    /// Joins of one address in a minute; 0 for no bound [default: 200]
+    /// Joins of one address in a minute; 0 for no bound [default: 600]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_joins_per_ip: Option<u32>,
 
@@ -462,7 +491,8 @@ pub struct Settings {
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_tcp_connections: Option<usize>,
 
-    /// TCP connections for media of one address at a time; 0 for no bound [default: 400]
+    /// TCP connections for media of one address at a time, at most a quarter of all; 0 for no bound [default: 400, or a
+    /// quarter of max-tcp-connections where that is less]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub max_tcp_per_ip: Option<usize>,
 
@@ -514,18 +544,23 @@ macro_rules! each_option {
 }
 
 each_option! {
+    metrics open_rooms admin_local
     http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers nats node_url node_listen node_address node_room_most nats_credentials nats_ca cluster_token cluster_ca cluster_cert cluster_key engine device network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
-    no_learn detail_as adapt detail_kbps detail_fps max_enhanced max_participants
+    no_learn detail_as adapt detail_kbps detail_fps max_enhanced enhancer_memory_mb max_layer max_participants
     max_total_participants max_rooms token_key webhook webhook_secret forwarding_threads no_congestion_control max_tracks max_sockets_per_ip max_joins_per_ip max_stun_per_ip max_tcp_connections max_tcp_per_ip drain_timeout_s log log_json
 }
 
 /// What each part is started with.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Address of page, signalling and metrics.
+    /// Address of page and signalling.
     pub http: SocketAddr,
+    /// Of the metrics, if they have one of their own.
+    pub metrics: Option<SocketAddr>,
+    /// Whether others may be let in without tokens.
+    pub open_rooms: bool,
     /// The SFU.
     pub sfu: SfuConfig,
     /// Signalling. Its certificate is loaded at the start, from `tls`.
@@ -590,18 +625,24 @@ impl Config {
                 option: "token-key",
                 allowed: format!("cannot be used: {e}"),
             })?;
+        let open_rooms = said.open_rooms.unwrap_or(false);
+        allow!(
+            !open_rooms || signaling.access.is_open(),
+            "open-rooms",
+            "must not stand beside token-key"
+        );
+        signaling.admin_local = said.admin_local.unwrap_or(false);
+        signaling.figures = said.metrics.is_none();
         signaling.proxies =
             TrustedProxies(said.trusted_proxies.iter().flatten().map(|p| p.0).collect());
         signaling.origins = said.origins.clone().map_or(Origins::Any, Origins::Only);
         signaling.turn = turn::turn(&said)?;
         let (nats, cluster) = (cluster::nats(&said)?, cluster::cluster(&said)?);
         let node = cluster::node(&said, limits.participants_per_room)?;
-        let door = DoorLimits::default();
-        signaling.door = DoorLimits {
-            sockets: limits.participants.saturating_mul(2),
-            sockets_per_address: said.max_sockets_per_ip.unwrap_or(door.sockets_per_address),
-            joins_per_address: said.max_joins_per_ip.unwrap_or(door.joins_per_address),
-        };
+        if let (Origins::Only(origins), Some(node)) = (&mut signaling.origins, &node) {
+            origins.extend(node.page());
+        }
+        signaling.door = door(&said, &limits)?;
         let log = said.log.clone().unwrap_or_else(|| "info".to_owned());
         if let Err(error) = logging::filter(&log) {
             allow!(false, "log", "must be a log filter: {error}");
@@ -611,6 +652,7 @@ impl Config {
         let by_regions = said.detail_as == Some(DetailAs::Regions);
         let http = said.http.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7880)));
         let tls = tls_source(&said, http)?;
+        signaling.hsts = matches!(tls, Some(tls::Source::Files(..)));
         let reach = reach::Reach::of(&said)?;
         let sfu = SfuConfig {
             captured,
@@ -628,6 +670,7 @@ impl Config {
             policy: said.policy.unwrap_or_default(),
             room_policies: room_policies(said.room_policy.unwrap_or_default())?,
             limits,
+            tap_pixels: said.max_layer.map_or(SfuConfig::default().tap_pixels, LayerSize::pixels),
             congestion_control: !said.no_congestion_control.unwrap_or(false),
             ..SfuConfig::default()
         };
@@ -638,6 +681,8 @@ impl Config {
         allow!(on_gpus, "device", "needs an engine that runs on GPUs: auto or cuda, not {engine}");
         Ok(Config {
             http,
+            metrics: said.metrics,
+            open_rooms,
             sfu,
             signaling,
             tls,
@@ -651,6 +696,48 @@ impl Config {
             log,
             log_json: said.log_json.unwrap_or(false),
         })
+    }
+}
+
+/// Who may come in. No address has more than a quarter of what there is for all.
+fn door(said: &Settings, limits: &Limits) -> Result<DoorLimits> {
+    let sockets = limits.participants.saturating_mul(2);
+    let share = share_of_one(sockets);
+    let of_one = said.max_sockets_per_ip.unwrap_or(share);
+    allow!(
+        of_one <= share,
+        "max-sockets-per-ip",
+        "must be at most {share}, a quarter of all (which are twice max-total-participants), not {of_one}; 0 for no bound, \
+         where all clients come by one address"
+    );
+    let usual = DoorLimits::default();
+    Ok(DoorLimits {
+        sockets,
+        sockets_per_address: of_one,
+        joins_per_address: said.max_joins_per_ip.unwrap_or(usual.joins_per_address),
+        participants: limits.participants,
+        rooms: limits.rooms,
+    })
+}
+
+/// Others reach the server, and every room would be open to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "others reach {0}, and without a token key every room would be open to them. Make a key, and start with it:\n  \
+     windlass key windlass.key\n  \
+     windlass serve … --token-key k1=@windlass.key\n\
+     Or say --open-rooms, where all who reach the server are trusted"
+)]
+pub struct OpenToOthers(SocketAddr);
+
+impl Config {
+    /// Refuses to serve others without token keys, unless that was asked for.
+    pub fn closed(&self) -> Result<(), OpenToOthers> {
+        let alone = self.http.ip().to_canonical().is_loopback();
+        if alone || self.open_rooms || !self.signaling.access.is_open() {
+            return Ok(());
+        }
+        Err(OpenToOthers(self.http))
     }
 }
 
@@ -748,6 +835,16 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
             ..default.regions
         },
         max_streams: said.max_enhanced.unwrap_or(default.max_streams),
+        memory: {
+            let mib = said.enhancer_memory_mb.unwrap_or_else(|| memory::allowed_mib() / 2);
+            allow!(
+                said.enhancer_memory_mb.is_none() || mib >= 64,
+                "enhancer-memory-mb",
+                "must be 64 or more, not {mib}"
+            );
+            mib.max(64) << 20
+        },
+        max_pixels: said.max_layer.map_or(default.max_pixels, LayerSize::pixels),
         learn: !said.no_learn.unwrap_or(!default.learn),
         ..default
     })

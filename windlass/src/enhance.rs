@@ -3,7 +3,6 @@
 mod children;
 mod each;
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,10 +45,6 @@ pub struct EnhanceArgs {
     /// Where SFUs reach it, as its lease says: http://host:port or https://host:port [default: what it listens on]
     #[arg(long, value_name = "URL")]
     address: Option<String>,
-
-    /// Address of this worker's `/metrics`, `/healthz` and `/readyz`, over plain HTTP [default: none]
-    #[arg(long, value_name = "ADDRESS")]
-    metrics: Option<SocketAddr>,
 
     /// Start an enhancer for every GPU without slices and for every slice (MIG) of the others, or of those that --device names:
     /// each a process of its own, at ports one after the other from those of --listen, --metrics and --address, started
@@ -179,13 +174,12 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     let listener = tokio::net::TcpListener::bind(args.listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {}", args.listen))?;
     let own = listener.local_addr()?;
-    println!("Windlass enhances for SFUs that come to {own}.");
-    if let Some(address) = args.metrics {
+    logging::announce(&format!("Windlass enhances for SFUs that come to {own}."))?;
+    if let Some(address) = config.metrics {
         let asked = tokio::net::TcpListener::bind(address).await;
         let asked = asked.with_context(|| format!("cannot listen on {address}"))?;
         let at = asked.local_addr()?;
-        // Whoever started the worker may have closed the pipe.
-        let _ = writeln!(std::io::stdout(), "Its figures are at http://{at}/metrics.");
+        logging::announce(&format!("Its figures are at http://{at}/metrics."))?;
         let router = figures(&enhancer, &worker, tls.clone());
         tokio::spawn(async move { axum::serve(asked, router).await });
     }
@@ -204,7 +198,7 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     };
     let ending = async move {
         signals.streams_left(&worker, config.drain, supervised).await;
-        eprintln!("Windlass is shutting down.");
+        logging::say("Windlass is shutting down.");
         let _ = stop.send(true);
     };
     let served = async move {

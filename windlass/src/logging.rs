@@ -1,12 +1,29 @@
-//! Log lines on standard error.
+//! What the program says: log lines and other words on standard error, the first words on standard output.
+//!
+//! None of it waits for whoever reads there ([`lines`]).
 
-use std::io::{IsTerminal, stderr};
+mod lines;
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::{IsTerminal, stderr, stdout};
+use std::panic::{self, PanicHookInfo};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
+
+use self::lines::Lines;
+
+/// How long the end waits for what is not written yet, each of the two streams.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+static ERRORS: OnceLock<Lines> = OnceLock::new();
+static WORDS: OnceLock<Lines> = OnceLock::new();
 
 /// What to log: a level or a list such as `info,windlass_sfu=debug`. A level alone is that of Windlass's own parts:
 /// libraries stay at `info` at most, because they log what identifies people (addresses, session descriptions).
@@ -42,14 +59,66 @@ impl Log {
 /// Starts logging.
 pub fn init(text: &str, json: bool) -> Result<Log> {
     let (filter, handle) = reload::Layer::new(quiet(text)?);
-    let lines = fmt::layer().with_writer(stderr).with_ansi(stderr().is_terminal());
+    let told =
+        |lost| tracing::warn!(lost, "lines of the log were lost: standard error was not read");
+    let errors = Lines::start("log", stderr(), told).context("cannot start the log's thread")?;
+    let errors = ERRORS.get_or_init(|| errors);
+    let lines = fmt::layer().with_writer(move || errors.clone()).with_ansi(stderr().is_terminal());
     let lines = if json { lines.json().boxed() } else { lines.boxed() };
     tracing_subscriber::registry()
         .with(filter)
         .with(lines)
         .try_init()
         .map_err(|e| anyhow!("cannot start logging: {e}"))?;
+    panic::set_hook(Box::new(|panic| say(&panicked(panic, &Backtrace::capture()))));
     Ok(Log(handle))
+}
+
+/// Says a line on standard error.
+pub fn say(line: &str) {
+    match ERRORS.get() {
+        Some(errors) => errors.push(format!("{line}\n").as_bytes()),
+        None => eprintln!("{line}"),
+    }
+}
+
+/// Says a line on standard output. Whoever started the program may have closed the pipe, or never read it: that is no reason to end.
+pub fn announce(line: &str) -> Result<()> {
+    if WORDS.get().is_none() {
+        let words = Lines::start("words", stdout(), |_| ());
+        let _ = WORDS.set(words.context("cannot start standard output's thread")?);
+    }
+    if let Some(words) = WORDS.get() {
+        words.push(format!("{line}\n").as_bytes());
+    }
+    Ok(())
+}
+
+/// Lines of the log that nobody took.
+pub fn lost() -> u64 {
+    ERRORS.get().map_or(0, Lines::lost)
+}
+
+/// Waits for what is not written yet, when it is dropped: at the end.
+#[derive(Debug)]
+pub struct LastWords;
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        for lines in [&ERRORS, &WORDS].into_iter().filter_map(OnceLock::get) {
+            lines.flushed(LAST_WORDS);
+        }
+    }
+}
+
+/// What the standard library would have said, on whose way the thread would wait.
+fn panicked(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
+    let thread = thread::current();
+    let text = format!("thread '{}' {panic}", thread.name().unwrap_or("without a name"));
+    match backtrace.status() {
+        BacktraceStatus::Captured => format!("{text}\n{backtrace}"),
+        _ => text,
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod emulate;
 mod enhance;
 mod eval;
 mod health;
+mod key;
 mod loadtest;
 mod logging;
 mod metrics;
@@ -22,6 +23,7 @@ mod reload;
 mod serve;
 mod shutdown;
 mod simulate;
+mod supervise;
 mod tls;
 mod token;
 mod viewer;
@@ -40,6 +42,7 @@ use crate::cli::{Cli, Command};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    let _written = logging::LastWords;
     let done = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Enhance(args) => enhance::run(&args),
@@ -50,13 +53,14 @@ fn main() -> ExitCode {
         Command::Link(args) => emulate::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Loadtest(args) => logging::init("warn", false).and_then(|_| loadtest::run(&args)),
+        Command::Key(args) => key::run(&args),
         Command::Token(args) => token::run(&args),
         Command::Eval(args) => logging::init("warn", false).and_then(|_| eval::run(&args)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("windlass: {error:#}");
+            logging::say(&format!("windlass: {error:#}"));
             ExitCode::FAILURE
         }
     }

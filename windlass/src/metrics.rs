@@ -13,14 +13,21 @@ use windlass_enhancer::{
 };
 use windlass_signaling::Metric;
 
+use crate::logging;
+
 /// What the figures mean, by name, where their counter does not say it itself.
 const HELP: &[(&str, &str)] = &[
     ("enhancer_enabled", "Whether the enhancer is switched on."),
     ("enhancer_streams", "Publishers whose low layer is decoded now."),
     (
-        "enhancer_processor_refused_streams",
-        "Publishers refused anchors because the processor has no time to decode them.",
+        "enhancer_excluded_streams",
+        "Publishers without anchors because there is no time, memory or place for them beside others with the fairer claim, or their pictures are too large.",
     ),
+    (
+        "enhancer_memory_counted_bytes",
+        "What enhanced publishers take, as counted by the sizes of their pictures.",
+    ),
+    ("enhancer_memory_bound_bytes", "What they may take."),
     (
         "enhancer_cpu_demand",
         "What decoding and coding need of the processor tasks that may run, as a share.",
@@ -119,6 +126,8 @@ pub fn of_process() -> Vec<Metric> {
         let metric = Metric::gauge("process_open_fds", open.count() as f64);
         metrics.push(metric.help("Open file descriptors."));
     }
+    let lost = Metric::counter("log_lines_lost", logging::lost());
+    metrics.push(lost.help("Lines of the log that nobody took: standard error was not read."));
     metrics
 }
 
@@ -136,7 +145,9 @@ pub fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
     let mut metrics = vec![
         Metric::gauge("enhancer_enabled", f64::from(u8::from(stats.enabled))),
         Metric::gauge("enhancer_streams", stats.streams as f64),
-        Metric::gauge("enhancer_processor_refused_streams", stats.refused as f64),
+        Metric::gauge("enhancer_excluded_streams", stats.refused as f64),
+        Metric::gauge("enhancer_memory_counted_bytes", stats.memory.0 as f64),
+        Metric::gauge("enhancer_memory_bound_bytes", stats.memory.1 as f64),
         Metric::gauge("enhancer_cpu_demand", stats.slots_demand),
     ];
     for network in &stats.networks {

@@ -149,7 +149,7 @@ impl Reloader {
     async fn reload(&mut self) -> Result<()> {
         let wanted = self.args.settings()?;
         // The whole must be usable at the next start too.
-        Config::resolve(wanted.clone())?;
+        Config::resolve(wanted.clone())?.closed()?;
         let said = self.said.with_live_of(&wanted);
         let waiting = said.differing(&wanted);
         let changed = said.differing(&self.said);

@@ -1,6 +1,6 @@
 //! `windlass serve`: SFU, enhancer, signalling and page in one process.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +26,7 @@ use crate::node::{Node, Share, seats};
 use crate::page;
 use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::Signals;
+use crate::supervise;
 use crate::tls;
 use crate::workers::Workers;
 
@@ -38,10 +39,12 @@ const USUAL_FILE: &str = "windlass.yaml";
 /// Serves until SIGINT or SIGTERM.
 pub fn run(args: &ServeArgs) -> Result<()> {
     let config = &args.load()?;
+    config.closed()?;
     if !Workers::wanted(config) {
         devices::enter(config)?;
     }
     let log = logging::init(&config.log, config.log_json)?;
+    windlass_sfu::tell_panics();
     match args.file() {
         Some(file) => tracing::info!(file = %file.display(), "configuration read"),
         None if Path::new(USUAL_FILE).exists() => tracing::warn!(
@@ -63,6 +66,14 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         .await
         .map_err(|e| socket_error("--http", "TCP", config.http, &e))?;
     let http = listener.local_addr()?;
+    let figures = match config.metrics {
+        Some(addr) => Some(
+            TcpListener::bind(addr)
+                .await
+                .map_err(|e| socket_error("--metrics", "TCP", addr, &e))?,
+        ),
+        None => None,
+    };
 
     let own = config.enhancer.clone().filter(|_| !Workers::wanted(config));
     let enhancer = match own.map(Enhancer::start).transpose() {
@@ -102,6 +113,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     if let Some(scale) = enhancer.as_ref().and_then(|e| u16::try_from(e.scale()).ok()) {
         (sfu.scale, signaling.session.scale) = (scale, scale.into());
     }
+    signaling.session.lr_pixels = sfu.tap_pixels;
     let sfu = Sfu::start_shared(&sfu, &sink, relay.as_ref()).map_err(|e| match e {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
         StartError::Tcp { addr, source } => {
@@ -123,6 +135,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     let reloads = Arc::new(Reloads::new());
     let elsewhere = Elsewhere { workers, nats, node: node.clone(), mutual };
     let services = services(&sfu, enhancer.clone(), elsewhere, reloads.clone());
+    supervise::start(sfu.handle(), node.clone())?;
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
     if let Some(node) = &node {
@@ -133,10 +146,15 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     let stopped = signals.rooms_ended(signaling.clone(), sfu.handle(), node, config.drain);
     let stop = async move {
         Box::pin(stopped).await;
-        eprintln!("Windlass is shutting down.");
+        logging::say("Windlass is shutting down.");
     };
     // Whoever reads that the server runs may send it signals: all of them are heard by now.
-    announce(config, http, sfu.local_addr());
+    announce(config, http, sfu.local_addr())?;
+    if let Some(listener) = figures {
+        announce_figures(&listener)?;
+        let signaling = signaling.clone();
+        tokio::spawn(async move { signaling.serve_figures(listener).await });
+    }
     Box::pin(signaling.serve(listener, page::router(), stop, GRACE)).await;
     // It holds the enhancer, whose threads end when nobody does.
     reloader.abort();
@@ -214,33 +232,38 @@ fn services(
 }
 
 /// Says on standard output where the page is, and what else a person needs to know.
-fn announce(config: &Config, http: SocketAddr, udp: SocketAddr) {
-    let mut out = std::io::stdout().lock();
-    // Whoever started the server may have closed the pipe: that is no reason to end.
-    macro_rules! say {
-        ($($text:tt)+) => { let _ = writeln!(out, $($text)+); };
-    }
+fn announce(config: &Config, http: SocketAddr, udp: SocketAddr) -> Result<()> {
     let secure = config.tls.is_some();
-    say!("Windlass is running: {}", url(http, secure));
+    let url = url(http, secure);
+    logging::announce(&format!("Windlass is running: {url}"))?;
     if matches!(config.tls, Some(tls::Source::SelfSigned(_))) {
-        say!("Its certificate is its own: browsers ask before they go on.");
+        logging::announce("Its certificate is its own: browsers ask before they go on.")?;
     }
-    if !http.ip().is_loopback() && !secure {
-        say!(
+    if !config.signaling.access.is_open() {
+        logging::announce(&format!(
+            "Rooms need access tokens. A link to one: windlass token --key KEY --room tea-room --identity NAME --page {url}"
+        ))?;
+    }
+    if http.ip().is_loopback() {
+        return Ok(());
+    }
+    if !secure {
+        logging::announce(
             "Browsers on other machines need HTTPS for camera and microphone: put a proxy with a \
-             certificate before this port, or use --tls-cert and --tls-key (--tls-self-signed to try it)."
-        );
+             certificate before this port, or use --tls-cert and --tls-key (--tls-self-signed to try it).",
+        )?;
     }
-    if !http.ip().is_loopback() {
-        let told = config.sfu.candidates(udp);
-        if told.iter().all(|a| a.ip().is_loopback()) {
-            say!(
-                "Media reaches this machine only. For others, add `--udp 0.0.0.0:{} --advertise \
-                 PUBLIC_IP`.",
-                udp.port()
-            );
-        }
+    if config.sfu.candidates(udp).iter().all(|a| a.ip().is_loopback()) {
+        logging::announce(&format!(
+            "Media reaches this machine only. For others, add `--udp 0.0.0.0:{} --advertise PUBLIC_IP`.",
+            udp.port()
+        ))?;
     }
+    Ok(())
+}
+
+fn announce_figures(listener: &TcpListener) -> Result<()> {
+    logging::announce(&format!("Its figures are at http://{}/metrics.", listener.local_addr()?))
 }
 
 fn url(http: SocketAddr, secure: bool) -> String {

@@ -9,6 +9,7 @@ use windlass_cluster::worker::Worker;
 use windlass_sfu::SfuHandle;
 use windlass_signaling::Signaling;
 
+use crate::logging;
 use crate::node::Node;
 
 /// How often it is looked whether rooms are left.
@@ -96,10 +97,10 @@ impl Signals {
             return;
         }
         let how = begin.await;
-        eprintln!(
+        logging::say(&format!(
             "Windlass {how}, or in {} seconds; a second signal ends it at once.",
             drain.as_secs()
-        );
+        ));
         tokio::select! {
             () = ended => {}
             () = tokio::time::sleep(drain) => {}

@@ -39,6 +39,10 @@ pub struct TokenArgs {
     #[arg(long, value_name = "TIME", default_value = "6h", value_parser = duration)]
     ttl: Duration,
 
+    /// Print a link to the room on the server's page at this address, with the token in it, in the place of the token alone
+    #[arg(long, value_name = "URL", value_parser = page)]
+    page: Option<String>,
+
     /// The key, as the server has it: ID=SECRET or ID=@FILE; of Ed25519, the private half. Of several the first is used
     #[arg(
         long,
@@ -51,11 +55,29 @@ pub struct TokenArgs {
     key: Vec<TokenKey>,
 }
 
-/// Prints a token.
+/// Prints a token, or a link with it.
 pub fn run(args: &TokenArgs) -> Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
-    println!("{}", make(args, now)?);
+    println!("{}", said(args, &make(args, now)?));
     Ok(())
+}
+
+/// The token, or the link. What follows `#` is sent to nobody.
+fn said(args: &TokenArgs, token: &str) -> String {
+    match &args.page {
+        None => token.to_owned(),
+        Some(page) if args.room == ALL_ROOMS => format!("{page}/#token={token}"),
+        Some(page) => format!("{page}/#room={}&token={token}", args.room),
+    }
+}
+
+/// The address of a page, without what follows its path.
+fn page(text: &str) -> Result<String, String> {
+    let known = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
+    if !known || text.contains(['#', '?']) {
+        return Err(format!("`{text}` is no address of a page such as https://calls.example"));
+    }
+    Ok(text.trim_end_matches('/').to_owned())
 }
 
 /// A token that is good for the asked time from `now` (since 1970) on.
@@ -66,7 +88,11 @@ fn make(args: &TokenArgs, now: Duration) -> Result<String> {
     if let Some(name) = &args.name {
         limits::check_name(name).map_err(|e| anyhow!("--name: {e}"))?;
     }
-    ensure!(!args.identity.is_empty(), "--identity must not be empty");
+    ensure!(
+        limits::is_identity(&args.identity),
+        "--identity must be 1 to {} bytes without invisible characters",
+        limits::IDENTITY_BYTES
+    );
     let claims = Claims {
         room: args.room.clone(),
         sub: args.identity.clone(),
@@ -124,6 +150,18 @@ mod tests {
         assert_eq!(admission.grants.list(), [Grant::Subscribe]);
         assert!(access.admit(1200, "tea", Some(&token)).is_err());
         assert!(access.admit(1089, "coffee", Some(&token)).is_err());
+    }
+
+    #[test]
+    fn a_link_has_room_and_token_where_browsers_send_them_to_nobody() {
+        let link = |more: &[&str]| said(&args(more).unwrap(), "x.y.z");
+        assert_eq!(link(&["tea"]), "x.y.z");
+        let page = ["--page", "https://calls.example/"];
+        assert_eq!(link(&["tea", page[0], page[1]]), "https://calls.example/#room=tea&token=x.y.z");
+        assert_eq!(link(&["*", page[0], page[1]]), "https://calls.example/#token=x.y.z");
+        for wrong in ["calls.example", "https://a/?room=b", "https://a/#b"] {
+            assert!(args(&["tea", "--page", wrong]).is_err(), "{wrong}");
+        }
     }
 
     #[test]

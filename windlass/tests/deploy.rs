@@ -175,7 +175,9 @@ fn every_option_of_the_compose_files_is_one_that_there_is() {
         windlass.args(command).arg("--help").output().unwrap()
     };
     for (file, count) in [("compose.yaml", 1), ("cluster.compose.yaml", 5)] {
-        let services = services(file);
+        let mut services = services(file);
+        let (_, makes_key) = services.remove("key").unwrap();
+        assert!(understood(&makes_key).status.success(), "{file}: {makes_key:?}");
         assert_eq!(services.len(), count, "{file}: {:?}", services.keys());
         for (name, (of, command)) in services {
             let output = understood(&command);
@@ -186,9 +188,28 @@ fn every_option_of_the_compose_files_is_one_that_there_is() {
             assert_eq!(of["read_only"], true, "{name}");
             assert_eq!(of["cap_drop"][0], "ALL", "{name}");
             assert_eq!(of["stop_grace_period"], "40s", "{name}");
+            let first = &of["depends_on"]["key"]["condition"];
+            assert_eq!(first, "service_completed_successfully", "{name}");
+            let key = of["environment"]["WINDLASS_TOKEN_KEY"].as_str().unwrap();
+            assert_eq!(key, format!("k1=@{}", makes_key[1]), "{name}");
+            let (volume, _) = makes_key[1].rsplit_once('/').unwrap();
+            let mounted = format!("keys:{volume}:ro");
+            assert!(of["volumes"].as_array().unwrap().iter().any(|v| *v == mounted), "{name}");
         }
     }
     assert!(!understood(&["serve".into(), "--no-such=1".into()]).status.success());
+}
+
+#[test]
+fn every_container_has_bounds_and_every_image_of_others_is_pinned() {
+    for file in ["compose.yaml", "cluster.compose.yaml"] {
+        let file: Value = serde_saphyr::from_str(&read(file)).unwrap();
+        for (name, of) in file["services"].as_object().unwrap() {
+            assert!(of["mem_limit"].is_string() && of["pids_limit"].is_u64(), "{name}");
+            let image = of["image"].as_str().unwrap();
+            assert!(image == "windlass" || image.contains("@sha256:"), "{name}: {image}");
+        }
+    }
 }
 
 #[test]
@@ -201,9 +222,17 @@ fn the_ports_of_the_cluster_are_published_and_asked_for_its_health() {
     let scraped = read("prometheus/cluster.yml");
     let mut relays = BTreeSet::new();
     for (name, (of, command)) in services("cluster.compose.yaml") {
+        if name == "key" {
+            continue;
+        }
         let health = of["healthcheck"]["test"][4].as_str().unwrap();
-        let figures = said(&command, "--http").or(said(&command, "--metrics")).unwrap();
-        assert_eq!(port(health), port(figures), "{name}");
+        let figures = said(&command, "--metrics").unwrap();
+        let asked = said(&command, "--http").unwrap_or(figures);
+        assert_eq!(port(health), port(asked), "{name}");
+        let own = port(figures);
+        assert!(!is_published(own, "tcp"), "{name}: strangers reach {figures}");
+        let is_near = published.iter().any(|p| *p == format!("127.0.0.1:{own}:{own}"));
+        assert!(is_near || figures.starts_with("127.0.0.1:"), "{name}: {figures}");
         assert!(scraped.contains(&format!("\"127.0.0.1:{}\"", port(figures))), "{name}: {scraped}");
         if command[0] == "serve" {
             let media = port(said(&command, "--udp").unwrap());
@@ -226,7 +255,16 @@ fn the_ports_of_the_cluster_are_published_and_asked_for_its_health() {
 fn the_cluster_of_the_compose_file_finds_itself() {
     let _turn = alone();
     let Some(nats) = Nats::start(None) else { return };
-    let config = format!("--config={}", deploy("windlass.yaml").display());
+    // Figures are asked for where the page is: their own port may be another's on this machine.
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("windlass.yaml");
+    let said_of: Vec<String> = read("windlass.yaml")
+        .lines()
+        .filter(|l| !l.starts_with("metrics:"))
+        .map(String::from)
+        .collect();
+    std::fs::write(&config, said_of.join("\n")).unwrap();
+    let config = format!("--config={}", config.display());
     let here = |command: &[String]| -> Vec<String> {
         let moved = ["--http", "--udp", "--advertise", "--listen", "--metrics", "--config"];
         let moved = [&moved[..], &["--node-listen", "--node-address"]].concat();
@@ -238,7 +276,9 @@ fn the_cluster_of_the_compose_file_finds_itself() {
         rest.chain(relay).chain([config.clone(), nats]).collect()
     };
     let (mut workers, mut servers) = (Vec::new(), Vec::new());
-    for (of, command) in services("cluster.compose.yaml").into_values() {
+    let mut services = services("cluster.compose.yaml");
+    services.remove("key");
+    for (of, command) in services.into_values() {
         // NATS is not open, and neither is what lies in it.
         let environment = &of["environment"];
         assert!(environment["WINDLASS_NATS"].as_str().unwrap().contains("nats://windlass:${"));

@@ -37,8 +37,12 @@ fn connect(server: &Server, trusted: &[u8], name: &str) -> Result<Stream, String
     Ok(StreamOwned::new(connection, stream))
 }
 
-fn get(mut stream: Stream, path: &str) -> String {
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+fn get(stream: Stream, path: &str) -> String {
+    get_of(stream, "localhost", path)
+}
+
+fn get_of(mut stream: Stream, host: &str, path: &str) -> String {
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = Vec::new();
     // A server may end without TLS's own farewell.
     let _ = stream.read_to_end(&mut answer);
@@ -80,6 +84,24 @@ fn the_page_and_secure_websockets_are_served_by_a_certificate_of_files() {
         l.strip_prefix("windlass_tls_certificate_not_after_timestamp_seconds ")?.parse::<f64>().ok()
     });
     assert!(ends > Some(1.7e9), "{metrics}");
+}
+
+#[test]
+fn browsers_are_told_to_come_by_https_alone_but_not_at_localhost_nor_by_a_certificate_of_the_servers_own()
+ {
+    let dir = tempfile::tempdir().unwrap();
+    let trusted = write_pair(dir.path());
+    let told = |server: &Server, trusted: &[u8], host: &str| {
+        let answer = get_of(connect(server, trusted, "localhost").unwrap(), host, "/healthz");
+        answer.to_ascii_lowercase().contains("\r\nstrict-transport-security: max-age=15552000\r\n")
+    };
+    let server = with_files(dir.path());
+    assert!(told(&server, &trusted, "calls.example"));
+    assert!(!told(&server, &trusted, "localhost:7880") && !told(&server, &trusted, "192.0.2.1"));
+    let env = [("XDG_CACHE_HOME", dir.path().to_str().unwrap())];
+    let server = Server::start_with(&["--tls-self-signed"], &env);
+    let own = std::fs::read(dir.path().join("windlass/tls/cert.pem")).unwrap();
+    assert!(!told(&server, &own, "calls.example"));
 }
 
 #[test]

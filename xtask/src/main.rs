@@ -3,6 +3,7 @@
 //! Each step says in one plain sentence what it does, does nothing where nothing is to be done,
 //! and fails with what to do next.
 
+mod advisories;
 mod apt;
 mod fuzz;
 mod gpu;
@@ -58,6 +59,13 @@ enum Task {
     Models(models::Args),
     /// Check licences and sources of all dependencies with cargo-deny.
     Deny,
+    /// Ask what is known against all dependencies: RustSec's database and npm's registry, or, where they cannot be reached, the notes in
+    /// advisories.toml.
+    Advisories {
+        /// A folder with RustSec's database, such as a clone of it.
+        #[arg(long)]
+        database: Option<PathBuf>,
+    },
     /// Run the codec's tests on an emulated aarch64 machine, which has NEON.
     Neon,
     /// Run the codec's tests in Miri and with AddressSanitizer.
@@ -130,6 +138,7 @@ fn perform(task: Task) -> Result<()> {
         Task::Page => page::build(),
         Task::Models(args) => models::run(&args),
         Task::Deny => test::deny(),
+        Task::Advisories { database } => advisories::run(database),
         Task::Neon => neon::run(),
         Task::Memory => memory::run(),
         Task::Gpu => gpu::run(),

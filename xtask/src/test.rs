@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::process::{Cmd, step, which};
-use crate::{apt, page, root, target_dir};
+use crate::{advisories, apt, page, root, target_dir};
 
 /// A part of the tests.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -56,7 +56,12 @@ pub fn run(parts: &[Part]) -> Result<()> {
         npm("lint")?;
         if which("cargo-deny").is_some() {
             deny()?;
+        } else {
+            eprintln!(
+                "skipped: licences, as cargo-deny is not installed (`cargo xtask deny` installs it)"
+            );
         }
+        advisories::run(None)?;
     }
     if wants(Part::Rust) {
         step("Running the Rust tests");
@@ -86,6 +91,8 @@ pub fn run(parts: &[Part]) -> Result<()> {
                 "call.test.mjs",
                 "hd.test.mjs",
                 "page.test.mjs",
+                "invited.test.mjs",
+                "plain.test.mjs",
                 "impaired.test.mjs",
                 "hostile.test.mjs",
                 "wish.test.mjs",
@@ -98,18 +105,21 @@ pub fn run(parts: &[Part]) -> Result<()> {
     Ok(())
 }
 
-/// Licences, bans and sources; advisories where their database can be fetched.
+/// Licences and sources of all workspaces' crates.
 pub fn deny() -> Result<()> {
     if which("cargo-deny").is_none() {
         step("Installing cargo-deny");
         Cmd::cargo(["install", "--quiet", "--locked", "cargo-deny"]).run()?;
     }
     step("Checking licences and sources of dependencies");
-    Cmd::cargo(["deny", "--log-level", "error", "check", "licenses", "bans", "sources"]).run()?;
-    if Cmd::cargo(["deny", "fetch"]).succeeds() {
-        Cmd::cargo(["deny", "--log-level", "error", "check", "advisories"]).run()?;
-    } else {
-        eprintln!("skipped: the advisory database cannot be fetched from here");
+    for workspace in advisories::WORKSPACES {
+        let manifest = root().join(workspace).join("Cargo.toml");
+        Cmd::cargo(["deny", "--log-level", "error", "--manifest-path"])
+            .arg(manifest)
+            .args(["check", "--config"])
+            .arg(root().join("deny.toml"))
+            .args(["licenses", "bans", "sources"])
+            .run()?;
     }
     Ok(())
 }

@@ -78,12 +78,23 @@ function showStart(): StartScreen {
       hook.phase = "start";
       app.replaceChildren(screen.element);
       const title = TITLES[reason.code];
-      screen.fail(title === undefined ? reason.message : `${title}.`, reason.hint);
+      const uninvited = reason.code === "unauthorized" && options.token === null;
+      const hint = uninvited ? invitation(choice.room) : reason.hint;
+      screen.fail(title === undefined ? reason.message : `${title}.`, hint);
     }
   });
   app.replaceChildren(screen.element);
   document.title = "Windlass";
   return screen;
+}
+
+/** What to do without a token. */
+function invitation(room: string): string {
+  const page = location.origin + location.pathname.replace(/\/$/, "");
+  return (
+    "Open the link that you were sent: it ends with an access token. " +
+    `Who runs the server makes such links there: windlass token --key KEY --room ${room} --identity NAME --page ${page}`
+  );
 }
 
 async function enter(choice: Choice): Promise<void> {
@@ -178,6 +189,11 @@ function showOver(reason: WindlassError, choice: Choice): void {
   );
   again.focus();
 }
+
+// A link with another token may differ in what follows `#` alone, for which browsers do not load a page anew.
+addEventListener("hashchange", () => {
+  if (hook.phase !== "call") location.reload();
+});
 
 const start = showStart();
 if (options.auto) void start.join(options.loopback);

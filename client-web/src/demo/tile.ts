@@ -20,6 +20,9 @@ const REASONS: Record<NativeReason, string> = {
   gap: "Plain picture: mending a loss",
   "too-large": "Plain picture: it arrives in full size",
   unsupported: "Plain picture: enhancement cannot run here",
+  worker: "Plain picture: the page's worker for enhancement does not run",
+  wasm: "Plain picture: the decoder for enhancement did not load",
+  stalled: "Plain picture: enhancement has stopped",
 };
 
 const PAUSED = "Paused: your connection does not carry this picture now";
@@ -28,6 +31,10 @@ const PAUSED = "Paused: your connection does not carry this picture now";
 const REFUSALS: Record<Refusal, string> = {
   promise: "none: the server keeps its promise to others",
   processor: "none: the server's processor is busy",
+  memory: "none: the server's memory for enhancement is full",
+  full: "none: the server enhances as many as it may",
+  size: "none: the publisher's picture is too large to be enhanced",
+  slow: "none: the server's processor is too slow for this picture",
   other: "none: refused by the server",
 };
 
@@ -193,6 +200,8 @@ export class Tile {
   private dress(): void {
     const { track } = this;
     const state = track?.state ?? "native";
+    // Where its worker ended there is none, and later another one.
+    if (track !== null && shown(this.enhanced) !== track.enhanced) show(this.enhanced, track.enhanced, false);
     this.element.dataset["state"] = state;
     this.element.dataset["video"] = track === null || track.muted ? "off" : "on";
     const paused = track?.paused ?? false;
@@ -271,6 +280,11 @@ export class Tile {
     this.divider.setAttribute("aria-valuenow", String(Math.round(this.at)));
     this.divider.setAttribute("aria-valuetext", `${Math.round(this.at)} % plain`);
   }
+}
+
+/** The track that an element plays. */
+function shown(video: HTMLVideoElement): MediaStreamTrack | null {
+  return video.srcObject instanceof MediaStream ? (video.srcObject.getVideoTracks()[0] ?? null) : null;
 }
 
 /** Plays a track; one that replaces another in the same stream, so that the last picture stays until the next has come. */

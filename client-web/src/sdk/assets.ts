@@ -14,6 +14,9 @@ export const besideThisScript = (): Assets => ({
   wasm: new URL("./windlass.wasm", import.meta.url).href,
 });
 
+/** A server that takes longer to give a file is not waited for. */
+const FETCH_MS = 20_000;
+
 const compiled = new Map<string, Promise<WebAssembly.Module>>();
 
 /** Fetches and compiles the decoder, once for each URL; a failure is not kept. */
@@ -21,7 +24,7 @@ export function compileDecoder(url: string): Promise<WebAssembly.Module> {
   const known = compiled.get(url);
   if (known !== undefined) return known;
   const loading = (async () => {
-    const response = await fetch(url);
+    const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_MS) });
     if (!response.ok) throw new Error(`${url}: status ${response.status}`);
     return WebAssembly.compile(await response.arrayBuffer());
   })();
@@ -38,7 +41,7 @@ export const workerAddress = (url: string): string => kept.get(url) ?? url;
 /** Copies a worker's script into the page; the copy's URL, or null where it cannot be had. */
 export async function copyWorker(url: string): Promise<string | null> {
   try {
-    const response = await fetch(url);
+    const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_MS) });
     if (!response.ok) return null;
     return URL.createObjectURL(new Blob([await response.arrayBuffer()], { type: "text/javascript" }));
   } catch {

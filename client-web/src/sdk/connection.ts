@@ -14,6 +14,7 @@ import type { OutputKind } from "./output.js";
 import type { IceServers, Rung, SubscribeEntry, TrackInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import { VideoReceiver } from "./receiver.js";
+import type { Relay } from "./relay.js";
 import type { SignalSocket } from "./socket.js";
 import { LOOKS_A_SECOND } from "./stills.js";
 import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
@@ -28,6 +29,8 @@ const AWAY_MS = 14_000;
 const RESTART_MS = [2500, 5000] as const;
 /** And it must come about within this time. */
 const CONNECT_MS = 15_000;
+/** Where nothing is to be sent or received so long, an offer is made all the same: the server lets nobody stay without a connection. */
+const ANYWAY_MS = 5000;
 /** An offer that the server refuses is tried again at most so often, as its tracks may have gone meanwhile. */
 const MAX_REFUSALS = 3;
 
@@ -59,16 +62,19 @@ export class Connection {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private restart: ReturnType<typeof setTimeout> | undefined;
   private readonly looks: ReturnType<typeof setInterval>;
+  private readonly anyway: ReturnType<typeof setTimeout>;
 
   constructor(
     private readonly socket: SignalSocket,
     private readonly assets: Assets,
+    private readonly relay: Relay,
     private readonly output: OutputKind,
-    private readonly scale: number,
+    private readonly pictures: { readonly scale: number; readonly lr_pixels: number },
     private readonly maxRungs: ReadonlyMap<string, Rung>,
     ice: IceServers,
   ) {
     this.ice = new IceAccess(ice);
+    relay.onLost.add(this.relayLost);
     this.pc = new RTCPeerConnection({ bundlePolicy: "max-bundle", iceServers: ice.servers });
     this.pc.createDataChannel("ctl"); // so that the offer has an m-line for the server's channel
     this.pc.ondatachannel = ({ channel }) => {
@@ -77,6 +83,9 @@ export class Connection {
       channel.onmessage = ({ data }) => this.route(data);
     };
     this.pc.onconnectionstatechange = () => this.watch();
+    this.anyway = setTimeout(() => {
+      if (this.pc.signalingState === "stable" && this.pc.remoteDescription === null) this.renegotiate();
+    }, ANYWAY_MS);
     this.looks = setInterval(() => {
       for (const publication of this.publications) void publication.look(this.pc).catch(() => undefined);
     }, 1000 / LOOKS_A_SECOND);
@@ -85,7 +94,7 @@ export class Connection {
   /** Begins to send a track. */
   publish(publication: Publication): Promise<void> {
     this.publications.add(publication);
-    publication.attach({ pc: this.pc, workerUrl: this.assets.worker, scale: this.scale });
+    publication.attach({ pc: this.pc, relay: this.relay, workerUrl: this.assets.worker, scale: this.pictures.scale });
     return this.negotiate();
   }
 
@@ -159,9 +168,11 @@ export class Connection {
   close(): void {
     this.closed = true;
     this.onLost = null;
+    this.relay.onLost.delete(this.relayLost);
     clearTimeout(this.timer);
     clearTimeout(this.restart);
     clearInterval(this.looks);
+    clearTimeout(this.anyway);
     for (const slot of this.slots) slot.receiver?.close();
     for (const publication of this.publications) publication.detach(this.pc);
     this.pc.close();
@@ -173,9 +184,13 @@ export class Connection {
   }
 
   private freeSlot(kind: "audio" | "video"): Slot {
-    const free = this.slots.find((slot) => slot.kind === kind && slot.track === null);
+    // One whose frames do not pass through the relay would keep its track plain.
+    const fits = ({ receiver }: Slot) => receiver === null || receiver.passes || !this.relay.works;
+    const free = this.slots.find((slot) => slot.kind === kind && slot.track === null && fits(slot));
     if (free !== undefined) return free;
-    const receiver = kind === "video" ? new VideoReceiver(this.pc, this.assets, this.output, this.scale) : null;
+    const { scale, lr_pixels } = this.pictures;
+    const receiver =
+      kind === "video" ? new VideoReceiver(this.pc, this.assets, this.relay, this.output, scale, lr_pixels) : null;
     const transceiver = receiver?.transceiver ?? this.pc.addTransceiver("audio", { direction: "recvonly" });
     const slot: Slot = { kind, transceiver, receiver, track: null };
     this.slots.push(slot);
@@ -332,6 +347,8 @@ export class Connection {
       if (this.pc.connectionState !== "connected") this.lose(mediaFailed());
     }, ms);
   }
+
+  private readonly relayLost = (): void => this.lose(mediaFailed());
 
   private lose(error: WindlassError): void {
     const { onLost } = this;

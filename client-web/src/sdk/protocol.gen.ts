@@ -400,6 +400,8 @@ export type Welcome = {
   budget_ms: number;
   /** The least HR size / LR size of enhanced rungs: `rung` says that of each track. */
   scale: number;
+  /** Most pixels of a layer that is enhanced, in either orientation: larger pictures need not be rebuilt. */
+  lr_pixels: number;
   /** Who else is here. */
   participants: Array<Participant>;
   /** What can be subscribed to. */
@@ -521,6 +523,7 @@ export type ErrorCode = "unsupported_version"
   | "no_codec"
   | "too_large"
   | "rate_limited"
+  | "no_media"
   | "shutting_down"
   | "internal";
 
@@ -574,7 +577,11 @@ export type AnchorSource = "enhanced"
 
 /** Why a stream is not enhanced though somebody wants it to be. */
 export type Refusal = "promise"
-  | "processor";
+  | "processor"
+  | "memory"
+  | "full"
+  | "size"
+  | "slow";
 
 /** What a publisher is asked to send as its detail stream. */
 export type DetailKnobs = {

@@ -34,6 +34,12 @@ export const PROTOCOL_VERSION: number = VERSION;
 /** The anchor codecs that the WASM decoder knows, by the server's names for them. */
 export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k", "vp9", "vp9-pictures"];
 
+/** Why servers do not enhance a track. */
+const REFUSALS: readonly Exclude<Refusal, "other">[] = ["promise", "processor", "memory", "full", "size", "slow"];
+
+/** Most pixels of an LR picture that is rebuilt, where a server does not say it: 960×540. */
+const MAX_LR_PIXELS = 518_400;
+
 /** Every rung, worst first. */
 export const RUNGS: readonly Rung[] = ["q", "q+", "h", "h+", "f"];
 
@@ -182,7 +188,7 @@ const layerWish = (value: unknown): LayerWish => {
 const refusal = (value: unknown): Refusal => {
   const reason = text(value);
   // Reasons that are not known yet are reasons.
-  return reason === "promise" || reason === "processor" ? reason : "other";
+  return REFUSALS.find((known) => known === reason) ?? "other";
 };
 const trackStats = (value: unknown): ServerTrackStats => {
   const o = object(value);
@@ -204,6 +210,7 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     loopback: flag(o["loopback"]),
     budget_ms: number(o["budget_ms"]),
     scale: number(o["scale"]),
+    lr_pixels: optional(o["lr_pixels"], number) ?? MAX_LR_PIXELS,
     participants: list(o["participants"], participant),
     tracks: list(o["tracks"], track),
     ...field("identity", optional(o["identity"], text)),

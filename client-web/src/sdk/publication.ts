@@ -3,6 +3,7 @@
 import { opusPreferences } from "./opus.js";
 import type { Knobs, LayerWish, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
 import { vp9Preferences } from "./receiver.js";
+import type { Relay } from "./relay.js";
 import { Stills, type StillsState } from "./stills.js";
 import { LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
 import { NarrowUplink } from "./uplink/narrow.js";
@@ -19,6 +20,7 @@ export type DetailChoice = "off" | "ask";
 /** What a publication needs of the connection that it is attached to. @internal */
 export interface Uplink {
   pc: RTCPeerConnection;
+  relay: Relay;
   workerUrl: string;
   scale: number;
 }
@@ -102,7 +104,7 @@ export class Publication {
   }
 
   /** @internal */
-  attach({ pc, workerUrl, scale }: Uplink): void {
+  attach({ pc, relay, workerUrl, scale }: Uplink): void {
     this.begin();
     if (this.kind === "audio") {
       const transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
@@ -114,7 +116,7 @@ export class Publication {
     const sendEncodings = videoEncodings(this.layers);
     const transceiver = pc.addTransceiver(this.source, { direction: "sendonly", sendEncodings });
     const host = { camera: () => this.camera(), settings: () => this.settings() };
-    const full = this.detail === "ask" ? new Stills(pc, transceiver.sender, workerUrl, scale, host) : null;
+    const full = this.detail === "ask" ? new Stills(pc, transceiver.sender, relay, workerUrl, scale, host) : null;
     this.links.set(pc, { transceiver, full, id: null });
     transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
   }

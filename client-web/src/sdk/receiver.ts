@@ -1,8 +1,9 @@
 /**
- * The receiving end of one video m-line: transceiver, encoded transform, worker and picture output.
+ * The receiving end of one video m-line: transceiver, its frames' way through the relay, and what rebuilds pictures of
+ * their copies.
  *
  * It outlives the tracks that it carries: when a track goes, its m-line falls silent and serves the next one, so
- * that session descriptions do not grow with people who come and go. The transform is set right after
+ * that session descriptions do not grow with people who come and go. The frames' way is set right after
  * `addTransceiver`; set later, Chromium silently lets the media pass by it.
  */
 import type {
@@ -14,13 +15,12 @@ import type {
   WorkerStats,
 } from "../worker/messages.js";
 import { SCALES } from "../worker/wasm.js";
-import { type Assets, compileDecoder, workerAddress } from "./assets.js";
+import type { Assets } from "./assets.js";
 import { type OutputKind, pictureOutput } from "./output.js";
+import { Rebuilder } from "./rebuilder.js";
+import type { Passage, Relay } from "./relay.js";
 
 const DEPENDENCY_DESCRIPTOR = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
-
-/** LR pictures beyond this are not rebuilt: 960×540, the half layer of a 1080p camera, with room for odd sizes. */
-const MAX_LR_PIXELS = 600_000;
 
 /** The native picture is never held back by more than this to keep step with the enhanced one. */
 const MAX_WAIT_MS = 200;
@@ -41,39 +41,41 @@ export interface ReceiverListener {
   wholeAnchor(source: AnchorSource): void;
 }
 
+/** After an end, the rebuilding is begun anew so much later; after the last one not any more. */
+const AGAIN_MS = [4000, 30_000];
+
 /** See the module's head. */
 export class VideoReceiver {
   readonly transceiver: RTCRtpTransceiver;
-  /** The rebuilt pictures; null where the browser cannot make them. */
-  readonly enhanced: MediaStreamTrack | null;
+  /** Whether its frames pass through the relay; where not, nothing can be rebuilt. */
+  readonly passes: boolean;
   listener: ReceiverListener | null = null;
-  private readonly worker: Worker | null;
-  /** The decoder could not be loaded. */
-  private undecodable = false;
+  private readonly passage: Passage | null;
+  private rebuilder: Rebuilder | null = null;
+  private why: NativeReason = "starting";
+  private ends = 0;
+  private again: ReturnType<typeof setTimeout> | undefined;
+  private enhancedRung = false;
 
-  /** `scale`: HR size over LR size of enhanced rungs, until {@link rung} tells another. */
-  constructor(pc: RTCPeerConnection, assets: Assets, output: OutputKind, scale: number) {
+  /**
+   * `scale`: HR size over LR size of enhanced rungs, until {@link rung} tells another; `maxPixels`: LR pictures beyond this, which the
+   * server does not enhance, are not rebuilt.
+   */
+  constructor(
+    pc: RTCPeerConnection,
+    private readonly assets: Assets,
+    relay: Relay,
+    private readonly output: OutputKind,
+    private scale: number,
+    private readonly maxPixels: number,
+  ) {
     this.transceiver = pc.addTransceiver("video", { direction: "recvonly" });
-    const { receiver } = this.transceiver;
-    const able = typeof RTCRtpScriptTransform !== "undefined" && SCALES.includes(scale);
-    const picture = able ? pictureOutput(output) : null;
-    this.enhanced = picture?.track ?? null;
-    this.worker = picture === null ? null : new Worker(workerAddress(assets.worker), { type: "module" });
-    if (this.worker !== null && picture !== null) {
-      receiver.transform = new RTCRtpScriptTransform(this.worker);
-      this.worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
-        if (data.type === "frame") picture.draw(data.frame);
-        else this.hear(data);
-      };
-      this.post({ type: "init", sink: picture.sink, maxPixels: MAX_LR_PIXELS, scale }, picture.transfer);
-      compileDecoder(assets.wasm).then(
-        (module) => this.post({ type: "module", module }),
-        () => {
-          this.undecodable = true;
-          this.listener?.state("native", "unsupported");
-        },
-      );
-    }
+    const able =
+      typeof RTCRtpScriptTransform !== "undefined" && typeof WebAssembly !== "undefined" && SCALES.includes(scale);
+    this.passage = able ? relay.pass(this.transceiver.receiver) : null;
+    this.passes = this.passage !== null;
+    if (this.passes) this.begin();
+    else this.why = able ? "worker" : "unsupported";
     this.transceiver.setCodecPreferences(vp9Preferences(RTCRtpReceiver.getCapabilities("video")?.codecs ?? []));
     const extensions = this.transceiver.getHeaderExtensionsToNegotiate?.();
     for (const extension of extensions ?? []) {
@@ -88,16 +90,33 @@ export class VideoReceiver {
     return this.transceiver.receiver.track;
   }
 
+  /** The rebuilt pictures; null while nothing can make them. */
+  get enhanced(): MediaStreamTrack | null {
+    return this.rebuilder?.track ?? null;
+  }
+
+  /** Why nothing is rebuilt at first. */
+  get reason(): NativeReason {
+    return this.why;
+  }
+
   /** Begins to carry a track, or (null) falls silent. */
   carry(listener: ReceiverListener | null): void {
     this.listener = listener;
     this.transceiver.direction = listener === null ? "inactive" : "recvonly";
+    this.enhancedRung = false;
+    this.ends = 0;
+    if (this.rebuilder === null && this.passes && listener !== null) {
+      this.why = "starting";
+      this.begin();
+    }
     this.post({ type: "restart", enabled: listener !== null });
-    if (this.undecodable) listener?.state("native", "unsupported");
   }
 
   /** Tells whether the server gives an enhanced rung, and of which scale. */
   rung(enhanced: boolean, scale: number): void {
+    this.enhancedRung = enhanced;
+    if (SCALES.includes(scale)) this.scale = scale;
     this.post({ type: "rung", enhanced, scale });
   }
 
@@ -133,18 +152,62 @@ export class VideoReceiver {
     return frames;
   }
 
-  /** Ends the worker. */
+  /** Ends the rebuilding. */
   close(): void {
     this.listener = null;
-    this.worker?.terminate();
-    this.enhanced?.stop();
+    this.passage?.close();
+    this.drop();
+  }
+
+  private begin(): void {
+    clearTimeout(this.again);
+    const output = pictureOutput(this.output);
+    if (output === null) {
+      this.why = "unsupported";
+      return;
+    }
+    const rebuilder = new Rebuilder(
+      this.assets,
+      output,
+      this.scale,
+      this.maxPixels,
+      (message) => this.hear(message),
+      (reason) => {
+        if (this.rebuilder === rebuilder) this.end(reason);
+      },
+    );
+    this.rebuilder = rebuilder;
+    this.passage?.copyTo(rebuilder);
+  }
+
+  /** The native picture goes on alone: for a while, or, after a few ends, until another track is carried. */
+  private end(reason: NativeReason): void {
+    this.drop();
+    this.why = reason;
+    this.delayNative(null);
+    const ms = AGAIN_MS[this.ends++];
+    if (ms !== undefined) {
+      this.again = setTimeout(() => {
+        this.begin();
+        this.post({ type: "restart", enabled: this.listener !== null });
+        this.post({ type: "rung", enhanced: this.enhancedRung, scale: this.scale });
+      }, ms);
+    }
+    this.listener?.state("native", reason);
+  }
+
+  private drop(): void {
+    clearTimeout(this.again);
+    this.passage?.copyTo(null);
+    this.rebuilder?.close();
+    this.rebuilder = null;
   }
 
   private post(message: ToWorker, transfer: Transferable[] = []): void {
-    this.worker?.postMessage(message, transfer);
+    this.rebuilder?.post(message, transfer);
   }
 
-  private hear(message: FromWorker): void {
+  private hear(message: Exclude<FromWorker, { type: "frame" }>): void {
     if (message.type === "stats") this.listener?.stats(message.stats);
     else if (message.type === "wholeAnchor") this.listener?.wholeAnchor(message.source);
     else if (message.type === "state")

@@ -2,12 +2,14 @@
  * Regions of the camera's pictures that the server asks for: checked against the client's own caps, cut and encoded in a
  * worker, sent on a data channel. The camera is only read while requests come.
  */
-import type { FromPublisher, ToPublisher } from "../worker/messages.js";
+import type { FromPublisher, TakeCopies, ToPublisher } from "../worker/messages.js";
 import { bitsOf, parseTileMap } from "../worker/regions/tiles.js";
 import { SCALES } from "../worker/wasm.js";
 import { workerAddress } from "./assets.js";
 import type { RegionRequest } from "./protocol.js";
+import type { Passage, Relay } from "./relay.js";
 import { RegionCaps } from "./uplink/region-caps.js";
+import { WatchedWorker } from "./watched-worker.js";
 
 const LABEL = "windlass-regions";
 const LIFETIME_MS = 500;
@@ -15,6 +17,10 @@ const LIFETIME_MS = 500;
 const MOST_BUFFERED = 32 * 1024;
 /** Without requests for so long the camera is no longer read. */
 const IDLE_MS = 10_000;
+/** So many pictures of the camera are in the worker's hands at most: a camera that gets none back stands still. */
+const MOST_LENT = 3;
+/** Nothing waits for it. */
+const PACE = { everyMs: 1000, most: 5 };
 
 /** What became of requests since the start. */
 export interface RegionCounts {
@@ -33,25 +39,29 @@ export interface RegionCounts {
 export class RegionSender {
   readonly counts: RegionCounts = { requested: 0, sent: 0, bytes: 0, capped: 0, refused: 0, missed: 0 };
   private readonly caps = new RegionCaps();
-  private readonly worker: Worker | null = null;
+  private readonly passage: Passage | null = null;
+  private worker: WatchedWorker<ToPublisher | TakeCopies, FromPublisher> | null = null;
+  private lent = 0;
   private readonly channel: RTCDataChannel | null = null;
   private reading: { of: MediaStreamTrack; clone: MediaStreamTrack } | null = null;
   private idle: ReturnType<typeof setTimeout> | undefined;
 
   /** `low`: the camera's sender, just made; a transform that is set later is passed by silently. */
-  constructor(pc: RTCPeerConnection, low: RTCRtpSender, workerUrl: string) {
+  constructor(pc: RTCPeerConnection, low: RTCRtpSender, relay: Relay, workerUrl: string) {
     const able =
       typeof RTCRtpScriptTransform !== "undefined" &&
       typeof MediaStreamTrackProcessor !== "undefined" &&
       typeof VideoEncoder !== "undefined";
-    if (!able) return;
-    this.worker = new Worker(workerAddress(workerUrl), { type: "module" });
-    this.worker.onmessage = ({ data }: MessageEvent<FromPublisher>) => this.hear(data);
-    // Without its worker the camera must still be sent.
-    this.worker.onerror = () => {
-      low.transform = null;
-    };
-    low.transform = new RTCRtpScriptTransform(this.worker, { role: "sent" });
+    this.passage = able ? relay.pass(low) : null;
+    if (this.passage === null) return;
+    this.worker = new WatchedWorker(
+      workerAddress(workerUrl),
+      "windlass regions",
+      PACE,
+      (message) => this.hear(message),
+      () => this.end(),
+    );
+    this.passage.copyTo(this.worker);
     this.channel = pc.createDataChannel(LABEL, { ordered: false, maxPacketLifeTime: LIFETIME_MS });
   }
 
@@ -86,10 +96,17 @@ export class RegionSender {
 
   /** Ends it. */
   close(): void {
-    this.stop();
+    this.end();
     this.channel?.close();
-    // The media has ended with the connection, or is about to: its frames pass through the worker until then.
-    setTimeout(() => this.worker?.terminate(), 2000);
+    this.passage?.close();
+  }
+
+  /** No regions are cut any more; the camera is sent as before. */
+  private end(): void {
+    this.stop();
+    this.passage?.copyTo(null);
+    this.worker?.end();
+    this.worker = null;
   }
 
   private read(camera: MediaStreamTrack): void {
@@ -110,12 +127,21 @@ export class RegionSender {
       const { value: frame, done } = await reader.read();
       if (done) return;
       const at = performance.timeOrigin + performance.now();
-      if (this.reading?.clone === clone) this.post({ type: "frame", frame, at }, [frame]);
-      else frame.close();
+      if (this.reading?.clone !== clone || this.lent >= MOST_LENT) {
+        frame.close();
+        continue;
+      }
+      this.lent++;
+      this.post({ type: "frame", frame, at }, [frame]);
     }
   }
 
-  private hear({ outcome, messages }: FromPublisher): void {
+  private hear(message: FromPublisher): void {
+    if (message.type === "taken") {
+      this.lent--;
+      return;
+    }
+    const { outcome, messages } = message;
     if (outcome !== "sent") {
       if (outcome === "format" || outcome === "encoder") this.counts.refused++;
       else this.counts.missed++;
@@ -134,6 +160,6 @@ export class RegionSender {
   }
 
   private post(message: ToPublisher, transfer: Transferable[] = []): void {
-    this.worker?.postMessage(message, transfer);
+    this.worker?.post(message, transfer);
   }
 }

@@ -12,6 +12,7 @@ import type { OutputKind } from "./output.js";
 import type { Grant, ParticipantInfo, Rung, WaitingInfo } from "./protocol.js";
 import { type DetailChoice, type Layers, Publication } from "./publication.js";
 import { vp9Preferences } from "./receiver.js";
+import { Relay } from "./relay.js";
 import { Servers } from "./servers.js";
 import { followShowing } from "./showing.js";
 import { SignalSocket } from "./socket.js";
@@ -124,6 +125,8 @@ export class Room extends Emitter<RoomEvents> {
   /** The server of the latest visit. */
   private last = "";
   private readonly publications = new Set<Publication>();
+  private readonly assets: Assets;
+  private readonly relay: Relay;
   private maxRungs = new Map<string, Rung>();
   private readonly backoff = new Backoff();
   private readonly reports: ReturnType<typeof setInterval>;
@@ -145,8 +148,8 @@ export class Room extends Emitter<RoomEvents> {
     ) {
       throw noCodec();
     }
-    if (typeof RTCRtpScriptTransform !== "undefined") void warmUpDecoder(options.assets ?? besideThisScript());
     const room = new Room(options);
+    void warmUpDecoder(room.assets, room.relay);
     try {
       await room.connect();
     } catch (error) {
@@ -159,6 +162,8 @@ export class Room extends Emitter<RoomEvents> {
   private constructor(private readonly options: JoinOptions) {
     super();
     this.servers = new Servers(options.url);
+    this.assets = options.assets ?? besideThisScript();
+    this.relay = new Relay(this.assets);
     this.reports = setInterval(() => this.visit?.report(), 1000);
   }
 
@@ -294,7 +299,12 @@ export class Room extends Emitter<RoomEvents> {
 
   /** Connects, wherever the room is. */
   private async connect(): Promise<void> {
-    const visit = await this.enter(null, undefined, this.maxRungs);
+    // What is received begins when it is known whether its frames can pass through the relay.
+    const [visit] = await Promise.all([this.enter(null, undefined, this.maxRungs), this.relay.ready()]);
+    if (this.over) {
+      visit.close();
+      throw unreachable();
+    }
     // Tracks have other names there.
     if (visit.url !== this.last) this.maxRungs.clear();
     this.last = visit.url;
@@ -325,13 +335,14 @@ export class Room extends Emitter<RoomEvents> {
     servers: readonly string[],
     from: Pick<Visitor, "former" | "ticket" | "maxRungs">,
   ): Promise<Visit> {
-    const { token, room, name, loopback = false, assets = besideThisScript(), output = "auto" } = this.options;
+    const { token, room, name, loopback = false, output = "auto" } = this.options;
     const visit = await Visit.enter(servers, {
       room,
       name,
       loopback,
       token: typeof token === "function" ? await token() : token,
-      assets,
+      assets: this.assets,
+      relay: this.relay,
       output,
       ...from,
       seat: this.seat,
@@ -521,5 +532,6 @@ export class Room extends Emitter<RoomEvents> {
     clearTimeout(this.retry);
     clearInterval(this.reports);
     this.drop();
+    this.relay.close();
   }
 }

@@ -7,6 +7,7 @@ import { SCALES } from "../worker/wasm.js";
 import { DetailSender, shared } from "./detail.js";
 import type { DetailWish, RegionRequest, UplinkReport } from "./protocol.js";
 import { type RegionCounts, RegionSender } from "./regions.js";
+import type { Relay } from "./relay.js";
 import { DetailGovernor, type Restraint } from "./uplink/governor.js";
 import { detailDown, type LayerSetting } from "./uplink/layers.js";
 import { availableKbps, capKbps, UplinkSampler } from "./uplink/sample.js";
@@ -49,12 +50,13 @@ export class Stills {
   constructor(
     pc: RTCPeerConnection,
     low: RTCRtpSender,
+    relay: Relay,
     workerUrl: string,
     private readonly welcomed: number,
     private readonly host: StillsHost,
   ) {
     this.scale = welcomed;
-    this.regions = new RegionSender(pc, low, workerUrl);
+    this.regions = new RegionSender(pc, low, relay, workerUrl);
     this.detail = new DetailSender(pc);
   }
 

@@ -78,8 +78,6 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   readonly stream: number | undefined;
   /** The native decoder's picture. Always there. */
   readonly plain: MediaStreamTrack;
-  /** The rebuilt picture, silent while there is none; null where the browser cannot make it. */
-  readonly enhanced: MediaStreamTrack | null;
   /** While `trackAdded` is told: the track in whose place this one comes, as the room has moved to another server; null: none. */
   replaces: RemoteTrack | null = null;
   /** Called when an anchor that rests on no other must be asked for. @internal */
@@ -109,13 +107,20 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     this.stream = info.stream;
     this.isMuted = info.muted;
     this.plain = receiver.plain;
-    this.enhanced = receiver.enhanced;
-    this.currentReason = receiver.enhanced === null ? "unsupported" : "starting";
     receiver.carry({
       state: (state, reason) => this.setState(state, reason),
       stats: (stats) => void this.addStats(stats),
       wholeAnchor: (source) => this.onWholeAnchor?.(source),
     });
+    this.currentReason = receiver.reason;
+  }
+
+  /**
+   * The rebuilt picture, silent while there is none; null while nothing can make it. Where that failed and was begun anew it is
+   * another one: look at it with each event `state`.
+   */
+  get enhanced(): MediaStreamTrack | null {
+    return this.receiver.enhanced;
   }
 
   /**
@@ -261,11 +266,17 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   private setState(state: PictureState, reason: NativeReason | null): void {
     this.currentState = state;
     this.currentReason = reason;
+    if (this.enhanced === null) {
+      // Whatever comes to rebuild it next counts anew.
+      this.currentStats = null;
+      this.reported = null;
+    }
     this.emit("state", { state, reason });
   }
 
   private async addStats(stats: WorkerStats): Promise<void> {
     const count = await this.receiver.nativeFrames().catch(() => 0);
+    if (this.enhanced === null) return;
     const at = performance.now();
     const last = this.nativeFrames;
     if (last !== null && at > last.at) this.nativeFps = Math.max(0, ((count - last.count) * 1000) / (at - last.at));

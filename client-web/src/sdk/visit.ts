@@ -21,6 +21,7 @@ import {
   type Welcome,
 } from "./protocol.js";
 import type { Publication } from "./publication.js";
+import type { Relay } from "./relay.js";
 import { SignalSocket } from "./socket.js";
 import { EnhancedTrack, type RemoteTrack, type RungInfo, type TrackStats } from "./tracks.js";
 
@@ -92,6 +93,7 @@ export interface Visitor {
   /** Ends the attempt. */
   signal: AbortSignal | undefined;
   assets: Assets;
+  relay: Relay;
   output: OutputKind;
   /** Caps on what is received, by track. */
   maxRungs: Map<string, Rung>;
@@ -151,8 +153,8 @@ export class Visit extends Emitter<VisitEvents> {
     this.granted = welcome.grants;
     this.door = { locked: welcome.locked ?? false, lobby: welcome.lobby ?? false };
     this.formerId = visitor.former?.participant ?? null;
-    const { assets, output, maxRungs } = visitor;
-    this.connection = new Connection(socket, assets, output, welcome.scale, maxRungs, welcome.ice);
+    const { assets, relay, output, maxRungs } = visitor;
+    this.connection = new Connection(socket, assets, relay, output, welcome, maxRungs, welcome.ice);
     this.connection.onLost = (error) => this.lose(error);
     this.connection.onUp = () => {
       this.up = true;

@@ -5,43 +5,31 @@
  * track's worker is well under way, and would wait for it. The browser shares compiled code between workers.
  */
 import type { ToWorker } from "../worker/messages.js";
-import { type Assets, compileDecoder, copyWorker, keepWorker } from "./assets.js";
+import { type Assets, compileDecoder, workerAddress } from "./assets.js";
+import type { Relay } from "./relay.js";
 
 const begun = new Set<string>();
 
-/** Fetches, compiles and warms up the decoder, and keeps the worker's script, once for each URL. Failures are left to the tracks to report. */
+/** Fetches, compiles and warms up the decoder, once for each URL, where workers run. Failures are left to the tracks to report. */
 export async function warmUpDecoder(
   assets: Assets,
+  relay: Pick<Relay, "ready">,
   compile: (url: string) => Promise<WebAssembly.Module> = compileDecoder,
-  start = (url: string): Worker => new Worker(url, { type: "module" }),
-  copy: (url: string) => Promise<string | null> = copyWorker,
+  start = (url: string): Worker => new Worker(url, { type: "module", name: "windlass warm-up" }),
 ): Promise<void> {
   if (begun.has(assets.wasm)) return;
   begun.add(assets.wasm);
   try {
-    const [module, script] = await Promise.all([compile(assets.wasm), copy(assets.worker)]);
-    // A page's policy may allow no workers of its own making.
-    if (script !== null && (await runs(() => start(script), module))) keepWorker(assets.worker, script);
-    else await runs(() => start(assets.worker), module);
+    const [module, runs] = await Promise.all([compile(assets.wasm), relay.ready()]);
+    if (!runs) throw new Error("no worker runs");
+    const worker = start(workerAddress(assets.worker));
+    await new Promise((resolve) => {
+      worker.onmessage = resolve;
+      worker.onerror = resolve;
+      worker.postMessage({ type: "warmUp", module } satisfies ToWorker);
+    });
+    worker.terminate();
   } catch {
     begun.delete(assets.wasm); // the next call tries again
   }
-}
-
-/** Warms a module up in a worker, which it ends; whether that worked. */
-async function runs(start: () => Worker, module: WebAssembly.Module): Promise<boolean> {
-  let worker: Worker;
-  try {
-    worker = start();
-  } catch {
-    return false;
-  }
-  const done = new Promise<boolean>((resolve) => {
-    worker.onmessage = () => resolve(true);
-    worker.onerror = () => resolve(false);
-  });
-  worker.postMessage({ type: "warmUp", module } satisfies ToWorker);
-  const worked = await done;
-  worker.terminate();
-  return worked;
 }

@@ -6,6 +6,46 @@ import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
 /** Where the rebuilt pictures go: a stream handed over, or back to the window one by one. */
 export type PictureSink = { kind: "stream"; writable: WritableStream<VideoFrame> } | { kind: "post" };
 
+/** Which way the frames of a transform go. */
+export type TransformRole = "received" | "sent";
+
+/** What a transform tells the relay of itself; `keyFrame`: frames were lost before it was there. */
+export interface TransformOptions {
+  role: TransformRole;
+  id: number;
+  keyFrame: boolean;
+}
+
+/** To any worker: whether it is there. */
+export type Ping = { type: "ping" };
+/** From any worker: it is there. */
+export type Pong = { type: "pong" };
+
+/** To the relay: copies of the frames of transform `id` go to this port. */
+export type ToRelay = { type: "handCopies"; id: number; port: MessagePort };
+
+/** A copy of a received frame, from the relay; `afterGap`: some before it were left out. */
+export interface FrameCopy {
+  rtpTimestamp: number;
+  frameId: number | undefined;
+  data: ArrayBuffer;
+  afterGap: boolean;
+}
+
+/** A frame that was sent, from the relay. */
+export interface SentFrame {
+  ssrc: number | undefined;
+  rtpTimestamp: number | undefined;
+  width: number;
+  height: number;
+}
+
+/** To the relay, by the port of the copies: one was taken, or the sender should give a key frame. */
+export type ToRelayByPort = "taken" | "keyFrame";
+
+/** From the window, to the worker of a track or of a published camera: copies of its frames come by this port. */
+export type TakeCopies = { type: "takeCopies"; port: MessagePort };
+
 /** From the window. */
 export type ToWorker =
   | { type: "init"; sink: PictureSink; maxPixels: number; scale: number }
@@ -31,7 +71,21 @@ export type ToWorker =
 export type PictureState = "native" | "rebuilt" | "enhanced";
 
 /** Why a track is shown by the native decoder. Anchors that stay away are no reason: pictures are rebuilt without. */
-export type NativeReason = "starting" | "plain-rung" | "too-slow" | "fault" | "gap" | "too-large" | "unsupported";
+export type NativeReason =
+  | "starting"
+  | "plain-rung"
+  | "too-slow"
+  | "fault"
+  | "gap"
+  | "too-large"
+  /** The browser lacks an interface. */
+  | "unsupported"
+  /** The SDK's worker cannot be started, or has ended. */
+  | "worker"
+  /** The WASM decoder cannot be loaded. */
+  | "wasm"
+  /** The track's worker has stopped answering. */
+  | "stalled";
 
 /** A track's figures, once a second. */
 export interface WorkerStats {
@@ -100,10 +154,9 @@ export type ToPublisher =
   /** Tiles that are wanted of the next frame. */
   | { type: "regions"; task: RegionTask };
 
-/** From the worker of a published camera: what became of a request, and its messages for the data channel. */
-export interface FromPublisher {
-  type: "region";
-  id: number;
-  outcome: RegionOutcome;
-  messages: ArrayBuffer[];
-}
+/** From the worker of a published camera. */
+export type FromPublisher =
+  /** It has one of the camera's frames less to look at. */
+  | { type: "taken" }
+  /** What became of a request, and its messages for the data channel. */
+  | { type: "region"; id: number; outcome: RegionOutcome; messages: ArrayBuffer[] };

@@ -1,17 +1,18 @@
 /**
- * The worker of one published camera whose owner agreed to full-size stills: passes the low layers' encoded frames
- * on at once, noting their timestamps, and cuts the regions that the server asks for.
+ * The worker of one published camera whose owner agreed to full-size stills: hears from the relay with which timestamps
+ * the low layers' frames are sent, and cuts the regions that the server asks for.
  */
-import type { FromPublisher, ToPublisher } from "./messages.js";
+import type { FromPublisher, SentFrame, ToPublisher, ToRelayByPort } from "./messages.js";
 import { RegionCutter } from "./regions/cutter.js";
 
 declare const self: DedicatedWorkerGlobalScope;
 
 const now = (): number => performance.timeOrigin + performance.now();
 
+const tell = (message: FromPublisher, transfer: Transferable[] = []): void => self.postMessage(message, transfer);
+
 const cutter = new RegionCutter(now, (id, outcome, messages) => {
-  const told: FromPublisher = { type: "region", id, outcome, messages };
-  self.postMessage(told, messages);
+  tell({ type: "region", id, outcome, messages }, messages);
 });
 
 /** Takes a message of the window. */
@@ -21,6 +22,7 @@ export function hearPublisher(message: ToPublisher): void {
       cutter.reset();
       break;
     case "frame":
+      tell({ type: "taken" });
       cutter.camera(message.frame, message.at);
       break;
     case "regions":
@@ -29,20 +31,10 @@ export function hearPublisher(message: ToPublisher): void {
   }
 }
 
-/** Passes the frames of a sender on. What goes wrong here must not stop them. */
-export async function relaySent({ readable, writable }: RTCRtpScriptTransformer): Promise<void> {
-  const frames = readable.getReader() as ReadableStreamDefaultReader<RTCEncodedVideoFrame>;
-  const writer = writable.getWriter();
-  for (;;) {
-    const { value: frame, done } = await frames.read();
-    if (done) return;
-    const { rtpTimestamp, synchronizationSource, width, height } = frame.getMetadata();
-    writer.write(frame).catch(() => undefined);
-    if (rtpTimestamp === undefined || synchronizationSource === undefined) continue;
-    try {
-      cutter.sent(synchronizationSource, rtpTimestamp, width ?? 0, height ?? 0);
-    } catch (error) {
-      reportError(error);
-    }
-  }
+/** Notes the timestamps of the frames that the low layers are sent with. */
+export function followSent(port: MessagePort): void {
+  port.onmessage = ({ data: { ssrc, rtpTimestamp, width, height } }: MessageEvent<SentFrame>) => {
+    port.postMessage("taken" satisfies ToRelayByPort);
+    if (ssrc !== undefined && rtpTimestamp !== undefined) cutter.sent(ssrc, rtpTimestamp, width, height);
+  };
 }

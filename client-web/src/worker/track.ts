@@ -185,6 +185,13 @@ export class TrackPipeline {
     this.reorder.push({ ...incoming, key: header.key, arrival: now });
   }
 
+  /** Frames before the next one were left out. */
+  missed(): void {
+    this.lose();
+    if (this.showsOurs()) this.setState("gap");
+    this.needKeyFrame(this.host.clock());
+  }
+
   /** Takes one anchor message. */
   message(data: ArrayBuffer): void {
     const now = this.host.clock();

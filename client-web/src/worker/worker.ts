@@ -1,13 +1,25 @@
 /**
- * The worker of one received video track: the encoded transform, and the timers that drive its pipeline.
+ * The worker of one received video track: copies of its encoded frames come from the relay and go into its pipeline,
+ * which timers drive. Each is decoded in a task of its own.
  *
- * Each encoded frame is copied and passed on to the native decoder at once; the copy is decoded in a later task,
- * one frame a task, so that decoding never holds up the frames behind it by more than one decode.
- * A worker without a track warms the decoder up for the others (`warm-up.ts`). That of a published camera runs
- * `publish.ts` instead of all this.
+ * What the window tells it first makes it something else: the page's relay (`relay.ts`), the worker of a published camera
+ * (`publish.ts`), or one that warms the decoder up for the others (`warm-up.ts`).
  */
-import type { FromWorker, PictureSink, ToPublisher, ToWorker } from "./messages.js";
-import { hearPublisher, relaySent } from "./publish.js";
+import type {
+  FrameCopy,
+  FromWorker,
+  PictureSink,
+  Ping,
+  Pong,
+  TakeCopies,
+  ToPublisher,
+  ToRelay,
+  ToRelayByPort,
+  ToWorker,
+  TransformOptions,
+} from "./messages.js";
+import { followSent, hearPublisher } from "./publish.js";
+import { Relay } from "./relay.js";
 import { TrackPipeline } from "./track.js";
 import { warmUp } from "./warm-up.js";
 import { HybridDecoder } from "./wasm.js";
@@ -20,10 +32,12 @@ declare const self: DedicatedWorkerGlobalScope & {
 const WARM_UP_SCALE = 2;
 
 const now = (): number => performance.timeOrigin + performance.now();
-const tell = (message: FromWorker, transfer: Transferable[] = []): void => self.postMessage(message, transfer);
+const tell = (message: FromWorker | Pong, transfer: Transferable[] = []): void => self.postMessage(message, transfer);
 
+const relay = new Relay();
 let pipeline: TrackPipeline | null = null;
-let transformer: RTCRtpScriptTransformer | null = null;
+/** Where copies of the track's frames come from. */
+let copies: MessagePort | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 const turn = new MessageChannel();
@@ -73,7 +87,7 @@ function init(sink: PictureSink, maxPixels: number, scale: number): void {
     clock: now,
     show: pictureSink(sink),
     tell,
-    requestKeyFrame: () => void transformer?.sendKeyFrameRequest().catch(() => undefined),
+    requestKeyFrame: () => copies?.postMessage("keyFrame" satisfies ToRelayByPort),
   };
   pipeline = new TrackPipeline(host, maxPixels, scale);
   setInterval(() => {
@@ -83,9 +97,19 @@ function init(sink: PictureSink, maxPixels: number, scale: number): void {
   setInterval(schedule, 100);
 }
 
-self.onmessage = (event: MessageEvent<ToWorker | ToPublisher>) => {
+self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | ToPublisher>) => {
   const message = event.data;
   switch (message.type) {
+    case "ping":
+      tell({ type: "pong" });
+      break;
+    case "handCopies":
+      relay.connect(message.id, message.port);
+      break;
+    case "takeCopies":
+      if (pipeline === null) followSent(message.port);
+      else followReceived(message.port);
+      break;
     case "init":
       init(message.sink, message.maxPixels, message.scale);
       break;
@@ -121,25 +145,20 @@ self.onmessage = (event: MessageEvent<ToWorker | ToPublisher>) => {
   }
 };
 
-self.onrtctransform = (event) => {
-  if (event.transformer.options?.role === "sent") {
-    void relaySent(event.transformer);
-    return;
-  }
-  transformer = event.transformer;
-  void relay(event.transformer);
-};
-
-async function relay({ readable, writable }: RTCRtpScriptTransformer): Promise<void> {
-  const reader = readable.getReader() as ReadableStreamDefaultReader<RTCEncodedVideoFrame>;
-  const writer = writable.getWriter();
-  for (;;) {
-    const { value: frame, done } = await reader.read();
-    if (done) return;
-    const data = new Uint8Array(frame.data.slice(0));
-    const { rtpTimestamp, frameId } = frame.getMetadata();
-    writer.write(frame).catch(() => undefined);
-    pipeline?.frame({ rtpTimestamp: rtpTimestamp ?? frame.timestamp, frameId, data });
+/** Takes copies of the track's frames from a port. */
+function followReceived(port: MessagePort): void {
+  copies?.close();
+  copies = port;
+  port.onmessage = ({ data: { rtpTimestamp, frameId, data, afterGap } }: MessageEvent<FrameCopy>) => {
+    port.postMessage("taken" satisfies ToRelayByPort);
+    if (afterGap) pipeline?.missed();
+    pipeline?.frame({ rtpTimestamp, frameId, data: new Uint8Array(data) });
     schedule();
-  }
+  };
 }
+
+self.onrtctransform = ({ transformer }) => {
+  const { role, id, keyFrame } = transformer.options as TransformOptions;
+  relay.pass(transformer, role, id).catch(reportError);
+  if (keyFrame) transformer.sendKeyFrameRequest().catch(() => undefined);
+};

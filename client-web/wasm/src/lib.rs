@@ -51,7 +51,7 @@ pub mod warm_up;
 
 use windlass_hybrid::anchor::Reassembler;
 use windlass_hybrid::decoder::SCALES;
-use windlass_hybrid::vp9::{DecodeError, Decoder, FrameBuffer};
+use windlass_hybrid::vp9::{DecodeError, Decoder, FrameBuffer, SizeLimit};
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder, Picture};
 
 use crate::warm_up::Piece;
@@ -88,6 +88,9 @@ pub unsafe extern "C" fn dealloc(ptr: *mut u8, len: usize) {
     }
 }
 
+/// Most pixels of a low picture that any server enhances: a stream may change its size between key frames, which are all that is looked at before.
+const MOST_PIXELS: u64 = 1920 * 1080;
+
 /// Makes a decoder whose pictures are `scale` times as large as the low layer; null where there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn decoder_new(scale: u32) -> *mut Track {
@@ -96,7 +99,8 @@ pub extern "C" fn decoder_new(scale: u32) -> *mut Track {
         return std::ptr::null_mut();
     }
     Box::into_raw(Box::new(Track {
-        decoder: HybridDecoder::new(HybridConfig { scale, ..HybridConfig::default() }),
+        decoder: HybridDecoder::new(HybridConfig { scale, ..HybridConfig::default() })
+            .limited(SizeLimit { area: MOST_PIXELS, ..SizeLimit::default() }),
         reassembler: Reassembler::new(),
         size: (0, 0),
     }))

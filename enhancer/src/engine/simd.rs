@@ -1,5 +1,7 @@
 //! The instruction sets, and with them the types of number, that the CPU's kernels are compiled for.
 
+use std::sync::OnceLock;
+
 use super::cpu::{Network, Run};
 use super::kernel;
 use super::model::Model;
@@ -27,8 +29,23 @@ pub enum Simd {
 }
 
 impl Simd {
-    /// Every form that the running CPU can execute, the fastest last.
+    /// Every form that the running CPU can execute, the fastest last. The environment variable `WINDLASS_SIMD` hides those after the
+    /// one that it names (`scalar`, `avx2`, …): so tests run as on a processor without them.
     pub fn available() -> Vec<Simd> {
+        static FORMS: OnceLock<Vec<Simd>> = OnceLock::new();
+        let forms = FORMS.get_or_init(|| {
+            let mut forms = Simd::detect();
+            let widest = std::env::var("WINDLASS_SIMD").ok();
+            let named = |simd: &Simd| widest.as_deref() == simd.name().strip_prefix("cpu-");
+            if let Some(at) = forms.iter().position(named) {
+                forms.truncate(at + 1);
+            }
+            forms
+        });
+        forms.clone()
+    }
+
+    fn detect() -> Vec<Simd> {
         let mut forms = vec![Simd::Scalar];
         #[cfg(target_arch = "aarch64")]
         forms.push(Simd::Neon);

@@ -8,7 +8,7 @@ use windlass_hybrid::vp9::DecodedFrame;
 use windlass_media::{Layer, PublisherKnobs};
 
 use super::anchors::Limits;
-use super::decode::{DecodeFn, DecoderFactory};
+use super::decode::DecodeFn;
 use crate::control::{Controller, ControllerConfig, Knobs, Measurements, Meter};
 
 /// What a publisher can send.
@@ -80,9 +80,9 @@ impl Adaptation {
     }
 
     /// Looks at a frame of the detail stream; after one that cannot be decoded, at none before the next key frame.
-    pub fn detail(&mut self, data: &[u8], key: bool, factory: &DecoderFactory) {
+    pub fn detail(&mut self, data: &[u8], key: bool, decoder: impl FnOnce() -> DecodeFn) {
         if key {
-            self.detail.get_or_insert_with(|| factory());
+            self.detail.get_or_insert_with(decoder);
         }
         let Some(decode) = &mut self.detail else { return };
         match decode(data) {
@@ -155,8 +155,6 @@ fn knobs(knobs: &Knobs) -> PublisherKnobs {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use windlass_hybrid::vp9::DecodeError;
 
     use super::*;
@@ -235,11 +233,11 @@ mod tests {
 
     #[test]
     fn detail_that_cannot_be_decoded_is_left_until_a_key_frame() {
-        let factory: DecoderFactory = Arc::new(|| Box::new(|_: &[u8]| Err(DecodeError::Header)));
+        let decoder = || -> DecodeFn { Box::new(|_: &[u8]| Err(DecodeError::Header)) };
         let mut adaptation = Adaptation::new(at(0), &UPLINK, OPERATOR);
-        adaptation.detail(&[1], false, &factory);
+        adaptation.detail(&[1], false, decoder);
         assert!(adaptation.detail.is_none());
-        adaptation.detail(&[1], true, &factory);
+        adaptation.detail(&[1], true, decoder);
         assert!(adaptation.detail.is_none(), "it failed");
     }
 }

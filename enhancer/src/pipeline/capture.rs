@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
-use windlass_hybrid::vp9::FrameBuffer;
+use windlass_hybrid::vp9::{FrameBuffer, SizeLimit};
 use windlass_media::{CapturedFrame, EnhancerOutput, StreamId};
 
 use super::Timing;
@@ -97,6 +97,7 @@ pub(super) struct CaptureDecoder {
     pub work: Arc<Work>,
     pub stats: Arc<Stats>,
     pub factory: DecoderFactory,
+    pub limit: SizeLimit,
 }
 
 struct State {
@@ -111,19 +112,24 @@ struct State {
 impl CaptureDecoder {
     /// Runs until it is stopped.
     pub fn run(self) {
-        let mut state =
-            State { decode: (self.factory)(), waiting: true, asked: None, pixels: FIRST_PIXELS };
+        let mut state = State {
+            decode: (self.factory)(self.limit),
+            waiting: true,
+            asked: None,
+            pixels: FIRST_PIXELS,
+        };
         for packet in &self.packets {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
             if catch_unwind(AssertUnwindSafe(|| self.step(&mut state, packet))).is_err() {
                 count(&self.stats.counters.panics);
-                state.decode = (self.factory)();
+                state.decode = (self.factory)(self.limit);
                 self.wait_for_key(&mut state);
             }
         }
         self.captures.clear();
+        self.work.without_larger();
     }
 
     fn step(&self, state: &mut State, packet: CapturePacket) {
@@ -147,6 +153,7 @@ impl CaptureDecoder {
             Ok(decoded) => {
                 count(&counters.captured_decoded);
                 (state.waiting, state.asked) = (false, None);
+                decoded.iter().for_each(|frame| self.work.made_larger(pixels_of(&frame.info)));
                 let shown = decoded.iter().rev().find(|d| d.info.shown);
                 if let Some((shown, slot)) = shown.zip(slot.as_mut()) {
                     state.pixels = pixels_of(&shown.info);

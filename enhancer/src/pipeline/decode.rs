@@ -17,9 +17,9 @@ use windlass_hybrid::anchor::stream::{Prediction, StreamHeader};
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::resample::Samples;
 use windlass_hybrid::vp9::{
-    DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference,
+    DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference, SizeLimit,
 };
-use windlass_media::{Anchor, AnchorPolicy, EnhancerOutput, Epoch, StreamId, TapFrame};
+use windlass_media::{Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame};
 
 use super::Timing;
 use super::adapt::{Adaptation, Operator, Uplink};
@@ -46,8 +46,23 @@ const REMEMBERED: usize = 64;
 
 /// Decodes one chunk. Behind a function, so that tests can do without VP9.
 pub(super) type DecodeFn = Box<dyn FnMut(&[u8]) -> Result<Vec<DecodedFrame>, DecodeError> + Send>;
-/// Makes a decoder without any state.
-pub(super) type DecoderFactory = Arc<dyn Fn() -> DecodeFn + Send + Sync>;
+/// Makes a decoder without any state, which refuses pictures beyond a limit before it takes any memory for them.
+pub(super) type DecoderFactory = Arc<dyn Fn(SizeLimit) -> DecodeFn + Send + Sync>;
+
+/// The limit of the low layer's pictures, and of the publisher's own larger ones.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    pub low: SizeLimit,
+    pub larger: SizeLimit,
+}
+
+impl Sizes {
+    /// Low pictures of at most so many pixels; larger ones are twice as wide and high at most.
+    pub fn new(low_pixels: u32) -> Sizes {
+        let of = |area| SizeLimit { area, ..SizeLimit::default() };
+        Sizes { low: of(low_pixels.into()), larger: of(4 * u64::from(low_pixels)) }
+    }
+}
 
 /// What a stream's queue holds.
 #[derive(Debug)]
@@ -64,6 +79,7 @@ pub(super) enum Packet {
 #[derive(Debug)]
 pub(super) struct Decoded {
     pub stream: StreamId,
+    pub owner: Owner,
     pub epoch: Epoch,
     pub rtp_timestamp: u32,
     pub arrival: Instant,
@@ -112,6 +128,7 @@ pub(super) struct StreamDecoder {
     pub slots: Arc<Slots>,
     pub work: Arc<Work>,
     pub factory: DecoderFactory,
+    pub sizes: Sizes,
 }
 
 /// What the decoder knows about the frames before.
@@ -161,7 +178,7 @@ impl StreamDecoder {
     /// Runs until the stream is stopped.
     pub fn run(self) {
         let mut state = State {
-            decode: (self.factory)(),
+            decode: (self.factory)(self.sizes.low),
             epoch: None,
             waiting: true,
             asked: None,
@@ -187,7 +204,7 @@ impl StreamDecoder {
             let step = AssertUnwindSafe(|| self.step(&mut state, packet));
             if catch_unwind(step).is_err() {
                 count(&self.stats.counters.panics);
-                state.decode = (self.factory)();
+                state.decode = (self.factory)(self.sizes.low);
                 self.wait_for_key(&mut state);
             }
         }
@@ -242,6 +259,7 @@ impl StreamDecoder {
                     state.pixels = pixels_of(&last.info);
                     slot.did(state.pixels);
                 }
+                decoded.iter().for_each(|frame| self.work.made(pixels_of(&frame.info)));
                 for frame in &decoded {
                     state.energy.add(&frame.info);
                     if let Some(adaptation) = &mut state.adaptation {
@@ -323,7 +341,8 @@ impl StreamDecoder {
             && let Some(adaptation) = &mut state.adaptation
             && let Some((header, coded)) = StreamHeader::parse(&anchor.payload)
         {
-            adaptation.detail(coded, header.prediction == Prediction::Key, &self.factory);
+            let decoder = || (self.factory)(self.sizes.larger);
+            adaptation.detail(coded, header.prediction == Prediction::Key, decoder);
         }
         let Some(at) = at else { return };
         let known = state.energies.iter().find(|(timestamp, _)| *timestamp == at);
@@ -349,6 +368,7 @@ impl StreamDecoder {
         let tier = if state.fresh { Tier::Key } else { tier };
         let sent = self.frames.try_send(Decoded {
             stream: self.stream,
+            owner: frame.owner,
             epoch: frame.epoch,
             rtp_timestamp: frame.rtp_timestamp,
             arrival: frame.arrival,

@@ -11,16 +11,18 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
-use windlass_media::{EnhancerOutput, Refusal, StreamId, TapInput};
+use windlass_hybrid::vp9::key_frame_size;
+use windlass_media::{EnhancerOutput, Owner, Refusal, StreamId, TapFrame, TapInput};
 
 use super::adapt::{Operator, Uplink};
 use super::capture::{CaptureDecoder, CapturePacket, Captures};
-use super::decode::{Decoded, DecoderFactory, Packet, StreamDecoder};
+use super::decode::{Decoded, DecoderFactory, Packet, Sizes, StreamDecoder};
 use super::slots::{Slots, Stage};
 use super::tuning::Live;
 use super::work::Work;
 use super::{EnhancerConfig, Timing, priority};
-use crate::schedule::admission::Admission;
+use crate::schedule::admission::{Admission, Bounds};
+use crate::schedule::memory;
 use crate::stats::{Stats, count};
 
 /// A decoding thread, seen from outside; `P` is what its queue holds.
@@ -50,10 +52,12 @@ struct Registry {
     streams: HashMap<StreamId, Stream>,
     /// Streams without a decoder yet whose publisher can be asked for regions.
     with_regions: HashSet<StreamId>,
-    /// Whom the processor has time for.
+    /// Whom there is time, memory and place for.
     admission: Admission,
-    /// Streams of which the SFU has been told so.
-    refused: HashSet<StreamId>,
+    /// Streams whose pictures are too large.
+    too_large: HashSet<StreamId>,
+    /// What the SFU has been told of those that are refused.
+    refused: HashMap<StreamId, Refusal>,
     /// Time that anchors took to code when it was last looked at.
     coded: Duration,
     /// Threads told to stop that may still be in their last frame.
@@ -62,8 +66,22 @@ struct Registry {
     output: Sender<EnhancerOutput>,
 }
 
-/// Reports on their way to the scheduler: of each stream the last.
-pub(super) type Decays = Mutex<HashMap<StreamId, (f64, f64)>>;
+/// Reports on their way to the scheduler: of each stream's viewers the last.
+pub(super) type Decays = Mutex<HashMap<(StreamId, u64), (f64, f64)>>;
+
+/// Most reports that wait at once; they do so for one interval.
+const MOST_DECAYS: usize = 4096;
+
+/// How enhancement stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Standing {
+    /// Streams that are refused.
+    pub refused: usize,
+    /// What all others take of the processor's slots.
+    pub load: f64,
+    /// Bytes that they take, as they are counted.
+    pub memory: u64,
+}
 
 /// What the input shares with the pipeline.
 pub(super) struct Intake {
@@ -78,8 +96,9 @@ pub(super) struct Intake {
     stats: Arc<Stats>,
     slots: Arc<Slots>,
     decoders: DecoderFactory,
+    sizes: Sizes,
     pub enabled: Arc<AtomicBool>,
-    /// By stream, what was said last of how its picture gets worse; only of streams that there are.
+    /// What was said last of how pictures get worse; only of streams that there are.
     pub decays: Arc<Decays>,
     registry: Mutex<Option<Registry>>,
 }
@@ -114,8 +133,13 @@ impl Intake {
         let registry = Registry {
             streams,
             with_regions,
-            admission: Admission::new(config.slots().cap),
-            refused: HashSet::new(),
+            admission: Admission::new(Bounds {
+                slots: config.slots().cap,
+                memory: config.memory,
+                streams: config.max_streams,
+            }),
+            too_large: HashSet::new(),
+            refused: HashMap::new(),
             coded: Duration::ZERO,
             retired: Vec::new(),
             frames,
@@ -123,6 +147,7 @@ impl Intake {
         };
         Intake {
             timing: config.timing(),
+            sizes: Sizes::new(config.max_pixels),
             scales,
             devices,
             origin,
@@ -154,10 +179,14 @@ impl Intake {
         self.registry.lock().as_ref().map_or(0, |r| r.streams.len())
     }
 
-    /// Streams that the processor has no time for, and what all others take of its slots.
-    pub fn refused(&self) -> (usize, f64) {
+    /// How enhancement stands.
+    pub fn standing(&self) -> Standing {
         let registry = self.registry.lock();
-        registry.as_ref().map_or((0, 0.0), |r| (r.admission.refused(), r.admission.load()))
+        registry.as_ref().map_or(Standing::default(), |r| Standing {
+            refused: r.admission.refused() + r.too_large.len(),
+            load: r.admission.load(),
+            memory: r.admission.memory(),
+        })
     }
 
     /// Stops all decoders; their memory goes when their last frame is through.
@@ -189,6 +218,7 @@ impl Intake {
                 registry.with_regions.remove(&stream);
                 registry.admission.forget(stream);
                 registry.refused.remove(&stream);
+                registry.too_large.remove(&stream);
             }
             TapInput::Gap { stream } => {
                 count(&counters.gaps);
@@ -216,9 +246,10 @@ impl Intake {
                     let _ = stream.low.packets.try_send(uplink);
                 }
             }
-            TapInput::Decay { stream, decay } => {
-                if registry.streams.contains_key(&stream) {
-                    self.decays.lock().insert(stream, decay);
+            TapInput::Decay { stream, viewer, decay } => {
+                let mut decays = self.decays.lock();
+                if registry.streams.contains_key(&stream) && decays.len() < MOST_DECAYS {
+                    decays.insert((stream, viewer), decay);
                 }
             }
             TapInput::Regions { stream, possible } => {
@@ -264,15 +295,22 @@ impl Intake {
                 let id = frame.stream;
                 let now = self.origin.elapsed();
                 self.look(registry, now);
-                if !registry.admission.frame(now, id) {
-                    count(&counters.dropped_processor);
-                    return self.tell(registry, id, true);
+                if let Some(why) = self.refuses(registry, now, &frame) {
+                    count(match why {
+                        Refusal::Size => &counters.dropped_size,
+                        Refusal::Memory => &counters.dropped_memory,
+                        Refusal::Full => &counters.dropped_stream_limit,
+                        Refusal::Processor | Refusal::Promise | Refusal::Slow => {
+                            &counters.dropped_processor
+                        }
+                    });
+                    return self.tell(registry, id, Some(why));
                 }
                 if !registry.streams.contains_key(&id) && !self.open_stream(registry, id) {
                     registry.admission.forget(id);
                     return count(&counters.dropped_stream_limit);
                 }
-                self.tell(registry, id, false);
+                self.tell(registry, id, None);
                 let Some(stream) = registry.streams.get_mut(&id) else { return };
                 match stream.low.send(Packet::Frame(frame)) {
                     Sent::Taken => {}
@@ -288,7 +326,32 @@ impl Intake {
         }
     }
 
-    /// Now and then: stops the decoders of streams that the processor has no time for.
+    /// Why a frame is not to be decoded, if so.
+    fn refuses(&self, registry: &mut Registry, now: Duration, frame: &TapFrame) -> Option<Refusal> {
+        let id = frame.stream;
+        let size = if frame.key { key_frame_size(&frame.data) } else { None };
+        let pixels = size.map(|(width, height)| u64::from(width) * u64::from(height));
+        match pixels {
+            Some(pixels) if pixels > self.sizes.low.area => {
+                registry.retire(id);
+                registry.admission.forget(id);
+                registry.too_large.insert(id);
+            }
+            Some(_) => _ = registry.too_large.remove(&id),
+            None => {}
+        }
+        if registry.too_large.contains(&id) {
+            return Some(Refusal::Size);
+        }
+        registry.admission.set_most(self.live.get().max_streams);
+        // An SFU of an older version names no owners.
+        let owner = Some(frame.owner).filter(|&owner| owner != Owner { room: 0, publisher: 0 });
+        let owner = owner.unwrap_or(Owner::alone(id));
+        let memory = pixels.map(|pixels| memory::of(pixels, 0));
+        registry.admission.frame(now, (id, owner), memory)
+    }
+
+    /// Now and then: stops the decoders of streams that there is no room for.
     fn look(&self, registry: &mut Registry, now: Duration) {
         if !registry.admission.is_due(now) {
             return;
@@ -306,24 +369,23 @@ impl Intake {
     }
 
     /// Tells the SFU whether a stream gets anchors, if it does not know; with a later frame, where there is no room.
-    fn tell(&self, registry: &mut Registry, stream: StreamId, refused: bool) {
-        if registry.refused.contains(&stream) == refused {
+    fn tell(&self, registry: &mut Registry, stream: StreamId, reason: Option<Refusal>) {
+        if registry.refused.get(&stream).copied() == reason {
             return;
         }
-        let reason = refused.then_some(Refusal::Processor);
         if registry.output.try_send(EnhancerOutput::Refused { stream, reason }).is_err() {
             return count(&self.stats.counters.dropped_output_queue);
         }
-        if refused {
-            registry.refused.insert(stream);
-        } else {
-            registry.refused.remove(&stream);
+        match reason {
+            Some(reason) => _ = registry.refused.insert(stream, reason),
+            None => _ = registry.refused.remove(&stream),
         }
     }
 
-    /// Starts a decoding thread; false when there are too many or the system has no more.
+    /// Starts a decoding thread; false when too many are still ending or the system has no more.
     fn open_stream(&self, registry: &mut Registry, id: StreamId) -> bool {
-        if registry.streams.len() + self.reap(registry) >= self.live.get().max_streams {
+        let most = self.live.get().max_streams.max(registry.streams.len() + 1);
+        if registry.streams.len() + self.reap(registry) >= most {
             return false;
         }
         let (packets, queue) = bounded(self.config.decode_queue.max(2));
@@ -354,6 +416,7 @@ impl Intake {
             slots: Arc::clone(&self.slots),
             work: Arc::clone(&work),
             factory: Arc::clone(&self.decoders),
+            sizes: self.sizes,
         };
         let thread = self.spawn(format!("decode-{}", id.0), move || decoder.run());
         let low = thread.map(|thread| Feed { packets, stop, broken: false, gaps, thread });
@@ -391,6 +454,7 @@ impl Intake {
             work,
             stats: Arc::clone(&self.stats),
             factory: Arc::clone(&self.decoders),
+            limit: self.sizes.larger,
         };
         let thread = self.spawn(format!("capture-{}", id.0), move || decoder.run());
         let high = thread.map(|thread| Feed { packets, stop, broken: false, gaps, thread });

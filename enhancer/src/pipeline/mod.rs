@@ -46,7 +46,7 @@ use thiserror::Error;
 use windlass_hybrid::Picture;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::{self, FrameBuffer};
-use windlass_media::{AnchorCodecId, EnhancerOutput};
+use windlass_media::{AnchorCodecId, EnhancerOutput, MAX_LR_PIXELS};
 
 use crate::engine::{
     Engine, EngineChoice, InferError, Input, Luma, Model, NetworkChoice, NetworkError, Residual,
@@ -127,6 +127,10 @@ pub struct EnhancerConfig {
     pub regions: RegionConfig,
     /// Most streams decoded at once, each on its own thread.
     pub max_streams: usize,
+    /// Bytes that all streams together may take, as they are counted ([`crate::schedule::memory`]).
+    pub memory: u64,
+    /// Most pixels of a low picture.
+    pub max_pixels: u32,
     /// Frames that may wait for a stream's decoder.
     pub decode_queue: usize,
     /// Outputs that may wait for the SFU.
@@ -160,6 +164,8 @@ impl Default for EnhancerConfig {
             tiles: TileConfig::default(),
             regions: RegionConfig::default(),
             max_streams: 64,
+            memory: 1 << 30,
+            max_pixels: MAX_LR_PIXELS,
             decode_queue: 16,
             output_queue: 128,
             cpu_tasks: 0,
@@ -319,8 +325,8 @@ impl Enhancer {
 
     /// Starts with networks of the caller's choice, by scale, then the cheapest and worst first.
     pub fn start_with(config: EnhancerConfig, networks: &[Network]) -> Result<Self, StartError> {
-        let decoders: DecoderFactory = Arc::new(|| {
-            let mut decoder = vp9::Decoder::new();
+        let decoders: DecoderFactory = Arc::new(|limit| {
+            let mut decoder = vp9::Decoder::with_limit(limit);
             Box::new(move |chunk| decoder.decode(chunk).map(<[_]>::to_vec))
         });
         Enhancer::start_parts(config, networks, decoders)
@@ -459,12 +465,14 @@ impl Enhancer {
 
     /// What it did so far.
     pub fn stats(&self) -> EnhancerStats {
+        let standing = self.intake.standing();
         EnhancerStats {
             enabled: self.enabled.load(Ordering::Relaxed),
             backend: self.backend,
             streams: self.intake.streams(),
-            refused: self.intake.refused().0,
-            slots_demand: self.intake.refused().1,
+            refused: standing.refused,
+            slots_demand: standing.load,
+            memory: (standing.memory, self.config.memory),
             slots: self.slots.stats(),
             queues: self.queues(),
             compute_capacity: self.intake.compute_capacity(),

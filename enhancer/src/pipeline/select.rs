@@ -117,18 +117,21 @@ impl Selector {
     fn tick(&self, state: &mut State, now: Instant) {
         for Finished { chosen, took, inferred, late } in self.finished.try_iter() {
             state.scheduler.was_late(late);
+            if took.is_some() && !late {
+                state.scheduler.served(chosen.stream);
+            }
             match took {
                 Some(took) if !inferred => state.scheduler.finished_without_network(&chosen, took),
                 took => state.scheduler.finished(&chosen, took),
             }
         }
-        for (stream, decay) in self.decays.lock().drain() {
-            state.scheduler.report_decay(stream, decay);
+        let since_origin = now.saturating_duration_since(state.origin);
+        for ((stream, viewer), decay) in self.decays.lock().drain() {
+            state.scheduler.report_decay(stream, viewer, since_origin, decay);
         }
         state.scheduler.retune(|config| self.live.apply(config));
         let tiles = self.live.get().tiles;
         state.chosen.clear();
-        let since_origin = now.saturating_duration_since(state.origin);
         state.scheduler.tick(since_origin, &mut state.chosen);
         in_decoding_order(&mut state.chosen);
         let others: HashSet<u64> = state.chosen.iter().map(|chosen| chosen.id).collect();
@@ -160,7 +163,7 @@ impl Selector {
         self.ask_for_regions(state, since_origin);
         // Whatever was decided and not chosen is never looked at again.
         let State { scheduler, waiting, .. } = &mut *state;
-        waiting.retain(|_, frame| scheduler.holds(frame.stream));
+        waiting.retain(|&id, frame| scheduler.holds(frame.stream, id));
         *self.stats.scheduler.lock() = state.scheduler.counters();
         let wanted = state.scheduler.devices_wanted().into();
         self.stats.devices_wanted.store(wanted, Ordering::Relaxed);
@@ -254,6 +257,7 @@ fn accept(state: &mut State, frame: Decoded) {
     state.next_id += 1;
     let arrival = frame.arrival.saturating_duration_since(state.origin);
     state.scheduler.set_policy(frame.stream, frame.policy, arrival);
+    state.scheduler.set_owner(frame.stream, frame.owner);
     let evicted = state.scheduler.push(Candidate {
         id,
         stream: frame.stream,

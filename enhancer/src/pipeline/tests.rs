@@ -7,7 +7,9 @@ use bytes::Bytes;
 use windlass_hybrid::anchor::codec::{self, AnchorCodecError};
 use windlass_hybrid::anchor::stream::{Prediction, StreamDecoder, StreamHeader};
 use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind};
-use windlass_media::{Anchor, AnchorSource, CapturedFrame, Epoch, StreamId, TapFrame, TapInput};
+use windlass_media::{
+    Anchor, AnchorSource, CapturedFrame, Epoch, Owner, StreamId, TapFrame, TapInput,
+};
 
 use super::*;
 use crate::engine::{Architecture, InferError, Input, Model, SwapError};
@@ -24,7 +26,7 @@ const PANIC: u8 = b'P';
 const HIGH: u8 = b'H';
 
 fn decoders(time: Duration) -> DecoderFactory {
-    Arc::new(move || {
+    Arc::new(move |_| {
         Box::new(move |chunk: &[u8]| {
             std::thread::sleep(time);
             let kind = match chunk.first() {
@@ -133,6 +135,7 @@ fn start(config: EnhancerConfig) -> Enhancer {
 fn frame(stream: u32, timestamp: u32, kind: u8) -> TapInput {
     TapInput::Frame(TapFrame {
         stream: StreamId(stream),
+        owner: Owner::alone(StreamId(stream)),
         epoch: Epoch(0),
         rtp_timestamp: timestamp,
         arrival: Instant::now(),

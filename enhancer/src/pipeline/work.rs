@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::schedule::admission;
+use crate::schedule::{admission, memory};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -12,6 +12,9 @@ pub(super) struct Work {
     nanos: AtomicU64,
     /// Of pictures at HR size.
     more_nanos: AtomicU64,
+    /// Pixels of the largest picture so far, and of the largest of those at HR size: pools keep what they have had.
+    pixels: AtomicU64,
+    larger: AtomicU64,
 }
 
 /// A frame that is being decoded, until it is dropped.
@@ -32,12 +35,29 @@ impl Work {
         Doing { nanos: &self.more_nanos, began: since.unwrap_or_else(Instant::now) }
     }
 
+    /// A low picture of so many pixels was made.
+    pub fn made(&self, pixels: u64) {
+        self.pixels.fetch_max(pixels, Ordering::Relaxed);
+    }
+
+    /// A picture at HR size was.
+    pub fn made_larger(&self, pixels: u64) {
+        self.larger.fetch_max(pixels, Ordering::Relaxed);
+    }
+
+    /// There are no pictures at HR size any more.
+    pub fn without_larger(&self) {
+        self.larger.store(0, Ordering::Relaxed);
+    }
+
     /// What was done since this was last asked.
     pub fn take(&self) -> admission::Work {
         let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
         let seconds = |counter: &AtomicU64| take(counter) as f64 / 1e9;
         let (seconds, more) = (seconds(&self.nanos), seconds(&self.more_nanos));
-        admission::Work { frames: take(&self.frames), seconds, more }
+        let sizes = [&self.pixels, &self.larger].map(|size| size.load(Ordering::Relaxed));
+        let memory = if sizes[0] > 0 { memory::of(sizes[0], sizes[1]) } else { 0 };
+        admission::Work { frames: take(&self.frames), seconds, more, memory }
     }
 }
 

@@ -1,27 +1,38 @@
-//! Which streams the processor can decode: the others are refused enhancement, and their plain video goes on.
+//! Which streams are enhanced, where not all can be: the others are refused, and their plain video goes on.
 //!
 //! Source: seed 002 §5.2 refuses clients that would break its promise to others; here the promise is that a frame is decoded while
 //! it can still become an anchor, and what may break it is the processor's time. A stream's demand is its frames per
 //! second × what one took of a slot; all demands and what else takes slots (coding, inference) together may be no more than a
-//! share of the slots. Time in a slot is time by the clock: what the machine's other work takes of it is in it.
+//! share of the slots. Time in a slot is time by the clock: what the machine's other work takes of it is in it. Beside it, all
+//! streams together may take so much memory ([`super::memory`]), and there may be so many of them.
 //!
-//! **Who.** Streams in the order in which they came: the newest are refused first, and the oldest of those admitted again first.
+//! **Who.** Not who came first, but who claims least for its share: a stream counts by what it takes most of (time, memory or
+//! places), and a room's streams are filled in one after the other, publisher by publisher, the cheaper first; a room claims what its
+//! streams so far take over its [share](super::shares). Of equal claims the older goes first. So a room that takes much, or a publisher with
+//! many rooms, is refused before one that takes little, whenever it came (max-min fairness by what is scarcest, as in Ghodsi et
+//! al., *Dominant resource fairness*, 2011).
 //!
 //! **No flapping.** Each stream that comes back costs its publisher a key frame. So it takes more room to be admitted than to stay, nobody
-//! goes for a load that passes, and after streams had to go nobody is admitted for a while: twice as long each time that this was
-//! too soon, which is forgotten after a quiet minute. A few are admitted at once, for what they will take is only then known.
+//! goes for a load that passes, or for one whose claim is not clearly less, and after streams had to go nobody is admitted for a while
+//! whose claim is not clearly less than theirs: twice as long each time that this was too soon, which is forgotten after a quiet minute.
+//! A few are admitted at once, for what they will take is only then known.
 //!
 //! Pure: times are since one origin that the caller keeps to. Bounded by the streams that the caller does not forget.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use windlass_media::StreamId;
+use windlass_media::{Owner, Refusal, StreamId};
+
+use super::memory;
+use super::shares::Shares;
 
 /// Shares of the slots' time: up to which streams are admitted, beyond which some must go, and to which the rest is then brought.
 const TO_ENTER: f64 = 0.6;
 const TO_STAY: f64 = 0.8;
 const AFTERWARDS: f64 = 0.55;
+/// A claim is clearly less than one that is so many times as great.
+const CLEARLY: f64 = 1.5;
 /// From one look to the next.
 const EVERY: Duration = Duration::from_millis(500);
 /// So long it may be too much before streams go.
@@ -39,6 +50,8 @@ const WEIGHT_OF_LESS: f64 = 0.05;
 /// What is taken to be true of a stream before it is known: frames per second, and seconds of a slot for each.
 const FIRST_RATE: f64 = 30.0;
 const FIRST_COST: f64 = 0.0006;
+/// And bytes: of the largest pictures that are enhanced unless that is configured.
+const UNKNOWN: u64 = memory::of(windlass_media::MAX_LR_PIXELS as u64, 0);
 
 /// What a stream's decoders did since they were last asked.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -49,13 +62,29 @@ pub struct Work {
     pub seconds: f64,
     /// Seconds of a slot that other pictures of the stream took, at HR size.
     pub more: f64,
+    /// Bytes that the stream takes by the pictures that it has had; 0 where it has had none.
+    pub memory: u64,
+}
+
+/// What all streams together may take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// Slots of the processor.
+    pub slots: usize,
+    /// Bytes.
+    pub memory: u64,
+    /// Streams; those that there are stay where it is lowered.
+    pub streams: usize,
 }
 
 #[derive(Debug)]
 struct Stream {
     /// The less, the older.
     number: u64,
+    owner: Owner,
     admitted: bool,
+    /// Why it is not admitted, if so.
+    why: Refusal,
     /// Frames since the last look.
     came: u32,
     /// Frames by second, once known.
@@ -63,20 +92,49 @@ struct Stream {
     /// Seconds of a slot by frame, once known.
     cost: Option<f64>,
     more: f64,
+    memory: u64,
 }
 
 impl Stream {
-    fn demand(&self, mean_cost: f64) -> f64 {
-        self.rate.unwrap_or(FIRST_RATE) * self.cost.unwrap_or(mean_cost) + self.more
+    /// `usual`: what a frame takes by byte of its stream's memory, and so by pixel.
+    fn demand(&self, usual: f64) -> f64 {
+        let cost = self.cost.unwrap_or(usual * self.unit());
+        self.rate.unwrap_or(FIRST_RATE) * cost + self.more
+    }
+
+    fn unit(&self) -> f64 {
+        self.memory.max(1) as f64
+    }
+}
+
+/// A stream among all, by what it claims.
+#[derive(Debug, Clone, Copy)]
+struct Claim {
+    id: StreamId,
+    number: u64,
+    admitted: bool,
+    owner: Owner,
+    share: f64,
+    /// The part of what there is that it takes most of.
+    takes: f64,
+    /// What is claimed up to it, over the share: in its publisher's part while its room is put in order, then in all.
+    claim: f64,
+}
+
+impl Claim {
+    /// The lesser claim first. Claims that differ by less than a fifth count as equal, so that noise decides nothing.
+    fn rank(&self) -> (i64, bool, u64) {
+        let step = (self.claim.max(1e-9).ln() / 0.2).floor() as i64;
+        (step, !self.admitted, self.number)
     }
 }
 
 /// See the module.
 #[derive(Debug)]
 pub struct Admission {
-    /// Slots.
-    capacity: f64,
+    bounds: Bounds,
     streams: BTreeMap<StreamId, Stream>,
+    shares: Shares,
     numbers: u64,
     looked: Duration,
     /// Streams that may be admitted before the next look.
@@ -84,18 +142,21 @@ pub struct Admission {
     /// What else takes slots: of each second.
     others: f64,
     over_since: Option<Duration>,
-    /// When streams last had to go, how often it was too soon to admit others, and until when nobody is.
+    /// When streams last had to go, how often it was too soon to admit others, and until when nobody is whose claim is not clearly
+    /// less than the least of theirs.
     went: Option<Duration>,
     too_soon: u32,
     closed_until: Duration,
+    least_gone: f64,
 }
 
 impl Admission {
-    /// Nobody has come to a machine of so many slots.
-    pub fn new(slots: usize) -> Self {
+    /// Nobody has come yet.
+    pub fn new(bounds: Bounds) -> Self {
         Admission {
-            capacity: slots.max(1) as f64,
+            bounds: Bounds { slots: bounds.slots.max(1), ..bounds },
             streams: BTreeMap::new(),
+            shares: Shares::default(),
             numbers: 0,
             looked: Duration::ZERO,
             places: AT_ONCE,
@@ -104,26 +165,56 @@ impl Admission {
             went: None,
             too_soon: 0,
             closed_until: Duration::ZERO,
+            least_gone: f64::INFINITY,
         }
     }
 
-    /// A frame of a stream has come. Whether it is to be decoded.
-    pub fn frame(&mut self, now: Duration, id: StreamId) -> bool {
+    /// There may be so many streams from now on.
+    pub fn set_most(&mut self, streams: usize) {
+        self.bounds.streams = streams;
+    }
+
+    /// A frame of a stream has come, which takes so many bytes if that is known. Why it is not to be decoded, if so.
+    pub fn frame(
+        &mut self,
+        now: Duration,
+        (id, owner): (StreamId, Owner),
+        memory: Option<u64>,
+    ) -> Option<Refusal> {
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.came = stream.came.saturating_add(1);
-            return stream.admitted;
+            stream.owner = owner;
+            if !stream.admitted {
+                stream.memory = memory.unwrap_or(stream.memory);
+            }
+            return (!stream.admitted).then_some(stream.why);
         }
-        let (number, came) = (self.numbers, 1);
+        let number = self.numbers;
         self.numbers += 1;
-        let mut stream =
-            Stream { number, admitted: false, came, rate: None, cost: None, more: 0.0 };
+        let mut stream = Stream {
+            number,
+            owner,
+            admitted: false,
+            why: Refusal::Processor,
+            came: 1,
+            rate: None,
+            cost: None,
+            more: 0.0,
+            memory: memory.unwrap_or(UNKNOWN),
+        };
         // Not before those that wait.
-        let admitted = self.refused() == 0 && self.fits(now, &stream);
-        stream.admitted = admitted;
-        self.places = self.places.saturating_sub(usize::from(admitted));
+        let refusal = if self.refused() > 0 || now < self.closed_until {
+            self.lacks(&stream).or(Some(Refusal::Processor))
+        } else {
+            self.lacks(&stream)
+        };
+        stream.admitted = refusal.is_none();
+        stream.why = refusal.unwrap_or(stream.why);
+        self.places = self.places.saturating_sub(usize::from(stream.admitted));
         self.streams.insert(id, stream);
         self.keep_one();
-        admitted || self.streams.len() == 1
+        let stream = &self.streams[&id];
+        (!stream.admitted).then_some(stream.why)
     }
 
     /// A stream has ended.
@@ -132,12 +223,17 @@ impl Admission {
         self.keep_one();
     }
 
-    /// Without any nothing would be known: the oldest is decoded in any case.
+    /// Without any nothing would be known: the first is decoded however much of the processor it takes.
     fn keep_one(&mut self) {
-        if self.streams.values().all(|s| !s.admitted)
-            && let Some(oldest) = self.streams.values_mut().min_by_key(|s| s.number)
-        {
-            oldest.admitted = true;
+        if self.bounds.streams == 0 || self.streams.values().any(|s| s.admitted) {
+            return;
+        }
+        let most = self.bounds.memory;
+        let fits = |claim: &&Claim| self.streams.get(&claim.id).is_some_and(|s| s.memory <= most);
+        let claims = claims(&self.streams, &mut self.shares, self.bounds);
+        let first = claims.iter().find(fits).map(|claim| claim.id);
+        if let Some(stream) = first.and_then(|id| self.streams.get_mut(&id)) {
+            stream.admitted = true;
         }
     }
 
@@ -148,7 +244,13 @@ impl Admission {
 
     /// What all that is admitted takes of the slots, as a share of them.
     pub fn load(&self) -> f64 {
-        self.total() / self.capacity
+        self.total() / self.capacity()
+    }
+
+    /// Bytes that all that is admitted takes, as they are counted.
+    pub fn memory(&self) -> u64 {
+        let admitted = self.streams.values().filter(|s| s.admitted);
+        admitted.fold(0, |sum, s| sum.saturating_add(s.memory))
     }
 
     /// Whether it is time to look.
@@ -172,11 +274,14 @@ impl Admission {
         }
         self.others = blend(self.others, sane(others) / elapsed);
         for (&id, stream) in &mut self.streams {
-            let Work { frames, seconds, more } = work(id);
+            let Work { frames, seconds, more, memory } = work(id);
             let rate = f64::from(std::mem::take(&mut stream.came)) / elapsed;
             // Of one that came in the middle of the time, less is known.
             stream.rate = Some(blend(stream.rate.unwrap_or(FIRST_RATE), rate));
             stream.more = blend(stream.more, sane(more) / elapsed);
+            if memory > 0 {
+                stream.memory = memory;
+            }
             if frames > 0 {
                 let cost = sane(seconds) / frames as f64;
                 stream.cost = Some(blend(stream.cost.unwrap_or(cost), cost));
@@ -184,78 +289,194 @@ impl Admission {
         }
         let admitted = self.streams.len() - self.refused();
         self.places = AT_ONCE.max(admitted / SHARE);
-        if self.total() > TO_STAY * self.capacity {
+        let crowded = self.memory() > self.bounds.memory;
+        if crowded || self.total() > TO_STAY * self.capacity() {
             let since = *self.over_since.get_or_insert(now);
-            if now.saturating_sub(since) >= PATIENCE {
+            if crowded || now.saturating_sub(since) >= PATIENCE {
                 self.send_away(now, gone);
             }
         } else {
             self.over_since = None;
-            self.admit(now);
         }
+        // Where it is too much, too: those who wait may have the fairer claim.
+        if gone.is_empty() {
+            self.admit(now, gone);
+        }
+        self.keep_one();
     }
 
-    /// The newest go until the rest fits well. The oldest stays.
+    /// Those with the greatest claims go until the rest fits well; the first stays.
     fn send_away(&mut self, now: Duration, gone: &mut Vec<StreamId>) {
         self.over_since = None;
-        let before = gone.len();
-        let mean = self.mean_cost();
-        let mut total = self.total();
-        let mut admitted = self.ids(true);
-        while total > AFTERWARDS * self.capacity && admitted.len() > 1 {
-            let Some(id) = admitted.pop() else { break };
-            if let Some(stream) = self.streams.get_mut(&id) {
-                stream.admitted = false;
-                total -= stream.demand(mean);
-                gone.push(id);
-            }
+        let why =
+            if self.memory() > self.bounds.memory { Refusal::Memory } else { Refusal::Processor };
+        let mut admitted = claims(&self.streams, &mut self.shares, self.bounds);
+        admitted.retain(|claim| claim.admitted);
+        while admitted.len() > 1
+            && (self.total() > AFTERWARDS * self.capacity() || self.memory() > self.bounds.memory)
+        {
+            let Some(claim) = admitted.pop() else { break };
+            self.refuse(now, &claim, why, gone);
         }
-        if gone.len() == before {
+    }
+
+    /// A stream that is admitted has to go.
+    fn refuse(&mut self, now: Duration, claim: &Claim, why: Refusal, gone: &mut Vec<StreamId>) {
+        let Some(stream) = self.streams.get_mut(&claim.id) else { return };
+        (stream.admitted, stream.why) = (false, why);
+        gone.push(claim.id);
+        let again = self.went != Some(now);
+        if again {
+            let soon = self.went.is_some_and(|went| now.saturating_sub(went) < FORGIVEN);
+            self.too_soon = if soon { (self.too_soon + 1).min(MOST_DOUBLINGS) } else { 0 };
+            self.went = Some(now);
+            self.closed_until = now + CLOSED * (1 << self.too_soon);
+            self.least_gone = f64::INFINITY;
+        }
+        self.least_gone = self.least_gone.min(claim.claim);
+    }
+
+    /// Admits those that wait, the least claim first, as far as there is room, or could be if others went whose claims are clearly greater.
+    fn admit(&mut self, now: Duration, gone: &mut Vec<StreamId>) {
+        if self.refused() == 0 {
             return;
         }
-        let soon = self.went.is_some_and(|went| now.saturating_sub(went) < FORGIVEN);
-        self.too_soon = if soon { (self.too_soon + 1).min(MOST_DOUBLINGS) } else { 0 };
-        self.went = Some(now);
-        self.closed_until = now + CLOSED * (1 << self.too_soon);
-    }
-
-    fn admit(&mut self, now: Duration) {
-        for id in self.ids(false) {
-            if !self.streams.get(&id).is_some_and(|stream| self.fits(now, stream)) {
+        let mut all = claims(&self.streams, &mut self.shares, self.bounds);
+        let waiting: Vec<Claim> = all.iter().filter(|claim| !claim.admitted).copied().collect();
+        all.retain(|claim| claim.admitted);
+        for claim in waiting {
+            let Some(stream) = self.streams.get(&claim.id) else { continue };
+            let open = now >= self.closed_until || claim.claim * CLEARLY < self.least_gone;
+            if !open || self.places == 0 {
                 return;
             }
-            if let Some(stream) = self.streams.get_mut(&id) {
+            if let Some(lacks) = self.lacks(stream) {
+                let victims = self.victims(stream, &claim, &all);
+                if victims == 0 {
+                    // It stays the first of those that wait, unless there is never room for it.
+                    let alone = stream.demand(self.usual()) + self.others;
+                    let never =
+                        stream.memory > self.bounds.memory || alone > TO_ENTER * self.capacity();
+                    if let Some(stream) = self.streams.get_mut(&claim.id) {
+                        stream.why = lacks;
+                    }
+                    if never {
+                        continue;
+                    }
+                    return;
+                }
+                for victim in all.split_off(all.len() - victims) {
+                    self.refuse(now, &victim, lacks, gone);
+                }
+            }
+            if let Some(stream) = self.streams.get_mut(&claim.id) {
                 stream.admitted = true;
-                self.places = self.places.saturating_sub(1);
+                self.places -= 1;
             }
         }
     }
 
-    fn fits(&self, now: Duration, stream: &Stream) -> bool {
-        let demand = self.total() + stream.demand(self.mean_cost());
-        let open = self.places > 0 && now >= self.closed_until;
-        open && demand <= TO_ENTER * self.capacity
+    /// How many of those admitted, the greatest claims first, would have to go for a stream to fit, where all of them claim clearly more;
+    /// 0 where that is not enough.
+    fn victims(&self, stream: &Stream, claim: &Claim, admitted: &[Claim]) -> usize {
+        let usual = self.usual();
+        let mut demand = self.total() + stream.demand(usual);
+        let mut memory = self.memory().saturating_add(stream.memory);
+        let mut count = admitted.len() + 1;
+        for (victims, other) in (1..).zip(admitted.iter().rev()) {
+            if other.claim <= CLEARLY * claim.claim {
+                return 0;
+            }
+            let Some(other) = self.streams.get(&other.id) else { return 0 };
+            demand -= other.demand(usual);
+            memory = memory.saturating_sub(other.memory);
+            count -= 1;
+            if self.exceeded(demand, memory, count).is_none() {
+                return victims;
+            }
+        }
+        0
     }
 
-    /// Those that are admitted, or are not, the oldest first.
-    fn ids(&self, admitted: bool) -> Vec<StreamId> {
-        let of = self.streams.iter().filter(|(_, s)| s.admitted == admitted);
-        let mut ids: Vec<_> = of.map(|(&id, s)| (s.number, id)).collect();
-        ids.sort_unstable();
-        ids.into_iter().map(|(_, id)| id).collect()
+    /// What there is too little of for one more stream.
+    fn lacks(&self, stream: &Stream) -> Option<Refusal> {
+        let demand = self.total() + stream.demand(self.usual());
+        let count = self.streams.len() - self.refused() + 1;
+        let lacks = self.exceeded(demand, self.memory().saturating_add(stream.memory), count);
+        lacks.or_else(|| (self.places == 0).then_some(Refusal::Processor))
+    }
+
+    fn exceeded(&self, demand: f64, memory: u64, count: usize) -> Option<Refusal> {
+        if count > self.bounds.streams {
+            Some(Refusal::Full)
+        } else if memory > self.bounds.memory {
+            Some(Refusal::Memory)
+        } else {
+            (demand > TO_ENTER * self.capacity()).then_some(Refusal::Processor)
+        }
+    }
+
+    fn capacity(&self) -> f64 {
+        self.bounds.slots as f64
     }
 
     fn total(&self) -> f64 {
-        let mean = self.mean_cost();
+        let usual = self.usual();
         let admitted = self.streams.values().filter(|s| s.admitted);
-        self.others + admitted.map(|s| s.demand(mean)).sum::<f64>()
+        self.others + admitted.map(|s| s.demand(usual)).sum::<f64>()
     }
 
-    /// Of a frame of a stream of which nothing is known.
-    fn mean_cost(&self) -> f64 {
-        let known = self.streams.values().filter_map(|s| s.cost);
-        let (sum, count) = known.fold((0.0, 0.0), |(sum, count), cost| (sum + cost, count + 1.0));
-        if count > 0.0 { sum / count } else { FIRST_COST }
+    fn usual(&self) -> f64 {
+        usual(&self.streams)
+    }
+}
+
+/// What frames take by byte of their streams' memory, for those of which nothing else is known.
+fn usual(streams: &BTreeMap<StreamId, Stream>) -> f64 {
+    let known = streams.values().filter_map(|s| Some((s.cost?, s.unit())));
+    let (cost, units) = known.fold((0.0, 0.0), |(sum, all), (cost, unit)| (sum + cost, all + unit));
+    if units > 0.0 {
+        return cost / units;
+    }
+    let units: f64 = streams.values().map(Stream::unit).sum();
+    FIRST_COST * streams.len() as f64 / units.max(1.0)
+}
+
+/// All streams, the least claim first.
+fn claims(streams: &BTreeMap<StreamId, Stream>, shares: &mut Shares, bounds: Bounds) -> Vec<Claim> {
+    let shares = shares.of(streams.values().map(|stream| stream.owner));
+    let usual = usual(streams);
+    let mut all: Vec<Claim> = streams
+        .iter()
+        .zip(shares)
+        .map(|((&id, stream), &share)| {
+            let time = stream.demand(usual) / bounds.slots as f64;
+            let memory = stream.memory as f64 / bounds.memory.max(1) as f64;
+            let place = 1.0 / bounds.streams.max(1) as f64;
+            let takes = time.max(memory).max(place);
+            let Stream { number, owner, admitted, .. } = *stream;
+            Claim { id, number, admitted, owner, share, takes, claim: takes }
+        })
+        .collect();
+    all.sort_unstable_by_key(|c| (c.owner.room, c.owner.publisher, c.rank()));
+    for room in all.chunk_by_mut(|a, b| a.owner.room == b.owner.room) {
+        for publisher in room.chunk_by_mut(|a, b| a.owner.publisher == b.owner.publisher) {
+            add_up(publisher);
+        }
+        room.sort_unstable_by_key(Claim::rank);
+        add_up(room);
+    }
+    all.sort_unstable_by_key(Claim::rank);
+    all
+}
+
+/// Says of each what it and those before it take, over the share of all.
+fn add_up(claims: &mut [Claim]) {
+    let share: f64 = claims.iter().map(|claim| claim.share).sum();
+    let mut taken = 0.0;
+    for claim in claims {
+        taken += claim.takes;
+        claim.claim = taken / share;
     }
 }
 

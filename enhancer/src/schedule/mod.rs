@@ -8,7 +8,13 @@
 //!
 //! In: one [`Candidate`] per decoded frame, what inference really cost ([`Scheduler::finished`]),
 //! and a [`Scheduler::tick`] per interval. Out: [`Chosen`] frames, in the order to run them.
-//! Every candidate of an interval is decided at its tick and then forgotten.
+//! Every candidate of an interval is decided at its tick and then forgotten; but of a stream that got nothing because compute was
+//! spent, the best frame that can still be in time waits for the next tick.
+//!
+//! **Fairness.** The seed compares the frames of all streams by tier and gain. Here that holds among streams that have had no more
+//! and no less than their fair share ([`shares`]) of what was spent lately, but for an anchor; whoever is behind goes before them, and
+//! whoever is ahead comes after. So key frames, which a stream may have as many of as it likes, go before everything within their
+//! stream's share, and not beyond.
 //!
 //! ```
 //! use std::time::Duration;
@@ -39,6 +45,7 @@ mod cost;
 mod gain;
 pub mod jct;
 mod margin;
+pub mod memory;
 mod networks;
 pub mod pace;
 mod planned;
@@ -46,6 +53,7 @@ pub mod policy;
 pub mod promise;
 pub mod queue;
 pub mod regions;
+pub mod shares;
 pub mod slots;
 pub mod subjects;
 pub mod tiles;
@@ -54,7 +62,7 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use windlass_media::{AnchorPolicy, StreamId};
+use windlass_media::{AnchorPolicy, Owner, Refusal, StreamId};
 
 pub use cost::CostModel;
 pub use gain::GainEstimator;
@@ -65,6 +73,7 @@ pub use policy::Policy;
 pub use promise::Terms;
 use promise::{Promised, Promises};
 pub use regions::{RegionConfig, RegionLedger, Request, energy_by_tile, stakes};
+use shares::Shares;
 pub use subjects::Subjects;
 pub use tiles::{TileConfig, TileEnergy, TileLedger};
 
@@ -250,10 +259,21 @@ struct Stream {
     promised: Promised,
     /// Most anchors by frame, of the stream itself.
     most: f64,
+    /// Of which room and publisher, and what share it has by that.
+    owner: Owner,
+    share: f64,
+    /// Inference seconds that were spent on it lately.
+    spent: f64,
+    /// Since when none of its frames was in time, of which some could not have been though nothing else was in their way; and whether that
+    /// was told.
+    slow: Option<Duration>,
+    told_slow: bool,
+    /// Its best frame of the last tick, where compute was spent before any of them had its turn.
+    kept: Option<Entry>,
 }
 
 impl Stream {
-    fn new(arrival: Duration) -> Self {
+    fn new(id: StreamId, arrival: Duration) -> Self {
         Stream {
             frames: Vec::new(),
             carried: 0,
@@ -271,6 +291,12 @@ impl Stream {
             due: false,
             promised: Promised::default(),
             most: 1.0,
+            owner: Owner::alone(id),
+            share: 1.0,
+            spent: 0.0,
+            slow: None,
+            told_slow: false,
+            kept: None,
         }
     }
 }
@@ -279,6 +305,8 @@ impl Stream {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     candidate: Candidate,
+    /// By how much its stream would be ahead of its fair share, or behind it, in steps of some anchors.
+    ahead: i32,
     tier: Tier,
     gain: u64,
     network: usize,
@@ -291,6 +319,13 @@ struct Entry {
 }
 
 impl Entry {
+    /// Where it is among all; the least first.
+    fn rank(&self) -> impl Ord + use<> {
+        let Entry { ahead, tier, last_chosen, position, planned, .. } = *self;
+        let (gain, stream) = (std::cmp::Reverse(self.gain), self.candidate.stream);
+        (!planned, ahead, tier, gain, last_chosen, stream, position, self.candidate.id)
+    }
+
     /// Whether the last anchor still says all there is to say about this frame.
     fn is_unchanged(&self, now: Duration, least_residual: f64) -> bool {
         let c = &self.candidate;
@@ -314,6 +349,14 @@ const ASSIGN_EVERY: Duration = Duration::from_secs(1);
 /// kept waiting for as long.
 const MOST_OWED: Duration = Duration::from_secs(2);
 
+/// A stream is told that no network is fast enough when none of its frames could have been in time for so long.
+const SLOW: Duration = Duration::from_secs(4);
+
+/// What was spent on a stream counts half after so long.
+const SPENT_HALVES: Duration = Duration::from_millis(1500);
+/// Streams that are ahead of their fair share, or behind it, by as many anchors to so many count as equally so.
+const ANCHORS_AHEAD: f64 = 2.0;
+
 /// An unchanged picture gets an anchor all the same after this time: the last may have been lost.
 const REFRESH: Duration = Duration::from_secs(5);
 
@@ -329,6 +372,9 @@ pub struct Scheduler {
     in_use: Vec<usize>,
     gains: GainEstimator,
     streams: BTreeMap<StreamId, Stream>,
+    shares: Shares,
+    /// Streams have come or gone since shares were computed, or have other owners.
+    regroup: bool,
     /// Inference seconds that may still be spent; below zero after an overrun.
     credit_s: f64,
     /// Expected seconds of chosen work that has not finished.
@@ -369,6 +415,8 @@ impl Scheduler {
             config,
             gains: GainEstimator::default(),
             streams: BTreeMap::new(),
+            shares: Shares::default(),
+            regroup: false,
             credit_s: 0.0,
             outstanding_s: 0.0,
             last_tick: None,
@@ -389,8 +437,11 @@ impl Scheduler {
     /// had to go for it, when the stream has more than it may keep.
     pub fn push(&mut self, candidate: Candidate) -> Option<Candidate> {
         self.counters.considered += 1;
-        let stream = self.streams.entry(candidate.stream);
-        let stream = stream.or_insert_with(|| Stream::new(candidate.arrival));
+        let (regroup, id) = (&mut self.regroup, candidate.stream);
+        let stream = self.streams.entry(id).or_insert_with(|| {
+            *regroup = true;
+            Stream::new(id, candidate.arrival)
+        });
         stream.last_seen = stream.last_seen.max(candidate.arrival);
         let mut evicted = None;
         stream.promised.saw(candidate.arrival);
@@ -419,9 +470,20 @@ impl Scheduler {
     /// Chooses a stream's anchors by another policy from the next tick on. Frames that the last one held are decided by the new
     /// one. A stream that it does not know has the policy from its first frame on.
     pub fn set_policy(&mut self, stream: StreamId, policy: AnchorPolicy, now: Duration) {
-        let known = self.streams.entry(stream).or_insert_with(|| Stream::new(now));
+        let known = self.streams.entry(stream).or_insert_with(|| {
+            self.regroup = true;
+            Stream::new(stream, now)
+        });
         if std::mem::replace(&mut known.policy, policy) != policy {
             self.promises.left(stream);
+        }
+    }
+
+    /// Says of which room and publisher a stream is that it knows; until then it counts as alone in its room.
+    pub fn set_owner(&mut self, stream: StreamId, owner: Owner) {
+        if let Some(stream) = self.streams.get_mut(&stream).filter(|stream| stream.owner != owner) {
+            stream.owner = owner;
+            self.regroup = true;
         }
     }
 
@@ -430,9 +492,12 @@ impl Scheduler {
         change(&mut self.config);
     }
 
-    /// Whether a stream's frames since the last tick were held for a later one.
-    pub fn holds(&self, stream: StreamId) -> bool {
-        self.streams.get(&stream).is_some_and(|stream| !stream.frames.is_empty())
+    /// Whether a stream's frame was held for a later tick than the last.
+    pub fn holds(&self, stream: StreamId, id: u64) -> bool {
+        self.streams.get(&stream).is_some_and(|stream| {
+            stream.frames.iter().any(|frame| frame.id == id)
+                || stream.kept.is_some_and(|kept| kept.candidate.id == id)
+        })
     }
 
     /// How many accelerators would give all streams the anchors that their fractions allow: seed 000 §5.2's signal for autoscaling,
@@ -450,7 +515,10 @@ impl Scheduler {
     /// Forgets a stream and its candidates.
     pub fn forget(&mut self, stream: StreamId) {
         self.promises.left(stream);
-        self.streams.remove(&stream);
+        if let Some(gone) = self.streams.remove(&stream) {
+            self.counters.over_capacity += u64::from(gone.kept.is_some());
+            self.regroup = true;
+        }
     }
 
     /// Says what a chosen frame really cost; `took` is `None` when it was dropped before running.
@@ -465,6 +533,15 @@ impl Scheduler {
     /// The same of a frame that became an anchor without its network: that says nothing of what the network costs.
     pub fn finished_without_network(&mut self, chosen: &Chosen, took: Duration) {
         self.settle(chosen, took);
+    }
+
+    /// Says that a frame of a stream became an anchor in time.
+    pub fn served(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.slow = None;
+        if std::mem::take(&mut stream.told_slow) {
+            self.promises.tell(id, None);
+        }
     }
 
     /// Says whether a chosen frame was given up because it was late: those that follow are chosen with more time to spare, so that few are.
@@ -482,6 +559,7 @@ impl Scheduler {
     pub fn tick(&mut self, now: Duration, out: &mut Vec<Chosen>) {
         self.ticks = self.ticks.wrapping_add(1);
         self.plan(now);
+        self.share(now);
         self.merge(now);
         let cost = |e: &Entry| self.cost(e.network, (e.candidate.width, e.candidate.height));
         let costliest = self.merged.iter().map(|e| cost(e).as_secs_f64()).fold(0.0, f64::max);
@@ -570,10 +648,24 @@ impl Scheduler {
         self.streams.len()
     }
 
-    /// Estimates gains stream by stream and sorts all candidates by tier, then gain.
+    /// Gives each stream its fair share, and lets what was spent on it pass.
+    fn share(&mut self, now: Duration) {
+        if std::mem::take(&mut self.regroup) {
+            let shares = self.shares.of(self.streams.values().map(|stream| stream.owner));
+            for (stream, &share) in self.streams.values_mut().zip(shares) {
+                stream.share = share;
+            }
+        }
+        let elapsed = now.saturating_sub(self.last_tick.unwrap_or(now));
+        let left = (-elapsed.as_secs_f64() / SPENT_HALVES.as_secs_f64()).exp2();
+        self.streams.values_mut().for_each(|stream| stream.spent *= left);
+    }
+
+    /// Estimates gains stream by stream and sorts all candidates: those of streams within their fair share first, then by tier, then gain.
     fn merge(&mut self, now: Duration) {
         self.merged.clear();
         let (config, ticks) = (&self.config, self.ticks);
+        let all: f64 = self.streams.values().map(|stream| stream.spent).sum();
         let (mut shortest, mut longest) = (u64::MAX, 0);
         for (&id, stream) in &mut self.streams {
             let policy = policy::of(stream.policy);
@@ -605,11 +697,13 @@ impl Scheduler {
             }
             let gains = policy.gains(&stream.frames, stream.carried, config, &mut self.gains);
             let mut residual = stream.carried;
+            let first = self.merged.len();
             self.merged.extend(stream.frames.iter().zip(gains).enumerate().map(
                 |(position, (candidate, gain))| {
                     residual = accumulate(residual, candidate);
                     Entry {
                         candidate: *candidate,
+                        ahead: 0,
                         tier: match candidate.tier {
                             Tier::Golden if !policy.ranks_frames() => Tier::Normal,
                             tier => tier,
@@ -623,14 +717,26 @@ impl Scheduler {
                     }
                 },
             ));
-            let first = self.merged.len() - stream.frames.len();
             self.merged.drain(first..first + passed);
+            match stream.kept.take() {
+                Some(_) if planned => self.counters.over_capacity += 1,
+                kept => self.merged.extend(kept),
+            }
+            let own = &mut self.merged[first..];
+            own.sort_unstable_by_key(Entry::rank);
+            let mut spent = stream.spent;
+            for entry in own {
+                let size = (entry.candidate.width, entry.candidate.height);
+                let costs = self.costs.get(entry.network);
+                let cost = costs.map_or(0.0, |costs| costs.predict(size.0, size.1).as_secs_f64());
+                let ahead = (spent - stream.share * all) / (ANCHORS_AHEAD * cost).max(1e-9);
+                // What is no number is nothing.
+                entry.ahead = ahead.round() as i32;
+                spent += cost;
+            }
         }
         (self.shortest, self.mixed) = (shortest.min(longest).max(1), shortest < longest);
-        self.merged.sort_unstable_by_key(|e| {
-            let c = &e.candidate;
-            (!e.planned, e.tier, std::cmp::Reverse(e.gain), e.last_chosen, c.stream, e.position)
-        });
+        self.merged.sort_unstable_by_key(Entry::rank);
     }
 
     /// Adds the compute of the time since the last tick. What is saved up is bounded by one
@@ -670,6 +776,11 @@ impl Scheduler {
                 self.counters.lost_causes += 1;
                 // With nothing else in its way, only a measurement can show that this is still so.
                 if self.outstanding_s <= 0.0 {
+                    let since = *stream.slow.get_or_insert(now);
+                    if !stream.told_slow && now.saturating_sub(since) >= SLOW {
+                        stream.told_slow = true;
+                        self.promises.tell(candidate.stream, Some(Refusal::Slow));
+                    }
                     if ready_s > deadline_s {
                         costs.doubt(width, height);
                     } else if !std::mem::replace(&mut doubted, true) {
@@ -700,11 +811,18 @@ impl Scheduler {
             // spend what it is saving up for. Without any compute there are none, even if they cost nothing.
             spent |= cost_s > self.credit_s || self.credit_s <= 0.0;
             if spent {
-                self.counters.over_capacity += 1;
+                let next = ready_s + self.config.interval.as_secs_f64();
+                let has_time = next <= deadline_s - self.margin.of(deadline);
+                if has_time && !entry.planned && stream.kept.is_none() && stream.last_chosen < now {
+                    stream.kept = Some(*entry);
+                } else {
+                    self.counters.over_capacity += 1;
+                }
                 continue;
             }
             self.credit_s -= cost_s;
             self.outstanding_s += cost_s;
+            stream.spent += cost_s;
             stream.allowance -= 1.0;
             stream.last_chosen = now;
             if entry.planned {
@@ -722,7 +840,7 @@ impl Scheduler {
 
     /// Carries residuals over to the next interval and forgets candidates and silent streams.
     fn close(&mut self, now: Duration) {
-        let forget_after = self.config.forget_after;
+        let (forget_after, before) = (self.config.forget_after, self.streams.len());
         self.in_use.fill(0);
         self.streams.retain(|_, stream| {
             let decided = if stream.due { stream.frames.len() } else { 0 };
@@ -733,8 +851,10 @@ impl Scheduler {
             if let Some(streams) = self.in_use.get_mut(stream.network).filter(|_| stays) {
                 *streams += 1;
             }
+            self.counters.over_capacity += u64::from(!stays && stream.kept.is_some());
             stays
         });
+        self.regroup |= self.streams.len() < before;
     }
 }
 

@@ -8,10 +8,17 @@ use super::{Scheduler, policy};
 
 impl Scheduler {
     /// Somebody who watches a stream says by how much its picture got worse with each of so many frames after an anchor, in
-    /// square grey levels of luma (`d ÷ L` and `L`, seed 002 §4.3). What are no such numbers is left alone.
-    pub fn report_decay(&mut self, stream: StreamId, decay: (f64, f64)) {
+    /// square grey levels of luma (`d ÷ L` and `L`, seed 002 §4.3). What are no such numbers is left alone, and so is who has said
+    /// something within the last second.
+    pub fn report_decay(
+        &mut self,
+        stream: StreamId,
+        viewer: u64,
+        now: Duration,
+        decay: (f64, f64),
+    ) {
         if let Some(stream) = self.streams.get_mut(&stream) {
-            stream.promised.report(decay);
+            stream.promised.report(viewer, now.as_secs_f64(), decay);
         }
     }
 

@@ -40,7 +40,7 @@ fn play(
                     most_scale: 2,
                 });
             }
-            s.report_decay(StreamId(stream), (decay, 1.0));
+            s.report_decay(StreamId(stream), 0, start, (decay, 1.0));
         }
         let mut out = Vec::new();
         s.tick(start + interval, &mut out);

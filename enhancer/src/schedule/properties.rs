@@ -178,6 +178,45 @@ proptest! {
     }
 
     #[test]
+    fn no_stream_or_room_takes_the_anchors_of_another_below_its_fair_share(
+        greedy in prop::collection::vec((0u64..4, 0u64..4, 1u32..=4), 1..9), cap in 0.2f64..0.6, alone in any::<bool>(),
+    ) {
+        // Others send nothing but key frames, of any size, from any room; one has three anchors a second to ask for.
+        let config = SchedulerConfig { compute_cap: cap, anchor_fraction: 0.1, ..config() };
+        let mut s = Scheduler::new(config.clone());
+        let honest = STREAMS * 10;
+        let mut owners: Vec<Owner> = greedy.iter().map(|&(room, publisher, _)| Owner { room, publisher: 10 + publisher }).collect();
+        // Of a room of its own, or of the first one's.
+        owners.push(Owner { room: if alone { 9 } else { owners[0].room }, publisher: 9 });
+        let share = Shares::default().of(owners.iter().copied())[greedy.len()];
+        let (mut id, mut anchors) = (0, 0);
+        for n in 1..=450u32 {
+            let now = config.interval * n;
+            for frame_of in 0..2u32 {
+                let arrival = now - config.interval / 2 * (2 - frame_of);
+                for (stream, &(.., size)) in (0u32..).zip(&greedy) {
+                    s.push(frame(id, stream, Tier::Key, 20_000, size, arrival));
+                    id += 1;
+                }
+                s.push(frame(id, honest, Tier::Normal, 300, 1, arrival));
+                id += 1;
+            }
+            for (stream, &owner) in (0u32..).zip(&owners) {
+                let stream = if stream as usize == greedy.len() { honest } else { stream };
+                s.set_owner(StreamId(stream), owner);
+            }
+            let mut out = Vec::new();
+            s.tick(now, &mut out);
+            finish(&mut s, &out);
+            anchors += if n > 150 { out.iter().filter(|chosen| chosen.stream.0 == honest).count() } else { 0 };
+        }
+        // In twenty seconds; of 6 ms each.
+        let wants = 3.0 * 20.0;
+        let fair = (share * cap * 20.0 / 0.006).min(wants);
+        prop_assert!(anchors as f64 >= 0.8 * fair - 2.0, "{} anchors of {} (share {})", anchors, fair, share);
+    }
+
+    #[test]
     fn what_is_chosen_is_done_in_time_by_any_pool_that_keeps_the_order(
         frames in frames(4), policies in policies(), devices in 1u32..4,
     ) {

@@ -150,7 +150,9 @@ fn the_interval_is_filled_up_to_its_compute_and_no_further() {
         s.push(candidate(u64::from(stream), stream, Tier::Key, 10, 60 * MS));
     }
     assert_eq!(tick(&mut s, 66 * MS).len(), 3);
-    assert_eq!(s.counters().over_capacity, 5);
+    assert_eq!(tick(&mut s, 132 * MS).len(), 3, "of those that waited");
+    assert!(tick(&mut s, 264 * MS).is_empty());
+    assert_eq!((s.counters().over_capacity, s.counters().lost_causes), (2, 0));
 }
 
 #[test]
@@ -305,6 +307,23 @@ fn a_size_that_was_measured_too_dear_once_is_tried_again() {
 }
 
 #[test]
+fn a_stream_is_told_that_no_network_is_fast_enough_for_it_and_when_one_is_again() {
+    // 100×100 pixels take ten seconds.
+    let networks = vec![NetworkCost { scale: 2, per_pixel: Duration::from_millis(1) }];
+    let mut s = Scheduler::new(SchedulerConfig { networks, ..config() });
+    let mut told = Vec::new();
+    for n in 1..=100u32 {
+        s.push(candidate(n.into(), 1, Tier::Normal, 500, 66 * MS * n));
+        assert!(tick(&mut s, 66 * MS * n).is_empty());
+        told.extend(s.take_refusals().map(|(stream, why)| (n, stream, why)));
+    }
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!((60..65).contains(&told[0].0) && told[0].2 == Some(Refusal::Slow), "{told:?}");
+    s.served(StreamId(1));
+    assert_eq!(s.take_refusals().collect::<Vec<_>>(), [(StreamId(1), None)]);
+}
+
+#[test]
 fn an_overrun_is_paid_back_by_later_intervals() {
     let mut s = Scheduler::new(SchedulerConfig { anchor_fraction: 1.0, ..config() });
     s.push(candidate(1, 1, Tier::Key, 10, 66 * MS));
@@ -454,6 +473,8 @@ proptest! {
             s.push(*f);
         }
         let chosen = tick(&mut s, 3_000 * MS).len() as u64;
+        // What waited for another tick is decided at that.
+        let chosen = chosen + tick(&mut s, 3_066 * MS).len() as u64 + tick(&mut s, 3_300 * MS).len() as u64;
         let c = s.counters();
         prop_assert_eq!(c.chosen, chosen);
         prop_assert_eq!(c.considered, frames.len() as u64);

@@ -164,7 +164,7 @@ impl Site {
                 self.scheduler.set_policy(id, self.policies[group], arrival);
                 if self.policies[group] == AnchorPolicy::QualitySla && key {
                     // Made-up content changes no pace.
-                    self.scheduler.report_decay(id, source.seen.decay());
+                    self.scheduler.report_decay(id, 0, arrival, source.seen.decay());
                 }
                 if let Some(gone) = self.scheduler.push(Candidate { id: name, scale, ..frame }) {
                     self.candidates.remove(&gone.id);
@@ -185,7 +185,7 @@ impl Site {
             }
         }
         let scheduler = &self.scheduler;
-        self.candidates.retain(|_, job| scheduler.holds(job.chosen.stream));
+        self.candidates.retain(|&id, job| scheduler.holds(job.chosen.stream, id));
     }
 
     /// From when on a job counts as waiting: whoever may be later has not begun to.

@@ -38,4 +38,6 @@ fuzz_target!(|data: &[u8]| {
         call.deliver();
     }
     assert_eq!(call.core.stats().participants, 3);
+    // What the stack would refuse, we refuse before it hears of it.
+    assert_eq!(call.core.counters.offers_failed, 0);
 });

@@ -36,8 +36,8 @@ pub struct Demand {
     pub max: Rung,
     /// Bits per second of each layer that is being sent, smallest first.
     pub rates: [Option<u64>; 3],
-    /// Whether anchors can reach the subscriber.
-    pub anchors: bool,
+    /// The largest layer of which anchors can reach the subscriber; `None`: of none.
+    pub anchors: Option<Layer>,
     /// What the track's anchors take, in bits per second.
     pub anchor_bps: u64,
     /// What it has now.
@@ -81,7 +81,7 @@ fn looks(rung: Rung) -> f64 {
 
 impl Demand {
     fn cost(&self, rung: Rung) -> Option<u64> {
-        if rung > self.max || rung.enhanced() && !self.anchors {
+        if rung > self.max || rung.enhanced() && self.anchors < Some(rung.layer()) {
             return None;
         }
         let video = self.rates[rung.layer() as usize]?;
@@ -261,7 +261,7 @@ mod tests {
     const ALL: Demand = Demand {
         max: Rung::F,
         rates: [Some(150_000), Some(500_000), Some(1_500_000)],
-        anchors: true,
+        anchors: Some(Layer::H),
         anchor_bps: 100_000,
         current: None,
         weight: 1.0,
@@ -292,7 +292,7 @@ mod tests {
         );
         assert_eq!(one(None, Demand { rates: [None, None, None], ..ALL }), None);
         assert_eq!(
-            one(None, Demand { anchors: false, rates: [Some(1), Some(1), None], ..ALL }),
+            one(None, Demand { anchors: None, rates: [Some(1), Some(1), None], ..ALL }),
             Some(Rung::H)
         );
     }

@@ -286,7 +286,18 @@ fn limits_are_kept() {
             .err()
     };
     assert_eq!(join("b", 4, false), Some(JoinError::RoomFull), "a loopback room is for one");
-    assert_eq!(join("c", 4, false), Some(JoinError::ServerFull));
+    assert_eq!(join("c", 4, false), None, "which takes no other room's place");
+    world.core.leave(now, ParticipantId(4));
+    world.core.leave(now, ParticipantId(1));
+    let limits = crate::Limits { rooms: 1, ..crate::Limits::default() };
+    let mut world = World::new(SfuConfig { limits, ..config() });
+    let mut join = |room: &str, id, loopback| {
+        let options = JoinOptions { loopback, ..JoinOptions::default() };
+        world.core.join(now, room, ParticipantId(id), options).err()
+    };
+    assert_eq!([join("a", 1, true), join("b", 2, false)], [None, None]);
+    let full = Some(JoinError::ServerFull);
+    assert_eq!([join("c", 3, true), join("d", 4, false)], [full, full], "each kind has its own");
 }
 
 #[test]
@@ -381,10 +392,12 @@ fn offers_that_do_not_fit_are_refused_by_type_and_change_nothing() {
         refused(Offer { subscribe, ..Offer::default() }),
         OfferError::BadMid { mid: "nowhere".into() }
     );
-    let h264 =
-        "m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:x\r\na=recvonly\r\na=rtpmap:96 H264/90000\r\n";
-    let subscribe = vec![Subscribe { mid: "x".into(), track, max: None }];
-    assert_eq!(refused(Offer { subscribe, ..sdp(h264) }), OfferError::NoCodec { mid: "x".into() });
+    let h264 = super::offer_tests::sdp(&[(
+        "video 9 UDP/TLS/RTP/SAVPF 96",
+        "recvonly|rtpmap:96 H264/90000",
+    )]);
+    let subscribe = vec![Subscribe { mid: "0".into(), track, max: None }];
+    assert_eq!(refused(Offer { subscribe, ..sdp(&h264) }), OfferError::NoCodec { mid: "0".into() });
     assert_eq!(
         world.core.offer(now, ParticipantId(9), &Offer::default()),
         Err(OfferError::NotJoined)
@@ -448,9 +461,10 @@ fn a_connection_that_never_comes_is_given_up() {
     world.camera.mid = None;
     world.run(Duration::from_secs(40));
     assert_eq!(world.core.stats().participants, 0);
-    assert_eq!(world.events[&PUBLISHER].last(), Some(&SfuEvent::Disconnected));
+    let last = world.events[&PUBLISHER].last();
+    assert_eq!(last, Some(&SfuEvent::Disconnected(Ended::NeverConnected)));
     let counters = world.core.stats().counters;
-    assert_eq!(counters.peers_timed_out + counters.peers_failed, 1);
+    assert_eq!(counters.peers_unconnected + counters.peers_failed, 1);
 }
 
 #[test]
@@ -460,7 +474,8 @@ fn a_client_that_vanishes_is_removed() {
     world.camera.mid = None;
     world.run(Duration::from_secs(25));
     assert!(world.events[&SUBSCRIBER].contains(&SfuEvent::TrackRemoved { track }));
-    assert_eq!(world.events[&PUBLISHER].last(), Some(&SfuEvent::Disconnected));
+    let last = world.events[&PUBLISHER].last();
+    assert_eq!(last, Some(&SfuEvent::Disconnected(Ended::Lost)));
     assert_eq!(world.core.stats().participants, 1);
 }
 
@@ -477,19 +492,93 @@ fn a_layer_that_ends_is_replaced_and_not_asked_for_key_frames() {
 }
 
 #[test]
-fn a_single_encoding_is_named_by_its_first_key_frame() {
+fn a_single_encoding_is_named_by_its_last_key_frame() {
     let (mut world, track, _) = call();
     let track = world.core.tracks.get_mut(&track).expect("track");
-    // 320x180; the header of a key frame behind a descriptor of one byte.
-    let key = [0x08, 0x82, 0x49, 0x83, 0x42, 0x20, 0x13, 0xf0, 0x0b, 0x30];
+    // The header of a key frame behind a descriptor of one byte.
+    let key_of = |width: u16, height: u16| [&[0x08][..], &key_header(width, height)].concat();
+    let key = key_of(320, 180);
     assert_eq!(
         track.layer_of(peer::Encoding::Single, &[0x48, 0x86]),
         None,
         "nothing is known before it"
     );
-    assert_eq!(track.layer_of(peer::Encoding::Single, &key), Some(Layer::Q));
-    assert_eq!(track.layer_of(peer::Encoding::Single, &[0x48, 0x86]), Some(Layer::Q));
+    assert_eq!(track.layer_of(peer::Encoding::Single, &key), Some((Layer::Q, None)));
+    assert_eq!(track.layer_of(peer::Encoding::Single, &[0x48, 0x86]), Some((Layer::Q, None)));
     assert_eq!(track.layer_of(peer::Encoding::Unknown, &key), None);
+    let large = key_of(4096, 2304);
+    assert_eq!(
+        track.layer_of(peer::Encoding::Single, &large),
+        Some((Layer::F, Some(Layer::Q))),
+        "it has grown"
+    );
+    assert_eq!(track.layer_of(peer::Encoding::Single, &[0x48, 0x86]), Some((Layer::F, None)));
+}
+
+#[test]
+fn an_only_encoding_that_grows_goes_on_under_its_new_name_and_leaves_its_tap() {
+    let (mut world, track, at) = call();
+    world.run(Duration::from_secs(3));
+    world.camera.layers = vec![Layer::Q];
+    world.run(Duration::from_secs(3));
+    assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::QPlus));
+    // From now on what was its quarter layer is its full one.
+    world.camera.layers = Vec::new();
+    let seq = world.core.tracks[&track].recent.after(Layer::Q, 0).last().map(|(p, _)| p.seq);
+    world.core.rename(track, Layer::Q, Layer::F, world.now);
+    let key = [&[0x0c][..], &key_header(1280, 720)].concat();
+    let packet = rewriter::PacketIn {
+        seq: seq.unwrap_or_default() + 1,
+        timestamp: 1 << 30,
+        arrival: world.now,
+        late: Duration::ZERO,
+        marker: true,
+        stale: false,
+    };
+    let before = world.clients[at].received.len();
+    world.core.forward_video(track, Layer::F, packet, None, &key.into());
+    world.run(Duration::from_millis(100));
+    assert!(world.clients[at].received.len() > before, "it is forwarded at once");
+    assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::F));
+    assert!(world.taps.iter().any(|input| matches!(input, TapInput::Stop { .. })));
+}
+
+#[test]
+fn layers_larger_than_are_enhanced_are_not_tapped_and_viewers_are_told() {
+    let mut world = World::new(SfuConfig { tap_pixels: 320 * 180 - 1, ..config() });
+    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    let track = world.publish();
+    world.camera.layers = vec![Layer::Q];
+    world.run(Duration::from_secs(2));
+    world.core.join(world.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
+    world.subscribe(SUBSCRIBER, track);
+    world.run(Duration::from_secs(4));
+    assert!(
+        !world.taps.iter().any(|input| matches!(input, TapInput::Frame(_))),
+        "nothing is tapped"
+    );
+    assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::Q));
+    let stats = world.events[&SUBSCRIBER].iter().rev().find_map(|event| match event {
+        SfuEvent::TrackStats(stats) => stats.first().map(|stats| stats.refused),
+        _ => None,
+    });
+    assert_eq!(stats, Some(Some(windlass_media::Refusal::Size)));
+}
+
+/// The first bytes of a key frame of this size.
+fn key_header(width: u16, height: u16) -> [u8; 9] {
+    let (w, h) = (width - 1, height - 1);
+    [
+        0x82,
+        0x49,
+        0x83,
+        0x42,
+        0x20 | (w >> 12) as u8,
+        (w >> 4) as u8,
+        (w << 4) as u8 | (h >> 12) as u8,
+        (h >> 4) as u8,
+        (h << 4) as u8,
+    ]
 }
 
 #[test]

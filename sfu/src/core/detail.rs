@@ -294,6 +294,7 @@ mod tests {
         data.extend(((0x027f_u64 << 16 | 0x0167) << 28 | 0x2000_0000_0000_0000).to_be_bytes());
         data.resize(bytes.max(data.len()), 0);
         TapFrame {
+            owner: windlass_media::Owner::alone(StreamId(1)),
             stream: StreamId(1),
             epoch: windlass_media::Epoch(0),
             rtp_timestamp: 90_000,

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use str0m::rtp::RtpPacket;
 use windlass_media::{
-    Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, LayerKnobs, PublisherKnobs, StageTimes,
-    StreamId, TapInput,
+    Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, LayerKnobs, PublisherKnobs, Rung,
+    StageTimes, StreamId, TapInput,
 };
 
 use super::alignment::Timeline;
@@ -227,9 +227,17 @@ impl Core {
         let Some(t) = self.tracks.get(&track).filter(|t| t.subscribers.contains(&id)) else {
             return;
         };
+        // Who has no anchors cannot have seen that.
+        let holds = |peer: &Peer| {
+            let mut slots = peer.slots.iter().filter(|slot| slot.track == Some(track));
+            slots.any(|slot| slot.rung.is_some_and(Rung::enhanced))
+        };
+        if !self.peers.get(&id).is_some_and(holds) {
+            return;
+        }
         let Some(stream) = t.info.stream.filter(|_| t.tap.is_some()) else { return };
         if [decay.0, decay.1].iter().all(|v| v.is_finite() && *v >= 0.0) {
-            self.outputs.push_back(Output::Tap(TapInput::Decay { stream, decay }));
+            self.outputs.push_back(Output::Tap(TapInput::Decay { stream, viewer: id.0, decay }));
         }
     }
 

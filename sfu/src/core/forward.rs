@@ -54,12 +54,32 @@ impl Core {
                 self.forward_audio(track_id, packet, &rtp.payload, sound);
             }
             Kind::Video => match track.layer_of(encoding, &rtp.payload) {
-                Some(layer) => {
+                Some((layer, former)) => {
+                    if let Some(former) = former {
+                        self.rename(track_id, former, layer, packet.arrival);
+                    }
                     self.forward_video(track_id, layer, packet, report(rtp), &rtp.payload);
                 }
                 None => self.counters.rtp_unknown += 1,
             },
         }
+    }
+
+    /// A publisher's only encoding is another layer from this key frame on: those who have it go on with it, and the tap and what everybody is
+    /// given are decided anew.
+    pub(super) fn rename(&mut self, track_id: TrackId, former: Layer, layer: Layer, now: Instant) {
+        let Some(track) = self.tracks.get_mut(&track_id) else { return };
+        track.layers.rename(former, layer);
+        track.sizes[former as usize] = None;
+        let (old, new) =
+            (Source { track: track_id, layer: former }, Source { track: track_id, layer });
+        for subscriber in &track.subscribers {
+            let Some(peer) = self.peers.get_mut(subscriber) else { continue };
+            for slot in peer.slots.iter_mut().filter(|slot| slot.video.concerns(old)) {
+                slot.video.set_target(Some(new));
+            }
+        }
+        (self.next_allocation, self.due) = (now, now);
     }
 
     /// Forwards a packet of audio, of this node's publisher or another's.
@@ -225,7 +245,7 @@ impl Core {
             return;
         }
         if let Some(track) = self.tracks.get_mut(&source.track) {
-            track.keyframes.want_repair(source.layer);
+            track.keyframes.want_repair(Some(id), source.layer);
         }
     }
 
@@ -236,7 +256,7 @@ impl Core {
                 slot.key_owed = false;
                 let Some(source) = slot.video.current() else { continue };
                 if let Some(track) = self.tracks.get_mut(&source.track) {
-                    track.keyframes.want_repair(source.layer);
+                    track.keyframes.want_repair(Some(peer.id), source.layer);
                 }
             }
         }
@@ -245,7 +265,7 @@ impl Core {
                 // A layer that is not being sent has no key frames to ask for.
                 let track = self.tracks.get_mut(&wanted.track);
                 if let Some(track) = track.filter(|t| t.layers.rate(wanted.layer, now).is_some()) {
-                    track.keyframes.want(wanted.layer);
+                    track.keyframes.want(Some(peer.id), wanted.layer);
                 }
             }
         }
@@ -265,13 +285,13 @@ impl Core {
                 && track.layers.rate(tap.layer(), now).is_some()
                 && tap.asks_for_key(now)
             {
-                track.keyframes.want_repair(tap.layer());
+                track.keyframes.want_repair(None, tap.layer());
             }
             if let Some(capture) = &mut track.capture
                 && track.layers.rate(capture.layer(), now).is_some()
                 && capture.asks_for_key(now)
             {
-                track.keyframes.want_repair(capture.layer());
+                track.keyframes.want_repair(None, capture.layer());
             }
             if let Some(detail) = &mut track.detail
                 && detail.asks_for_key(now)
@@ -317,15 +337,19 @@ pub(super) fn report(rtp: &RtpPacket) -> Option<Report> {
 }
 
 impl Track {
-    /// The layer of an encoding. An only one is named by the size of its first key frame, and keeps that name.
-    pub(super) fn layer_of(&mut self, encoding: Encoding, payload: &[u8]) -> Option<Layer> {
+    /// The layer of an encoding, and that which it was before. An only one is named by the size of its last key frame.
+    pub(super) fn layer_of(
+        &mut self,
+        encoding: Encoding,
+        payload: &[u8],
+    ) -> Option<(Layer, Option<Layer>)> {
         match encoding {
-            Encoding::Layer(layer) => return Some(layer),
+            Encoding::Layer(layer) => return Some((layer, None)),
             Encoding::Unknown => return None,
             Encoding::Single => {}
         }
-        if self.single.is_none()
-            && let Ok(descriptor) = Descriptor::parse(payload)
+        let former = self.single;
+        if let Ok(descriptor) = Descriptor::parse(payload)
             && descriptor.starts_key()
             && let Some((width, height)) = key_frame_size(&payload[descriptor.len..])
         {
@@ -338,6 +362,6 @@ impl Track {
                 Layer::F
             });
         }
-        self.single
+        self.single.map(|layer| (layer, former.filter(|&former| former != layer)))
     }
 }

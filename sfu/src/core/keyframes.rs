@@ -8,44 +8,90 @@
 //! Who begins to watch waits for one request. Decoders that lost frames may lose the next key frame, too: on an uplink
 //! that is too narrow, each one crowds out the frames and the repairs that would end the misery. For them the pace is half that at
 //! which key frames come through, whole.
+//!
+//! One subscriber that asks all the time would spoil the layer for all: key frames are what a stream's bits are worst spent on.
+//! So whoever asks again at once waits longer each time, while others are served as ever; and all together have one request a
+//! second in the mean.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use windlass_media::Layer;
+
+use crate::api::ParticipantId;
 
 /// The least time between two requests to one publisher, and the pace at which they are repeated.
 pub const PACE: Duration = Duration::from_millis(400);
 /// The most time between two requests for a broken decoder.
 const SLOWEST: Duration = Duration::from_millis(3200);
+/// The time between two requests to one publisher in the mean, and how much of it may have been saved.
+const MEAN: Duration = Duration::from_secs(1);
+const SAVED: Duration = Duration::from_secs(2);
+/// Whoever asks all the time waits twice as long each time, up to this.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whom a key frame is for; `None`: the server itself or another one, which have their own patience.
+pub type Asker = Option<ParticipantId>;
+
+/// What somebody wants, and has been given.
+#[derive(Debug, Default)]
+struct Wish {
+    wanted: [bool; 3],
+    broken: [bool; 3],
+    last: Option<Instant>,
+    /// How long after that it is not asked for again.
+    wait: Duration,
+}
 
 /// The requests to one publisher's track.
 #[derive(Debug, Default)]
 pub struct KeyFrames {
-    wanted: [bool; 3],
-    broken: [bool; 3],
+    wishes: BTreeMap<Asker, Wish>,
     last: Option<Instant>,
+    /// When the requests so far would be used up at one in each [`MEAN`].
+    used_up: Option<Instant>,
     /// When each layer's last key frame began, until it is whole.
     began: [Option<Instant>; 3],
     /// How long each layer's last key frame took from its first packet to its last.
     took: [Duration; 3],
 }
 
+impl Wish {
+    fn is_open(&self) -> bool {
+        self.wanted.contains(&true) || self.broken.contains(&true)
+    }
+
+    fn close(&mut self) {
+        (self.wanted, self.broken) = ([false; 3], [false; 3]);
+    }
+
+    /// It was asked for; at once again it takes longer.
+    fn asked(&mut self, now: Instant) {
+        let since = self.last.map(|last| now.saturating_duration_since(last));
+        let again = since.is_some_and(|since| since < 2 * self.wait);
+        self.wait = if again { (2 * self.wait).min(PATIENCE) } else { PACE };
+        self.last = Some(now);
+        self.close();
+    }
+}
+
 impl KeyFrames {
     /// Somebody begins to show the layer, at its next key frame.
-    pub fn want(&mut self, layer: Layer) {
-        self.wanted[layer as usize] = true;
+    pub fn want(&mut self, asker: Asker, layer: Layer) {
+        self.wishes.entry(asker).or_default().wanted[layer as usize] = true;
     }
 
     /// A decoder of the layer lost frames, and cannot go on before its next key frame.
-    pub fn want_repair(&mut self, layer: Layer) {
-        self.broken[layer as usize] = true;
+    pub fn want_repair(&mut self, asker: Asker, layer: Layer) {
+        self.wishes.entry(asker).or_default().broken[layer as usize] = true;
     }
 
     /// A key frame of the layer has begun.
     pub fn arrived(&mut self, layer: Layer, now: Instant) {
         self.began[layer as usize] = Some(now);
-        self.wanted[layer as usize] = false;
-        self.broken[layer as usize] = false;
+        for wish in self.wishes.values_mut() {
+            (wish.wanted[layer as usize], wish.broken[layer as usize]) = (false, false);
+        }
     }
 
     /// The last packet of a key frame of the layer is here.
@@ -57,28 +103,47 @@ impl KeyFrames {
 
     /// Nobody can answer now.
     pub fn forget(&mut self) {
-        self.wanted = [false; 3];
-        self.broken = [false; 3];
+        self.wishes.values_mut().for_each(Wish::close);
     }
 
     /// When [`KeyFrames::poll`] is due.
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
-        let pace = if self.wanted.contains(&true) {
-            PACE
-        } else {
-            let layer = self.broken.iter().position(|broken| *broken)?;
-            (2 * self.took[layer]).clamp(PACE, SLOWEST)
+        let open = self.wishes.iter().filter(|(_, wish)| wish.is_open());
+        let due = open.map(|(asker, wish)| self.due(*asker, wish, now)).min()?;
+        let saved = self.used_up.and_then(|used_up| used_up.checked_sub(SAVED));
+        Some(saved.map_or(due, |saved| due.max(saved)))
+    }
+
+    /// When a wish is due, but for the mean.
+    fn due(&self, asker: Asker, wish: &Wish, now: Instant) -> Instant {
+        let pace = match wish.broken.iter().position(|broken| *broken) {
+            Some(layer) if !wish.wanted.contains(&true) => {
+                (2 * self.took[layer]).clamp(PACE, SLOWEST)
+            }
+            _ => PACE,
         };
-        Some(self.last.map_or(now, |last| last + pace))
+        let own = wish.last.filter(|_| asker.is_some()).map(|last| last + wish.wait);
+        self.last.map(|last| last + pace).max(own).unwrap_or(now)
     }
 
     /// The layer to send a request for now, the lowest one wanted. All wishes are then taken for granted.
     pub fn poll(&mut self, now: Instant) -> Option<Layer> {
         self.timeout(now).filter(|&due| due <= now)?;
-        let any = |l: &Layer| self.wanted[*l as usize] || self.broken[*l as usize];
+        let due: Vec<_> = self
+            .wishes
+            .iter()
+            .filter(|(asker, wish)| wish.is_open() && self.due(**asker, wish, now) <= now)
+            .map(|(_, wish)| wish)
+            .collect();
+        let any = |l: &Layer| due.iter().any(|w| w.wanted[*l as usize] || w.broken[*l as usize]);
         let layer = Layer::ALL.into_iter().find(any)?;
         self.last = Some(now);
-        self.forget();
+        self.used_up = Some(self.used_up.map_or(now, |used_up| used_up.max(now)) + MEAN);
+        for wish in self.wishes.values_mut().filter(|wish| wish.is_open()) {
+            wish.asked(now);
+        }
+        // Who has been quiet for long begins anew.
+        self.wishes.retain(|_, w| w.last.is_some_and(|last| last + w.wait + PATIENCE > now));
         Some(layer)
     }
 }
@@ -87,14 +152,17 @@ impl KeyFrames {
 mod tests {
     use super::*;
 
+    const ONE: Asker = Some(ParticipantId(1));
+    const OTHER: Asker = Some(ParticipantId(2));
+
     #[test]
     fn many_wishes_are_one_request() {
         let now = Instant::now();
         let mut k = KeyFrames::default();
-        k.want(Layer::H);
-        k.want(Layer::Q);
+        k.want(ONE, Layer::H);
+        k.want(OTHER, Layer::Q);
         assert_eq!(k.poll(now), Some(Layer::Q));
-        k.want(Layer::Q);
+        k.want(None, Layer::Q);
         assert_eq!(k.poll(now + PACE / 2), None);
     }
 
@@ -102,13 +170,13 @@ mod tests {
     fn a_request_is_repeated_while_somebody_waits() {
         let now = Instant::now();
         let mut k = KeyFrames::default();
-        k.want(Layer::H);
+        k.want(ONE, Layer::H);
         assert_eq!(k.poll(now), Some(Layer::H));
         assert_eq!(k.timeout(now), None);
-        k.want(Layer::H);
+        k.want(ONE, Layer::H);
         assert_eq!(k.timeout(now), Some(now + PACE));
         assert_eq!(k.poll(now + PACE), Some(Layer::H));
-        k.want(Layer::H);
+        k.want(ONE, Layer::H);
         k.arrived(Layer::H, now);
         assert_eq!(k.poll(now + 2 * PACE), None);
     }
@@ -117,22 +185,29 @@ mod tests {
     fn a_wish_that_is_not_renewed_is_forgotten() {
         let now = Instant::now();
         let mut k = KeyFrames::default();
-        k.want(Layer::F);
+        k.want(ONE, Layer::F);
         assert_eq!(k.poll(now), Some(Layer::F));
         assert_eq!(k.poll(now + 2 * PACE), None);
     }
 
-    /// When requests go out within five seconds, in ms, while a decoder is broken all the time and each key frame takes `takes`.
-    fn requests(k: &mut KeyFrames, begin: Instant, takes: Duration, newcomer: bool) -> Vec<u128> {
+    /// When requests go out within so many seconds, in ms, while somebody asks all the time, for repair by the first that `asks` names
+    /// and for a beginning by the second, and each key frame takes `takes`.
+    fn requests(
+        k: &mut KeyFrames,
+        (begin, seconds): (Instant, u64),
+        takes: Duration,
+        asks: impl Fn(u64) -> (Asker, Option<Asker>),
+    ) -> Vec<u128> {
         let (mut at, mut due) = (Vec::new(), None);
-        for ms in (0..5000).step_by(100) {
+        for ms in (0..seconds * 1000).step_by(100) {
             let now = begin + Duration::from_millis(ms);
             if due.take_if(|due| *due <= now).is_some() {
                 k.whole(Layer::Q, now);
             }
-            k.want_repair(Layer::Q);
-            if newcomer {
-                k.want(Layer::Q);
+            let (broken, newcomer) = asks(ms);
+            k.want_repair(broken, Layer::Q);
+            if let Some(newcomer) = newcomer {
+                k.want(newcomer, Layer::Q);
             }
             if k.poll(now).is_some() {
                 k.arrived(Layer::Q, now);
@@ -144,6 +219,7 @@ mod tests {
     }
 
     const SLOW: Duration = Duration::from_millis(800);
+    const FAST: Duration = Duration::from_millis(100);
 
     #[test]
     fn broken_decoders_leave_key_frames_twice_the_time_that_they_take() {
@@ -151,7 +227,8 @@ mod tests {
         k.arrived(Layer::Q, Instant::now());
         let begin = Instant::now() + SLOW;
         k.whole(Layer::Q, begin);
-        assert_eq!(requests(&mut k, begin, SLOW, false), [0, 1600, 3200, 4800]);
+        let asks = |_| (None, None);
+        assert_eq!(requests(&mut k, (begin, 5), SLOW, asks), [0, 1600, 3200, 4800]);
     }
 
     #[test]
@@ -159,12 +236,14 @@ mod tests {
         let (begin, mut k) = (Instant::now(), KeyFrames::default());
         k.arrived(Layer::Q, begin);
         k.whole(Layer::Q, begin + SLOW);
-        let fast = requests(&mut k, begin + SLOWEST * 2, Duration::from_millis(100), false);
-        assert_eq!(fast[..4], [0, 400, 800, 1200]);
+        // Each breaks once in a second.
+        let asks = |ms: u64| (Some(ParticipantId(ms / 1000)), None);
+        let fast = requests(&mut k, (begin + SLOWEST * 2, 5), FAST, asks);
+        assert_eq!(fast[..3], [0, 400, 1000]);
         // However long it took before one came, as browsers leave out those that follow a recent one.
         k.arrived(Layer::Q, begin + SLOWEST * 9);
         k.whole(Layer::Q, begin + SLOWEST * 9);
-        k.want_repair(Layer::Q);
+        k.want_repair(ONE, Layer::Q);
         assert!(k.timeout(begin + SLOWEST * 9).is_some_and(|due| due < begin + SLOWEST * 9));
     }
 
@@ -173,18 +252,51 @@ mod tests {
         let (begin, mut k) = (Instant::now(), KeyFrames::default());
         k.arrived(Layer::Q, begin);
         k.whole(Layer::Q, begin + SLOW);
-        let later = requests(&mut k, begin + SLOWEST * 2, SLOW, true);
+        let asks = |ms: u64| (ONE, Some(Some(ParticipantId(10 + ms / 400))));
+        let later = requests(&mut k, (begin + SLOWEST * 2, 5), SLOW, asks);
         assert_eq!(later[..3], [0, 400, 800]);
+    }
+
+    #[test]
+    fn who_asks_all_the_time_waits_longer_each_time() {
+        let (begin, mut k) = (Instant::now(), KeyFrames::default());
+        let asked = requests(&mut k, (begin, 11), FAST, |_| (ONE, None));
+        assert_eq!(asked, [0, 400, 1200, 2800, 4800, 6800, 8800, 10800]);
+    }
+
+    #[test]
+    fn others_are_served_at_once_meanwhile() {
+        let (begin, mut k) = (Instant::now(), KeyFrames::default());
+        let asks = |ms: u64| (ONE, (ms == 5500).then_some(OTHER));
+        let asked = requests(&mut k, (begin, 11), FAST, asks);
+        assert_eq!(asked, [0, 400, 1200, 2800, 4800, 5500, 7500, 9500]);
+    }
+
+    #[test]
+    fn who_was_content_for_a_while_is_served_at_once_again() {
+        let (begin, mut k) = (Instant::now(), KeyFrames::default());
+        requests(&mut k, (begin, 9), FAST, |_| (ONE, None));
+        let later = begin + Duration::from_secs(15);
+        assert_eq!(requests(&mut k, (later, 1), FAST, |_| (ONE, None)), [0, 400]);
+    }
+
+    #[test]
+    fn all_together_have_one_request_a_second_in_the_mean() {
+        let (begin, mut k) = (Instant::now(), KeyFrames::default());
+        let asked = requests(&mut k, (begin, 60), FAST, |ms| (Some(ParticipantId(ms)), None));
+        assert_eq!(asked.len(), 62, "two that were saved, and one each second");
+        assert_eq!(asked[..6], [0, 400, 800, 1200, 2000, 3000]);
+        assert!(k.wishes.len() < 50, "those who are content are forgotten");
     }
 
     #[test]
     fn another_layers_key_frame_says_nothing_of_the_one_asked_for() {
         let (begin, mut k) = (Instant::now(), KeyFrames::default());
-        k.want_repair(Layer::Q);
+        k.want_repair(ONE, Layer::Q);
         assert_eq!(k.poll(begin), Some(Layer::Q));
         k.arrived(Layer::H, begin);
         k.whole(Layer::H, begin + SLOW);
-        k.want_repair(Layer::Q);
+        k.want_repair(ONE, Layer::Q);
         assert_eq!(k.timeout(begin), Some(begin + PACE));
     }
 

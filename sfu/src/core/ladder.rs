@@ -34,7 +34,7 @@ impl Core {
             peer.choose(
                 now,
                 self.config.congestion_control.then_some(self.config.initial_estimate_bps),
-                self.enhancement,
+                (self.enhancement, self.config.tap_pixels),
                 &self.tracks,
                 speaker,
                 &mut self.outputs,
@@ -86,6 +86,10 @@ impl Core {
                 let room = self.peers.get(&track.info.participant).map(|peer| &peer.room);
                 let own = room.and_then(|room| self.config.room_policies.get(room));
                 tap.policy = own.copied().unwrap_or(self.policy);
+                tap.most_pixels = self.config.tap_pixels;
+                if let Some(publisher) = self.peers.get(&track.info.participant) {
+                    tap.owner = publisher.owner;
+                }
                 tap.most_scale = larger.unwrap_or(tap.layer().most_scale());
             }
             if track.detail.as_mut().is_some_and(|detail| detail.rescale(scale)) {
@@ -268,7 +272,7 @@ impl Peer {
         &mut self,
         now: Instant,
         assumed_bps: Option<u64>,
-        enhancement: bool,
+        (enhancement, most_pixels): (bool, u32),
         tracks: &BTreeMap<TrackId, Track>,
         speaker: Option<ParticipantId>,
         outputs: &mut VecDeque<Output>,
@@ -294,8 +298,10 @@ impl Peer {
             demands.push(Demand {
                 max: enough.map_or(slot.max, |layer| slot.max.min(Rung::plain(layer))),
                 rates: track.dynacast.rates(now, measured),
-                anchors: self.can_take_anchors()
-                    && track.afar.as_ref().map_or(enhancement, |afar| afar.made.able),
+                anchors: track.most_enhanced(most_pixels).filter(|_| {
+                    let able = track.afar.as_ref().map_or(enhancement, |afar| afar.made.able);
+                    able && self.can_take_anchors()
+                }),
                 anchor_bps: track.anchor_bps,
                 current: slot.rung,
                 weight: view::weight(slot.view, speaks),

@@ -40,6 +40,11 @@ impl Layers {
         }
     }
 
+    /// A layer has another name from now on.
+    pub fn rename(&mut self, from: Layer, to: Layer) {
+        self.0[to as usize] = std::mem::take(&mut self.0[from as usize]);
+    }
+
     /// The rate of a layer in bits per second; `None` when it is not being sent. A layer that has just begun is
     /// taken for what Chromium gives it.
     pub fn rate(&self, layer: Layer, now: Instant) -> Option<u64> {

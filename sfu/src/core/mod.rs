@@ -4,6 +4,7 @@
 //! `forward` (packets to subscribers and taps), `ladder` (rungs, taps, what clients are told), `enhance` (anchors),
 //! `negotiate` (offers). Time is an argument everywhere.
 
+mod agreed;
 mod alignment;
 mod allocator;
 mod anchors;
@@ -14,6 +15,7 @@ mod detail;
 mod downlink;
 mod dynacast;
 mod enhance;
+mod fault;
 mod flights;
 mod forward;
 mod keyframes;
@@ -21,20 +23,27 @@ mod ladder;
 mod layers;
 mod negotiate;
 mod nomination;
+mod payloads;
 mod peer;
+#[cfg_attr(not(debug_assertions), path = "plant_none.rs")]
+mod plant;
 mod recent;
 mod red;
 mod regions;
 mod relay;
 mod remote;
+mod reports;
 mod rewriter;
 mod rights;
 mod rooms;
 mod sdp;
 mod shard;
 mod speakers;
+mod stack;
 mod strangers;
+mod streams;
 mod tap;
+mod told;
 mod tracks;
 mod ufrag;
 mod view;
@@ -48,10 +57,11 @@ use std::time::{Duration, Instant};
 
 use str0m::Input;
 use str0m::net::{DatagramRecv, Receive};
-use windlass_media::{AnchorPolicy, StreamId, TapInput};
+use windlass_media::{AnchorPolicy, Refusal, StreamId, TapInput};
 
 use self::detail::DetailStream;
-pub use self::negotiate::ReadOffer;
+pub use self::fault::{Fault, contained, tell_panics};
+pub use self::negotiate::{Answered, ReadOffer};
 use self::peer::{Happening, Peer};
 pub use self::regions::RegionRequest;
 use self::relay::Relays;
@@ -65,7 +75,7 @@ use self::tap::Tap;
 use self::tracks::Track;
 pub use self::view::View;
 use self::wakes::Wakes;
-use crate::api::{ParticipantId, SfuEvent, TrackId};
+use crate::api::{Ended, ParticipantId, SfuEvent, TrackId};
 use crate::config::{SfuConfig, Tuning};
 use crate::latency::Percentiles;
 use crate::relay::{NodeId, Relayed};
@@ -155,6 +165,8 @@ impl Core {
     pub fn of_shard(config: SfuConfig, bound: SocketAddr, now: Instant, shard: Shard) -> Core {
         // The stack looks for a process-wide provider; a second installation changes nothing.
         str0m::crypto::from_feature_flags().install_process_default();
+        let connect = plant::connect().unwrap_or(config.connect);
+        let config = SfuConfig { connect, ..config };
         Core {
             counters: Counters::default(),
             locals: Locals { udp: config.candidates(bound), tcp: Vec::new() },
@@ -250,6 +262,15 @@ impl Core {
         let (came, arrival) = (arrival, arrival.max(self.stepped));
         self.late = arrival.duration_since(came);
         self.counters.datagrams_in += 1;
+        if let Err(fault) = contained(|| self.take(arrival, source, data)) {
+            match self.addresses.get(&source) {
+                Some(&id) => self.faulted(arrival, id, &fault),
+                None => self.strangers_fault(&fault),
+            }
+        }
+    }
+
+    fn take(&mut self, arrival: Instant, source: Remote, data: &[u8]) {
         let most = self.config.limits.strangers_per_second;
         if !self.addresses.contains_key(&source)
             && !self.shard.admit(arrival, source.address.ip(), most)
@@ -271,8 +292,8 @@ impl Core {
         };
         let Some(peer) = self.peers.get_mut(&id) else { return };
         // Requests by former credentials say nothing of where the client is now.
-        if ufrag::ufrag(data).is_some_and(|own| peer.is_current(own)) {
-            self.counters.paths_moved += u64::from(peer.nomination.heard(source, data));
+        if ufrag::ufrag(data).is_none_or(|own| peer.is_current(own)) {
+            self.counters.paths_moved += u64::from(peer.nomination.heard(arrival, source, data));
         }
         let received = peer.receive(arrival, input);
         self.counters.datagrams_taken += u64::from(received.is_ok());
@@ -288,7 +309,7 @@ impl Core {
 
     /// Whose datagram it is: the sender's address says it, but a STUN request may move an address to another.
     fn owner(&mut self, source: Remote, data: &[u8], input: &Input) -> Option<ParticipantId> {
-        let accepts = |p: &Peer| p.rtc.as_ref().is_some_and(|rtc| rtc.accepts(input));
+        let accepts = |p: &Peer| p.stack.rtc().is_some_and(|rtc| rtc.accepts(input));
         let is_stun = data.first().is_some_and(|&b| b < 4);
         let known = self.addresses.get(&source).copied();
         if let Some(id) = known.filter(|id| !is_stun || self.peers.get(id).is_some_and(accepts)) {
@@ -321,6 +342,7 @@ impl Core {
 
     /// The first part of [`Core::advance`]; [`Core::go_on`] does the rest.
     pub fn begin(&mut self, now: Instant) {
+        plant::thread(self.rooms.keys());
         self.stepped = now;
         self.late = Duration::ZERO;
         for track in self.tracks.values_mut() {
@@ -339,6 +361,7 @@ impl Core {
             self.next_allocation = now + ALLOCATION;
             self.allocate(now);
             self.remove_idle(now);
+            self.remove_unconnected(now);
             self.next_key_frames = now;
         }
         if now >= self.next_stats {
@@ -382,7 +405,7 @@ impl Core {
         id: ParticipantId,
         wants: impl FnOnce(&mut Peer) -> bool,
     ) {
-        let peer = self.peers.get_mut(&id).filter(|peer| peer.rtc.is_some());
+        let peer = self.peers.get_mut(&id).filter(|peer| peer.stack.has_begun());
         let Some(peer) = peer.and_then(|peer| wants(peer).then_some(peer)) else { return };
         peer.release_anchors(now, &mut self.counters);
         // The stack's pacer lets one packet out at a time, and wants to be asked for the next one a microsecond later. Were
@@ -434,29 +457,66 @@ impl Core {
     fn settle(&mut self, now: Instant) {
         while !self.happenings.is_empty() {
             for (id, what) in std::mem::take(&mut self.happenings) {
-                match what {
-                    Happening::Rtp(mid, encoding, packet) => {
-                        self.forward(id, mid, encoding, &packet);
-                    }
-                    Happening::Region(message) => self.take_region(now, id, &message),
-                    Happening::KeyFrameWanted(mid) => self.key_frame_wanted(id, mid),
-                    Happening::Ready => {
-                        if let Some(peer) = self.peers.get_mut(&id) {
-                            peer.open_channel(self.config.budget);
-                        }
-                        self.next_allocation = now;
-                    }
-                    Happening::Narrower => self.next_allocation = now,
-                    Happening::Gone => {
-                        if self.peers.get(&id).is_some_and(|p| p.connected) {
-                            self.counters.peers_timed_out += 1;
-                        } else {
-                            self.counters.peers_failed += 1;
-                        }
-                        self.leave(now, id);
-                    }
+                if let Err(fault) = contained(|| self.happened(now, id, what)) {
+                    self.faulted(now, id, &fault);
                 }
             }
+        }
+    }
+
+    fn happened(&mut self, now: Instant, id: ParticipantId, what: Happening) {
+        match what {
+            Happening::Rtp(mid, encoding, packet) => self.forward(id, mid, encoding, &packet),
+            Happening::Region(message) => self.take_region(now, id, &message),
+            Happening::KeyFrameWanted(mid) => self.key_frame_wanted(id, mid),
+            Happening::Ready => {
+                if let Some(peer) = self.peers.get_mut(&id) {
+                    peer.open_channel(self.config.budget);
+                }
+                self.next_allocation = now;
+            }
+            Happening::Narrower => self.next_allocation = now,
+            Happening::Gone => {
+                let Some(peer) = self.peers.get(&id) else { return };
+                if peer.connected {
+                    self.counters.peers_timed_out += 1;
+                    self.end(now, id, Ended::Lost);
+                } else {
+                    self.counters.peers_failed += 1;
+                    self.end(now, id, Ended::NeverConnected);
+                }
+            }
+            Happening::Fault => self.broken(now, id),
+            Happening::TooManyChannels => {
+                self.counters.peers_channels += u64::from(self.peers.contains_key(&id));
+                self.end(now, id, Ended::TooManyChannels);
+            }
+        }
+    }
+
+    /// Ends the connection of a participant in which something panicked.
+    pub fn faulted(&mut self, now: Instant, id: ParticipantId, fault: &Fault) {
+        if self.peers.contains_key(&id) {
+            tracing::error!(participant = %id, %fault, "a fault ended this connection, and nothing else; please report it");
+            self.counters.faults += 1;
+            self.end(now, id, Ended::Fault);
+        }
+    }
+
+    /// Something panicked at the datagram of somebody who is nobody's client. It can be sent again: the log tells of the first, the
+    /// counter of all.
+    fn strangers_fault(&mut self, fault: &Fault) {
+        if self.counters.faults == 0 {
+            tracing::error!(%fault, "a fault at a stranger's datagram, and nothing else; please report it");
+        }
+        self.counters.faults += 1;
+    }
+
+    /// The same of one whose stack panicked, if it has.
+    fn broken(&mut self, now: Instant, id: ParticipantId) {
+        let fault = self.peers.get(&id).and_then(|peer| peer.stack.fault().cloned());
+        if let Some(fault) = fault {
+            self.faulted(now, id, &fault);
         }
     }
 
@@ -475,7 +535,13 @@ impl Core {
             let mut stats = peer.second(seconds);
             for track in &mut stats {
                 let known = self.tracks.get(&track.track);
-                track.refused = known.and_then(|t| t.tapped().and(t.refused));
+                track.refused = known.and_then(|t| {
+                    let none = t.most_enhanced(self.config.tap_pixels).is_none();
+                    let size = none || t.tap.as_ref().is_some_and(Tap::is_too_large);
+                    t.tapped()
+                        .and(t.refused)
+                        .or((size && self.enhancement).then_some(Refusal::Size))
+                });
             }
             tracing::debug!(participant = %peer.id, available_bps = peer.downlink.available_bps(), anchor_bps = peer.anchor_rate_bps);
             if !stats.is_empty() {
@@ -510,7 +576,13 @@ mod audio_tests;
 #[cfg(test)]
 mod captured_tests;
 #[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
 mod forward_tests;
+#[cfg(test)]
+mod mutator_tests;
+#[cfg(test)]
+mod offer_tests;
 #[cfg(test)]
 mod reach_tests;
 #[cfg(test)]

@@ -1,21 +1,23 @@
 //! Offers: what a participant publishes and subscribes to, checked before the connection's state is touched.
 //!
 //! Reading a long session description takes milliseconds, so [`ReadOffer`] does that wherever the caller is, not on
-//! the thread that forwards media.
+//! the thread that forwards media, and writes it anew for the stack ([`told`](super::told)). What may not follow the offers
+//! before ([`Agreed`](super::agreed::Agreed)) or does not fit the lists is refused before the stack hears of it; what the stack refuses all the same
+//! may have changed half of its state, so that connection ends.
 
 use std::collections::HashSet;
 use std::time::Instant;
 
-use str0m::change::SdpOffer;
+use str0m::change::{SdpAnswer, SdpOffer};
 use str0m::media::Mid;
 
 use super::Core;
+use super::contained;
 use super::detail::DetailStream;
-use super::sdp::{MediaLine, media_lines};
+use super::peer::Happening;
+use super::sdp::{Description, MID_MAX, MediaLine};
 use crate::api::{Answer, Kind, Offer, OfferError, ParticipantId, Publish, Subscribe, TrackId};
 
-/// The longest mid that the WebRTC stack tells apart.
-const MID_MAX: usize = 16;
 /// The server's user name fragments that lead to one connection.
 const UFRAGS: usize = 8;
 
@@ -23,24 +25,34 @@ const UFRAGS: usize = 8;
 pub struct ReadOffer {
     publish: Vec<Publish>,
     subscribe: Vec<Subscribe>,
-    lines: Vec<MediaLine>,
-    sdp: Result<SdpOffer, OfferError>,
+    sdp: Result<(Description, SdpOffer), OfferError>,
+}
+
+/// What a connection answers, still to be written as text.
+pub struct Answered {
+    sdp: SdpAnswer,
+    tracks: Vec<(String, TrackId)>,
 }
 
 impl ReadOffer {
     /// Reads an offer of at most `sdp_bytes`.
     pub fn new(offer: Offer, sdp_bytes: usize) -> ReadOffer {
         let Offer { sdp, publish, subscribe } = offer;
-        if sdp.len() > sdp_bytes {
-            let sdp = Err(OfferError::TooLarge);
-            return ReadOffer { publish, subscribe, lines: Vec::new(), sdp };
-        }
-        let lines = media_lines(&sdp);
-        // The client comes to us, and where it comes from is where it is; candidates would only pile up.
-        let sdp: String =
-            sdp.split_inclusive('\n').filter(|line| !line.starts_with("a=candidate:")).collect();
-        let sdp = SdpOffer::from_sdp_string(&sdp).map_err(|e| OfferError::BadSdp(e.to_string()));
-        ReadOffer { publish, subscribe, lines, sdp }
+        let sdp = if sdp.len() > sdp_bytes { Err(OfferError::TooLarge) } else { read(&sdp) };
+        ReadOffer { publish, subscribe, sdp }
+    }
+}
+
+fn read(sdp: &str) -> Result<(Description, SdpOffer), OfferError> {
+    let description = Description::read(sdp)?;
+    let told = SdpOffer::from_sdp_string(&description.told());
+    Ok((description, told.map_err(|error| OfferError::BadSdp(error.to_string()))?))
+}
+
+impl Answered {
+    /// The text that the client is given.
+    pub fn write(self) -> Answer {
+        Answer { sdp: self.sdp.to_sdp_string(), tracks: self.tracks }
     }
 }
 
@@ -52,7 +64,8 @@ impl Core {
         id: ParticipantId,
         offer: &Offer,
     ) -> Result<Answer, OfferError> {
-        self.answer(now, id, ReadOffer::new(offer.clone(), self.config.limits.sdp_bytes))
+        let read = ReadOffer::new(offer.clone(), self.config.limits.sdp_bytes);
+        self.answer(now, id, read).map(Answered::write)
     }
 
     /// Answers an offer that has been read.
@@ -61,8 +74,12 @@ impl Core {
         now: Instant,
         id: ParticipantId,
         offer: ReadOffer,
-    ) -> Result<Answer, OfferError> {
-        let answer = self.negotiate(now, id, offer);
+    ) -> Result<Answered, OfferError> {
+        let answer = contained(|| self.negotiate(now, id, offer)).unwrap_or_else(|fault| {
+            self.faulted(now, id, &fault);
+            Err(OfferError::Fault)
+        });
+        self.broken(now, id);
         if let Err(error) = &answer {
             self.counters.offers_refused += 1;
             self.counters.offers_refused_room_tracks +=
@@ -78,25 +95,35 @@ impl Core {
         now: Instant,
         id: ParticipantId,
         offer: ReadOffer,
-    ) -> Result<Answer, OfferError> {
-        let ReadOffer { publish, subscribe, lines, sdp } = offer;
+    ) -> Result<Answered, OfferError> {
+        let ReadOffer { publish, subscribe, sdp } = offer;
         if !matches!(sdp, Err(OfferError::TooLarge)) {
+            let lines = sdp.iter().flat_map(|(description, _)| &description.sections);
+            let lines: Vec<&MediaLine> = lines.map(|section| &section.line).collect();
             self.check(id, &publish, &subscribe, &lines)?;
         }
-        let sdp = sdp?;
+        let (description, sdp) = sdp?;
         let peer = self.peers.get_mut(&id).ok_or(OfferError::NotJoined)?;
-        let rtc = peer.connection(&self.config, &self.locals, now);
-        let answer = match rtc.sdp_api().accept_offer(sdp) {
-            Ok(answer) => answer.to_sdp_string(),
+        peer.agreed.allows(&description)?;
+        let accepted = peer.accept(sdp, (&self.config, &self.locals), now);
+        let (answer, ufrag) = match accepted.ok_or(OfferError::Fault)? {
+            Ok(accepted) => accepted,
             Err(error) => {
-                // A first offer that failed leaves nothing worth keeping.
+                self.counters.offers_failed += 1;
                 if peer.heard.is_none() {
-                    peer.rtc = None;
+                    // A first offer that failed leaves nothing worth keeping.
+                    peer.stack.forget();
+                } else {
+                    self.happenings.push((id, Happening::Gone));
                 }
                 return Err(OfferError::BadSdp(error.to_string()));
             }
         };
-        let ufrag = rtc.direct_api().local_ice_credentials().ufrag;
+        if peer.heard.is_none() {
+            peer.must = now + self.config.connect;
+        }
+        peer.agreed.agree(&description);
+        let lines: Vec<&MediaLine> = description.sections.iter().map(|s| &s.line).collect();
         peer.heard = peer.heard.max(Some(now));
         if !peer.ufrags.contains(&ufrag) {
             self.counters.ice_restarts += u64::from(!peer.ufrags.is_empty());
@@ -112,7 +139,7 @@ impl Core {
         peer.set_has_data(lines.iter().any(|l| l.application));
         let tracks = self.publish(id, &publish);
         self.subscribe(now, id, &subscribe, &lines);
-        Ok(Answer { sdp: answer, tracks })
+        Ok(Answered { sdp: answer, tracks })
     }
 
     fn check(
@@ -120,7 +147,7 @@ impl Core {
         id: ParticipantId,
         publish: &[Publish],
         subscribe: &[Subscribe],
-        lines: &[MediaLine],
+        lines: &[&MediaLine],
     ) -> Result<(), OfferError> {
         let limits = &self.config.limits;
         let peer = self.peers.get(&id).ok_or(OfferError::NotJoined)?;
@@ -143,11 +170,9 @@ impl Core {
         if lines.len() > 4 * (limits.published_tracks + limits.subscribed_tracks) {
             return Err(OfferError::TooLarge);
         }
-        let mut seen = HashSet::new();
-        for line in lines.iter().filter(|l| l.kind.is_some() || l.application) {
-            if line.mid.len() > MID_MAX || !seen.insert(line.mid.as_str()) {
-                return Err(OfferError::BadMid { mid: line.mid.chars().take(MID_MAX).collect() });
-            }
+        let media = lines.iter().filter(|l| l.kind.is_some() && (l.sends || l.receives));
+        if media.count() > limits.published_tracks + limits.subscribed_tracks {
+            return Err(OfferError::TooLarge);
         }
         let mut used = HashSet::new();
         let mut line_of = |mid: &str, kind: Kind| {
@@ -180,7 +205,11 @@ impl Core {
             }
         }
         let room = self.rooms.get(&peer.room);
+        let mut wanted = HashSet::new();
         for subscribe in subscribe {
+            if !wanted.insert(subscribe.track) {
+                return Err(OfferError::SubscribedTwice { track: subscribe.track });
+            }
             // One that ended while the offer was under way is no mistake: its m-line stays silent.
             if self.shard.has_numbered(subscribe.track.0, self.next_track)
                 && !self.tracks.contains_key(&subscribe.track)
@@ -263,7 +292,7 @@ impl Core {
         now: Instant,
         id: ParticipantId,
         subscribe: &[Subscribe],
-        lines: &[MediaLine],
+        lines: &[&MediaLine],
     ) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let present: HashSet<Mid> = lines.iter().map(|l| Mid::from(l.mid.as_str())).collect();

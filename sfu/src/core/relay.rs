@@ -175,7 +175,7 @@ impl Core {
             Relayed::KeyFrame { track, layer } => {
                 let sent = |t: &&mut Track| t.layers.rate(layer, now).is_some();
                 if let Some(track) = self.wished(node, track).filter(sent) {
-                    track.keyframes.want(layer);
+                    track.keyframes.want(None, layer);
                 }
             }
             Relayed::Layers { track, wanted } => {

@@ -1,14 +1,15 @@
 //! Rooms: who comes in, who goes, and what the others hear of it.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
-use windlass_media::AnchorCodecId;
+use windlass_media::{AnchorCodecId, Owner};
 
 use super::peer::Peer;
 use super::speakers::Speakers;
 use super::{Core, Output};
-use crate::api::{JoinError, JoinOptions, ParticipantId, SfuEvent, TrackInfo};
+use crate::api::{Ended, JoinError, JoinOptions, ParticipantId, SfuEvent, TrackId, TrackInfo};
 use crate::relay::{NodeId, Relayed};
 
 /// Where participants see each other.
@@ -18,6 +19,13 @@ pub(super) struct Room {
     pub(super) afar: BTreeMap<ParticipantId, NodeId>,
     pub(super) loopback: bool,
     pub(super) speakers: Speakers,
+}
+
+/// A number that stands for a thing and says nothing else of it.
+fn opaque<T: Hash + ?Sized>(thing: &T) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    thing.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Core {
@@ -56,7 +64,12 @@ impl Core {
         let decodes = options.anchor_codecs.contains(self.config.anchor_codec);
         self.counters.joins += 1;
         self.counters.joins_without_codec += u64::from(!decodes || !options.may.enhance);
-        let mut peer = Peer::new(id, room, decodes, self.wakes.clone(), now);
+        let must = now + self.config.connect;
+        let mut peer = Peer::new(id, room, decodes, self.wakes.clone(), (now, must));
+        let publisher = if options.owner == 0 { id.0 } else { options.owner };
+        // Rooms of their own are one for each owner.
+        let room_of = if options.loopback { opaque(&publisher) } else { opaque(room) };
+        peer.owner = Owner { room: room_of, publisher };
         peer.may = options.may;
         peer.decodes_pictures = options.anchor_codecs.contains(AnchorCodecId::Vp9Pictures);
         self.peers.insert(id, peer);
@@ -93,7 +106,10 @@ impl Core {
         let most = limits.participants_per_room;
         let refusal = match self.rooms.get(room) {
             None if self.draining => Some(JoinError::Draining),
-            None => (!self.shard.take_room(limits.rooms)).then_some(JoinError::ServerFull),
+            None => {
+                let taken = self.shard.take_room(options.loopback, limits.rooms);
+                (!taken).then_some(JoinError::ServerFull)
+            }
             Some(r) if r.loopback || options.loopback => Some(JoinError::RoomFull),
             Some(r) => (r.members.len() >= most).then_some(JoinError::RoomFull),
         };
@@ -109,17 +125,19 @@ impl Core {
         self.draining = true;
     }
 
-    /// Removes a participant, its tracks and its subscriptions. It hears [`SfuEvent::Disconnected`].
+    /// Removes a participant that wants to go.
     pub fn leave(&mut self, now: Instant, id: ParticipantId) {
+        self.end(now, id, Ended::Left);
+    }
+
+    /// Removes a participant, its tracks and its subscriptions. It hears why.
+    pub(super) fn end(&mut self, now: Instant, id: ParticipantId, why: Ended) {
         let Some(mut peer) = self.peers.remove(&id) else { return };
         self.shard.give_participant();
         self.counters.leaves += 1;
         self.counters.anchors_dropped_left += peer.pacer.waiting();
-        if let Some(rtc) = &mut peer.rtc {
-            // What is still to be said (DTLS close) is said if it is ready; nothing waits for it.
-            let _ = rtc.close();
-            peer.drain(now, &mut self.outputs, &mut Vec::new());
-        }
+        // What is still to be said (DTLS close) is said if it is ready; nothing waits for it.
+        peer.close(now, &mut self.outputs);
         for ufrag in &peer.ufrags {
             self.ufrags.remove(ufrag);
             self.shard.forgot(ufrag);
@@ -128,13 +146,13 @@ impl Core {
             self.addresses.remove(address);
             self.shard.went(address);
         }
-        for track in peer.published.values() {
-            self.remove_track(*track);
+        // By what is there, not by what the peer knows of: a fault may have come in between.
+        let own = self.tracks.iter().filter(|(_, track)| track.info.participant == id);
+        for track in own.map(|(&track, _)| track).collect::<Vec<TrackId>>() {
+            self.remove_track(track);
         }
-        for track in peer.slots.iter().filter_map(|s| s.track) {
-            if let Some(track) = self.tracks.get_mut(&track) {
-                track.subscribers.retain(|&s| s != id);
-            }
+        for track in self.tracks.values_mut() {
+            track.subscribers.retain(|&s| s != id);
         }
         if let Some(room) = self.rooms.get_mut(&peer.room) {
             room.members.retain(|&m| m != id);
@@ -149,14 +167,14 @@ impl Core {
             if room.members.is_empty() {
                 let afar: Vec<_> = std::mem::take(&mut room.afar).into_keys().collect();
                 self.rooms.remove(&peer.room);
-                self.shard.give_room();
+                self.shard.give_room(loopback);
                 self.end_room(&peer.room, &afar);
             }
             if !loopback {
                 self.tell_nodes(&peer.room, &Relayed::Left { participant: id });
             }
         }
-        self.outputs.push_back(Output::Event(id, SfuEvent::Disconnected));
+        self.outputs.push_back(Output::Event(id, SfuEvent::Disconnected(why)));
         self.next_allocation = now;
         self.due = now;
     }
@@ -164,12 +182,22 @@ impl Core {
     /// Removes those whose client has gone without a word. (A browser that lives sends every few seconds.)
     pub(super) fn remove_idle(&mut self, now: Instant) {
         let idle = self.config.idle;
-        let is_idle =
-            |p: &&Peer| p.heard.is_some_and(|heard| now.saturating_duration_since(heard) > idle);
+        let silent = |heard| now.saturating_duration_since(heard) > idle;
+        let is_idle = |p: &&Peer| p.connected && p.heard.is_some_and(silent);
         let gone: Vec<_> = self.peers.values().filter(is_idle).map(|p| p.id).collect();
         for id in gone {
             self.counters.peers_timed_out += 1;
-            self.leave(now, id);
+            self.end(now, id, Ended::Lost);
+        }
+    }
+
+    /// Removes those who have not offered in time, or whose connection has not come up.
+    pub(super) fn remove_unconnected(&mut self, now: Instant) {
+        let late: Vec<_> =
+            self.peers.values().filter(|p| !p.connected && p.must <= now).map(|p| p.id).collect();
+        for id in late {
+            self.counters.peers_unconnected += 1;
+            self.end(now, id, Ended::NeverConnected);
         }
     }
 

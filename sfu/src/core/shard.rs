@@ -27,6 +27,7 @@ struct Directory {
     known: RwLock<Known>,
     strangers: Mutex<Strangers>,
     rooms: AtomicUsize,
+    loopback_rooms: AtomicUsize,
     participants: AtomicUsize,
 }
 
@@ -123,9 +124,14 @@ impl Shard {
         strangers.lock().unwrap_or_else(PoisonError::into_inner).admit(now, ip, most)
     }
 
-    /// A place for one more room; false where all cores together have `most`.
-    pub(super) fn take_room(&self, most: usize) -> bool {
-        take(&self.shared.rooms, most)
+    /// A place for one more room, or one more of a participant's own; false where all cores together have `most` of them.
+    pub(super) fn take_room(&self, loopback: bool, most: usize) -> bool {
+        take(self.rooms(loopback), most)
+    }
+
+    /// Rooms of one participant's own take nobody else's place.
+    fn rooms(&self, loopback: bool) -> &AtomicUsize {
+        if loopback { &self.shared.loopback_rooms } else { &self.shared.rooms }
     }
 
     /// A place for one more participant; false where all cores together have `most`.
@@ -134,8 +140,8 @@ impl Shard {
     }
 
     /// A room has ended.
-    pub(super) fn give_room(&self) {
-        self.shared.rooms.fetch_sub(1, Ordering::Relaxed);
+    pub(super) fn give_room(&self, loopback: bool) {
+        self.rooms(loopback).fetch_sub(1, Ordering::Relaxed);
     }
 
     /// A participant has gone.
@@ -231,9 +237,13 @@ mod tests {
     #[test]
     fn places_are_counted_for_all_together() {
         let all = Shard::all(2);
-        assert!(all[0].take_room(2) && all[1].take_room(2) && !all[0].take_room(2));
-        all[1].give_room();
-        assert!(all[0].take_room(2));
+        let room = |at: usize| all[at].take_room(false, 2);
+        assert!(room(0) && room(1) && !room(0));
+        assert!(all[0].take_room(true, 1) && !all[1].take_room(true, 1), "others of their own");
+        all[1].give_room(true);
+        assert!(!room(0));
+        all[1].give_room(false);
+        assert!(room(0));
         assert!(all[0].take_participant(1) && !all[1].take_participant(1));
         all[0].give_participant();
         assert!(all[1].take_participant(1));

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windlass_media::{AnchorPolicy, Epoch, Layer, StreamId, TapFrame, TapInput};
+use windlass_media::{AnchorPolicy, Epoch, Layer, Owner, StreamId, TapFrame, TapInput};
 
 use super::keyframes;
 use super::rewriter::PacketIn;
@@ -65,6 +65,12 @@ pub struct Tap {
     pub most_scale: u16,
     /// How the stream's anchors are chosen.
     pub policy: AnchorPolicy,
+    /// Of which room and publisher the stream is.
+    pub owner: Owner,
+    /// Most pixels of a picture; nothing comes out of larger ones. Without bound unless it is said.
+    pub most_pixels: u32,
+    /// The last key frame was larger.
+    too_large: bool,
     size: Option<(u16, u16)>,
     epochs: VecDeque<(Epoch, Layer)>,
     next_epoch: u16,
@@ -93,6 +99,9 @@ impl Tap {
             gap_due: false,
             most_scale: layer.most_scale(),
             policy: AnchorPolicy::default(),
+            owner: Owner::alone(stream),
+            most_pixels: u32::MAX,
+            too_large: false,
             size: None,
             epochs: VecDeque::new(),
             next_epoch: first_epoch,
@@ -126,6 +135,11 @@ impl Tap {
         self.size
     }
 
+    /// Whether nothing comes out because pictures are too large.
+    pub fn is_too_large(&self) -> bool {
+        self.too_large
+    }
+
     /// The layer that is copied.
     pub fn layer(&self) -> Layer {
         self.layer
@@ -137,6 +151,7 @@ impl Tap {
             self.layer = layer;
             self.most_scale = layer.most_scale();
             self.size = None;
+            self.too_large = false;
             self.await_key();
             self.waiting.clear();
         }
@@ -144,7 +159,8 @@ impl Tap {
 
     /// Whether to ask for a key frame now: nothing can come out before one, and it is not too soon to ask.
     pub fn asks_for_key(&mut self, now: Instant) -> bool {
-        if self.next.is_some() || self.ask_at.is_some_and(|at| now < at) {
+        // Another key frame of that size would be of no use.
+        if self.next.is_some() || self.too_large || self.ask_at.is_some_and(|at| now < at) {
             return false;
         }
         self.ask_at = Some(now + keyframes::PACE * (1 << self.asked.min(DOUBLINGS)));
@@ -283,6 +299,13 @@ impl Tap {
                 self.await_key();
                 return;
             };
+            self.too_large = exceeds(size, self.most_pixels);
+            if self.too_large {
+                self.size = Some(size);
+                self.await_key();
+                self.gap_due = true;
+                return;
+            }
             if self.size != Some(size) || self.epochs.back().is_none_or(|e| e.1 != self.layer) {
                 self.size = Some(size);
                 if self.epochs.len() == EPOCHS {
@@ -302,6 +325,7 @@ impl Tap {
         }
         self.out.push_back(TapInput::Frame(TapFrame {
             stream: self.stream,
+            owner: self.owner,
             epoch,
             rtp_timestamp: packet.timestamp,
             arrival: partial.arrival.unwrap_or(packet.arrival),
@@ -311,6 +335,11 @@ impl Tap {
             data: partial.data.into(),
         }));
     }
+}
+
+/// Whether a picture has more than so many pixels.
+pub fn exceeds((width, height): (u16, u16), most_pixels: u32) -> bool {
+    u32::from(width) * u32::from(height) > most_pixels
 }
 
 #[cfg(test)]

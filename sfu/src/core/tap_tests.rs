@@ -198,3 +198,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn larger_pictures_than_are_enhanced_do_not_come_out_and_no_key_frame_is_asked_for() {
+    let now = Instant::now();
+    let mut tap = tap();
+    tap.most_pixels = 320 * 180 - 1;
+    for (packet, payload) in frame(10, 0, true, 2, now).iter().chain(&frame(12, 1, false, 1, now)) {
+        tap.push(*packet, payload);
+    }
+    assert!(drain(&mut tap).is_empty() && tap.is_too_large());
+    assert!(!tap.asks_for_key(now), "it would be as large");
+    tap.most_pixels = 320 * 180;
+    for (packet, payload) in &frame(13, 2, true, 1, now) {
+        tap.push(*packet, payload);
+    }
+    assert_eq!(drain(&mut tap), [Err(()), Ok((2, true, 5))]);
+    assert!(!tap.is_too_large());
+}

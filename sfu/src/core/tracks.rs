@@ -14,7 +14,7 @@ use super::keyframes::KeyFrames;
 use super::layers::Layers;
 use super::recent::Recent;
 use super::relay::{Afar, Wishes};
-use super::tap::Tap;
+use super::tap::{Tap, exceeds};
 use super::view::View;
 use super::{Core, Output, allocator};
 use crate::api::{Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
@@ -58,6 +58,16 @@ pub(super) struct Track {
 }
 
 impl Track {
+    /// The largest layer that can be enhanced, as far as sizes are known: none of more than so many pixels.
+    pub(super) fn most_enhanced(&self, most_pixels: u32) -> Option<Layer> {
+        let too_large = self.sizes.map(|size| size.is_some_and(|size| exceeds(size, most_pixels)));
+        match too_large {
+            [false, false, _] => Some(Layer::H),
+            [false, true, _] => self.sizes[0].map(|_| Layer::Q),
+            [true, ..] => None,
+        }
+    }
+
     /// From a frame's arrival to its anchor's last use: the operator's, and as much more as its policy holds frames.
     pub(super) fn budget(&self, operator: Duration) -> Duration {
         let holds = match &self.afar {

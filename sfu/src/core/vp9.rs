@@ -1,7 +1,9 @@
-//! The VP9 RTP payload descriptor (RFC 9628) and the first fields of a key frame.
+//! The VP9 RTP payload descriptor (RFC 9628).
 //!
 //! Reads what forwarding needs, and rewrites picture id and TL0PICIDX in place. Foreign bytes: whatever is cut
 //! short or impossible is an error, never a panic.
+
+pub use windlass_hybrid::vp9::key_frame_size;
 
 /// The descriptor cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -144,44 +146,6 @@ impl Reader<'_> {
     fn skip(&mut self, n: usize) -> Result<(), Malformed> {
         self.at += n;
         if self.at > self.data.len() { Err(Malformed) } else { Ok(()) }
-    }
-}
-
-/// Width and height of a key frame, from the first bytes of its uncompressed header; profile 0 only.
-pub fn key_frame_size(frame: &[u8]) -> Option<(u16, u16)> {
-    let mut bits = Bits { data: frame, at: 0 };
-    let (marker, profile) = (bits.take(2)?, bits.take(2)?);
-    let (shows_existing, inter) = (bits.take(1)?, bits.take(1)?);
-    if marker != 2 || profile != 0 || shows_existing != 0 || inter != 0 {
-        return None;
-    }
-    bits.take(2)?; // show_frame, error_resilient_mode
-    if bits.take(24)? != 0x0049_8342 {
-        return None;
-    }
-    let colour_space = bits.take(3)?;
-    if colour_space == 7 {
-        return None; // RGB, not in profile 0
-    }
-    bits.take(1)?; // color_range
-    let (width, height) = (bits.take(16)?, bits.take(16)?);
-    Some((u16::try_from(width + 1).ok()?, u16::try_from(height + 1).ok()?))
-}
-
-struct Bits<'a> {
-    data: &'a [u8],
-    at: usize,
-}
-
-impl Bits<'_> {
-    fn take(&mut self, n: usize) -> Option<u32> {
-        let mut value = 0;
-        for _ in 0..n {
-            let byte = *self.data.get(self.at / 8)?;
-            value = value << 1 | u32::from(byte >> (7 - self.at % 8) & 1);
-            self.at += 1;
-        }
-        Some(value)
     }
 }
 

@@ -8,13 +8,14 @@ use tokio::sync::{mpsc, oneshot};
 use windlass_media::{AnchorPolicy, AnchorSource, EnhancerOutput, Rung};
 
 use super::places::Places;
+use super::vitals::{Ill, Vitals};
 use super::{Command, Shared};
 use crate::api::{
-    Answer, JoinError, JoinOptions, Joined, May, Offer, OfferError, ParticipantId, SfuClosed,
-    TrackId, UplinkReport,
+    AnchorReport, Answer, JoinError, JoinOptions, Joined, May, Offer, OfferError, ParticipantId,
+    ReportError, SfuClosed, TakenReport, TrackId, UplinkReport,
 };
 use crate::config::Tuning;
-use crate::core::{ReadOffer, Shard, View};
+use crate::core::{Answered, ReadOffer, Shard, View, contained};
 use crate::latency::Latencies;
 use crate::relay::{FromNode, NodeId, Relayed};
 use crate::stats::SfuStats;
@@ -25,6 +26,7 @@ pub struct SfuHandle {
     threads: Arc<[Way]>,
     places: Arc<Places>,
     shared: Arc<Shared>,
+    vitals: Arc<Vitals>,
 }
 
 /// What leads to one of the threads.
@@ -39,8 +41,29 @@ pub(super) struct Way {
 }
 
 impl SfuHandle {
-    pub(super) fn new(threads: Vec<Way>, places: Arc<Places>, shared: Arc<Shared>) -> SfuHandle {
-        SfuHandle { threads: threads.into(), places, shared }
+    pub(super) fn new(
+        threads: Vec<Way>,
+        places: Arc<Places>,
+        shared: Arc<Shared>,
+        vitals: Arc<Vitals>,
+    ) -> SfuHandle {
+        SfuHandle { threads: threads.into(), places, shared, vitals }
+    }
+
+    /// What is wrong with the SFU's threads: one that has ended, or says nothing any more. Never waits.
+    pub fn ill(&self) -> Option<Ill> {
+        self.vitals.ill()
+    }
+
+    /// Watches the threads, on a thread of the caller's: gives what is wrong as soon as one has ended or does not come back, and nothing
+    /// when the SFU has stopped as it was told. Without it nobody notices that one says nothing any more, of which `told` hears.
+    pub fn watch(&self, told: impl Fn(Ill)) -> Option<Ill> {
+        self.vitals.watch(told)
+    }
+
+    /// All threads have ended as they were told.
+    pub(super) fn ended(&self) {
+        self.vitals.stop();
     }
 
     /// The thread at which a participant is.
@@ -103,13 +126,23 @@ impl SfuHandle {
 
     /// Answers an offer: the complete list of what the participant publishes and subscribes to from now on.
     pub async fn offer(&self, id: ParticipantId, offer: Offer) -> Result<Answer, OfferError> {
-        let offer = ReadOffer::new(offer, self.shared.sdp_bytes);
+        // Milliseconds where the description is long, so neither on a thread that forwards nor on one that has sockets.
+        let sdp_bytes = self.shared.sdp_bytes;
+        let read = move || contained(|| ReadOffer::new(offer, sdp_bytes));
+        let read = tokio::task::spawn_blocking(read).await;
+        let offer = match read.map_err(|_| OfferError::Closed)? {
+            Ok(offer) => offer,
+            Err(fault) => {
+                let _ = self.at(id).send(Command::Faulted(id, fault)).await;
+                return Err(OfferError::Fault);
+            }
+        };
         let (answer, answered) = oneshot::channel();
         self.at(id)
             .send(Command::Offer(id, Box::new(offer), answer))
             .await
             .map_err(|_| OfferError::Closed)?;
-        answered.await.unwrap_or(Err(OfferError::Closed))
+        answered.await.unwrap_or(Err(OfferError::Closed)).map(Answered::write)
     }
 
     /// Sets the best rung that the participant wants of a track. The default is [`Rung::F`].
@@ -153,15 +186,19 @@ impl SfuHandle {
         self.at(id).send(Command::Uplink(id, track, report)).await.map_err(|_| SfuClosed)
     }
 
-    /// Takes what somebody who watches a track says of its picture: by how much it got worse with each of so many frames
-    /// after an anchor, in mean square grey levels of luma; once a second at most.
-    pub async fn decay(
+    /// Takes what somebody who watches a track says of its anchors, and by how much its picture got worse with each of so many
+    /// frames after one, in mean square grey levels of luma; once a second at most. Answers with what of it can be true.
+    pub async fn report(
         &self,
         id: ParticipantId,
         track: TrackId,
-        decay: (f64, f64),
-    ) -> Result<(), SfuClosed> {
-        self.at(id).send(Command::Decay(id, track, decay)).await.map_err(|_| SfuClosed)
+        said: AnchorReport,
+        decay: Option<(f64, f64)>,
+    ) -> Result<TakenReport, ReportError> {
+        let (answer, answered) = oneshot::channel();
+        let command = Command::Report(id, track, said, decay, answer);
+        self.at(id).send(command).await.map_err(|_| ReportError::Closed)?;
+        answered.await.unwrap_or(Err(ReportError::Closed))
     }
 
     /// Tells the room that the participant muted or unmuted its own track; nothing of a muted track is forwarded.

@@ -10,6 +10,7 @@ mod places;
 mod run;
 mod socket;
 mod tcp;
+mod vitals;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,12 +23,14 @@ use windlass_media::{AnchorPolicy, AnchorSource, Rung};
 pub use self::handle::SfuHandle;
 use self::handle::Way;
 use self::places::Places;
+pub use self::vitals::Ill;
+use self::vitals::{Life, Vitals};
 use crate::api::{
-    Answer, JoinError, JoinOptions, Joined, May, OfferError, ParticipantId, StartError, TapSink,
-    TrackId, UplinkReport,
+    AnchorReport, JoinError, JoinOptions, Joined, May, OfferError, ParticipantId, ReportError,
+    StartError, TakenReport, TapSink, TrackId, UplinkReport,
 };
-use crate::config::{SfuConfig, TcpConfig, Tuning};
-use crate::core::{ReadOffer, Shard, View};
+use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
+use crate::core::{Answered, Fault, ReadOffer, Shard, View};
 use crate::latency::Latencies;
 use crate::relay::{NodeId, RelaySink};
 use crate::stats::SfuStats;
@@ -44,12 +47,18 @@ const ANCHORS: usize = 64;
 /// A request to one of the SFU's threads.
 enum Command {
     Join(String, ParticipantId, JoinOptions, oneshot::Sender<Result<Joined, JoinError>>),
-    Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answer, OfferError>>),
+    Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answered, OfferError>>),
     SetMaxRung(ParticipantId, TrackId, Rung),
     SetView(ParticipantId, TrackId, View),
     WholeAnchor(ParticipantId, TrackId, AnchorSource),
     Uplink(ParticipantId, TrackId, UplinkReport),
-    Decay(ParticipantId, TrackId, (f64, f64)),
+    Report(
+        ParticipantId,
+        TrackId,
+        AnchorReport,
+        Option<(f64, f64)>,
+        oneshot::Sender<Result<TakenReport, ReportError>>,
+    ),
     SetMuted(ParticipantId, TrackId, bool),
     Restrict(ParticipantId, May),
     SetPolicy(Option<String>, Option<AnchorPolicy>, oneshot::Sender<bool>),
@@ -57,8 +66,27 @@ enum Command {
     Drain,
     Share(String, Vec<NodeId>),
     Leave(ParticipantId),
+    /// Something panicked while an offer of its was read.
+    Faulted(ParticipantId, Fault),
     Stats(oneshot::Sender<(SfuStats, Box<Latencies>)>),
     Stop,
+}
+
+impl Command {
+    /// Who wants it, or whom it is about.
+    fn whose(&self) -> Option<ParticipantId> {
+        match self {
+            Command::Join(_, id, ..)
+            | Command::Offer(id, ..)
+            | Command::SetMaxRung(id, ..)
+            | Command::SetView(id, ..)
+            | Command::WholeAnchor(id, ..)
+            | Command::Uplink(id, ..)
+            | Command::Report(id, ..)
+            | Command::SetMuted(id, ..) => Some(*id),
+            _ => None,
+        }
+    }
 }
 
 /// What needs no queue.
@@ -106,7 +134,8 @@ impl Sfu {
             enhancement: AtomicBool::new(true),
             sdp_bytes: config.limits.sdp_bytes,
         });
-        let places = Arc::new(Places::new(count));
+        let vitals = Arc::new(Vitals::new(count));
+        let places = Arc::new(Places::new(count, vitals.clone()));
         let (handed, handover) = handover::between(count);
         let outlet = tcp.as_ref().map(|tcp| tcp.outlet().clone());
         let tcp_candidates = tcp_local.map(|tcp| config.tcp_candidates(local, tcp));
@@ -132,11 +161,12 @@ impl Sfu {
                 anchors: anchor_queue,
                 places: places.clone(),
                 shared: shared.clone(),
+                vitals: vitals.clone(),
             });
         }
         // Those that have begun end with it, if another cannot.
         let mut sfu = Sfu {
-            handle: SfuHandle::new(ways, places, shared),
+            handle: SfuHandle::new(ways, places, shared, vitals.clone()),
             local,
             tcp: tcp_local,
             threads: Vec::new(),
@@ -145,7 +175,12 @@ impl Sfu {
             let config = config.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("sfu-{}", parts.shard.number()))
-                .spawn(move || run::run(&config, parts))
+                .spawn(move || {
+                    let mut life = Life::of(parts.vitals.clone(), parts.shard.number());
+                    if run::run(&config, parts) {
+                        life.was_told();
+                    }
+                })
                 .map_err(StartError::Thread)?;
             sfu.threads.push(thread);
         }
@@ -208,6 +243,7 @@ fn listen(config: &TcpConfig, udp: SocketAddr) -> Result<tcp::TcpPort, StartErro
         );
     }
     config.connections = if config.connections == 0 { most } else { config.connections.min(most) };
+    config.per_address = config.per_address.min(share_of_one(config.connections));
     tcp::TcpPort::start(&config).map_err(|source| StartError::Tcp { addr: config.listen, source })
 }
 
@@ -217,6 +253,7 @@ impl Drop for Sfu {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+        self.handle.ended();
     }
 }
 
@@ -225,7 +262,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::api::{Offer, SfuClosed, SfuEvent};
+    use crate::api::{Ended, Offer, SfuClosed, SfuEvent};
 
     fn accepting() -> TapSink {
         Arc::new(|_| true)
@@ -292,7 +329,7 @@ mod tests {
         tokio::task::spawn_blocking(move || drop(sfu)).await.expect("stopped");
         for joined in &mut joined {
             while let Some(event) = joined.events.recv().await {
-                if event == SfuEvent::Disconnected {
+                if event == SfuEvent::Disconnected(Ended::Left) {
                     break;
                 }
             }
@@ -324,7 +361,7 @@ mod tests {
         let mut joined =
             handle.join("room", ParticipantId(1), JoinOptions::default()).await.expect("joined");
         tokio::task::spawn_blocking(move || drop(sfu)).await.expect("stopped");
-        assert_eq!(joined.events.recv().await, Some(SfuEvent::Disconnected));
+        assert_eq!(joined.events.recv().await, Some(SfuEvent::Disconnected(Ended::Left)));
         assert_eq!(handle.stats().await, Err(SfuClosed));
         assert!(matches!(
             handle.join("room", ParticipantId(2), JoinOptions::default()).await,

@@ -28,6 +28,7 @@ mod grant;
 mod ice;
 pub mod limits;
 mod moderate;
+mod names;
 mod server;
 #[cfg(feature = "typescript")]
 pub mod typescript;

@@ -2,6 +2,7 @@
 
 use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::AccessToken;
+use crate::names::hides_text;
 
 /// Longest message in bytes of UTF-8.
 pub const MESSAGE_BYTES: usize = 128 * 1024;
@@ -13,12 +14,12 @@ pub const ROOM_CHARS: usize = 64;
 pub const NAME_CHARS: usize = 64;
 /// Longest display name in bytes of UTF-8.
 pub const NAME_BYTES: usize = 128;
+/// Longest identity of an access token in bytes of UTF-8.
+pub const IDENTITY_BYTES: usize = 128;
 /// Longest access token in bytes.
 pub const TOKEN_BYTES: usize = 4096;
 /// Longest track id in characters.
 pub const TRACK_CHARS: usize = 64;
-/// Longest identity in bytes.
-pub const IDENTITY_BYTES: usize = 128;
 /// Longest seat in characters.
 pub const SEAT_CHARS: usize = 256;
 /// Longest participant id in characters.
@@ -89,7 +90,7 @@ pub(crate) fn check_codecs(names: &[String]) -> Result<(), ProtocolError> {
     names.iter().try_for_each(|name| check_token("anchor_codecs", name, CODEC_CHARS))
 }
 
-/// A display name has 1 to [`NAME_CHARS`] characters in at most [`NAME_BYTES`] bytes, one of them visible and none a control.
+/// A display name has 1 to [`NAME_CHARS`] characters in at most [`NAME_BYTES`] bytes, which show as they are.
 pub fn check_name(name: &str) -> Result<(), ProtocolError> {
     if name.len() > NAME_BYTES || name.chars().count() > NAME_CHARS {
         return Err(too_long("name", NAME_CHARS));
@@ -97,10 +98,17 @@ pub fn check_name(name: &str) -> Result<(), ProtocolError> {
     if name.trim().is_empty() {
         return Err(malformed("`name` must not be empty".to_owned()));
     }
-    if name.chars().any(hides_text) {
-        return Err(malformed("`name` must not have control characters".to_owned()));
+    if hides_text(name) {
+        let message =
+            "`name` must not have invisible characters, marks of direction or stacks of accents";
+        return Err(malformed(message.to_owned()));
     }
     Ok(())
+}
+
+/// An identity has 1 to [`IDENTITY_BYTES`] bytes, which show as they are.
+pub fn is_identity(text: &str) -> bool {
+    (1..=IDENTITY_BYTES).contains(&text.len()) && !hides_text(text)
 }
 
 /// Session descriptions are bounded by [`SDP_BYTES`].
@@ -139,12 +147,6 @@ fn check_token(field: &str, text: &str, most: usize) -> Result<(), ProtocolError
 
 fn is_token_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
-}
-
-/// Controls, and the marks that reorder text around them (a name must not disguise another).
-fn hides_text(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 fn too_long(field: &str, most: usize) -> ProtocolError {

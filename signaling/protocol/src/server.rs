@@ -180,6 +180,11 @@ pub enum ServerMessage {
     Error(Error),
 }
 
+/// Of servers that do not say it.
+fn max_lr_pixels() -> u32 {
+    windlass_media::MAX_LR_PIXELS
+}
+
 /// The client is in the room.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,6 +201,9 @@ pub struct Welcome {
     pub budget_ms: u32,
     /// The least HR size / LR size of enhanced rungs: `rung` says that of each track.
     pub scale: u32,
+    /// Most pixels of a layer that is enhanced, in either orientation: larger pictures need not be rebuilt.
+    #[serde(default = "max_lr_pixels")]
+    pub lr_pixels: u32,
     /// Who else is here.
     pub participants: Vec<Participant>,
     /// What can be subscribed to.

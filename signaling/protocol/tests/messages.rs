@@ -257,6 +257,7 @@ fn server_messages_have_the_documented_shapes() {
                 loopback: false,
                 budget_ms: 200,
                 scale: 2,
+                lr_pixels: 518_400,
                 participants: vec![Participant {
                     id: "p1".into(),
                     name: "Ana".into(),
@@ -273,7 +274,7 @@ fn server_messages_have_the_documented_shapes() {
                 ice: IceServers::default(),
             }),
             json!({"type": "welcome", "version": 1, "participant": "p2", "room": "tea",
-                "loopback": false, "budget_ms": 200, "scale": 2,
+                "loopback": false, "budget_ms": 200, "scale": 2, "lr_pixels": 518400,
                 "participants": [{"id": "p1", "name": "Ana", "identity": "ana@example.org"}],
                 "tracks": [track_json], "grants": ["publish", "subscribe"],
                 "lobby": true, "seat": "p2.17.x"}),
@@ -432,7 +433,7 @@ fn names_and_rooms_are_held_to_their_limits() {
     for room in ["", "a b", "a/b", "ä", "<b>"] {
         assert_eq!(refused(room, "Ana"), ErrorCode::Malformed, "{room}");
     }
-    for name in ["", "  ", "a\nb", "a\u{202e}b"] {
+    for name in ["", "  ", "a\nb", "a\u{202e}b", "a\u{2060}b", "a\u{200d}b", "\u{e0041}a"] {
         assert_eq!(refused("r", name), ErrorCode::Malformed, "{name:?}");
     }
 }

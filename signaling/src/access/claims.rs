@@ -7,8 +7,6 @@ use super::{ALL_ROOMS, AccessError};
 
 /// By how many seconds clocks may differ.
 pub const LEEWAY_S: u64 = 10;
-/// Longest identity in bytes of UTF-8.
-const IDENTITY_BYTES: usize = 128;
 
 /// What a token allows: a set, in tokens and messages a list of names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,13 +81,12 @@ impl Claims {
         if self.nbf.is_some_and(|nbf| !nbf.is_finite() || now + leeway < nbf) {
             return Err(AccessError::Early);
         }
-        let visible = self.sub.len() <= IDENTITY_BYTES
-            && !self.sub.is_empty()
-            && !self.sub.chars().any(char::is_control);
-        if !visible {
-            return Err(AccessError::Invalid("`sub` must be 1 to 128 bytes without controls"));
+        if !limits::is_identity(&self.sub) {
+            return Err(AccessError::Invalid(
+                "`sub` must be 1 to 128 bytes without invisible characters or marks of direction",
+            ));
         }
-        if self.jti.as_deref().is_some_and(|id| !(1..=IDENTITY_BYTES).contains(&id.len())) {
+        if self.jti.as_deref().is_some_and(|id| !(1..=limits::IDENTITY_BYTES).contains(&id.len())) {
             return Err(AccessError::Invalid("`jti` must be 1 to 128 bytes"));
         }
         if self.name.as_deref().is_some_and(|name| limits::check_name(name).is_err()) {

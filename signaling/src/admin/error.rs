@@ -21,7 +21,7 @@ pub(crate) enum AdminErrorCode {
     Unauthorized,
     /// The access token was good once.
     TokenExpired,
-    /// The access token does not allow this, or without token keys the request is not of the server's own machine.
+    /// The access token does not allow this, or without token keys the request is not of the server's own machine, or that may not either.
     Forbidden,
     /// The body, or a part of the path, is not what it should be.
     Malformed,
@@ -82,10 +82,19 @@ impl AdminError {
         AdminError { code, message: message.into(), hint: hint.to_owned(), status }
     }
 
-    /// Without token keys, for whoever is not on this machine.
+    /// Without token keys, for everybody.
+    pub(crate) fn no_keys() -> Self {
+        let message =
+            "this server has no token keys, so that nobody can show that they may do this";
+        let hint = "Configure a token key (`windlass key`), or `admin-local` for programs of the server's own machine.";
+        AdminError { hint: hint.to_owned(), ..Self::new(AdminErrorCode::Forbidden, message) }
+    }
+
+    /// With `admin-local`, for whoever is not on this machine.
     pub(crate) fn not_local() -> Self {
         let message = "without token keys, only a program on the server's own machine may do this";
-        let hint = "Ask there, directly and not from a page, or configure token keys.";
+        let hint =
+            "Ask there, at localhost, directly and not from a page, or configure token keys.";
         AdminError { hint: hint.to_owned(), ..Self::new(AdminErrorCode::Forbidden, message) }
     }
 }

@@ -1,20 +1,22 @@
 //! Who may use the admin API.
 //!
 //! With token keys: the bearer of an access token that grants `admin` for the room of the path, or for `*` where the path
-//! names none. Without: a program of this machine. A request counts as that when it comes from a loopback address, was
-//! not passed on by a proxy, and not made by a web page.
+//! names none. Without: nobody, unless the operator allows programs of this machine to (`admin-local`). A request counts as that when
+//! it comes from a loopback address, calls the server by one ([`crate::host`]), was not passed on by a proxy, and not made by
+//! a web page. What passes connections on without a word (a tunnel, a sidecar) cannot be told from a program of this machine.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::extract::{ConnectInfo, FromRequestParts, RawPathParams};
-use axum::http::HeaderMap;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, ORIGIN};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
 
 use super::error::AdminError;
 use crate::Shared;
+use crate::host;
 use crate::socket::unix_now;
 
 /// Proof that the request's sender may do what its path says.
@@ -35,7 +37,13 @@ impl FromRequestParts<Arc<Shared>> for Operator {
         let access = &shared.config.access;
         let allowed = if access.is_open() {
             let local = client.is_ok_and(|ConnectInfo(client)| is_local(client, &parts.headers));
-            if local { Ok(()) } else { Err(AdminError::not_local()) }
+            if local && shared.config.admin_local {
+                Ok(())
+            } else if shared.config.admin_local {
+                Err(AdminError::not_local())
+            } else {
+                Err(AdminError::no_keys())
+            }
         } else {
             let token = bearer(&parts.headers);
             access.admin(unix_now(), room.as_deref(), token).map_err(AdminError::from)
@@ -52,27 +60,76 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
+/// What proxies add to the requests that they pass on.
+const PASSED_ON: [&str; 10] = [
+    "cdn-loop",
+    "cf-connecting-ip",
+    "client-ip",
+    "forwarded",
+    "true-client-ip",
+    "via",
+    "x-client-ip",
+    "x-envoy-external-address",
+    "x-original-forwarded-for",
+    "x-real-ip",
+];
+
 fn is_local(client: SocketAddr, headers: &HeaderMap) -> bool {
-    let passed_on = ["forwarded", "x-forwarded-for", "x-real-ip", "via", "origin"];
-    client.ip().to_canonical().is_loopback() && !passed_on.iter().any(|h| headers.contains_key(*h))
+    let passed_on = |name: &HeaderName| {
+        name.as_str().starts_with("x-forwarded") || PASSED_ON.contains(&name.as_str())
+    };
+    // An address that a person typed into a browser is no page's request.
+    let typed = headers.get("sec-fetch-site").is_none_or(|from| from == "none");
+    client.ip().to_canonical().is_loopback()
+        && host::said(headers).is_some_and(|host| host::is_loopback(&host))
+        && !headers.contains_key(ORIGIN)
+        && typed
+        && !headers.keys().any(passed_on)
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::HOST;
+
     use super::*;
+
+    fn local(client: &str, lines: &[(&'static str, &str)]) -> bool {
+        let mut headers = HeaderMap::new();
+        for &(name, value) in lines {
+            headers.insert(name, value.parse().unwrap());
+        }
+        is_local(client.parse().unwrap(), &headers)
+    }
 
     #[test]
     fn only_direct_requests_of_this_machine_are_local() {
-        let none = HeaderMap::new();
-        let client = |text: &str| text.parse::<SocketAddr>().unwrap();
-        assert!(is_local(client("127.0.0.1:9"), &none));
-        assert!(is_local(client("[::1]:9"), &none));
-        assert!(is_local(client("[::ffff:127.0.0.1]:9"), &none));
-        assert!(!is_local(client("192.0.2.1:9"), &none));
-        for header in ["x-forwarded-for", "origin"] {
-            let mut headers = HeaderMap::new();
-            headers.insert(header, "http://example.org".parse().unwrap());
-            assert!(!is_local(client("127.0.0.1:9"), &headers), "{header}");
+        let own = [(HOST.as_str(), "localhost:7880")];
+        for client in ["127.0.0.1:9", "[::1]:9", "[::ffff:127.0.0.1]:9"] {
+            assert!(local(client, &own), "{client}");
         }
+        assert!(!local("192.0.2.1:9", &own));
+        assert!(local("127.0.0.1:9", &[own[0], ("sec-fetch-site", "none")]));
+        for line in [
+            ("origin", "http://localhost:7880"),
+            ("sec-fetch-site", "same-origin"),
+            ("x-forwarded-for", "192.0.2.1"),
+            ("x-forwarded-host", "sfu.example"),
+            ("x-real-ip", "192.0.2.1"),
+            ("forwarded", "for=192.0.2.1"),
+            ("via", "1.1 proxy"),
+            ("cf-connecting-ip", "192.0.2.1"),
+            ("true-client-ip", "192.0.2.1"),
+            ("x-client-ip", "192.0.2.1"),
+        ] {
+            assert!(!local("127.0.0.1:9", &[own[0], line]), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn who_calls_the_server_by_a_name_is_not_local() {
+        for host in ["evil.example:7880", "localhost.evil.example", "192.0.2.1:7880"] {
+            assert!(!local("127.0.0.1:9", &[("host", host)]), "{host}");
+        }
+        assert!(!local("127.0.0.1:9", &[]));
     }
 }

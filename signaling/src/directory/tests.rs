@@ -15,9 +15,14 @@ fn guest() -> Person {
 }
 
 fn enter(directory: &Directory, id: ParticipantId, room: &str, who: Person) -> Seat {
-    let seat = directory.enter(id, room, who, Grants::participant(), 5).unwrap();
+    let seat = directory.enter(id, room, who, Grants::participant(), 5, no_seats).unwrap();
     directory.entered(id);
     seat
+}
+
+/// Of a door that counts nobody.
+fn no_seats(_begins: bool) -> Result<Seats, Refused> {
+    Ok(Seats::default())
 }
 
 #[test]
@@ -67,8 +72,8 @@ fn a_limited_room_takes_no_more_but_the_same_identity_again() {
         RoomSettings { max_participants: Some(1), kept: true, ..RoomSettings::default() };
     directory.configure("tea", settings);
     enter(&directory, ONE, "tea", ana());
-    let refused = directory.enter(TWO, "tea", guest(), Grants::participant(), 5);
-    assert_eq!(refused.unwrap_err(), JoinError::RoomFull);
+    let refused = directory.enter(TWO, "tea", guest(), Grants::participant(), 5, no_seats);
+    assert_eq!(refused.unwrap_err(), JoinError::RoomFull.into());
     assert_eq!(enter(&directory, THREE, "tea", ana()).former, Some(ONE));
 }
 
@@ -84,7 +89,7 @@ fn rooms_with_settings_have_a_bound() {
 #[test]
 fn who_is_still_entering_is_not_seen() {
     let directory = Directory::default();
-    directory.enter(ONE, "tea", guest(), Grants::participant(), 5).unwrap();
+    directory.enter(ONE, "tea", guest(), Grants::participant(), 5, no_seats).unwrap();
     assert!(directory.room("tea").unwrap().present.is_empty());
     directory.entered(ONE);
     assert_eq!(directory.room("tea").unwrap().present.len(), 1);

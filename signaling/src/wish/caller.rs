@@ -41,7 +41,7 @@ impl<'a> Caller<'a> {
         limits::check_room(room)?;
         let permit = entry::at_door(shared, client)?;
         entry::count_join(shared, &permit)?;
-        let admission = entry::admit(shared, room, bearer(headers), Some(way.grant()))
+        let admission = entry::admit(shared, room, bearer(headers), &[way.grant()])
             .map_err(convert::enter_error)?;
         let sdp = read(headers, SDP, body).await?;
         Ok(Caller { way, room, admission, permit, sdp })

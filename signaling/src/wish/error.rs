@@ -65,6 +65,11 @@ impl WishError {
         Self::with(404, ErrorCode::NotJoined, "there is no such session", hint)
     }
 
+    pub(super) fn not_yours() -> Self {
+        let hint = "Ask with an access token of the identity that began the session.";
+        Self::with(403, ErrorCode::Forbidden, "the session is somebody else's", hint)
+    }
+
     pub(super) fn no_credentials() -> Self {
         let hint = "Send `a=ice-ufrag` and `a=ice-pwd`; candidates alone go with the `ETag`.";
         let message = "`If-Match: *` restarts ICE, but the body has no new credentials";
@@ -97,7 +102,7 @@ impl From<Refused> for WishError {
     fn from(refused: Refused) -> Self {
         let code = match refused {
             Refused::Full => ErrorCode::ServerFull,
-            Refused::Sockets | Refused::Joins => ErrorCode::RateLimited,
+            Refused::Sockets | Refused::Joins | Refused::Share(_) => ErrorCode::RateLimited,
         };
         WishError::new(code, refused.to_string())
     }

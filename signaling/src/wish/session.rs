@@ -84,6 +84,8 @@ pub(crate) struct Sessions {
 #[derive(Debug)]
 struct Open {
     participant: ParticipantId,
+    /// Who began it, by its token; without token keys whoever knows its address.
+    maker: Option<String>,
     agreed: Arc<TurnMutex<Agreed>>,
     _end: oneshot::Sender<()>,
 }
@@ -129,7 +131,9 @@ pub(super) async fn begin(
     lists: impl FnOnce(&[TrackInfo]) -> Result<(Vec<Publish>, Vec<Subscribe>), WishError>,
 ) -> Result<Response, WishError> {
     let Caller { way, room, admission, permit, sdp } = caller;
-    let options = JoinOptions { anchor_codecs: AnchorCodecs::NONE, ..JoinOptions::default() };
+    let owner = permit.owner(admission.identity.as_deref());
+    let anchor_codecs = AnchorCodecs::NONE;
+    let options = JoinOptions { owner, anchor_codecs, ..JoinOptions::default() };
     if let Place::At(url) = entry::place(shared, room, &options).await {
         return Ok(elsewhere(&url, way, room, query));
     }
@@ -138,6 +142,7 @@ pub(super) async fn begin(
         name: way.name().to_owned(),
         ticket: None,
         admission,
+        permit: &permit,
         seat: None,
         admitted: false,
         options,
@@ -171,7 +176,8 @@ pub(super) async fn begin(
     let key = Key { way, room: room.to_owned(), id };
     let (ended, end) = oneshot::channel();
     let agreed = Arc::new(TurnMutex::new(agreed));
-    let open = Open { participant, agreed: agreed.clone(), _end: ended };
+    let maker = inside.identity.clone();
+    let open = Open { participant, maker, agreed: agreed.clone(), _end: ended };
     shared.sessions.open.lock().insert(key.clone(), open);
     tokio::spawn(listen(Arc::downgrade(shared), (key, permit), inside, agreed, end));
     let mut response = (StatusCode::CREATED, headers, answer).into_response();
@@ -198,7 +204,7 @@ pub(super) fn end(
     key: &Key,
     token: Option<&str>,
 ) -> Result<StatusCode, WishError> {
-    may_ask(shared, key, token)?;
+    asked(shared, key, token)?;
     // Whoever is first ends it.
     let ended = shared.sessions.open.lock().remove(key);
     ended.map(|_| StatusCode::OK).ok_or_else(WishError::no_session)
@@ -212,10 +218,7 @@ pub(super) async fn patch(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Response, WishError> {
-    may_ask(shared, key, token)?;
-    let known = |open: &Open| (open.participant, open.agreed.clone());
-    let known = shared.sessions.open.lock().get(key).map(known);
-    let (id, agreed) = known.ok_or_else(WishError::no_session)?;
+    let (id, agreed) = asked(shared, key, token)?;
     let fragment = read(headers, FRAGMENT, body).await?;
     let mut agreed = agreed.lock().await;
     match headers.get(IF_MATCH).and_then(|tag| tag.to_str().ok()) {
@@ -238,11 +241,20 @@ pub(super) async fn patch(
     }
 }
 
-/// Whether a token is good for a session's room.
-fn may_ask(shared: &Shared, key: &Key, token: Option<&str>) -> Result<(), WishError> {
+/// The session that somebody asks something of who may: whoever began it.
+fn asked(
+    shared: &Shared,
+    key: &Key,
+    token: Option<&str>,
+) -> Result<(ParticipantId, Arc<TurnMutex<Agreed>>), WishError> {
     limits::check_room(&key.room)?;
-    entry::admit(shared, &key.room, token, None).map_err(convert::enter_error)?;
-    Ok(())
+    let admission = entry::admit(shared, &key.room, token, &[]).map_err(convert::enter_error)?;
+    let sessions = shared.sessions.open.lock();
+    let open = sessions.get(key).ok_or_else(WishError::no_session)?;
+    if open.maker.is_some() && open.maker != admission.identity {
+        return Err(WishError::not_yours());
+    }
+    Ok((open.participant, open.agreed.clone()))
 }
 
 /// Hears what happens to the participant until it is gone.
@@ -283,7 +295,7 @@ async fn listen(
         };
         let (Some(event), Some(shared)) = (event, shared.upgrade()) else { break };
         match event {
-            SfuEvent::Disconnected => break,
+            SfuEvent::Disconnected(_) => break,
             // A restart must not ask for what is gone.
             SfuEvent::TrackRemoved { track } => {
                 agreed.lock().await.offer.subscribe.retain(|s| s.track != track);

@@ -23,6 +23,7 @@ use super::session::{self, Key, Way};
 use crate::Shared;
 use crate::admin::bearer;
 use crate::client::ClientAddr;
+use crate::convert;
 
 /// Begin to receive (draft-ietf-wish-whep §4.2).
 #[utoipa::path(post, path = "/whep/{room}", operation_id = "whep_offer", tag = "calls",
@@ -63,7 +64,7 @@ pub(crate) struct Wanted {
 
 /// The sections that receive.
 fn sections(sdp: &str) -> Result<Vec<MediaLine>, WishError> {
-    let mut sections = media_lines(sdp);
+    let mut sections = media_lines(sdp).map_err(|error| convert::offer_error(&error))?;
     sections.retain(|line| line.receives && line.kind.is_some() && !line.mid.is_empty());
     if sections.len() > limits::SUBSCRIBED_TRACKS {
         return Err(session::too_many("receive"));

@@ -17,6 +17,7 @@ use super::session::{self, Key, Way};
 use crate::Shared;
 use crate::admin::bearer;
 use crate::client::ClientAddr;
+use crate::convert;
 
 /// Begin to send (RFC 9725 §4.2).
 #[utoipa::path(post, path = "/whip/{room}", operation_id = "whip_offer", tag = "calls",
@@ -39,7 +40,8 @@ pub(crate) async fn offer(
 
 /// Every section that sends becomes a track.
 fn published(sdp: &str) -> Result<Vec<Publish>, WishError> {
-    let sends = media_lines(sdp).into_iter().filter(|line| line.sends && !line.mid.is_empty());
+    let lines = media_lines(sdp).map_err(|error| convert::offer_error(&error))?;
+    let sends = lines.into_iter().filter(|line| line.sends && !line.mid.is_empty());
     let publish: Vec<_> = sends
         .filter_map(|line| {
             let kind = line.kind?;

@@ -25,7 +25,7 @@ use windlass_signaling::{Metric, Services, Signaling, SignalingConfig};
 /// A request with these further header lines.
 pub fn post(path: &str, more: &str, body: &str) -> String {
     format!(
-        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
          content-type: application/json\r\n{more}content-length: {}\r\n\r\n{body}",
         body.len()
     )
@@ -40,11 +40,12 @@ pub struct Server {
     _sfu: Sfu,
 }
 
+/// One that programs of this machine may administer, where it has no token keys.
 pub async fn start(config: SignalingConfig) -> Server {
-    start_in(config, None).await
+    start_in(SignalingConfig { admin_local: true, ..config }, None).await
 }
 
-/// One of several servers.
+/// One of several servers, or one as its configuration says.
 pub async fn start_in(config: SignalingConfig, cluster: Option<Arc<dyn Cluster>>) -> Server {
     let udp = "127.0.0.1:0".parse().unwrap();
     let media = SfuConfig { udp, threads: 2, ..SfuConfig::default() };
@@ -147,5 +148,6 @@ pub async fn http(server: &Server, request: &str) -> String {
 }
 
 pub async fn get(server: &Server, path: &str) -> String {
-    http(server, &format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).await
+    http(server, &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
+        .await
 }

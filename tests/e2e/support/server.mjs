@@ -33,7 +33,7 @@ export async function startServer({ args = [], path, link, host, secure = false,
   if (advertiseTcp) advertise.push("--advertise-tcp", advertiseTcp);
   const child = spawn(
     bin,
-    ["serve", "--http", `${host ?? "127.0.0.1"}:${ports.http}`, "--udp", `${udpHost}:${ports.udp}`, "--forwarding-threads", "2", ...advertise, ...(typeof args === "function" ? args(ports) : args)],
+    ["serve", "--http", `${host ?? "127.0.0.1"}:${ports.http}`, "--udp", `${udpHost}:${ports.udp}`, "--forwarding-threads", "2", "--admin-local", ...advertise, ...(typeof args === "function" ? args(ports) : args)],
     { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_BACKTRACE: "1" } },
   );
   let log = "";

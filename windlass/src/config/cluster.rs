@@ -6,6 +6,7 @@ use anyhow::Result;
 use windlass_cluster::mutual::Files;
 use windlass_cluster::nats::NatsConfig;
 use windlass_cluster::token::ClusterToken;
+use windlass_signaling::Origin;
 
 use super::{Invalid, Settings};
 
@@ -65,6 +66,16 @@ pub struct NodeConfig {
     pub address: Option<String>,
     /// As many of one room's participants as it wants.
     pub room_most: usize,
+}
+
+impl NodeConfig {
+    /// The origin of the page that this server has at that address.
+    pub(super) fn page(&self) -> Option<Origin> {
+        let url = self.url.replacen("ws", "http", 1);
+        let (scheme, rest) = url.split_once("://")?;
+        let host = rest.split(['/', '?', '#']).next()?;
+        format!("{scheme}://{host}").parse().ok()
+    }
 }
 
 /// `most`: participants of a room, at the most.

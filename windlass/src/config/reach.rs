@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::Result;
-use windlass_sfu::TcpConfig;
+use windlass_sfu::{TcpConfig, share_of_one};
 
 use super::{Advertise, Invalid, Settings};
 
@@ -28,15 +28,19 @@ impl Reach {
         let advertise = addresses("advertise", said.advertise.as_deref(), udp)?;
         let listen = said.tcp.unwrap_or(udp);
         let own = addresses("advertise-tcp", said.advertise_tcp.as_deref(), listen)?;
-        let tcp = (!said.no_tcp.unwrap_or(false)).then(|| {
-            let usual = TcpConfig::at(listen);
-            TcpConfig {
-                advertise: own,
-                connections: said.max_tcp_connections.unwrap_or(usual.connections),
-                per_address: said.max_tcp_per_ip.unwrap_or(usual.per_address),
-                ..usual
-            }
-        });
+        let mut tcp = TcpConfig { advertise: own, ..TcpConfig::at(listen) };
+        tcp.connections = said.max_tcp_connections.unwrap_or(tcp.connections);
+        // 0 is as many as files may be open.
+        let share = if tcp.connections == 0 { usize::MAX } else { share_of_one(tcp.connections) };
+        tcp.per_address = said.max_tcp_per_ip.unwrap_or(tcp.per_address.min(share));
+        if tcp.per_address > share {
+            let allowed = format!(
+                "must be at most {share}, a quarter of max-tcp-connections, not {}",
+                tcp.per_address
+            );
+            return Err(Invalid::new("max-tcp-per-ip", allowed).into());
+        }
+        let tcp = (!said.no_tcp.unwrap_or(false)).then_some(tcp);
         // The other half is for enhancement, which yields, and for signalling.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = said.forwarding_threads.unwrap_or((cores / 2).clamp(1, THREADS));

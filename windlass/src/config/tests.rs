@@ -12,6 +12,9 @@ fn parse(text: &str) -> Result<Settings> {
 const ALL: &str = r#"
     http: "0.0.0.0:80"
     udp: "[::]:7881"
+    metrics: 127.0.0.1:7882
+    open-rooms: false
+    admin-local: true
     advertise: ["192.0.2.1:7881", "2001:db8::1"]
     tcp: "[::]:443"
     no-tcp: false
@@ -163,6 +166,10 @@ fn values_out_of_range_are_refused_by_name() {
         ("tls-cert: a.pem", "tls-cert needs tls-key"),
         ("tls-key: a.pem", "tls-key needs tls-cert"),
         ("trusted-proxies: [10.0.0.0/40]", "neither IP nor IP/PREFIX"),
+        (
+            "open-rooms: true\ntoken-key: [\"k1=0123456789abcdef0123456789abcdef\"]",
+            "beside token-key",
+        ),
         ("origins: [\"calls.example\"]", "no origin"),
         ("advertise: [\"0.0.0.0\"]", "0.0.0.0"),
         ("advertise: [\"example\"]", "example"),
@@ -254,4 +261,52 @@ fn only_live_options_follow_a_new_file() {
     let mut all: Vec<String> = annotated::options().into_iter().map(|o| o.name).collect();
     all.sort();
     assert_eq!(waiting, all, "each is applied or waits");
+}
+
+#[test]
+fn no_address_may_have_more_than_a_quarter_of_anything() {
+    let resolved = |text: &str| parse(text).and_then(Config::resolve);
+    let refused = |text: &str| format!("{:#}", resolved(text).unwrap_err());
+    let error = refused("max-sockets-per-ip: 501");
+    assert!(error.contains("max-sockets-per-ip must be at most 500, a quarter of all"), "{error}");
+    assert!(error.contains("0 for no bound"), "{error}");
+    let error = refused("max-tcp-connections: 100\nmax-tcp-per-ip: 26");
+    assert!(error.contains("max-tcp-per-ip must be at most 25, a quarter of"), "{error}");
+    let small = resolved("max-total-participants: 100\nmax-tcp-connections: 100").unwrap();
+    let door = small.signaling.door;
+    assert_eq!((door.sockets, door.sockets_per_address, door.participants), (200, 50, 100));
+    assert_eq!(small.sfu.tcp.map(|tcp| tcp.per_address), Some(25));
+    assert_eq!(resolved("max-sockets-per-ip: 0").unwrap().signaling.door.sockets_per_address, 0);
+    // Two hundred of one office, in a room that is large enough, need nothing else.
+    let usual = resolved("").unwrap();
+    let door = usual.signaling.door;
+    assert!(door.sockets_per_address >= 200 && door.joins_per_address >= 400);
+    assert!(share_of_one(door.participants) >= 200);
+    assert!(usual.sfu.tcp.is_some_and(|tcp| tcp.per_address >= 200));
+}
+
+#[test]
+fn others_are_served_with_token_keys_or_where_open_rooms_are_asked_for() {
+    let closed = |text: &str| Config::resolve(parse(text).unwrap()).unwrap().closed();
+    let key = "token-key: [\"k1=0123456789abcdef0123456789abcdef\"]";
+    for http in ["0.0.0.0:7880", "\"[::]:7880\"", "192.0.2.1:80", "\"[2001:db8::1]:80\""] {
+        let error = closed(&format!("http: {http}")).unwrap_err().to_string();
+        assert!(error.contains("windlass key") && error.contains("--open-rooms"), "{error}");
+        closed(&format!("http: {http}\nopen-rooms: true")).unwrap();
+        closed(&format!("http: {http}\n{key}")).unwrap();
+        assert!(closed(&format!("http: {http}\nopen-rooms: false")).is_err());
+    }
+    for http in ["127.0.0.1:7880", "127.3.2.1:1", "\"[::1]:7880\"", "\"[::ffff:127.0.0.1]:1\""] {
+        closed(&format!("http: {http}")).unwrap();
+    }
+}
+
+#[test]
+fn the_page_of_a_node_may_call_it() {
+    let nodes = "nats: [\"nats://a:4222\"]\nnode-url: wss://sfu-2.example.org:8443/ws";
+    let config = |text: &str| Config::resolve(parse(text).unwrap()).unwrap().signaling.origins;
+    let named = ["https://calls.example", "https://sfu-2.example.org:8443"];
+    let expected = Origins::Only(named.map(|origin| origin.parse().unwrap()).to_vec());
+    assert_eq!(config(&format!("{nodes}\norigins: [https://calls.example]")), expected);
+    assert_eq!(config(nodes), Origins::Any);
 }

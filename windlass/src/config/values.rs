@@ -63,6 +63,43 @@ impl TryFrom<String> for Advertise {
     }
 }
 
+/// The largest picture of a layer: `WxH`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct LayerSize(u32, u32);
+
+impl LayerSize {
+    /// Its pixels.
+    pub fn pixels(self) -> u32 {
+        self.0 * self.1
+    }
+}
+
+impl FromStr for LayerSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let sides =
+            text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+        match sides {
+            Some((w, h))
+                if (64..=1920).contains(&w) && (64..=1920).contains(&h) && w * h <= 1920 * 1080 =>
+            {
+                Ok(LayerSize(w, h))
+            }
+            _ => Err(format!("`{text}` is no size like 960x540, from 64x64 to 1920x1080")),
+        }
+    }
+}
+
+impl TryFrom<String> for LayerSize {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
 /// A codec of anchors, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]

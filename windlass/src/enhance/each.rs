@@ -20,6 +20,7 @@ use super::EnhanceArgs;
 use super::children::{Child, Own, children};
 use crate::config::Config;
 use crate::devices::{VISIBLE, chosen};
+use crate::logging;
 use crate::shutdown::{Asked, Signals};
 
 /// Before one that ended is started again; longer each time, up to the longest.
@@ -61,7 +62,7 @@ pub fn run(args: &EnhanceArgs, config: &Config) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let own = Own {
         listen: args.listen,
-        metrics: args.metrics,
+        metrics: said.metrics,
         address: args.address.as_deref(),
         cpu_tasks: (said.cpu_tasks.unwrap_or(0) == 0).then_some(cores),
     };
@@ -77,7 +78,7 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
     // Once: a program that is replaced meanwhile is found by its path.
     let program = std::env::current_exe().context("cannot find this program")?;
     let count = children.len();
-    println!("Windlass enhances on {count} devices, a process each.");
+    logging::announce(&format!("Windlass enhances on {count} devices, a process each."))?;
     let (order, orders) = watch::channel(Order::Run);
     let ends: Ends = (0..count).map(|_| AtomicU32::new(0)).collect();
     let mut tended = JoinSet::new();
@@ -117,7 +118,7 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
         let _ = order.send(Order::Kill);
         all_ended().await;
     }
-    eprintln!("Windlass has ended on {count} devices.");
+    logging::say(&format!("Windlass has ended on {count} devices."));
     if fine { Ok(()) } else { bail!("not every enhancer has ended in order; the log says which") }
 }
 

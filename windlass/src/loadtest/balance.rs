@@ -55,6 +55,8 @@ const SUMS: [(&str, &[&str]); 9] = [
             "enhancer_dropped_disabled_total",
             "enhancer_dropped_stream_limit_total",
             "enhancer_dropped_processor_total",
+            "enhancer_dropped_memory_total",
+            "enhancer_dropped_size_total",
             "enhancer_dropped_decode_queue_total",
             "enhancer_dropped_stopped_total",
             "enhancer_dropped_waiting_key_total",

@@ -39,6 +39,8 @@ pub struct Node {
     known: Mutex<Known>,
     signaling: OnceLock<Signaling>,
     stop: watch::Sender<bool>,
+    /// Whether its lease is no more.
+    left: watch::Sender<bool>,
     /// What it shares with others, where it does.
     share: Option<Share>,
     rights: Rights,
@@ -96,6 +98,7 @@ impl Node {
             known: Mutex::new(known),
             signaling: OnceLock::new(),
             stop: watch::Sender::new(false),
+            left: watch::Sender::new(false),
             share,
             rights: Rights::default(),
             changed: Notify::new(),
@@ -116,6 +119,7 @@ impl Node {
         let (node, stop) = (self.clone(), self.stop.subscribe());
         tokio::spawn(async move {
             nats::keep_node(node.client.clone(), &node.name, || node.lease(), stop).await;
+            node.left.send_replace(true);
         });
         let node = self.clone();
         tokio::spawn(async move {
@@ -251,6 +255,13 @@ impl Node {
     /// Gives up its lease.
     pub fn stop(&self) {
         let _ = self.stop.send(true);
+    }
+
+    /// The same, and waits until others can know it.
+    pub async fn leave(&self) {
+        let mut left = self.left.subscribe();
+        self.stop();
+        let _ = left.wait_for(|left| *left).await;
     }
 
     /// What it knows of the cluster.

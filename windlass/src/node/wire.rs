@@ -6,10 +6,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use windlass_cluster::relay::message::What;
 use windlass_cluster::relay::{self, Message};
-use windlass_cluster::wire::{
-    WireError, layer, micros, narrow, refusal, refusal_name, source, source_name,
-};
-use windlass_media::{Anchor, Epoch, Layer, StageTimes, StreamId};
+use windlass_cluster::wire::{WireError, layer, micros, narrow, refusal, source, source_name};
+use windlass_media::{Anchor, Epoch, Layer, Refusal, StageTimes, StreamId};
 use windlass_sfu::{
     Kind, Made, ParticipantId, Publish, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack,
     TrackId,
@@ -86,7 +84,7 @@ pub fn to_message(room: &str, relayed: &Relayed, who: Option<Who>, now: Instant)
             layer: rid(made.layer),
             scale: made.scale.into(),
             holds_us: micros(made.holds),
-            refused: made.refused.map(refusal_name).unwrap_or_default().to_owned(),
+            refused: made.refused.map_or("", Refusal::name).to_owned(),
         }),
         Relayed::Anchor(anchor) => What::Anchor(anchor_message(anchor, now)),
         Relayed::KeyFrame { track, layer } => {

@@ -75,7 +75,7 @@ fn a_kernels_shaper_is_followed_down_and_up() {
         }
     };
     let udp = format!("{}:0", link.ours);
-    let server = Server::start(&["--http", "0.0.0.0:0", "--udp", &udp]);
+    let server = Server::start(&["--http", "0.0.0.0:0", "--open-rooms", "--udp", &udp]);
     let url = format!("http://{}:{}", link.ours, server.addr.port());
     let call = Running::start(
         link.command(env!("CARGO_BIN_EXE_windlass")),

@@ -6,6 +6,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,8 @@ pub struct Server {
     pub said: String,
     pub addr: SocketAddr,
     log: Arc<Mutex<String>>,
+    /// Whether nobody reads the log.
+    unread: Arc<AtomicBool>,
 }
 
 impl Server {
@@ -65,7 +68,7 @@ impl Server {
     fn spawn(args: &[&str], env: &[(&str, &str)]) -> Server {
         let ours = ["--http", "--udp"].into_iter().filter(|name| !args.contains(name));
         let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
-            .arg("serve")
+            .args(["serve", "--admin-local"])
             .args(ours.flat_map(|name| [name, "127.0.0.1:0"]))
             .args(args)
             .envs(env.iter().copied())
@@ -74,17 +77,22 @@ impl Server {
             .spawn()
             .unwrap();
         let log = Arc::new(Mutex::new(String::new()));
+        let unread = Arc::new(AtomicBool::new(false));
         let (lines, into) = (BufReader::new(child.stderr.take().unwrap()).lines(), log.clone());
+        let waits = unread.clone();
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 into.lock().unwrap().push_str(&(line + "\n"));
+                while waits.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
             }
         });
         let mut said = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
         let port = said.trim().rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
         let port = port.unwrap_or_else(|| panic!("{said}{}", log.lock().unwrap()));
-        Server { child, said, addr: SocketAddr::from(([127, 0, 0, 1], port)), log }
+        Server { child, said, addr: SocketAddr::from(([127, 0, 0, 1], port)), log, unread }
     }
 
     pub fn pid(&self) -> String {
@@ -94,6 +102,11 @@ impl Server {
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([name, &self.pid()]).status().unwrap();
         assert!(sent.success());
+    }
+
+    /// Whether anybody reads what it says on standard error.
+    pub fn is_read(&self, read: bool) {
+        self.unread.store(!read, Ordering::Relaxed);
     }
 
     pub fn log(&self) -> String {

@@ -16,6 +16,8 @@
 {{- get $root.Values.cluster.existing (index . 1) | default (printf "%s-cluster-%s" (include "windlass.fullname" $root) (index . 1)) -}}
 {{- end -}}
 
+{{- define "windlass.tokenSecret" -}}{{ include "windlass.fullname" . }}-token-key{{- end -}}
+
 {{/* Whether anything shows and asks for the cluster's token and certificate; empty if not. */}}
 {{- define "windlass.hasCluster" -}}
 {{- if or .Values.enhancer.enabled .Values.sfu.relay.enabled (include "windlass.natsUrls" .) }}true{{ end -}}

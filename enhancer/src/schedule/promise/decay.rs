@@ -29,6 +29,11 @@ impl Decay {
         Decay { first: slope * frames.powf(1.0 - REBUILT), power: REBUILT }
     }
 
+    /// Rebuilt video that loses this much after one frame.
+    pub fn of_rebuilt(first: f64) -> Decay {
+        Decay { first, power: REBUILT }
+    }
+
     fn first(&self) -> f64 {
         if self.first.is_finite() { self.first.clamp(0.0, 1e12) } else { 0.0 }
     }

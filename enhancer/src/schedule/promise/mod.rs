@@ -16,6 +16,7 @@ pub mod decay;
 pub mod plan;
 pub mod settings;
 mod streams;
+mod viewers;
 
 use windlass_media::StreamId;
 

@@ -10,20 +10,16 @@ use windlass_media::{Refusal, StreamId};
 
 use super::admission::{Admission, EVERY, Verdict};
 use super::decay::REBUILT;
+use super::viewers::Viewers;
 use super::{Anchored, BatchCost, Client, Decay};
 
 /// Frames a second until some have come.
 const USUAL_FPS: f64 = 30.0;
-/// How much a new report of decay counts.
-const WEIGHT: f64 = 0.25;
-/// Square grey levels that are believed to be lost after one frame: a report is a stranger's word.
-const BELIEVED: (f64, f64) = (1e-3, 1e3);
-
 /// What is known of one stream.
 #[derive(Debug, Clone)]
 pub struct Promised {
-    /// What is lost after one frame.
-    decay: Option<Decay>,
+    /// What those who watch say is lost after one frame.
+    viewers: Viewers,
     /// Seconds from frame to frame.
     frame: f64,
     arrived: Option<f64>,
@@ -34,8 +30,13 @@ pub struct Promised {
 
 impl Default for Promised {
     fn default() -> Self {
-        let (decay, frame) = (None, 1.0 / USUAL_FPS);
-        Promised { decay, frame, arrived: None, last: None, planned: VecDeque::new() }
+        Promised {
+            viewers: Viewers::default(),
+            frame: 1.0 / USUAL_FPS,
+            arrived: None,
+            last: None,
+            planned: VecDeque::new(),
+        }
     }
 }
 
@@ -50,12 +51,9 @@ impl Promised {
     }
 
     /// Somebody who watches says what was lost with each of so many frames.
-    pub fn report(&mut self, (slope, frames): (f64, f64)) {
+    pub fn report(&mut self, viewer: u64, now: f64, (slope, frames): (f64, f64)) {
         if slope.is_finite() && slope >= 0.0 && frames >= 1.0 {
-            let new = Decay::rebuilt(slope, frames);
-            let first = new.first.clamp(BELIEVED.0, BELIEVED.1);
-            let known = self.decay.map_or(first, |known| known.first);
-            self.decay = Some(Decay { first: known + WEIGHT * (first - known), ..new });
+            self.viewers.report(viewer, now, Decay::rebuilt(slope, frames).first);
         }
     }
 
@@ -77,10 +75,11 @@ impl Promised {
     }
 
     /// Its part in a plan; `each`: seconds of an accelerator for one of its anchors.
-    fn client(&self, id: StreamId, each: f64, fraction: f64, terms: Terms) -> Client {
+    fn client(&self, id: StreamId, now: f64, each: f64, fraction: f64, terms: Terms) -> Client {
+        let usual = terms.usual_decay;
         Client {
             id,
-            decay: self.decay.unwrap_or(terms.usual_decay),
+            decay: self.viewers.lost(now, usual.first).map_or(usual, Decay::of_rebuilt),
             promise: terms.promise,
             frame: self.frame,
             cost: BatchCost { fixed: 0.0, each, most: 1 },
@@ -155,7 +154,7 @@ impl Promises {
         self.clients.extend(
             streams
                 .iter()
-                .map(|(id, each, fraction, known)| known.client(*id, *each, *fraction, terms)),
+                .map(|(id, each, fraction, known)| known.client(*id, now, *each, *fraction, terms)),
         );
         self.free.clear();
         self.free.resize(devices, now + busy);
@@ -181,7 +180,17 @@ impl Promises {
             Verdict::Refused => (id, Some(Refusal::Promise)),
             Verdict::Served => (id, None),
         }));
-        // Nobody asks: the newest are enough.
+        self.forget_excess();
+    }
+
+    /// A stream is to be told something that no plan says.
+    pub fn tell(&mut self, id: StreamId, reason: Option<Refusal>) {
+        self.told.push((id, reason));
+        self.forget_excess();
+    }
+
+    /// Nobody asks: the newest are enough.
+    fn forget_excess(&mut self) {
         let excess = self.told.len().saturating_sub(MOST_TOLD);
         self.told.drain(..excess);
     }
@@ -221,22 +230,6 @@ mod tests {
         assert!((promise_of_db(0.5) - 0.793).abs() < 1e-3, "{}", promise_of_db(0.5));
         assert!(promise_of_db(0.0).abs() < 1e-12);
         assert!((promise_of_db(f64::NAN) - promise_of_db(0.5)).abs() < 1e-12);
-    }
-
-    #[test]
-    fn strangers_words_are_taken_with_bounds() {
-        let mut known = Promised::default();
-        for odd in
-            [(f64::NAN, 4.0), (f64::INFINITY, 4.0), (-3.0, 4.0), (0.1, f64::NAN), (0.1, -1.0)]
-        {
-            known.report(odd);
-            assert_eq!(known.decay, None, "{odd:?}");
-        }
-        known.report((1e300, 4.0));
-        assert_eq!(known.decay.map(|decay| decay.first), Some(1e3));
-        (0..40).for_each(|_| known.report((0.2, 1.0)));
-        let known = known.decay.map_or(0.0, |decay| decay.first);
-        assert!((known - 0.2).abs() < 0.1, "{known}");
     }
 
     #[test]

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { FrameCopy, SentFrame, ToRelayByPort } from "./messages.js";
+import { type CopyPort, Relay } from "./relay.js";
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+/** A frame as the browser gives it: what is written has no data any more. */
+function frame(id: number) {
+  return {
+    data: new Uint8Array([id]).buffer,
+    timestamp: 0,
+    getMetadata: () => ({ rtpTimestamp: id * 3000, frameId: id, synchronizationSource: 7, width: 320, height: 180 }),
+  };
+}
+
+/** The frames of one receiver or sender, and what came out. */
+function media() {
+  const written: number[] = [];
+  let give: ReadableStreamDefaultController | undefined;
+  const asked: string[] = [];
+  const transformer = {
+    readable: new ReadableStream({
+      start: (controller) => {
+        give = controller;
+      },
+    }),
+    writable: new WritableStream({ write: ({ data }) => void written.push(new Uint8Array(data)[0] ?? -1) }),
+    sendKeyFrameRequest: async () => void asked.push("key frame"),
+  };
+  return { transformer, written, asked, give: (value: unknown) => give?.enqueue(value), end: () => give?.close() };
+}
+
+/** Takes copies, and answers each while `answers`. */
+function taker(answers: boolean) {
+  const copies: (FrameCopy | SentFrame)[] = [];
+  const port: CopyPort & { closed: boolean } = {
+    closed: false,
+    onmessage: null,
+    postMessage: (message) => {
+      copies.push(message);
+      if (answers) say("taken");
+    },
+    close: () => {
+      port.closed = true;
+    },
+  };
+  const say = (data: ToRelayByPort) => port.onmessage?.({ data } as MessageEvent<ToRelayByPort>);
+  return { port, copies, say };
+}
+
+test("received frames are passed on, and copied to whoever takes them", async () => {
+  const [relay, m, t] = [new Relay(), media(), taker(true)];
+  relay.connect(1, t.port);
+  void relay.pass(m.transformer, "received", 1);
+  m.give(frame(5));
+  m.give(frame(6));
+  await settled();
+  assert.deepEqual(m.written, [5, 6]);
+  const copies = t.copies as FrameCopy[];
+  assert.deepEqual(
+    copies.map(({ data, ...rest }) => ({ ...rest, data: new Uint8Array(data)[0] })),
+    [
+      { rtpTimestamp: 15_000, frameId: 5, afterGap: false, data: 5 },
+      { rtpTimestamp: 18_000, frameId: 6, afterGap: false, data: 6 },
+    ],
+  );
+});
+
+test("frames are passed on where nobody takes copies, and where copying fails", async () => {
+  const [relay, m, t] = [new Relay(), media(), taker(true)];
+  void relay.pass(m.transformer, "received", 1);
+  m.give(frame(1));
+  await settled();
+  relay.connect(1, t.port);
+  m.give({
+    ...frame(2),
+    getMetadata: () => {
+      throw new Error("planted");
+    },
+  });
+  await settled();
+  assert.deepEqual(m.written, [1, 2]);
+  assert.equal(t.copies.length, 0);
+});
+
+test("who answers no copy gets no more than sixty, and learns afterwards that some are missing", async () => {
+  const [relay, m, t] = [new Relay(), media(), taker(false)];
+  relay.connect(1, t.port);
+  void relay.pass(m.transformer, "received", 1);
+  for (let id = 0; id < 100; id++) m.give(frame(id));
+  await settled();
+  assert.equal(m.written.length, 100);
+  assert.equal(t.copies.length, 60);
+  t.say("taken");
+  m.give(frame(100));
+  await settled();
+  assert.equal((t.copies.at(-1) as FrameCopy).afterGap, true);
+});
+
+test("of sent frames only their times and sizes are told", async () => {
+  const [relay, m, t] = [new Relay(), media(), taker(true)];
+  void relay.pass(m.transformer, "sent", 3);
+  relay.connect(3, t.port);
+  m.give(frame(9));
+  await settled();
+  assert.deepEqual(m.written, [9]);
+  assert.deepEqual(t.copies, [{ ssrc: 7, rtpTimestamp: 27_000, width: 320, height: 180 }]);
+});
+
+test("whoever takes copies can ask the sender for a key frame", async () => {
+  const [relay, m, t] = [new Relay(), media(), taker(true)];
+  void relay.pass(m.transformer, "received", 1);
+  relay.connect(1, t.port);
+  t.say("keyFrame");
+  assert.deepEqual(m.asked, ["key frame"]);
+});
+
+test("the next taker of copies takes the place of the former", async () => {
+  const [relay, m, first, second] = [new Relay(), media(), taker(false), taker(true)];
+  void relay.pass(m.transformer, "received", 1);
+  relay.connect(1, first.port);
+  for (let id = 0; id < 70; id++) m.give(frame(id));
+  await settled();
+  relay.connect(1, second.port);
+  m.give(frame(70));
+  await settled();
+  assert.ok(first.port.closed);
+  assert.deepEqual([first.copies.length, second.copies.length], [60, 1]);
+});
+
+test("when the frames end, so does the port of their copies", async () => {
+  const [relay, m, t] = [new Relay(), media(), taker(true)];
+  const passing = relay.pass(m.transformer, "received", 1);
+  relay.connect(1, t.port);
+  m.end();
+  await passing;
+  assert.ok(t.port.closed);
+});

@@ -1,0 +1,104 @@
+//! What those who watch a stream say of how its picture gets worse: strangers' words, none of which decides alone.
+//!
+//! Each is heard once a second, within bounds, and forgotten a while after its last report. What counts is the median of all; of an even
+//! number, with what streams usually lose as one more. So one who lies beside others moves it to what another has said at most, or to the
+//! usual. One who watches alone is believed: what it says harms nobody but itself.
+
+/// Between two reports of one viewer, in seconds; a little less than they come apart.
+const EVERY: f64 = 0.9;
+/// A viewer is forgotten so many seconds after its last report.
+const FORGOTTEN: f64 = 10.0;
+/// Most that are listened to; of more, those who came first and are still there.
+const MOST: usize = 64;
+/// How much a new report of a viewer counts beside its former ones.
+const WEIGHT: f64 = 0.5;
+/// Square grey levels that are believed to be lost after one frame.
+const BELIEVED: (f64, f64) = (1e-3, 1e3);
+
+#[derive(Debug, Clone, Copy)]
+struct Viewer {
+    id: u64,
+    heard: f64,
+    first: f64,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Viewers {
+    viewers: Vec<Viewer>,
+}
+
+impl Viewers {
+    /// Somebody says what was lost after one frame.
+    pub fn report(&mut self, id: u64, now: f64, first: f64) {
+        let first = first.clamp(BELIEVED.0, BELIEVED.1);
+        self.viewers.retain(|viewer| now - viewer.heard < FORGOTTEN);
+        if let Some(known) = self.viewers.iter_mut().find(|viewer| viewer.id == id) {
+            if now - known.heard >= EVERY {
+                known.first += WEIGHT * (first - known.first);
+                known.heard = now;
+            }
+        } else if self.viewers.len() < MOST {
+            self.viewers.push(Viewer { id, heard: now, first });
+        }
+    }
+
+    /// What is taken to be lost after one frame, where usually `usual` is; `None` if nobody has said anything lately.
+    pub fn lost(&self, now: f64, usual: f64) -> Option<f64> {
+        let heard = self.viewers.iter().filter(|viewer| now - viewer.heard < FORGOTTEN);
+        let mut said: Vec<f64> = heard.map(|viewer| viewer.first).collect();
+        if said.is_empty() {
+            return None;
+        }
+        if said.len().is_multiple_of(2) {
+            said.push(usual);
+        }
+        let middle = said.len() / 2;
+        Some(*said.select_nth_unstable_by(middle, f64::total_cmp).1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USUAL: f64 = 1.2;
+
+    fn said(reports: &[f64]) -> Option<f64> {
+        let mut viewers = Viewers::default();
+        for (id, &first) in (0..).zip(reports) {
+            viewers.report(id, 0.0, first);
+        }
+        viewers.lost(1.0, USUAL)
+    }
+
+    #[test]
+    fn one_who_lies_moves_it_no_further_than_to_what_others_say() {
+        assert_eq!(said(&[]), None);
+        assert_eq!(said(&[0.4]), Some(0.4), "who watches alone is believed");
+        assert_eq!(said(&[0.4, 1e9]), Some(USUAL));
+        assert_eq!(said(&[2.0, 1e-9]), Some(USUAL));
+        assert_eq!(said(&[0.4, 0.5, 1e9]), Some(0.5));
+        assert_eq!(said(&[0.4, 0.5, 0.0]), Some(0.4));
+    }
+
+    #[test]
+    fn a_viewer_is_heard_once_a_second_and_within_bounds() {
+        let mut viewers = Viewers::default();
+        viewers.report(1, 0.0, 1.0);
+        (0..40).for_each(|n| viewers.report(1, f64::from(n) / 50.0, 1e300));
+        assert_eq!(viewers.lost(1.0, USUAL), Some(1.0));
+        viewers.report(1, 1.0, 1e300);
+        assert_eq!(viewers.lost(1.0, USUAL), Some(500.5), "half of what is believed at most");
+    }
+
+    #[test]
+    fn viewers_are_bounded_and_forgotten() {
+        let mut viewers = Viewers::default();
+        (0..1_000).for_each(|id| viewers.report(id, 0.0, 1.0));
+        assert_eq!(viewers.viewers.len(), MOST);
+        assert_eq!(viewers.lost(FORGOTTEN, USUAL), None);
+        viewers.report(7, FORGOTTEN + 1.0, 3.0);
+        assert_eq!(viewers.viewers.len(), 1);
+    }
+}

@@ -1,0 +1,131 @@
+//! What an offer costs: reading and writing, where the caller is, and the media thread's part. The offers are the dearest that
+//! are still taken, by what grows with them. Fails where one holds a media thread longer than [`MOST`].
+//!
+//! `cargo bench -p windlass-sfu --bench offers`
+
+#![allow(missing_docs)]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use windlass_sfu::core::{Core, ReadOffer};
+use windlass_sfu::{JoinOptions, Limits, Offer, ParticipantId, SfuConfig};
+
+/// What an offer may take of a media thread.
+const MOST: Duration = Duration::from_millis(5);
+/// Offers of each kind, of participants who come one after the other.
+const ROUNDS: u64 = 40;
+
+const HEAD: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n\
+    a=fingerprint:sha-256 9A:56:5D:80\r\na=setup:actpass\r\n";
+
+/// So many sections of a direction, each with the longest list of everything that the stack is told, as far as the text's bound goes.
+fn dearest(sections: usize, direction: &str, audio: bool, extensions: usize) -> String {
+    let mids: String = (0..sections).map(|n| format!(" {n}")).collect();
+    let mut text = format!("{HEAD}a=group:BUNDLE{mids}\r\n");
+    for n in 0..sections {
+        text += if audio {
+            "m=audio 9 UDP/TLS/RTP/SAVPF 111 63\r\na=rtpmap:111 opus/48000/2\r\na=rtcp-fb:111 transport-cc\r\n\
+             a=fmtp:111 minptime=10;useinbandfec=1;usedtx=1;stereo=1;sprop-stereo=1\r\na=rtpmap:63 red/48000/2\r\na=fmtp:63 111/111\r\n"
+        } else {
+            "m=video 9 UDP/TLS/RTP/SAVPF 98 99\r\na=rtpmap:98 VP9/90000\r\na=rtcp-fb:98 goog-remb\r\na=rtcp-fb:98 transport-cc\r\n\
+             a=rtcp-fb:98 ccm fir\r\na=rtcp-fb:98 nack\r\na=rtcp-fb:98 nack pli\r\na=fmtp:98 profile-id=0\r\na=rtpmap:99 rtx/90000\r\n\
+             a=fmtp:99 apt=98\r\n"
+        };
+        text += &format!("a=mid:{n}\r\na={direction}\r\n");
+        for (at, name) in EXTENSIONS.iter().take(extensions).enumerate() {
+            text += &format!("a=extmap:{} {name}\r\n", at + 1);
+        }
+        if direction.starts_with("send") {
+            let (ssrc, repair) = (1000 + 2 * n, 1001 + 2 * n);
+            text += &format!(
+                "a=ssrc:{ssrc} cname:x\r\na=ssrc:{repair} cname:x\r\na=ssrc-group:FID {ssrc} {repair}\r\n"
+            );
+        }
+    }
+    text
+}
+
+const EXTENSIONS: [&str; 16] = [
+    "urn:ietf:params:rtp-hdrext:ssrc-audio-level",
+    "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time",
+    "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01",
+    "urn:ietf:params:rtp-hdrext:sdes:mid",
+    "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay",
+    "http://www.webrtc.org/experiments/rtp-hdrext/video-content-type",
+    "http://www.webrtc.org/experiments/rtp-hdrext/video-timing",
+    "http://www.webrtc.org/experiments/rtp-hdrext/color-space",
+    "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time",
+    "urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id",
+    "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id",
+    "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension",
+    "urn:3gpp:video-orientation",
+    "urn:ietf:params:rtp-hdrext:toffset",
+    "http://tools.ietf.org/html/draft-ietf-avtext-framemarking-07",
+    "urn:x",
+];
+
+/// The middle and the longest of so many times, in milliseconds.
+fn figures(times: &mut [Duration]) -> (f64, f64) {
+    times.sort_unstable();
+    let ms = |at: usize| times[at].as_secs_f64() * 1000.0;
+    (ms(times.len() / 2), ms(times.len() - 1))
+}
+
+fn main() -> ExitCode {
+    let limits = Limits::default();
+    let most = limits.published_tracks + limits.subscribed_tracks;
+    let chromium = include_str!("../src/core/fixtures/chromium.sdp").to_owned();
+    let full = 4 * most;
+    let cases = [
+        ("Chromium, 6 sections", chromium),
+        ("72 video, sendrecv", dearest(most, "sendrecv", false, 16)),
+        ("72 audio, sendrecv", dearest(most, "sendrecv", true, 16)),
+        ("72 video, recvonly", dearest(most, "recvonly", false, 16)),
+        ("288 video, inactive, no extensions", dearest(full, "inactive", false, 0)),
+        ("288 video, inactive, 8 extensions", dearest(full, "inactive", false, 8)),
+    ];
+    let mut slow = false;
+    println!(
+        "| offer | bytes | read, ms (most) | media thread, first, ms (most) | again | write, ms |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for (name, sdp) in cases {
+        let bytes = sdp.len();
+        let now = Instant::now();
+        let mut core = Core::new(SfuConfig::default(), ([192, 0, 2, 1], 7881).into(), now);
+        let offer = Offer { sdp, ..Offer::default() };
+        let (mut read, mut first, mut again, mut write) = (vec![], vec![], vec![], vec![]);
+        for n in 1..=ROUNDS {
+            let id = ParticipantId(n);
+            core.join(now, "room", id, JoinOptions::default()).expect("joined");
+            for times in [&mut first, &mut again] {
+                let since = Instant::now();
+                let told = ReadOffer::new(offer.clone(), limits.sdp_bytes);
+                read.push(since.elapsed());
+                let since = Instant::now();
+                let answered = core.answer(now, id, told);
+                times.push(since.elapsed());
+                let answered = answered.unwrap_or_else(|error| panic!("{name}: {error}"));
+                let since = Instant::now();
+                std::hint::black_box(answered.write());
+                write.push(since.elapsed());
+            }
+            core.leave(now, id);
+            core.advance(now);
+            while core.poll().is_some() {}
+        }
+        let [read, first, again, write] =
+            [&mut read, &mut first, &mut again, &mut write].map(|times| figures(times));
+        slow |= first.0.max(again.0) > MOST.as_secs_f64() * 1000.0;
+        println!(
+            "| {name} | {bytes} | {:.2} ({:.2}) | {:.2} ({:.2}) | {:.2} ({:.2}) | {:.2} |",
+            read.0, read.1, first.0, first.1, again.0, again.1, write.0
+        );
+    }
+    if slow {
+        println!("an offer holds a media thread longer than {MOST:?}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,114 @@
+//! What the WebRTC stack is told of an offer: written anew from what we have understood, so that it reads nothing else.
+//!
+//! Its work with a description grows with the sections and their types faster than in proportion; here a section has two
+//! payload types at most, whatever the client lists.
+
+use std::fmt::Write as _;
+
+use super::sdp::{Description, Section};
+use crate::api::Kind;
+
+/// A number that no codec of ours has and a name that the stack does not know: a section that is told nothing else is one
+/// without a common codec, which it answers without a port.
+const NOTHING: &str = "35 nothing/90000";
+
+impl Description {
+    /// The description for the stack.
+    pub fn told(&self) -> String {
+        let mut text = String::with_capacity(1024 * (1 + self.sections.len()));
+        // Writing to a string does not fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    fn write(&self, to: &mut String) -> std::fmt::Result {
+        let transport = &self.transport;
+        write!(to, "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=group:BUNDLE")?;
+        for section in self.sections.iter().filter(|section| !section.rejected) {
+            write!(to, " {}", section.line.mid)?;
+        }
+        let (ufrag, pwd) = &transport.ice;
+        let (hash, digest) = &transport.fingerprint;
+        write!(
+            to,
+            "\r\na=ice-ufrag:{ufrag}\r\na=ice-pwd:{pwd}\r\na=fingerprint:{hash} {digest}\r\n"
+        )?;
+        if let Some(setup) = transport.setup {
+            write!(to, "a=setup:{setup}\r\n")?;
+        }
+        self.sections.iter().try_for_each(|section| section.write(to))
+    }
+}
+
+impl Section {
+    fn write(&self, to: &mut String) -> std::fmt::Result {
+        let mid = &self.line.mid;
+        let Some(kind) = self.line.kind else {
+            write!(to, "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:{mid}\r\n")?;
+            write!(to, "a=sctp-port:5000\r\n")?;
+            return match self.message_bytes {
+                Some(bytes) => write!(to, "a=max-message-size:{bytes}\r\n"),
+                None => Ok(()),
+            };
+        };
+        let (port, direction) = match (self.rejected, self.line.sends, self.line.receives) {
+            (true, ..) => (0, "inactive"),
+            (_, true, true) => (9, "sendrecv"),
+            (_, true, false) => (9, "sendonly"),
+            (_, false, true) => (9, "recvonly"),
+            (_, false, false) => (9, "inactive"),
+        };
+        let media = if kind == Kind::Audio { "audio" } else { "video" };
+        write!(to, "m={media} {port} UDP/TLS/RTP/SAVPF")?;
+        match &self.chosen {
+            Some(chosen) => {
+                write!(to, " {}", chosen.pt)?;
+                if let Some(second) = chosen.second {
+                    write!(to, " {second}")?;
+                }
+            }
+            None => write!(to, " 35")?,
+        }
+        write!(to, "\r\na=mid:{mid}\r\na={direction}\r\n")?;
+        self.write_payloads(to, kind)?;
+        for (id, uri) in &self.extensions {
+            write!(to, "a=extmap:{id} {uri}\r\n")?;
+        }
+        for (rid, _) in &self.layers {
+            write!(to, "a=rid:{rid} send\r\n")?;
+        }
+        if self.simulcast {
+            let named =
+                self.layers.iter().map(|(rid, on)| format!("{}{rid}", if *on { "" } else { "~" }));
+            write!(to, "a=simulcast:send {}\r\n", named.collect::<Vec<_>>().join(";"))?;
+        }
+        if let Some((ssrc, repair)) = self.ssrc {
+            write!(to, "a=ssrc:{ssrc} cname:-\r\n")?;
+            if let Some(repair) = repair {
+                write!(to, "a=ssrc:{repair} cname:-\r\na=ssrc-group:FID {ssrc} {repair}\r\n")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_payloads(&self, to: &mut String, kind: Kind) -> std::fmt::Result {
+        let Some(chosen) = &self.chosen else { return write!(to, "a=rtpmap:{NOTHING}\r\n") };
+        let (pt, video) = (chosen.pt, kind == Kind::Video);
+        write!(to, "a=rtpmap:{pt} {}\r\n", if video { "VP9/90000" } else { "opus/48000/2" })?;
+        for what in &chosen.feedback {
+            write!(to, "a=rtcp-fb:{pt} {what}\r\n")?;
+        }
+        if !chosen.parameters.is_empty() {
+            write!(to, "a=fmtp:{pt} {}\r\n", chosen.parameters)?;
+        }
+        match chosen.second {
+            Some(second) if video => {
+                write!(to, "a=rtpmap:{second} rtx/90000\r\na=fmtp:{second} apt={pt}\r\n")
+            }
+            Some(second) => {
+                write!(to, "a=rtpmap:{second} red/48000/2\r\na=fmtp:{second} {pt}/{pt}\r\n")
+            }
+            None => Ok(()),
+        }
+    }
+}

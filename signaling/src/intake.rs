@@ -1,0 +1,206 @@
+//! What a WebSocket may bring in: so many bytes at once, and so many a second from then on.
+//!
+//! The session counts messages, but not what comes before there is one: frames of a message that never ends, empty ones above
+//! all, cost time too. No frame is shorter than six bytes (RFC 6455 §5.2), so bytes bound them all, below the WebSocket:
+//! [`Paced`] stands between it and the connection, and reads no faster than its [`Intake`] allows. Whoever sends more waits;
+//! who goes on with that for long is said to flood ([`Intake::floods`]), and its socket is closed.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+/// Bytes at once: a few of the largest messages.
+const BURST: f64 = 512.0 * 1024.0;
+/// Bytes a second from then on: a participant who watches a hundred tracks sends half of it.
+const PER_SECOND: f64 = 64.0 * 1024.0;
+/// Whoever is kept waiting waits so long at least: what came meanwhile is read at once, which costs less than piece by piece.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Who has been kept waiting again and again for as long floods.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How much may come in on a connection, from when it becomes a WebSocket.
+#[derive(Debug, Default)]
+pub(crate) struct Intake(Mutex<Option<Budget>>);
+
+#[derive(Debug)]
+struct Budget {
+    /// What may come at once; less than nothing where more has come.
+    bytes: f64,
+    counted: Instant,
+    /// Since when it has been kept waiting, without the budget being full in between.
+    over: Option<Instant>,
+}
+
+impl Intake {
+    /// The connection is a WebSocket from now on.
+    pub(crate) fn begin(&self, now: Instant) {
+        *self.0.lock() = Some(Budget { bytes: BURST, counted: now, over: None });
+    }
+
+    /// Whether more has been sent than may be, for long.
+    pub(crate) fn floods(&self, now: Instant) -> bool {
+        let mut budget = self.0.lock();
+        let Some(budget) = budget.as_mut() else { return false };
+        budget.earn(now);
+        budget.over.is_some_and(|since| now.saturating_duration_since(since) >= PATIENCE)
+    }
+
+    /// So many bytes have come.
+    fn took(&self, bytes: usize) {
+        if let Some(budget) = self.0.lock().as_mut() {
+            budget.bytes -= bytes as f64;
+        }
+    }
+
+    /// How long the next ones have to wait.
+    fn waits(&self, now: Instant) -> Option<Duration> {
+        let mut budget = self.0.lock();
+        let budget = budget.as_mut()?;
+        budget.earn(now);
+        if budget.bytes > 0.0 {
+            return None;
+        }
+        budget.over.get_or_insert(now);
+        Some(Duration::from_secs_f64(-budget.bytes / PER_SECOND).max(PAUSE))
+    }
+}
+
+impl Budget {
+    fn earn(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.counted).as_secs_f64();
+        self.counted = self.counted.max(now);
+        self.bytes = (self.bytes + passed * PER_SECOND).min(BURST);
+        if self.bytes >= BURST {
+            self.over = None;
+        }
+    }
+}
+
+/// A connection that is read no faster than its intake allows.
+pub(crate) struct Paced<S> {
+    stream: S,
+    intake: Arc<Intake>,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Paced<S> {
+    /// The connection, and what may come in.
+    pub(crate) fn new(stream: S, intake: Arc<Intake>) -> Self {
+        Paced { stream, intake, pause: None }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+        }
+        if let Some(wait) = self.intake.waits(Instant::now()) {
+            let pause = self.pause.insert(Box::pin(tokio::time::sleep(wait)));
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+        }
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        self.intake.took(buf.filled().len() - before);
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_socket_yet_is_not_bounded() {
+        let (intake, now) = (Intake::default(), Instant::now());
+        intake.took(usize::MAX);
+        assert_eq!(intake.waits(now), None);
+        assert!(!intake.floods(now));
+    }
+
+    #[test]
+    fn a_burst_passes_and_then_the_rate_holds() {
+        let (intake, now) = (Intake::default(), Instant::now());
+        intake.begin(now);
+        intake.took(BURST as usize - 1);
+        assert_eq!(intake.waits(now), None);
+        intake.took(1 + PER_SECOND as usize);
+        assert_eq!(intake.waits(now), Some(Duration::from_secs(1)));
+        assert_eq!(intake.waits(now + Duration::from_millis(999)), Some(PAUSE));
+        assert_eq!(intake.waits(now + Duration::from_millis(1001)), None);
+    }
+
+    #[test]
+    fn whoever_is_kept_waiting_for_long_floods_and_who_paused_does_not() {
+        let (intake, start) = (Intake::default(), Instant::now());
+        intake.begin(start);
+        let second = |n: u64| start + Duration::from_secs(n);
+        intake.took(BURST as usize);
+        for n in 0..5 {
+            assert!(intake.waits(second(n)).is_some(), "{n}");
+            assert!(!intake.floods(second(n)), "{n}");
+            intake.took(PER_SECOND as usize);
+        }
+        assert!(intake.floods(second(5)));
+        // It has said nothing until all may come again.
+        assert!(!intake.floods(second(5) + Duration::from_secs(9)));
+    }
+
+    #[tokio::test]
+    async fn a_paced_connection_gives_everything_and_takes_its_time() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let bytes = BURST as usize + PER_SECOND as usize / 5;
+        let (mut client, server) = tokio::io::duplex(bytes);
+        let intake = Arc::new(Intake::default());
+        let mut paced = Paced::new(server, intake.clone());
+        let begun = Instant::now();
+        intake.begin(begun);
+        client.write_all(&vec![7; bytes]).await.unwrap();
+        drop(client);
+        let mut all = Vec::new();
+        paced.read_to_end(&mut all).await.unwrap();
+        assert_eq!(all, vec![7; bytes]);
+        assert!(begun.elapsed() >= PAUSE);
+    }
+}

@@ -1,0 +1,206 @@
+//! What is known against the dependencies: crates by RustSec's database, packages of npm by its registry.
+//!
+//! Where one cannot be asked, `advisories.toml` is the answer: somebody's dated note of what was asked last. It holds for [`DAYS`]; after
+//! that the check fails, so that nobody goes without for ever.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustsec::database::Query;
+use rustsec::{Database, Lockfile};
+use serde::Deserialize;
+use toml::value::{Date, Datetime};
+
+use crate::process::{Cmd, step};
+use crate::{root, target_dir};
+
+/// Where crates of ours are locked, the workspaces of their own included.
+pub const WORKSPACES: [&str; 5] =
+    [".", "sfu/fuzz", "signaling/fuzz", "hybrid/fuzz", "bench/engines"];
+const PACKAGES: [&str; 3] = ["client-web", "tests/e2e", "tests/chart"];
+const DATABASE: &str = "https://github.com/rustsec/advisory-db";
+const NOTES: &str = "advisories.toml";
+/// For so long a note stands for an answer.
+const DAYS: i64 = 60;
+
+/// Asks what can be asked, and goes by the notes for the rest. `database` is a folder with RustSec's.
+pub fn run(database: Option<PathBuf>) -> Result<()> {
+    step("Asking what is known against the dependencies");
+    match database.or_else(fetched) {
+        Some(folder) => crates(&folder)?,
+        None => Notes::read()?.stand_for("crates", |notes| &notes.crates)?,
+    }
+    if !packages()? {
+        Notes::read()?.stand_for("npm", |notes| &notes.npm)?;
+    }
+    Ok(())
+}
+
+/// A fresh copy of the database; none where it cannot be had.
+fn fetched() -> Option<PathBuf> {
+    let folder = target_dir().join("advisory-db");
+    let git = || {
+        let patience = ["-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=20"];
+        Cmd::new("git").env("GIT_TERMINAL_PROMPT", "0").args(patience)
+    };
+    let done = if folder.join(".git").is_dir() {
+        git().arg("-C").arg(&folder).args(["pull", "--quiet", "--ff-only"])
+    } else {
+        git().args(["clone", "--quiet", "--depth=1", DATABASE]).arg(&folder)
+    };
+    done.succeeds().then_some(folder)
+}
+
+fn crates(folder: &Path) -> Result<()> {
+    let database = Database::open(folder)
+        .with_context(|| format!("{} is no database of RustSec's", folder.display()))?;
+    let mut found = Vec::new();
+    for workspace in WORKSPACES {
+        let lock = root().join(workspace).join("Cargo.lock");
+        let lock = Lockfile::load(&lock).with_context(|| lock.display().to_string())?;
+        let told = |informational| {
+            let query = Query::crate_scope().informational(informational);
+            database.query_vulnerabilities(&lock, &query).into_iter().map(|found| {
+                let (package, advisory) = (found.package, found.advisory);
+                let title = advisory.title.trim();
+                format!(
+                    "{workspace}: {} {}: {}: {title}",
+                    package.name, package.version, advisory.id
+                )
+            })
+        };
+        // What is no longer maintained, say, is for people to weigh.
+        told(true).for_each(|line| eprintln!("note: {line}"));
+        found.extend(told(false));
+    }
+    let newest = Cmd::new("git").arg("-C").arg(folder).args(["log", "-1", "--format=%cs %h"]);
+    let newest = newest.output().unwrap_or_else(|| "an unknown day".to_owned());
+    eprintln!("{} advisories, the newest of {newest}", database.iter().count());
+    ensure!(
+        found.is_empty(),
+        "crates have known vulnerabilities; `cargo update -p NAME` in the workspace, or do without:\n{}",
+        found.join("\n")
+    );
+    Ok(())
+}
+
+/// Whether the registry of npm was asked, all of whose answers were good.
+fn packages() -> Result<bool> {
+    for folder in PACKAGES {
+        let asked = Command::new("npm")
+            .args(["audit", "--json", "--package-lock-only"])
+            .current_dir(root().join(folder))
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output()
+            .context("`npm` could not be started; is it installed and on PATH?")?;
+        let answer: serde_json::Value = serde_json::from_slice(&asked.stdout).unwrap_or_default();
+        let Some(total) = answer["metadata"]["vulnerabilities"]["total"].as_u64() else {
+            return Ok(false);
+        };
+        ensure!(
+            total == 0,
+            "{total} packages of {folder} have known vulnerabilities; `npm audit` there says which"
+        );
+    }
+    Ok(true)
+}
+
+/// What `advisories.toml` says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Notes {
+    crates: Note,
+    npm: Note,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Note {
+    noted: Datetime,
+    asked: String,
+}
+
+impl Notes {
+    fn read() -> Result<Notes> {
+        let text = std::fs::read_to_string(root().join(NOTES)).context(NOTES)?;
+        toml::from_str(&text).context(NOTES)
+    }
+
+    fn stand_for(&self, what: &str, of: impl Fn(&Notes) -> &Note) -> Result<()> {
+        let Note { noted, asked } = of(self);
+        let day = noted.date.with_context(|| format!("{NOTES}: `noted` of {what} is no day"))?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() / 86_400;
+        let age = i64::try_from(now)? - days(day);
+        eprintln!("{what}: not asked, as no database can be reached from here.");
+        eprintln!("{what}: noted on {noted}: asked {asked}");
+        if !(-1..=DAYS).contains(&age) {
+            bail!(
+                "{NOTES}: the note of {noted} is not of the last {DAYS} days. Run `cargo xtask advisories` where {DATABASE} and \
+                 npm's registry can be reached, or with `--database` and a clone, and note what came of it"
+            );
+        }
+        eprintln!("{what}: that will do for {} days more.", DAYS - age);
+        Ok(())
+    }
+}
+
+/// Days since 1970 (of the proleptic Gregorian calendar).
+fn days(day: Date) -> i64 {
+    // Years begin in March, so that the day that some lack is their last.
+    let (year, month) = (i64::from(day.year), i64::from(day.month));
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leaps = year / 4 - year / 100 + year / 400;
+    365 * year + leaps + (153 * month + 2) / 5 + i64::from(day.day) - 1 - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(noted: &str) -> Notes {
+        let note = || Note { noted: noted.parse().unwrap(), asked: "nothing".to_owned() };
+        Notes { crates: note(), npm: note() }
+    }
+
+    /// The day so many days ago.
+    fn ago(count: i64) -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64 / 86_400;
+        let all = (2020..2100).flat_map(|year| (1..=12).map(move |month| (year, month)));
+        let mut all =
+            all.flat_map(|(year, month)| (1..=28).map(move |day| Date { year, month, day }));
+        let found = all.find(|day| days(*day) >= now - count).unwrap();
+        format!("{:04}-{:02}-{:02}", found.year, found.month, found.day)
+    }
+
+    #[test]
+    fn a_note_stands_for_an_answer_for_some_weeks_and_not_for_ever() {
+        for (count, good) in [(0, true), (30, true), (70, false), (400, false), (-10, false)] {
+            let stands = note(&ago(count)).stand_for("crates", |notes| &notes.crates);
+            assert_eq!(stands.is_ok(), good, "{count} days ago");
+        }
+        let error = note("2024-02-29").stand_for("npm", |notes| &notes.npm).unwrap_err();
+        assert!(error.to_string().contains("cargo xtask advisories"), "{error}");
+    }
+
+    #[test]
+    fn days_are_counted_as_the_calendar_has_them() {
+        let day = |year, month, day| days(Date { year, month, day });
+        assert_eq!((day(1970, 1, 1), day(2000, 3, 1), day(2026, 11, 23)), (0, 11_017, 20_780));
+        assert_eq!(day(2024, 3, 1) - day(2024, 2, 28), 2);
+        assert_eq!(day(2026, 3, 1) - day(2026, 2, 28), 1);
+    }
+
+    #[test]
+    fn the_notes_of_the_project_can_be_read_and_every_lock_is_there() {
+        Notes::read().unwrap();
+        for workspace in WORKSPACES {
+            assert!(root().join(workspace).join("Cargo.lock").is_file(), "{workspace}");
+        }
+        for folder in PACKAGES {
+            assert!(root().join(folder).join("package-lock.json").is_file(), "{folder}");
+        }
+    }
+}
