@@ -54,7 +54,18 @@ async fn a_fault_in_an_offer_a_packet_or_a_timer_ends_that_connection_and_nothin
 fn call(server: &Server) -> std::process::Child {
     let mut load = Command::new(env!("CARGO_BIN_EXE_windlass"));
     load.args(["loadtest", "--server", &format!("http://{}", server.addr), "--json"])
-        .args(["--publishers", "1", "--settle", "0.5", "--seconds", "60", "--clip-seconds", "1"])
+        .args([
+            "--publishers",
+            "1",
+            "--ramp",
+            "0.1",
+            "--settle",
+            "0.5",
+            "--seconds",
+            "60",
+            "--clip-seconds",
+            "1",
+        ])
         .args(["--key-every", "1", "--no-anchors"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
