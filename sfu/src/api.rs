@@ -203,6 +203,9 @@ pub enum OfferError {
     /// More tracks, m-lines or bytes than the limits allow.
     #[error("the offer is over the limits")]
     TooLarge,
+    /// Something panicked at it: the participant is removed.
+    #[error("a fault of the server ended the connection")]
+    Fault,
     /// The SFU has stopped.
     #[error("the server is shutting down")]
     Closed,
@@ -311,8 +314,23 @@ pub enum SfuEvent {
     },
     /// Once a second: what the participant's subscriptions received.
     TrackStats(Vec<TrackStats>),
-    /// The connection is gone and the participant has been removed. The last event.
-    Disconnected,
+    /// The participant has been removed. The last event.
+    Disconnected(Ended),
+}
+
+/// Why a participant was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It left, or the SFU stopped.
+    Left,
+    /// Its connection was lost, or failed.
+    Lost,
+    /// It has not offered in time, or its connection has not come up.
+    NeverConnected,
+    /// It opened more data channels than it may.
+    TooManyChannels,
+    /// A fault of ours, which ended this connection alone.
+    Fault,
 }
 
 /// What a publisher's browser says of its uplink.

@@ -52,6 +52,8 @@ pub struct SfuConfig {
     pub segmentation: bool,
     /// How long nothing may come from a participant's connection before the participant is removed.
     pub idle: Duration,
+    /// How long a participant may take for its first offer, and after that for its connection to come up, before it is removed.
+    pub connect: Duration,
 }
 
 impl Default for SfuConfig {
@@ -76,6 +78,7 @@ impl Default for SfuConfig {
             initial_estimate_bps: 1_000_000,
             segmentation: true,
             idle: Duration::from_secs(20),
+            connect: Duration::from_secs(30),
         }
     }
 }

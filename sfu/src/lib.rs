@@ -17,13 +17,13 @@ mod relay;
 mod stats;
 
 pub use api::{
-    Answer, DetailKnobs, JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError,
-    ParticipantId, Publish, RegionRequest, SfuClosed, SfuEvent, StartError, Subscribe, TapSink,
-    TrackId, TrackInfo, TrackStats, UplinkReport,
+    Answer, DetailKnobs, Ended, JoinError, JoinOptions, Joined, Kind, Offer, OfferError,
+    ParseIdError, ParticipantId, Publish, RegionRequest, SfuClosed, SfuEvent, StartError,
+    Subscribe, TapSink, TrackId, TrackInfo, TrackStats, UplinkReport,
 };
 pub use config::{Limits, SfuConfig, TcpConfig, Tuning};
-pub use core::{MediaLine, View, counted_address, media_lines};
+pub use core::{MediaLine, View, counted_address, media_lines, tell_panics};
 pub use latency::Percentiles;
-pub use net::{Sfu, SfuHandle};
+pub use net::{Ill, Sfu, SfuHandle};
 pub use relay::{Made, NodeId, RelaySink, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack};
 pub use stats::{Counters, SfuStats};

@@ -91,8 +91,14 @@ counters! {
     leaves,
     /// Connections that ended with a protocol error.
     peers_failed,
-    /// Participants removed because their connection was lost or never came.
+    /// Participants removed because their connection was lost.
     peers_timed_out,
+    /// Participants removed because they made no offer in time, or their connection did not come up.
+    peers_unconnected,
+    /// Participants removed because they opened more data channels than they may.
+    peers_channels,
+    /// Faults of the server's: each ended one participant's connection, or dropped one stranger's datagram.
+    faults,
     /// Participants removed because they did not take their events.
     peers_slow,
     /// Offers refused.

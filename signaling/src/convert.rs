@@ -9,10 +9,10 @@ use windlass_protocol::{
     DetailKnobs, ErrorCode, LayerKnobs, Offer, ProtocolError, ServerMessage, Track, TrackKind,
     TrackStats,
 };
-use windlass_sfu::{Kind, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo};
+use windlass_sfu::{Ended, Kind, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo};
 
 use crate::directory::{Directory, Given};
-use crate::session::EnterError;
+use crate::session::{EnterError, close};
 
 /// The track that a client names, if it is `known`.
 pub(crate) fn track_id(
@@ -120,9 +120,30 @@ pub(crate) fn offer_error(error: &windlass_sfu::OfferError) -> ProtocolError {
         E::UnknownTrack { .. } => ErrorCode::UnknownTrack,
         E::TooManyTracks => ErrorCode::RoomFull,
         E::TooLarge => ErrorCode::TooLarge,
+        E::Fault => ErrorCode::Internal,
         E::Closed => ErrorCode::ShuttingDown,
     };
     ProtocolError::new(code, error.to_string())
+}
+
+/// What a client hears whom the SFU removed, and how its socket is closed.
+pub(crate) fn ended(why: Ended) -> (ProtocolError, u16) {
+    let (code, message, closed) = match why {
+        Ended::Left | Ended::Lost => {
+            (ErrorCode::Internal, "the media connection was lost", close::MEDIA_LOST)
+        }
+        Ended::Fault => {
+            let message = "a fault of the server ended the media connection";
+            (ErrorCode::Internal, message, close::MEDIA_LOST)
+        }
+        Ended::NeverConnected => {
+            (ErrorCode::NoMedia, "no media connection came up in time", close::MEDIA_LOST)
+        }
+        Ended::TooManyChannels => {
+            (ErrorCode::TooLarge, "more data channels than a client may open", close::REFUSED)
+        }
+    };
+    (ProtocolError::new(code, message), closed)
 }
 
 /// What an offer lists, until it is known what came of it.

@@ -1,4 +1,4 @@
-//! `GET /healthz`: the process lives. `GET /readyz`: it takes new calls.
+//! `GET /healthz`: the process lives, and its media threads do. `GET /readyz`: it takes new calls.
 //!
 //! A server that drains is alive and not ready: whoever spreads calls over servers sends none here any more, and
 //! whoever restarts dead servers leaves it alone.
@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use crate::Shared;
 
 /// How long the SFU's thread may take to answer. It looks at its commands between two bursts of datagrams.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The answer of `/readyz`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -28,10 +28,15 @@ pub(crate) struct Readiness {
     reasons: Vec<&'static str>,
 }
 
-/// Say `ok` while the process lives.
-#[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, description = "The process lives", body = String, content_type = "text/plain")))]
-pub(crate) async fn healthz() -> &'static str {
-    "ok\n"
+/// Say `ok` while the process and its media threads live.
+#[utoipa::path(get, path = "/healthz", tag = "server", responses(
+    (status = 200, description = "The process lives", body = String, content_type = "text/plain"),
+    (status = 503, description = "A media thread has ended, or says nothing any more: restart the server", body = String, content_type = "text/plain")))]
+pub(crate) async fn healthz(State(shared): State<Arc<Shared>>) -> Response {
+    match shared.services.sfu.ill() {
+        None => "ok\n".into_response(),
+        Some(ill) => (StatusCode::SERVICE_UNAVAILABLE, format!("{ill}\n")).into_response(),
+    }
 }
 
 /// Say whether the server takes new calls, and if not, why.

@@ -100,7 +100,7 @@ async fn accepted_from(
         return connection(stream, client, app, serving, stop).await;
     };
     let stream = tokio::select! {
-        stream = tls.accept(stream) => stream,
+        stream = tls.accept(stream, serving.shared.services.sfu.ill().is_none()) => stream,
         _ = stop.wait_for(|stop| *stop) => return,
     };
     if let Some(stream) = stream {

@@ -10,6 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use windlass_sfu::{Counters, SfuStats};
 
+use crate::health::PATIENCE;
 use crate::{Shared, Tls};
 
 /// Whether a metric only grows.
@@ -84,10 +85,14 @@ impl Metric {
 /// Tell what has been counted, as Prometheus text.
 #[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, description = "All figures", body = String, content_type = "text/plain")))]
 pub(crate) async fn handler(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
-    let mut metrics = match shared.services.sfu.stats().await {
-        Ok(stats) => sfu_metrics(&stats),
-        Err(_) => Vec::new(),
+    let sfu = &shared.services.sfu;
+    // Without media threads there are still the other figures.
+    let mut metrics = match tokio::time::timeout(PATIENCE, sfu.stats()).await {
+        Ok(Ok(stats)) => sfu_metrics(&stats),
+        _ => Vec::new(),
     };
+    let healthy = Metric::gauge("sfu_healthy", f64::from(u8::from(sfu.ill().is_none())));
+    metrics.push(healthy.help("Whether all media threads live, as /healthz says."));
     metrics.extend(signaling_metrics(&shared));
     metrics.extend(shared.config.tls.iter().flat_map(Tls::metrics));
     metrics.extend((shared.services.enhancer_metrics)());

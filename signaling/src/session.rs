@@ -15,7 +15,7 @@ use windlass_protocol::{
     ProtocolError, Report, Request, ServerMessage, SetRung, Uplink, VERSION, Welcome,
 };
 use windlass_sfu::{
-    Answer, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent, Subscribe,
+    Answer, Ended, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent, Subscribe,
     TrackId, TrackInfo, UplinkReport, View,
 };
 
@@ -70,7 +70,7 @@ pub mod close {
     pub const REFUSED: u16 = 1008;
     /// A message was too large to be read.
     pub const TOO_LARGE: u16 = 1009;
-    /// The media connection was lost; join again.
+    /// The media connection was lost, or never came up; join again.
     pub const MEDIA_LOST: u16 = 1011;
     /// The server goes down; reconnect in a few seconds.
     pub const RESTART: u16 = 1012;
@@ -441,16 +441,16 @@ impl Session {
             }
             SfuEvent::Regions { track, request } => convert::regions(track, &request),
             SfuEvent::TrackStats(stats) => convert::stats(&stats),
-            SfuEvent::Disconnected => return self.media_lost(),
+            SfuEvent::Disconnected(why) => return self.media_ended(why),
         };
         self.send(message);
     }
 
     /// The room's events have ended: the SFU removed the participant.
-    pub fn media_lost(&mut self) {
+    pub fn media_ended(&mut self, why: Ended) {
         if matches!(self.phase, Phase::Inside { .. }) {
-            let e = ProtocolError::new(ErrorCode::Internal, "the media connection was lost");
-            self.fail(e, close::MEDIA_LOST);
+            let (error, close) = convert::ended(why);
+            self.fail(error, close);
         }
     }
 

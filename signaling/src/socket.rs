@@ -17,7 +17,7 @@ use futures_util::StreamExt;
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite;
 use windlass_protocol::{AccessToken, IceServers, Report, ServerMessage};
-use windlass_sfu::{Joined, Offer, ParticipantId, SfuEvent};
+use windlass_sfu::{Ended, Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
 use crate::client::ClientAddr;
@@ -122,7 +122,7 @@ impl Socket {
                 }
                 Input::Event(None) => {
                     self.forget();
-                    self.session.media_lost();
+                    self.session.media_ended(Ended::Lost);
                 }
                 Input::Orders => {}
                 Input::Tick => self.session.tick(now),

@@ -95,8 +95,13 @@ impl Tls {
         Ok(())
     }
 
-    /// The connection after its handshake, or `None` where it came to nothing: counted, and the connection closed.
-    pub(crate) async fn accept(&self, mut stream: TcpStream) -> Option<TlsStream<TcpStream>> {
+    /// The connection after its handshake, or `None` where it came to nothing: counted, and the connection closed. Whoever asks in
+    /// plain HTTP hears what is spoken here, and whether the server is `well`: health checks do not speak TLS.
+    pub(crate) async fn accept(
+        &self,
+        mut stream: TcpStream,
+        well: bool,
+    ) -> Option<TlsStream<TcpStream>> {
         let shared = &self.shared;
         let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
         let Ok(_permit) = shared.handshakes.try_acquire() else {
@@ -107,7 +112,7 @@ impl Tls {
         let handshake = async {
             if !speaks_tls(&stream).await? {
                 count(&shared.plain);
-                tell(&mut stream).await;
+                tell(&mut stream, well).await;
                 return Err(ErrorKind::InvalidData.into());
             }
             acceptor.accept(stream).await
@@ -155,10 +160,11 @@ async fn speaks_tls(stream: &TcpStream) -> std::io::Result<bool> {
 }
 
 /// Says to somebody who speaks HTTP where TLS is spoken what is wrong.
-async fn tell(stream: &mut TcpStream) {
+async fn tell(stream: &mut TcpStream, well: bool) {
+    let status = if well { "400 Bad Request" } else { "503 Service Unavailable" };
     let body = "This port speaks HTTPS: open the same address with https:// before it.\n";
     let answer = format!(
-        "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     let _ = stream.write_all(answer.as_bytes()).await;

@@ -6,7 +6,9 @@
 #[path = "../../windlass/tests/cluster/mod.rs"]
 mod cluster;
 mod datagrams;
+mod faults;
 mod flood;
+mod guest;
 mod honest;
 mod mallory;
 mod office;

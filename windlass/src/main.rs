@@ -22,6 +22,7 @@ mod reload;
 mod serve;
 mod shutdown;
 mod simulate;
+mod supervise;
 mod tls;
 mod token;
 mod viewer;

@@ -26,6 +26,7 @@ use crate::node::{Node, Share};
 use crate::page;
 use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::Signals;
+use crate::supervise;
 use crate::tls;
 use crate::workers::Workers;
 
@@ -42,6 +43,7 @@ pub fn run(args: &ServeArgs) -> Result<()> {
         devices::enter(config)?;
     }
     let log = logging::init(&config.log, config.log_json)?;
+    windlass_sfu::tell_panics();
     match args.file() {
         Some(file) => tracing::info!(file = %file.display(), "configuration read"),
         None if Path::new(USUAL_FILE).exists() => tracing::warn!(
@@ -120,6 +122,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     let reloads = Arc::new(Reloads::new());
     let elsewhere = Elsewhere { workers, nats, node: node.clone(), mutual };
     let services = services(&sfu, enhancer.clone(), elsewhere, reloads.clone());
+    supervise::start(sfu.handle(), node.clone())?;
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
     if let Some(node) = &node {

@@ -4,10 +4,11 @@ mod cluster;
 mod server;
 
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cluster::{ANCHORS, MOVES, Nats, TOKEN, Worker, alone, call, eventually, until, went_on};
-use server::Server;
+use serde_json::{Value, json};
+use server::{Client, Server};
 
 const CONNECTED: &str = "windlass_cluster_nats_connected";
 const BALANCED: &str = "windlass_worker_balanced_total";
@@ -92,4 +93,52 @@ fn without_nats_calls_go_on_and_it_heals_when_nats_is_back() {
     let anchors = server.metric(ANCHORS);
     until(&server, ANCHORS, anchors + 2.0);
     went_on(load);
+}
+
+/// A server among others, at a port that its URL can name.
+fn node(nats: &Nats, env: &[(&str, &str)]) -> Server {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (http, url) = (free.to_string(), format!("ws://localhost:{}/ws", free.port()));
+    let args = ["--http", &http, "--node-url", &url, "--nats", &nats.url()];
+    Server::start_with(&[&args[..], &["--cluster-token", TOKEN]].concat(), env)
+}
+
+/// What is answered to whoever wants to join.
+async fn asks(server: &Server, room: &str) -> Value {
+    let mut client = Client::open(server).await;
+    client.say(&json!({"type": "join", "version": 1, "room": room, "name": "Ana"})).await;
+    client.hear(&["welcome", "moved", "error"]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rooms_of_a_server_whose_media_thread_died_begin_elsewhere_within_three_seconds() {
+    // Builds for development alone can be broken on purpose.
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let _turn = alone();
+    let Some(nats) = Nats::start(None) else { return };
+    let mut first = node(&nats, &[("WINDLASS_PLANT", "thread@attic")]);
+    let second = node(&nats, &[]);
+    for server in [&first, &second] {
+        until(server, "windlass_cluster_nodes", 2.0);
+    }
+    let (_guest, welcome) = Client::join(&first, "tea", "Ana").await;
+    assert_eq!(welcome["type"], "welcome", "{welcome}");
+    until(&second, "windlass_cluster_rooms", 1.0);
+    assert_eq!(asks(&second, "tea").await["type"], "moved", "it is at the first");
+    let mut client = Client::open(&first).await;
+    client.say(&json!({"type": "join", "version": 1, "room": "attic", "name": "Ana"})).await;
+    let since = Instant::now();
+    assert!(first.ended().0.is_some_and(|status| status != 0), "{}", first.log());
+    let ended = since.elapsed();
+    while asks(&second, "tea").await["type"] != "welcome" {
+        assert!(since.elapsed() < Duration::from_secs(3), "{}", second.log());
+        sleep(Duration::from_millis(50));
+    }
+    println!(
+        "the process ended after {ended:?}, its room was elsewhere after {:?}",
+        since.elapsed()
+    );
+    assert!(ended < Duration::from_secs(1), "{ended:?}");
 }

@@ -28,6 +28,8 @@ const AWAY_MS = 14_000;
 const RESTART_MS = [2500, 5000] as const;
 /** And it must come about within this time. */
 const CONNECT_MS = 15_000;
+/** Where nothing is to be sent or received so long, an offer is made all the same: the server lets nobody stay without a connection. */
+const ANYWAY_MS = 5000;
 /** An offer that the server refuses is tried again at most so often, as its tracks may have gone meanwhile. */
 const MAX_REFUSALS = 3;
 
@@ -59,6 +61,7 @@ export class Connection {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private restart: ReturnType<typeof setTimeout> | undefined;
   private readonly looks: ReturnType<typeof setInterval>;
+  private readonly anyway: ReturnType<typeof setTimeout>;
 
   constructor(
     private readonly socket: SignalSocket,
@@ -77,6 +80,9 @@ export class Connection {
       channel.onmessage = ({ data }) => this.route(data);
     };
     this.pc.onconnectionstatechange = () => this.watch();
+    this.anyway = setTimeout(() => {
+      if (this.pc.signalingState === "stable" && this.pc.remoteDescription === null) this.renegotiate();
+    }, ANYWAY_MS);
     this.looks = setInterval(() => {
       for (const publication of this.publications) void publication.look(this.pc).catch(() => undefined);
     }, 1000 / LOOKS_A_SECOND);
@@ -162,6 +168,7 @@ export class Connection {
     clearTimeout(this.timer);
     clearTimeout(this.restart);
     clearInterval(this.looks);
+    clearTimeout(this.anyway);
     for (const slot of this.slots) slot.receiver?.close();
     for (const publication of this.publications) publication.detach(this.pc);
     this.pc.close();

@@ -32,6 +32,7 @@ const TEMPORARY = new Set<string>([
   "connection_lost",
   "media_failed",
   "moved",
+  "no_media",
   "shutting_down",
   "internal",
 ]);

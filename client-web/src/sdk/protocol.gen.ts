@@ -415,6 +415,7 @@ export type ErrorCode = "unsupported_version"
   | "no_codec"
   | "too_large"
   | "rate_limited"
+  | "no_media"
   | "shutting_down"
   | "internal";
 

@@ -448,9 +448,10 @@ fn a_connection_that_never_comes_is_given_up() {
     world.camera.mid = None;
     world.run(Duration::from_secs(40));
     assert_eq!(world.core.stats().participants, 0);
-    assert_eq!(world.events[&PUBLISHER].last(), Some(&SfuEvent::Disconnected));
+    let last = world.events[&PUBLISHER].last();
+    assert_eq!(last, Some(&SfuEvent::Disconnected(Ended::NeverConnected)));
     let counters = world.core.stats().counters;
-    assert_eq!(counters.peers_timed_out + counters.peers_failed, 1);
+    assert_eq!(counters.peers_unconnected + counters.peers_failed, 1);
 }
 
 #[test]
@@ -460,7 +461,8 @@ fn a_client_that_vanishes_is_removed() {
     world.camera.mid = None;
     world.run(Duration::from_secs(25));
     assert!(world.events[&SUBSCRIBER].contains(&SfuEvent::TrackRemoved { track }));
-    assert_eq!(world.events[&PUBLISHER].last(), Some(&SfuEvent::Disconnected));
+    let last = world.events[&PUBLISHER].last();
+    assert_eq!(last, Some(&SfuEvent::Disconnected(Ended::Lost)));
     assert_eq!(world.core.stats().participants, 1);
 }
 

@@ -14,6 +14,7 @@ mod detail;
 mod downlink;
 mod dynacast;
 mod enhance;
+mod fault;
 mod flights;
 mod forward;
 mod keyframes;
@@ -22,6 +23,8 @@ mod layers;
 mod negotiate;
 mod nomination;
 mod peer;
+#[cfg_attr(not(debug_assertions), path = "plant_none.rs")]
+mod plant;
 mod recent;
 mod red;
 mod regions;
@@ -32,7 +35,9 @@ mod rooms;
 mod sdp;
 mod shard;
 mod speakers;
+mod stack;
 mod strangers;
+mod streams;
 mod tap;
 mod tracks;
 mod ufrag;
@@ -50,6 +55,7 @@ use str0m::net::{DatagramRecv, Receive};
 use windlass_media::{AnchorPolicy, StreamId, TapInput};
 
 use self::detail::DetailStream;
+pub use self::fault::{Fault, contained, tell_panics};
 pub use self::negotiate::ReadOffer;
 use self::peer::{Happening, Peer};
 pub use self::regions::RegionRequest;
@@ -64,7 +70,7 @@ use self::tap::Tap;
 use self::tracks::Track;
 pub use self::view::View;
 use self::wakes::Wakes;
-use crate::api::{ParticipantId, SfuEvent, TrackId};
+use crate::api::{Ended, ParticipantId, SfuEvent, TrackId};
 use crate::config::{SfuConfig, Tuning};
 use crate::latency::Percentiles;
 use crate::relay::{NodeId, Relayed};
@@ -154,6 +160,8 @@ impl Core {
     pub fn of_shard(config: SfuConfig, bound: SocketAddr, now: Instant, shard: Shard) -> Core {
         // The stack looks for a process-wide provider; a second installation changes nothing.
         str0m::crypto::from_feature_flags().install_process_default();
+        let connect = plant::connect().unwrap_or(config.connect);
+        let config = SfuConfig { connect, ..config };
         Core {
             counters: Counters::default(),
             locals: Locals { udp: config.candidates(bound), tcp: Vec::new() },
@@ -249,6 +257,15 @@ impl Core {
         let (came, arrival) = (arrival, arrival.max(self.stepped));
         self.late = arrival.duration_since(came);
         self.counters.datagrams_in += 1;
+        if let Err(fault) = contained(|| self.take(arrival, source, data)) {
+            match self.addresses.get(&source) {
+                Some(&id) => self.faulted(arrival, id, &fault),
+                None => self.strangers_fault(&fault),
+            }
+        }
+    }
+
+    fn take(&mut self, arrival: Instant, source: Remote, data: &[u8]) {
         let most = self.config.limits.strangers_per_second;
         if !self.addresses.contains_key(&source)
             && !self.shard.admit(arrival, source.address.ip(), most)
@@ -287,7 +304,7 @@ impl Core {
 
     /// Whose datagram it is: the sender's address says it, but a STUN request may move an address to another.
     fn owner(&mut self, source: Remote, data: &[u8], input: &Input) -> Option<ParticipantId> {
-        let accepts = |p: &Peer| p.rtc.as_ref().is_some_and(|rtc| rtc.accepts(input));
+        let accepts = |p: &Peer| p.stack.rtc().is_some_and(|rtc| rtc.accepts(input));
         let is_stun = data.first().is_some_and(|&b| b < 4);
         let known = self.addresses.get(&source).copied();
         if let Some(id) = known.filter(|id| !is_stun || self.peers.get(id).is_some_and(accepts)) {
@@ -320,6 +337,7 @@ impl Core {
 
     /// The first part of [`Core::advance`]; [`Core::go_on`] does the rest.
     pub fn begin(&mut self, now: Instant) {
+        plant::thread(self.rooms.keys());
         self.stepped = now;
         self.late = Duration::ZERO;
         for track in self.tracks.values_mut() {
@@ -338,6 +356,7 @@ impl Core {
             self.next_allocation = now + ALLOCATION;
             self.allocate(now);
             self.remove_idle(now);
+            self.remove_unconnected(now);
             self.next_key_frames = now;
         }
         if now >= self.next_stats {
@@ -381,7 +400,7 @@ impl Core {
         id: ParticipantId,
         wants: impl FnOnce(&mut Peer) -> bool,
     ) {
-        let peer = self.peers.get_mut(&id).filter(|peer| peer.rtc.is_some());
+        let peer = self.peers.get_mut(&id).filter(|peer| peer.stack.has_begun());
         let Some(peer) = peer.and_then(|peer| wants(peer).then_some(peer)) else { return };
         peer.release_anchors(now, &mut self.counters);
         // The stack's pacer lets one packet out at a time, and wants to be asked for the next one a microsecond later. Were
@@ -433,29 +452,66 @@ impl Core {
     fn settle(&mut self, now: Instant) {
         while !self.happenings.is_empty() {
             for (id, what) in std::mem::take(&mut self.happenings) {
-                match what {
-                    Happening::Rtp(mid, encoding, packet) => {
-                        self.forward(id, mid, encoding, &packet);
-                    }
-                    Happening::Region(message) => self.take_region(now, id, &message),
-                    Happening::KeyFrameWanted(mid) => self.key_frame_wanted(id, mid),
-                    Happening::Ready => {
-                        if let Some(peer) = self.peers.get_mut(&id) {
-                            peer.open_channel(self.config.budget);
-                        }
-                        self.next_allocation = now;
-                    }
-                    Happening::Narrower => self.next_allocation = now,
-                    Happening::Gone => {
-                        if self.peers.get(&id).is_some_and(|p| p.connected) {
-                            self.counters.peers_timed_out += 1;
-                        } else {
-                            self.counters.peers_failed += 1;
-                        }
-                        self.leave(now, id);
-                    }
+                if let Err(fault) = contained(|| self.happened(now, id, what)) {
+                    self.faulted(now, id, &fault);
                 }
             }
+        }
+    }
+
+    fn happened(&mut self, now: Instant, id: ParticipantId, what: Happening) {
+        match what {
+            Happening::Rtp(mid, encoding, packet) => self.forward(id, mid, encoding, &packet),
+            Happening::Region(message) => self.take_region(now, id, &message),
+            Happening::KeyFrameWanted(mid) => self.key_frame_wanted(id, mid),
+            Happening::Ready => {
+                if let Some(peer) = self.peers.get_mut(&id) {
+                    peer.open_channel(self.config.budget);
+                }
+                self.next_allocation = now;
+            }
+            Happening::Narrower => self.next_allocation = now,
+            Happening::Gone => {
+                let Some(peer) = self.peers.get(&id) else { return };
+                if peer.connected {
+                    self.counters.peers_timed_out += 1;
+                    self.end(now, id, Ended::Lost);
+                } else {
+                    self.counters.peers_failed += 1;
+                    self.end(now, id, Ended::NeverConnected);
+                }
+            }
+            Happening::Fault => self.broken(now, id),
+            Happening::TooManyChannels => {
+                self.counters.peers_channels += u64::from(self.peers.contains_key(&id));
+                self.end(now, id, Ended::TooManyChannels);
+            }
+        }
+    }
+
+    /// Ends the connection of a participant in which something panicked.
+    pub fn faulted(&mut self, now: Instant, id: ParticipantId, fault: &Fault) {
+        if self.peers.contains_key(&id) {
+            tracing::error!(participant = %id, %fault, "a fault ended this connection, and nothing else; please report it");
+            self.counters.faults += 1;
+            self.end(now, id, Ended::Fault);
+        }
+    }
+
+    /// Something panicked at the datagram of somebody who is nobody's client. It can be sent again: the log tells of the first, the
+    /// counter of all.
+    fn strangers_fault(&mut self, fault: &Fault) {
+        if self.counters.faults == 0 {
+            tracing::error!(%fault, "a fault at a stranger's datagram, and nothing else; please report it");
+        }
+        self.counters.faults += 1;
+    }
+
+    /// The same of one whose stack panicked, if it has.
+    fn broken(&mut self, now: Instant, id: ParticipantId) {
+        let fault = self.peers.get(&id).and_then(|peer| peer.stack.fault().cloned());
+        if let Some(fault) = fault {
+            self.faulted(now, id, &fault);
         }
     }
 
@@ -508,6 +564,8 @@ impl Core {
 mod audio_tests;
 #[cfg(test)]
 mod captured_tests;
+#[cfg(test)]
+mod fault_tests;
 #[cfg(test)]
 mod forward_tests;
 #[cfg(test)]

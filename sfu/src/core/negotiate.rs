@@ -10,6 +10,7 @@ use str0m::change::SdpOffer;
 use str0m::media::Mid;
 
 use super::Core;
+use super::contained;
 use super::detail::DetailStream;
 use super::sdp::{MediaLine, media_lines};
 use crate::api::{Answer, Kind, Offer, OfferError, ParticipantId, Publish, Subscribe, TrackId};
@@ -62,7 +63,11 @@ impl Core {
         id: ParticipantId,
         offer: ReadOffer,
     ) -> Result<Answer, OfferError> {
-        let answer = self.negotiate(now, id, offer);
+        let answer = contained(|| self.negotiate(now, id, offer)).unwrap_or_else(|fault| {
+            self.faulted(now, id, &fault);
+            Err(OfferError::Fault)
+        });
+        self.broken(now, id);
         if let Err(error) = &answer {
             self.counters.offers_refused += 1;
             self.counters.offers_refused_room_tracks +=
@@ -85,18 +90,20 @@ impl Core {
         }
         let sdp = sdp?;
         let peer = self.peers.get_mut(&id).ok_or(OfferError::NotJoined)?;
-        let rtc = peer.connection(&self.config, &self.locals, now);
-        let answer = match rtc.sdp_api().accept_offer(sdp) {
-            Ok(answer) => answer.to_sdp_string(),
+        let accepted = peer.accept(sdp, (&self.config, &self.locals), now);
+        let (answer, ufrag) = match accepted.ok_or(OfferError::Fault)? {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // A first offer that failed leaves nothing worth keeping.
                 if peer.heard.is_none() {
-                    peer.rtc = None;
+                    peer.stack.forget();
                 }
                 return Err(OfferError::BadSdp(error.to_string()));
             }
         };
-        let ufrag = rtc.direct_api().local_ice_credentials().ufrag;
+        if peer.heard.is_none() {
+            peer.must = now + self.config.connect;
+        }
         peer.heard = peer.heard.max(Some(now));
         if !peer.ufrags.contains(&ufrag) {
             self.counters.ice_restarts += u64::from(!peer.ufrags.is_empty());

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use str0m::bwe::Bitrate;
+use str0m::change::SdpOffer;
 use str0m::channel::{ChannelConfig, ChannelId, Reliability};
 use str0m::format::PayloadParams;
 use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
-use str0m::rtp::{Extension, ExtensionValues, RtpPacket, RtpWrite, Ssrc};
-use str0m::{Event, IceConnectionState, Input, Output as RtcOutput, Rtc};
+use str0m::rtp::{ExtensionValues, RtpPacket, RtpWrite, Ssrc};
+use str0m::{Event, IceConnectionState, Input, Output as RtcOutput, Rtc, RtcError};
 use windlass_media::{Layer, Rung};
 
 use super::Output;
@@ -17,14 +18,17 @@ use super::allocator::Allocator;
 use super::anchors::{AnchorPacer, Released};
 use super::audio::AudioTimeline;
 use super::dd;
-use super::downlink::{Downlink, LOOK, Look};
+use super::downlink::{Downlink, Look};
 use super::flights::{self, Flights};
 use super::forward::Sound;
 use super::nomination::Nomination;
+use super::plant;
 use super::red::Red;
 use super::regions::{self, Regions};
 use super::remote::{Locals, Remote};
 use super::rewriter::{Dropped, PacketIn, PacketOut, Rewriter, Source};
+use super::stack::{self, Stack};
+use super::streams;
 use super::view::View;
 use super::wakes::{Wake, Wakes};
 use crate::api::{Kind, ParticipantId, TrackId, TrackStats};
@@ -33,6 +37,10 @@ use crate::stats::Counters;
 
 /// The data channel's name.
 pub const CHANNEL: &str = "windlass-anchors";
+/// The channel that clients open so that their offers have a section for data; nothing is said on it.
+const CONTROL: &str = "ctl";
+/// Data channels that a client may open, all in all.
+pub const CHANNELS: usize = 8;
 /// Client addresses that are remembered for one connection.
 const ADDRESSES: usize = 16;
 /// Addresses that it may have by one pair of credentials: the stack remembers each of them.
@@ -40,7 +48,7 @@ const PATHS: usize = 1000;
 /// The most that a browser may hold video back, smoothing included.
 const PLAYOUT_MAX: Duration = Duration::from_millis(200);
 /// Packets kept for retransmission, and for how long.
-const RTX_PACKETS: usize = 1024;
+pub const RTX_PACKETS: usize = 1024;
 const RTX_AGE: Duration = Duration::from_secs(3);
 /// The share of a stream that retransmissions may be,
 const RTX_SHARE: f32 = 0.5;
@@ -72,6 +80,10 @@ pub enum Happening {
     Narrower,
     /// The connection is gone.
     Gone,
+    /// It panicked.
+    Fault,
+    /// The client opened more data channels than it may.
+    TooManyChannels,
 }
 
 /// One m-line on which the participant receives. It lives as long as the m-line, whatever track it carries.
@@ -205,11 +217,13 @@ pub struct Peer {
     /// Where it is.
     pub room: String,
     /// Its connection; none before the first offer.
-    pub rtc: Option<Rtc>,
+    pub stack: Stack,
     /// Whether it may have something to send, and when it wants to be looked at.
     pub wake: Wake,
     /// Whether media can flow.
     pub connected: bool,
+    /// Until when it must have offered; and when it has, until when its connection must be up.
+    pub must: Instant,
     /// When something of the client came last, an offer or a datagram; `None` before the first offer.
     pub heard: Option<Instant>,
     /// What it publishes.
@@ -219,6 +233,9 @@ pub struct Peer {
     /// Regions of its cameras that it was asked for.
     pub regions: Regions,
     region_channel: Option<ChannelId>,
+    control_channel: Option<ChannelId>,
+    /// Data channels that the client has opened.
+    opened: usize,
     /// Whether it can decode their frames.
     pub decodes_pictures: bool,
     /// On what it receives.
@@ -253,19 +270,22 @@ impl Peer {
         room: &str,
         decodes_anchors: bool,
         wakes: Wakes,
-        now: Instant,
+        (now, must): (Instant, Instant),
     ) -> Peer {
         Peer {
             id,
             room: room.to_owned(),
-            rtc: None,
+            stack: Stack::default(),
             wake: Wake::new(id, wakes, now),
             connected: false,
+            must,
             heard: None,
             published: HashMap::new(),
             details: HashMap::new(),
             regions: Regions::default(),
             region_channel: None,
+            control_channel: None,
+            opened: 0,
             decodes_pictures: false,
             slots: Vec::new(),
             downlink: Downlink::default(),
@@ -283,29 +303,19 @@ impl Peer {
         }
     }
 
-    /// The connection, made on first use.
-    pub fn connection(&mut self, config: &SfuConfig, locals: &Locals, now: Instant) -> &mut Rtc {
-        self.rtc.get_or_insert_with(|| {
-            let mut rtc_config = Rtc::builder()
-                .clear_codecs()
-                .enable_opus(true, true)
-                .enable_vp9(true)
-                .set_ice_lite(true)
-                .set_rtp_mode(true)
-                .set_extension(5, Extension::PlayoutDelay)
-                .set_extension(12, Extension::with_serializer(dd::URI, dd::Serializer))
-                .set_send_buffer_video(RTX_PACKETS)
-                .set_sctp_max_buffered_amount(4 * super::anchors::BUFFERED_MAX);
-            if config.congestion_control {
-                rtc_config = rtc_config
-                    .enable_bwe(Some(Bitrate::bps(config.initial_estimate_bps)))
-                    .set_stats_interval(Some(LOOK));
-            }
-            let mut rtc = rtc_config.build(now);
-            for candidate in locals.candidates() {
-                rtc.add_local_candidate(candidate);
-            }
-            rtc
+    /// Has the stack take an offer: the answer, and the server's user name fragment in it. The connection is made for the first one.
+    /// `None` where it panicked.
+    pub fn accept(
+        &mut self,
+        offer: SdpOffer,
+        (config, locals): (&SfuConfig, &Locals),
+        now: Instant,
+    ) -> Option<Result<(String, String), RtcError>> {
+        self.stack.begin(|| stack::connection(config, locals, now));
+        self.stack.call(&mut self.wake, |rtc| {
+            plant::panic("offer", &self.room);
+            let answer = rtc.sdp_api().accept_offer(offer)?.to_sdp_string();
+            Ok((answer, rtc.direct_api().local_ice_credentials().ufrag))
         })
     }
 
@@ -335,14 +345,15 @@ impl Peer {
         if !self.connected || !self.has_data || !self.decodes_anchors || self.channel.is_some() {
             return;
         }
-        let Some(rtc) = &mut self.rtc else { return };
         let lifetime = u16::try_from(budget.as_millis()).unwrap_or(u16::MAX);
-        self.channel = Some(rtc.direct_api().create_data_channel(ChannelConfig {
+        let config = ChannelConfig {
             label: CHANNEL.into(),
             ordered: false,
             reliability: Reliability::MaxPacketLifetime { lifetime },
             ..ChannelConfig::default()
-        }));
+        };
+        let made = |rtc: &mut Rtc| rtc.direct_api().create_data_channel(config);
+        self.channel = self.stack.call(&mut self.wake, made);
         self.wake.touch();
     }
 
@@ -353,8 +364,9 @@ impl Peer {
 
     /// Bytes that the anchor channel still holds.
     pub fn channel_buffered(&mut self) -> usize {
-        let channel = self.channel.zip(self.rtc.as_mut()).and_then(|(id, rtc)| rtc.channel(id));
-        channel.map_or(0, |mut c| c.buffered_amount())
+        let Some(id) = self.channel else { return 0 };
+        let held = |rtc: &mut Rtc| rtc.channel(id).map(|mut c| c.buffered_amount());
+        self.stack.call(&mut self.wake, held).flatten().unwrap_or_default()
     }
 
     /// Sends what is due of the anchors that wait.
@@ -364,10 +376,10 @@ impl Peer {
             let (slot, sent) = match released {
                 Released::Stale(slot) => (slot, None),
                 Released::Message(message, ends) => {
-                    let channel = self.channel.zip(self.rtc.as_mut());
-                    let channel = channel.and_then(|(id, rtc)| rtc.channel(id));
-                    let taken =
-                        channel.is_some_and(|mut c| c.write(true, &message).unwrap_or(false));
+                    let taken = self.channel.is_some_and(|id| {
+                        let write = |rtc: &mut Rtc| rtc.channel(id)?.write(true, &message).ok();
+                        self.stack.call(&mut self.wake, write).flatten().unwrap_or(false)
+                    });
                     counters.anchor_messages_refused += u64::from(!taken);
                     let Some((slot, bytes, age)) = ends else { continue };
                     (slot, taken.then_some((bytes, age)))
@@ -392,40 +404,43 @@ impl Peer {
     /// Has the stack look for what the next rung needs, and for the best, in bits per second.
     pub fn look_for(&mut self, now: Instant, next_bps: u64, best_bps: u64) {
         let anew = self.downlink.take_anew();
-        if let Some((bps, rtc)) = anew.zip(self.rtc.as_mut()) {
-            // It begins with probes of three and six times that, but of no more than twice what is looked for.
-            rtc.bwe().set_bitrate(Bitrate::ZERO, Bitrate::bps(bps));
-            rtc.bwe().reset(Bitrate::bps(bps));
+        if let Some(bps) = anew {
+            self.stack.call(&mut self.wake, |rtc| {
+                // It begins with probes of three and six times that, but of no more than twice what is looked for.
+                rtc.bwe().set_bitrate(Bitrate::ZERO, Bitrate::bps(bps));
+                rtc.bwe().reset(Bitrate::bps(bps));
+            });
         }
-        let search = self.downlink.search(now, next_bps, best_bps);
-        if let Some((search, rtc)) = search.zip(self.rtc.as_mut()) {
+        if let Some(search) = self.downlink.search(now, next_bps, best_bps) {
             let (fill, probe) = (Bitrate::bps(search.fill_bps), Bitrate::bps(search.probe_bps));
-            rtc.bwe().set_bitrate(fill, probe);
+            self.stack.call(&mut self.wake, |rtc| rtc.bwe().set_bitrate(fill, probe));
         }
     }
 
     /// Asks the publisher for a key frame of an m-line that has a single encoding.
     pub fn request_single_key_frame(&mut self, mid: Mid) -> bool {
-        let Some(rtc) = &mut self.rtc else { return false };
-        let mut api = rtc.direct_api();
-        let Some(stream) = api.stream_rx_by_mid(mid, None) else { return false };
-        stream.request_keyframe(KeyframeRequestKind::Pli);
-        self.wake.touch();
-        true
+        self.request(mid, None)
     }
 
     /// Asks the publisher for a key frame of one layer.
     pub fn request_key_frame(&mut self, mid: Mid, layer: Layer) -> bool {
-        let Some(rtc) = &mut self.rtc else { return false };
-        let mut api = rtc.direct_api();
-        let rid = Some(Rid::from(layer.rid()));
-        let found = api.stream_rx_by_mid(mid, rid).is_some();
-        let Some(stream) = api.stream_rx_by_mid(mid, if found { rid } else { None }) else {
-            return false;
-        };
-        stream.request_keyframe(KeyframeRequestKind::Pli);
-        self.wake.touch();
-        true
+        self.request(mid, Some(Rid::from(layer.rid())))
+    }
+
+    /// Of the encoding of that name, or the only one.
+    fn request(&mut self, mid: Mid, rid: Option<Rid>) -> bool {
+        let asked = self.stack.call(&mut self.wake, |rtc| {
+            let mut api = rtc.direct_api();
+            let rid = rid.filter(|rid| api.stream_rx_by_mid(mid, Some(*rid)).is_some());
+            let stream = api.stream_rx_by_mid(mid, rid)?;
+            stream.request_keyframe(KeyframeRequestKind::Pli);
+            Some(())
+        });
+        let asked = asked.flatten().is_some();
+        if asked {
+            self.wake.touch();
+        }
+        asked
     }
 
     /// Whether the server's user name fragment is the one of its last offer's answer.
@@ -448,23 +463,31 @@ impl Peer {
     }
 
     /// Takes in a datagram that is this connection's.
-    pub fn receive(&mut self, arrival: Instant, input: Input) -> Result<(), str0m::RtcError> {
+    pub fn receive(&mut self, arrival: Instant, input: Input) -> Result<(), RtcError> {
         self.wake.touch();
         self.heard = self.heard.max(Some(arrival));
-        match &mut self.rtc {
-            Some(rtc) => rtc.handle_input(input),
-            None => Ok(()),
-        }
+        let taken = self.stack.call(&mut self.wake, |rtc| {
+            plant::panic("packet", &self.room);
+            rtc.handle_input(input)
+        });
+        taken.unwrap_or(Ok(()))
+    }
+
+    /// Ends the connection, and takes out what is still to be said.
+    pub fn close(&mut self, now: Instant, outputs: &mut VecDeque<Output>) {
+        self.stack.call(&mut self.wake, |rtc| rtc.close().is_ok());
+        self.drain(now, outputs, &mut Vec::new());
     }
 
     /// Lets time pass for the connection.
     pub fn tick(&mut self, now: Instant) {
-        if let Some(rtc) = &mut self.rtc
-            && let Err(error) = rtc.handle_input(Input::Timeout(now))
-        {
-            tracing::debug!(participant = %self.id, %error, "connection failed");
-            rtc.disconnect();
-        }
+        self.stack.call(&mut self.wake, |rtc| {
+            plant::panic("timer", &self.room);
+            if let Err(error) = rtc.handle_input(Input::Timeout(now)) {
+                tracing::debug!(participant = %self.id, %error, "connection failed");
+                rtc.disconnect();
+            }
+        });
     }
 
     /// Takes everything out of the connection. Whether it still lives.
@@ -475,97 +498,121 @@ impl Peer {
         happenings: &mut Vec<(ParticipantId, Happening)>,
     ) -> bool {
         self.wake.settle();
-        let Some(rtc) = &mut self.rtc else { return false };
         let mut tell = |what| happenings.push((self.id, what));
-        loop {
-            if !rtc.is_alive() {
-                tell(Happening::Gone);
-                return false;
-            }
-            let event = match rtc.poll_output() {
-                Ok(RtcOutput::Timeout(due)) => {
-                    self.wake.set_due(self.pacer.timeout().map_or(due, |anchors| anchors.min(due)));
-                    return true;
-                }
-                Ok(RtcOutput::Transmit(t)) => {
-                    let data: Vec<u8> = t.contents.into();
-                    let to = Remote::of_stack(t.proto, t.destination);
-                    let to = self.nomination.redirect(to, &data);
-                    let flight = flights::numbers(&data).and_then(|(ssrc, number)| {
-                        let slot = self.slots.iter_mut().find(|s| s.ssrc == Some(ssrc.into()))?;
-                        slot.flights.end(number, now)
-                    });
-                    outputs.push_back(Output::Transmit { to, data, arrival: flight });
-                    continue;
-                }
-                Ok(RtcOutput::Event(event)) => event,
-                Err(error) => {
-                    tracing::debug!(participant = %self.id, %error, "connection failed");
+        let drained = self.stack.call(&mut self.wake, |rtc| {
+            loop {
+                if !rtc.is_alive() {
                     tell(Happening::Gone);
-                    return false;
+                    return None;
                 }
-            };
-            match event {
-                Event::Connected => {
-                    self.connected = true;
-                    tell(Happening::Ready);
-                }
-                Event::IceConnectionStateChange(IceConnectionState::Disconnected) => {
-                    tell(Happening::Gone);
-                    return false;
-                }
-                Event::RtpPacket(packet) => {
-                    let stream =
-                        rtc.direct_api().stream_rx(&packet.header.ssrc).map(|s| (s.mid(), s.rid()));
-                    if let Some((mid, rid)) = stream {
-                        let named = |rid: Rid| {
-                            Layer::from_rid(&rid).map_or(Encoding::Unknown, Encoding::Layer)
-                        };
-                        tell(Happening::Rtp(
-                            mid,
-                            rid.map_or(Encoding::Single, named),
-                            Box::new(packet),
-                        ));
+                let event = match rtc.poll_output() {
+                    Ok(RtcOutput::Timeout(due)) => {
+                        return Some(due);
                     }
-                }
-                Event::KeyframeRequest(request) => tell(Happening::KeyFrameWanted(request.mid)),
-                Event::PeerStats(stats) => {
-                    let (rtt, loss) = (stats.rtt, stats.egress_loss_fraction);
-                    let estimate_bps = stats.bwe_tx.map(|bps| bps.as_f64() as u64);
-                    let look = Look { estimate_bps, rtt, loss, sent: stats.peer_bytes_tx };
-                    if self.downlink.look(stats.timestamp, look) {
-                        tell(Happening::Narrower);
+                    Ok(RtcOutput::Transmit(t)) => {
+                        let data: Vec<u8> = t.contents.into();
+                        let to = Remote::of_stack(t.proto, t.destination);
+                        let to = self.nomination.redirect(to, &data);
+                        let flight = flights::numbers(&data).and_then(|(ssrc, number)| {
+                            let slot =
+                                self.slots.iter_mut().find(|s| s.ssrc == Some(ssrc.into()))?;
+                            slot.flights.end(number, now)
+                        });
+                        outputs.push_back(Output::Transmit { to, data, arrival: flight });
+                        continue;
                     }
-                    let flows = self.downlink.flows(stats.timestamp);
-                    for slot in self.slots.iter_mut().filter(|s| s.flows != flows) {
-                        let mut api = rtc.direct_api();
-                        let stream = api.stream_tx_by_mid(slot.mid, None);
-                        if let Some(stream) = stream.filter(|_| slot.kind == Kind::Video) {
-                            stream.set_unpaced(flows);
-                            slot.flows = flows;
+                    Ok(RtcOutput::Event(event)) => event,
+                    Err(error) => {
+                        tracing::debug!(participant = %self.id, %error, "connection failed");
+                        tell(Happening::Gone);
+                        return None;
+                    }
+                };
+                match event {
+                    Event::Connected => {
+                        self.connected = true;
+                        tell(Happening::Ready);
+                    }
+                    Event::IceConnectionStateChange(IceConnectionState::Disconnected) => {
+                        tell(Happening::Gone);
+                        return None;
+                    }
+                    Event::RtpPacket(packet) => {
+                        let stream = rtc
+                            .direct_api()
+                            .stream_rx(&packet.header.ssrc)
+                            .map(|s| (s.mid(), s.rid()));
+                        if let Some((mid, rid)) = stream {
+                            let named = |rid: Rid| {
+                                Layer::from_rid(&rid).map_or(Encoding::Unknown, Encoding::Layer)
+                            };
+                            tell(Happening::Rtp(
+                                mid,
+                                rid.map_or(Encoding::Single, named),
+                                Box::new(packet),
+                            ));
                         }
                     }
+                    Event::KeyframeRequest(request) => tell(Happening::KeyFrameWanted(request.mid)),
+                    Event::PeerStats(stats) => {
+                        let (rtt, loss) = (stats.rtt, stats.egress_loss_fraction);
+                        let estimate_bps = stats.bwe_tx.map(|bps| bps.as_f64() as u64);
+                        let look = Look { estimate_bps, rtt, loss, sent: stats.peer_bytes_tx };
+                        if self.downlink.look(stats.timestamp, look) {
+                            tell(Happening::Narrower);
+                        }
+                        let flows = self.downlink.flows(stats.timestamp);
+                        for slot in self.slots.iter_mut().filter(|s| s.flows != flows) {
+                            let mut api = rtc.direct_api();
+                            let stream = api.stream_tx_by_mid(slot.mid, None);
+                            if let Some(stream) = stream.filter(|_| slot.kind == Kind::Video) {
+                                stream.set_unpaced(flows);
+                                slot.flows = flows;
+                            }
+                        }
+                    }
+                    Event::ChannelOpen(id, _) if Some(id) == self.channel => {
+                        self.channel_open = true;
+                        tell(Happening::Ready);
+                    }
+                    Event::ChannelOpen(id, label) => {
+                        self.opened += 1;
+                        match label.as_str() {
+                            regions::CHANNEL if self.region_channel.is_none() => {
+                                self.region_channel = Some(id);
+                            }
+                            CONTROL if self.control_channel.is_none() => {
+                                self.control_channel = Some(id);
+                            }
+                            _ => rtc.direct_api().close_data_channel(id),
+                        }
+                    }
+                    Event::ChannelClose(id) if Some(id) == self.region_channel => {
+                        self.region_channel = None;
+                    }
+                    Event::ChannelClose(id) if Some(id) == self.control_channel => {
+                        self.control_channel = None;
+                    }
+                    Event::ChannelData(message) if Some(message.id) == self.region_channel => {
+                        tell(Happening::Region(message.data));
+                    }
+                    Event::ChannelClose(id) if Some(id) == self.channel => {
+                        self.channel_open = false;
+                        tell(Happening::Ready);
+                    }
+                    _ => {}
                 }
-                Event::ChannelOpen(id, _) if Some(id) == self.channel => {
-                    self.channel_open = true;
-                    tell(Happening::Ready);
-                }
-                Event::ChannelOpen(id, label) if label == regions::CHANNEL => {
-                    self.region_channel = Some(id);
-                }
-                Event::ChannelClose(id) if Some(id) == self.region_channel => {
-                    self.region_channel = None;
-                }
-                Event::ChannelData(message) if Some(message.id) == self.region_channel => {
-                    tell(Happening::Region(message.data));
-                }
-                Event::ChannelClose(id) if Some(id) == self.channel => {
-                    self.channel_open = false;
-                    tell(Happening::Ready);
-                }
-                _ => {}
             }
+        });
+        if streams::too_many() | (self.opened > CHANNELS) {
+            tell(Happening::TooManyChannels);
         }
+        if self.stack.fault().is_some() {
+            tell(Happening::Fault);
+        }
+        let Some(due) = drained.flatten() else { return false };
+        self.wake.set_due(self.pacer.timeout().map_or(due, |anchors| anchors.min(due)));
+        true
     }
 
     /// Forwards a video packet on a slot. Says what it became, or `None` if it was not for this subscriber.
@@ -581,50 +628,54 @@ impl Peer {
         if !slot.video.concerns(source) {
             return None;
         }
-        let rtc = self.rtc.as_mut()?;
-        let pt = slot.payload_type(rtc)?;
-        let mut ext_vals = ExtensionValues {
-            play_delay_min: Some(MediaTime::from_millis(0)),
-            play_delay_max: Some(MediaTime::from_millis(PLAYOUT_MAX.as_millis() as u64)),
-            ..ExtensionValues::default()
-        };
-        // Most subscribers share the publisher's payload: it changes only for those who have switched.
-        let mut data = payload.clone();
-        let (seq, timestamp, out) = if payload.is_empty() {
-            let (seq, timestamp) = slot.video.push_empty(source, packet)?;
-            (seq, timestamp, None)
-        } else {
-            match slot.video.renumber(source, packet, payload) {
-                Ok((out, rewrite)) => {
-                    if let Some(rewrite) = rewrite {
-                        rewrite.apply(Arc::make_mut(&mut data));
+        let sent = self.stack.call(&mut self.wake, |rtc| {
+            plant::panic("send", &self.room);
+            let pt = slot.payload_type(rtc)?;
+            let mut ext_vals = ExtensionValues {
+                play_delay_min: Some(MediaTime::from_millis(0)),
+                play_delay_max: Some(MediaTime::from_millis(PLAYOUT_MAX.as_millis() as u64)),
+                ..ExtensionValues::default()
+            };
+            // Most subscribers share the publisher's payload: it changes only for those who have switched.
+            let mut data = payload.clone();
+            let (seq, timestamp, out) = if payload.is_empty() {
+                let (seq, timestamp) = slot.video.push_empty(source, packet)?;
+                (seq, timestamp, None)
+            } else {
+                match slot.video.renumber(source, packet, payload) {
+                    Ok((out, rewrite)) => {
+                        if let Some(rewrite) = rewrite {
+                            rewrite.apply(Arc::make_mut(&mut data));
+                        }
+                        let dependency = dd::FrameDependency {
+                            frame: out.frame,
+                            key: out.key,
+                            begin: out.begin,
+                            end: out.end,
+                        };
+                        dependency.set(&mut ext_vals);
+                        (out.seq, out.timestamp, Some(out))
                     }
-                    let dependency = dd::FrameDependency {
-                        frame: out.frame,
-                        key: out.key,
-                        begin: out.begin,
-                        end: out.end,
-                    };
-                    dependency.set(&mut ext_vals);
-                    (out.seq, out.timestamp, Some(out))
+                    Err(dropped) => {
+                        counters.rtp_before_switch += u64::from(dropped == Dropped::BeforeSwitch);
+                        return None;
+                    }
                 }
-                Err(dropped) => {
-                    counters.rtp_before_switch += u64::from(dropped == Dropped::BeforeSwitch);
-                    return None;
-                }
-            }
-        };
-        let mut api = rtc.direct_api();
-        let stream = api.stream_tx_by_mid(slot.mid, None)?;
-        slot.sent.video_bytes += data.len() as u64;
-        slot.ssrc = Some(stream.ssrc());
-        slot.flights.begin(seq as u16, packet.came());
-        stream.write_rtp(
-            RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, data)
-                .marker(packet.marker)
-                .nackable(true)
-                .ext_vals(ext_vals),
-        );
+            };
+            let mut api = rtc.direct_api();
+            let stream = api.stream_tx_by_mid(slot.mid, None)?;
+            slot.sent.video_bytes += data.len() as u64;
+            slot.ssrc = Some(stream.ssrc());
+            slot.flights.begin(seq as u16, packet.came());
+            stream.write_rtp(
+                RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, data)
+                    .marker(packet.marker)
+                    .nackable(true)
+                    .ext_vals(ext_vals),
+            );
+            Some(out)
+        });
+        let out = sent.flatten()?;
         self.wake.touch();
         counters.rtp_out += 1;
         out
@@ -639,44 +690,48 @@ impl Peer {
         payload: &Arc<[u8]>,
         (sound, red): (Sound, Option<(Red<'_>, Pt)>),
     ) -> bool {
-        let Some((slot, rtc)) = self.slots.get_mut(slot).zip(self.rtc.as_mut()) else {
-            return false;
-        };
-        let Some(opus) = slot.payload_type(rtc) else { return false };
-        // Into a full queue nothing is sent twice.
-        let repeats = red.filter(|_| !self.downlink.full()).and_then(|_| {
-            // Kept by the stack where both ends have it.
-            rtc.codec_config().params().iter().find(|p| p.pt() == opus)?.red()
+        let Some(slot) = self.slots.get_mut(slot) else { return false };
+        let sent = self.stack.call(&mut self.wake, |rtc| {
+            let opus = slot.payload_type(rtc)?;
+            // Into a full queue nothing is sent twice.
+            let repeats = red.filter(|_| !self.downlink.full()).and_then(|_| {
+                // Kept by the stack where both ends have it.
+                rtc.codec_config().params().iter().find(|p| p.pt() == opus)?.red()
+            });
+            let (pt, payload) = match (red, repeats) {
+                (None, _) => (opus, payload.clone()),
+                (Some((_, named)), Some(pt)) if named == opus => (pt, payload.clone()),
+                (Some((red, _)), Some(pt)) => (pt, red.renamed(*opus).into()),
+                (Some((red, _)), None) => (opus, red.primary().into()),
+            };
+            let mut api = rtc.direct_api();
+            let stream = api.stream_tx_by_mid(slot.mid, None)?;
+            let (seq, timestamp) = slot.audio.push(track, packet)?;
+            let ext_vals = ExtensionValues {
+                audio_level: sound.level,
+                voice_activity: sound.voice,
+                ..ExtensionValues::default()
+            };
+            slot.sent.video_bytes += payload.len() as u64;
+            slot.ssrc = Some(stream.ssrc());
+            slot.flights.begin(seq as u16, packet.came());
+            stream.write_rtp(
+                RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, payload)
+                    .marker(packet.marker)
+                    .ext_vals(ext_vals),
+            );
+            Some(())
         });
-        let (pt, payload) = match (red, repeats) {
-            (None, _) => (opus, payload.clone()),
-            (Some((_, named)), Some(pt)) if named == opus => (pt, payload.clone()),
-            (Some((red, _)), Some(pt)) => (pt, red.renamed(*opus).into()),
-            (Some((red, _)), None) => (opus, red.primary().into()),
-        };
-        let mut api = rtc.direct_api();
-        let Some(stream) = api.stream_tx_by_mid(slot.mid, None) else { return false };
-        let Some((seq, timestamp)) = slot.audio.push(track, packet) else { return false };
-        let ext_vals = ExtensionValues {
-            audio_level: sound.level,
-            voice_activity: sound.voice,
-            ..ExtensionValues::default()
-        };
-        slot.sent.video_bytes += payload.len() as u64;
-        slot.ssrc = Some(stream.ssrc());
-        slot.flights.begin(seq as u16, packet.came());
-        stream.write_rtp(
-            RtpWrite::new(pt, seq.into(), timestamp, packet.arrival, payload)
-                .marker(packet.marker)
-                .ext_vals(ext_vals),
-        );
-        self.wake.touch();
-        true
+        let sent = sent.flatten().is_some();
+        if sent {
+            self.wake.touch();
+        }
+        sent
     }
 
     /// The payload type of the blocks, if what the participant sends with this one is Opus with redundancy.
     pub fn repeats(&self, pt: Pt) -> Option<Pt> {
-        let params = self.rtc.as_ref()?.codec_config().params();
+        let params = self.stack.rtc()?.codec_config().params();
         params.iter().find(|p| p.red() == Some(pt)).map(PayloadParams::pt)
     }
 
@@ -691,14 +746,15 @@ impl Peer {
     /// Bounds what retransmission keeps and sends; to be called for new m-lines, and when the downlink's queue has filled up or drained.
     pub fn bound_retransmission(&mut self) {
         let share = if self.downlink.full() { RTX_SHARE_FULL } else { RTX_SHARE };
-        let Some(rtc) = &mut self.rtc else { return };
         let other = |s: &&mut Slot| s.kind == Kind::Video && s.rtx_share != Some(share);
         for slot in self.slots.iter_mut().filter(other) {
-            if let Some(stream) = rtc.direct_api().stream_tx_by_mid(slot.mid, None) {
-                // What it kept is forgotten: what was lost in a full queue is not worth a second try.
-                stream.set_rtx_cache(RTX_PACKETS, RTX_AGE, Some(share));
-                slot.rtx_share = Some(share);
-            }
+            self.stack.call(&mut self.wake, |rtc| {
+                if let Some(stream) = rtc.direct_api().stream_tx_by_mid(slot.mid, None) {
+                    // What it kept is forgotten: what was lost in a full queue is not worth a second try.
+                    stream.set_rtx_cache(RTX_PACKETS, RTX_AGE, Some(share));
+                    slot.rtx_share = Some(share);
+                }
+            });
         }
     }
 

@@ -154,7 +154,9 @@ fn a_client_that_restarts_ice_keeps_its_call_and_is_found_by_either_name_meanwhi
     assert!(world.core.addresses.contains_key(&world.clients[at].address.into()));
     assert_ne!(world.clients[at].address, old);
     let gone = |events: &Vec<SfuEvent>| {
-        events.iter().any(|e| matches!(e, SfuEvent::Disconnected | SfuEvent::TrackRemoved { .. }))
+        events
+            .iter()
+            .any(|e| matches!(e, SfuEvent::Disconnected(_) | SfuEvent::TrackRemoved { .. }))
     };
     assert!(!world.events.values().any(gone));
 }

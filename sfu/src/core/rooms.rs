@@ -8,7 +8,7 @@ use windlass_media::AnchorCodecId;
 use super::peer::Peer;
 use super::speakers::Speakers;
 use super::{Core, Output};
-use crate::api::{JoinError, JoinOptions, ParticipantId, SfuEvent, TrackInfo};
+use crate::api::{Ended, JoinError, JoinOptions, ParticipantId, SfuEvent, TrackId, TrackInfo};
 use crate::relay::{NodeId, Relayed};
 
 /// Where participants see each other.
@@ -56,7 +56,8 @@ impl Core {
         let decodes = options.anchor_codecs.contains(self.config.anchor_codec);
         self.counters.joins += 1;
         self.counters.joins_without_codec += u64::from(!decodes);
-        let mut peer = Peer::new(id, room, decodes, self.wakes.clone(), now);
+        let must = now + self.config.connect;
+        let mut peer = Peer::new(id, room, decodes, self.wakes.clone(), (now, must));
         peer.decodes_pictures = options.anchor_codecs.contains(AnchorCodecId::Vp9Pictures);
         self.peers.insert(id, peer);
         let tracks = self.tracks.values().filter(|t| present.contains(&t.info.participant));
@@ -108,17 +109,19 @@ impl Core {
         self.draining = true;
     }
 
-    /// Removes a participant, its tracks and its subscriptions. It hears [`SfuEvent::Disconnected`].
+    /// Removes a participant that wants to go.
     pub fn leave(&mut self, now: Instant, id: ParticipantId) {
+        self.end(now, id, Ended::Left);
+    }
+
+    /// Removes a participant, its tracks and its subscriptions. It hears why.
+    pub(super) fn end(&mut self, now: Instant, id: ParticipantId, why: Ended) {
         let Some(mut peer) = self.peers.remove(&id) else { return };
         self.shard.give_participant();
         self.counters.leaves += 1;
         self.counters.anchors_dropped_left += peer.pacer.waiting();
-        if let Some(rtc) = &mut peer.rtc {
-            // What is still to be said (DTLS close) is said if it is ready; nothing waits for it.
-            let _ = rtc.close();
-            peer.drain(now, &mut self.outputs, &mut Vec::new());
-        }
+        // What is still to be said (DTLS close) is said if it is ready; nothing waits for it.
+        peer.close(now, &mut self.outputs);
         for ufrag in &peer.ufrags {
             self.ufrags.remove(ufrag);
             self.shard.forgot(ufrag);
@@ -127,13 +130,13 @@ impl Core {
             self.addresses.remove(address);
             self.shard.went(address);
         }
-        for track in peer.published.values() {
-            self.remove_track(*track);
+        // By what is there, not by what the peer knows of: a fault may have come in between.
+        let own = self.tracks.iter().filter(|(_, track)| track.info.participant == id);
+        for track in own.map(|(&track, _)| track).collect::<Vec<TrackId>>() {
+            self.remove_track(track);
         }
-        for track in peer.slots.iter().filter_map(|s| s.track) {
-            if let Some(track) = self.tracks.get_mut(&track) {
-                track.subscribers.retain(|&s| s != id);
-            }
+        for track in self.tracks.values_mut() {
+            track.subscribers.retain(|&s| s != id);
         }
         if let Some(room) = self.rooms.get_mut(&peer.room) {
             room.members.retain(|&m| m != id);
@@ -155,7 +158,7 @@ impl Core {
                 self.tell_nodes(&peer.room, &Relayed::Left { participant: id });
             }
         }
-        self.outputs.push_back(Output::Event(id, SfuEvent::Disconnected));
+        self.outputs.push_back(Output::Event(id, SfuEvent::Disconnected(why)));
         self.next_allocation = now;
         self.due = now;
     }
@@ -163,12 +166,22 @@ impl Core {
     /// Removes those whose client has gone without a word. (A browser that lives sends every few seconds.)
     pub(super) fn remove_idle(&mut self, now: Instant) {
         let idle = self.config.idle;
-        let is_idle =
-            |p: &&Peer| p.heard.is_some_and(|heard| now.saturating_duration_since(heard) > idle);
+        let silent = |heard| now.saturating_duration_since(heard) > idle;
+        let is_idle = |p: &&Peer| p.connected && p.heard.is_some_and(silent);
         let gone: Vec<_> = self.peers.values().filter(is_idle).map(|p| p.id).collect();
         for id in gone {
             self.counters.peers_timed_out += 1;
-            self.leave(now, id);
+            self.end(now, id, Ended::Lost);
+        }
+    }
+
+    /// Removes those who have not offered in time, or whose connection has not come up.
+    pub(super) fn remove_unconnected(&mut self, now: Instant) {
+        let late: Vec<_> =
+            self.peers.values().filter(|p| !p.connected && p.must <= now).map(|p| p.id).collect();
+        for id in late {
+            self.counters.peers_unconnected += 1;
+            self.end(now, id, Ended::NeverConnected);
         }
     }
 

@@ -8,13 +8,14 @@ use tokio::sync::{mpsc, oneshot};
 use windlass_media::{AnchorPolicy, AnchorSource, EnhancerOutput, Rung};
 
 use super::places::Places;
+use super::vitals::{Ill, Vitals};
 use super::{Command, Shared};
 use crate::api::{
     Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId, SfuClosed, TrackId,
     UplinkReport,
 };
 use crate::config::Tuning;
-use crate::core::{ReadOffer, Shard, View};
+use crate::core::{ReadOffer, Shard, View, contained};
 use crate::latency::Latencies;
 use crate::relay::{FromNode, NodeId, Relayed};
 use crate::stats::SfuStats;
@@ -25,6 +26,7 @@ pub struct SfuHandle {
     threads: Arc<[Way]>,
     places: Arc<Places>,
     shared: Arc<Shared>,
+    vitals: Arc<Vitals>,
 }
 
 /// What leads to one of the threads.
@@ -39,8 +41,29 @@ pub(super) struct Way {
 }
 
 impl SfuHandle {
-    pub(super) fn new(threads: Vec<Way>, places: Arc<Places>, shared: Arc<Shared>) -> SfuHandle {
-        SfuHandle { threads: threads.into(), places, shared }
+    pub(super) fn new(
+        threads: Vec<Way>,
+        places: Arc<Places>,
+        shared: Arc<Shared>,
+        vitals: Arc<Vitals>,
+    ) -> SfuHandle {
+        SfuHandle { threads: threads.into(), places, shared, vitals }
+    }
+
+    /// What is wrong with the SFU's threads: one that has ended, or says nothing any more. Never waits.
+    pub fn ill(&self) -> Option<Ill> {
+        self.vitals.ill()
+    }
+
+    /// Watches the threads, on a thread of the caller's: gives what is wrong as soon as one has ended or does not come back, and nothing
+    /// when the SFU has stopped as it was told. Without it nobody notices that one says nothing any more, of which `told` hears.
+    pub fn watch(&self, told: impl Fn(Ill)) -> Option<Ill> {
+        self.vitals.watch(told)
+    }
+
+    /// All threads have ended as they were told.
+    pub(super) fn ended(&self) {
+        self.vitals.stop();
     }
 
     /// The thread at which a participant is.
@@ -103,7 +126,13 @@ impl SfuHandle {
 
     /// Answers an offer: the complete list of what the participant publishes and subscribes to from now on.
     pub async fn offer(&self, id: ParticipantId, offer: Offer) -> Result<Answer, OfferError> {
-        let offer = ReadOffer::new(offer, self.shared.sdp_bytes);
+        let offer = match contained(|| ReadOffer::new(offer, self.shared.sdp_bytes)) {
+            Ok(offer) => offer,
+            Err(fault) => {
+                let _ = self.at(id).send(Command::Faulted(id, fault)).await;
+                return Err(OfferError::Fault);
+            }
+        };
         let (answer, answered) = oneshot::channel();
         self.at(id)
             .send(Command::Offer(id, Box::new(offer), answer))

@@ -10,6 +10,7 @@ mod places;
 mod run;
 mod socket;
 mod tcp;
+mod vitals;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,12 +23,14 @@ use windlass_media::{AnchorPolicy, AnchorSource, Rung};
 pub use self::handle::SfuHandle;
 use self::handle::Way;
 use self::places::Places;
+pub use self::vitals::Ill;
+use self::vitals::{Life, Vitals};
 use crate::api::{
     Answer, JoinError, JoinOptions, Joined, OfferError, ParticipantId, StartError, TapSink,
     TrackId, UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning};
-use crate::core::{ReadOffer, Shard, View};
+use crate::core::{Fault, ReadOffer, Shard, View};
 use crate::latency::Latencies;
 use crate::relay::{NodeId, RelaySink};
 use crate::stats::SfuStats;
@@ -56,8 +59,27 @@ enum Command {
     Drain,
     Share(String, Vec<NodeId>),
     Leave(ParticipantId),
+    /// Something panicked while an offer of its was read.
+    Faulted(ParticipantId, Fault),
     Stats(oneshot::Sender<(SfuStats, Box<Latencies>)>),
     Stop,
+}
+
+impl Command {
+    /// Who wants it, or whom it is about.
+    fn whose(&self) -> Option<ParticipantId> {
+        match self {
+            Command::Join(_, id, ..)
+            | Command::Offer(id, ..)
+            | Command::SetMaxRung(id, ..)
+            | Command::SetView(id, ..)
+            | Command::WholeAnchor(id, ..)
+            | Command::Uplink(id, ..)
+            | Command::Decay(id, ..)
+            | Command::SetMuted(id, ..) => Some(*id),
+            _ => None,
+        }
+    }
 }
 
 /// What needs no queue.
@@ -105,7 +127,8 @@ impl Sfu {
             enhancement: AtomicBool::new(true),
             sdp_bytes: config.limits.sdp_bytes,
         });
-        let places = Arc::new(Places::new(count));
+        let vitals = Arc::new(Vitals::new(count));
+        let places = Arc::new(Places::new(count, vitals.clone()));
         let (handed, handover) = handover::between(count);
         let outlet = tcp.as_ref().map(|tcp| tcp.outlet().clone());
         let tcp_candidates = tcp_local.map(|tcp| config.tcp_candidates(local, tcp));
@@ -131,11 +154,12 @@ impl Sfu {
                 anchors: anchor_queue,
                 places: places.clone(),
                 shared: shared.clone(),
+                vitals: vitals.clone(),
             });
         }
         // Those that have begun end with it, if another cannot.
         let mut sfu = Sfu {
-            handle: SfuHandle::new(ways, places, shared),
+            handle: SfuHandle::new(ways, places, shared, vitals.clone()),
             local,
             tcp: tcp_local,
             threads: Vec::new(),
@@ -144,7 +168,12 @@ impl Sfu {
             let config = config.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("sfu-{}", parts.shard.number()))
-                .spawn(move || run::run(&config, parts))
+                .spawn(move || {
+                    let mut life = Life::of(parts.vitals.clone(), parts.shard.number());
+                    if run::run(&config, parts) {
+                        life.was_told();
+                    }
+                })
                 .map_err(StartError::Thread)?;
             sfu.threads.push(thread);
         }
@@ -216,6 +245,7 @@ impl Drop for Sfu {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+        self.handle.ended();
     }
 }
 
@@ -224,7 +254,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::api::{Offer, SfuClosed, SfuEvent};
+    use crate::api::{Ended, Offer, SfuClosed, SfuEvent};
 
     fn accepting() -> TapSink {
         Arc::new(|_| true)
@@ -291,7 +321,7 @@ mod tests {
         tokio::task::spawn_blocking(move || drop(sfu)).await.expect("stopped");
         for joined in &mut joined {
             while let Some(event) = joined.events.recv().await {
-                if event == SfuEvent::Disconnected {
+                if event == SfuEvent::Disconnected(Ended::Left) {
                     break;
                 }
             }
@@ -323,7 +353,7 @@ mod tests {
         let mut joined =
             handle.join("room", ParticipantId(1), JoinOptions::default()).await.expect("joined");
         tokio::task::spawn_blocking(move || drop(sfu)).await.expect("stopped");
-        assert_eq!(joined.events.recv().await, Some(SfuEvent::Disconnected));
+        assert_eq!(joined.events.recv().await, Some(SfuEvent::Disconnected(Ended::Left)));
         assert_eq!(handle.stats().await, Err(SfuClosed));
         assert!(matches!(
             handle.join("room", ParticipantId(2), JoinOptions::default()).await,

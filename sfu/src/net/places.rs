@@ -4,13 +4,17 @@
 //! everybody in each room received everybody else; rooms are not moved later.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::vitals::Vitals;
 use crate::api::ParticipantId;
 
 /// Shared by all who talk to the threads, and by these.
 #[derive(Debug)]
-pub(super) struct Places(Mutex<State>);
+pub(super) struct Places {
+    state: Mutex<State>,
+    vitals: Arc<Vitals>,
+}
 
 #[derive(Debug)]
 struct State {
@@ -55,12 +59,13 @@ impl Load {
 
 impl Places {
     /// Nobody anywhere.
-    pub(super) fn new(threads: usize) -> Places {
-        Places(Mutex::new(State {
+    pub(super) fn new(threads: usize, vitals: Arc<Vitals>) -> Places {
+        let state = Mutex::new(State {
             rooms: HashMap::new(),
             participants: HashMap::new(),
             loads: vec![Load::default(); threads],
-        }))
+        });
+        Places { state, vitals }
     }
 
     /// The thread at which a participant joins a room, to be taken by [`Joining::begun`]. Whoever is somewhere already joins
@@ -76,8 +81,13 @@ impl Places {
         if let Some(place) = participants.get(&id) {
             return (place.thread, false);
         }
+        if rooms.get(room).is_some_and(|room| self.vitals.has_ended(room.thread)) {
+            rooms.remove(room);
+        }
         let entry = rooms.entry(room.to_owned()).or_insert_with(|| {
-            let least = loads.iter().enumerate().min_by_key(|&(_, load)| *load);
+            // None goes to a thread that has ended or says nothing, while there is another.
+            let load = |&(thread, load): &(usize, &Load)| (self.vitals.of(thread).is_some(), *load);
+            let least = loads.iter().enumerate().min_by_key(load);
             Room { thread: least.map_or(0, |(thread, _)| thread), participants: 0 }
         });
         let thread = entry.thread;
@@ -96,7 +106,9 @@ impl Places {
     pub(super) fn leave(&self, id: ParticipantId) {
         let State { rooms, participants, loads } = &mut *self.lock();
         let Some(place) = participants.remove(&id) else { return };
-        let Some(room) = rooms.get_mut(&place.room) else { return };
+        // Its room may be at another thread by now, where its own has ended.
+        let room = rooms.get_mut(&place.room).filter(|room| room.thread == place.thread);
+        let Some(room) = room else { return };
         loads[place.thread].change(room.participants, room.participants - 1);
         room.participants -= 1;
         if room.participants == 0 {
@@ -110,7 +122,7 @@ impl Places {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -147,7 +159,12 @@ impl Drop for Joining<'_> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::vitals::Life;
     use super::*;
+
+    fn places(threads: usize) -> Places {
+        Places::new(threads, Arc::new(Vitals::new(threads)))
+    }
 
     const fn p(n: u64) -> ParticipantId {
         ParticipantId(n)
@@ -155,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_room_is_one_threads_until_nobody_is_there() {
-        let places = Places::new(2);
+        let places = places(2);
         assert_eq!([1, 2].map(|n| places.place("a", p(n)).0), [0, 0]);
         assert_eq!(places.place("b", p(3)).0, 1);
         places.leave(p(1));
@@ -168,8 +185,24 @@ mod tests {
     }
 
     #[test]
+    fn a_new_room_never_goes_to_a_thread_that_has_ended_nor_does_one_that_was_there() {
+        let vitals = Arc::new(Vitals::new(2));
+        let places = Places::new(2, vitals.clone());
+        assert_eq!(places.place("a", p(1)).0, 0);
+        assert_eq!(places.place("b", p(2)).0, 1);
+        drop(Life::of(vitals, 0));
+        for n in 3..9 {
+            assert_eq!(places.place(&n.to_string(), p(n)).0, 1);
+        }
+        assert_eq!(places.place("a", p(9)).0, 1, "its room begins anew");
+        assert_eq!(places.of(p(1)), 0, "who was there is still where it was");
+        places.leave(p(1));
+        assert_eq!(places.of_room("a"), Some(1), "and its going is no business of the new room's");
+    }
+
+    #[test]
     fn a_new_room_goes_where_the_fewest_streams_are() {
-        let places = Places::new(2);
+        let places = places(2);
         // One call of three has more of them than two calls of two.
         (0..3).for_each(|n| assert_eq!(places.place("three", p(n)).0, 0));
         (3..7).for_each(|n| assert_eq!(places.place(&format!("two {}", n / 2), p(n)).0, 1));
@@ -178,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_place_that_was_not_taken_is_given_back_unless_it_is_somebodys() {
-        let places = Places::new(2);
+        let places = places(2);
         drop(places.join("a", p(1)));
         assert!(places.lock().rooms.is_empty());
         places.join("a", p(1)).begun();
@@ -188,7 +221,7 @@ mod tests {
 
     #[test]
     fn whoever_is_there_already_joins_where_it_is_and_counts_once() {
-        let places = Places::new(2);
+        let places = places(2);
         assert_eq!(places.place("a", p(1)).0, 0);
         assert_eq!(places.place("b", p(1)).0, 0);
         places.leave(p(1));
@@ -203,7 +236,7 @@ mod tests {
         fn nothing_is_left_when_all_have_gone(
             steps in prop::collection::vec((0..20u64, 0..5usize, any::<bool>()), 0..200),
         ) {
-            let places = Places::new(3);
+            let places = places(3);
             for (id, room, joins) in steps {
                 if joins {
                     places.place(&room.to_string(), p(id));

@@ -13,10 +13,11 @@ use super::handover::{self, Handed, Handover};
 use super::places::Places;
 use super::socket::{AsyncSocket, Inbox, Outbox, Socket};
 use super::tcp::{Arrived, Outlet, TcpPort};
+use super::vitals::Vitals;
 use super::{Command, Shared};
 use crate::api::{JoinError, Joined, ParticipantId, SfuEvent, TapSink};
 use crate::config::SfuConfig;
-use crate::core::{Core, Output, Remote, Shard, Via};
+use crate::core::{Core, Output, Remote, Shard, Via, contained};
 use crate::relay::{FromNode, RelaySink};
 
 /// Batches of datagrams taken before anything else gets its turn.
@@ -51,12 +52,17 @@ pub(super) struct Parts {
     pub(super) anchors: mpsc::Receiver<EnhancerOutput>,
     pub(super) places: Arc<Places>,
     pub(super) shared: Arc<Shared>,
+    pub(super) vitals: Arc<Vitals>,
 }
 
-pub(super) fn run(config: &SfuConfig, parts: Parts) {
+/// Whether it ended because it was told to.
+pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return tracing::error!(%error, "no runtime for the SFU's thread"),
+        Err(error) => {
+            tracing::error!(%error, "no runtime for the SFU's thread");
+            return false;
+        }
     };
     runtime.block_on(async {
         let Parts { shard, socket, tcp, outlet, handed, handover, tap, relay, places, .. } = parts;
@@ -65,6 +71,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) {
         match socket.into_async() {
             Ok(socket) => {
                 let now = Instant::now();
+                let number = shard.number();
                 let mut core = Core::of_shard(config.clone(), local, now, shard);
                 core.listen_tcp(parts.tcp_candidates);
                 let shell = Shell {
@@ -82,12 +89,18 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) {
                     events: HashMap::new(),
                     events_bound: config.limits.events,
                     places,
+                    vitals: parts.vitals,
+                    number,
                 };
                 shell.run(local, parts.commands, parts.anchors, &parts.shared).await;
+                true
             }
-            Err(error) => tracing::error!(%error, "the socket cannot be used"),
+            Err(error) => {
+                tracing::error!(%error, "the socket cannot be used");
+                false
+            }
         }
-    });
+    })
 }
 
 /// The way to the enhancer. A frame that it does not take is made good by the tap; a stop must not be lost, or the
@@ -150,6 +163,8 @@ struct Shell {
     events: HashMap<ParticipantId, mpsc::Sender<SfuEvent>>,
     events_bound: usize,
     places: Arc<Places>,
+    vitals: Arc<Vitals>,
+    number: usize,
 }
 
 impl Shell {
@@ -163,6 +178,7 @@ impl Shell {
         tracing::info!(%local, "media socket open");
         let mut inbox = Inbox::new();
         loop {
+            self.vitals.beat(self.number);
             let (now, mut more) = self.drain_socket(&mut inbox);
             more |= self.drain_tcp(now) | self.drain_handed() | self.drain_relayed(now);
             for _ in 0..TURN {
@@ -295,7 +311,15 @@ impl Shell {
         self.hand_over();
     }
 
+    /// What panics at a participant's command ends that participant's connection.
     fn command(&mut self, now: Instant, command: Command) {
+        let Some(id) = command.whose() else { return self.obey(now, command) };
+        if let Err(fault) = contained(|| self.obey(now, command)) {
+            self.core.faulted(now, id, &fault);
+        }
+    }
+
+    fn obey(&mut self, now: Instant, command: Command) {
         match command {
             Command::Join(room, id, options, answer) => {
                 let joined =
@@ -328,6 +352,7 @@ impl Shell {
             Command::Drain => self.core.drain(),
             Command::Share(room, nodes) => self.core.share(now, &room, &nodes),
             Command::Leave(id) => self.core.leave(now, id),
+            Command::Faulted(id, fault) => self.core.faulted(now, id, &fault),
             Command::Stats(answer) => {
                 let mut stats = self.core.stats();
                 // All threads have the same connections by TCP: one tells of them.
@@ -392,7 +417,7 @@ impl Shell {
     }
 
     fn event(&mut self, now: Instant, id: ParticipantId, event: SfuEvent) {
-        let last = matches!(event, SfuEvent::Disconnected);
+        let last = matches!(event, SfuEvent::Disconnected(_));
         if last {
             self.places.leave(id);
         }

@@ -41,6 +41,8 @@ pub enum ErrorCode {
     TooLarge,
     /// Messages come faster than the server takes them.
     RateLimited,
+    /// No media connection came up in time.
+    NoMedia,
     /// The server is going down.
     ShuttingDown,
     /// The server failed; the fault is not the client's.
@@ -49,7 +51,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, in the order of the documentation.
-    pub const ALL: [ErrorCode; 19] = [
+    pub const ALL: [ErrorCode; 20] = [
         ErrorCode::UnsupportedVersion,
         ErrorCode::Malformed,
         ErrorCode::UnknownType,
@@ -67,6 +69,7 @@ impl ErrorCode {
         ErrorCode::NoCodec,
         ErrorCode::TooLarge,
         ErrorCode::RateLimited,
+        ErrorCode::NoMedia,
         ErrorCode::ShuttingDown,
         ErrorCode::Internal,
     ];
@@ -97,6 +100,9 @@ impl ErrorCode {
             ErrorCode::NoCodec => "Use a browser with VP9 video and Opus audio.",
             ErrorCode::TooLarge => "Keep within the limits in docs/signaling.md.",
             ErrorCode::RateLimited => "Send fewer messages each second.",
+            ErrorCode::NoMedia => {
+                "Send an offer within 30 seconds of `join`; if you did, check that the network lets media through."
+            }
             ErrorCode::ShuttingDown => "Reconnect in a few seconds.",
             ErrorCode::Internal => {
                 "Reconnect; if it happens again, tell the operator the time of it."
@@ -107,7 +113,10 @@ impl ErrorCode {
     /// Whether the server always closes the socket after the error. Others close it only where
     /// the `error` message says so.
     pub fn fatal(self) -> bool {
-        matches!(self, ErrorCode::ShuttingDown | ErrorCode::Replaced | ErrorCode::Removed)
+        matches!(
+            self,
+            ErrorCode::NoMedia | ErrorCode::ShuttingDown | ErrorCode::Replaced | ErrorCode::Removed
+        )
     }
 }
 

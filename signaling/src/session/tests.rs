@@ -1,6 +1,6 @@
 //! Behaviour of a session, one each.
 
-use windlass_sfu::{Kind, TrackStats};
+use windlass_sfu::{Ended, Kind, TrackStats};
 
 use super::*;
 
@@ -270,10 +270,26 @@ fn events_of_the_room_become_messages() {
 }
 
 #[test]
+fn whoever_the_sfu_removes_hears_why() {
+    for (why, code, closed) in [
+        (Ended::Fault, ErrorCode::Internal, close::MEDIA_LOST),
+        (Ended::NeverConnected, ErrorCode::NoMedia, close::MEDIA_LOST),
+        (Ended::TooManyChannels, ErrorCode::TooLarge, close::REFUSED),
+    ] {
+        let (mut session, _) = inside();
+        session.event(SfuEvent::Disconnected(why), someone);
+        let actions = drain(&mut session);
+        assert_eq!(errors(&actions), [(code, None)]);
+        let close = Action::Close { code: closed, reason: "see the error message" };
+        assert_eq!(actions[1..], [Action::Leave, close]);
+    }
+}
+
+#[test]
 fn a_lost_media_connection_closes_the_socket_once() {
     let (mut session, _) = inside();
-    session.event(SfuEvent::Disconnected, someone);
-    session.media_lost();
+    session.event(SfuEvent::Disconnected(Ended::Lost), someone);
+    session.media_ended(Ended::Lost);
     let actions = drain(&mut session);
     assert_eq!(errors(&actions), [(ErrorCode::Internal, None)]);
     let close = Action::Close { code: close::MEDIA_LOST, reason: "see the error message" };
@@ -404,7 +420,7 @@ fn who_is_replaced_or_removed_is_told_so_and_not_that_media_was_lost() {
     ] {
         let (mut session, now) = inside();
         session.orders(now, &Orders { end: Some(end), ..Orders::default() });
-        session.event(SfuEvent::Disconnected, someone);
+        session.event(SfuEvent::Disconnected(Ended::Lost), someone);
         let actions = drain(&mut session);
         assert_eq!(errors(&actions), [(code, None)]);
         let close = Action::Close { code: closed, reason: "see the error message" };

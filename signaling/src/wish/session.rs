@@ -267,7 +267,7 @@ async fn listen(
         };
         let (Some(event), Some(shared)) = (event, shared.upgrade()) else { break };
         match event {
-            SfuEvent::Disconnected => break,
+            SfuEvent::Disconnected(_) => break,
             // A restart must not ask for what is gone.
             SfuEvent::TrackRemoved { track } => {
                 agreed.lock().await.offer.subscribe.retain(|s| s.track != track);

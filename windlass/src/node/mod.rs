@@ -36,6 +36,8 @@ pub struct Node {
     known: Mutex<Known>,
     signaling: OnceLock<Signaling>,
     stop: watch::Sender<bool>,
+    /// Whether its lease is no more.
+    left: watch::Sender<bool>,
     /// What it shares with others, where it does.
     share: Option<Share>,
     /// The nodes of a room may be others now.
@@ -92,6 +94,7 @@ impl Node {
             known: Mutex::new(known),
             signaling: OnceLock::new(),
             stop: watch::Sender::new(false),
+            left: watch::Sender::new(false),
             share,
             changed: Notify::new(),
         }))
@@ -110,6 +113,7 @@ impl Node {
         let (node, stop) = (self.clone(), self.stop.subscribe());
         tokio::spawn(async move {
             nats::keep_node(node.client.clone(), &node.name, || node.lease(), stop).await;
+            node.left.send_replace(true);
         });
         let node = self.clone();
         tokio::spawn(async move {
@@ -245,6 +249,13 @@ impl Node {
     /// Gives up its lease.
     pub fn stop(&self) {
         let _ = self.stop.send(true);
+    }
+
+    /// The same, and waits until others can know it.
+    pub async fn leave(&self) {
+        let mut left = self.left.subscribe();
+        self.stop();
+        let _ = left.wait_for(|left| *left).await;
     }
 
     /// What it knows of the cluster.

@@ -1,0 +1,13 @@
+//! Nothing is planted in what is released: see `plant.rs`.
+
+use std::time::Duration;
+
+#[inline(always)]
+pub fn panic(_: &str, _: &str) {}
+
+#[inline(always)]
+pub fn thread<'a>(_: impl Iterator<Item = &'a String>) {}
+
+pub fn connect() -> Option<Duration> {
+    None
+}

@@ -1,0 +1,56 @@
+//! What the process does when one of its media threads is no more: it ends, so that whoever supervises it starts it again.
+//!
+//! Half of its rooms are gone then, and nobody can say what else of the thread's state is. Meanwhile `/healthz` says so, no
+//! room begins at that thread, and the node's lease is given up: rooms go to other servers at once.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::runtime::Handle;
+use windlass_sfu::{Ill, SfuHandle};
+
+use crate::node::Node;
+
+/// The status with which it ends: a fault of the program itself (`EX_SOFTWARE` of sysexits.h).
+const STATUS: i32 = 70;
+/// How long giving up the lease may take,
+const LEAVING: Duration = Duration::from_millis(500);
+/// and all of it: whatever hangs then, the process is aborted.
+const ENDING: Duration = Duration::from_millis(800);
+
+/// Watches the SFU's threads from now on, by a thread of its own: nothing else of the process must be well for that.
+pub fn start(sfu: SfuHandle, node: Option<Arc<Node>>) -> Result<()> {
+    let runtime = Handle::current();
+    let watch = move || {
+        let told = |ill: Ill| tracing::error!("{ill}: its calls stand still, and /healthz says so");
+        if let Some(ill) = sfu.watch(told) {
+            end(ill, node, &runtime);
+        }
+    };
+    let thread = std::thread::Builder::new().name("supervisor".to_owned());
+    thread.spawn(watch).context("cannot start the thread that watches the others")?;
+    Ok(())
+}
+
+fn end(ill: Ill, node: Option<Arc<Node>>, runtime: &Handle) {
+    let _ = std::thread::Builder::new().spawn(|| {
+        std::thread::sleep(ENDING);
+        std::process::abort();
+    });
+    let (left, leaves) = mpsc::channel();
+    if let Some(node) = node {
+        runtime.spawn(async move {
+            node.leave().await;
+            let _ = left.send(());
+        });
+    } else {
+        drop(left);
+    }
+    tracing::error!(
+        "{ill}: the process ends with status {STATUS}, for its supervisor to start it again"
+    );
+    let _ = leaves.recv_timeout(LEAVING);
+    std::process::exit(STATUS);
+}
