@@ -414,7 +414,7 @@ mod tests {
         for frame in wrong {
             assert!(matches!(of(Some(What::Frame(frame))), Err(WireError::Field(_))));
         }
-        let decay = proto::Decay { by_frame: f64::NAN, frames: 1.0 };
+        let decay = proto::Decay { by_frame: f64::NAN, frames: 1.0, viewer: 1 };
         assert!(of(Some(What::Decay(decay))).is_err());
         assert!(of(Some(What::Given(proto::Given::default()))).is_err());
     }

@@ -122,8 +122,11 @@ fn main() {
                 let frame = CapturedFrame { stream, low_timestamp, arrival, key, data };
                 input.push(TapInput::Captured(frame));
             }
-            let anchors = enhancer.output().try_iter();
-            let _ = anchors.filter(|output| matches!(output, EnhancerOutput::Anchor(_))).count();
+            let outputs = enhancer.output();
+            let _ = outputs
+                .try_iter()
+                .filter(|output| matches!(output, EnhancerOutput::Anchor(_)))
+                .count();
             most = most.max(LIVE.load(Ordering::Relaxed) - before);
         }
         input.push(TapInput::Stop { stream });

@@ -183,8 +183,8 @@ async fn the_interface_describes_itself() {
 
 /// Status of a request with exactly these lines as its head.
 async fn status(server: &Server, request: &str, head: &[&str]) -> u16 {
-    let head: String = head.iter().map(|line| format!("{line}\r\n")).collect();
-    let request = format!("{request} HTTP/1.1\r\n{head}connection: close\r\n\r\n");
+    let head = head.join("\r\n");
+    let request = format!("{request} HTTP/1.1\r\n{head}\r\nconnection: close\r\n\r\n");
     http(server, &request).await.split(' ').nth(1).unwrap().parse().unwrap()
 }
 

@@ -98,6 +98,7 @@ async fn a_call_goes_on_whatever_strangers_and_participants_send() {
     assert!(figure("loss_rate") < 0.01 && figure("anchors") > 0.0, "{row}");
     assert!(server.is_running(), "{}", server.log());
     assert!(!server.log().contains("panicked"), "{}", server.log());
+    assert!(server.metric("windlass_sfu_faults_total") < 0.5, "{}", server.log());
     // Everything that was sent came, or the test shows less than it says.
     let refused = ["datagrams_malformed", "datagrams_unknown", "strangers_limited"];
     let refused: f64 =

@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use tokio::runtime::Handle;
 use windlass_sfu::{Ill, SfuHandle};
 
+use crate::logging::LastWords;
 use crate::node::Node;
 
 /// The status with which it ends: a fault of the program itself (`EX_SOFTWARE` of sysexits.h).
@@ -52,5 +53,6 @@ fn end(ill: Ill, node: Option<Arc<Node>>, runtime: &Handle) {
         "{ill}: the process ends with status {STATUS}, for its supervisor to start it again"
     );
     let _ = leaves.recv_timeout(LEAVING);
+    drop(LastWords);
     std::process::exit(STATUS);
 }

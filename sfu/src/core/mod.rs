@@ -496,11 +496,9 @@ impl Core {
 
     /// Ends the connection of a participant in which something panicked.
     pub fn faulted(&mut self, now: Instant, id: ParticipantId, fault: &Fault) {
-        if self.peers.contains_key(&id) {
-            tracing::error!(participant = %id, %fault, "a fault ended this connection, and nothing else; please report it");
-            self.counters.faults += 1;
-            self.end(now, id, Ended::Fault);
-        }
+        tracing::error!(participant = %id, %fault, "a fault ended this connection, and nothing else; please report it");
+        self.counters.faults += 1;
+        self.end(now, id, Ended::Fault);
     }
 
     /// Something panicked at the datagram of somebody who is nobody's client. It can be sent again: the log tells of the first, the

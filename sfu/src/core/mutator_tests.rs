@@ -248,6 +248,7 @@ fn no_offer_breaks_a_connection_or_holds_up_others() {
             world.run(Duration::from_millis(50));
         }
         let counters = world.core.counters;
+        assert_eq!(counters.faults, 0, "seed {seed}: something panicked at {}", offer.sdp);
         assert_eq!(counters.offers_failed, 0, "seed {seed}: the stack refused {}", offer.sdp);
         assert!(worst < MOST, "seed {seed}: {worst:?} for {}", offer.sdp);
     }

@@ -631,7 +631,9 @@ impl Peer {
                 }
             }
         });
-        if streams::too_many() | (self.opened > CHANNELS) {
+        // Asked in any case: the next connection must not be taken for it.
+        let too_many_streams = streams::too_many();
+        if too_many_streams || self.opened > CHANNELS {
             tell(Happening::TooManyChannels);
         }
         if self.stack.fault().is_some() {

@@ -15,7 +15,7 @@ use crate::api::{
     ReportError, SfuClosed, TakenReport, TrackId, UplinkReport,
 };
 use crate::config::Tuning;
-use crate::core::{Answered, ReadOffer, Shard, View, contained};
+use crate::core::{ReadOffer, Shard, View, contained};
 use crate::latency::Latencies;
 use crate::relay::{FromNode, NodeId, Relayed};
 use crate::stats::SfuStats;
@@ -142,7 +142,14 @@ impl SfuHandle {
             .send(Command::Offer(id, Box::new(offer), answer))
             .await
             .map_err(|_| OfferError::Closed)?;
-        answered.await.unwrap_or(Err(OfferError::Closed)).map(Answered::write)
+        let answered = answered.await.unwrap_or(Err(OfferError::Closed))?;
+        match contained(|| answered.write()) {
+            Ok(answer) => Ok(answer),
+            Err(fault) => {
+                let _ = self.at(id).send(Command::Faulted(id, fault)).await;
+                Err(OfferError::Fault)
+            }
+        }
     }
 
     /// Sets the best rung that the participant wants of a track. The default is [`Rung::F`].

@@ -73,11 +73,10 @@ enum Command {
 }
 
 impl Command {
-    /// Who wants it, or whom it is about.
+    /// Which participant wants it.
     fn whose(&self) -> Option<ParticipantId> {
         match self {
-            Command::Join(_, id, ..)
-            | Command::Offer(id, ..)
+            Command::Offer(id, ..)
             | Command::SetMaxRung(id, ..)
             | Command::SetView(id, ..)
             | Command::WholeAnchor(id, ..)

@@ -81,7 +81,7 @@ impl Lines {
     }
 
     fn lose(&self, text: &[u8]) {
-        let lines = text.iter().filter(|&&byte| byte == b'\n').count();
+        let lines = text.split_inclusive(|&byte| byte == b'\n').count();
         self.0.lost.fetch_add(lines as u64, Ordering::Relaxed);
     }
 
