@@ -2,7 +2,7 @@
 
 use super::order::OrderError;
 use super::*;
-use crate::directory::Directory;
+use crate::directory::{Directory, Seats};
 use crate::webhooks::Webhooks;
 use windlass_protocol::Moderate;
 
@@ -31,7 +31,9 @@ impl Server {
     fn enter(&self, id: ParticipantId, admission: &Admission) -> (Member, String) {
         let identity = admission.identity.clone();
         let person = crate::Person { name: "N".into(), identity, was: None };
-        self.directory.enter(id, "tea", person, admission.grants.clone(), now()).unwrap();
+        let seats = |_| Ok(Seats { own: None, room: None });
+        let grants = admission.grants.clone();
+        self.directory.enter(id, "tea", person, grants, now(), seats).unwrap();
         let (member, seat) = self.rights.entered(id, "tea", false, admission, now());
         (member, seat.unwrap())
     }
