@@ -153,7 +153,9 @@ impl CaptureDecoder {
             Ok(decoded) => {
                 count(&counters.captured_decoded);
                 (state.waiting, state.asked) = (false, None);
-                decoded.iter().for_each(|frame| self.work.made_larger(pixels_of(&frame.info)));
+                for frame in &decoded {
+                    self.work.made_larger(pixels_of(&frame.info));
+                }
                 let shown = decoded.iter().rev().find(|d| d.info.shown);
                 if let Some((shown, slot)) = shown.zip(slot.as_mut()) {
                     state.pixels = pixels_of(&shown.info);

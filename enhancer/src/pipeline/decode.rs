@@ -259,7 +259,9 @@ impl StreamDecoder {
                     state.pixels = pixels_of(&last.info);
                     slot.did(state.pixels);
                 }
-                decoded.iter().for_each(|frame| self.work.made(pixels_of(&frame.info)));
+                for frame in &decoded {
+                    self.work.made(pixels_of(&frame.info));
+                }
                 for frame in &decoded {
                     state.energy.add(&frame.info);
                     if let Some(adaptation) = &mut state.adaptation {

@@ -118,13 +118,13 @@ struct Claim {
     /// The part of what there is that it takes most of.
     takes: f64,
     /// What is claimed up to it, over the share: in its publisher's part while its room is put in order, then in all.
-    claim: f64,
+    over: f64,
 }
 
 impl Claim {
     /// The lesser claim first. Claims that differ by less than a fifth count as equal, so that noise decides nothing.
     fn rank(&self) -> (i64, bool, u64) {
-        let step = (self.claim.max(1e-9).ln() / 0.2).floor() as i64;
+        let step = (self.over.max(1e-9).ln() / 0.2).floor() as i64;
         (step, !self.admitted, self.number)
     }
 }
@@ -333,7 +333,7 @@ impl Admission {
             self.closed_until = now + CLOSED * (1 << self.too_soon);
             self.least_gone = f64::INFINITY;
         }
-        self.least_gone = self.least_gone.min(claim.claim);
+        self.least_gone = self.least_gone.min(claim.over);
     }
 
     /// Admits those that wait, the least claim first, as far as there is room, or could be if others went whose claims are clearly greater.
@@ -346,7 +346,7 @@ impl Admission {
         all.retain(|claim| claim.admitted);
         for claim in waiting {
             let Some(stream) = self.streams.get(&claim.id) else { continue };
-            let open = now >= self.closed_until || claim.claim * CLEARLY < self.least_gone;
+            let open = now >= self.closed_until || claim.over * CLEARLY < self.least_gone;
             if !open || self.places == 0 {
                 return;
             }
@@ -384,7 +384,7 @@ impl Admission {
         let mut memory = self.memory().saturating_add(stream.memory);
         let mut count = admitted.len() + 1;
         for (victims, other) in (1..).zip(admitted.iter().rev()) {
-            if other.claim <= CLEARLY * claim.claim {
+            if other.over <= CLEARLY * claim.over {
                 return 0;
             }
             let Some(other) = self.streams.get(&other.id) else { return 0 };
@@ -455,7 +455,7 @@ fn claims(streams: &BTreeMap<StreamId, Stream>, shares: &mut Shares, bounds: Bou
             let place = 1.0 / bounds.streams.max(1) as f64;
             let takes = time.max(memory).max(place);
             let Stream { number, owner, admitted, .. } = *stream;
-            Claim { id, number, admitted, owner, share, takes, claim: takes }
+            Claim { id, number, admitted, owner, share, takes, over: takes }
         })
         .collect();
     all.sort_unstable_by_key(|c| (c.owner.room, c.owner.publisher, c.rank()));
@@ -476,7 +476,7 @@ fn add_up(claims: &mut [Claim]) {
     let mut taken = 0.0;
     for claim in claims {
         taken += claim.takes;
-        claim.claim = taken / share;
+        claim.over = taken / share;
     }
 }
 

@@ -193,7 +193,7 @@ proptest! {
         for n in 1..=450u32 {
             let now = config.interval * n;
             for frame_of in 0..2u32 {
-                let arrival = now - config.interval / 2 * (2 - frame_of);
+                let arrival = now.saturating_sub(config.interval / 2 * (2 - frame_of));
                 for (stream, &(.., size)) in (0u32..).zip(&greedy) {
                     s.push(frame(id, stream, Tier::Key, 20_000, size, arrival));
                     id += 1;

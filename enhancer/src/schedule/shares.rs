@@ -35,7 +35,9 @@ impl Shares {
         self.members.sort_unstable_by_key(|m| (m.owner.publisher, m.owner.room, m.index));
         for publisher in self.members.chunk_by_mut(|a, b| a.owner.publisher == b.owner.publisher) {
             let rooms = publisher.chunk_by(|a, b| a.owner.room == b.owner.room).count() as f64;
-            publisher.iter_mut().for_each(|m| m.part = 1.0 / rooms);
+            for member in publisher {
+                member.part = 1.0 / rooms;
+            }
         }
         self.members.sort_unstable_by_key(|m| (m.owner.room, m.owner.publisher, m.index));
         self.shares.clear();
@@ -48,7 +50,9 @@ impl Shares {
             all += share;
             for streams in publishers() {
                 let each = share * streams[0].part / parts / streams.len() as f64;
-                streams.iter().for_each(|m| self.shares[m.index] = each);
+                for member in streams {
+                    self.shares[member.index] = each;
+                }
             }
         }
         self.shares.iter_mut().for_each(|share| *share /= all);
