@@ -253,12 +253,12 @@ async fn connections_that_say_nothing_are_bounded_and_make_room_when_they_go() {
 
 /// What is answered to a head of so many bytes and headers, if anything is.
 async fn answer_to(server: &common::Server, bytes: usize, headers: usize) -> String {
-    let mut head = "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n".to_owned();
-    for n in 2..headers {
-        head += &format!("x-{n}: y\r\n");
-    }
-    let left = bytes.saturating_sub(head.len() + "x-pad: \r\n\r\n".len());
-    head += &format!("x-pad: {}\r\n\r\n", "z".repeat(left));
+    let mut lines = vec!["GET /healthz HTTP/1.1".to_owned(), "host: x".to_owned()];
+    lines.extend((2..headers).map(|n| format!("x-{n}: y")));
+    let so_far = lines.iter().map(|line| line.len() + 2).sum::<usize>();
+    let left = bytes.saturating_sub(so_far + "x-pad: \r\n\r\n".len());
+    lines.push(format!("x-pad: {}\r\n\r\n", "z".repeat(left)));
+    let head = lines.join("\r\n");
     let mut stream = TcpStream::connect(server.addr).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
     // What is left unread of the head may end the connection behind the answer.

@@ -196,7 +196,7 @@ fn frame(head: u8, payload: &[u8]) -> Vec<u8> {
     match u8::try_from(payload.len()) {
         Ok(short) if short < 126 => frame.push(0x80 | short),
         _ => {
-            frame.push(0x80 | 126);
+            frame.push(0x80 | 0x7e);
             frame.extend((payload.len() as u16).to_be_bytes());
         }
     }
@@ -292,7 +292,7 @@ fn a_socket_that_floods_for_long_is_told_and_closed() {
 fn unfinished_messages_are_held_to_160_kib() {
     let scene = Scene::open(&[]);
     let before = memory(&scene.server);
-    let piece = [b'x'; 30 * 1024];
+    let piece = vec![b'x'; 30 * 1024];
     let unfinished = |pieces: usize| {
         let mut stream = socket(&scene.server);
         for n in 0..pieces {
