@@ -39,12 +39,14 @@ const plantable = () => {
 const watch = () => {
   window.seen = { tile: null, frames: [] };
   const { seen } = window;
-  const look = setInterval(() => {
+  let watched = null;
+  setInterval(() => {
     const video = document.querySelector('.tile[data-video="on"] video.picture:not(.enhanced)');
-    if (video === null) return;
-    clearInterval(look);
-    seen.tile = performance.now();
+    if (video === null || video === watched) return;
+    watched = video;
+    seen.tile ??= performance.now();
     const shown = (now) => {
+      if (video !== watched) return;
       seen.frames.push(now);
       video.requestVideoFrameCallback(shown);
     };
@@ -80,7 +82,8 @@ async function gap(page, from, ms) {
   );
 }
 
-const ours = (page) => until(async () => (await told(page)).state !== "native", "the picture is rebuilt", 20_000);
+const ours = (page) =>
+  until(async () => ["rebuilt", "enhanced"].includes((await told(page)).state), "the picture is rebuilt", 20_000, () => told(page));
 
 /** What can happen to a worker under way. */
 const FAULTS = ["hangs", "throws", "is terminated"];

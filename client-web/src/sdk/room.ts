@@ -299,12 +299,7 @@ export class Room extends Emitter<RoomEvents> {
 
   /** Connects, wherever the room is. */
   private async connect(): Promise<void> {
-    // What is received begins when it is known whether its frames can pass through the relay.
-    const [visit] = await Promise.all([this.enter(null, undefined, this.maxRungs), this.relay.ready()]);
-    if (this.over) {
-      visit.close();
-      throw unreachable();
-    }
+    const visit = await this.enter(null, undefined, this.maxRungs);
     // Tracks have other names there.
     if (visit.url !== this.last) this.maxRungs.clear();
     this.last = visit.url;

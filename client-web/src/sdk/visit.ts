@@ -132,7 +132,8 @@ export class Visit extends Emitter<VisitEvents> {
    * with {@link Moved} where the room is elsewhere.
    */
   static async enter(urls: readonly string[], visitor: Visitor): Promise<Visit> {
-    const [url, socket] = await SignalSocket.openAny(urls);
+    // What is received begins when it is known whether its frames can pass through the relay.
+    const [[url, socket]] = await Promise.all([SignalSocket.openAny(urls), visitor.relay.ready()]);
     try {
       return new Visit(url, socket, await greet(url, socket, visitor), visitor);
     } catch (error) {
