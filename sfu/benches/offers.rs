@@ -5,6 +5,7 @@
 
 #![allow(missing_docs)]
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -21,8 +22,8 @@ const HEAD: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=ice-ufrag
 
 /// So many sections of a direction, each with the longest list of everything that the stack is told, as far as the text's bound goes.
 fn dearest(sections: usize, direction: &str, audio: bool, extensions: usize) -> String {
-    let mids: String = (0..sections).map(|n| format!(" {n}")).collect();
-    let mut text = format!("{HEAD}a=group:BUNDLE{mids}\r\n");
+    let mids: Vec<String> = (0..sections).map(|n| n.to_string()).collect();
+    let mut text = format!("{HEAD}a=group:BUNDLE {}\r\n", mids.join(" "));
     for n in 0..sections {
         text += if audio {
             "m=audio 9 UDP/TLS/RTP/SAVPF 111 63\r\na=rtpmap:111 opus/48000/2\r\na=rtcp-fb:111 transport-cc\r\n\
@@ -32,13 +33,14 @@ fn dearest(sections: usize, direction: &str, audio: bool, extensions: usize) -> 
              a=rtcp-fb:98 ccm fir\r\na=rtcp-fb:98 nack\r\na=rtcp-fb:98 nack pli\r\na=fmtp:98 profile-id=0\r\na=rtpmap:99 rtx/90000\r\n\
              a=fmtp:99 apt=98\r\n"
         };
-        text += &format!("a=mid:{n}\r\na={direction}\r\n");
+        let _ = write!(text, "a=mid:{n}\r\na={direction}\r\n");
         for (at, name) in EXTENSIONS.iter().take(extensions).enumerate() {
-            text += &format!("a=extmap:{} {name}\r\n", at + 1);
+            let _ = write!(text, "a=extmap:{} {name}\r\n", at + 1);
         }
         if direction.starts_with("send") {
             let (ssrc, repair) = (1000 + 2 * n, 1001 + 2 * n);
-            text += &format!(
+            let _ = write!(
+                text,
                 "a=ssrc:{ssrc} cname:x\r\na=ssrc:{repair} cname:x\r\na=ssrc-group:FID {ssrc} {repair}\r\n"
             );
         }

@@ -1,5 +1,6 @@
 //! Offers that ended a media thread for ever, or kept it busy for many seconds. Whoever may join can send them.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -17,10 +18,10 @@ const VIDEO: &str = "m=video 9 UDP/TLS/RTP/SAVPF 98 99\r\na=recvonly\r\na=rtpmap
 const ROOMS: usize = 6;
 
 fn sdp(sections: &[String]) -> String {
-    let mids: String = (0..sections.len()).map(|n| format!(" {n}")).collect();
-    let mut text = format!("{HEAD}a=group:BUNDLE{mids}\r\n");
+    let mids: Vec<String> = (0..sections.len()).map(|n| n.to_string()).collect();
+    let mut text = format!("{HEAD}a=group:BUNDLE {}\r\n", mids.join(" "));
     for (n, section) in sections.iter().enumerate() {
-        text += &format!("{section}a=mid:{n}\r\n");
+        let _ = write!(text, "{section}a=mid:{n}\r\n");
     }
     text
 }
@@ -80,9 +81,9 @@ async fn no_offer_keeps_a_media_thread_busy() {
         assert!(since.elapsed() < Duration::from_secs(2), "{:?}", since.elapsed());
     }
     // The dearest that is taken, again and again.
-    let extensions: String =
+    let extensions: Vec<String> =
         (1..=8).map(|n| format!("a=extmap:{n} urn:ietf:params:rtp-hdrext:{n}\r\n")).collect();
-    let dear = sdp(&vec![VIDEO.replace("recvonly", "sendrecv") + &extensions; 72]);
+    let dear = sdp(&vec![VIDEO.replace("recvonly", "sendrecv") + &extensions.concat(); 72]);
     for client in &mut clients {
         for _ in 0..5 {
             let answer = offer(client, &dear).await;

@@ -1,5 +1,6 @@
 //! Writes first inputs for the targets: sound ones, which the fuzzer then spoils.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -14,22 +15,33 @@ const HEAD: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=ice-ufrag
 
 /// Several sections: sound ones, one type for two codecs, types and lines that repeat.
 const SECTIONS: [(&str, &[&str]); 4] = [
-    ("sound", &[AUDIO, VIDEO, VIDEO, "application 9 UDP/DTLS/SCTP webrtc-datachannel|sctp-port:5000"]),
-    ("two-codecs", &[
-        "audio 9 UDP/TLS/RTP/SAVPF 96|recvonly|rtpmap:96 opus/48000/2",
-        "video 9 UDP/TLS/RTP/SAVPF 96|recvonly|rtpmap:96 VP9/90000",
-    ]),
-    ("two-repairs", &[
-        VIDEO,
-        "video 9 UDP/TLS/RTP/SAVPF 100 99|recvonly|rtpmap:100 VP9/90000|fmtp:100 profile-id=2|rtpmap:99 rtx/90000|fmtp:99 apt=100",
-    ]),
-    ("repeated", &[
-        "video 9 UDP/TLS/RTP/SAVPF 98|recvonly|rtpmap:98 VP9/90000|rtpmap:7 VP9/90000|rtpmap:7 VP9/90000|fmtp:9 apt=98|fmtp:9 apt=98",
-        "video 0 UDP/TLS/RTP/SAVPF 98|inactive",
-    ]),
+    (
+        "sound",
+        &[AUDIO, VIDEO, VIDEO, "application 9 UDP/DTLS/SCTP webrtc-datachannel|sctp-port:5000"],
+    ),
+    (
+        "two-codecs",
+        &[
+            "audio 9 UDP/TLS/RTP/SAVPF 96|recvonly|rtpmap:96 opus/48000/2",
+            "video 9 UDP/TLS/RTP/SAVPF 96|recvonly|rtpmap:96 VP9/90000",
+        ],
+    ),
+    (
+        "two-repairs",
+        &[
+            VIDEO,
+            "video 9 UDP/TLS/RTP/SAVPF 100 99|recvonly|rtpmap:100 VP9/90000|fmtp:100 profile-id=2|rtpmap:99 rtx/90000|fmtp:99 apt=100",
+        ],
+    ),
+    (
+        "repeated",
+        &[
+            "video 9 UDP/TLS/RTP/SAVPF 98|recvonly|rtpmap:98 VP9/90000|rtpmap:7 VP9/90000|rtpmap:7 VP9/90000|fmtp:9 apt=98|fmtp:9 apt=98",
+            "video 0 UDP/TLS/RTP/SAVPF 98|inactive",
+        ],
+    ),
 ];
-const AUDIO: &str =
-    "audio 9 UDP/TLS/RTP/SAVPF 111 63|recvonly|rtpmap:111 opus/48000/2|rtpmap:63 red/48000/2|fmtp:63 111/111";
+const AUDIO: &str = "audio 9 UDP/TLS/RTP/SAVPF 111 63|recvonly|rtpmap:111 opus/48000/2|rtpmap:63 red/48000/2|fmtp:63 111/111";
 const VIDEO: &str = "video 9 UDP/TLS/RTP/SAVPF 98 99|sendrecv|rtpmap:98 VP9/90000|rtcp-fb:98 nack|fmtp:98 profile-id=0|\
     rtpmap:99 rtx/90000|fmtp:99 apt=98|ssrc:1 cname:x|ssrc:2 cname:x|ssrc-group:FID 1 2";
 
@@ -58,11 +70,12 @@ fn main() -> std::io::Result<()> {
         write("offers", &format!("again-{lists}"), &twice)?;
     }
     for (name, sections) in SECTIONS {
-        let mids: String = (0..sections.len()).map(|n| format!(" {n}")).collect();
-        let mut text = format!("{HEAD}a=group:BUNDLE{mids}\r\n");
+        let mids: Vec<String> = (0..sections.len()).map(|n| n.to_string()).collect();
+        let mut text = format!("{HEAD}a=group:BUNDLE {}\r\n", mids.join(" "));
         for (n, section) in sections.iter().enumerate() {
             let (media, attributes) = section.split_once('|').unwrap_or((section, ""));
-            text += &format!("m={media}\r\na=mid:{n}\r\na={}\r\n", attributes.replace('|', "\r\na="));
+            let attributes = attributes.replace('|', "\r\na=");
+            let _ = write!(text, "m={media}\r\na=mid:{n}\r\na={attributes}\r\n");
         }
         for lists in [0u8, 1, 5] {
             write("offers", &format!("{name}-{lists}"), &[&[0, lists], text.as_bytes()].concat())?;

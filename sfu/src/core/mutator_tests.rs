@@ -11,7 +11,46 @@ use super::*;
 use crate::api::{Answer, Offer, OfferError};
 
 /// What no offer may take of a media thread, on a machine that does much else, and in a build that is not optimised.
-const MOST: Duration = Duration::from_millis(1000);
+const MOST: Duration = Duration::from_secs(1);
+
+/// What types and streams are renumbered to, and lines that are put in.
+const NUMBERS: [&str; 17] = [
+    "0",
+    "1",
+    "8",
+    "35",
+    "63",
+    "96",
+    "97",
+    "98",
+    "99",
+    "100",
+    "101",
+    "111",
+    "127",
+    "128",
+    "255",
+    "65536",
+    "4294967295",
+];
+const LINES: [&str; 16] = [
+    "a=sendonly",
+    "a=recvonly",
+    "a=sendrecv",
+    "a=inactive",
+    "a=bundle-only",
+    "a=ice-lite",
+    "a=setup:passive",
+    "a=setup:active",
+    "a=rtpmap:7 VP9/90000",
+    "a=fmtp:9 apt=98",
+    "a=rid:x recv",
+    "a=simulcast:recv x send q",
+    "a=ssrc-group:FID 1 1",
+    "a=ssrc:0 cname:x",
+    "a=ice-ufrag:other",
+    "a=extmap:1 urn:ietf:params:rtp-hdrext:sdes:mid",
+];
 
 struct Dice(u64);
 
@@ -59,43 +98,6 @@ fn mutate(lines: &mut Vec<String>, others: &[Vec<String>], dice: &mut Dice) {
     if lines.is_empty() {
         return;
     }
-    const NUMBERS: [&str; 17] = [
-        "0",
-        "1",
-        "8",
-        "35",
-        "63",
-        "96",
-        "97",
-        "98",
-        "99",
-        "100",
-        "101",
-        "111",
-        "127",
-        "128",
-        "255",
-        "65536",
-        "4294967295",
-    ];
-    const LINES: [&str; 16] = [
-        "a=sendonly",
-        "a=recvonly",
-        "a=sendrecv",
-        "a=inactive",
-        "a=bundle-only",
-        "a=ice-lite",
-        "a=setup:passive",
-        "a=setup:active",
-        "a=rtpmap:7 VP9/90000",
-        "a=fmtp:9 apt=98",
-        "a=rid:x recv",
-        "a=simulcast:recv x send q",
-        "a=ssrc-group:FID 1 1",
-        "a=ssrc:0 cname:x",
-        "a=ice-ufrag:other",
-        "a=extmap:1 urn:ietf:params:rtp-hdrext:sdes:mid",
-    ];
     let (at, to) = (dice.roll(lines.len()), dice.roll(lines.len()));
     let begins = sections(lines);
     let section = |dice: &mut Dice| {
@@ -145,7 +147,8 @@ fn mutate(lines: &mut Vec<String>, others: &[Vec<String>], dice: &mut Dice) {
             });
             lines.extend(part.collect::<Vec<_>>());
             for line in lines.iter_mut().filter(|line| line.starts_with("a=group:BUNDLE")) {
-                *line += &format!(" {mid}");
+                line.push(' ');
+                line.push_str(&mid);
             }
         }
         13 => {

@@ -1,5 +1,7 @@
 //! Offers of browsers and others that must be taken, offers that must not, and that those leave a connection as it was.
 
+use std::fmt::Write as _;
+
 use super::world::*;
 use super::*;
 use crate::api::{Answer, JoinOptions, Offer, OfferError, Subscribe};
@@ -13,12 +15,12 @@ const HEAD: &str = "v=0\r\no=mozilla...THIS_IS_SDPARTA-99.0 4962303333179871722 
 
 /// A description with these sections: media, lines of attributes.
 pub(super) fn sdp(sections: &[(&str, &str)]) -> String {
-    let mids: String = (0..sections.len()).map(|n| format!(" {n}")).collect();
-    let mut text = format!("{HEAD}a=group:BUNDLE{mids}\r\n");
+    let mids: Vec<String> = (0..sections.len()).map(|n| n.to_string()).collect();
+    let mut text = format!("{HEAD}a=group:BUNDLE {}\r\n", mids.join(" "));
     for (n, (media, attributes)) in sections.iter().enumerate() {
-        text += &format!("m={media}\r\na=mid:{n}\r\n");
+        let _ = write!(text, "m={media}\r\na=mid:{n}\r\n");
         for attribute in attributes.split_terminator('|') {
-            text += &format!("a={attribute}\r\n");
+            let _ = write!(text, "a={attribute}\r\n");
         }
     }
     text
@@ -236,7 +238,7 @@ fn what_nobody_understands_is_refused() {
         assert!(
             matches!(answer(sdp.clone()), Err(OfferError::BadSdp(_) | OfferError::BadMid { .. })),
             "{sdp}"
-        )
+        );
     };
     bad(sdp(&[("text 9 UDP/TLS/RTP/SAVPF 98", "recvonly|rtpmap:98 t140/1000")]));
     bad(sdp(&[AUDIO, ("text 0 UDP/TLS/RTP/SAVPF 98", "recvonly")]));
