@@ -93,6 +93,7 @@ pub fn run(parts: &[Part]) -> Result<()> {
                 "page.test.mjs",
                 "invited.test.mjs",
                 "plain.test.mjs",
+                "rights.test.mjs",
                 "impaired.test.mjs",
                 "hostile.test.mjs",
                 "wish.test.mjs",
