@@ -14,7 +14,7 @@ import { WatchedWorker, type WorkerEnd } from "./watched-worker.js";
 const START_MS = 2000;
 /** A new one must run after this time, or none will. */
 const REPLACE_MS = 3000;
-/** It has nothing to do that takes time; but a busy machine may let it wait, so each next one is given twice as long. */
+/** It has nothing to do that takes time; but a busy machine may let it wait, so after two each next one is given twice as long. */
 const PACE = { everyMs: 100, most: 4 };
 /** So many that ended are replaced. */
 const MOST_REPLACED = 5;
@@ -83,7 +83,7 @@ export class Relay {
     const known = workerAddress(url);
     // A page's policy may allow no workers of its own making.
     const addresses = known === url ? [await copyWorker(url), url] : [known, url];
-    const pace = { ...PACE, most: PACE.most * 2 ** this.replaced };
+    const pace = { ...PACE, most: PACE.most * 2 ** Math.max(0, this.replaced - 1) };
     for (const address of addresses) {
       if (address === null || this.over) continue;
       const worker: RelayWorker = new WatchedWorker(
