@@ -7,7 +7,7 @@
 //! at 640×360. What is counted is no less.
 
 /// Bytes of a stream whatever its size: queues, tables, a thread's stack as far as it is used.
-const FIXED: u64 = 2 << 20;
+const FIXED: u64 = 5 << 19;
 /// Bytes for each pixel of the low layer, beside the history's.
 const BY_PIXEL: u64 = 124;
 /// Bytes for each pixel of the history's 48 pictures, and of all that it keeps of large ones.

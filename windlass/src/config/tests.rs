@@ -67,6 +67,8 @@ const ALL: &str = r#"
     detail-kbps: 40
     detail-fps: 2
     max-enhanced: 8
+    enhancer-memory-mb: 512
+    max-layer: 640x360
     max-participants: 10
     max-total-participants: 100
     max-rooms: 20
