@@ -305,7 +305,8 @@ fn others_are_served_with_token_keys_or_where_open_rooms_are_asked_for() {
 
 #[test]
 fn the_page_of_a_node_may_call_it() {
-    let nodes = "nats: [\"nats://a:4222\"]\nnode-url: wss://sfu-2.example.org:8443/ws";
+    let nodes = "nats: [\"nats://a:4222\"]\ncluster-token: 0123456789abcdef\n\
+                 node-url: wss://sfu-2.example.org:8443/ws";
     let config = |text: &str| Config::resolve(parse(text).unwrap()).unwrap().signaling.origins;
     let named = ["https://calls.example", "https://sfu-2.example.org:8443"];
     let expected = Origins::Only(named.map(|origin| origin.parse().unwrap()).to_vec());
