@@ -43,6 +43,8 @@ export interface ReceiverListener {
 
 /** After an end, the rebuilding is begun anew so much later; after the last one not any more. */
 const AGAIN_MS = [4000, 30_000];
+/** An end so long ago counts no longer. */
+const FORGIVEN_MS = 600_000;
 
 /** See the module's head. */
 export class VideoReceiver {
@@ -54,6 +56,7 @@ export class VideoReceiver {
   private rebuilder: Rebuilder | null = null;
   private why: NativeReason = "starting";
   private ends = 0;
+  private endedAt = 0;
   private again: ReturnType<typeof setTimeout> | undefined;
   private enhancedRung = false;
 
@@ -185,6 +188,9 @@ export class VideoReceiver {
     this.drop();
     this.why = reason;
     this.delayNative(null);
+    const now = performance.now();
+    if (now - this.endedAt > FORGIVEN_MS) this.ends = 0;
+    this.endedAt = now;
     const ms = AGAIN_MS[this.ends++];
     if (ms !== undefined) {
       this.again = setTimeout(() => {

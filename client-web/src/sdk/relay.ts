@@ -16,8 +16,9 @@ const START_MS = 2000;
 const REPLACE_MS = 3000;
 /** It has nothing to do that takes time; but a busy machine may let it wait, so after two each next one is given twice as long. */
 const PACE = { everyMs: 100, most: 4 };
-/** So many that ended are replaced. */
+/** So many that ended are replaced, unless some time passes in between. */
 const MOST_REPLACED = 5;
+const FORGIVEN_MS = 60_000;
 
 type RelayWorker = WatchedWorker<ToRelay, never>;
 
@@ -36,6 +37,7 @@ export class Relay {
   private readonly silent = new Set<RelayWorker>();
   private readonly passages = new Set<Passage>();
   private replaced = 0;
+  private replacedAt = 0;
   private lastId = 0;
   private over = typeof RTCRtpScriptTransform === "undefined";
 
@@ -109,6 +111,9 @@ export class Relay {
       this.silent.add(worker);
       worker.endOnceItAnswers();
     }
+    const now = performance.now();
+    if (now - this.replacedAt > FORGIVEN_MS) this.replaced = 0;
+    this.replacedAt = now;
     if (this.replaced++ < MOST_REPLACED) await this.another(REPLACE_MS);
     if (how === "failed") setTimeout(() => worker.end());
     const { current } = this;
