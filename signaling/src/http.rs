@@ -142,6 +142,7 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .timer(TokioTimer::new())
         .header_read_timeout(serving.head_timeout)
         .max_buf_size(HEAD_BYTES)
+        .max_header_size(HEAD_BYTES)
         .max_headers(HEADERS)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();

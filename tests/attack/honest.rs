@@ -24,7 +24,7 @@ const WARM: Duration = Duration::from_millis(1500);
 /// The longest that any scene takes.
 const SECONDS: &str = "60";
 /// The allocator keeps what is free for ten seconds, in case it is wanted again; a test need not wait for that.
-const ALLOCATOR: (&str, &str) = ("MALLOC_CONF", "dirty_decay_ms:200,muzzy_decay_ms:0");
+pub const ALLOCATOR: (&str, &str) = ("MALLOC_CONF", "dirty_decay_ms:200,muzzy_decay_ms:0");
 
 /// What the call needs to be let in where the server wants tokens.
 pub const TOKEN_KEY: &str = "attack=0123456789abcdef0123456789abcdef";
