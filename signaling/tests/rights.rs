@@ -14,7 +14,7 @@ async fn ask(server: &Server, request: &str, body: Value) -> (u16, Value) {
     let ops = token(NEW, "*", "ops", &[Grant::Admin], 60.0);
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let request = format!(
-        "{request} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
+        "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
          authorization: Bearer {ops}\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
