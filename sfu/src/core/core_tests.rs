@@ -518,7 +518,6 @@ fn a_single_encoding_is_named_by_its_last_key_frame() {
 #[test]
 fn an_only_encoding_that_grows_goes_on_under_its_new_name_and_leaves_its_tap() {
     let (mut world, track, at) = call();
-    world.run(Duration::from_secs(3));
     world.camera.layers = vec![Layer::Q];
     world.run(Duration::from_secs(3));
     assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::QPlus));
