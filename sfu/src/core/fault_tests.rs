@@ -84,13 +84,15 @@ fn a_participant_without_a_place_in_its_own_lists_leaves_nothing_behind() {
 
 #[test]
 fn an_offer_to_a_broken_connection_is_answered_with_the_fault() {
-    let (mut world, _, _) = call();
-    break_stack(&mut world, SUBSCRIBER);
-    let at = world.client(SUBSCRIBER);
+    let mut world = World::new(config());
+    join(&mut world, PUBLISHER);
+    let at = world.client(PUBLISHER);
     let (offer, _) = offer_data(&mut world, at);
-    let answer = world.core.offer(world.now, SUBSCRIBER, &offer);
+    assert!(world.core.offer(world.now, PUBLISHER, &offer).is_ok());
+    break_stack(&mut world, PUBLISHER);
+    let answer = world.core.offer(world.now, PUBLISHER, &offer);
     assert_eq!(answer, Err(OfferError::Fault));
-    assert_eq!((world.core.stats().participants, world.core.counters.faults), (1, 1));
+    assert_eq!((world.core.stats().participants, world.core.counters.faults), (0, 1));
 }
 
 #[test]
