@@ -13,11 +13,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::ConnectOptions;
 use async_nats::connection::State;
 use async_nats::jetstream;
 use async_nats::jetstream::kv::{self, Store};
 use async_nats::jetstream::stream::{self, DiscardPolicy, StorageType};
+use async_nats::{ConnectOptions, ServerAddr};
 use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::{Mutex as Turn, watch};
@@ -145,6 +145,12 @@ pub async fn connect(
     if let Some(ca) = &config.ca {
         options = options.add_root_certificates(ca.clone());
     }
+    // The library leaves in the addresses what stands there.
+    options = match access(&config.servers) {
+        Some((user, Some(password))) => options.user_and_password(user, password),
+        Some((token, None)) => options.token(token),
+        None => options,
+    };
     let nats = options.connect(&config.servers).await?;
     Ok(Client(Arc::new(Shared {
         nats,
@@ -156,6 +162,16 @@ pub async fn connect(
         asking: Turn::default(),
         rogues: Mutex::default(),
     })))
+}
+
+/// User and password, or a token alone, before the host of the first address that has them: all servers of a NATS cluster take the same.
+fn access(servers: &[String]) -> Option<(String, Option<String>)> {
+    let addresses = servers.iter().filter_map(|server| server.parse::<ServerAddr>().ok());
+    let mut known = addresses.filter_map(|address| {
+        let user = address.username()?.to_owned();
+        Some((user, address.password().map(str::to_owned)))
+    });
+    known.next()
 }
 
 /// A connection to NATS, and what makes and knows the cluster's seals. A clone is the same.
@@ -489,4 +505,21 @@ pub async fn claim(client: &Client, room: &str, claim: &Claim, revision: u64) ->
 /// Gives a claim up, if it is still that of the revision. Whether an answer came.
 pub async fn release(client: &Client, room: &str, revision: u64) -> bool {
     client.give_up(&ROOMS, room, revision).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_one_is_to_nats_stands_before_the_host() {
+        let of =
+            |servers: &[&str]| access(&servers.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let known = |user: &str, password: Option<&str>| {
+            Some((user.to_owned(), password.map(str::to_owned)))
+        };
+        assert_eq!(of(&["tls://a:4222", "nats://b:4222"]), None);
+        assert_eq!(of(&["tls://windlass:x9@nats:4222"]), known("windlass", Some("x9")));
+        assert_eq!(of(&["nats://a:4222", "nats://t0ken@b:4222"]), known("t0ken", None));
+    }
 }

@@ -73,6 +73,7 @@ impl ClusterToken {
     }
 
     /// What the cluster's enhancers have, and whoever comes to them shows. Itself, if it is theirs.
+    #[must_use]
     pub fn of_enhancers(&self) -> ClusterToken {
         if self.is_of_enhancers() {
             return self.clone();

@@ -103,6 +103,22 @@ async fn who_can_write_to_nats_takes_no_room_and_sends_nobody_away() {
     scene.close();
 }
 
+#[test]
+fn a_nats_with_a_password_lets_in_who_has_it_and_nobody_else() {
+    let access = ["--user", "windlass", "--pass", "p4ssw0rd"];
+    let Some(nats) = Nats::start_with(None, &access) else { return };
+    let server = |who: &str| {
+        let url = format!("nats://{who}127.0.0.1:{}", nats.port);
+        Server::start(&["--nats", &url, "--cluster-token", TOKEN])
+    };
+    let (own, strangers) = (server("windlass:p4ssw0rd@"), [server(""), server("windlass:other@")]);
+    eventually(&own, "let in", || own.metric("windlass_cluster_nats_connected") > 0.5);
+    for stranger in &strangers {
+        assert!(stranger.metric("windlass_cluster_nats_connected") < 0.5);
+    }
+    assert!(!own.log().contains("p4ssw0rd"), "{}", own.log());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_said_once_is_not_believed_when_it_is_said_again() {
     let Some(nats) = Nats::start(None) else { return };

@@ -202,12 +202,11 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
         let _ = stop.send(true);
     };
     let served = async move {
-        match tls {
-            Some(tls) => router.serve_with_incoming(tls.incoming(listener, Role::Server)).await,
-            None => {
-                let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-                router.serve_with_incoming(incoming).await
-            }
+        if let Some(tls) = tls {
+            router.serve_with_incoming(tls.incoming(listener, Role::Server)).await
+        } else {
+            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+            router.serve_with_incoming(incoming).await
         }
     };
     // What is left of streams is not waited for.

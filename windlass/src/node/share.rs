@@ -235,12 +235,11 @@ async fn serve(
         None => Ok(request),
     };
     let router = links::server().add_service(InterceptedService::new(service, check));
-    let ended = match tls {
-        Some(tls) => router.serve_with_incoming(tls.incoming(listener, Role::Server)).await,
-        None => {
-            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-            router.serve_with_incoming(incoming).await
-        }
+    let ended = if let Some(tls) = tls {
+        router.serve_with_incoming(tls.incoming(listener, Role::Server)).await
+    } else {
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        router.serve_with_incoming(incoming).await
     };
     ended.context("the port for other servers")
 }

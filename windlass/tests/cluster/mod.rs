@@ -135,12 +135,18 @@ pub struct Nats {
 impl Nats {
     /// At a free port, or a certain one; none where it is not installed.
     pub fn start(port: Option<u16>) -> Option<Nats> {
+        Self::start_with(port, &[])
+    }
+
+    /// The same with more options.
+    pub fn start_with(port: Option<u16>, more: &[&str]) -> Option<Nats> {
         let name = format!("windlass-nats-{}-{}", std::process::id(), port.unwrap_or_default());
         let folder = std::env::temp_dir().join(name);
         let started = Command::new("nats-server")
             .args(["-a", "127.0.0.1", "-js", "-sd"])
             .arg(&folder)
             .args(["-p", &port.map_or("-1".to_owned(), |port| port.to_string())])
+            .args(more)
             .stderr(Stdio::piped())
             .spawn();
         let Ok(mut child) = started else {
