@@ -5,14 +5,17 @@ import net from "node:net";
 import { once } from "node:events";
 import { UdpProxy } from "./udp_proxy.mjs";
 
-/** A TCP and a UDP port that were free a moment ago. */
+/** A TCP port that was free a moment ago, and one for media, which is taken by UDP and TCP. */
 async function freePorts() {
-  const tcp = net.createServer().listen(0, "127.0.0.1");
-  const udp = dgram.createSocket("udp4").bind(0, "127.0.0.1");
-  await Promise.all([once(tcp, "listening"), once(udp, "listening")]);
-  const ports = { http: tcp.address().port, udp: udp.address().port };
-  await Promise.all([new Promise((r) => tcp.close(r)), new Promise((r) => udp.close(r))]);
-  return ports;
+  const [http, media, udp] = [net.createServer(), net.createServer(), dgram.createSocket("udp4")];
+  await Promise.all([http, media].map((server) => once(server.listen(0, "127.0.0.1"), "listening")));
+  const ports = { http: http.address().port, udp: media.address().port };
+  const free = await new Promise((done) => {
+    udp.once("error", () => done(false)).once("listening", () => done(true));
+    udp.bind(ports.udp, "127.0.0.1");
+  });
+  await Promise.all([http, media, udp].map((socket) => new Promise((closed) => socket.close(closed))));
+  return free ? ports : freePorts();
 }
 
 /**
