@@ -93,7 +93,7 @@ describe("a room on three of four servers", { timeout: 240_000 }, () => {
   });
 
   test("a server that is lost takes only its own along, and they come again", async () => {
-    const at = await Promise.all(viewers.map(({ page }) => page.evaluate(() => window.windlass.room.servers[0])));
+    const at = await Promise.all(viewers.map(({ page }) => page.evaluate(() => window.windlass.room.servers.first(1)[0])));
     const [there, lost] = at[0].includes(`:${servers[1].ports.http}/`) ? [...viewers].reverse() : viewers;
     const begun = Date.now();
     process.kill(servers[1].pid, "SIGKILL");
