@@ -274,7 +274,7 @@ fn server_messages_have_the_documented_shapes() {
                 ice: IceServers::default(),
             }),
             json!({"type": "welcome", "version": 1, "participant": "p2", "room": "tea",
-                "loopback": false, "budget_ms": 200, "scale": 2, "lr_pixels": 518400,
+                "loopback": false, "budget_ms": 200, "scale": 2, "lr_pixels": 518_400,
                 "participants": [{"id": "p1", "name": "Ana", "identity": "ana@example.org"}],
                 "tracks": [track_json], "grants": ["publish", "subscribe"],
                 "lobby": true, "seat": "p2.17.x"}),
