@@ -94,6 +94,7 @@ pub fn run(parts: &[Part]) -> Result<()> {
                 "invited.test.mjs",
                 "plain.test.mjs",
                 "rights.test.mjs",
+                "waiting.test.mjs",
                 "impaired.test.mjs",
                 "hostile.test.mjs",
                 "wish.test.mjs",
