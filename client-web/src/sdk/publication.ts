@@ -155,6 +155,11 @@ export class Publication {
     return this.links.get(pc)?.transceiver.mid ?? null;
   }
 
+  /** How many sections of an offer it takes. @internal */
+  get sections(): number {
+    return this.full === null ? 1 : 2;
+  }
+
   /** Its lines in an offer; none before it has an m-line. @internal */
   entries(pc: RTCPeerConnection): PublishEntry[] {
     const { kind, name } = this;
