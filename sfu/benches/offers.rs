@@ -84,8 +84,8 @@ fn main() -> ExitCode {
         ("64 video, sendrecv", dearest(most, "sendrecv", false, 16)),
         ("64 audio, sendrecv", dearest(most, "sendrecv", true, 16)),
         ("64 video, recvonly", dearest(most, "recvonly", false, 16)),
-        ("288 video, inactive, no extensions", dearest(full, "inactive", false, 0)),
-        ("288 video, inactive, 8 extensions", dearest(full, "inactive", false, 8)),
+        ("256 video, inactive, no extensions", dearest(full, "inactive", false, 0)),
+        ("256 video, inactive, 8 extensions", dearest(full, "inactive", false, 8)),
     ];
     let mut slow = false;
     println!(
