@@ -115,12 +115,10 @@ pub fn deny() -> Result<()> {
     }
     step("Checking licences and sources of dependencies");
     for workspace in advisories::WORKSPACES {
-        let manifest = root().join(workspace).join("Cargo.toml");
+        // By deny.toml of the folder that this runs in: the flag that says so has moved between versions.
         Cmd::cargo(["deny", "--log-level", "error", "--manifest-path"])
-            .arg(manifest)
-            .args(["check", "--config"])
-            .arg(root().join("deny.toml"))
-            .args(["licenses", "bans", "sources"])
+            .arg(root().join(workspace).join("Cargo.toml"))
+            .args(["check", "licenses", "bans", "sources"])
             .run()?;
     }
     Ok(())

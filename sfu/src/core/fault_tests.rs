@@ -188,3 +188,26 @@ fn a_client_that_sends_on_streams_without_opening_channels_is_removed() {
     world.run(SECOND / 4);
     assert_eq!(last(&world, PUBLISHER), Some(&SfuEvent::Disconnected(Ended::TooManyChannels)));
 }
+
+#[test]
+fn a_client_may_send_any_number_of_small_messages() {
+    let mut world = with_data();
+    let config = ChannelConfig {
+        label: regions::CHANNEL.into(),
+        ordered: false,
+        ..ChannelConfig::default()
+    };
+    world.clients[0].due = world.now;
+    let id = world.clients[0].rtc.direct_api().create_data_channel(config);
+    world.run(SECOND / 4);
+    // More than may wait in the stack: none of them does for long.
+    for _ in 0..60 {
+        let mut channel = world.clients[0].rtc.channel(id).expect("open");
+        for _ in 0..100 {
+            assert!(channel.write(true, b"small").expect("written"));
+        }
+        world.clients[0].due = world.now;
+        world.run(SECOND / 4);
+    }
+    assert_eq!(world.core.stats().participants, 1);
+}
