@@ -51,6 +51,8 @@ pub struct SessionConfig {
     pub per_second: u32,
     /// Offers that a client may send at once, and each second for long: each costs the media thread time.
     pub offers: (u32, u32),
+    /// Tracks that a client may begin to publish at once, and each second for long: everybody else negotiates anew for each.
+    pub tracks: (u32, u32),
     /// Messages over the rate within a second after which the socket is closed.
     pub patience: u32,
 }
@@ -68,6 +70,7 @@ impl Default for SessionConfig {
             burst: 120,
             per_second: 40,
             offers: (30, 5),
+            tracks: (16, 1),
             patience: 1000,
         }
     }
@@ -279,6 +282,9 @@ pub struct Session {
     phase: Phase,
     bucket: TokenBucket,
     offers: TokenBucket,
+    tracks: TokenBucket,
+    /// The sections in which the last offer published.
+    publishing: HashSet<String>,
     /// When the current second of messages over the rate began, and how many they are.
     refused: Option<(Instant, u32)>,
     heard: Instant,
@@ -293,11 +299,14 @@ impl Session {
     pub fn new(config: SessionConfig, now: Instant) -> Self {
         let bucket = TokenBucket::new(config.burst, config.per_second, now);
         let offers = TokenBucket::new(config.offers.0, config.offers.1, now);
+        let tracks = TokenBucket::new(config.tracks.0, config.tracks.1, now);
         Self {
             config,
             phase: Phase::Outside,
             bucket,
             offers,
+            tracks,
+            publishing: HashSet::new(),
             refused: None,
             heard: now,
             pinged: now,
@@ -640,6 +649,7 @@ impl Session {
                 }
                 self.phase = Phase::Outside;
                 self.outside = now;
+                self.publishing.clear();
                 self.actions.push_back(Action::Leave);
             }
             ClientMessage::Offer(offer) => {
@@ -654,6 +664,13 @@ impl Session {
                     let message = format!("more than {} offers a second", self.config.offers.1);
                     return Err(ProtocolError::new(ErrorCode::RateLimited, message));
                 }
+                let begun =
+                    offer.publish.iter().filter(|p| !self.publishing.contains(&p.mid)).count();
+                if !(0..begun).all(|_| self.tracks.take(now)) {
+                    let message = format!("more than {} new tracks a second", self.config.tracks.1);
+                    return Err(ProtocolError::new(ErrorCode::RateLimited, message));
+                }
+                self.publishing = offer.publish.iter().map(|p| p.mid.clone()).collect();
                 let (sdp, publish, subscribe) = convert::offer(offer)?;
                 // `Request::parse` lets no offer pass without an id.
                 let id = id.unwrap_or_default();

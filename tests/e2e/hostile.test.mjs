@@ -159,6 +159,42 @@ describe("a call while others send rubbish", { timeout: 300_000 }, () => {
     await callIsFine();
   });
 
+  test("those who begin and end tracks all the time end nobody's call", async () => {
+    const told = await viewer.page.evaluate(async () => {
+      const url = new URL("/ws", location.href);
+      url.protocol = "ws:";
+      const told = { answers: 0, refused: 0 };
+      const flap = async (n) => {
+        const pc = new RTCPeerConnection();
+        for (let track = 0; track < 8; track++) pc.addTransceiver("audio", { direction: "sendonly" });
+        await pc.setLocalDescription();
+        const all = pc.getTransceivers().map(({ mid }, track) => ({ mid, kind: "audio", name: `track ${track}` }));
+        const socket = new WebSocket(url);
+        await new Promise((resolve) => {
+          socket.onmessage = ({ data }) => {
+            const message = JSON.parse(data);
+            if (message.type === "welcome") resolve();
+            if (message.type === "answer") told.answers++;
+            if (message.code === "rate_limited") told.refused++;
+          };
+          socket.onopen = () => socket.send(JSON.stringify({ type: "join", version: 1, room: "call", name: `Flapper ${n}` }));
+        });
+        for (let id = 1; id <= 75; id++) {
+          const publish = id % 2 ? all : [];
+          socket.send(JSON.stringify({ type: "offer", id, sdp: pc.localDescription.sdp, publish, subscribe: [] }));
+          await new Promise((resolve) => setTimeout(resolve, 200));
+        }
+        pc.close();
+        socket.close();
+      };
+      await Promise.all([flap(1), flap(2), flap(3)]);
+      return told;
+    });
+    assert.ok(told.answers > 90 && told.refused > 60, JSON.stringify(told));
+    await callIsFine();
+    await until(async () => (await viewer.page.evaluate(() => window.windlass.room.tracks.length)) <= 2, "their tracks are gone", 40_000);
+  });
+
   test("a room with more tracks than an offer may have sections is still a call", async () => {
     // Twelve who publish all that they may and connect to nothing.
     await viewer.page.evaluate(async () => {

@@ -11,6 +11,7 @@ import { WindlassError } from "./errors.js";
 import { IceAccess } from "./ice-access.js";
 import { asWished } from "./opus.js";
 import type { OutputKind } from "./output.js";
+import { Pace } from "./pace.js";
 import type { IceServers, Rung, SubscribeEntry, TrackInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import { VideoReceiver } from "./receiver.js";
@@ -59,6 +60,7 @@ export class Connection {
   private readonly ice: IceAccess;
   /** Whether the media path was up once: a restart finds another one, but none where there never was one. */
   private wasUp = false;
+  private readonly pace = new Pace();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private restart: ReturnType<typeof setTimeout> | undefined;
   private readonly looks: ReturnType<typeof setInterval>;
@@ -219,12 +221,22 @@ export class Connection {
   private async run(): Promise<void> {
     await Promise.resolve(); // takes in what else changes in this turn
     while (this.due && !this.closed && !this.frozen) {
+      const wait = this.pace.wait(performance.now());
+      if (wait > 0) {
+        await new Promise((resolve) => setTimeout(resolve, wait));
+        continue;
+      }
       this.due = false;
       try {
         await this.offer();
         this.refusals = 0;
       } catch (error) {
         if (this.closed || this.frozen) return;
+        if (error instanceof WindlassError && error.code === "rate_limited") {
+          this.pace.slow(performance.now());
+          this.due = true;
+          continue;
+        }
         if (error instanceof WindlassError && error.code === "unknown_track" && this.refusals < MAX_REFUSALS) {
           // The track went away while we asked for it; its removal is on the way.
           this.refusals++;
@@ -252,6 +264,7 @@ export class Connection {
       const max = this.maxRungs.get(track.id);
       return [{ mid, track: track.id, ...(max === undefined ? {} : { max }) }];
     });
+    this.pace.spend(performance.now(), sdp.length);
     try {
       const answer = await this.socket.request({ type: "offer", sdp, publish, subscribe });
       if (this.closed) return;

@@ -34,6 +34,7 @@ const TEMPORARY = new Set<string>([
   "moved",
   "no_media",
   "shutting_down",
+  "rate_limited",
   "internal",
 ]);
 

@@ -1,7 +1,7 @@
 //! Rungs for subscribers, taps for publishers, and what clients are told about both.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use windlass_media::{DetailKnobs, Layer, LayerKnobs, Rung, TapInput};
 
@@ -23,10 +23,43 @@ const SHARE_FOR_ALL: f64 = 0.95;
 /// it at once.
 const STANDBY: LayerKnobs = LayerKnobs { active: true, kbps: 30.0, fps: 10.0 };
 
+/// How long the tapped layer stays while anybody holds it: each change costs all holders a key frame.
+const TAP_STAYS: Duration = Duration::from_secs(10);
+
+/// How many hold each enhanced layer of a track. One of them is tapped.
+#[derive(Debug, Clone, Copy, Default)]
+struct Holders([u32; Layer::ALL.len()]);
+
+impl Holders {
+    fn add(&mut self, layer: Layer) {
+        self.0[layer as usize] += 1;
+    }
+
+    fn of(self, layer: Layer) -> u32 {
+        self.0[layer as usize]
+    }
+
+    /// The layer to tap, `since` being which it has been and from when: that of the most holders, each step down counting twice, as
+    /// whoever has a smaller picture loses more without anchors. Nobody who comes takes it at once from those who have it.
+    fn tapped(self, now: Instant, since: &mut Option<(Layer, Instant)>) -> Option<Layer> {
+        let worth = |layer: Layer| self.of(layer) << (Layer::F as usize - layer as usize);
+        let held = Layer::ALL.into_iter().filter(|&layer| self.of(layer) > 0);
+        let best = held.max_by_key(|&layer| (worth(layer), Layer::F as usize - layer as usize));
+        let stays = since.filter(|&(layer, then)| {
+            self.of(layer) > 0 && now.saturating_duration_since(then) < TAP_STAYS
+        });
+        let layer = stays.map(|(layer, _)| layer).or(best);
+        if since.map(|(layer, _)| layer) != layer {
+            *since = layer.map(|layer| (layer, now));
+        }
+        layer
+    }
+}
+
 impl Core {
     /// Chooses everybody's rungs, then starts, moves and stops taps accordingly.
     pub(super) fn allocate(&mut self, now: Instant) {
-        let mut taps: BTreeMap<TrackId, Layer> = BTreeMap::new();
+        let mut taps: BTreeMap<TrackId, Holders> = BTreeMap::new();
         self.tell_speakers(now);
         for peer in self.peers.values_mut().filter(|p| p.connected) {
             peer.open_channel(self.config.budget);
@@ -42,14 +75,15 @@ impl Core {
             for slot in &peer.slots {
                 if let Some((track, rung)) = slot.track.zip(slot.rung).filter(|(_, r)| r.enhanced())
                 {
-                    let layer = taps.entry(track).or_insert(rung.layer());
-                    *layer = (*layer).max(rung.layer());
+                    taps.entry(track).or_default().add(rung.layer());
                 }
             }
         }
         for (&id, track) in &mut self.tracks {
             let Some(stream) = track.info.stream else { continue };
-            let wanted = taps.get(&id).copied().max(track.enhanced_for_nodes());
+            let mut holders = taps.remove(&id).unwrap_or_default();
+            track.enhanced_for_nodes().for_each(|layer| holders.add(layer));
+            let wanted = holders.tapped(now, &mut track.tapped_since);
             let wanted = wanted.filter(|_| !track.info.muted);
             if track.afar.is_some() {
                 self.outputs.extend(track.enhance_afar(wanted));
@@ -392,5 +426,38 @@ impl super::peer::Slot {
         let plus = self.rung.filter(|r| r.enhanced() && r.layer() == current.layer);
         let plus = plus.filter(|_| anchors && tapped == Some(current.layer));
         Some((current.track, plus.unwrap_or(Rung::plain(current.layer))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holders(q: u32, h: u32) -> Holders {
+        Holders([q, h, 0])
+    }
+
+    #[test]
+    fn those_with_the_smallest_picture_keep_their_anchors_from_a_few_with_larger_ones() {
+        let now = Instant::now();
+        for ((q, h), layer) in [
+            ((0, 0), None),
+            ((1, 0), Some(Layer::Q)),
+            ((0, 1), Some(Layer::H)),
+            ((1, 2), Some(Layer::Q)),
+            ((1, 3), Some(Layer::H)),
+        ] {
+            assert_eq!(holders(q, h).tapped(now, &mut None), layer, "{q} and {h}");
+        }
+    }
+
+    #[test]
+    fn a_layer_that_is_held_stays_for_a_while_and_one_that_is_not_goes_at_once() {
+        let (start, mut since) = (Instant::now(), None);
+        assert_eq!(holders(1, 0).tapped(start, &mut since), Some(Layer::Q));
+        let soon = start + TAP_STAYS / 2;
+        assert_eq!(holders(1, 9).tapped(soon, &mut since), Some(Layer::Q));
+        assert_eq!(holders(1, 9).tapped(start + TAP_STAYS, &mut since), Some(Layer::H));
+        assert_eq!(holders(1, 0).tapped(start + TAP_STAYS, &mut since), Some(Layer::Q));
     }
 }

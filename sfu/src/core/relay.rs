@@ -468,9 +468,9 @@ impl Track {
         }
     }
 
-    /// The best layer that other nodes want anchors of.
-    pub(super) fn enhanced_for_nodes(&self) -> Option<Layer> {
-        self.nodes.values().filter_map(|wishes| wishes.enhance).max()
+    /// The layers that other nodes want anchors of, each node one.
+    pub(super) fn enhanced_for_nodes(&self) -> impl Iterator<Item = Layer> {
+        self.nodes.values().filter_map(|wishes| wishes.enhance)
     }
 
     /// Whether other nodes have a use for a layer.

@@ -39,6 +39,8 @@ pub(super) struct Track {
     pub(super) recent: Recent,
     pub(super) keyframes: KeyFrames,
     pub(super) tap: Option<Tap>,
+    /// Which layer is tapped, or would be, and since when.
+    pub(super) tapped_since: Option<(Layer, Instant)>,
     /// By how much the enhancer enlarges a tapped layer.
     pub(super) scaled: Option<(Layer, u16)>,
     /// Whose frames belong together.
@@ -129,6 +131,7 @@ impl Core {
                 recent: Recent::default(),
                 keyframes: KeyFrames::default(),
                 tap: None,
+                tapped_since: None,
                 scaled: None,
                 refused: None,
                 alignment: Alignment::default(),

@@ -325,6 +325,24 @@ fn a_flood_is_answered_once_a_second_and_then_cut() {
 }
 
 #[test]
+fn new_tracks_have_a_rate_and_those_that_stay_cost_nothing() {
+    let (mut session, now) = inside();
+    let mut offer = |mids: &[String], later: u64| {
+        let one = |mid| format!(r#"{{"mid":"{mid}","kind":"audio","name":"x"}}"#);
+        let publish = mids.iter().map(one).collect::<Vec<_>>().join(",");
+        let text = format!(
+            r#"{{"type":"offer","id":7,"sdp":"v=0","publish":[{publish}],"subscribe":[]}}"#
+        );
+        session.text(now + Duration::from_secs(later), &text);
+        drain(&mut session).iter().any(|action| matches!(action, Action::Offer { .. }))
+    };
+    let mids: Vec<String> = (0..8).map(|n| n.to_string()).collect();
+    assert!(offer(&mids, 0) && offer(&[], 0) && offer(&mids, 0) && offer(&mids, 0));
+    assert!(offer(&[], 0) && !offer(&mids, 1) && offer(&[], 1));
+    assert!(offer(&mids, 9));
+}
+
+#[test]
 fn offers_have_a_rate_of_their_own_and_each_one_is_answered() {
     let (mut session, now) = inside();
     let (burst, per_second) = SessionConfig::default().offers;

@@ -3,7 +3,7 @@
 //! Each event is one `POST` with a JSON body, signed as [Standard Webhooks](https://www.standardwebhooks.com) say
 //! ([`sign`]). Events of a room come in order, each after the one before was taken; rooms do not wait for each other.
 //! [`outbox`] is pure: it says what to send when. [`send`] is the shell around it. What is not taken is tried again with
-//! growing pauses; what waits has a bound, beyond which the oldest is dropped and counted.
+//! growing pauses; what waits has a bound, beyond which the oldest of the room that has most is dropped and counted.
 
 mod event;
 pub(crate) mod outbox;

@@ -1,5 +1,6 @@
 //! What waits for one receiver: in order by room, each event until it is taken or given up. Pure; time is an argument.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,8 @@ struct Line {
     /// Attempts that the first has had.
     failed: u32,
     due: Instant,
+    /// The turn that it had last, or when it came.
+    turn: u64,
 }
 
 /// What became of an attempt that failed.
@@ -67,20 +70,24 @@ pub(crate) struct Outbox {
     bound: usize,
     pauses: Pauses,
     next: u64,
+    turns: u64,
 }
 
 impl Outbox {
     pub(crate) fn new(bound: usize, pauses: Pauses) -> Self {
-        Outbox { lines: BTreeMap::new(), bound, pauses, next: 0 }
+        Outbox { lines: BTreeMap::new(), bound, pauses, next: 0, turns: 0 }
     }
 
-    /// Adds an event of a room. True where another, the oldest that is not under way, was dropped for it.
+    /// Adds an event of a room. True where another was dropped for it: the oldest that is not under way of the room that has
+    /// the most, so that a room where much happens takes no other's place.
     pub(crate) fn push(&mut self, room: &str, id: &str, body: &str, now: Instant) -> bool {
         let full = self.len() >= self.bound;
         if full {
-            self.drop_oldest();
+            self.drop_one();
         }
-        let fresh = || Line { waiting: VecDeque::new(), busy: false, failed: 0, due: now };
+        self.turns += 1;
+        let turn = self.turns;
+        let fresh = || Line { waiting: VecDeque::new(), busy: false, failed: 0, due: now, turn };
         let line = self.lines.entry(room.to_owned()).or_insert_with(fresh);
         let (id, body) = (id.to_owned(), body.to_owned());
         line.waiting.push_back(Waiting { number: self.next, id, body });
@@ -94,10 +101,12 @@ impl Outbox {
             return None;
         }
         let ready = self.lines.iter_mut().filter(|(_, line)| !line.busy && line.due <= now);
-        // What has waited longest is first, so that no room waits for others for ever.
-        let (room, line) = ready.min_by_key(|(_, l)| l.waiting.front().map(|w| w.number))?;
+        // Rooms take turns: however much happens in one, the others wait no longer for it.
+        let (room, line) = ready.min_by_key(|(_, line)| line.turn)?;
         let first = line.waiting.front()?;
         line.busy = true;
+        self.turns += 1;
+        line.turn = self.turns;
         let (id, body) = (first.id.clone(), first.body.clone());
         Some(Letter { room: room.clone(), id, body })
     }
@@ -139,10 +148,13 @@ impl Outbox {
         }
     }
 
-    fn drop_oldest(&mut self) {
-        let oldest = |line: &Line| line.waiting.get(usize::from(line.busy)).map(|w| w.number);
-        let lines = self.lines.iter().filter_map(|(room, line)| Some((oldest(line)?, room)));
-        let Some(room) = lines.min().map(|(_, room)| room.clone()) else { return };
+    fn drop_one(&mut self) {
+        let droppable = |line: &Line| line.waiting.get(usize::from(line.busy)).map(|w| w.number);
+        let lines = self
+            .lines
+            .iter()
+            .filter_map(|(room, line)| Some((line.waiting.len(), Reverse(droppable(line)?), room)));
+        let Some(room) = lines.max().map(|(_, _, room)| room.clone()) else { return };
         let Some(line) = self.lines.get_mut(&room) else { return };
         line.waiting.remove(usize::from(line.busy));
         if !line.busy {
@@ -211,16 +223,30 @@ mod tests {
     }
 
     #[test]
-    fn a_full_outbox_drops_the_oldest_that_is_not_under_way() {
-        let (mut outbox, now) = outbox(3);
-        for (room, text) in [("tea", "1"), ("coffee", "2"), ("tea", "3")] {
+    fn a_full_outbox_drops_of_the_room_that_has_most_the_oldest_that_is_not_under_way() {
+        let (mut outbox, now) = outbox(4);
+        for (room, text) in [("coffee", "1"), ("tea", "2"), ("tea", "3"), ("tea", "4")] {
             assert!(!outbox.push(room, text, text, now));
         }
         assert_eq!(body(outbox.next(now)).as_deref(), Some("1"));
-        assert!(outbox.push("tea", "4", "4", now));
-        assert_eq!(outbox.next(now), None, "the coffee's event is gone");
+        assert_eq!(body(outbox.next(now)).as_deref(), Some("2"));
+        assert!(outbox.push("coffee", "5", "5", now));
         outbox.taken("tea", now);
-        assert_eq!(body(outbox.next(now)).as_deref(), Some("3"));
+        assert_eq!(body(outbox.next(now)).as_deref(), Some("4"), "the tea's oldest is gone");
+        outbox.taken("coffee", now);
+        assert_eq!(body(outbox.next(now)).as_deref(), Some("5"));
+    }
+
+    #[test]
+    fn rooms_take_turns() {
+        let (mut outbox, now) = outbox(10);
+        for text in ["1", "2", "3"] {
+            outbox.push("tea", text, text, now);
+        }
+        outbox.next(now);
+        outbox.push("coffee", "4", "4", now);
+        outbox.taken("tea", now);
+        assert_eq!(body(outbox.next(now)).as_deref(), Some("4"));
     }
 
     proptest! {
