@@ -53,6 +53,8 @@ pub struct SessionConfig {
     pub offers: (u32, u32),
     /// Tracks that a client may begin to publish at once, and each second for long: everybody else negotiates anew for each.
     pub tracks: (u32, u32),
+    /// Changes of `mute` at once, and each second for long: everybody else is told of each.
+    pub mutes: (u32, u32),
     /// Messages over the rate within a second after which the socket is closed.
     pub patience: u32,
 }
@@ -71,6 +73,7 @@ impl Default for SessionConfig {
             per_second: 40,
             offers: (30, 5),
             tracks: (16, 1),
+            mutes: (20, 4),
             patience: 1000,
         }
     }
@@ -283,6 +286,7 @@ pub struct Session {
     bucket: TokenBucket,
     offers: TokenBucket,
     tracks: TokenBucket,
+    mutes: TokenBucket,
     /// The sections in which the last offer published.
     publishing: HashSet<String>,
     /// When the current second of messages over the rate began, and how many they are.
@@ -300,12 +304,14 @@ impl Session {
         let bucket = TokenBucket::new(config.burst, config.per_second, now);
         let offers = TokenBucket::new(config.offers.0, config.offers.1, now);
         let tracks = TokenBucket::new(config.tracks.0, config.tracks.1, now);
+        let mutes = TokenBucket::new(config.mutes.0, config.mutes.1, now);
         Self {
             config,
             phase: Phase::Outside,
             bucket,
             offers,
             tracks,
+            mutes,
             publishing: HashSet::new(),
             refused: None,
             heard: now,
@@ -707,6 +713,11 @@ impl Session {
                 }
             }
             ClientMessage::Mute { track, muted } => {
+                self.inside()?;
+                if !self.mutes.take(now) {
+                    let message = format!("more than {} mutes a second", self.config.mutes.1);
+                    return Err(ProtocolError::new(ErrorCode::RateLimited, message));
+                }
                 let (own, held) = self.own()?;
                 let id = convert::track_id(&track, |id| own.contains_key(id))?;
                 if held.contains(&id) && !muted {
