@@ -376,6 +376,8 @@ pub enum Ended {
     NeverConnected,
     /// It opened more data channels than it may.
     TooManyChannels,
+    /// What it sent took more of the media thread than it may, for seconds.
+    Flood,
     /// A fault of ours, which ended this connection alone.
     Fault,
 }

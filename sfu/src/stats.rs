@@ -53,6 +53,10 @@ counters! {
     datagrams_handed_over_full,
     /// Datagrams that a participant's connection took.
     datagrams_taken,
+    /// Of these, the ones with RTCP that asks for more than a client may: they count as lost.
+    rtcp_refused,
+    /// Datagrams dropped because those before them, of the same connection, took more of the media thread's time than they may.
+    datagrams_costly,
     /// Datagrams of addresses that belong to nobody and send more than they may.
     strangers_limited,
     /// TCP connections taken in.
@@ -97,6 +101,8 @@ counters! {
     peers_unconnected,
     /// Participants removed because they opened more data channels than they may.
     peers_channels,
+    /// Participants removed because what they sent took more of the media thread's time than it may, for seconds.
+    peers_costly,
     /// Faults of the server's: each ended one participant's connection, or dropped one stranger's datagram.
     faults,
     /// Participants removed because they did not take their events.

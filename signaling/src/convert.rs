@@ -160,6 +160,10 @@ pub(crate) fn ended(why: Ended) -> (ProtocolError, u16) {
         Ended::NeverConnected => {
             (ErrorCode::NoMedia, "no media connection came up in time", close::MEDIA_LOST)
         }
+        Ended::Flood => {
+            let message = "what the media connection sent took too much of the server";
+            (ErrorCode::RateLimited, message, close::REFUSED)
+        }
         Ended::TooManyChannels => {
             (ErrorCode::TooLarge, "more data channels than a client may open", close::REFUSED)
         }

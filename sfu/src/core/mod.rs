@@ -36,14 +36,17 @@ mod reports;
 mod rewriter;
 mod rights;
 mod rooms;
+mod rtcp;
 mod sdp;
 mod shard;
 mod speakers;
+mod srtp;
 mod stack;
 mod strangers;
 mod streams;
 mod tap;
 mod told;
+mod toll;
 mod tracks;
 mod ufrag;
 mod view;
@@ -118,6 +121,8 @@ pub struct Core {
     /// What has been counted; the shell adds its own.
     pub counters: Counters,
     config: SfuConfig,
+    /// By what it is measured what connections take; `None`: it is not.
+    clock: Option<fn() -> Instant>,
     /// Of rooms without one of their own.
     policy: AnchorPolicy,
     locals: Locals,
@@ -172,6 +177,7 @@ impl Core {
             locals: Locals { udp: config.candidates(bound), tcp: Vec::new() },
             policy: config.policy,
             config,
+            clock: None,
             rooms: HashMap::new(),
             peers: BTreeMap::new(),
             tracks: BTreeMap::new(),
@@ -197,6 +203,11 @@ impl Core {
             late: Duration::ZERO,
             due: now,
         }
+    }
+
+    /// Bounds what one connection's input may take of the thread's time, by this clock.
+    pub fn measure(&mut self, clock: fn() -> Instant) {
+        self.clock = Some(clock);
     }
 
     /// Clients may come by TCP too, to these addresses. Whoever has offered before is not told.
@@ -291,12 +302,19 @@ impl Core {
             return;
         };
         let Some(peer) = self.peers.get_mut(&id) else { return };
+        if !peer.toll.admit(arrival) {
+            self.counters.datagrams_costly += 1;
+            return;
+        }
+        toll::proved();
+        let began = self.clock.map(|clock| clock());
         // Requests by former credentials say nothing of where the client is now.
         if ufrag::ufrag(data).is_none_or(|own| peer.is_current(own)) {
             self.counters.paths_moved += u64::from(peer.nomination.heard(arrival, source, data));
         }
-        let received = peer.receive(arrival, input);
+        let received = peer.receive(arrival, data, input);
         self.counters.datagrams_taken += u64::from(received.is_ok());
+        self.counters.rtcp_refused += peer.control.take_refused();
         if let Err(error) = received {
             // One bad datagram, which anybody can send, is no reason to end a connection that still lives.
             tracing::debug!(participant = %id, %error, "datagram refused");
@@ -304,6 +322,9 @@ impl Core {
         }
         // One packet at a time comes out, so it must be taken before the next goes in.
         peer.drain(arrival, &mut self.outputs, &mut self.happenings);
+        if let (Some(clock), Some(began), true) = (self.clock, began, toll::proved()) {
+            peer.toll.charge(arrival, clock().saturating_duration_since(began));
+        }
         self.settle(arrival);
     }
 
@@ -529,6 +550,13 @@ impl Core {
             }
             track.anchor_bytes = 0;
         }
+        let costly: Vec<_> =
+            self.peers.values_mut().filter_map(|p| p.toll.second().then_some(p.id)).collect();
+        for id in costly {
+            tracing::warn!(participant = %id, "removed: what it sends takes too much of a media thread");
+            self.counters.peers_costly += 1;
+            self.end(now, id, Ended::Flood);
+        }
         for peer in self.peers.values_mut() {
             let mut stats = peer.second(seconds);
             for track in &mut stats {
@@ -575,6 +603,8 @@ mod audio_tests;
 mod captured_tests;
 #[cfg(test)]
 mod fault_tests;
+#[cfg(test)]
+mod flood_tests;
 #[cfg(test)]
 mod forward_tests;
 #[cfg(test)]

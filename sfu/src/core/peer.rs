@@ -29,8 +29,10 @@ use super::regions::{self, Regions};
 use super::remote::{Locals, Remote};
 use super::reports::Claims;
 use super::rewriter::{Dropped, PacketIn, PacketOut, Rewriter, Source};
+use super::srtp::Control;
 use super::stack::{self, Stack};
 use super::streams;
+use super::toll::Toll;
 use super::view::View;
 use super::wakes::{Wake, Wakes};
 use crate::api::{Kind, May, ParticipantId, TrackId, TrackStats};
@@ -224,6 +226,10 @@ pub struct Peer {
     pub owner: Owner,
     /// Its connection; none before the first offer.
     pub stack: Stack,
+    /// What it says by RTCP,
+    pub control: Control,
+    /// and what all that it sends costs.
+    pub toll: Toll,
     /// What its offers have settled.
     pub agreed: Agreed,
     /// Whether it may have something to send, and when it wants to be looked at.
@@ -287,6 +293,8 @@ impl Peer {
             room: room.to_owned(),
             owner: Owner { room: id.0, publisher: id.0 },
             stack: Stack::default(),
+            control: Control::default(),
+            toll: Toll::default(),
             agreed: Agreed::default(),
             wake: Wake::new(id, wakes, now),
             connected: false,
@@ -490,14 +498,17 @@ impl Peer {
     }
 
     /// Takes in a datagram that is this connection's.
-    pub fn receive(&mut self, arrival: Instant, input: Input) -> Result<(), RtcError> {
+    pub fn receive(&mut self, arrival: Instant, data: &[u8], input: Input) -> Result<(), RtcError> {
         self.wake.touch();
         self.heard = self.heard.max(Some(arrival));
-        let taken = self.stack.call(&mut self.wake, |rtc| {
-            plant::panic("packet", &self.room);
-            rtc.handle_input(input)
+        let (stack, wake, room) = (&mut self.stack, &mut self.wake, &self.room);
+        let taken = self.control.watched(arrival, data, || {
+            stack.call(wake, |rtc| {
+                plant::panic("packet", room);
+                rtc.handle_input(input)
+            })
         });
-        taken.unwrap_or(Ok(()))
+        taken.flatten().unwrap_or(Ok(()))
     }
 
     /// Ends the connection, and takes out what is still to be said.
@@ -632,6 +643,7 @@ impl Peer {
             }
         });
         // Asked in any case: the next connection must not be taken for it.
+        self.control.settle();
         let too_many_streams = streams::too_many();
         if too_many_streams || self.opened > CHANNELS {
             tell(Happening::TooManyChannels);

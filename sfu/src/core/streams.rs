@@ -13,6 +13,8 @@ use str0m::crypto::dtls::{
 };
 use str0m::crypto::{CryptoError, CryptoProvider, from_feature_flags};
 
+use super::{srtp, toll};
+
 /// Streams that a client may send on: those of the channels that it may open, and our own channel's.
 const STREAMS: usize = super::peer::CHANNELS + 1;
 /// Pieces of messages with fewer bytes than these are small: the stack's work for each goes with how many wait, what waits is
@@ -48,12 +50,16 @@ pub fn too_many() -> bool {
     TOO_MANY.take()
 }
 
-/// The stack's own cryptography, with DTLS wrapped.
+/// The stack's own cryptography, with DTLS wrapped, and SRTP (`srtp`).
 pub fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
         static OURS: LazyLock<Provider> =
             LazyLock::new(|| Provider(from_feature_flags().dtls_provider));
-        Arc::new(CryptoProvider { dtls_provider: &*OURS, ..from_feature_flags() })
+        Arc::new(CryptoProvider {
+            dtls_provider: &*OURS,
+            srtp_provider: srtp::provider(),
+            ..from_feature_flags()
+        })
     });
     PROVIDER.clone()
 }
@@ -95,14 +101,17 @@ impl DtlsInstance for Wrapped {
 
     fn poll_output<'a>(&mut self, buf: &'a mut [u8]) -> DtlsOutput<'a> {
         match self.dtls.poll_output(buf) {
-            DtlsOutput::ApplicationData(packet) => match self.streams.admit(packet) {
-                Verdict::Passes => DtlsOutput::ApplicationData(packet),
-                Verdict::Lost => DtlsOutput::ApplicationData(&[]),
-                Verdict::TooMany => {
-                    TOO_MANY.set(true);
-                    DtlsOutput::ApplicationData(&[])
+            DtlsOutput::ApplicationData(packet) => {
+                toll::prove();
+                match self.streams.admit(packet) {
+                    Verdict::Passes => DtlsOutput::ApplicationData(packet),
+                    Verdict::Lost => DtlsOutput::ApplicationData(&[]),
+                    Verdict::TooMany => {
+                        TOO_MANY.set(true);
+                        DtlsOutput::ApplicationData(&[])
+                    }
                 }
-            },
+            }
             output => output,
         }
     }

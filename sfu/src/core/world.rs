@@ -48,6 +48,8 @@ pub(super) struct World {
     pub(super) camera: Camera,
     /// Whether clients from now on have TCP alone.
     pub(super) by_tcp: bool,
+    /// What they encrypt with, if not as everybody does.
+    pub(super) crypto: Option<Arc<str0m::crypto::CryptoProvider>>,
 }
 
 /// Three layers of fake VP9: valid descriptors and key frame headers, and nothing behind them.
@@ -80,6 +82,7 @@ impl World {
             events: HashMap::new(),
             camera: Camera::default(),
             by_tcp: false,
+            crypto: None,
         }
     }
 
@@ -91,7 +94,11 @@ impl World {
     pub(super) fn client_of(&mut self, id: ParticipantId, red: bool) -> usize {
         let via = if self.by_tcp { Via::Tcp } else { Via::Udp };
         let address = SocketAddr::new([192, 0, 2, 10].into(), 4000 + id.0 as u16);
-        let mut rtc = Rtc::builder()
+        let mut builder = Rtc::builder();
+        if let Some(crypto) = &self.crypto {
+            builder = builder.set_crypto_provider(crypto.clone());
+        }
+        let mut rtc = builder
             .clear_codecs()
             .enable_vp9(true)
             .enable_opus(true, red)

@@ -74,6 +74,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
                 let number = shard.number();
                 let mut core = Core::of_shard(config.clone(), local, now, shard);
                 core.listen_tcp(parts.tcp_candidates);
+                core.measure(Instant::now);
                 let shell = Shell {
                     core,
                     socket,

@@ -286,6 +286,7 @@ fn whoever_the_sfu_removes_hears_why() {
         (Ended::Fault, ErrorCode::Internal, close::MEDIA_LOST),
         (Ended::NeverConnected, ErrorCode::NoMedia, close::MEDIA_LOST),
         (Ended::TooManyChannels, ErrorCode::TooLarge, close::REFUSED),
+        (Ended::Flood, ErrorCode::RateLimited, close::REFUSED),
     ] {
         let (mut session, _) = inside();
         session.event(SfuEvent::Disconnected(why), someone);

@@ -34,6 +34,7 @@ const SUMS: [(&str, &[&str]); 9] = [
         &[
             "sfu_datagrams_taken_total",
             "sfu_datagrams_malformed_total",
+            "sfu_datagrams_costly_total",
             "sfu_datagrams_unknown_total",
             "sfu_strangers_limited_total",
         ],

@@ -1,0 +1,173 @@
+//! A participant whose connection asks the stack for too much, beside others.
+
+use std::cell::Cell;
+
+use str0m::crypto::{
+    AeadAes256GcmCipher, CryptoError, CryptoProvider, SrtpProvider, SupportedAeadAes128Gcm,
+    SupportedAeadAes256Gcm, SupportedAes128CmSha1_80, from_feature_flags,
+};
+
+use super::rtcp::tests::congestion;
+use super::world::*;
+use super::*;
+use crate::api::JoinOptions;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+thread_local! {
+    static LIES: Cell<bool> = const { Cell::new(false) };
+    static TOLD: Cell<usize> = const { Cell::new(0) };
+    static CLOCK: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Cryptography of a client that puts reports on packets far back in the place of what it has to say.
+#[derive(Debug)]
+struct Liar;
+
+#[derive(Debug)]
+struct LiarsCipher(Box<dyn AeadAes256GcmCipher>);
+
+fn liar() -> Arc<CryptoProvider> {
+    Arc::new(CryptoProvider { srtp_provider: &Liar, ..from_feature_flags() })
+}
+
+impl SrtpProvider for Liar {
+    fn aes_128_cm_sha1_80(&self) -> &'static dyn SupportedAes128CmSha1_80 {
+        from_feature_flags().srtp_provider.aes_128_cm_sha1_80()
+    }
+
+    fn aead_aes_128_gcm(&self) -> &'static dyn SupportedAeadAes128Gcm {
+        from_feature_flags().srtp_provider.aead_aes_128_gcm()
+    }
+
+    fn aead_aes_256_gcm(&self) -> &'static dyn SupportedAeadAes256Gcm {
+        &Liar
+    }
+
+    fn srtp_aes_128_ecb_round(&self, key: &[u8], input: &[u8], output: &mut [u8]) {
+        from_feature_flags().srtp_provider.srtp_aes_128_ecb_round(key, input, output);
+    }
+
+    fn srtp_aes_256_ecb_round(&self, key: &[u8], input: &[u8], output: &mut [u8]) {
+        from_feature_flags().srtp_provider.srtp_aes_256_ecb_round(key, input, output);
+    }
+}
+
+impl SupportedAeadAes256Gcm for Liar {
+    fn create_cipher(&self, key: [u8; 32], encrypt: bool) -> Box<dyn AeadAes256GcmCipher> {
+        let inner = from_feature_flags().srtp_provider.aead_aes_256_gcm();
+        Box::new(LiarsCipher(inner.create_cipher(key, encrypt)))
+    }
+}
+
+impl AeadAes256GcmCipher for LiarsCipher {
+    fn encrypt(
+        &mut self,
+        iv: &[u8; 12],
+        aad: &[u8],
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<(), CryptoError> {
+        let mut said = input.to_vec();
+        if LIES.get() && rtcp::is_rtcp(aad) {
+            // The first packet's header is sent in the clear: the lies begin behind that packet.
+            let first = 4 * (1 + usize::from(u16::from_be_bytes([aad[2], aad[3]])));
+            for place in said[first.saturating_sub(8)..].chunks_exact_mut(28) {
+                place.copy_from_slice(&congestion(5, 32_764));
+                TOLD.set(TOLD.get() + 1);
+            }
+        }
+        self.0.encrypt(iv, aad, &said, output)
+    }
+
+    fn decrypt(
+        &mut self,
+        iv: &[u8; 12],
+        aads: &[&[u8]],
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<usize, CryptoError> {
+        self.0.decrypt(iv, aads, input, output)
+    }
+}
+
+/// Two milliseconds later each time that it is asked.
+fn slow_clock() -> Instant {
+    let now = CLOCK.get().unwrap_or_else(Instant::now) + Duration::from_millis(2);
+    CLOCK.set(Some(now));
+    now
+}
+
+fn publisher_and_subscriber(crypto: Option<Arc<CryptoProvider>>) -> (World, usize) {
+    let mut world = World::new(SfuConfig::default());
+    world.crypto = crypto;
+    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    let track = world.publish();
+    world.crypto = None;
+    world.run(2 * SECOND);
+    world.core.join(world.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
+    let at = world.subscribe(SUBSCRIBER, track);
+    world.run(3 * SECOND);
+    (world, at)
+}
+
+#[test]
+fn nothing_that_honest_clients_report_is_refused() {
+    let (mut world, at) = publisher_and_subscriber(None);
+    world.clients[at].loss = 7;
+    world.run(20 * SECOND);
+    assert!(world.core.counters.keyframe_requests_in > 0 || world.clients[at].received.len() > 500);
+    assert_eq!(world.core.counters.rtcp_refused, 0);
+}
+
+#[test]
+fn reports_on_packets_far_back_do_not_reach_the_stack_and_media_goes_on() {
+    let (mut world, at) = publisher_and_subscriber(Some(liar()));
+    LIES.set(true);
+    world.clients[at].received.clear();
+    world.run(10 * SECOND);
+    LIES.set(false);
+    let refused = world.core.counters.rtcp_refused;
+    // The stack bears 20,000 packets a second, after those that may be told of at once.
+    let borne = (65_536 + 10 * 20_000) / 32_764;
+    assert!(TOLD.get() > 4 * borne, "{} reports", TOLD.get());
+    assert!(refused > 0);
+    assert_eq!(world.core.stats().connected, 2);
+    assert!(world.clients[at].received.len() > 500, "{}", world.clients[at].received.len());
+    world.run(5 * SECOND);
+    assert_eq!(world.core.counters.rtcp_refused, refused, "what is honest again is taken");
+}
+
+#[test]
+fn who_takes_the_thread_is_held_up_and_removed_and_nobody_else_is() {
+    let (mut world, _) = publisher_and_subscriber(None);
+    world.core.measure(slow_clock);
+    // 170 packets a second.
+    world.run(8 * SECOND);
+    let told = world.events[&PUBLISHER].last();
+    assert_eq!(told, Some(&SfuEvent::Disconnected(Ended::Flood)));
+    let counters = world.core.counters;
+    assert_eq!((counters.peers_costly, world.core.stats().participants), (1, 1));
+    assert!(counters.datagrams_costly > 300, "{}", counters.datagrams_costly);
+}
+
+#[test]
+fn nobody_pays_for_what_others_send_in_its_name() {
+    let (mut world, _) = publisher_and_subscriber(None);
+    world.camera.mid = None;
+    world.run(SECOND);
+    world.core.measure(slow_clock);
+    let address = world.clients[0].address;
+    for _ in 0..100 {
+        for kind in [96, 200] {
+            let mut forged = [7; 100];
+            [forged[0], forged[1]] = [0x80, kind];
+            for _ in 0..10 {
+                world.core.datagram(world.now, address, &forged);
+            }
+        }
+        world.run(SECOND / 10);
+    }
+    assert_eq!(world.core.counters.datagrams_costly, 0);
+    assert_eq!(world.core.stats().connected, 2);
+}
