@@ -122,7 +122,7 @@ pub struct Core {
     pub counters: Counters,
     config: SfuConfig,
     /// By what it is measured what connections take; `None`: it is not.
-    clock: Option<fn() -> Instant>,
+    clock: Option<fn() -> Duration>,
     /// Of rooms without one of their own.
     policy: AnchorPolicy,
     locals: Locals,
@@ -205,8 +205,9 @@ impl Core {
         }
     }
 
-    /// Bounds what one connection's input may take of the thread's time, by this clock.
-    pub fn measure(&mut self, clock: fn() -> Instant) {
+    /// Bounds what one connection's input may take of the thread's time. The clock tells for how long the thread has been at work:
+    /// while the machine does something else nobody pays.
+    pub fn measure(&mut self, clock: fn() -> Duration) {
         self.clock = Some(clock);
     }
 
@@ -323,7 +324,7 @@ impl Core {
         // One packet at a time comes out, so it must be taken before the next goes in.
         peer.drain(arrival, &mut self.outputs, &mut self.happenings);
         if let (Some(clock), Some(began), true) = (self.clock, began, toll::proved()) {
-            peer.toll.charge(arrival, clock().saturating_duration_since(began));
+            peer.toll.charge(arrival, clock().saturating_sub(began));
         }
         self.settle(arrival);
     }

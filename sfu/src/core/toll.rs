@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// The part of a thread's time that one connection may take: a twentieth. Three layers of full HD take a hundredth.
 const SHARE: u32 = 20;
-/// What it may take at once: a connection's begin, many packets that have waited, or the machine's doing something else.
+/// What it may take at once: a connection's begin, or many packets that have waited.
 const AT_ONCE: Duration = Duration::from_millis(50);
 /// Seconds in a row in which it had more than that, and is removed.
 const SECONDS: u32 = 5;

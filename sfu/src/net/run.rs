@@ -55,6 +55,12 @@ pub(super) struct Parts {
     pub(super) vitals: Arc<Vitals>,
 }
 
+/// For how long this thread has been at work.
+fn at_work() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 /// Whether it ended because it was told to.
 pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -74,7 +80,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
                 let number = shard.number();
                 let mut core = Core::of_shard(config.clone(), local, now, shard);
                 core.listen_tcp(parts.tcp_candidates);
-                core.measure(Instant::now);
+                core.measure(at_work);
                 let shell = Shell {
                     core,
                     socket,
