@@ -63,20 +63,18 @@ struct Frame {
 }
 
 fn gain(frames: &[Frame], settings: FlowSettings) -> (f64, Vec<f64>, f64) {
-    let step = std::env::var("STEP").ok().and_then(|v| v.parse().ok()).unwrap_or(1);
-    let smooth = std::env::var("CONST").is_err();
     let (mut search, mut spent, mut n) = (FlowSearch::new(settings), 0.0, 0);
     let mut sums = [(0.0, 0); INTERVAL];
     for group in frames.chunks(INTERVAL) {
         let anchor = &group[0];
         let up = lanczos2x(&anchor.low);
         search.set_reference((&anchor.low).into()).expect("a legal size");
-        for (age, frame) in group.iter().enumerate().skip(1).step_by(step) {
+        for (age, frame) in group.iter().enumerate().skip(1) {
             let start = Instant::now();
             let flow = search.search(Isa::detect(), (&frame.low).into()).expect("of one size");
             spent += start.elapsed().as_secs_f64() * 1000.0;
             n += 1;
-            let out = carry(anchor, &up, frame, flow, smooth);
+            let out = carry(anchor, &up, frame, flow);
             sums[age].0 += psnr(&out, &frame.original) - psnr(&frame.base, &frame.original);
             sums[age].1 += 1;
         }
@@ -87,7 +85,7 @@ fn gain(frames: &[Frame], settings: FlowSettings) -> (f64, Vec<f64>, f64) {
 }
 
 /// The anchor's picture as it would look now.
-fn carry(anchor: &Frame, up: &Plane, now: &Frame, flow: &Flow, smooth: bool) -> Plane {
+fn carry(anchor: &Frame, up: &Plane, now: &Frame, flow: &Flow) -> Plane {
     let (lw, lh) = (now.low.width(), now.low.height());
     let (w, h) = (2 * lw, 2 * lh);
     let (columns, rows) = (flow.columns(), flow.rows());
@@ -95,15 +93,15 @@ fn carry(anchor: &Frame, up: &Plane, now: &Frame, flow: &Flow, smooth: bool) -> 
     let vector = |x: f32, y: f32| -> (f32, f32) {
         let place = |v: f32, count: usize| {
             let v = ((v + 0.5) / CELL as f32 - 0.5).clamp(0.0, count as f32 - 1.0);
-            if !smooth {
-                return (v.round() as usize, v.round() as usize, 0.0);
-            }
             (v as usize, (v as usize + 1).min(count - 1), v.fract())
         };
         let ((x0, x1, fx), (y0, y1, fy)) = (place(x, columns), place(y, rows));
         let mix = |of: fn(&FlowVector) -> i16| {
             let at = |x: usize, y: usize| f32::from(of(&flow.row(y)[x])) / UNIT as f32;
-            let (a, b) = (at(x0, y0) * (1.0 - fx) + at(x1, y0) * fx, at(x0, y1) * (1.0 - fx) + at(x1, y1) * fx);
+            let (a, b) = (
+                at(x0, y0) * (1.0 - fx) + at(x1, y0) * fx,
+                at(x0, y1) * (1.0 - fx) + at(x1, y1) * fx,
+            );
             a * (1.0 - fy) + b * fy
         };
         (mix(|v| v.x), mix(|v| v.y))
@@ -123,7 +121,10 @@ fn carry(anchor: &Frame, up: &Plane, now: &Frame, flow: &Flow, smooth: bool) -> 
             let v = vector((x as f32 - 0.5) / 2.0, (y as f32 - 0.5) / 2.0);
             let (px, py) = (x as f32 + 2.0 * v.0, y as f32 + 2.0 * v.1);
             carried[y * w + x] = cubic(&anchor.original, px, py);
-            let (ix, iy) = (px.round().clamp(0.0, w as f32 - 1.0) as usize, py.round().clamp(0.0, h as f32 - 1.0) as usize);
+            let (ix, iy) = (
+                px.round().clamp(0.0, w as f32 - 1.0) as usize,
+                py.round().clamp(0.0, h as f32 - 1.0) as usize,
+            );
             energy[y * w + x] =
                 (f32::from(anchor.original.row(iy)[ix]) - f32::from(up.row(iy)[ix])).powi(2);
         }
@@ -213,7 +214,19 @@ fn frames(file: &str, crop: &str, (w, h): (usize, usize)) -> Vec<Frame> {
     let ivf = ffmpeg(
         &low,
         &[
-            "-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "7", "-b:v", "300k", "-lag-in-frames", "0", "-g", "9999", "-f",
+            "-c:v",
+            "libvpx-vp9",
+            "-deadline",
+            "realtime",
+            "-cpu-used",
+            "7",
+            "-b:v",
+            "300k",
+            "-lag-in-frames",
+            "0",
+            "-g",
+            "9999",
+            "-f",
             "ivf",
         ],
     );

@@ -7,14 +7,15 @@ use super::patch::{CELL, CELLS};
 
 /// The most that a vector is worth. A cell has at most four patches, so that sums of weighed vectors and their
 /// doubles fit 32 bits.
-const MOST: i32 = 4095;
+const MOST: i32 = 1 << 12;
 
-/// Where a vector misses by this, in 1/256 square grey level a sample, it is worth half of that.
-const HALF: i32 = 256;
+/// Where a vector misses by this, in 1/256 square grey level a sample, it is worth a quarter of that.
+const QUARTER: i32 = 16 * 256;
 
 /// What a vector is worth where it leaves such a sum of squares in a cell, in 1/256 square grey level.
 pub(super) fn weight(squares: i32) -> u16 {
-    (MOST * HALF / (squares / (CELL * CELL) as i32 + HALF)).max(1) as u16
+    let root = MOST * QUARTER / (squares / (CELL * CELL) as i32 + QUARTER);
+    (root * root / MOST).max(1) as u16
 }
 
 /// Sums over the patches of a cell.
@@ -83,7 +84,7 @@ mod tests {
     #[test]
     fn what_fits_is_worth_more() {
         assert_eq!(i32::from(weight(0)), MOST);
-        assert_eq!(i32::from(weight(4 * HALF)), MOST / 2);
+        assert_eq!(i32::from(weight(4 * QUARTER)), MOST / 4);
         assert_eq!(weight(4 * 4080 * 4080), 1);
     }
 }

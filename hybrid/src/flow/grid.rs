@@ -29,7 +29,8 @@ impl Grid {
     /// Lays patches over a level, in the memory that is there.
     pub fn lay(&mut self, level: &Level, stride: usize) {
         let count = |size: usize| size.saturating_sub(SIDE).div_ceil(stride) + 1;
-        (self.columns, self.rows, self.stride) = (count(level.width()), count(level.height()), stride);
+        (self.columns, self.rows, self.stride) =
+            (count(level.width()), count(level.height()), stride);
         self.found.clear();
         self.found.resize(self.columns * self.rows, Found::default());
     }

@@ -158,7 +158,10 @@ mod tests {
         assert_eq!(sizes, [(75, 37), (37, 18)]);
         let [fine, coarse] = pyramid.levels() else { panic!("two levels") };
         let at = |x, y| u16::from(picture.row(y)[x]);
-        assert_eq!(u16::from(coarse.from(3, 5)[0]), (at(6, 10) + at(7, 10) + at(6, 11) + at(7, 11) + 2) / 4);
+        assert_eq!(
+            u16::from(coarse.from(3, 5)[0]),
+            (at(6, 10) + at(7, 10) + at(6, 11) + at(7, 11) + 2) / 4
+        );
         assert_eq!(u16::from(fine.from(-16, -16)[0]), at(0, 0));
         assert_eq!(u16::from(fine.from(90, 20)[0]), at(74, 20));
         assert_eq!(u16::from(fine.from(40, 52)[0]), at(40, 36));

@@ -5,10 +5,14 @@
 //! these a vector that was found spreads over what moves alike; a second pass from the other corner, as
 //! `OpenCV` makes it, was measured to add nothing.
 
+#![allow(clippy::inline_always)] // so that code takes on the target features of its caller
+
 use super::FlowVector;
 use super::densify::weight;
 use super::grid::{Found, Grid};
-use super::patch::{CELLS, Differences, Gradients, Patches, Place, SIDE, Scalar, Simd, Template, UNIT};
+use super::patch::{
+    CELLS, Differences, Gradients, Patches, Place, SIDE, Scalar, Simd, Template, UNIT,
+};
 use super::pyramid::{Level, PAD};
 use crate::simd::vector::Vector;
 use crate::simd::{Isa, by_isa};
@@ -16,8 +20,9 @@ use crate::simd::{Isa, by_isa};
 /// How far a descent may lead, in samples: beyond a patch's side there is nothing of it to be seen.
 const REACH: i32 = SIDE as i32;
 
-/// A step of at most this, in 1/[`UNIT`] sample, is the last, and is not compared any more.
-const LAST_STEP: i32 = 4;
+/// A step of at most this, in 1/[`UNIT`] sample, is the last: it is taken without a comparison, whose noise
+/// would be greater than what there is to gain.
+const LAST_STEP: i32 = 8;
 
 /// Added to the sums of squared gradients: as if there were noise of four grey levels between samples that lie
 /// two apart. So flat patches stay where they begin.
@@ -71,8 +76,7 @@ unsafe fn level<P: Patches>(task: &mut Task<'_>) {
     for row in 0..task.grid.rows() {
         for column in 0..task.grid.columns() {
             let (x, y) = (column * task.grid.stride(), row * task.grid.stride());
-            let coarser =
-                task.coarser.map(|c| *c.nearest((x + SIDE / 2) / 2, (y + SIDE / 2) / 2));
+            let coarser = task.coarser.map(|c| *c.nearest(x / 2 + SIDE / 4, y / 2 + SIDE / 4));
             let left = (column > 0).then(|| *task.grid.at(column - 1, row));
             let above = (row > 0).then(|| *task.grid.at(column, row - 1));
             let known = [coarser, left, above];

@@ -9,7 +9,8 @@ use crate::picture::Plane;
 fn texture(width: usize, height: usize, (dx, dy): (f64, f64)) -> Plane {
     let at = |i: usize| {
         let (x, y) = ((i % width) as f64 + dx, (i / width) as f64 + dy);
-        let v = (x * 0.31 + y * 0.07).sin() + (x * 0.05 - y * 0.37).cos() + (x * 0.11 + y * 0.13).sin();
+        let v =
+            (x * 0.31 + y * 0.07).sin() + (x * 0.05 - y * 0.37).cos() + (x * 0.11 + y * 0.13).sin();
         (128.0 + 40.0 * v) as u8
     };
     Plane::from_samples(width, height, (0..width * height).map(at).collect()).expect("the count")
@@ -90,9 +91,7 @@ fn motion_is_found_to_a_fraction_of_a_sample() {
         let (a, b) = (texture(320, 180, (0.0, 0.0)), texture(320, 180, (dx, dy)));
         let flow = searched(Isa::detect(), FlowSettings::default(), &a, &b);
         let middle = (20..flow.rows() - 20).flat_map(|row| &flow.row(row)[20..140]);
-        let wrong = |v: &FlowVector| {
-            (f64::from(v.x) / 64.0 - dx).hypot(f64::from(v.y) / 64.0 - dy)
-        };
+        let wrong = |v: &FlowVector| (f64::from(v.x) / 64.0 - dx).hypot(f64::from(v.y) / 64.0 - dy);
         let mean = middle.clone().map(wrong).sum::<f64>() / middle.count() as f64;
         assert!(mean < 0.06, "{dx}, {dy}: off by {mean}");
     }
