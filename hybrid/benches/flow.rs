@@ -33,7 +33,7 @@ fn flow(c: &mut Criterion) {
         group.bench_function("lanczos by 2", |b| {
             b.iter(|| lanczos(*isa, (&now[0]).into(), 2, 0..HEIGHT, &mut high, &mut scratch));
         });
-        for stride in [4, 6, 8] {
+        for stride in [2, 4, 6, 8] {
             let mut search = FlowSearch::new(FlowSettings { stride, ..FlowSettings::default() });
             search.set_reference((&reference).into()).expect("a legal size");
             let mut turn = 0;

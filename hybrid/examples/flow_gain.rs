@@ -3,7 +3,8 @@
 //! `cargo run --release -p windlass-hybrid --example flow_gain [CLIP,…] [STRIDE,ITERATIONS…]`
 //!
 //! Clips from `WINDLASS_CLIPS` are scaled by `ffmpeg`, halved, and coded by libvpx in real time at
-//! 300 kbit/s with one key frame. Every thirtieth frame's original is an anchor; the others are
+//! 300 kbit/s with one key frame. Every thirtieth frame is an anchor, uncoded, and coded by HTJ2K beyond
+//! what the built-in filters say (5 kB, or 8 kB above 640×360); the others are
 //! `B + w (warp(anchor) − B)`, where `B` is what the built-in filters make of the low picture, and
 //! `w = s² / (s² + 2 e²)` of the local energy s² of the anchor's detail and the local misfit e² of
 //! the low pictures. Given is the mean of PSNR-Y over that of `B`, at ages 1 to 29 and at some of
@@ -13,11 +14,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use windlass_hybrid::anchor::codec::{AnchorCodec, Htj2k};
 use windlass_hybrid::flow::{CELL, Flow, FlowSearch, FlowSettings, FlowVector, UNIT};
 use windlass_hybrid::picture::{Plane, psnr};
-use windlass_hybrid::resample::lanczos2x;
+use windlass_hybrid::resample::{lanczos2x, to_plane};
 use windlass_hybrid::simd::Isa;
-use windlass_hybrid::{HybridConfig, HybridDecoder};
+use windlass_hybrid::{Detail, HybridConfig, HybridDecoder};
 
 const INTERVAL: usize = 30;
 const AGES: [usize; 6] = [1, 2, 4, 8, 15, 29];
@@ -48,9 +50,17 @@ fn main() {
             continue;
         }
         let frames = frames(file, crop, size);
+        let budget = if size.0 > 640 { 8000 } else { 5000 };
         for &s in &settings {
-            let (gain, ages, ms) = gain(&frames, s);
-            println!("{name} {} frames, {s:?}: {gain:.3} dB {ages:.2?}, {ms:.2} ms", frames.len());
+            for budget in [None, Some(budget)] {
+                let (gain, ages, ms) = gain(&frames, s, budget);
+                println!(
+                    "{name} stride {} iterations {} {}: {gain:.2} dB {ages:.2?}, {ms:.2} ms",
+                    s.stride,
+                    s.iterations,
+                    budget.map_or("uncoded".into(), |b| format!("{b} bytes")),
+                );
+            }
         }
     }
 }
@@ -62,11 +72,12 @@ struct Frame {
     low: Plane,
 }
 
-fn gain(frames: &[Frame], settings: FlowSettings) -> (f64, Vec<f64>, f64) {
+fn gain(frames: &[Frame], settings: FlowSettings, budget: Option<usize>) -> (f64, Vec<f64>, f64) {
     let (mut search, mut spent, mut n) = (FlowSearch::new(settings), 0.0, 0);
     let mut sums = [(0.0, 0); INTERVAL];
     for group in frames.chunks(INTERVAL) {
-        let anchor = &group[0];
+        let (anchor, coded) = (&group[0], budget.map(|b| coded(&group[0], b)));
+        let high = coded.as_ref().unwrap_or(&anchor.original);
         let up = lanczos2x(&anchor.low);
         search.set_reference((&anchor.low).into()).expect("a legal size");
         for (age, frame) in group.iter().enumerate().skip(1) {
@@ -74,7 +85,7 @@ fn gain(frames: &[Frame], settings: FlowSettings) -> (f64, Vec<f64>, f64) {
             let flow = search.search(Isa::detect(), (&frame.low).into()).expect("of one size");
             spent += start.elapsed().as_secs_f64() * 1000.0;
             n += 1;
-            let out = carry(anchor, &up, frame, flow);
+            let out = carry((high, &anchor.low), &up, frame, flow);
             sums[age].0 += psnr(&out, &frame.original) - psnr(&frame.base, &frame.original);
             sums[age].1 += 1;
         }
@@ -84,8 +95,22 @@ fn gain(frames: &[Frame], settings: FlowSettings) -> (f64, Vec<f64>, f64) {
     (total.0 / f64::from(total.1), ages, spent / f64::from(n))
 }
 
+/// An anchor's picture as a viewer has it.
+fn coded(anchor: &Frame, budget: usize) -> Plane {
+    let (w, h) = (anchor.base.width(), anchor.base.height());
+    let pairs = anchor.original.samples().iter().zip(anchor.base.samples());
+    let beyond = pairs.map(|(&a, &b)| (i16::from(a) - i16::from(b)) * 16).collect();
+    let beyond = Detail::from_samples(w, h, beyond).expect("the count");
+    let code = Htj2k.encode_within(&beyond, budget).expect("a legal size");
+    let mut out = Htj2k.decode(&code, w as u16, h as u16).expect("our own");
+    for (d, &b) in out.samples_mut().iter_mut().zip(anchor.base.samples()) {
+        *d += i16::from(b) * 16;
+    }
+    to_plane(&out)
+}
+
 /// The anchor's picture as it would look now.
-fn carry(anchor: &Frame, up: &Plane, now: &Frame, flow: &Flow) -> Plane {
+fn carry((high, low): (&Plane, &Plane), up: &Plane, now: &Frame, flow: &Flow) -> Plane {
     let (lw, lh) = (now.low.width(), now.low.height());
     let (w, h) = (2 * lw, 2 * lh);
     let (columns, rows) = (flow.columns(), flow.rows());
@@ -110,7 +135,7 @@ fn carry(anchor: &Frame, up: &Plane, now: &Frame, flow: &Flow) -> Plane {
     for y in 0..lh {
         for x in 0..lw {
             let v = vector(x as f32, y as f32);
-            let was = cubic(&anchor.low, x as f32 + v.0, y as f32 + v.1);
+            let was = cubic(low, x as f32 + v.0, y as f32 + v.1);
             misfit[y * lw + x] = (was - f32::from(now.low.row(y)[x])).powi(2);
         }
     }
@@ -120,13 +145,12 @@ fn carry(anchor: &Frame, up: &Plane, now: &Frame, flow: &Flow) -> Plane {
         for x in 0..w {
             let v = vector((x as f32 - 0.5) / 2.0, (y as f32 - 0.5) / 2.0);
             let (px, py) = (x as f32 + 2.0 * v.0, y as f32 + 2.0 * v.1);
-            carried[y * w + x] = cubic(&anchor.original, px, py);
+            carried[y * w + x] = cubic(high, px, py);
             let (ix, iy) = (
                 px.round().clamp(0.0, w as f32 - 1.0) as usize,
                 py.round().clamp(0.0, h as f32 - 1.0) as usize,
             );
-            energy[y * w + x] =
-                (f32::from(anchor.original.row(iy)[ix]) - f32::from(up.row(iy)[ix])).powi(2);
+            energy[y * w + x] = (f32::from(high.row(iy)[ix]) - f32::from(up.row(iy)[ix])).powi(2);
         }
     }
     let energy = boxed(&energy, w, h, 4);

@@ -5,9 +5,9 @@ use super::FlowVector;
 use super::grid::Grid;
 use super::patch::{CELL, CELLS};
 
-/// The most that a vector is worth. A cell has at most four patches, so that sums of weighed vectors and their
-/// doubles fit 32 bits.
-const MOST: i32 = 1 << 12;
+/// The most that a vector is worth. A cell has at most sixteen patches, so that sums of weighed vectors and
+/// their doubles fit 32 bits.
+const MOST: i32 = 1 << 10;
 
 /// Where a vector misses by this, in 1/256 square grey level a sample, it is worth a quarter of that.
 const QUARTER: i32 = 16 * 256;
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn means_are_rounded_to_the_nearest_and_extremes_fit() {
         assert_eq!([mean(7, 2), mean(-7, 2), mean(9, 4), mean(-9, 4)], [4, -3, 2, -2]);
-        let (all, low) = (4 * MOST, i32::from(i16::MIN));
+        let (all, low) = (16 * MOST, i32::from(i16::MIN));
         assert_eq!(mean(all * low, all), i16::MIN);
         assert_eq!(mean(all * i32::from(i16::MAX), all), i16::MAX);
     }

@@ -86,14 +86,14 @@ impl FlowVector {
 /// How thoroughly to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowSettings {
-    /// Samples from a patch to the next: 4, 6 or 8; others are taken for the nearest below, and less than 4 for 4.
+    /// Samples from a patch to the next: 2, 4, 6 or 8; others are taken for the nearest below, and less than 2 for 2.
     pub stride: usize,
-    /// Steps of a patch's descent at each level, at most.
+    /// Steps of a patch's descent at the finest level, at most; twice as many at others.
     pub iterations: usize,
 }
 
 impl Default for FlowSettings {
-    /// What gains most; a stride of 6 takes half the time.
+    /// A stride of 2 gains 2 % more in four times the time, one of 6 loses 2 to 5 % in half of it.
     fn default() -> Self {
         Self { stride: 4, iterations: 4 }
     }
@@ -152,7 +152,7 @@ pub struct FlowSearch {
 impl FlowSearch {
     /// A search without a reference.
     pub fn new(settings: FlowSettings) -> Self {
-        let stride = settings.stride.clamp(4, 8) & !1;
+        let stride = settings.stride.clamp(2, 8) & !1;
         Self { settings: FlowSettings { stride, ..settings }, ..Self::default() }
     }
 
@@ -183,8 +183,10 @@ impl FlowSearch {
                 now,
                 former: self.searched.then(|| &self.former.levels()[n]),
                 reference,
+                halved: n as u32,
                 coarser: (n + 1 < self.now.levels().len()).then(|| &coarser[0]),
-                iterations: self.settings.iterations,
+                // Large motion is found where patches are few.
+                iterations: self.settings.iterations.saturating_mul(if n > 0 { 2 } else { 1 }),
                 weigh: n == 0,
                 grid,
             };

@@ -24,9 +24,12 @@ const REACH: i32 = SIDE as i32;
 /// would be greater than what there is to gain.
 const LAST_STEP: i32 = 8;
 
-/// Added to the sums of squared gradients: as if there were noise of four grey levels between samples that lie
-/// two apart. So flat patches stay where they begin.
+/// Added to the sums of squared gradients at the finest level: as if there were noise of four grey levels
+/// between samples that lie two apart. So flat patches stay where they begin.
 const DAMPING: i64 = 4096;
+
+/// A fourth of the noise, in squares, is left at each coarser level; so much damping at least.
+const LEAST_DAMPING: i64 = 256;
 
 /// Bits of a fraction in [`Inverse`].
 const SHIFT: u32 = 36;
@@ -37,6 +40,8 @@ pub(super) struct Task<'a> {
     pub now: &'a Level,
     pub former: Option<&'a Level>,
     pub reference: &'a Level,
+    /// How often it has been halved.
+    pub halved: u32,
     /// What was found at half the size.
     pub coarser: Option<&'a Grid>,
     /// Comparisons after the candidates', at most.
@@ -73,6 +78,7 @@ unsafe fn level_simd<W: Vector, N: Vector>(task: &mut Task<'_>) {
 #[inline(always)]
 unsafe fn level<P: Patches>(task: &mut Task<'_>) {
     let mut template = Template::default();
+    let damping = (DAMPING >> (2 * task.halved)).max(LEAST_DAMPING);
     for row in 0..task.grid.rows() {
         for column in 0..task.grid.columns() {
             let (x, y) = (column * task.grid.stride(), row * task.grid.stride());
@@ -95,7 +101,7 @@ unsafe fn level<P: Patches>(task: &mut Task<'_>) {
                     reference: task.reference,
                     place: (x as i32, y as i32),
                 };
-                let vector = patch.search::<P>(&gradients, start, others, task.iterations);
+                let vector = patch.search::<P>(&gradients, start, others, task.iterations, damping);
                 let mut weights = [0; CELLS * CELLS];
                 if task.weigh {
                     weights = P::errors(&template, patch.at(vector)).map(weight);
@@ -142,6 +148,7 @@ impl<'a> Patch<'a> {
         start: FlowVector,
         others: [Option<FlowVector>; 2],
         iterations: usize,
+        damping: i64,
     ) -> FlowVector {
         let limits = Limits::new(self.reference, self.place);
         // SAFETY: as the caller promises.
@@ -160,7 +167,7 @@ impl<'a> Patch<'a> {
                 (best, found) = (other, differences);
             }
         }
-        let (begin, inverse) = (best, Inverse::new(gradients));
+        let (begin, inverse) = (best, Inverse::new(gradients, damping));
         for i in 0..=iterations {
             let (x, y) = inverse.step(&found);
             let next = limits.clamp(i32::from(best.x) + x, i32::from(best.y) + y);
@@ -193,10 +200,10 @@ struct Inverse {
 
 impl Inverse {
     #[inline(always)]
-    fn new(sums: &Gradients) -> Self {
-        // Sums of squares are at most 2²², so the determinant is at least 2²⁴ and at most 2⁴⁵.
+    fn new(sums: &Gradients, damping: i64) -> Self {
+        // Sums of squares are at most 2²², so the determinant is at least 2¹⁶ and at most 2⁴⁵.
         let (xx, xy, yy) =
-            (i64::from(sums.xx) + DAMPING, i64::from(sums.xy), i64::from(sums.yy) + DAMPING);
+            (i64::from(sums.xx) + damping, i64::from(sums.xy), i64::from(sums.yy) + damping);
         let determinant = xx * yy - xy * xy;
         let entry = |v: i64| (v << SHIFT) / determinant;
         Self { xx: entry(yy), xy: entry(-xy), yy: entry(xx) }
@@ -205,7 +212,7 @@ impl Inverse {
     /// By how much the place is to change, in 1/[`UNIT`] sample.
     #[inline(always)]
     fn step(&self, d: &Differences) -> (i32, i32) {
-        // Differences are in 1/16, gradients twice the slope: UNIT · 4 / (2 · 16) is 8. Entries are below 2²⁵ and
+        // Differences are in 1/16, gradients twice the slope: UNIT · 4 / (2 · 16) is 8. Entries are below 2²⁹ and
         // sums below 2²⁷.
         const DOWN: u32 = SHIFT - 3;
         let (x, y) = (i64::from(d.by_x), i64::from(d.by_y));

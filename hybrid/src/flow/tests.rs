@@ -5,15 +5,28 @@ use proptest::prelude::*;
 use super::*;
 use crate::picture::Plane;
 
-/// A smooth texture, moved by so many 1/[`UNIT`] samples.
+/// A texture with features of many sizes and without a period, moved by so many samples.
 fn texture(width: usize, height: usize, (dx, dy): (f64, f64)) -> Plane {
     let at = |i: usize| {
         let (x, y) = ((i % width) as f64 + dx, (i / width) as f64 + dy);
-        let v =
-            (x * 0.31 + y * 0.07).sin() + (x * 0.05 - y * 0.37).cos() + (x * 0.11 + y * 0.13).sin();
-        (128.0 + 40.0 * v) as u8
+        let octaves = [(64.0, 40.0), (23.0, 30.0), (9.0, 20.0), (5.0, 8.0)];
+        let sum: f64 = octaves.iter().map(|&(size, most)| most * lattice(x / size, y / size)).sum();
+        (78.0 + sum) as u8
     };
     Plane::from_samples(width, height, (0..width * height).map(at).collect()).expect("the count")
+}
+
+/// Random values at whole places, smooth between them; below one.
+fn lattice(x: f64, y: f64) -> f64 {
+    let value = |x: f64, y: f64| {
+        let mixed = (x as i64 * 7919 + y as i64 * 104_729).wrapping_mul(0x5851_F42D_4C95_7F2D);
+        f64::from((mixed >> 40) as u16) / 65_536.0
+    };
+    let (left, top) = (x.floor(), y.floor());
+    let smooth = |f: f64| f * f * (3.0 - 2.0 * f);
+    let (fx, fy) = (smooth(x - left), smooth(y - top));
+    let across = |y: f64| value(left, y) * (1.0 - fx) + value(left + 1.0, y) * fx;
+    across(top) * (1.0 - fy) + across(top + 1.0) * fy
 }
 
 fn searched(isa: Isa, settings: FlowSettings, reference: &Plane, now: &Plane) -> Flow {
@@ -34,7 +47,7 @@ proptest! {
 
     #[test]
     fn every_set_of_instructions_finds_the_same_in_noise(
-        (w, h, a, b, _) in pictures(), stride in 4usize..=8, iterations in 0usize..12, steep: bool,
+        (w, h, a, b, _) in pictures(), stride in 2usize..=8, iterations in 0usize..12, steep: bool,
     ) {
         let plane = |v: &[u8]| {
             let v = v.iter().map(|&s| if steep { s / 128 * 255 } else { s }).collect();
@@ -50,7 +63,7 @@ proptest! {
 
     #[test]
     fn every_set_of_instructions_finds_the_same_in_motion(
-        (w, h) in (16usize..200, 16usize..120), dx in -20.0f64..20.0, dy in -20.0f64..20.0, stride in 4usize..=8,
+        (w, h) in (16usize..200, 16usize..120), dx in -20.0f64..20.0, dy in -20.0f64..20.0, stride in 2usize..=8,
     ) {
         let settings = FlowSettings { stride, ..FlowSettings::default() };
         let (a, b) = (texture(w, h, (0.0, 0.0)), texture(w, h, (dx, dy)));
@@ -62,7 +75,7 @@ proptest! {
 
     #[test]
     fn what_is_remembered_changes_nothing(
-        (w, h, a, b, c) in pictures(), stride in 4usize..=8,
+        (w, h, a, b, c) in pictures(), stride in 2usize..=8,
         parts in prop::collection::vec((0usize..100, 0usize..70, 1usize..30), 1..4),
     ) {
         let plane = |v: Vec<u8>| Plane::from_samples(w, h, v).expect("the count");
@@ -87,13 +100,16 @@ proptest! {
 
 #[test]
 fn motion_is_found_to_a_fraction_of_a_sample() {
-    for (dx, dy) in [(0.0, 0.0), (0.5, -0.25), (3.3, 1.8), (-11.6, 7.1), (8.2, -9.4)] {
+    for (dx, dy) in [(0.0, 0.0), (0.5, -0.25), (3.3, 1.8), (-11.6, 7.1), (8.2, -9.4), (17.2, -12.4)]
+    {
         let (a, b) = (texture(320, 180, (0.0, 0.0)), texture(320, 180, (dx, dy)));
         let flow = searched(Isa::detect(), FlowSettings::default(), &a, &b);
         let middle = (20..flow.rows() - 20).flat_map(|row| &flow.row(row)[20..140]);
         let wrong = |v: &FlowVector| (f64::from(v.x) / 64.0 - dx).hypot(f64::from(v.y) / 64.0 - dy);
-        let mean = middle.clone().map(wrong).sum::<f64>() / middle.count() as f64;
-        assert!(mean < 0.06, "{dx}, {dy}: off by {mean}");
+        let mut off: Vec<f64> = middle.map(wrong).collect();
+        off.sort_by(f64::total_cmp);
+        let (half, most) = (off[off.len() / 2], off[off.len() * 95 / 100]);
+        assert!(half < 0.08 && most < 0.25, "{dx}, {dy}: off by {half}, of some by {most}");
     }
 }
 
