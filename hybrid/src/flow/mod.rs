@@ -1,10 +1,10 @@
 //! Dense optical flow between an anchor's low picture and that of now, by dense inverse search (DIS).
 //!
 //! Source: Kroeger, Timofte, Dai and Van Gool, "Fast Optical Flow using Dense Inverse Search", ECCV 2016.
-//! Both pictures are halved some times ([`pyramid`]); from the coarsest level to the finest each patch of
-//! 8 × 8 samples of the picture of *now* is searched for in the *reference* ([`search`], [`patch`]); then
+//! Both pictures are halved some times (`pyramid`); from the coarsest level to the finest each patch of
+//! 8 × 8 samples of the picture of *now* is searched for in the *reference* (`search`, `patch`); then
 //! each cell of 2 × 2 samples has the mean of the vectors of the patches over it, weighed by how well they
-//! fit there ([`densify`]). Other than in the paper: candidates from neighbours as `OpenCV` has them,
+//! fit there (`densify`). Other than in the paper: candidates from neighbours as `OpenCV` has them,
 //! no variational refinement, and no normalisation of means, both of which gained nothing in what this
 //! is for, to carry an anchor's picture (`examples/flow_gain.rs`).
 //!
