@@ -23,6 +23,7 @@ pub mod anchor;
 mod decay;
 pub mod decoder;
 pub mod detail;
+pub mod flow;
 mod history;
 pub mod picture;
 pub mod reconstruct;

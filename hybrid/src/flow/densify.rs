@@ -1,0 +1,90 @@
+//! From the vectors of overlapping patches to one for each cell: their mean, each weighed by how well it
+//! fits there.
+
+use super::FlowVector;
+use super::grid::Grid;
+use super::patch::{CELL, CELLS};
+
+/// The most that a vector is worth. A cell has at most sixteen patches, so that sums of weighed vectors and
+/// their doubles fit 32 bits.
+const MOST: i32 = 1 << 10;
+
+/// Where a vector misses by this, in 1/256 square grey level a sample, it is worth a quarter of that.
+const QUARTER: i32 = 16 * 256;
+
+/// What a vector is worth where it leaves such a sum of squares in a cell, in 1/256 square grey level.
+pub(super) fn weight(squares: i32) -> u16 {
+    let root = MOST * QUARTER / (squares / (CELL * CELL) as i32 + QUARTER);
+    (root * root / MOST).max(1) as u16
+}
+
+/// Sums over the patches of a cell.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    weight: i32,
+    x: i32,
+    y: i32,
+}
+
+/// Working memory; grows to what the largest picture needs.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sums(Vec<Sum>);
+
+impl Sums {
+    /// Gives each cell its vector, row by row. The grid covers all cells.
+    pub fn densify(&mut self, grid: &Grid, columns: usize, out: &mut [FlowVector]) {
+        if columns == 0 {
+            return;
+        }
+        let step = grid.stride() / CELL;
+        // Patches may hang over.
+        let line = (grid.columns() - 1) * step + CELLS;
+        self.0.clear();
+        self.0.resize(line * ((grid.rows() - 1) * step + CELLS), Sum::default());
+        for row in 0..grid.rows() {
+            for column in 0..grid.columns() {
+                let found = grid.at(column, row);
+                let (x, y) = (i32::from(found.vector.x), i32::from(found.vector.y));
+                let lines = self.0[row * step * line + column * step..].chunks_mut(line);
+                for (cells, weights) in lines.zip(found.weights.chunks_exact(CELLS)) {
+                    for (sum, &weight) in cells[..CELLS].iter_mut().zip(weights) {
+                        let weight = i32::from(weight);
+                        sum.weight += weight;
+                        sum.x += weight * x;
+                        sum.y += weight * y;
+                    }
+                }
+            }
+        }
+        for (out, sums) in out.chunks_exact_mut(columns).zip(self.0.chunks_exact(line)) {
+            for (vector, sum) in out.iter_mut().zip(sums) {
+                *vector = FlowVector { x: mean(sum.x, sum.weight), y: mean(sum.y, sum.weight) };
+            }
+        }
+    }
+}
+
+/// The mean of what weighs at least one in all, rounded.
+fn mean(sum: i32, weight: i32) -> i16 {
+    (2 * sum + weight).div_euclid(2 * weight) as i16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_rounded_to_the_nearest_and_extremes_fit() {
+        assert_eq!([mean(7, 2), mean(-7, 2), mean(9, 4), mean(-9, 4)], [4, -3, 2, -2]);
+        let (all, low) = (16 * MOST, i32::from(i16::MIN));
+        assert_eq!(mean(all * low, all), i16::MIN);
+        assert_eq!(mean(all * i32::from(i16::MAX), all), i16::MAX);
+    }
+
+    #[test]
+    fn what_fits_is_worth_more() {
+        assert_eq!(i32::from(weight(0)), MOST);
+        assert_eq!(i32::from(weight(4 * QUARTER)), MOST / 4);
+        assert_eq!(weight(4 * 4080 * 4080), 1);
+    }
+}

@@ -1,0 +1,70 @@
+//! Where the patches of a level lie, and what has been found for each.
+
+use super::FlowVector;
+use super::patch::{CELLS, SIDE};
+use super::pyramid::Level;
+
+/// What has been found for a patch.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Found {
+    /// From the patch to its place in the reference.
+    pub vector: FlowVector,
+    /// Whether the vector is another than in the last search, or that knows nothing.
+    pub moved: bool,
+    /// What the vector is worth in each of the patch's cells. Of the finest level alone.
+    pub weights: [u16; CELLS * CELLS],
+}
+
+/// The patches of a level, row by row. Those at the right and lower edges hang over.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Grid {
+    columns: usize,
+    rows: usize,
+    /// Samples from a patch to the next.
+    stride: usize,
+    found: Vec<Found>,
+}
+
+impl Grid {
+    /// Lays patches over a level, in the memory that is there.
+    pub fn lay(&mut self, level: &Level, stride: usize) {
+        let count = |size: usize| size.saturating_sub(SIDE).div_ceil(stride) + 1;
+        (self.columns, self.rows, self.stride) =
+            (count(level.width()), count(level.height()), stride);
+        self.found.clear();
+        self.found.resize(self.columns * self.rows, Found::default());
+    }
+
+    /// Patches in a row.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Rows of patches.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Samples from a patch to the next.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// The patch of a place in the grid.
+    pub fn at(&self, column: usize, row: usize) -> &Found {
+        &self.found[row * self.columns + column]
+    }
+
+    /// The same, to be changed.
+    pub fn at_mut(&mut self, column: usize, row: usize) -> &mut Found {
+        &mut self.found[row * self.columns + column]
+    }
+
+    /// The patch whose centre is nearest to a sample.
+    pub fn nearest(&self, x: usize, y: usize) -> &Found {
+        let at = |v: usize, count: usize| {
+            ((v + self.stride / 2).saturating_sub(SIDE / 2) / self.stride).min(count - 1)
+        };
+        self.at(at(x, self.columns), at(y, self.rows))
+    }
+}
