@@ -11,6 +11,7 @@ mod datagrams;
 mod fair;
 mod faults;
 mod flood;
+mod forger;
 mod front;
 mod guest;
 mod honest;
@@ -18,6 +19,7 @@ mod keyframes;
 mod mallory;
 mod offers;
 mod office;
+mod reports;
 mod rights;
 mod rogue;
 #[path = "../../windlass/tests/server/mod.rs"]

@@ -9,6 +9,7 @@ use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Mid};
 use str0m::net::{Protocol, Receive};
 use str0m::{Candidate, Event, Input, Output, Rtc};
 
+use crate::forger::Forger;
 use crate::server::{Client, Server};
 
 /// From one look at the socket to the next.
@@ -26,6 +27,7 @@ pub struct Viewer {
     watches: Vec<Mid>,
     /// Packets of media that came.
     pub packets: u64,
+    forger: Forger,
     /// The next request that nominates leaves by this one instead.
     elsewhere: Option<UdpSocket>,
     // The participant goes with its socket.
@@ -47,8 +49,13 @@ impl Viewer {
         assert_eq!(welcome["type"], "welcome", "{welcome}");
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         socket.set_nonblocking(true).expect("a socket that does not block");
-        let mut rtc =
-            Rtc::builder().clear_codecs().enable_vp9(true).set_rtp_mode(true).build(Instant::now());
+        let forger = Forger::new();
+        let mut rtc = Rtc::builder()
+            .set_crypto_provider(forger.provider())
+            .clear_codecs()
+            .enable_vp9(true)
+            .set_rtp_mode(true)
+            .build(Instant::now());
         let local = socket.local_addr().expect("an address");
         rtc.add_local_candidate(Candidate::host(local, "udp").expect("a candidate"));
         let mut api = rtc.sdp_api();
@@ -80,7 +87,7 @@ impl Viewer {
         let watches = watched.into_iter().map(|(mid, _)| mid).collect();
         let (packets, elsewhere) = (0, None);
         let mut viewer =
-            Viewer { rtc, socket, server, watches, packets, elsewhere, _signal: signal };
+            Viewer { rtc, socket, server, watches, packets, forger, elsewhere, _signal: signal };
         let since = Instant::now();
         while viewer.packets < 50 {
             assert!(since.elapsed() < PATIENCE, "nothing is shown");
@@ -95,6 +102,19 @@ impl Viewer {
         while Instant::now() < end {
             self.round();
         }
+    }
+
+    /// Sends RTCP of its own making; whether it could.
+    pub fn say(&mut self, packets: &[u8]) -> bool {
+        let sealed = self.forger.seal(packets);
+        sealed.is_some_and(|datagram| self.socket.send_to(&datagram, self.server).is_ok())
+    }
+
+    /// The streams that it watches.
+    pub fn streams(&mut self) -> Vec<u32> {
+        let mut api = self.rtc.direct_api();
+        let of = |&mid: &Mid| api.stream_rx_by_mid(mid, None).map(|stream| *stream.ssrc());
+        self.watches.iter().filter_map(of).collect()
     }
 
     /// Asks for a key frame of all that it watches.

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 const SHARE: u32 = 20;
 /// What it may take at once: a connection's begin, or many packets that have waited.
 const AT_ONCE: Duration = Duration::from_millis(50);
+/// The most that one datagram is charged: what takes longer is seldom the stack's doing, but another process's turn.
+const EACH: Duration = Duration::from_millis(20);
 /// Seconds in a row in which it had more than that, and is removed.
 const SECONDS: u32 = 5;
 
@@ -50,7 +52,7 @@ impl Toll {
 
     /// It took so much time.
     pub fn charge(&mut self, now: Instant, took: Duration) {
-        self.paid = Some(self.paid.map_or(now, |paid| paid.max(now)) + took * SHARE);
+        self.paid = Some(self.paid.map_or(now, |paid| paid.max(now)) + took.min(EACH) * SHARE);
     }
 
     /// A second has passed; whether it had too much in too many.
@@ -99,17 +101,26 @@ mod tests {
     }
 
     #[test]
-    fn one_long_pause_costs_little_and_is_forgotten() {
+    fn one_long_pause_costs_nothing_and_many_cost_little() {
         let mut toll = Toll::default();
         let now = Instant::now();
-        toll.charge(now, Duration::from_millis(150));
-        assert!(!toll.admit(now + SECOND));
+        toll.charge(now, SECOND);
+        toll.charge(now, SECOND);
+        assert!(toll.admit(now));
+        toll.charge(now, SECOND);
+        assert!(!toll.admit(now));
+        assert!(toll.admit(now + SECOND / 4), "a fifth of a second's share is the 10 ms too many");
         assert!(!toll.second());
-        assert!(toll.admit(now + 2 * SECOND), "two seconds' share is a hundred of the 150 ms");
-        assert!(!toll.second());
-        for second in 3..60 {
+        for second in 1..60 {
             assert!(toll.admit(now + second * SECOND) && !toll.second());
         }
+    }
+
+    #[test]
+    fn datagrams_that_take_long_are_bounded_too() {
+        let (taken, removed) = sends(100, Duration::from_millis(100), 60);
+        assert_eq!(removed, Some(5));
+        assert!(taken <= 3 + 13, "{taken}");
     }
 
     #[test]
