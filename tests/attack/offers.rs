@@ -83,7 +83,7 @@ async fn no_offer_keeps_a_media_thread_busy() {
     // The dearest that is taken, again and again.
     let extensions: Vec<String> =
         (1..=8).map(|n| format!("a=extmap:{n} urn:ietf:params:rtp-hdrext:{n}\r\n")).collect();
-    let dear = sdp(&vec![VIDEO.replace("recvonly", "sendrecv") + &extensions.concat(); 72]);
+    let dear = sdp(&vec![VIDEO.replace("recvonly", "sendrecv") + &extensions.concat(); 64]);
     for client in &mut clients {
         for _ in 0..5 {
             let answer = offer(client, &dear).await;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::honest::Scene;
 use crate::viewer::{Viewer, a_room};
 
-const SPAN: Duration = Duration::from_secs(5);
+const SPAN: Duration = Duration::from_secs(3);
 const ROUND: Duration = Duration::from_millis(5);
 /// Datagrams a round: 2000 a second.
 const AT_ONCE: u16 = 10;
