@@ -174,8 +174,8 @@ pub struct Limits {
     pub strangers_per_second: u32,
     /// Tracks that one participant may publish.
     pub published_tracks: usize,
-    /// Tracks that one participant may subscribe to.
-    pub subscribed_tracks: usize,
+    /// Sections of an offer that send or receive media: what one publishes, what one subscribes to.
+    pub media_sections: usize,
     /// Bytes of an SDP offer.
     pub sdp_bytes: usize,
     /// Events that wait for a slow participant; one more, and the participant is removed. Where another server of a room is lost, each of its participants and
@@ -194,7 +194,7 @@ impl Default for Limits {
             tracks_per_room: 128,
             strangers_per_second: 500,
             published_tracks: 8,
-            subscribed_tracks: 64,
+            media_sections: 64,
             sdp_bytes: 256 * 1024,
             events: 4_096,
             tap_frame_bytes: 1024 * 1024,

@@ -32,7 +32,7 @@ use crate::tls::Tls;
 /// Requests, answers and the time between them, altogether.
 const LIFETIME: Duration = Duration::from_secs(120);
 /// Longest head of a request, in bytes; all that is held of a client of whom nothing is known. Tokens have 4 KiB of it at most.
-const HEAD_BYTES: usize = 16 * 1024;
+const HEAD_BYTES: usize = 12 * 1024;
 /// Most headers of a request. Browsers send two dozen, proxies add a few.
 const HEADERS: usize = 64;
 /// After the system had no descriptor for a new connection.

@@ -37,6 +37,8 @@ pub struct SessionConfig {
     pub scale: u32,
     /// Most pixels of a layer that is enhanced, as clients are told.
     pub lr_pixels: u32,
+    /// Most sections with media that an offer may have, as clients are told.
+    pub max_sections: u32,
     /// Silence, or time without a room, after which a socket is closed.
     pub idle: Duration,
     /// Between two pings of the server.
@@ -59,6 +61,7 @@ impl Default for SessionConfig {
             budget: Duration::from_millis(200),
             scale: 2,
             lr_pixels: windlass_media::MAX_LR_PIXELS,
+            max_sections: 64,
             idle: Duration::from_secs(30),
             ping: Duration::from_secs(10),
             moving: Duration::from_secs(6),
@@ -413,6 +416,7 @@ impl Session {
             budget_ms: u32::try_from(self.config.budget.as_millis()).unwrap_or(u32::MAX),
             scale: self.config.scale,
             lr_pixels: self.config.lr_pixels,
+            max_sections: self.config.max_sections,
             participants: entered
                 .participants
                 .into_iter()

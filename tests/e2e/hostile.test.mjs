@@ -158,4 +158,44 @@ describe("a call while others send rubbish", { timeout: 300_000 }, () => {
     await until(async () => (await viewer.page.evaluate(() => window.windlass.remoteVideos().length)) === 1, "the second publisher is gone", 40_000);
     await callIsFine();
   });
+
+  test("a room with more tracks than an offer may have sections is still a call", async () => {
+    // Twelve who publish all that they may and connect to nothing.
+    await viewer.page.evaluate(async () => {
+      const url = new URL("/ws", location.href);
+      url.protocol = "ws:";
+      const crowd = [];
+      window.disperse = () => crowd.splice(0).forEach(({ pc, socket }) => (pc.close(), socket.close()));
+      for (let n = 0; n < 12; n++) {
+        const pc = new RTCPeerConnection();
+        for (let track = 0; track < 8; track++) pc.addTransceiver("audio", { direction: "sendonly" });
+        await pc.setLocalDescription();
+        const publish = pc.getTransceivers().map(({ mid }, track) => ({ mid, kind: "audio", name: `track ${track}` }));
+        const socket = new WebSocket(url);
+        crowd.push({ pc, socket });
+        const answered = new Promise((resolve, reject) => {
+          socket.onmessage = ({ data }) => {
+            const message = JSON.parse(data);
+            if (message.type === "welcome") {
+              socket.send(JSON.stringify({ type: "offer", id: 1, sdp: pc.localDescription.sdp, publish, subscribe: [] }));
+            }
+            if (message.type === "answer") resolve();
+            if (message.type === "error") reject(new Error(data));
+          };
+        });
+        socket.onopen = () => socket.send(JSON.stringify({ type: "join", version: 1, room: "call", name: `Crowd ${n}` }));
+        await answered;
+      }
+    });
+    const received = (page) => page.evaluate(() => window.windlass.room.tracks.map(({ kind }) => kind));
+    await until(async () => (await received(viewer.page)).length === 64, "as many tracks as fit are received");
+    assert.ok((await received(viewer.page)).includes("video"));
+    await callIsFine();
+    const late = await subscribe(server, { name: "Late", browser: viewer });
+    await enhanced(late.page);
+    await late.page.close();
+    await viewer.page.evaluate(() => window.disperse());
+    await until(async () => (await received(viewer.page)).length <= 2, "the crowd is gone", 40_000);
+    await callIsFine();
+  });
 });

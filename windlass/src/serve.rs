@@ -114,6 +114,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         (sfu.scale, signaling.session.scale) = (scale, scale.into());
     }
     signaling.session.lr_pixels = sfu.tap_pixels;
+    signaling.session.max_sections = u32::try_from(sfu.limits.media_sections).unwrap_or(u32::MAX);
     let sfu = Sfu::start_shared(&sfu, &sink, relay.as_ref()).map_err(|e| match e {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
         StartError::Tcp { addr, source } => {

@@ -105,6 +105,11 @@ export class Connection {
     return this.negotiate();
   }
 
+  /** Sections of the next offer in which one sends. */
+  get sections(): number {
+    return [...this.publications].reduce((count, publication) => count + publication.sections, 0);
+  }
+
   /** Begins to receive a track. */
   subscribe(info: TrackInfo): RemoteTrack {
     const slot = this.freeSlot(info.kind);

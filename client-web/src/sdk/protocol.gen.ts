@@ -402,6 +402,8 @@ export type Welcome = {
   scale: number;
   /** Most pixels of a layer that is enhanced, in either orientation: larger pictures need not be rebuilt. */
   lr_pixels: number;
+  /** Most sections that send or receive media in an offer of the client. */
+  max_sections: number;
   /** Who else is here. */
   participants: Array<Participant>;
   /** What can be subscribed to. */

@@ -16,6 +16,7 @@ test("a welcome is read with its participants and tracks", () => {
       budget_ms: 200,
       scale: 2,
       lr_pixels: 518_400,
+      max_sections: 64,
       participants: [{ id: "p2", name: "Ada" }],
       tracks: [{ id: "t1", participant: "p2", kind: "video", name: "camera", muted: false, stream: 9 }],
     }),

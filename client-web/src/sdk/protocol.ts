@@ -39,6 +39,7 @@ const REFUSALS: readonly Exclude<Refusal, "other">[] = ["promise", "processor", 
 
 /** Most pixels of an LR picture that is rebuilt, where a server does not say it: 960×540. */
 const MAX_LR_PIXELS = 518_400;
+const MAX_SECTIONS = 64;
 
 /** Every rung, worst first. */
 export const RUNGS: readonly Rung[] = ["q", "q+", "h", "h+", "f"];
@@ -211,6 +212,7 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     budget_ms: number(o["budget_ms"]),
     scale: number(o["scale"]),
     lr_pixels: optional(o["lr_pixels"], number) ?? MAX_LR_PIXELS,
+    max_sections: optional(o["max_sections"], number) ?? MAX_SECTIONS,
     participants: list(o["participants"], participant),
     tracks: list(o["tracks"], track),
     ...field("identity", optional(o["identity"], text)),

@@ -17,6 +17,9 @@ export type { Layers } from "./uplink/layers.js";
  */
 export type DetailChoice = "off" | "ask";
 
+/** How long a change of the sender waits for the one before. */
+const SETTLE_MS = 2000;
+
 /** What a publication needs of the connection that it is attached to. @internal */
 export interface Uplink {
   pc: RTCPeerConnection;
@@ -155,6 +158,11 @@ export class Publication {
     return this.links.get(pc)?.transceiver.mid ?? null;
   }
 
+  /** How many sections of an offer it takes. @internal */
+  get sections(): number {
+    return this.full === null ? 1 : 2;
+  }
+
   /** Its lines in an offer; none before it has an m-line. @internal */
   entries(pc: RTCPeerConnection): PublishEntry[] {
     const { kind, name } = this;
@@ -221,7 +229,13 @@ export class Publication {
     if (this.kind !== "video" || sender === null) return;
     const stats = [...(await sender.getStats()).values()];
     await this.full?.look(stats);
-    if (this.narrow.look(performance.now(), pathLook(stats))) await this.settle();
+    if (this.narrow.look(performance.now(), pathLook(stats)) || this.unsettled()) await this.settle();
+  }
+
+  /** Whether the sender does not do what it should: the browser may drop a change, or answer none. */
+  private unsettled(): boolean {
+    const settings = this.settings();
+    return (this.sender?.getParameters().encodings ?? []).some((encoding) => apply({ ...encoding }, settings));
   }
 
   private settings(): LayerSetting[] {
@@ -245,16 +259,21 @@ export class Publication {
       await sender.setParameters(parameters);
       this.full?.refresh();
     };
-    this.settling = this.settling.catch(() => undefined).then(change);
+    const waited = new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+    this.settling = Promise.race([this.settling.catch(() => undefined), waited]).then(change);
     return this.settling;
   }
 }
 
-function apply(encoding: RTCRtpEncodingParameters, settings: readonly LayerSetting[]): void {
+/** Sets an encoding as it should be; whether it was otherwise. */
+function apply(encoding: RTCRtpEncodingParameters, settings: readonly LayerSetting[]): boolean {
   const setting = settings.find((layer) => layer.rid === encoding.rid);
-  if (setting === undefined) return;
+  if (setting === undefined) return false;
+  const { active, maxBitrate } = encoding;
   encoding.active = setting.active;
-  encoding.maxBitrate = setting.maxBitrate;
+  encoding.maxBitrate = Math.round(setting.maxBitrate);
   if (setting.maxFramerate === undefined) delete encoding.maxFramerate;
   else encoding.maxFramerate = setting.maxFramerate;
+  // Not all browsers give a frame rate back.
+  return active !== encoding.active || maxBitrate !== encoding.maxBitrate;
 }

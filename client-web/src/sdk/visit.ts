@@ -7,6 +7,7 @@ import type { Assets } from "./assets.js";
 import { Connection } from "./connection.js";
 import { Emitter } from "./emitter.js";
 import { left, Moved, unreachable, WindlassError } from "./errors.js";
+import { fitting } from "./fitting.js";
 import type { OutputKind } from "./output.js";
 import type { Moderate } from "./protocol.gen.js";
 import {
@@ -170,7 +171,8 @@ export class Visit extends Emitter<VisitEvents> {
   announce(): void {
     if (this.isOver) return;
     for (const participant of this.welcome.participants) this.join(participant, this.welcome.participants);
-    for (const track of this.welcome.tracks) this.addTrack(track);
+    for (const track of this.welcome.tracks) this.learn(track);
+    this.fit();
   }
 
   /** This participant's id. */
@@ -214,13 +216,18 @@ export class Visit extends Emitter<VisitEvents> {
   async publish(publication: Publication): Promise<void> {
     if (this.publications.has(publication)) return;
     this.publications.add(publication);
-    await this.connection.publish(publication);
+    const published = this.connection.publish(publication);
+    this.fit();
+    await published;
     if (publication.muted) this.tellMuted(publication);
   }
 
   /** Ends sending a track. */
   async unpublish(publication: Publication): Promise<void> {
-    if (this.publications.delete(publication)) await this.connection.unpublish(publication);
+    if (!this.publications.delete(publication)) return;
+    const ended = this.connection.unpublish(publication);
+    this.fit();
+    await ended;
   }
 
   /** Tells the others whether a track is muted. */
@@ -359,11 +366,13 @@ export class Visit extends Emitter<VisitEvents> {
         this.left(message.participant);
         break;
       case "track_added":
-        this.addTrack(message.track);
+        this.learn(message.track);
+        this.fit();
         break;
       case "track_removed":
         this.known.delete(message.track);
         this.removeTrack(message.track);
+        this.fit();
         break;
       case "track_muted":
         this.muteTrack(message.track, message.muted);
@@ -448,6 +457,8 @@ export class Visit extends Emitter<VisitEvents> {
     this.withheld.delete(id);
     const participant = this.others.get(id);
     for (const track of this.tracks) if (track.participant === id) this.removeTrack(track.id);
+    for (const info of [...this.known.values()]) if (info.participant === id) this.known.delete(info.id);
+    this.fit();
     this.others.delete(id);
     if (participant !== undefined) this.emit("participantLeft", participant);
   }
@@ -475,20 +486,31 @@ export class Visit extends Emitter<VisitEvents> {
     if (!this.may("publish")) {
       for (const publication of [...this.publications]) this.unpublish(publication).catch(() => undefined); // told by `lost`
     }
-    if (this.may("subscribe")) for (const info of this.known.values()) this.addTrack(info);
-    else for (const track of this.connection.tracks()) this.removeTrack(track.id);
+    this.fit();
     this.emit("grants", { grants });
+  }
+
+  private learn(info: TrackInfo): void {
+    this.known.set(info.id, info);
+    if (info.participant === this.participant) this.connection.learnOwn(info);
+  }
+
+  /** Receives what one may of the room, and has places for. */
+  private fit(): void {
+    if (this.isOver) return;
+    const { connection, participant, welcome } = this;
+    const may = this.may("subscribe");
+    const received = [...this.known.values()].filter(
+      (info) => may && info.participant !== this.formerId && (info.participant !== participant || welcome.loopback),
+    );
+    const wanted = fitting(received, welcome.max_sections - connection.sections);
+    for (const { id } of connection.tracks()) if (!wanted.has(id)) this.removeTrack(id);
+    const has = new Set(connection.tracks().map(({ id }) => id));
+    for (const info of received) if (wanted.has(info.id) && !has.has(info.id)) this.addTrack(info);
   }
 
   private addTrack(info: TrackInfo): void {
     const { connection } = this;
-    this.known.set(info.id, info);
-    if (this.isOver || connection.tracks().some((track) => track.id === info.id)) return;
-    if (info.participant === this.formerId || !this.may("subscribe")) return;
-    if (info.participant === this.participant) {
-      connection.learnOwn(info);
-      if (!this.welcome.loopback) return;
-    }
     const { maxRungs } = this.visitor;
     const cap = maxRungs.get(this.replaced(info)?.id ?? "");
     if (cap !== undefined && !maxRungs.has(info.id)) maxRungs.set(info.id, cap);

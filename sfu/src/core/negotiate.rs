@@ -153,10 +153,7 @@ impl Core {
         let peer = self.peers.get(&id).ok_or(OfferError::NotJoined)?;
         Self::check_may(peer.may, publish, subscribe)?;
         let names_fit = publish.iter().all(|p| p.name.len() <= Publish::NAME_MAX);
-        if publish.len() > limits.published_tracks
-            || subscribe.len() > limits.subscribed_tracks
-            || !names_fit
-        {
+        if publish.len() > limits.published_tracks || !names_fit {
             return Err(OfferError::TooLarge);
         }
         let others = self.rooms.get(&peer.room).into_iter().flat_map(|room| &room.members);
@@ -167,11 +164,11 @@ impl Core {
             return Err(OfferError::TooManyTracks);
         }
         // Every track may have come and gone once, and its m-line stays.
-        if lines.len() > 4 * (limits.published_tracks + limits.subscribed_tracks) {
+        if lines.len() > 4 * limits.media_sections {
             return Err(OfferError::TooLarge);
         }
         let media = lines.iter().filter(|l| l.kind.is_some() && (l.sends || l.receives));
-        if media.count() > limits.published_tracks + limits.subscribed_tracks {
+        if media.count() > limits.media_sections {
             return Err(OfferError::TooLarge);
         }
         let mut used = HashSet::new();

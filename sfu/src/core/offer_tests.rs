@@ -219,13 +219,13 @@ fn what_makes_the_stack_slow_is_refused() {
         let error = OfferError::TooManyLines { name: name.into(), most: 128 };
         assert_eq!(many(lines(line, 129)), Err(error));
     }
-    let media = sdp(&vec![VIDEO; 73]);
+    let media = sdp(&vec![VIDEO; 65]);
     assert_eq!(answer(media), Err(OfferError::TooLarge));
-    assert!(answer(sdp(&vec![VIDEO; 72])).is_ok());
+    assert!(answer(sdp(&vec![VIDEO; 64])).is_ok());
     assert!(
         answer(sdp(&[
             &[("video 9 UDP/TLS/RTP/SAVPF 98", "inactive|rtpmap:98 VP9/90000"); 100][..],
-            &[VIDEO; 72]
+            &[VIDEO; 64]
         ]
         .concat()))
         .is_ok()

@@ -185,6 +185,11 @@ fn max_lr_pixels() -> u32 {
     windlass_media::MAX_LR_PIXELS
 }
 
+/// Of servers that do not say it.
+fn max_sections() -> u32 {
+    64
+}
+
 /// The client is in the room.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,6 +209,9 @@ pub struct Welcome {
     /// Most pixels of a layer that is enhanced, in either orientation: larger pictures need not be rebuilt.
     #[serde(default = "max_lr_pixels")]
     pub lr_pixels: u32,
+    /// Most sections that send or receive media in an offer of the client.
+    #[serde(default = "max_sections")]
+    pub max_sections: u32,
     /// Who else is here.
     pub participants: Vec<Participant>,
     /// What can be subscribed to.

@@ -258,6 +258,7 @@ fn server_messages_have_the_documented_shapes() {
                 budget_ms: 200,
                 scale: 2,
                 lr_pixels: 518_400,
+                max_sections: 64,
                 participants: vec![Participant {
                     id: "p1".into(),
                     name: "Ana".into(),
@@ -274,7 +275,7 @@ fn server_messages_have_the_documented_shapes() {
                 ice: IceServers::default(),
             }),
             json!({"type": "welcome", "version": 1, "participant": "p2", "room": "tea",
-                "loopback": false, "budget_ms": 200, "scale": 2, "lr_pixels": 518_400,
+                "loopback": false, "budget_ms": 200, "scale": 2, "lr_pixels": 518_400, "max_sections": 64,
                 "participants": [{"id": "p1", "name": "Ana", "identity": "ana@example.org"}],
                 "tracks": [track_json], "grants": ["publish", "subscribe"],
                 "lobby": true, "seat": "p2.17.x"}),

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { mock, test } from "node:test";
+import { Publication, type Uplink } from "./publication.js";
+
+/** A sender that does as the browser does, `obeys` willing. */
+class Sender {
+  private encodings = ["q", "h", "f"].map((rid): RTCRtpEncodingParameters => ({ rid, active: rid !== "f" }));
+  obeys: "at once" | "never" | "answers nothing" = "at once";
+
+  getParameters() {
+    return structuredClone({ encodings: this.encodings });
+  }
+
+  setParameters({ encodings }: { encodings: RTCRtpEncodingParameters[] }): Promise<void> {
+    if (this.obeys === "answers nothing") return new Promise(() => undefined);
+    if (this.obeys === "at once") this.encodings = encodings;
+    return Promise.resolve();
+  }
+
+  getStats() {
+    return Promise.resolve(new Map());
+  }
+
+  get sent() {
+    return this.encodings.filter(({ active }) => active).map(({ rid }) => rid);
+  }
+}
+
+function camera(): { publication: Publication; sender: Sender; look(): Promise<void> } {
+  Object.assign(globalThis, { RTCRtpSender: { getCapabilities: () => ({ codecs: [] }) } });
+  const sender = new Sender();
+  const transceiver = { sender, setCodecPreferences: () => undefined };
+  const pc = { addTransceiver: () => transceiver } as unknown as RTCPeerConnection;
+  const publication = new Publication({ kind: "video" } as MediaStreamTrack, "camera", "qh");
+  publication.attach({ pc, scale: 2 } as Uplink);
+  return { publication, sender, look: () => publication.look(pc) };
+}
+
+test("layers that are asked for are sent", async () => {
+  const { publication, sender } = camera();
+  await publication.setLayers("q");
+  assert.deepEqual(sender.sent, ["q"]);
+});
+
+test("a change that the browser dropped is made again", async () => {
+  const { publication, sender, look } = camera();
+  sender.obeys = "never";
+  await publication.setLayers("q");
+  assert.deepEqual(sender.sent, ["q", "h"]);
+  sender.obeys = "at once";
+  await look();
+  assert.deepEqual(sender.sent, ["q"]);
+});
+
+test("a change that the browser never answers holds up no later one for long", async () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  try {
+    const { publication, sender } = camera();
+    sender.obeys = "answers nothing";
+    void publication.setLayers("qhf");
+    await new Promise((resolve) => setImmediate(resolve));
+    sender.obeys = "at once";
+    const changed = publication.setLayers("q");
+    mock.timers.tick(2000);
+    await changed;
+    assert.deepEqual(sender.sent, ["q"]);
+  } finally {
+    mock.timers.reset();
+  }
+});
