@@ -49,7 +49,9 @@ fn measure(clip: Clip, scale: usize) {
     let (mut worst, mut worst_bicubic) = ((f64::MAX, 0), (f64::MAX, 0));
     let mut spent = [0.0f64; 3];
     let mut anchors_ms = 0.0;
-    for (n, (data, original)) in frames.iter().zip(originals.chunks_exact(w * h * 3 / 2)).enumerate() {
+    for (n, (data, original)) in
+        frames.iter().zip(originals.chunks_exact(w * h * 3 / 2)).enumerate()
+    {
         let original = Plane::from_samples(w, h, original[..w * h].to_vec()).expect("the count");
         let at = n as u32 * 3000;
         let start = Instant::now();
@@ -91,7 +93,8 @@ fn measure(clip: Clip, scale: usize) {
         sums[age].0 += shown - plain;
         sums[age].1 += 1;
         worst = if shown - plain < worst.0 { (shown - plain, n) } else { worst };
-        worst_bicubic = if shown - cubic < worst_bicubic.0 { (shown - cubic, n) } else { worst_bicubic };
+        worst_bicubic =
+            if shown - cubic < worst_bicubic.0 { (shown - cubic, n) } else { worst_bicubic };
     }
     let total: (f64, i32) = sums.iter().fold((0.0, 0), |a, s| (a.0 + s.0, a.1 + s.1));
     let ages: Vec<f64> = AGES.iter().map(|&a| sums[a].0 / f64::from(sums[a].1)).collect();

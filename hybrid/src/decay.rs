@@ -47,8 +47,7 @@ impl DecayMeter {
         let apart = id.saturating_sub(last);
         self.last = Some(id.max(last));
         self.anchors += 1;
-        let looks =
-            (1..=MOST_APART).contains(&apart) && (self.anchors - 1).is_multiple_of(EVERY);
+        let looks = (1..=MOST_APART).contains(&apart) && (self.anchors - 1).is_multiple_of(EVERY);
         looks.then_some(apart)
     }
 

@@ -32,7 +32,7 @@ use crate::reconstruct::captured::Weigher;
 use crate::reconstruct::carry::plan::Painted;
 use crate::reconstruct::carry::reference::{Given as Gift, MOST, Reference, References};
 use crate::reconstruct::carry::searches::Searches;
-use crate::reconstruct::learned::{self, Learned, NOISE};
+use crate::reconstruct::learned::{self, Learned};
 use crate::reconstruct::{CELL, Known, Rebuilder};
 use crate::resample::Samples;
 use crate::simd::Isa;
@@ -540,7 +540,8 @@ impl HybridDecoder {
             let prior = self.prior.get_or_insert_with(|| Prior::new(isa, scale));
             prior.put_back(luma, &mut detail, skip);
         }
-        let looked = if header.source == AnchorOrigin::Enhanced { self.decay.anchor(id) } else { None };
+        let looked =
+            if header.source == AnchorOrigin::Enhanced { self.decay.anchor(id) } else { None };
         let begins = self.references.get(id).is_none();
         let fits = !captured && self.references.before(id).iter().any(Reference::has_captured);
         let shows = looked.is_some() || fits || begins && !tiles.is_full();
@@ -549,7 +550,7 @@ impl HybridDecoder {
             self.decay.compare(apart, &painted.luma, luma, &detail, (tiles, scale));
         }
         self.learn(&low, &detail, tiles, header, skip);
-        self.learned.take_out(isa, luma, &mut detail, tune!("NOISE", NOISE) as i16, skip, &mut self.scratch);
+        self.learned.take_out(isa, luma, &mut detail, 0, skip, &mut self.scratch);
         if pictures {
             self.weigher.weigh(&mut detail, skip, scale);
         }
@@ -558,15 +559,14 @@ impl HybridDecoder {
             true => self.weigher.believed().collect(),
             false => vec![true; cells],
         });
-        let plain = Learned::new(scale);
-        let base = self.painter.base(&low, if tune!("ELANCZOS", 0) == 1 { &plain } else { &self.learned }, None);
+        let base = self.painter.base(&low, &self.learned, None);
         let high = self.painter.base(&low, &self.learned, Some(&detail));
-        let given =
-            Gift { high: &high, base: &base, tiles, captured: own.as_deref(), painted };
+        let given = Gift { high: &high, base: &base, tiles, captured: own.as_deref(), painted };
         self.references.give(id, &low, given, scale);
         if let Some(entry) = self.history.entry_mut(at) {
             let none = || TileMap::empty(low.width(), low.height());
-            let given = entry.given.get_or_insert_with(|| Given { tiles: none(), captured: none() });
+            let given =
+                entry.given.get_or_insert_with(|| Given { tiles: none(), captured: none() });
             given.tiles = given.tiles.with(tiles);
             if captured {
                 given.captured = given.captured.with(tiles);

@@ -19,15 +19,6 @@
 //! assert!(decoder.hr().is_none());
 //! ```
 
-macro_rules! tune {
-    ($name:literal, $default:expr) => {{
-        static V: std::sync::OnceLock<i64> = std::sync::OnceLock::new();
-        *V.get_or_init(|| {
-            std::env::var($name).ok().and_then(|v| v.parse().ok()).unwrap_or($default as i64)
-        })
-    }};
-}
-
 pub mod anchor;
 mod decay;
 pub mod decoder;

@@ -468,9 +468,12 @@ fn parts_share_one_reference_and_a_lost_one_costs_its_tiles_alone() {
             give(&mut lossy, &part);
         }
     }
-    assert!(whole.references.next_after(0).is_some_and(|first| {
-        whole.references.next_after(first.id).is_none() && first.is_settled(false)
-    }), "parts make one reference");
+    assert!(
+        whole.references.next_after(0).is_some_and(|first| {
+            whole.references.next_after(first.id).is_none() && first.is_settled(false)
+        }),
+        "parts make one reference"
+    );
     let (lost, got) = (lossy.hr().expect("shown"), whole.hr().expect("shown"));
     for y in 0..182 {
         let columns = |p: &Picture| p.y.row(y)[128..256].to_vec();

@@ -19,9 +19,8 @@ pub(crate) const SIDE: usize = 4;
 /// References that a picture is made from: the last ones before it.
 pub(crate) const LAYERS: usize = 2;
 
-/// How much the misfit of low pictures counts against the energy of detail: misfit of the low
-/// frequencies stands for more of it in the high ones.
-const MISFIT: u64 = 2;
+/// Side in low samples of the area around a cell in which low pictures are compared.
+const WINDOW: usize = 8;
 /// What a reference that fits perfectly still gets wrong, in 1/256 square grey level: two such are averaged.
 const LEAST_NOISE: u64 = 16;
 /// What betters a cell by less, in 1/256 square grey level, is left out.
@@ -44,8 +43,6 @@ impl Carried {
         let step = |v: i16| {
             (i32::from(v) * scale as i32 * warp::UNIT + flow::UNIT / 2) >> flow::UNIT.ilog2()
         };
-        let mask = !(tune!("PHASE", 1) as i32 - 1);
-        let step = |v: i16| (step(v) + (!mask + 1) / 2) & mask;
         Step { x: step(self.vector.x), y: step(self.vector.y) }
     }
 }
@@ -92,7 +89,7 @@ impl Plan {
         self.size = (low.width(), low.height());
         let known = references.before(end);
         // Nothing is better than what an anchor said of the frame itself.
-        let most = if known.last().is_some_and(|r| r.id == id) { 1 } else { tune!("LAYERS", LAYERS as i64) as usize };
+        let most = if known.last().is_some_and(|r| r.id == id) { 1 } else { LAYERS };
         let known = &known[known.len().saturating_sub(most)..];
         self.used = 0;
         self.noise.clear();
@@ -123,8 +120,6 @@ impl Plan {
         self.used += 1;
         layer.id = reference.id;
         layer.cells.clear();
-        let k = tune!("MISFIT", MISFIT as i64) as u64;
-        let least = tune!("LEAST", LEAST_NOISE as i64) as u64;
         for (i, noise_before) in self.noise.iter_mut().enumerate() {
             let (column, row) = (i % columns, i / columns);
             let vector = flow.map_or(FlowVector::default(), |flow| mean(flow, column, row));
@@ -134,7 +129,7 @@ impl Plan {
                 0
             } else {
                 let area = window((column, row), self.size);
-                k * u64::from(misfit(isa, now, then, area, carried.step(1))) + least
+                u64::from(misfit(isa, now, then, area, carried.step(1))) + LEAST_NOISE
             };
             // What is left to be gained after those before.
             let signal = if *noise_before == u64::MAX {
@@ -144,7 +139,7 @@ impl Plan {
             };
             let share = (signal * WHOLE as u64 / (signal + noise).max(1)) as i16;
             let gain = signal * share as u64 / WHOLE as u64;
-            if gain < tune!("FLOOR", FLOOR) as u64 {
+            if gain < FLOOR {
                 layer.cells.push(carried);
                 continue;
             }
@@ -212,12 +207,11 @@ pub(crate) fn area((column, row): (usize, usize), (width, height): (usize, usize
 
 /// The area around a cell in which low pictures are compared.
 fn window((column, row): (usize, usize), (width, height): (usize, usize)) -> Area {
-    let around: usize = tune!("WINDOW", 8) as usize;
     let first = |at: usize, size: usize| {
-        (at * SIDE).saturating_sub((around - SIDE) / 2).min(size.saturating_sub(around))
+        (at * SIDE).saturating_sub((WINDOW - SIDE) / 2).min(size.saturating_sub(WINDOW))
     };
     let (x, y) = (first(column, width), first(row, height));
-    Area { x, y, width: around.min(width), height: around.min(height) }
+    Area { x, y, width: WINDOW.min(width), height: WINDOW.min(height) }
 }
 
 /// The low sample in the reference that the centre of a cell comes from.

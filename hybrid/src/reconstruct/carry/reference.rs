@@ -126,21 +126,20 @@ impl Reference {
             let row = &mut sums[y / side * columns..][..columns];
             let lines = self.high.row(y).chunks(side).zip(base.row(y).chunks(side));
             for (sum, (a, b)) in row.iter_mut().zip(lines) {
-                sum.0 += a.iter().zip(b).map(|(&a, &b)| u32::from(a.abs_diff(b)).pow(2)).sum::<u32>();
+                sum.0 +=
+                    a.iter().zip(b).map(|(&a, &b)| u32::from(a.abs_diff(b)).pow(2)).sum::<u32>();
                 sum.1 += a.len() as u32;
             }
         }
         self.energy.clear();
-        let radius = tune!("ERADIUS", 1) as usize;
         for i in 0..columns * rows {
             let (x, y) = (i % columns, i / columns);
-            let (mut sum, mut count) = (0, 0);
-            for row in y.saturating_sub(radius)..(y + radius + 1).min(rows) {
-                for s in &sums[row * columns + x.saturating_sub(radius)..row * columns + (x + radius + 1).min(columns)] {
-                    (sum, count) = (sum + s.0, count + s.1);
-                }
-            }
-            self.energy.push((u64::from(sum) * 256 / u64::from(count.max(1))) as u32);
+            let beside = x.saturating_sub(1)..(x + 2).min(columns);
+            let lines = sums.chunks_exact(columns).take(y + 2).skip(y.saturating_sub(1));
+            let (sum, count) = lines
+                .flat_map(|line| &line[beside.clone()])
+                .fold((0, 0), |all, one| (all.0 + u64::from(one.0), all.1 + u64::from(one.1)));
+            self.energy.push((sum * 256 / count.max(1)) as u32);
         }
     }
 

@@ -3,9 +3,15 @@
 //! Catmull-Rom, in one pass across and one down, in 16 bits: samples across are in 1/128 grey level about
 //! the middle of the range, so that no sum of them by the taps overflows. The scalar forms define the results.
 
+mod simd;
+
+#[cfg(test)]
+mod tests;
+
 use crate::picture::Plane;
 use crate::resample::Samples;
-use crate::simd::Isa;
+use crate::simd::{Isa, by_isa};
+use simd::{blend as blend_simd, squares as squares_simd};
 
 /// Steps of a vector in a sample.
 pub(crate) const UNIT: i32 = 32;
@@ -75,34 +81,79 @@ pub(crate) fn blend(
     out: &mut [i16],
     stride: usize,
 ) {
-    let _ = isa;
     let mut patch = [0; PATCH_STRIDE * PATCH_ROWS];
-    let (source, fraction) = patch_at(from.into(), area, step, &mut patch);
-    let size = (area.width, area.height);
-    fetch(source, fraction, size, |x, y, sample| {
+    let (from, fraction) = patch_at(from.into(), area, step, &mut patch);
+    let Area { width, height, .. } = area;
+    let size = (width, height);
+    // Other sizes lie at edges.
+    let isa = if width.is_multiple_of(4) && height.is_multiple_of(2) { isa } else { Isa::SCALAR };
+    assert!(height == 0 || out.len() >= (height - 1) * stride + width);
+    // SAFETY: the area's rows are there, and `patch_at` gives what is read.
+    by_isa!(
+        isa,
+        blend_scalar(from, fraction, size, share, out, stride),
+        blend_simd(
+            from: (&[u8], usize),
+            fraction: (usize, usize),
+            size: (usize, usize),
+            share: i16,
+            out: &mut [i16],
+            stride: usize,
+        )
+    );
+}
+
+/// The definition of [`blend`]; `from` begins one sample before and above the area.
+fn blend_scalar(
+    from: (&[u8], usize),
+    fraction: (usize, usize),
+    size: (usize, usize),
+    share: i16,
+    out: &mut [i16],
+    stride: usize,
+) {
+    fetch(from, fraction, size, |x, y, sample| {
         let o = &mut out[y * stride + x];
         *o = o.saturating_add(weighed(sample.saturating_sub(*o), share));
     });
 }
 
 /// Mean square difference, in 1/256 square grey level, of an area of a picture from what a vector points to in another.
-pub(crate) fn misfit(
-    isa: Isa,
-    now: Samples<'_>,
-    then: Samples<'_>,
-    area: Area,
-    step: Step,
-) -> u32 {
-    let _ = isa;
+pub(crate) fn misfit(isa: Isa, now: Samples<'_>, then: Samples<'_>, area: Area, step: Step) -> u32 {
     let mut patch = [0; PATCH_STRIDE * PATCH_ROWS];
-    let (source, fraction) = patch_at(then, area, step, &mut patch);
-    let size = (area.width, area.height);
-    let mut sum = 0u32;
-    fetch(source, fraction, size, |x, y, sample| {
-        let is = i16::from(now.data[(area.y + y) * now.stride + area.x + x]) * 16;
-        sum += i32::from(sample - is).pow(2) as u32;
+    let (from, fraction) = patch_at(then, area, step, &mut patch);
+    let Area { x, y, width, height } = area;
+    let now = (&now.data[y * now.stride + x..], now.stride);
+    let isa = if (width, height) == (8, 8) { isa } else { Isa::SCALAR };
+    assert!(height == 0 || now.0.len() >= (height - 1) * now.1 + width);
+    let mut sum = 0;
+    let to = &mut sum;
+    // SAFETY: the area's rows are there, and `patch_at` gives what is read.
+    by_isa!(
+        isa,
+        squares(now, from, fraction, (width, height), to),
+        squares_simd(
+            now: (&[u8], usize),
+            from: (&[u8], usize),
+            fraction: (usize, usize),
+            to: &mut u32,
+        )
+    );
+    sum / (width * height).max(1) as u32
+}
+
+/// Sum of squared differences in 1/256 square grey level.
+fn squares(
+    now: (&[u8], usize),
+    from: (&[u8], usize),
+    fraction: (usize, usize),
+    size: (usize, usize),
+    sum: &mut u32,
+) {
+    fetch(from, fraction, size, |x, y, sample| {
+        let difference = i32::from(sample) - 16 * i32::from(now.0[y * now.1 + x]);
+        *sum += (difference * difference) as u32;
     });
-    sum / (area.width * area.height).max(1) as u32
 }
 
 /// Samples that begin one before and above what a vector points to, with the stride of their rows, and the rest of
@@ -113,7 +164,8 @@ fn patch_at<'a>(
     step: Step,
     patch: &'a mut [u8; PATCH_STRIDE * PATCH_ROWS],
 ) -> ((&'a [u8], usize), (usize, usize)) {
-    assert!(area.width <= MAX_SIDE && area.height <= MAX_SIDE);
+    assert!(area.width <= MAX_SIDE && area.height <= MAX_SIDE && from.height > 0);
+    assert!(from.data.len() >= (from.height - 1) * from.stride + from.width);
     let fraction = ((step.x & (UNIT - 1)) as usize, (step.y & (UNIT - 1)) as usize);
     let left = area.x as isize + (step.x >> 5) as isize - 1;
     let top = area.y as isize + (step.y >> 5) as isize - 1;
