@@ -555,10 +555,8 @@ impl HybridDecoder {
             self.weigher.weigh(&mut detail, skip, scale);
         }
         let cells = low.width().div_ceil(CELL) * low.height().div_ceil(CELL);
-        let own: Option<Vec<bool>> = captured.then(|| match pictures {
-            true => self.weigher.believed().collect(),
-            false => vec![true; cells],
-        });
+        let own: Option<Vec<bool>> = captured
+            .then(|| if pictures { self.weigher.believed().collect() } else { vec![true; cells] });
         let base = self.painter.base(&low, &self.learned, None);
         let high = self.painter.base(&low, &self.learned, Some(&detail));
         let given = Gift { high: &high, base: &base, tiles, captured: own.as_deref(), painted };
@@ -660,6 +658,8 @@ fn fresh(config: &HybridConfig) -> Learned {
     if config.prior { Learned::with_prior(config.scale) } else { Learned::new(config.scale) }
 }
 
+#[cfg(all(test, feature = "encode"))]
+mod carry_tests;
 #[cfg(all(test, feature = "encode"))]
 mod decay_tests;
 #[cfg(all(test, feature = "encode"))]

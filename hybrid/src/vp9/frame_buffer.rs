@@ -70,6 +70,17 @@ impl FrameBuffer {
         buffer
     }
 
+    /// A picture of this luma, without colour.
+    #[cfg(test)]
+    pub(crate) fn of_luma(luma: &Plane) -> Self {
+        let mut buffer = Self::grey(luma.width(), luma.height());
+        let plane = &mut buffer.planes[0];
+        for y in 0..luma.height() {
+            plane.data[y * plane.stride..][..luma.width()].copy_from_slice(luma.row(y));
+        }
+        buffer
+    }
+
     /// Gives the buffer a size; memory is allocated only where it grows.
     pub(super) fn resize(&mut self, width: usize, height: usize) {
         let [y, chroma @ ..] = &mut self.planes;
