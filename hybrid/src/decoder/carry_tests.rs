@@ -11,11 +11,12 @@ const SIZE: (usize, usize) = (256, 192);
 
 /// A scene that has moved to the left by so many HR samples.
 fn scene(number: usize, moved: f64) -> Plane {
+    // Each scene has a direction and a grain of its own.
+    let (turn, grain) = (0.7 + number as f64 * 1.9, 1.0 - 0.25 * number as f64);
     let sample = |x: f64, y: f64| {
-        let turn = 0.7 + number as f64 * 1.9;
         let (a, b) = (x * turn.cos() + y * turn.sin(), y * turn.cos() - x * turn.sin());
-        let fine = 25.0 * (a * 1.2).sin() * (b * 0.9 + (x * 0.02).sin()).cos();
-        128.0 + 40.0 * (a * 0.11).sin() * (b * 0.07 + number as f64).cos() + fine
+        let fine = (a * 1.2 * grain).sin() * (b * 0.9 * grain + (x * 0.02).sin()).cos();
+        128.0 + 40.0 * (a * 0.11).sin() * (b * 0.07 + number as f64).cos() + 25.0 * fine
     };
     let samples = (0..SIZE.0 * SIZE.1)
         .map(|i| sample((i % SIZE.0) as f64 + moved, (i / SIZE.0) as f64) as u8);

@@ -129,7 +129,7 @@ impl Plan {
                 0
             } else {
                 let area = window((column, row), self.size);
-                u64::from(misfit(isa, now, then, area, carried.step(1))) + LEAST_NOISE
+                noise(misfit(isa, now, then, area, carried.step(1)).into(), energy)
             };
             // What is left to be gained after those before.
             let signal = if *noise_before == u64::MAX {
@@ -197,6 +197,12 @@ impl Plan {
         };
         (0..cells).map(fits).collect()
     }
+}
+
+/// What is wrong with a reference's picture where low pictures differ so, and it has so much detail. Where they differ
+/// by more than there is detail it is likely another thing, and its detail is wrong as well: that counts in squares.
+fn noise(misfit: u64, energy: u64) -> u64 {
+    misfit * 3 / 4 + misfit * misfit / (2 * energy.max(1)) + LEAST_NOISE
 }
 
 /// The area of a cell in low samples.
