@@ -142,11 +142,10 @@ impl Plan {
             let energy = u64::from(reference.energy(place));
             let noise = self.misfits.get(i).map_or(0, |&misfit| noise(misfit.into(), energy));
             // What is left to be gained after those before.
-            let left = |a: u64, b: u64| if b == u64::MAX { a } else { a * b / (a + b).max(1) };
-            let signal = left(energy, *before);
+            let signal = joint(energy, *before);
             let share = (signal * WHOLE as u64 / (signal + noise).max(1)) as i16;
             if signal * share as u64 / WHOLE as u64 >= FLOOR {
-                *before = left(noise, *before);
+                *before = joint(noise, *before);
                 carried.share = share;
             }
         }
@@ -201,8 +200,15 @@ impl Plan {
 
 /// What is wrong with a reference's picture where low pictures differ so, and it has so much detail. Where they differ
 /// by more than there is detail it is likely another thing, and its detail is wrong as well: that counts in squares.
+/// The bound leaves room for products of two.
 fn noise(misfit: u64, energy: u64) -> u64 {
-    misfit * 3 / 4 + misfit * misfit / (2 * energy.max(1)) + LEAST_NOISE
+    let noise = misfit * 3 / 4 + misfit * misfit / (2 * energy.max(1)) + LEAST_NOISE;
+    noise.min(u32::MAX.into())
+}
+
+/// The variance of two independent measurements together; `u64::MAX` stands for none.
+fn joint(one: u64, other: u64) -> u64 {
+    if other == u64::MAX { one } else { one * other / (one + other).max(1) }
 }
 
 /// Whether a picture is of another scene than the one that it has these misfits with: in most cells with any texture
@@ -277,4 +283,27 @@ fn mean(flow: &flow::Flow, column: usize, row: usize) -> FlowVector {
     }
     let mean = |sum: i32| (2 * sum + count).div_euclid(2 * count.max(1)) as i16;
     FlowVector { x: mean(x), y: mean(y) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The greatest mean square of differences of samples.
+    const MOST: u64 = 5500 * 5500;
+
+    #[test]
+    fn extremes_of_misfit_and_energy_do_not_overflow() {
+        for (misfit, energy) in [(MOST, 0), (MOST, MOST), (0, MOST), (0, 0)] {
+            let one = noise(misfit, energy);
+            assert!(joint(one, one) <= one && joint(MOST, one) <= MOST);
+            assert_eq!(joint(one, u64::MAX), one);
+        }
+    }
+
+    #[test]
+    fn noise_grows_faster_than_misfit_where_that_exceeds_the_detail() {
+        let over = |misfit| noise(misfit, 1000) / misfit;
+        assert_eq!((over(500), over(1000), over(8000)), (1, 1, 4));
+    }
 }
