@@ -666,16 +666,11 @@ impl Session {
                 if !offer.subscribe.is_empty() {
                     self.may(Grant::Subscribe)?;
                 }
-                if !self.offers.take(now) {
-                    let message = format!("more than {} offers a second", self.config.offers.1);
-                    return Err(ProtocolError::new(ErrorCode::RateLimited, message));
-                }
+                rated(self.offers.take(now), self.config.offers.1, "offers")?;
                 let begun =
                     offer.publish.iter().filter(|p| !self.publishing.contains(&p.mid)).count();
-                if !(0..begun).all(|_| self.tracks.take(now)) {
-                    let message = format!("more than {} new tracks a second", self.config.tracks.1);
-                    return Err(ProtocolError::new(ErrorCode::RateLimited, message));
-                }
+                let all = (0..begun).all(|_| self.tracks.take(now));
+                rated(all, self.config.tracks.1, "new tracks")?;
                 self.publishing = offer.publish.iter().map(|p| p.mid.clone()).collect();
                 let (sdp, publish, subscribe) = convert::offer(offer)?;
                 // `Request::parse` lets no offer pass without an id.
@@ -714,10 +709,7 @@ impl Session {
             }
             ClientMessage::Mute { track, muted } => {
                 self.inside()?;
-                if !self.mutes.take(now) {
-                    let message = format!("more than {} mutes a second", self.config.mutes.1);
-                    return Err(ProtocolError::new(ErrorCode::RateLimited, message));
-                }
+                rated(self.mutes.take(now), self.config.mutes.1, "mutes")?;
                 let (own, held) = self.own()?;
                 let id = convert::track_id(&track, |id| own.contains_key(id))?;
                 if held.contains(&id) && !muted {
@@ -832,6 +824,12 @@ impl Session {
         }
         self.actions.push_back(Action::Close { code, reason });
     }
+}
+
+/// Refuses what comes more often than so many times a second.
+fn rated(allowed: bool, per_second: u32, what: &str) -> Result<(), ProtocolError> {
+    let message = || format!("more than {per_second} {what} a second");
+    allowed.then_some(()).ok_or_else(|| ProtocolError::new(ErrorCode::RateLimited, message()))
 }
 
 fn not_joined() -> ProtocolError {

@@ -19,6 +19,36 @@ function garbage(length, seed) {
   );
 }
 
+/**
+ * In a page: somebody in its room who has eight tracks to publish and connects to nothing. `onMessage` hears what the server says;
+ * `offer` publishes all of them, or none.
+ */
+async function stranger(name, onMessage) {
+  const url = new URL("/ws", location.href);
+  url.protocol = "ws:";
+  const pc = new RTCPeerConnection();
+  for (let track = 0; track < 8; track++) pc.addTransceiver("audio", { direction: "sendonly" });
+  await pc.setLocalDescription();
+  const { sdp } = pc.localDescription;
+  const all = pc.getTransceivers().map(({ mid }, track) => ({ mid, kind: "audio", name: `track ${track}` }));
+  const socket = new WebSocket(url);
+  await new Promise((resolve) => {
+    socket.onmessage = ({ data }) => {
+      const message = JSON.parse(data);
+      if (message.type === "welcome") resolve();
+      onMessage(message);
+    };
+    socket.onopen = () => socket.send(JSON.stringify({ type: "join", version: 1, room: "call", name }));
+  });
+  const offer = (id, publishes) =>
+    socket.send(JSON.stringify({ type: "offer", id, sdp, publish: publishes ? all : [], subscribe: [] }));
+  const leave = () => {
+    pc.close();
+    socket.close();
+  };
+  return { offer, leave };
+}
+
 describe("a call while others send rubbish", { timeout: 300_000 }, () => {
   let server;
   let publisher;
@@ -40,6 +70,7 @@ describe("a call while others send rubbish", { timeout: 300_000 }, () => {
     server = await startServer({ args: ["--no-congestion-control"] });
     publisher = await publish(server, makeScene({ clip: "d13", out: "output" }));
     viewer = await subscribe(server);
+    await viewer.page.evaluate(`window.stranger = ${stranger}`);
     await enhanced(viewer.page);
   });
 
@@ -161,31 +192,18 @@ describe("a call while others send rubbish", { timeout: 300_000 }, () => {
 
   test("those who begin and end tracks all the time end nobody's call", async () => {
     const told = await viewer.page.evaluate(async () => {
-      const url = new URL("/ws", location.href);
-      url.protocol = "ws:";
       const told = { answers: 0, refused: 0 };
+      const hear = (message) => {
+        if (message.type === "answer") told.answers++;
+        if (message.code === "rate_limited") told.refused++;
+      };
       const flap = async (n) => {
-        const pc = new RTCPeerConnection();
-        for (let track = 0; track < 8; track++) pc.addTransceiver("audio", { direction: "sendonly" });
-        await pc.setLocalDescription();
-        const all = pc.getTransceivers().map(({ mid }, track) => ({ mid, kind: "audio", name: `track ${track}` }));
-        const socket = new WebSocket(url);
-        await new Promise((resolve) => {
-          socket.onmessage = ({ data }) => {
-            const message = JSON.parse(data);
-            if (message.type === "welcome") resolve();
-            if (message.type === "answer") told.answers++;
-            if (message.code === "rate_limited") told.refused++;
-          };
-          socket.onopen = () => socket.send(JSON.stringify({ type: "join", version: 1, room: "call", name: `Flapper ${n}` }));
-        });
+        const { offer, leave } = await window.stranger(`Flapper ${n}`, hear);
         for (let id = 1; id <= 75; id++) {
-          const publish = id % 2 ? all : [];
-          socket.send(JSON.stringify({ type: "offer", id, sdp: pc.localDescription.sdp, publish, subscribe: [] }));
+          offer(id, id % 2 === 1);
           await new Promise((resolve) => setTimeout(resolve, 200));
         }
-        pc.close();
-        socket.close();
+        leave();
       };
       await Promise.all([flap(1), flap(2), flap(3)]);
       return told;
@@ -198,29 +216,19 @@ describe("a call while others send rubbish", { timeout: 300_000 }, () => {
   test("a room with more tracks than an offer may have sections is still a call", async () => {
     // Twelve who publish all that they may and connect to nothing.
     await viewer.page.evaluate(async () => {
-      const url = new URL("/ws", location.href);
-      url.protocol = "ws:";
       const crowd = [];
-      window.disperse = () => crowd.splice(0).forEach(({ pc, socket }) => (pc.close(), socket.close()));
+      window.disperse = () => crowd.splice(0).forEach(({ leave }) => leave());
       for (let n = 0; n < 12; n++) {
-        const pc = new RTCPeerConnection();
-        for (let track = 0; track < 8; track++) pc.addTransceiver("audio", { direction: "sendonly" });
-        await pc.setLocalDescription();
-        const publish = pc.getTransceivers().map(({ mid }, track) => ({ mid, kind: "audio", name: `track ${track}` }));
-        const socket = new WebSocket(url);
-        crowd.push({ pc, socket });
-        const answered = new Promise((resolve, reject) => {
-          socket.onmessage = ({ data }) => {
-            const message = JSON.parse(data);
-            if (message.type === "welcome") {
-              socket.send(JSON.stringify({ type: "offer", id: 1, sdp: pc.localDescription.sdp, publish, subscribe: [] }));
-            }
+        await new Promise((resolve, reject) => {
+          const hear = (message) => {
             if (message.type === "answer") resolve();
-            if (message.type === "error") reject(new Error(data));
+            if (message.type === "error") reject(new Error(JSON.stringify(message)));
           };
+          window.stranger(`Crowd ${n}`, hear).then((one) => {
+            crowd.push(one);
+            one.offer(1, true);
+          }, reject);
         });
-        socket.onopen = () => socket.send(JSON.stringify({ type: "join", version: 1, room: "call", name: `Crowd ${n}` }));
-        await answered;
       }
     });
     const received = (page) => page.evaluate(() => window.windlass.room.tracks.map(({ kind }) => kind));

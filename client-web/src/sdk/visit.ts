@@ -371,7 +371,6 @@ export class Visit extends Emitter<VisitEvents> {
         break;
       case "track_removed":
         this.known.delete(message.track);
-        this.removeTrack(message.track);
         this.fit();
         break;
       case "track_muted":
@@ -456,7 +455,6 @@ export class Visit extends Emitter<VisitEvents> {
     this.reveal(id, true);
     this.withheld.delete(id);
     const participant = this.others.get(id);
-    for (const track of this.tracks) if (track.participant === id) this.removeTrack(track.id);
     for (const info of [...this.known.values()]) if (info.participant === id) this.known.delete(info.id);
     this.fit();
     this.others.delete(id);

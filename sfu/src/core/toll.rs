@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 const SHARE: u32 = 20;
 /// What it may take at once: a connection's begin, or many packets that have waited.
 const AT_ONCE: Duration = Duration::from_millis(50);
-/// The most that one datagram is charged: what takes longer is seldom the stack's doing, but another process's turn.
+/// The most that one datagram is charged: what takes longer is seldom the stack's doing. A processor that is taken from a virtual
+/// machine counts as its work.
 const EACH: Duration = Duration::from_millis(20);
 /// Seconds in a row in which it had more than that, and is removed.
 const SECONDS: u32 = 5;

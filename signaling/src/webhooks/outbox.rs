@@ -69,13 +69,13 @@ pub(crate) struct Outbox {
     lines: BTreeMap<String, Line>,
     bound: usize,
     pauses: Pauses,
-    next: u64,
-    turns: u64,
+    /// Events that have come and turns that rooms have had: what orders both.
+    count: u64,
 }
 
 impl Outbox {
     pub(crate) fn new(bound: usize, pauses: Pauses) -> Self {
-        Outbox { lines: BTreeMap::new(), bound, pauses, next: 0, turns: 0 }
+        Outbox { lines: BTreeMap::new(), bound, pauses, count: 0 }
     }
 
     /// Adds an event of a room. True where another was dropped for it: the oldest that is not under way of the room that has
@@ -85,13 +85,13 @@ impl Outbox {
         if full {
             self.drop_one();
         }
-        self.turns += 1;
-        let turn = self.turns;
-        let fresh = || Line { waiting: VecDeque::new(), busy: false, failed: 0, due: now, turn };
+        self.count += 1;
+        let number = self.count;
+        let fresh =
+            || Line { waiting: VecDeque::new(), busy: false, failed: 0, due: now, turn: number };
         let line = self.lines.entry(room.to_owned()).or_insert_with(fresh);
         let (id, body) = (id.to_owned(), body.to_owned());
-        line.waiting.push_back(Waiting { number: self.next, id, body });
-        self.next += 1;
+        line.waiting.push_back(Waiting { number, id, body });
         full
     }
 
@@ -105,8 +105,8 @@ impl Outbox {
         let (room, line) = ready.min_by_key(|(_, line)| line.turn)?;
         let first = line.waiting.front()?;
         line.busy = true;
-        self.turns += 1;
-        line.turn = self.turns;
+        self.count += 1;
+        line.turn = self.count;
         let (id, body) = (first.id.clone(), first.body.clone());
         Some(Letter { room: room.clone(), id, body })
     }
