@@ -50,7 +50,7 @@ struct Line {
     /// Attempts that the first has had.
     failed: u32,
     due: Instant,
-    /// The turn that it had last, or when it came.
+    /// Since when it waits for its turn: it came, or had one.
     turn: u64,
 }
 
@@ -105,8 +105,6 @@ impl Outbox {
         let (room, line) = ready.min_by_key(|(_, line)| line.turn)?;
         let first = line.waiting.front()?;
         line.busy = true;
-        self.count += 1;
-        line.turn = self.count;
         let (id, body) = (first.id.clone(), first.body.clone());
         Some(Letter { room: room.clone(), id, body })
     }
@@ -130,6 +128,8 @@ impl Outbox {
             self.shift(room, now);
             return Failed::GivenUp;
         }
+        self.count += 1;
+        line.turn = self.count;
         line.due = now + self.pauses.after(line.failed, jitter);
         Failed::Again
     }
@@ -142,6 +142,8 @@ impl Outbox {
     fn shift(&mut self, room: &str, now: Instant) {
         let Some(line) = self.lines.get_mut(room) else { return };
         line.waiting.pop_front();
+        self.count += 1;
+        line.turn = self.count;
         (line.busy, line.failed, line.due) = (false, 0, now);
         if line.waiting.is_empty() {
             self.lines.remove(room);
