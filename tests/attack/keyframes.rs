@@ -6,7 +6,7 @@ use crate::honest::Scene;
 use crate::viewer::{Viewer, a_room};
 
 const SECONDS: u64 = 6;
-/// What two of the mean that were saved, and the viewer's own beginning, may come to.
+/// What was saved of the mean, and the viewer's own beginning, may come to.
 const SPARE: f64 = 3.0;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

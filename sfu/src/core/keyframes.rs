@@ -10,8 +10,8 @@
 //! which key frames come through, whole.
 //!
 //! One subscriber that asks all the time would spoil the layer for all: key frames are what a stream's bits are worst spent on.
-//! So whoever asks again at once waits longer each time, while others are served as ever; and all together have one request a
-//! second in the mean.
+//! So each has one request in two seconds in the mean, and all together one a second. What was saved of that is there for whoever
+//! begins, changes layers and loses a frame, all within a second.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -24,23 +24,39 @@ use crate::api::ParticipantId;
 pub const PACE: Duration = Duration::from_millis(400);
 /// The most time between two requests for a broken decoder.
 const SLOWEST: Duration = Duration::from_millis(3200);
-/// The time between two requests to one publisher in the mean, and how much of it may have been saved.
-const MEAN: Duration = Duration::from_secs(1);
-const SAVED: Duration = Duration::from_secs(2);
-/// Whoever asks all the time waits twice as long each time, up to this.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The time between two requests to one publisher in the mean, for one subscriber and for all.
+const MEAN_OF_ONE: Duration = Duration::from_secs(2);
+const MEAN_OF_ALL: Duration = Duration::from_secs(1);
+/// How much time may have been saved.
+const SAVED: Duration = Duration::from_secs(4);
 
 /// Whom a key frame is for; `None`: the server itself or another one, which have their own patience.
 pub type Asker = Option<ParticipantId>;
+
+/// Requests at some time from each other in the mean.
+#[derive(Debug, Default)]
+struct Allowance {
+    /// When the requests so far will be used up.
+    used_up: Option<Instant>,
+}
+
+impl Allowance {
+    /// When there may be another one; `None`: at any time.
+    fn due(&self) -> Option<Instant> {
+        self.used_up.and_then(|used_up| used_up.checked_sub(SAVED))
+    }
+
+    fn take(&mut self, now: Instant, mean: Duration) {
+        self.used_up = Some(self.used_up.map_or(now, |used_up| used_up.max(now)) + mean);
+    }
+}
 
 /// What somebody wants, and has been given.
 #[derive(Debug, Default)]
 struct Wish {
     wanted: [bool; 3],
     broken: [bool; 3],
-    last: Option<Instant>,
-    /// How long after that it is not asked for again.
-    wait: Duration,
+    own: Allowance,
 }
 
 /// The requests to one publisher's track.
@@ -48,8 +64,7 @@ struct Wish {
 pub struct KeyFrames {
     wishes: BTreeMap<Asker, Wish>,
     last: Option<Instant>,
-    /// When the requests so far would be used up at one in each [`MEAN`].
-    used_up: Option<Instant>,
+    all: Allowance,
     /// When each layer's last key frame began, until it is whole.
     began: [Option<Instant>; 3],
     /// How long each layer's last key frame took from its first packet to its last.
@@ -65,12 +80,9 @@ impl Wish {
         (self.wanted, self.broken) = ([false; 3], [false; 3]);
     }
 
-    /// It was asked for; at once again it takes longer.
+    /// It was asked for.
     fn asked(&mut self, now: Instant) {
-        let since = self.last.map(|last| now.saturating_duration_since(last));
-        let again = since.is_some_and(|since| since < 2 * self.wait);
-        self.wait = if again { (2 * self.wait).min(PATIENCE) } else { PACE };
-        self.last = Some(now);
+        self.own.take(now, MEAN_OF_ONE);
         self.close();
     }
 }
@@ -110,8 +122,7 @@ impl KeyFrames {
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
         let open = self.wishes.iter().filter(|(_, wish)| wish.is_open());
         let due = open.map(|(asker, wish)| self.due(*asker, wish, now)).min()?;
-        let saved = self.used_up.and_then(|used_up| used_up.checked_sub(SAVED));
-        Some(saved.map_or(due, |saved| due.max(saved)))
+        Some(self.all.due().map_or(due, |all| due.max(all)))
     }
 
     /// When a wish is due, but for the mean.
@@ -122,7 +133,7 @@ impl KeyFrames {
             }
             _ => PACE,
         };
-        let own = wish.last.filter(|_| asker.is_some()).map(|last| last + wish.wait);
+        let own = wish.own.due().filter(|_| asker.is_some());
         self.last.map(|last| last + pace).max(own).unwrap_or(now)
     }
 
@@ -138,12 +149,12 @@ impl KeyFrames {
         let any = |l: &Layer| due.iter().any(|w| w.wanted[*l as usize] || w.broken[*l as usize]);
         let layer = Layer::ALL.into_iter().find(any)?;
         self.last = Some(now);
-        self.used_up = Some(self.used_up.map_or(now, |used_up| used_up.max(now)) + MEAN);
+        self.all.take(now, MEAN_OF_ALL);
         for wish in self.wishes.values_mut().filter(|wish| wish.is_open()) {
             wish.asked(now);
         }
         // Who has been quiet for long begins anew.
-        self.wishes.retain(|_, w| w.last.is_some_and(|last| last + w.wait + PATIENCE > now));
+        self.wishes.retain(|_, w| w.own.used_up.is_some_and(|used_up| used_up > now));
         Some(layer)
     }
 }
@@ -258,18 +269,18 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_all_the_time_waits_longer_each_time() {
+    fn who_asks_all_the_time_has_three_at_once_and_then_one_in_two_seconds() {
         let (begin, mut k) = (Instant::now(), KeyFrames::default());
         let asked = requests(&mut k, (begin, 11), FAST, |_| (ONE, None));
-        assert_eq!(asked, [0, 400, 1200, 2800, 4800, 6800, 8800, 10800]);
+        assert_eq!(asked, [0, 400, 800, 2000, 4000, 6000, 8000, 10_000]);
     }
 
     #[test]
     fn others_are_served_at_once_meanwhile() {
         let (begin, mut k) = (Instant::now(), KeyFrames::default());
-        let asks = |ms: u64| (ONE, (ms == 5500).then_some(OTHER));
+        let asks = |ms: u64| (ONE, (ms == 4500).then_some(OTHER));
         let asked = requests(&mut k, (begin, 11), FAST, asks);
-        assert_eq!(asked, [0, 400, 1200, 2800, 4800, 5500, 7500, 9500]);
+        assert_eq!(asked[..6], [0, 400, 800, 2000, 4000, 4500]);
     }
 
     #[test]
@@ -277,15 +288,15 @@ mod tests {
         let (begin, mut k) = (Instant::now(), KeyFrames::default());
         requests(&mut k, (begin, 9), FAST, |_| (ONE, None));
         let later = begin + Duration::from_secs(15);
-        assert_eq!(requests(&mut k, (later, 1), FAST, |_| (ONE, None)), [0, 400]);
+        assert_eq!(requests(&mut k, (later, 1), FAST, |_| (ONE, None)), [0, 400, 800]);
     }
 
     #[test]
     fn all_together_have_one_request_a_second_in_the_mean() {
         let (begin, mut k) = (Instant::now(), KeyFrames::default());
         let asked = requests(&mut k, (begin, 60), FAST, |ms| (Some(ParticipantId(ms)), None));
-        assert_eq!(asked.len(), 62, "two that were saved, and one each second");
-        assert_eq!(asked[..6], [0, 400, 800, 1200, 2000, 3000]);
+        assert_eq!(asked.len(), 64, "four that were saved, and one each second");
+        assert_eq!(asked[..8], [0, 400, 800, 1200, 1600, 2000, 2400, 3000]);
         assert!(k.wishes.len() < 50, "those who are content are forgotten");
     }
 
