@@ -250,7 +250,7 @@ mod tests {
         // Each breaks once in a second.
         let asks = |ms: u64| (Some(ParticipantId(ms / 1000)), None);
         let fast = requests(&mut k, (begin + SLOWEST * 2, 5), FAST, asks);
-        assert_eq!(fast[..3], [0, 400, 1000]);
+        assert_eq!(fast[..3], [0, 400, 800]);
         // However long it took before one came, as browsers leave out those that follow a recent one.
         k.arrived(Layer::Q, begin + SLOWEST * 9);
         k.whole(Layer::Q, begin + SLOWEST * 9);
