@@ -19,6 +19,7 @@ pub use jpeg::ResidualJpeg;
 pub use rate::Strength;
 
 use crate::detail::{Detail, ONE};
+#[cfg(feature = "encode")]
 use crate::picture::Plane;
 use crate::resample::{Samples, Scratch, lanczos};
 use crate::simd::Isa;
