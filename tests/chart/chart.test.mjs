@@ -8,8 +8,9 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
-import { copyOfChart, lint, NAMESPACE, render, template, withoutHelm } from "./support/helm.mjs";
+import { copyOfChart, install, lint, NAMESPACE, render, template, uninstall, withoutHelm } from "./support/helm.mjs";
 import { problems } from "./support/schemas.mjs";
+import { startStore } from "./support/store.mjs";
 
 const BINARY = process.env.WINDLASS_BIN;
 const CASES = ["values", "alone", "cluster", "external-nats", "hpa", "keda", "nodes", "relay", "tls"];
@@ -256,6 +257,29 @@ test("rooms need tokens by a key that Helm makes and keeps, or by keys of the op
   assert.notEqual(server(of("values")).secret.data.k1, server(of("values")).secret.data.k1, "nobody else's");
   assert.deepEqual(server(of("cluster")), { open: false, key: undefined, mount: undefined, secret: undefined }, "the operator's own");
   assert.deepEqual(server(of("alone")), { open: true, key: undefined, mount: undefined, secret: undefined });
+});
+
+test("upgrades keep what was made at first, and so does an installation after a removal", options, async (t) => {
+  const store = await startStore();
+  t.after(store.stop);
+  const secret = (name) => store.get(`/api/v1/namespaces/${NAMESPACE}/secrets/w-windlass-${name}`);
+  const made = () =>
+    ["token-key", "cluster-tokens", "cluster-authority", "cluster-sfu", "cluster-enhancer", "nats", "nats-authority"].map((name) => [name, secret(name).data]);
+  await install(chart, store);
+  const first = made();
+  await install(chart, store, "sfu: { replicas: 3 }");
+  assert.deepEqual(made(), first, "after an upgrade");
+  await uninstall(store);
+  await install(chart, store);
+  assert.deepEqual(made(), first, "after a removal");
+  // A third of its time has passed.
+  const was = secret("cluster-sfu");
+  was.metadata.annotations["windlass.dev/made"] = "1";
+  const before = was.data["tls.crt"];
+  await install(chart, store);
+  assert.notEqual(secret("cluster-sfu").data["tls.crt"], before, "another certificate");
+  const others = (all) => all.filter(([name]) => name !== "cluster-sfu");
+  assert.deepEqual(others(made()), others(first));
 });
 
 /** A container's arguments, its variables filled in and its files written below a folder. */

@@ -1,8 +1,9 @@
 // Helm itself, and the chart with a stand-in for the one that it depends on.
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { parseAllDocuments } from "yaml";
 
 const HERE = new URL("..", import.meta.url).pathname;
@@ -60,3 +61,14 @@ export function lint(chart, files) {
   return execFileSync(helm, ["lint", "--strict", chart.folder, ...values], { encoding: "utf8" });
 }
 
+
+/** Installs the chart as release `w`, or upgrades it, at the store. */
+export async function install(chart, store, text = "") {
+  const values = join(chart.folder, "more-values.yaml");
+  writeFileSync(values, text);
+  return ask(store, ["upgrade", "--install", "w", chart.folder, "--disable-openapi-validation", "--values", values]);
+}
+
+export const uninstall = (store) => ask(store, ["uninstall", "w"]);
+
+const ask = (store, args) => promisify(execFile)(helm, [...args, "--namespace", NAMESPACE, "--kubeconfig", store.kubeconfig]);
