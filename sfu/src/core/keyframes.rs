@@ -27,8 +27,9 @@ const SLOWEST: Duration = Duration::from_millis(3200);
 /// The time between two requests to one publisher in the mean, for one subscriber and for all.
 const MEAN_OF_ONE: Duration = Duration::from_secs(2);
 const MEAN_OF_ALL: Duration = Duration::from_secs(1);
-/// How much time may have been saved.
-const SAVED: Duration = Duration::from_secs(4);
+/// How much of that time may have been saved: several people who come within seconds wait for no pace.
+const SAVED_BY_ONE: Duration = Duration::from_secs(4);
+const SAVED_BY_ALL: Duration = Duration::from_secs(10);
 
 /// Whom a key frame is for; `None`: the server itself or another one, which have their own patience.
 pub type Asker = Option<ParticipantId>;
@@ -41,9 +42,9 @@ struct Allowance {
 }
 
 impl Allowance {
-    /// When there may be another one; `None`: at any time.
-    fn due(&self) -> Option<Instant> {
-        self.used_up.and_then(|used_up| used_up.checked_sub(SAVED))
+    /// When there may be another one, where so much may have been saved; `None`: at any time.
+    fn due(&self, saved: Duration) -> Option<Instant> {
+        self.used_up.and_then(|used_up| used_up.checked_sub(saved))
     }
 
     fn take(&mut self, now: Instant, mean: Duration) {
@@ -122,7 +123,7 @@ impl KeyFrames {
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
         let open = self.wishes.iter().filter(|(_, wish)| wish.is_open());
         let due = open.map(|(asker, wish)| self.due(*asker, wish, now)).min()?;
-        Some(self.all.due().map_or(due, |all| due.max(all)))
+        Some(self.all.due(SAVED_BY_ALL).map_or(due, |all| due.max(all)))
     }
 
     /// When a wish is due, but for the mean.
@@ -133,7 +134,7 @@ impl KeyFrames {
             }
             _ => PACE,
         };
-        let own = wish.own.due().filter(|_| asker.is_some());
+        let own = wish.own.due(SAVED_BY_ONE).filter(|_| asker.is_some());
         self.last.map(|last| last + pace).max(own).unwrap_or(now)
     }
 
@@ -295,8 +296,8 @@ mod tests {
     fn all_together_have_one_request_a_second_in_the_mean() {
         let (begin, mut k) = (Instant::now(), KeyFrames::default());
         let asked = requests(&mut k, (begin, 60), FAST, |ms| (Some(ParticipantId(ms)), None));
-        assert_eq!(asked.len(), 64, "four that were saved, and one each second");
-        assert_eq!(asked[..8], [0, 400, 800, 1200, 1600, 2000, 2400, 3000]);
+        assert_eq!(asked.len(), 70, "ten that were saved, and one each second");
+        assert_eq!(asked[15..20], [6000, 6400, 7000, 8000, 9000]);
         assert!(k.wishes.len() < 50, "those who are content are forgotten");
     }
 
