@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use windlass_media::Layer;
 
+use super::used::Used;
 use crate::api::ParticipantId;
 
 /// The least time between two requests to one publisher, and the pace at which they are repeated.
@@ -34,30 +35,12 @@ const SAVED_BY_ALL: Duration = Duration::from_secs(10);
 /// Whom a key frame is for; `None`: the server itself or another one, which have their own patience.
 pub type Asker = Option<ParticipantId>;
 
-/// Requests at some time from each other in the mean.
-#[derive(Debug, Default)]
-struct Allowance {
-    /// When the requests so far will be used up.
-    used_up: Option<Instant>,
-}
-
-impl Allowance {
-    /// When there may be another one, where so much may have been saved; `None`: at any time.
-    fn due(&self, saved: Duration) -> Option<Instant> {
-        self.used_up.and_then(|used_up| used_up.checked_sub(saved))
-    }
-
-    fn take(&mut self, now: Instant, mean: Duration) {
-        self.used_up = Some(self.used_up.map_or(now, |used_up| used_up.max(now)) + mean);
-    }
-}
-
 /// What somebody wants, and has been given.
 #[derive(Debug, Default)]
 struct Wish {
     wanted: [bool; 3],
     broken: [bool; 3],
-    own: Allowance,
+    requests: Used,
 }
 
 /// The requests to one publisher's track.
@@ -65,7 +48,7 @@ struct Wish {
 pub struct KeyFrames {
     wishes: BTreeMap<Asker, Wish>,
     last: Option<Instant>,
-    all: Allowance,
+    requests: Used,
     /// When each layer's last key frame began, until it is whole.
     began: [Option<Instant>; 3],
     /// How long each layer's last key frame took from its first packet to its last.
@@ -83,7 +66,7 @@ impl Wish {
 
     /// It was asked for.
     fn asked(&mut self, now: Instant) {
-        self.own.take(now, MEAN_OF_ONE);
+        self.requests.add(now, MEAN_OF_ONE);
         self.close();
     }
 }
@@ -123,7 +106,7 @@ impl KeyFrames {
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
         let open = self.wishes.iter().filter(|(_, wish)| wish.is_open());
         let due = open.map(|(asker, wish)| self.due(*asker, wish, now)).min()?;
-        Some(self.all.due(SAVED_BY_ALL).map_or(due, |all| due.max(all)))
+        Some(self.requests.within(SAVED_BY_ALL).map_or(due, |all| due.max(all)))
     }
 
     /// When a wish is due, but for the mean.
@@ -134,7 +117,7 @@ impl KeyFrames {
             }
             _ => PACE,
         };
-        let own = wish.own.due(SAVED_BY_ONE).filter(|_| asker.is_some());
+        let own = wish.requests.within(SAVED_BY_ONE).filter(|_| asker.is_some());
         self.last.map(|last| last + pace).max(own).unwrap_or(now)
     }
 
@@ -150,12 +133,12 @@ impl KeyFrames {
         let any = |l: &Layer| due.iter().any(|w| w.wanted[*l as usize] || w.broken[*l as usize]);
         let layer = Layer::ALL.into_iter().find(any)?;
         self.last = Some(now);
-        self.all.take(now, MEAN_OF_ALL);
+        self.requests.add(now, MEAN_OF_ALL);
         for wish in self.wishes.values_mut().filter(|wish| wish.is_open()) {
             wish.asked(now);
         }
         // Who has been quiet for long begins anew.
-        self.wishes.retain(|_, w| w.own.used_up.is_some_and(|used_up| used_up > now));
+        self.wishes.retain(|_, w| !w.requests.is_within(now, Duration::ZERO));
         Some(layer)
     }
 }

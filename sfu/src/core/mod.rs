@@ -49,6 +49,7 @@ mod told;
 mod toll;
 mod tracks;
 mod ufrag;
+mod used;
 mod view;
 mod vp9;
 mod wakes;

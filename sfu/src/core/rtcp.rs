@@ -6,6 +6,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::used::Used;
+
 /// Kinds of packets in a datagram of RTCP, and what transport feedback (RFC 4585 §6.2) is about.
 const TRANSPORT_FEEDBACK: u8 = 205;
 const NACK: u8 = 1;
@@ -33,16 +35,12 @@ struct Rate {
     burst: u32,
 }
 
-/// What has come of one kind: when it would be forgotten.
-#[derive(Debug, Default, Clone, Copy)]
-struct Used(Option<Instant>);
-
-impl Used {
-    /// With so many more; `None`: these are too many.
-    fn with(self, now: Instant, more: usize, rate: &Rate) -> Option<Used> {
-        let time = |n: usize| Duration::from_secs(n as u64) / rate.per_second;
-        let until = self.0.map_or(now, |until| until.max(now)) + time(more);
-        (until <= now + time(rate.burst as usize)).then_some(Used(Some(until)))
+impl Rate {
+    /// What is used with so many more; `None`: these are too many.
+    fn with(&self, mut used: Used, now: Instant, more: usize) -> Option<Used> {
+        let time = |n: usize| Duration::from_secs(n as u64) / self.per_second;
+        used.add(now, time(more));
+        used.is_within(now, time(self.burst as usize)).then_some(used)
     }
 }
 
@@ -61,10 +59,10 @@ impl Reports {
         let asks = Asks::of(datagram);
         let all = || {
             Some(Reports {
-                parts: self.parts.with(now, asks.parts, &PARTS)?,
-                congestions: self.congestions.with(now, asks.congestions, &CONGESTIONS)?,
-                statuses: self.statuses.with(now, asks.statuses, &STATUSES)?,
-                resends: self.resends.with(now, asks.resends, &RESENDS)?,
+                parts: PARTS.with(self.parts, now, asks.parts)?,
+                congestions: CONGESTIONS.with(self.congestions, now, asks.congestions)?,
+                statuses: STATUSES.with(self.statuses, now, asks.statuses)?,
+                resends: RESENDS.with(self.resends, now, asks.resends)?,
             })
         };
         let with = all();

@@ -9,6 +9,8 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use super::used::Used;
+
 /// The part of a thread's time that one connection may take: a twentieth. Three layers of full HD take a hundredth.
 const SHARE: u32 = 20;
 /// What it may take at once: a connection's begin, or many packets that have waited.
@@ -36,8 +38,8 @@ pub fn proved() -> bool {
 /// What one connection has taken.
 #[derive(Debug, Default)]
 pub struct Toll {
-    /// When its share would have sufficed for all that it has taken.
-    paid: Option<Instant>,
+    /// By the time in which its share suffices for it.
+    taken: Used,
     /// Whether something was dropped in this second; and in how many before it.
     dropped: bool,
     seconds: u32,
@@ -46,14 +48,14 @@ pub struct Toll {
 impl Toll {
     /// Whether something that comes now may be taken in.
     pub fn admit(&mut self, now: Instant) -> bool {
-        let admitted = self.paid.is_none_or(|paid| paid <= now + AT_ONCE * SHARE);
+        let admitted = self.taken.is_within(now, AT_ONCE * SHARE);
         self.dropped |= !admitted;
         admitted
     }
 
     /// It took so much time.
     pub fn charge(&mut self, now: Instant, took: Duration) {
-        self.paid = Some(self.paid.map_or(now, |paid| paid.max(now)) + took.min(EACH) * SHARE);
+        self.taken.add(now, took.min(EACH) * SHARE);
     }
 
     /// A second has passed; whether it had too much in too many.

@@ -37,9 +37,7 @@ export function copyOfChart() {
 
 /** What Helm says to the chart with these files of values; `text` is one more. */
 export function template(chart, files, text = "") {
-  const more = join(chart.folder, "more-values.yaml");
-  writeFileSync(more, text);
-  const values = [...files, more].flatMap((file) => ["--values", file]);
+  const values = [...files, written(chart, text)].flatMap((file) => ["--values", file]);
   const args = ["template", "w", chart.folder, "--namespace", NAMESPACE, "--kube-version", KUBERNETES, ...values];
   return spawnSync(helm, args, { encoding: "utf8", maxBuffer: 16 << 20 });
 }
@@ -61,12 +59,16 @@ export function lint(chart, files) {
   return execFileSync(helm, ["lint", "--strict", chart.folder, ...values], { encoding: "utf8" });
 }
 
+/** A file of values with this text, the same one each time. */
+function written(chart, text) {
+  const file = join(chart.folder, "more-values.yaml");
+  writeFileSync(file, text);
+  return file;
+}
 
 /** Installs the chart as release `w`, or upgrades it, at the store. */
 export async function install(chart, store, text = "") {
-  const values = join(chart.folder, "more-values.yaml");
-  writeFileSync(values, text);
-  return ask(store, ["upgrade", "--install", "w", chart.folder, "--disable-openapi-validation", "--values", values]);
+  return ask(store, ["upgrade", "--install", "w", chart.folder, "--disable-openapi-validation", "--values", written(chart, text)]);
 }
 
 export const uninstall = (store) => ask(store, ["uninstall", "w"]);
