@@ -36,6 +36,9 @@ use crate::session::{Action, EnterError, Entered, Orders, Session, close};
 /// Messages above the protocol's bound but below this are answered; larger ones end the socket. So much of an unfinished one
 /// is held.
 const READABLE_BYTES: usize = 160 * 1024;
+/// After its last words a socket is read for as long, unless the client closes it before: one that is closed while something is unread is
+/// reset, and a reset overtakes what the client has not read yet.
+const LINGER: Duration = Duration::from_secs(1);
 /// Read at once: most messages are shorter.
 const READ_BYTES: usize = 8 * 1024;
 
@@ -194,6 +197,8 @@ impl Socket {
             }
         }
         self.leave().await;
+        let rest = async { while let Some(Ok(_)) = self.ws.next().await {} };
+        let _ = tokio::time::timeout(LINGER, rest).await;
     }
 
     /// Whether the socket goes on after the message.

@@ -2,8 +2,8 @@
 //!
 //! Anchors share one bandwidth with the video, which comes first: in the mean they get what the estimate leaves (a token bucket decides
 //! whether one may go at all). One that may goes in messages, spread so that they take half of the bandwidth while they last: all at once they would
-//! hold up the video behind them. What is still here at its deadline is dropped, never sent late; and what the data channel still
-//! holds must stay small.
+//! hold up the video behind them. While the link is busy with a large frame of video they wait. What is still here at its deadline is dropped, never
+//! sent late; and what the data channel still holds must stay small.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -24,6 +24,12 @@ const DEPTH_MIN_BYTES: f64 = 32_768.0;
 const SHARE: f64 = 0.5;
 /// The share of the time that an anchor has left which its messages may take.
 const SPREAD: f64 = 0.6;
+/// A message holds up the link for no longer than this,
+const MESSAGE: Duration = Duration::from_millis(30);
+/// but is not smaller than one packet.
+const MESSAGE_MIN_BYTES: usize = 1100;
+/// Messages wait for video that keeps the link busy for longer: for a key frame, not for each frame.
+const BUSY: Duration = Duration::from_millis(50);
 
 /// What becomes of an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +70,10 @@ pub struct AnchorPacer {
     earned: Instant,
     waiting: VecDeque<Waiting>,
     bytes: usize,
-    /// When the next message may go.
+    /// When the next message may go, as far as the messages before it are concerned.
     free: Instant,
+    /// Until when the link is busy with the video that was sent.
+    busy: Instant,
     /// What the downlink carries, in bits per second; 0: nobody counts.
     downlink_bps: f64,
 }
@@ -79,6 +87,7 @@ impl AnchorPacer {
             waiting: VecDeque::new(),
             bytes: 0,
             free: now,
+            busy: now,
             downlink_bps: 0.0,
         }
     }
@@ -86,6 +95,20 @@ impl AnchorPacer {
     /// Sets what the subscriber's downlink carries in all; `None`: nobody counts.
     pub fn set_downlink(&mut self, bps: Option<u64>) {
         self.downlink_bps = bps.map_or(0.0, |bps| bps as f64);
+    }
+
+    /// Counts `bytes` of video that were sent.
+    pub fn video_sent(&mut self, now: Instant, bytes: usize) {
+        self.busy = self.busy.max(now) + self.alone(bytes);
+    }
+
+    /// Most bytes of payload in a message.
+    pub fn max_message(&self) -> usize {
+        if self.downlink_bps <= 0.0 {
+            return message::MAX_CHUNK;
+        }
+        let bytes = (self.downlink_bps / 8.0 * MESSAGE.as_secs_f64()) as usize;
+        bytes.clamp(MESSAGE_MIN_BYTES, message::MAX_CHUNK)
     }
 
     /// Decides about an anchor of `bytes` whose frame came `age` ago. `rate_bps` is what anchors may take now in the mean,
@@ -157,18 +180,24 @@ impl AnchorPacer {
             }
             return Some(Released::Stale(slot));
         }
-        if self.free > now {
+        let due = self.due();
+        if due > now {
             return None;
         }
         let Waiting { slot, message, takes, ends, .. } = self.waiting.pop_front()?;
         self.bytes -= message.len();
-        self.free = now.max(self.free) + takes;
+        self.free = now.max(due) + takes;
         Some(Released::Message(message, ends.map(|(bytes, age)| (slot, bytes, age))))
     }
 
     /// When [`AnchorPacer::release`] is due.
     pub fn timeout(&self) -> Option<Instant> {
-        self.waiting.front().map(|_| self.free)
+        self.waiting.front().map(|first| self.due().min(first.deadline + Duration::from_nanos(1)))
+    }
+
+    /// When the next message may go.
+    fn due(&self) -> Instant {
+        self.busy.checked_sub(BUSY).map_or(self.free, |video| video.max(self.free))
     }
 
     /// Anchors of which messages wait.
@@ -179,16 +208,21 @@ impl AnchorPacer {
     /// How long what came before keeps a new anchor waiting.
     fn waits(&self, now: Instant) -> Duration {
         let waiting: Duration = self.waiting.iter().map(|w| w.takes).sum();
-        self.free.saturating_duration_since(now) + waiting
+        self.due().saturating_duration_since(now) + waiting
     }
 
     /// How long the messages of an anchor are spread that has so much time left.
     fn takes(&self, bytes: usize, left: Duration) -> Duration {
+        let alone = self.alone(bytes);
+        alone.div_f64(SHARE).min(left.mul_f64(SPREAD)).max(alone)
+    }
+
+    /// How long the link takes for so much.
+    fn alone(&self, bytes: usize) -> Duration {
         if self.downlink_bps <= 0.0 {
             return Duration::ZERO;
         }
-        let alone = Duration::from_secs_f64(bytes as f64 * 8.0 / self.downlink_bps);
-        alone.div_f64(SHARE).min(left.mul_f64(SPREAD)).max(alone)
+        Duration::from_secs_f64(bytes as f64 * 8.0 / self.downlink_bps)
     }
 }
 
@@ -198,6 +232,7 @@ pub fn messages(
     rtp_timestamp: u32,
     epoch: u16,
     age: Duration,
+    max_message: usize,
 ) -> Option<Vec<Vec<u8>>> {
     if anchor.payload.is_empty() || anchor.width == 0 || anchor.height == 0 {
         return None;
@@ -215,7 +250,7 @@ pub fn messages(
         age_ms: u16::try_from(age.as_millis()).unwrap_or(u16::MAX),
         ..AnchorHeader::new(anchor.codec, source, rtp_timestamp, size)
     };
-    message::encode_chunks(&header, &anchor.payload, message::MAX_CHUNK).ok()
+    message::encode_chunks(&header, &anchor.payload, max_message).ok()
 }
 
 #[cfg(test)]
@@ -320,6 +355,28 @@ mod tests {
             [20, 100, 150, 151].map(verdict),
             [Verdict::Send(MS(100)), Verdict::Send(MS(60)), Verdict::Send(MS(50)), Verdict::Full,]
         );
+    }
+
+    #[test]
+    fn messages_wait_for_a_key_frame() {
+        let start = Instant::now();
+        let mut pacer = eight(start);
+        assert!(matches!(pacer.release(start), Some(Released::Message(..))));
+        pacer.video_sent(start, 16_000);
+        assert_eq!(pacer.timeout(), Some(start + MS(50)));
+        assert_eq!(pacer.release(start + MS(49)), None);
+        assert!(matches!(pacer.release(start + MS(50)), Some(Released::Message(..))));
+    }
+
+    #[test]
+    fn a_message_takes_little_of_a_narrow_link() {
+        let mut pacer = AnchorPacer::new(Instant::now());
+        assert_eq!(pacer.max_message(), message::MAX_CHUNK);
+        let mut of = |bps| {
+            pacer.set_downlink(Some(bps));
+            pacer.max_message()
+        };
+        assert_eq!([50_000, 800_000, 100_000_000].map(&mut of), [1100, 3000, message::MAX_CHUNK]);
     }
 
     #[test]

@@ -399,7 +399,8 @@ fn give(
         peer.slots[slot].sent.anchors_dropped += 1;
         return;
     };
-    let Some(messages) = messages(anchor, timestamp, epoch, age + takes) else {
+    let Some(messages) = messages(anchor, timestamp, epoch, age + takes, peer.pacer.max_message())
+    else {
         counters.anchors_dropped_malformed += 1;
         return;
     };

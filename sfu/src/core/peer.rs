@@ -669,6 +669,7 @@ impl Peer {
         if !slot.video.concerns(source) {
             return None;
         }
+        let mut bytes = 0;
         let sent = self.stack.call(&mut self.wake, |rtc| {
             plant::panic("send", &self.room);
             let pt = slot.payload_type(rtc)?;
@@ -705,7 +706,8 @@ impl Peer {
             };
             let mut api = rtc.direct_api();
             let stream = api.stream_tx_by_mid(slot.mid, None)?;
-            slot.sent.video_bytes += data.len() as u64;
+            bytes = data.len();
+            slot.sent.video_bytes += bytes as u64;
             slot.ssrc = Some(stream.ssrc());
             slot.flights.begin(seq as u16, packet.came());
             stream.write_rtp(
@@ -717,6 +719,7 @@ impl Peer {
             Some(out)
         });
         let out = sent.flatten()?;
+        self.pacer.video_sent(packet.arrival, bytes);
         self.wake.touch();
         counters.rtp_out += 1;
         out
