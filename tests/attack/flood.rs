@@ -1,7 +1,7 @@
 //! An ongoing call while others attack the server by every way in at once: the call must not notice, and the server must neither
 //! fall over nor grow.
 //!
-//! `WINDLASS_ATTACK_DATAGRAMS` says how many malformed datagrams are sent (60,000 unless told otherwise).
+//! `WINDLASS_ATTACK_DATAGRAMS` says how many malformed datagrams are sent (45,000 unless told otherwise).
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ fn room_of(server: &Server) -> String {
 /// Malformed datagrams in all, and how many there are to be.
 fn datagrams() -> u64 {
     let wanted = std::env::var("WINDLASS_ATTACK_DATAGRAMS").ok();
-    wanted.and_then(|n| n.parse().ok()).unwrap_or(60_000)
+    wanted.and_then(|n| n.parse().ok()).unwrap_or(45_000)
 }
 
 #[test]

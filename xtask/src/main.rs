@@ -72,20 +72,11 @@ enum Task {
     Memory,
     /// Check the GPU's engines without a GPU: kernels by NVRTC, ONNX files by onnxruntime, both from PyPI.
     Gpu,
-    /// Run the long tests: an hour of simulated time, many calls, many seeds.
+    /// Run the long tests, which take about an hour and a half: rare impairments, other browsers, many seeds, fuzzing.
     Soak {
-        /// How long the browser call lasts, in seconds.
-        #[arg(long, default_value_t = 600)]
-        seconds: u32,
-        /// How long Chromium's VP9 streams are recorded, in minutes for each plan and scalability mode.
-        #[arg(long, default_value_t = 7)]
-        minutes: u32,
-        /// How long each fuzz target runs, in seconds.
-        #[arg(long, default_value_t = 900)]
-        fuzz_seconds: u32,
-        /// How long twenty participants come and go, in seconds.
-        #[arg(long, default_value_t = 3600)]
-        visits_seconds: u32,
+        /// How many times as long as that everything lasts that can last longer: calls, floods, fuzzing, seeds.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+        times: u32,
     },
     /// Fuzz the codec, the SFU and signalling, with a nightly tool chain and cargo-fuzz.
     Fuzz {
@@ -142,9 +133,7 @@ fn perform(task: Task) -> Result<()> {
         Task::Neon => neon::run(),
         Task::Memory => memory::run(),
         Task::Gpu => gpu::run(),
-        Task::Soak { seconds, minutes, fuzz_seconds, visits_seconds } => {
-            soak::run(seconds, minutes, fuzz_seconds, visits_seconds)
-        }
+        Task::Soak { times } => soak::run(times),
         Task::Fuzz { seconds } => fuzz::run(seconds),
     }
 }

@@ -1,63 +1,96 @@
 //! The long tests.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::process::{Cmd, Missing, step};
 use crate::test::{e2e, with_clips};
 use crate::{apt, fuzz, gpu, memory, neon, page, target_dir};
 
-/// Many seeds, a browser call of `seconds`, `minutes` of VP9 per plan and mode of the recorder,
-/// `fuzz_seconds` per fuzz target, and participants that come and go for `visits_seconds`.
-pub fn run(seconds: u32, minutes: u32, fuzz_seconds: u32, visits_seconds: u32) -> Result<()> {
+/// Browser tests that take long or need other browsers.
+const SUITES: [&str; 19] = [
+    "call.test.mjs",
+    "impaired.test.mjs",
+    "detail-faults.test.mjs",
+    "detail-fall.test.mjs",
+    "detail-uplink.test.mjs",
+    "learn.test.mjs",
+    "networks.test.mjs",
+    "policy.test.mjs",
+    "promise.test.mjs",
+    "links.test.mjs",
+    "https.test.mjs",
+    "adaptive.test.mjs",
+    "audio.test.mjs",
+    "ipv6.test.mjs",
+    "restart.test.mjs",
+    "turn.test.mjs",
+    "firefox.test.mjs",
+    "gstreamer.test.mjs",
+    "faults.test.mjs",
+];
+
+/// A part, under its name.
+type Part = (&'static str, Box<dyn Fn() -> Result<()>>);
+
+/// Runs every part, whatever becomes of those before it; what can last longer lasts `times` as long.
+pub fn run(times: u32) -> Result<()> {
     apt::install(apt::BUILD)?;
     apt::install(apt::TEST)?;
     apt::install(apt::SOAK)?;
     page::build()?;
-    step("Running property tests with many more cases");
-    with_clips(Cmd::cargo(["test", "--workspace", "--quiet"]))
-        .env("PROPTEST_CASES", "20000")
-        .run()?;
-    unless_missing(neon::run())?;
-    unless_missing(memory::run())?;
-    unless_missing(gpu::run())?;
-    unless_missing(fuzz::run(fuzz_seconds))?;
-    e2e(
-        &[
-            "call.test.mjs",
-            "impaired.test.mjs",
-            "detail-faults.test.mjs",
-            "detail-fall.test.mjs",
-            "detail-uplink.test.mjs",
-            "learn.test.mjs",
-            "networks.test.mjs",
-            "policy.test.mjs",
-            "promise.test.mjs",
-            "links.test.mjs",
-            "https.test.mjs",
-            "adaptive.test.mjs",
-            "audio.test.mjs",
-            "ipv6.test.mjs",
-            "restart.test.mjs",
-            "turn.test.mjs",
-            "firefox.test.mjs",
-            "gstreamer.test.mjs",
-            "faults.test.mjs",
-        ],
-        &[("WINDLASS_CALL_SECONDS", seconds.to_string())],
-    )?;
-    attack()?;
-    links()?;
-    visits(visits_seconds)?;
-    vp9_conformance(&record_vp9(minutes)?)
+    let parts: [Part; 10] = [
+        ("property tests", Box::new(move || properties(2000 * times))),
+        ("NEON", Box::new(neon::run)),
+        ("memory", Box::new(memory::run)),
+        ("GPU", Box::new(gpu::run)),
+        ("fuzzing", Box::new(move || fuzz::run(20 * times))),
+        ("browsers", Box::new(move || browsers(times))),
+        ("attack", Box::new(move || attack(1_000_000 * times))),
+        ("links", Box::new(links)),
+        ("visits", Box::new(move || visits(300 * times))),
+        ("VP9", Box::new(move || vp9_conformance(&record_vp9(times)?))),
+    ];
+    let (mut said, mut failed) = (Vec::new(), Vec::new());
+    for (name, part) in &parts {
+        let begun = Instant::now();
+        let ended = match part() {
+            Ok(()) => "passed".to_owned(),
+            Err(error) if error.is::<Missing>() => format!("skipped: {error}"),
+            Err(error) => {
+                failed.push(*name);
+                format!("FAILED: {error:#}")
+            }
+        };
+        said.push(format!("{name}: {ended} ({} s)", begun.elapsed().as_secs()));
+        eprintln!("{}", said[said.len() - 1]);
+    }
+    step(&format!("The soak has ended\n{}", said.join("\n")));
+    match failed.as_slice() {
+        [] => Ok(()),
+        failed => bail!("these parts failed: {}", failed.join(", ")),
+    }
 }
 
-/// Ten million malformed datagrams, beside a call.
-fn attack() -> Result<()> {
-    step("Attacking a server for ten minutes");
+fn properties(cases: u32) -> Result<()> {
+    step(&format!("Running property tests with {cases} cases each"));
+    with_clips(Cmd::cargo(["test", "--workspace", "--quiet", "--no-fail-fast"]))
+        .env("PROPTEST_CASES", cases.to_string())
+        .run()
+}
+
+fn browsers(times: u32) -> Result<()> {
+    let calls = ("WINDLASS_CALL_SECONDS", (60 * times).to_string());
+    e2e(&SUITES, &[calls, ("WINDLASS_FAULTS_SECONDS", (150 * times).to_string())])
+}
+
+/// So many malformed datagrams, beside a call.
+fn attack(datagrams: u32) -> Result<()> {
+    step(&format!("Attacking a server with {datagrams} datagrams"));
     Cmd::cargo(["test", "--quiet", "--package", "windlass", "--test", "attack"])
-        .env("WINDLASS_ATTACK_DATAGRAMS", "10000000")
+        .env("WINDLASS_ATTACK_DATAGRAMS", datagrams.to_string())
         .run()
 }
 
@@ -81,18 +114,7 @@ fn visits(seconds: u32) -> Result<()> {
         .run()
 }
 
-/// Says what was skipped because its tools are missing.
-fn unless_missing(result: Result<()>) -> Result<()> {
-    match result {
-        Err(error) if error.is::<Missing>() => {
-            eprintln!("skipped: {error}");
-            Ok(())
-        }
-        other => other,
-    }
-}
-
-/// Streams of Chromium's own encoder, fresh ones each time.
+/// Streams of Chromium's own encoder, fresh ones each time: `minutes` for each plan and scalability mode.
 fn record_vp9(minutes: u32) -> Result<Vec<PathBuf>> {
     let out = target_dir().join("chromium-vp9");
     if out.exists() {
