@@ -95,7 +95,7 @@ fn trained_networks_differ_from_the_cpu_by_nothing_to_be_seen() {
     on_emulated_device("trained_networks_differ_from_the_cpu_by_nothing_to_be_seen", &[], || {
         let (width, height) = (64, 48);
         for name in ["xs-x2", "xs-x3", "fused-xs-x2", "fused-m-x2"] {
-            let file = format!("{}/../models/{name}.safetensors", env!("CARGO_MANIFEST_DIR"));
+            let file = format!("../models/{name}.safetensors");
             let bytes = std::fs::read(file).expect("the weights");
             let model = Arc::new(Model::from_safetensors(&bytes).expect("a network"));
             let scale = model.architecture().scale;

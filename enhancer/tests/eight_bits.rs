@@ -110,9 +110,8 @@ const CLIPS: [&str; 3] =
 
 /// A clip's name and its fifteenth frame at 320×180 and 150 kbit/s, and at 640×360; `None` without clips or ffmpeg.
 fn pictures(clip: &str) -> Option<(String, Vec<u8>, Vec<u8>)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let clips = std::env::var_os("WINDLASS_CLIPS");
-    let clips = clips.map_or_else(|| root.join("../../shared/clips"), PathBuf::from);
+    let clips = clips.map_or_else(|| "../../shared/clips".into(), PathBuf::from);
     let clip = clips.join(clip).with_extension("mp4");
     let crop = "crop=w='min(iw,ih*16/9)':h='min(ih,iw*9/16)'";
     let low = frame(&clip, &format!("{crop},scale=320:180"), Some("150k"), (320, 180));
@@ -126,8 +125,7 @@ fn pictures(clip: &str) -> Option<(String, Vec<u8>, Vec<u8>)> {
 }
 
 fn model(network: &str) -> Model {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let bytes = std::fs::read(root.join(format!("../models/{network}.safetensors")));
+    let bytes = std::fs::read(format!("../models/{network}.safetensors"));
     Model::from_safetensors(&bytes.expect("the weights")).expect("a network")
 }
 

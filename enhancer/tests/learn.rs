@@ -6,7 +6,7 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,10 +35,8 @@ enum Scene {
 }
 
 fn clip() -> PathBuf {
-    let clips = std::env::var_os("WINDLASS_CLIPS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/clips"),
-        PathBuf::from,
-    );
+    let clips = std::env::var_os("WINDLASS_CLIPS")
+        .map_or_else(|| PathBuf::from("../../shared/clips"), PathBuf::from);
     clips.join("LivePortrait__d13.mp4")
 }
 
@@ -124,7 +122,7 @@ impl Publisher<'_> {
 }
 
 fn config(scene: Scene, learn: bool) -> EnhancerConfig {
-    let plain = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/xs-x2.safetensors");
+    let plain = PathBuf::from("../models/xs-x2.safetensors");
     EnhancerConfig {
         threads: 1,
         nice: 0,

@@ -5,7 +5,7 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,10 +35,8 @@ fn stream() -> Option<&'static [Bytes]> {
 }
 
 fn encode() -> Option<Vec<Bytes>> {
-    let clips = std::env::var_os("WINDLASS_CLIPS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/clips"),
-        PathBuf::from,
-    );
+    let clips = std::env::var_os("WINDLASS_CLIPS")
+        .map_or_else(|| PathBuf::from("../../shared/clips"), PathBuf::from);
     let clip = clips.join("LivePortrait__d13.mp4");
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "error", "-nostdin"]);

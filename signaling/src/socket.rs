@@ -37,8 +37,8 @@ use crate::session::{Action, EnterError, Entered, Orders, Session, close};
 /// is held.
 const READABLE_BYTES: usize = 160 * 1024;
 /// After its last words a socket is read for as long, unless the client closes it before: one that is closed while something is unread is
-/// reset, and a reset overtakes what the client has not read yet.
-const LINGER: Duration = Duration::from_secs(1);
+/// reset, and what has not left by then is lost.
+const LINGER: Duration = Duration::from_millis(50);
 /// Read at once: most messages are shorter.
 const READ_BYTES: usize = 8 * 1024;
 

@@ -351,26 +351,36 @@ fn offer(direction: Direction) -> (String, String) {
 }
 
 #[test]
-fn a_whip_session_is_its_makers_whoever_else_has_its_address() {
+fn a_whip_or_whep_session_is_its_makers_whoever_else_has_its_address() {
     let scene = Scene::open(&["--token-key", TOKEN_KEY]);
     let server = &scene.server;
     let bearer = |identity: &str, grants: &[Grant]| {
         format!("authorization: Bearer {}\r\n", token("tea", identity, grants))
     };
-    let bob = bearer("bob", &[Grant::Publish]);
-    let head = format!("{bob}content-type: application/sdp\r\n");
-    let (status, session, body) =
-        request(server, "POST /whip/tea", &head, &offer(Direction::SendOnly).0);
-    assert_eq!(status, 201, "{body}");
-    for other in [bearer("mallory", &[]), bearer("eve", &Grant::PARTICIPANT)] {
-        let (status, _, body) = request(server, &format!("DELETE {session}"), &other, "");
-        assert!(status == 403 && body.contains("forbidden"), "{status} {body}");
-        let head =
-            format!("{other}content-type: application/trickle-ice-sdpfrag\r\nif-match: *\r\n");
-        let (status, _, body) = request(server, &format!("PATCH {session}"), &head, "a=x\r\n");
-        assert!(status == 403 && body.contains("forbidden"), "{status} {body}");
-    }
-    assert_eq!(request(server, &format!("DELETE {session}"), &bob, "").0, 200);
+    let others = [bearer("mallory", &[]), bearer("eve", &Grant::PARTICIPANT)];
+    let begin = |way: &str, maker: &str, direction: Direction| {
+        let head = format!("{maker}content-type: application/sdp\r\n");
+        let (status, session, body) =
+            request(server, &format!("POST /{way}/tea"), &head, &offer(direction).0);
+        assert_eq!(status, 201, "{body}");
+        for other in &others {
+            let (status, _, body) = request(server, &format!("DELETE {session}"), other, "");
+            assert!(status == 403 && body.contains("forbidden"), "{status} {body}");
+            let head =
+                format!("{other}content-type: application/trickle-ice-sdpfrag\r\nif-match: *\r\n");
+            let (status, _, body) = request(server, &format!("PATCH {session}"), &head, "a=x\r\n");
+            assert!(status == 403 && body.contains("forbidden"), "{status} {body}");
+        }
+        session
+    };
+    let (bob, carol) = (bearer("bob", &[Grant::Publish]), bearer("carol", &[Grant::Subscribe]));
+    let whip = begin("whip", &bob, Direction::SendOnly);
+    let whep = begin("whep", &carol, Direction::RecvOnly);
+    // Nor is either the other's.
+    assert_eq!(request(server, &format!("DELETE {whip}"), &carol, "").0, 403);
+    assert_eq!(request(server, &format!("DELETE {whep}"), &bob, "").0, 403);
+    assert_eq!(request(server, &format!("DELETE {whep}"), &carol, "").0, 200);
+    assert_eq!(request(server, &format!("DELETE {whip}"), &bob, "").0, 200);
     scene.close();
 }
 

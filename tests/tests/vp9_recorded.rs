@@ -67,9 +67,9 @@ fn profile(stream: &Stream) -> u8 {
 
 #[test]
 fn streams_of_chromium_decode_as_in_libvpx() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/vp9");
+    let folder = Path::new("fixtures/vp9");
     let (mut tally, mut coverage) = (Tally::default(), Coverage::default());
-    for path in files(&folder).iter().filter(|p| p.extension().is_some_and(|e| e == "ivf")) {
+    for path in files(folder).iter().filter(|p| p.extension().is_some_and(|e| e == "ivf")) {
         tally.add(check(&stream(path), &mut coverage));
     }
     println!("Chromium: {} streams, {} pictures equal", tally.streams, tally.pictures);
@@ -107,8 +107,8 @@ fn vectors_of_other_profiles_in_the_registry_are_refused() {
 
 #[test]
 fn a_decoder_after_garbage_is_ready_for_the_next_key_frame() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/vp9/chromium-l1t1.ivf");
-    let stream = stream(&path);
+    let path = Path::new("fixtures/vp9/chromium-l1t1.ivf");
+    let stream = stream(path);
     let mut decoder = decoders::under_test();
     for garbage in [&[][..], &[0], &[0x82; 40], &stream.chunks[1]] {
         let _ = decoder.decode(garbage);

@@ -36,7 +36,7 @@ fn a_drawn_scene_gives_finite_figures_and_a_picture_of_the_expected_size() {
     let folder = tempfile::tempdir().unwrap();
     let scene = folder.path().join("scene.y4m");
     draw(&scene);
-    let models = concat!(env!("CARGO_MANIFEST_DIR"), "/../models");
+    let models = "../models";
     let [xs, third] = ["xs-x2", "xs-x3"].map(|name| format!("{models}/{name}.safetensors"));
     let clip = format!("{}@name=scene", scene.display());
     let crops = folder.path().join("crops");

@@ -13,7 +13,7 @@ use server::{Client, Server, figure};
 use windlass_cluster::simulate::scaling::Scaling;
 
 fn deploy(name: &str) -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy")).join(name)
+    PathBuf::from("../deploy").join(name)
 }
 
 fn read(name: &str) -> String {

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     fn shipped(name: &str) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../models").join(name)
+        Path::new("../models").join(name)
     }
 
     fn refused(path: PathBuf) -> String {

@@ -79,7 +79,7 @@ fn traces(scenario: &Scenario, folder: &Path) -> Result<Traces> {
 /// All that are shipped.
 #[cfg(test)]
 pub fn shipped() -> Vec<std::path::PathBuf> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../enhancer/scenarios");
+    let folder = "../enhancer/scenarios";
     let files = std::fs::read_dir(folder).expect("the folder is there");
     let paths = files.map(|file| file.expect("it can be read").path());
     paths.filter(|path| path.extension().is_some_and(|e| e == "yaml")).collect()

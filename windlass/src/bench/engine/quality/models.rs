@@ -93,7 +93,7 @@ fn name(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    const MODELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../models");
+    const MODELS: &str = "../models";
 
     fn names(networks: &[Network]) -> Vec<&str> {
         networks.iter().map(|network| network.name.as_str()).collect()
