@@ -72,7 +72,7 @@ enum Task {
     Memory,
     /// Check the GPU's engines without a GPU: kernels by NVRTC, ONNX files by onnxruntime, both from PyPI.
     Gpu,
-    /// Run the long tests, which take about an hour and a half: rare impairments, other browsers, many seeds, fuzzing.
+    /// Run the long tests, which take about two hours: rare impairments, other browsers, many seeds, fuzzing.
     Soak {
         /// How many times as long as that everything lasts that can last longer: calls, floods, fuzzing, seeds.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
