@@ -4,11 +4,12 @@
 //! clips; without clips it says so. Takes minutes. What the kernels themselves lose, with scales that they bring along, is seen
 //! on a part of each picture, on the device that `tests/cuda/` emulates.
 
+mod clips;
 #[cfg(target_os = "linux")]
 #[path = "cuda/emulated.rs"]
 mod emulated;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -110,9 +111,7 @@ const CLIPS: [&str; 3] =
 
 /// A clip's name and its fifteenth frame at 320×180 and 150 kbit/s, and at 640×360; `None` without clips or ffmpeg.
 fn pictures(clip: &str) -> Option<(String, Vec<u8>, Vec<u8>)> {
-    let clips = std::env::var_os("WINDLASS_CLIPS");
-    let clips = clips.map_or_else(|| "../../shared/clips".into(), PathBuf::from);
-    let clip = clips.join(clip).with_extension("mp4");
+    let clip = clips::clip(clip);
     let crop = "crop=w='min(iw,ih*16/9)':h='min(ih,iw*9/16)'";
     let low = frame(&clip, &format!("{crop},scale=320:180"), Some("150k"), (320, 180));
     let high = frame(&clip, &format!("{crop},scale=640:360"), None, (640, 360));

@@ -4,6 +4,7 @@
 //! Chromium sets it, from a drawn pattern, and from a clip where there is one (`WINDLASS_CLIPS`). Without such an `ffmpeg` the tests are
 //! skipped.
 
+mod clips;
 mod common;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use clips::clip;
 use common::coded;
 use windlass_enhancer::engine::NetworkChoice;
 use windlass_enhancer::{Enhancer, EnhancerConfig, PipelineCounters};
@@ -25,6 +27,8 @@ const FRAME: Duration = Duration::from_nanos(33_333_333);
 const TICKS: u32 = 3_000;
 const STREAM: StreamId = StreamId(5);
 
+const CLIP: &str = "LivePortrait__d13";
+
 /// What a call shows.
 #[derive(Clone, Copy, PartialEq)]
 enum Scene {
@@ -34,12 +38,6 @@ enum Scene {
     Drawn,
 }
 
-fn clip() -> PathBuf {
-    let clips = std::env::var_os("WINDLASS_CLIPS")
-        .map_or_else(|| PathBuf::from("../../shared/clips"), PathBuf::from);
-    clips.join("LivePortrait__d13.mp4")
-}
-
 /// Three seconds of a scene, of so many lines and kbit/s, the first frame a key frame.
 fn encode(scene: Scene, lines: usize, kbps: u32) -> Option<Vec<Bytes>> {
     let width = 16 * lines / 9;
@@ -47,7 +45,7 @@ fn encode(scene: Scene, lines: usize, kbps: u32) -> Option<Vec<Bytes>> {
     command.args(["-v", "error", "-nostdin"]);
     if scene == Scene::Clip {
         let crop = format!("crop=720:405:0:300,scale={width}:{lines}");
-        command.arg("-i").arg(clip()).args(["-vf", &crop]);
+        command.arg("-i").arg(clip(CLIP)).args(["-vf", &crop]);
     } else {
         let pattern = "mandelbrot=size=640x360:rate=30:start_scale=0.5:end_scale=0.02:end_pts=300";
         let light = if lines > 180 { ",lutyuv=y=val+8" } else { "" };
@@ -196,10 +194,10 @@ fn what_was_learned_from_the_larger_layer_makes_anchors_once_it_has_ended() {
 
 #[test]
 fn so_it_does_on_a_face_by_the_network_that_sees_what_viewers_see() {
-    if clip().exists() {
+    if clip(CLIP).exists() {
         learns(Scene::Clip);
     } else {
-        println!("skipped: no {}", clip().display());
+        println!("skipped: no {}", clip(CLIP).display());
     }
 }
 

@@ -3,14 +3,15 @@
 //! The stream is made by `ffmpeg` with libvpx as Chromium sets it, from a clip where there is one
 //! (`WINDLASS_CLIPS`), else from a test pattern. Without such an `ffmpeg` the tests are skipped.
 
+mod clips;
 mod common;
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use clips::clip;
 use common::coded;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
@@ -35,9 +36,7 @@ fn stream() -> Option<&'static [Bytes]> {
 }
 
 fn encode() -> Option<Vec<Bytes>> {
-    let clips = std::env::var_os("WINDLASS_CLIPS")
-        .map_or_else(|| PathBuf::from("../../shared/clips"), PathBuf::from);
-    let clip = clips.join("LivePortrait__d13.mp4");
+    let clip = clip("LivePortrait__d13");
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "error", "-nostdin"]);
     if clip.exists() {

@@ -273,7 +273,7 @@ fn a_flood_of_frames_on_one_socket_costs_a_twentieth_of_a_core_and_ends_it() {
     let floods = [
         ("empty", &begin, &empty, LONG),
         ("alone", &begin, &one, SHORT),
-        ("ping", &single, &pings, Duration::from_millis(2500)),
+        ("ping", &single, &pings, LONG),
     ];
     for (name, first, again, most) in floods {
         let (mut heard, begun) = (String::new(), Instant::now());
@@ -281,16 +281,13 @@ fn a_flood_of_frames_on_one_socket_costs_a_twentieth_of_a_core_and_ends_it() {
         let seconds = begun.elapsed().as_secs_f64();
         eprintln!("{name}: {:.1} % of a core for {seconds:.1} s", cost * 100.0);
         assert!(cost <= 0.05, "{name}: {cost} of a core, {idle} without");
-        if name == "empty" {
+        if name != "alone" {
             let told = heard.contains("rate_limited") && heard.contains(r#""fatal":true"#);
-            assert!(told, "{heard}");
-            assert!(seconds < LONG.as_secs_f64(), "it was closed before");
-        }
-        if name == "ping" {
-            assert!(heard.contains("rate_limited"), "{}", heard.len());
+            assert!(told, "{name}: {heard}");
+            assert!(seconds < LONG.as_secs_f64(), "{name}: it was closed before");
         }
     }
-    assert!(server.metric("windlass_signaling_sockets_flooded_total") > 0.5);
+    server.wait_for_metric("windlass_signaling_sockets_flooded_total", 2.0);
     scene.close();
 }
 

@@ -64,8 +64,9 @@ pub fn run(times: u32) -> Result<()> {
                 format!("FAILED: {error:#}")
             }
         };
-        said.push(format!("{name}: {ended} ({} s)", begun.elapsed().as_secs()));
-        eprintln!("{}", said[said.len() - 1]);
+        let line = format!("{name}: {ended} ({} s)", begun.elapsed().as_secs());
+        eprintln!("{line}");
+        said.push(line);
     }
     step(&format!("The soak has ended\n{}", said.join("\n")));
     match failed.as_slice() {

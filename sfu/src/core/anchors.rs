@@ -12,6 +12,8 @@ use str0m::media::Mid;
 use windlass_hybrid::anchor::message::{self, AnchorHeader, AnchorOrigin};
 use windlass_media::{Anchor, AnchorSource};
 
+use super::used::Used;
+
 /// Most bytes that wait here and in the data channel, the new anchor included.
 pub const BUFFERED_MAX: usize = 128 * 1024;
 /// What is spent at most without an estimate, in bits per second.
@@ -72,8 +74,8 @@ pub struct AnchorPacer {
     bytes: usize,
     /// When the next message may go, as far as the messages before it are concerned.
     free: Instant,
-    /// Until when the link is busy with the video that was sent.
-    busy: Instant,
+    /// What the video that was sent has used of the link.
+    video: Used,
     /// What the downlink carries, in bits per second; 0: nobody counts.
     downlink_bps: f64,
 }
@@ -87,7 +89,7 @@ impl AnchorPacer {
             waiting: VecDeque::new(),
             bytes: 0,
             free: now,
-            busy: now,
+            video: Used::default(),
             downlink_bps: 0.0,
         }
     }
@@ -99,7 +101,7 @@ impl AnchorPacer {
 
     /// Counts `bytes` of video that were sent.
     pub fn video_sent(&mut self, now: Instant, bytes: usize) {
-        self.busy = self.busy.max(now) + self.alone(bytes);
+        self.video.add(now, self.alone(bytes));
     }
 
     /// Most bytes of payload in a message.
@@ -192,12 +194,14 @@ impl AnchorPacer {
 
     /// When [`AnchorPacer::release`] is due.
     pub fn timeout(&self) -> Option<Instant> {
-        self.waiting.front().map(|first| self.due().min(first.deadline + Duration::from_nanos(1)))
+        // What waits for video may become too old meanwhile: just after its deadline.
+        let stale = |first: &Waiting| first.deadline + Duration::from_nanos(1);
+        self.waiting.front().map(|first| self.due().min(stale(first)))
     }
 
     /// When the next message may go.
     fn due(&self) -> Instant {
-        self.busy.checked_sub(BUSY).map_or(self.free, |video| video.max(self.free))
+        self.video.within(BUSY).map_or(self.free, |video| video.max(self.free))
     }
 
     /// Anchors of which messages wait.

@@ -669,7 +669,6 @@ impl Peer {
         if !slot.video.concerns(source) {
             return None;
         }
-        let mut bytes = 0;
         let sent = self.stack.call(&mut self.wake, |rtc| {
             plant::panic("send", &self.room);
             let pt = slot.payload_type(rtc)?;
@@ -706,7 +705,7 @@ impl Peer {
             };
             let mut api = rtc.direct_api();
             let stream = api.stream_tx_by_mid(slot.mid, None)?;
-            bytes = data.len();
+            let bytes = data.len();
             slot.sent.video_bytes += bytes as u64;
             slot.ssrc = Some(stream.ssrc());
             slot.flights.begin(seq as u16, packet.came());
@@ -716,9 +715,9 @@ impl Peer {
                     .nackable(true)
                     .ext_vals(ext_vals),
             );
-            Some(out)
+            Some((out, bytes))
         });
-        let out = sent.flatten()?;
+        let (out, bytes) = sent.flatten()?;
         self.pacer.video_sent(packet.arrival, bytes);
         self.wake.touch();
         counters.rtp_out += 1;
