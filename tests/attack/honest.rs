@@ -20,7 +20,7 @@ const TOUCHED: f64 = 4.0 * 1_048_576.0;
 /// How long memory may take to come back.
 const PATIENCE: Duration = Duration::from_secs(12);
 /// Pictures come steadily when so many have come.
-const WARM: Duration = Duration::from_millis(1500);
+const WARM: Duration = Duration::from_millis(1300);
 /// The longest that any scene takes.
 const SECONDS: &str = "60";
 /// The allocator keeps what is free for ten seconds, in case it is wanted again; a test need not wait for that.
@@ -102,7 +102,7 @@ impl Scene {
             }
             let before = self.before;
             assert!(since.elapsed() < PATIENCE, "memory: {before} bytes before, {now} after");
-            std::thread::sleep(Duration::from_millis(200));
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 
