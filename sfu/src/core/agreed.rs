@@ -17,10 +17,17 @@ const STREAMS: usize = 256;
 struct Place {
     mid: String,
     kind: Option<Kind>,
-    /// The client gave it up, for good;
+    /// The client gave it up, for good.
     given_up: bool,
-    /// or it has no common codec now. Either way another section may take its place.
-    free: bool,
+    /// It has had a common codec. The stack remembers that, also when a later offer has none.
+    had_codec: bool,
+}
+
+impl Place {
+    /// Whether another section may take it.
+    fn is_free(&self) -> bool {
+        self.kind.is_some() && (self.given_up || !self.had_codec)
+    }
 }
 
 /// See the module.
@@ -53,7 +60,7 @@ impl Agreed {
             let fits = if place.mid == *mid {
                 place.kind == section.line.kind && (section.rejected || !place.given_up)
             } else {
-                place.free && section.line.kind.is_some()
+                place.is_free() && section.line.kind.is_some()
             };
             if !fits {
                 return Err(bad("an m-line has become another one"));
@@ -92,16 +99,18 @@ impl Agreed {
             }
         }
         self.streams.extend(next.sections.iter().filter_map(|s| s.ssrc).map(|(ssrc, _)| ssrc));
-        self.places = next
-            .sections
-            .iter()
-            .map(|section| Place {
-                mid: section.line.mid.clone(),
+        let before = std::mem::take(&mut self.places);
+        let place = |(at, section): (usize, &Section)| {
+            let mid = section.line.mid.clone();
+            let before = before.get(at).filter(|before| before.mid == mid);
+            Place {
                 kind: section.line.kind,
                 given_up: section.rejected,
-                free: section.line.kind.is_some() && section.chosen.is_none(),
-            })
-            .collect();
+                had_codec: section.chosen.is_some() || before.is_some_and(|place| place.had_codec),
+                mid,
+            }
+        };
+        self.places = next.sections.iter().enumerate().map(place).collect();
     }
 }
 

@@ -289,6 +289,23 @@ fn offers_follow_the_ones_before() {
 }
 
 #[test]
+fn a_section_whose_codec_went_away_keeps_its_place() {
+    let both = sdp(&[VIDEO, VIDEO]);
+    let without = sdp(&[VIDEO, ("video 9 UDP/TLS/RTP/SAVPF 100", "recvonly|rtpmap:100 H264/90000")]);
+    let another = both.replace("BUNDLE 0 1", "BUNDLE 0 7").replace("a=mid:1", "a=mid:7");
+    let mut world = somebody();
+    let mut answer = |sdp: &String| world.core.offer(world.now, PUBLISHER, &offer(sdp.as_str()));
+    answer(&both).expect("a first offer");
+    answer(&without).expect("an offer with a codec that nobody forwards");
+    // The stack remembers that the section had a codec, and takes no other in its place.
+    answer(&another).expect_err("another section in its place");
+    answer(&both).expect("the codec is back");
+    assert_eq!(world.core.counters.offers_failed, 0, "the stack has refused nothing");
+    // Where there never was one, another may come.
+    assert!(answers(&[without, another])[1].is_ok());
+}
+
+#[test]
 fn a_connection_names_so_many_streams_and_no_more() {
     let mut world = somebody();
     let offers = (0..300).map(|n| {
