@@ -291,7 +291,8 @@ fn offers_follow_the_ones_before() {
 #[test]
 fn a_section_whose_codec_went_away_keeps_its_place() {
     let both = sdp(&[VIDEO, VIDEO]);
-    let without = sdp(&[VIDEO, ("video 9 UDP/TLS/RTP/SAVPF 100", "recvonly|rtpmap:100 H264/90000")]);
+    let without =
+        sdp(&[VIDEO, ("video 9 UDP/TLS/RTP/SAVPF 100", "recvonly|rtpmap:100 H264/90000")]);
     let another = both.replace("BUNDLE 0 1", "BUNDLE 0 7").replace("a=mid:1", "a=mid:7");
     let mut world = somebody();
     let mut answer = |sdp: &String| world.core.offer(world.now, PUBLISHER, &offer(sdp.as_str()));
