@@ -162,8 +162,7 @@ mod tests {
     use super::*;
 
     fn list() -> List {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../models/data.toml");
-        toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+        toml::from_str(&std::fs::read_to_string("../models/data.toml").unwrap()).unwrap()
     }
 
     fn names(clips: &[Clip]) -> Vec<&str> {
