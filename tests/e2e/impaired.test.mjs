@@ -52,11 +52,8 @@ describe("a call over a path with 5 % loss and 50 ms of jitter", { timeout: 300_
     await enhancedAt(viewer.page, scene.width / 2);
     await viewer.page.evaluate(() => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0].id, "f"));
     // At one and the same time: what the publisher sends may change in between.
-    const back = async () => {
-      const { rung, state, stats } = await remote(viewer.page);
-      return rung === "h+" && state === "enhanced" && stats?.hr?.width === scene.width;
-    };
-    await until(back, "the rung is h+, and enhanced", 40_000, () => remote(viewer.page));
+    const back = async () => (await enhancedAt(viewer.page, scene.width)).rung === "h+";
+    await until(back, "the rung is h+", 40_000, () => remote(viewer.page));
     const later = await viewer.page.evaluate(() => window.windlass.remoteVideos()[0].rung.epoch);
     assert.notEqual(later, epoch);
   });
