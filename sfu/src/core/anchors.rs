@@ -32,6 +32,8 @@ const MESSAGE: Duration = Duration::from_millis(30);
 const MESSAGE_MIN_BYTES: usize = 1100;
 /// Messages wait for video that keeps the link busy for longer: for a key frame, not for each frame.
 const BUSY: Duration = Duration::from_millis(50);
+/// No link queues more video than this: what an estimate below the video's bitrate counts beyond it is the estimate's error.
+const QUEUE: Duration = Duration::from_millis(500);
 
 /// What becomes of an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +103,9 @@ impl AnchorPacer {
 
     /// Counts `bytes` of video that were sent.
     pub fn video_sent(&mut self, now: Instant, bytes: usize) {
-        self.video.add(now, self.alone(bytes));
+        if self.video.is_within(now, QUEUE) {
+            self.video.add(now, self.alone(bytes));
+        }
     }
 
     /// Most bytes of payload in a message.
@@ -370,6 +374,21 @@ mod tests {
         assert_eq!(pacer.timeout(), Some(start + MS(50)));
         assert_eq!(pacer.release(start + MS(49)), None);
         assert!(matches!(pacer.release(start + MS(50)), Some(Released::Message(..))));
+    }
+
+    #[test]
+    fn video_beyond_the_estimate_keeps_messages_waiting_for_no_longer_than_a_queue() {
+        let start = Instant::now();
+        let mut pacer = AnchorPacer::new(start);
+        // Ten seconds of 1 Mbit/s while the link is taken to carry 100 kbit/s.
+        pacer.set_downlink(Some(100_000));
+        for n in 0..1000 {
+            pacer.video_sent(start + MS(10) * n, 1250);
+        }
+        let end = start + MS(10_000);
+        pacer.set_downlink(Some(1_000_000));
+        let admitted = pacer.admit(end + QUEUE + MS(50), 1_000_000, 0, 100, MS(0), BUDGET);
+        assert!(sent(admitted), "{admitted:?}");
     }
 
     #[test]
