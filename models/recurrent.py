@@ -1,10 +1,10 @@
 """Trains a fused network on what becomes of its own detail: frames in a row, each seeing what the last ones added.
 
 Source: FRVSR (recurrence over unrolled frames), with VP9's vectors for the flow. In: the clips of `data.toml` (role
-`train`), and weights to begin with. Out: weights of the same shape. The decoder's part is modelled here: a cell's
-detail is fetched by its composed vector (`enhancer/examples/flow`), weighed by how well the low pictures agree
-(`hybrid/src/reconstruct/carry`), and coarsened as the anchors' codec does. Streams with captured detail are seen frame
-by frame, with nothing carried: there the decoder keeps that instead.
+`train`), and weights to begin with. Out: weights of the same shape. The decoder's part is modelled here as it was before
+decision 028 (dense flow): a cell's detail is fetched by its composed vector (`enhancer/examples/flow`), weighed by how
+well the low pictures agree, and coarsened as the anchors' codec does. Streams with captured detail are seen frame by
+frame, with nothing carried: there the decoder keeps that instead.
 
     python models/recurrent.py --start models/fused-xs-x2.safetensors --steps 12000 --out recurrent.safetensors
 """

@@ -1,5 +1,5 @@
 // Times the WebAssembly module's hybrid decoder in Node, in ms per frame: VP9 alone, with rebuilding, and with an anchor
-// once in 30 frames, each four frames late, whose catch-up counts for the frame that it comes after.
+// once in 30 frames, each four frames late, whose cost counts for the frame that it comes after.
 //   node bench.mjs MODULE.wasm [--scales 2,3] [--codec jpeg] [--passes N] [--json] FILE.ivf…
 // Every frame's time is its least over the passes, and the process's own time where that is less, so that a busy machine
 // hardly matters. Anchors are made by the `twin`

@@ -6,7 +6,7 @@
 //! well is not sent. Enhanced anchors are left out: a network that sees its own additions adds them again
 //! (`models/fused-xs-x2.md`), and whoever has lost one needs the next.
 //!
-//! Following a frame traces its field, and nothing is painted: a picture is made only of a frame that becomes an anchor.
+//! Following a frame keeps its low picture, and nothing is painted: a picture is made, and flow searched for, only of a frame that becomes an anchor.
 
 use parking_lot::Mutex;
 use windlass_hybrid::anchor::codec::detail_of;

@@ -3,7 +3,7 @@
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use windlass_hybrid::reconstruct::learned::{Learned, NOISE, Scratch};
+use windlass_hybrid::reconstruct::learned::{Learned, Scratch};
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::Decoder;
 use windlass_hybrid::{Detail, Plane};
@@ -49,7 +49,7 @@ fn learned(c: &mut Criterion) {
             });
             group.bench_function("take out", |b| {
                 b.iter(|| {
-                    learned.take_out(*isa, (&low).into(), &mut rest, NOISE, None, &mut scratch);
+                    learned.take_out(*isa, (&low).into(), &mut rest, None, &mut scratch);
                 });
             });
             group.bench_function("learn", |b| {

@@ -6,19 +6,11 @@
 //!
 //! Making the older picture takes as long as a frame, so only some anchors are looked at.
 
-use std::sync::Arc;
-
 use crate::anchor::codec::detail_of;
 use crate::anchor::tiles::TileMap;
 use crate::detail::{Detail, ONE};
-use crate::picture::Picture;
-use crate::reconstruct::Rebuilder;
-use crate::reconstruct::field::Field;
-use crate::reconstruct::learned::Learned;
-use crate::reconstruct::source::Sources;
+use crate::picture::Plane;
 use crate::resample::Samples;
-use crate::simd::Isa;
-use crate::vp9::FrameBuffer;
 
 /// One anchor of so many is looked at.
 const EVERY: u32 = 4;
@@ -28,22 +20,12 @@ const MOST_APART: u64 = 300;
 /// See the module.
 #[derive(Default)]
 pub(crate) struct DecayMeter {
-    rebuilder: Option<Rebuilder>,
-    seen: Picture,
     /// The frame of the last anchor.
     last: Option<u64>,
     anchors: u32,
     /// Square grey levels, and the frames that they came with.
     lost: f64,
     frames: u64,
-}
-
-/// What a frame is rebuilt from.
-pub(crate) struct Known<'a> {
-    pub low: &'a Arc<FrameBuffer>,
-    pub field: &'a Field,
-    pub sources: &'a Sources,
-    pub learned: &'a Learned,
 }
 
 impl DecayMeter {
@@ -57,30 +39,28 @@ impl DecayMeter {
         (self.lost, self.frames)
     }
 
-    /// An anchor gives the frame `id`, of which `known` was known before, this detail in these tiles.
-    pub fn anchor(
-        &mut self,
-        id: u64,
-        known: &Known<'_>,
-        detail: &Detail,
-        tiles: &TileMap,
-        (isa, scale): (Isa, usize),
-    ) {
-        let Some(last) = self.last.replace(id) else { return };
+    /// An anchor gives the frame `id`: over how many frames there is something to be learned from what that showed
+    /// before, if it is to be looked at.
+    pub fn anchor(&mut self, id: u64) -> Option<u64> {
+        let last = self.last.replace(id)?;
         // One that came late says nothing of the one before.
         let apart = id.saturating_sub(last);
         self.last = Some(id.max(last));
         self.anchors += 1;
-        if !(1..=MOST_APART).contains(&apart) || !(self.anchors - 1).is_multiple_of(EVERY) {
-            return;
-        }
-        let rebuilder = self.rebuilder.get_or_insert_with(|| Rebuilder::new(isa, scale));
-        rebuilder.rescale(scale);
-        rebuilder.rebuild(known.low, known.field, known.sources, known.learned, 0, &mut self.seen);
-        // Holds no picture of the decoder's until the next time.
-        rebuilder.rescale(scale);
-        let low = Samples::from(&known.low.planes()[0]);
-        let Ok(before) = detail_of(Samples::from(&self.seen.y), low, scale) else { return };
+        let looks = (1..=MOST_APART).contains(&apart) && (self.anchors - 1).is_multiple_of(EVERY);
+        looks.then_some(apart)
+    }
+
+    /// Compares what a frame showed with what the anchor gives it in these tiles.
+    pub fn compare(
+        &mut self,
+        apart: u64,
+        seen: &Plane,
+        low: Samples<'_>,
+        detail: &Detail,
+        (tiles, scale): (&TileMap, usize),
+    ) {
+        let Ok(before) = detail_of(seen, low, scale) else { return };
         if (before.width(), before.height()) == (detail.width(), detail.height()) {
             self.lost += mean_square(&before, detail, tiles, scale);
             self.frames += apart;

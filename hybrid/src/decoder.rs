@@ -2,16 +2,16 @@
 //!
 //! Source: seed 000 §4 and §6 (hybrid decoding), design.md *Reconstruction*. Frames come in
 //! decoding order and anchors whenever they arrive: before their frame, with it, or late. An anchor
-//! gives its frame detail, all of it or by tiles; the fields of the frames since are traced anew
-//! (catch-up), so that every reference that descends from its frame gains by it. The picture on display is
+//! makes its frame a reference, all of it or by tiles: every frame after it takes from its picture what fits, by dense
+//! flow straight from there, so that a late anchor ends where one in time would have. The picture on display is
 //! left to the next frame, or to [`HybridDecoder::refresh`] where none comes soon.
 //!
 //! Without anchors pictures already have the detail that built-in filters expect: the first step of
 //! every enhanced track, which costs the server nothing.
 //!
 //! Bounds: [`HybridConfig::history`] frames are kept for late anchors; [`MAX_EARLY`] anchors, or parts of them,
-//! of [`MAX_EARLY_BYTES`] wait for their frame; four frames' detail is held. Nothing else grows, and without
-//! anchors nothing is allocated once all buffers have their size.
+//! of [`MAX_EARLY_BYTES`] wait for their frame; six references are held, each a high luma and a low picture. Nothing
+//! else grows, and between anchors nothing is allocated once all buffers have their size.
 
 mod streams;
 
@@ -24,15 +24,16 @@ use crate::anchor::payload;
 use crate::anchor::pictures::VP9_PICTURES;
 use crate::anchor::prior::Prior;
 use crate::anchor::tiles::{TILE, TileMap};
-use crate::decay::{DecayMeter, Known};
+use crate::decay::DecayMeter;
 use crate::detail::Detail;
 use crate::history::{Entry, Given, History};
 use crate::picture::Picture;
-use crate::reconstruct::Rebuilder;
 use crate::reconstruct::captured::Weigher;
-use crate::reconstruct::field::CELL;
-use crate::reconstruct::learned::{self, Learned, NOISE};
-use crate::reconstruct::source::{Sources, Tiled};
+use crate::reconstruct::carry::plan::Painted;
+use crate::reconstruct::carry::reference::{Given as Gift, MOST, Reference, References};
+use crate::reconstruct::carry::searches::Searches;
+use crate::reconstruct::learned::{self, Learned};
+use crate::reconstruct::{CELL, Known, Rebuilder};
 use crate::resample::Samples;
 use crate::simd::Isa;
 use crate::vp9::{DecodeError, DecodedFrame, Decoder, FrameBuffer, FrameKind, Join, SizeLimit};
@@ -94,7 +95,8 @@ pub enum AnchorOutcome {
         /// How many frames had been displayed after it.
         frames_late: u32,
     },
-    /// Its frame is no longer in the history: it is too long ago, of a size that is no longer shown, or never was.
+    /// Its frame is no longer in the history: it is too long ago, of a size that is no longer shown, or never was; or it was made
+    /// of the low picture, and all references that are kept are younger.
     TooOld,
     /// Its frame has not been decoded yet; it is kept for it.
     Early,
@@ -148,19 +150,22 @@ pub struct HybridDecoder {
     history: History,
     early: VecDeque<ReassembledAnchor>,
     streams: Streams,
-    sources: Sources,
+    references: References,
+    searches: Searches,
     /// What is known of the detail that follows from low pictures.
     learned: Learned,
     /// What anchors do not say, once there was one that did not.
     prior: Option<Prior>,
     /// Whether anchors have taught it.
     taught: bool,
-    /// Counts changes of `sources` and `learned`.
+    /// Counts changes of `references` and `learned`.
     generation: u64,
     /// That of the picture on display.
     painted: u64,
     epoch: Option<u16>,
     rebuilder: Rebuilder,
+    /// Makes pictures that are not displayed.
+    painter: Rebuilder,
     scratch: learned::Scratch,
     /// What is known of the last coded picture.
     weigher: Weigher,
@@ -189,7 +194,8 @@ impl HybridDecoder {
             history: History::new(config.history),
             early: VecDeque::new(),
             streams: Streams::default(),
-            sources: Sources::default(),
+            references: References::default(),
+            searches: Searches::default(),
             learned: fresh(&config),
             prior: None,
             taught: false,
@@ -197,6 +203,7 @@ impl HybridDecoder {
             painted: 0,
             epoch: None,
             rebuilder: Rebuilder::new(config.isa, config.scale),
+            painter: Rebuilder::new(config.isa, config.scale),
             scratch: learned::Scratch::default(),
             weigher: Weigher::default(),
             decay: DecayMeter::default(),
@@ -220,7 +227,8 @@ impl HybridDecoder {
     /// time; the pictures are the same.
     #[must_use]
     pub fn with_threads(mut self, threads: Arc<dyn Join>, parts: usize) -> Self {
-        self.rebuilder.with_threads(threads, parts);
+        self.rebuilder.with_threads(threads.clone(), parts);
+        self.painter.with_threads(threads, parts);
         self
     }
 
@@ -250,7 +258,7 @@ impl HybridDecoder {
                     outcome.shown |= frame.info.shown;
                     outcome.lr_width = frame.info.width;
                     outcome.lr_height = frame.info.height;
-                    self.history.push(rtp_timestamp, frame.picture.clone(), frame.info.clone());
+                    self.history.push(rtp_timestamp, frame);
                 }
             }
             Err(error) => {
@@ -271,7 +279,7 @@ impl HybridDecoder {
     /// anyway and wants to know what its subscribers see. After a gap or an error, [`reset`](Self::reset).
     pub fn push_decoded(&mut self, rtp_timestamp: u32, frames: &[DecodedFrame]) {
         for frame in frames {
-            self.history.push(rtp_timestamp, frame.picture.clone(), frame.info.clone());
+            self.history.push(rtp_timestamp, frame);
         }
         self.follow(rtp_timestamp);
     }
@@ -280,7 +288,8 @@ impl HybridDecoder {
     /// the picture on display.
     pub fn picture_at(&mut self, rtp_timestamp: u32) -> Option<&Picture> {
         let at = self.history.find(rtp_timestamp)?;
-        self.paint(Some(at)).then_some(&self.high)
+        self.paint(Some(at))?;
+        Some(&self.high)
     }
 
     /// A timestamp before those of all remembered frames.
@@ -297,7 +306,7 @@ impl HybridDecoder {
             // Another size is another camera or another rung: its pictures look different.
             self.learned = fresh(&self.config);
             self.taught = false;
-            self.sources.clear();
+            self.references.clear();
             self.decay.interrupt();
             self.history.forget_other_sizes();
             self.generation += 1;
@@ -306,8 +315,7 @@ impl HybridDecoder {
         self.apply_early(rtp_timestamp);
     }
 
-    /// Takes a complete anchor: applies it to its frame and, when it is late, carries it forward
-    /// to the last one. The picture on display stays until the next frame or [`refresh`](Self::refresh).
+    /// Takes a complete anchor: its frame is a reference from now on. The picture on display stays until the next frame or [`refresh`](Self::refresh).
     pub fn push_anchor(&mut self, anchor: &ReassembledAnchor) -> AnchorOutcome {
         let outcome = self.try_anchor(anchor);
         match outcome {
@@ -380,11 +388,12 @@ impl HybridDecoder {
         self.config.scale = scale;
         self.decoder.limit(within(self.given, scale));
         self.history.without_detail();
-        self.sources.clear();
+        self.references.clear();
         self.streams = Streams::default();
         self.learned = fresh(&self.config);
         (self.prior, self.taught, self.weigher) = (None, false, Weigher::default());
         self.rebuilder.rescale(scale);
+        self.painter.rescale(scale);
         self.decay.interrupt();
         self.generation += 1;
     }
@@ -397,7 +406,7 @@ impl HybridDecoder {
     fn forget(&mut self) {
         self.history.clear();
         self.decay.interrupt();
-        self.sources.clear();
+        self.references.clear();
         self.generation += 1;
         self.early.clear();
         self.last_timestamp = None;
@@ -405,28 +414,26 @@ impl HybridDecoder {
 
     /// Makes the picture of the current frame; whether anchors have a part in it.
     fn display(&mut self) -> bool {
-        self.paint(None)
-            && (self.taught || self.history.current().is_some_and(|entry| entry.field.any()))
+        self.paint(None).is_some_and(|carried| carried || self.taught)
     }
 
-    /// Makes the picture of a frame in the history, or of the current one; false where there is none.
-    fn paint(&mut self, at: Option<usize>) -> bool {
+    /// Makes the picture of a frame in the history, or of the current one: whether references have a part in it;
+    /// `None` where there is no such frame.
+    fn paint(&mut self, at: Option<usize>) -> Option<bool> {
         let entry = match at {
             Some(at) => self.history.entry(at),
             None => self.history.current(),
+        }?;
+        let mut known = Known {
+            references: &self.references,
+            searches: &mut self.searches,
+            learned: &self.learned,
+            generation: self.generation,
         };
-        let Some(entry) = entry else { return false };
-        self.rebuilder.rebuild(
-            &entry.low,
-            &entry.field,
-            &self.sources,
-            &self.learned,
-            self.generation,
-            &mut self.high,
-        );
+        let carried = self.rebuilder.rebuild(entry.id(), &entry.low, &mut known, &mut self.high);
         self.displayed = true;
         self.painted = self.generation;
-        true
+        Some(carried)
     }
 
     fn apply_early(&mut self, timestamp: u32) {
@@ -478,7 +485,13 @@ impl HybridDecoder {
         };
         let Some(at) = found else { return AnchorOutcome::TooOld };
         let Some(entry) = self.history.entry(at) else { return AnchorOutcome::TooOld };
-        let (width, height) = (entry.low.width(), entry.low.height());
+        // What was made of the low picture is of no use before six younger references. The publisher's own pixels are: those
+        // after them take them over.
+        let own = header.source == AnchorOrigin::Captured;
+        if !own && self.references.are_beyond(entry.id()) {
+            return AnchorOutcome::TooOld;
+        }
+        let (width, height) = entry.size();
         let scale = self.config.scale;
         if (scale * width, scale * height) != (header.width.into(), header.height.into()) {
             return AnchorOutcome::WrongSize;
@@ -487,7 +500,6 @@ impl HybridDecoder {
             return AnchorOutcome::Malformed;
         };
         // The publisher's own pixels replace what was made of the low picture.
-        let own = header.source == AnchorOrigin::Captured;
         let new = match &entry.given {
             Some(given) if own => tiles.without(&given.captured),
             Some(given) => tiles.without(&given.tiles),
@@ -516,11 +528,12 @@ impl HybridDecoder {
         }
     }
 
-    /// Gives the frame at `at` new detail in some tiles and lets those after it follow.
+    /// Gives the frame at `at` new detail in some tiles: it is a reference from now on.
     fn apply(&mut self, at: usize, mut detail: Detail, tiles: &TileMap, header: &AnchorHeader) {
         let Some(entry) = self.history.entry(at) else { return };
         let pictures = header.codec == VP9_PICTURES;
-        let low = entry.low.clone();
+        let captured = header.source == AnchorOrigin::Captured;
+        let (id, low) = (entry.id(), entry.low.clone());
         let (isa, scale) = (self.config.isa, self.config.scale);
         let luma = Samples::from(&low.planes()[0]);
         let skip = outside(tiles, low.width(), low.height());
@@ -529,79 +542,104 @@ impl HybridDecoder {
             let prior = self.prior.get_or_insert_with(|| Prior::new(isa, scale));
             prior.put_back(luma, &mut detail, skip);
         }
-        if header.source == AnchorOrigin::Enhanced {
-            let Entry { field, .. } = entry;
-            let known = Known { low: &low, field, sources: &self.sources, learned: &self.learned };
-            self.decay.anchor(entry.id(), &known, &detail, tiles, (isa, scale));
+        let looked =
+            if header.source == AnchorOrigin::Enhanced { self.decay.anchor(id) } else { None };
+        let begins = self.references.get(id).is_none();
+        let fits = !captured && self.references.before(id).iter().any(Reference::has_captured);
+        let shows = looked.is_some() || fits || begins && !tiles.is_full();
+        let painted = shows.then(|| self.show(id, &low));
+        if let (Some(apart), Some(painted)) = (looked, &painted) {
+            self.decay.compare(apart, &painted.luma, luma, &detail, (tiles, scale));
         }
-        // What a network made of the low picture teaches less than the filters know; and regions are asked for because they
-        // are not like the rest: filters that had learned from a caption's edges made a face worse than bicubic.
-        let mut change = None;
-        let like_the_rest = !pictures || tiles.is_full();
-        if self.config.learning && header.source == AnchorOrigin::Captured && like_the_rest {
-            // What the anchor does not give stays as it is shown, though the filters change.
-            let inside: Option<Vec<bool>> = skip.map(|skip| skip.iter().map(|s| !s).collect());
-            let (scratch, rows) = (&mut self.scratch, 0..low.height());
-            let mut shown = inside.as_ref().map(|_| Detail::zero(detail.width(), detail.height()));
-            if let Some(shown) = &mut shown {
-                let shown = shown.samples_mut();
-                self.learned.predict_add(isa, luma, rows, shown, inside.as_deref(), scratch);
-            }
-            let noisy =
-                (header.codec == VP9_PICTURES).then(|| self.weigher.too_noisy(&detail, scale));
-            let noisy: Option<Vec<bool>> = noisy.map(|noisy| match skip {
-                Some(skip) => noisy.zip(skip).map(|(noisy, &skip)| noisy || skip).collect(),
-                None => noisy.collect(),
-            });
-            let teaches = noisy.as_ref().is_none_or(|noisy| noisy.contains(&false));
-            if teaches {
-                self.learned.learn_from(isa, luma, &detail, noisy.as_deref().or(skip), scratch);
-            }
-            if let Some(shown) = &mut shown {
-                self.learned.take_out(isa, luma, shown, 0, inside.as_deref(), scratch);
-            }
-            change = shown;
-            self.taught |= teaches;
-        }
-        self.learned.take_out(isa, luma, &mut detail, NOISE, skip, &mut self.scratch);
+        self.learn(&low, &detail, tiles, header, skip);
+        self.learned.take_out(isa, luma, &mut detail, skip, &mut self.scratch);
         if pictures {
             self.weigher.weigh(&mut detail, skip, scale);
         }
-        let captured = header.source == AnchorOrigin::Captured;
-        let cells = entry.field.cells().len();
-        let own = match (captured, pictures) {
-            (false, _) => None,
-            (true, true) => Some(self.weigher.believed().collect()),
-            (true, false) => Some(vec![true; cells]),
-        };
-        let keep =
-            (!captured).then(|| self.sources.fitting(isa, &low, &entry.field, tiles)).flatten();
-        let give = Tiled {
-            tiles,
-            field: &entry.field,
-            change: change.as_ref(),
-            keep: keep.as_deref(),
-            captured: own.as_deref(),
-        };
-        let none = || TileMap::empty(low.width(), low.height());
-        let own = if captured { tiles.clone() } else { none() };
-        let more = entry.given.as_ref();
-        let more = more.filter(|m| self.sources.add_tiles(m.source, &detail, scale, &give));
-        let given = if let Some(given) = more {
-            let (tiles, captured) = (given.tiles.with(tiles), given.captured.with(&own));
-            Given { tiles, captured, source: given.source }
-        } else {
-            let source = self.sources.add(isa, low.clone(), detail, scale, &give);
-            Given { tiles: tiles.clone(), captured: own, source }
-        };
-        self.history.rebase(at, given, isa, scale, &mut self.sources);
+        let cells = low.width().div_ceil(CELL) * low.height().div_ceil(CELL);
+        let own: Option<Vec<bool>> = captured
+            .then(|| if pictures { self.weigher.believed().collect() } else { vec![true; cells] });
+        let base = self.painter.base(&low, &self.learned, None);
+        let high = self.painter.base(&low, &self.learned, Some(&detail));
+        let given = Gift { high: &high, base: &base, tiles, captured: own.as_deref(), painted };
+        self.references.give(id, &low, given, scale);
+        if let Some(entry) = self.history.entry_mut(at) {
+            let none = || TileMap::empty(low.width(), low.height());
+            let given =
+                entry.given.get_or_insert_with(|| Given { tiles: none(), captured: none() });
+            given.tiles = given.tiles.with(tiles);
+            if captured {
+                given.captured = given.captured.with(tiles);
+            }
+        }
+        self.pass_on(id);
+        self.references.trim();
         self.generation += 1;
+    }
+
+    /// What the references before a frame show in it.
+    fn show(&mut self, id: u64, low: &FrameBuffer) -> Painted {
+        let mut known = Known {
+            references: &self.references,
+            searches: &mut self.searches,
+            learned: &self.learned,
+            generation: self.generation,
+        };
+        self.painter.painted(id, low, &mut known)
+    }
+
+    /// Lets the references after a frame show what it has been given where they were not given anything themselves.
+    fn pass_on(&mut self, id: u64) {
+        let mut last = id;
+        while let Some(next) = self.references.next_after(last) {
+            last = next.id;
+            let captured = self.references.before(last).iter().any(Reference::has_captured);
+            if next.is_settled(captured) {
+                continue;
+            }
+            let low = next.low.clone();
+            let painted = self.show(last, &low);
+            let base = self.painter.base(&low, &self.learned, None);
+            if let Some(next) = self.references.get_mut(last) {
+                next.repaint(&painted, &base, self.config.scale);
+            }
+        }
+    }
+
+    /// Teaches the filters by an anchor's detail. What a network made of the low picture teaches less than the filters know;
+    /// and regions are asked for because they are not like the rest: filters that had learned from a caption's edges made a
+    /// face worse than bicubic.
+    fn learn(
+        &mut self,
+        low: &FrameBuffer,
+        detail: &Detail,
+        tiles: &TileMap,
+        header: &AnchorHeader,
+        skip: Option<&[bool]>,
+    ) {
+        let pictures = header.codec == VP9_PICTURES;
+        let like_the_rest = !pictures || tiles.is_full();
+        if !self.config.learning || header.source != AnchorOrigin::Captured || !like_the_rest {
+            return;
+        }
+        let (isa, scale) = (self.config.isa, self.config.scale);
+        let noisy = pictures.then(|| self.weigher.too_noisy(detail, scale));
+        let noisy: Option<Vec<bool>> = noisy.map(|noisy| match skip {
+            Some(skip) => noisy.zip(skip).map(|(noisy, &skip)| noisy || skip).collect(),
+            None => noisy.collect(),
+        });
+        if noisy.as_ref().is_none_or(|noisy| noisy.contains(&false)) {
+            let luma = Samples::from(&low.planes()[0]);
+            let skip = noisy.as_deref().or(skip);
+            self.learned.learn_from(isa, luma, detail, skip, &mut self.scratch);
+            self.taught = true;
+        }
     }
 }
 
-/// Pictures that others than the history and VP9's own references hold: those of sources, of the
+/// Pictures that others than the history and VP9's own references hold: those of references, of the
 /// picture on display, and one that is being decoded.
-const MAX_LENT: usize = crate::reconstruct::source::MOST + 4;
+const MAX_LENT: usize = MOST + 4;
 
 /// By cell, whether it lies outside the given tiles; `None` where all are given.
 fn outside(tiles: &TileMap, width: usize, height: usize) -> Option<Vec<bool>> {
@@ -622,6 +660,8 @@ fn fresh(config: &HybridConfig) -> Learned {
     if config.prior { Learned::with_prior(config.scale) } else { Learned::new(config.scale) }
 }
 
+#[cfg(all(test, feature = "encode"))]
+mod carry_tests;
 #[cfg(all(test, feature = "encode"))]
 mod decay_tests;
 #[cfg(all(test, feature = "encode"))]

@@ -1,9 +1,9 @@
 //! The hybrid codec that server and browser share: VP9 with block info, anchors, HR reconstruction.
 //!
 //! Source: seed 000 §4 and §6 (hybrid decoding), design.md *Reconstruction*. A low VP9 layer is
-//! decoded bit-exactly ([`vp9`]), its pictures are doubled by Lanczos ([`resample`]), and the
-//! detail of sparse anchors ([`anchor`]) is carried from frame to frame by the low layer's own
-//! motion vectors ([`reconstruct`]). [`HybridDecoder`] puts it together.
+//! decoded bit-exactly ([`vp9`]), its pictures are enlarged by Lanczos ([`resample`]) and learned filters, and
+//! the pictures of sparse anchors ([`anchor`]) are carried to the frames after them by dense
+//! flow ([`flow`], [`reconstruct`]). [`HybridDecoder`] puts it together.
 //!
 //! No I/O, clocks, threads of its own, or async; builds for wasm32 without imports. All arithmetic
 //! is in integers and the same on every machine, so that a server's twin and a browser agree bit

@@ -1,5 +1,5 @@
 // Figures of the hybrid decoder in Chromium for docs/benchmarks.md: ms per frame of VP9 alone, with rebuilding, and with
-// an anchor once in 30 frames, each four frames late, whose catch-up counts for the frame that it comes after.
+// an anchor once in 30 frames, each four frames late, whose cost counts for the frame that it comes after.
 //   node bench-hybrid.mjs [--scales 2,3] [--codec jpeg] [--passes N] [--rounds N] [--module FILE] [--json] FILE.ivf…
 // Every round is a browser of its own, with one pass for the engine to optimise the code; every frame counts with the least
 // time it took. The module is client-web/dist/windlass.wasm unless named (`cargo xtask wasm` builds it); anchors are made by

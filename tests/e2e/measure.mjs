@@ -118,7 +118,7 @@ async function measureAll() {
   rows.push({
     figure: `browser at ${rung}, ${state}: ${stats.lr.width}x${stats.lr.height} to ${stats.hr.width}x${stats.hr.height}`,
     rebuild_ms: stats.decodeMs,
-    catch_up_ms: stats.catchUpMs,
+    anchor_ms: stats.anchorMs,
     shown_fps: stats.shownFps,
     enhanced_fps: stats.enhancedFps,
     anchors_per_s: stats.anchorsPerSecond,

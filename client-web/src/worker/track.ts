@@ -108,7 +108,7 @@ export class TrackPipeline {
   };
   private readonly times = {
     frame: new SampleWindow(90, 5000),
-    catchUp: new SampleWindow(50, 10_000),
+    anchor: new SampleWindow(50, 10_000),
     anchor: new SampleWindow(200, 10_000),
   };
   /** What pictures lose with each frame after an anchor, as the decoder finds now and then, and its sums then. */
@@ -208,7 +208,7 @@ export class TrackPipeline {
         if (outcome === "applied-late") this.anchorsLate++;
         if (this.current !== null) this.refreshAt = done + REFRESH_MS;
         this.usable(header.rtpTimestamp, !header.tiled, done);
-        this.times.catchUp.add(done, done - now);
+        this.times.anchor.add(done, done - now);
         break;
       case "early":
         this.early.set(header.rtpTimestamp, !header.tiled);
@@ -302,7 +302,7 @@ export class TrackPipeline {
       anchorP95Ms: this.times.anchor.percentile(now, 0.95),
       decodeMs: this.times.frame.mean(now),
       reconstructMs: null,
-      catchUpMs: this.times.catchUp.mean(now),
+      anchorMs: this.times.anchor.mean(now),
       decay: this.decays.mean(now),
       decayFrames: this.decayFrames.mean(now),
       playoutDelayMs: this.playout.delayMs,

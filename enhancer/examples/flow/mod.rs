@@ -1,6 +1,6 @@
 //! Where the detail of each part of a frame comes from, counted in the frames that are written.
 //!
-//! Source: `hybrid/src/reconstruct/field.rs`, which does the same for anchors. A cell of 8 × 8 low samples follows VP9's vectors
+//! Source: the decoder's own way until decision 028. A cell of 8 × 8 low samples follows VP9's vectors
 //! back to the last written frame on its way, and their sum is kept. `models/recurrent.py` carries a network's own detail with it.
 
 use std::io::{Result, Write};
@@ -8,7 +8,7 @@ use std::io::{Result, Write};
 use windlass_hybrid::vp9::{DecodeError, Decoder, FrameInfo, MotionVector};
 
 const CELL: usize = 8;
-/// Written frames that a cell may lie behind: so many anchors the decoder keeps.
+/// Written frames that a cell may lie behind: as many anchors as the decoder kept.
 const MOST: usize = 4;
 
 /// A written frame by its number from 1 on, 0 for none, and the way there in 1/8 low sample.

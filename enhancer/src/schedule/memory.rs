@@ -1,6 +1,6 @@
 //! What a stream takes of the memory, by the size of its pictures: measured, and what is counted for it when it is admitted.
 //!
-//! Its decoder's pictures, those that its history keeps for late anchors, fields and infos, and what its twin paints: all grow with the
+//! Its decoder's pictures, those that its history keeps for late anchors, references, and what its twin paints: all grow with the
 //! pixels of the low layer, but for the history, which keeps fewer of large ones. Measured by
 //! `cargo run --release -p windlass-enhancer --example stream_memory`, which counts what is allocated, a network's own memory included:
 //! 4.7 MiB at 160×90, 12.7 at 320×180, 43.7 at 640×360, 62.7 at 960×540; with the publisher's own larger pictures 16.7 at 320×180 and 68.0

@@ -129,14 +129,14 @@ fn unlearning() -> HybridDecoder {
 fn made_anew(d: &HybridDecoder) -> Picture {
     let current = d.history.current().expect("something is shown");
     let mut picture = Picture::default();
-    Rebuilder::new(Isa::SCALAR, d.config.scale).rebuild(
-        &current.low,
-        &current.field,
-        &d.sources,
-        &d.learned,
-        0,
-        &mut picture,
-    );
+    let mut known = Known {
+        references: &d.references,
+        searches: &mut Searches::default(),
+        learned: &d.learned,
+        generation: 0,
+    };
+    let mut rebuilder = Rebuilder::new(Isa::SCALAR, d.config.scale);
+    rebuilder.rebuild(current.id(), &current.low, &mut known, &mut picture);
     picture
 }
 
@@ -449,7 +449,7 @@ fn early_anchors_wait_until_their_frame_is_shown() {
 }
 
 #[test]
-fn parts_share_one_source_and_a_lost_one_costs_its_tiles_alone() {
+fn parts_share_one_reference_and_a_lost_one_costs_its_tiles_alone() {
     let all = frames(REALTIME);
     let size = (322, 182);
     let tile = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)];
@@ -468,8 +468,12 @@ fn parts_share_one_source_and_a_lost_one_costs_its_tiles_alone() {
             give(&mut lossy, &part);
         }
     }
-    let source = whole.history.entry(2).and_then(|e| e.given.as_ref()).map(|g| g.source);
-    assert_eq!(source, Some(1), "parts make one source");
+    assert!(
+        whole.references.next_after(0).is_some_and(|first| {
+            whole.references.next_after(first.id).is_none() && first.is_settled(false)
+        }),
+        "parts make one reference"
+    );
     let (lost, got) = (lossy.hr().expect("shown"), whole.hr().expect("shown"));
     for y in 0..182 {
         let columns = |p: &Picture| p.y.row(y)[128..256].to_vec();

@@ -104,7 +104,10 @@ unsafe fn level<P: Patches>(task: &mut Task<'_>) {
                 let vector = patch.search::<P>(&gradients, start, others, task.iterations, damping);
                 let mut weights = [0; CELLS * CELLS];
                 if task.weigh {
-                    weights = P::errors(&template, patch.at(vector)).map(weight);
+                    let errors = P::errors(&template, patch.at(vector));
+                    for (to, squares) in weights.iter_mut().zip(errors) {
+                        *to = weight(squares);
+                    }
                 }
                 let found = task.grid.at_mut(column, row);
                 let moved = task.former.is_none() || found.vector != vector;
@@ -119,11 +122,9 @@ impl Task<'_> {
     fn is_same(&self, x: usize, y: usize) -> bool {
         let Some(former) = self.former else { return false };
         let (x, y) = (x as i32 - 1, y as i32 - 1);
-        let rows = |level: &Level| -> [[u8; SIDE + 2]; SIDE + 2] {
-            let (from, stride) = (level.from(x, y), level.stride());
-            std::array::from_fn(|j| std::array::from_fn(|i| from[j * stride + i]))
-        };
-        rows(self.now) == rows(former)
+        let (now, was) = (self.now.from(x, y), former.from(x, y));
+        let rows = now.chunks(self.now.stride()).zip(was.chunks(former.stride()));
+        rows.take(SIDE + 2).all(|(now, was)| now[..SIDE + 2] == was[..SIDE + 2])
     }
 }
 

@@ -9,8 +9,8 @@
 use crate::anchor::pictures::CodedPicture;
 use crate::anchor::tiles::{TILE, TileMap};
 use crate::detail::{Detail, ONE};
-use crate::reconstruct::carry::WHOLE;
-use crate::reconstruct::field::CELL;
+use crate::reconstruct::CELL;
+use crate::reconstruct::carry::warp::WHOLE;
 use crate::resample::{self, Samples, lanczos};
 use crate::simd::Isa;
 

@@ -1,35 +1,40 @@
-//! HR reconstruction: every high picture is `Lanczos(LR) + P(LR) + D`.
+//! HR reconstruction: every high picture is `B + w (C − B)`.
 //!
-//! Source: seed 000 §4 and §6.2 (the high picture follows the low layer's vectors), changed as
+//! Source: seed 000 §4 and §6.2 (high pictures follow the low layer's motion), changed as
 //! `docs/reconstruction.md` measures:
 //!
-//! - The base is made anew from the bit-exact low picture, so that nothing can drift in it.
-//! - `P` is what the low picture itself lets expect: classed filters, built in and refined by anchors ([`learned`]).
-//! - `D` is what anchors said beyond that. It is fetched from the anchor itself by composed motion
-//!   ([`field`]) and weighed by how well the low pictures of now and then agree ([`carry`]).
+//! - `B = Lanczos(LR) + P(LR)` is made anew from the bit-exact low picture, so that nothing can drift in it.
+//!   `P` is what the low picture itself lets expect: classed filters, built in and refined by anchors ([`learned`]).
+//! - `C` is the whole picture of an anchored frame, fetched through dense flow and weighed by how well the low
+//!   pictures of now and then agree ([`carry`]).
 //!
 //! Pictures are made in strips of low rows that stay in the cache, and only where something has changed
-//! since the last one: a cell is left alone when its low samples, those around it, and its
-//! place in its anchor are the same. The result is that of making everything anew. A caller with threads may
+//! since the last one: a cell is left alone when its low samples, those around it, and what it takes from
+//! references are the same. The result is that of making everything anew. A caller with threads may
 //! have parts of a picture made at the same time.
 
 pub(crate) mod captured;
 pub(crate) mod carry;
-pub(crate) mod field;
 pub mod learned;
-pub(crate) mod source;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::picture::Picture;
+use crate::detail::Detail;
+use crate::picture::{Picture, Plane};
 use crate::resample::{self, Samples, bicubic, lanczos};
 use crate::simd::Isa;
 use crate::vp9::{FrameBuffer, Join, OneThread, PlaneBuffer};
-use carry::fetch_add;
-use field::{CELL, Field};
+use carry::plan::{Painted, Plan, SIDE, area};
+use carry::reference::References;
+use carry::searches::Searches;
+use carry::warp::blend;
 use learned::Learned;
-use source::Sources;
+
+/// Side of a cell in low samples: what is left alone or made anew.
+pub(crate) const CELL: usize = learned::CELL;
+/// Cells of a plan in one of these, each way.
+const PLANNED: usize = CELL / SIDE;
 
 /// Low rows of a strip: two rows of cells.
 const STRIP: usize = 2 * CELL;
@@ -41,13 +46,15 @@ pub(crate) struct Rebuilder {
     threads: Arc<dyn Join>,
     /// One for each part of a picture that may be made at the same time.
     workers: Vec<Worker>,
-    /// By cell: whether its low samples or its place in an anchor changed; then also those beside.
+    /// By cell: whether its low samples or what it takes from references changed; then also those beside.
     own: Vec<bool>,
     changed: Vec<bool>,
     /// By cell: whether it can be left alone.
     skip: Vec<bool>,
     last: Option<Last>,
-    field: Field,
+    plan: Plan,
+    /// That of the picture on display.
+    last_plan: Plan,
     /// Whether every picture is made anew: for comparisons.
     pub always: bool,
 }
@@ -62,9 +69,19 @@ struct Worker {
 
 /// What the picture on display was made from.
 struct Last {
+    id: u64,
     low: Arc<FrameBuffer>,
-    /// Of filters and sources.
+    /// Of filters and references.
     generation: u64,
+}
+
+/// What pictures are made from beside their low ones.
+pub(crate) struct Known<'a> {
+    pub references: &'a References,
+    pub searches: &'a mut Searches,
+    pub learned: &'a Learned,
+    /// Counts changes of references and filters.
+    pub generation: u64,
 }
 
 impl Rebuilder {
@@ -78,7 +95,8 @@ impl Rebuilder {
             changed: Vec::new(),
             skip: Vec::new(),
             last: None,
-            field: Field::default(),
+            plan: Plan::default(),
+            last_plan: Plan::default(),
             always: false,
         }
     }
@@ -94,44 +112,102 @@ impl Rebuilder {
         self.workers.resize_with(parts.max(1), Worker::default);
     }
 
-    /// Turns `high` into the HR picture of a low one. `high` must be the picture of the last call;
-    /// `generation` says whether filters and sources are still those of then.
+    /// Turns `high` into the HR picture of frame `id`, whose low picture this is; whether references have a part in it.
+    /// `high` must be the picture of the last call.
     pub fn rebuild(
         &mut self,
+        id: u64,
         low: &Arc<FrameBuffer>,
-        field: &Field,
-        sources: &Sources,
-        learned: &Learned,
-        generation: u64,
+        known: &mut Known<'_>,
         high: &mut Picture,
-    ) {
+    ) -> bool {
         let (width, height) = (low.width(), low.height());
         let size = (width * self.scale, height * self.scale);
         if (high.width(), high.height()) != size {
             *high = Picture::grey(size.0, size.1);
             self.last = None;
         }
-        self.find_changes(low, field, generation);
+        let still = self.is_still(id, low, known);
+        if !still {
+            std::mem::swap(&mut self.plan, &mut self.last_plan);
+            self.plan.make(self.isa, (id, id + 1), low, known.references, known.searches);
+        }
+        self.find_changes(low, known.generation, still);
         self.skip.clear();
         self.skip.extend(self.changed.iter().map(|c| !c));
         let job = Job {
             isa: self.isa,
             scale: self.scale,
             low,
-            field,
-            sources,
-            learned,
+            plan: &self.plan,
+            references: known.references,
+            learned: known.learned,
+            rest: None,
             skip: &self.skip,
             threads: &*self.threads,
         };
         let planes = [high.y.samples_mut(), high.u.samples_mut(), high.v.samples_mut()];
         job.rows(&mut self.workers, 0..height, planes);
-        self.field.copy_from(field);
-        self.last = Some(Last { low: low.clone(), generation });
+        self.last = Some(Last { id, low: low.clone(), generation: known.generation });
+        self.plan.any()
     }
 
-    /// Marks the cells whose HR samples may differ from those on display.
-    fn find_changes(&mut self, low: &FrameBuffer, field: &Field, generation: u64) {
+    /// What frame `id` shows of references before it. The next picture is made anew.
+    pub fn painted(&mut self, id: u64, low: &FrameBuffer, known: &mut Known<'_>) -> Painted {
+        self.plan.make(self.isa, (id, id), low, known.references, known.searches);
+        let luma = self.luma(low, known.references, known.learned, None);
+        Painted { luma, captured: self.plan.captured(known.references) }
+    }
+
+    /// What filters make of a low picture, with some detail beyond that. The next picture is made anew.
+    pub fn base(&mut self, low: &FrameBuffer, learned: &Learned, rest: Option<&Detail>) -> Plane {
+        self.plan.clear();
+        self.luma(low, &References::default(), learned, rest)
+    }
+
+    /// A luma by the plan.
+    fn luma(
+        &mut self,
+        low: &FrameBuffer,
+        references: &References,
+        learned: &Learned,
+        rest: Option<&Detail>,
+    ) -> Plane {
+        let (width, height) = (low.width(), low.height());
+        let mut luma = Plane::filled(width * self.scale, height * self.scale, 0);
+        self.last = None;
+        self.skip.clear();
+        self.skip.resize(width.div_ceil(CELL) * height.div_ceil(CELL), false);
+        let job = Job {
+            isa: self.isa,
+            scale: self.scale,
+            low,
+            plan: &self.plan,
+            references,
+            learned,
+            rest,
+            skip: &self.skip,
+            threads: &*self.threads,
+        };
+        let planes = [luma.samples_mut(), &mut [], &mut []];
+        job.rows(&mut self.workers, 0..height, planes);
+        luma
+    }
+
+    /// Whether the plan of the picture on display is that of frame `id` too: the same luma and the same references, of which
+    /// none is one of the two frames.
+    fn is_still(&self, id: u64, low: &FrameBuffer, known: &Known<'_>) -> bool {
+        let Some(last) = self.last.as_ref().filter(|_| !self.always) else { return false };
+        let before = |id: u64| known.references.before(id + 1);
+        let (was, is) = (before(last.id), before(id));
+        last.generation == known.generation
+            && was.len() == is.len()
+            && is.last().is_none_or(|r| r.id != id && r.id != last.id)
+            && last.low.planes()[0].shows_the_same(&low.planes()[0])
+    }
+
+    /// Marks the cells whose HR samples may differ from those on display; `still`: by their chroma alone.
+    fn find_changes(&mut self, low: &FrameBuffer, generation: u64, still: bool) {
         let (columns, rows) = (low.width().div_ceil(CELL), low.height().div_ceil(CELL));
         self.own.clear();
         self.changed.clear();
@@ -140,12 +216,19 @@ impl Rebuilder {
             !self.always
                 && last.generation == generation
                 && (last.low.width(), last.low.height()) == size
+                && (still || self.plan.is_like(&self.last_plan))
         });
         let Some(last) = last else {
             self.changed.resize(columns * rows, true);
             return;
         };
-        self.own.extend(field.cells().iter().zip(self.field.cells()).map(|(a, b)| a != b));
+        self.own.resize(columns * rows, false);
+        let across = low.width().div_ceil(SIDE);
+        if !still {
+            for (i, differs) in self.plan.differences(&self.last_plan).enumerate() {
+                self.own[i / across / PLANNED * columns + i % across / PLANNED] |= differs;
+            }
+        }
         let (was, is) = (last.low.planes(), low.planes());
         compare::<CELL>(&was[0], &is[0], columns, &mut self.own);
         compare::<{ CELL / 2 }>(&was[1], &is[1], columns, &mut self.own);
@@ -167,16 +250,19 @@ struct Job<'a> {
     isa: Isa,
     scale: usize,
     low: &'a FrameBuffer,
-    field: &'a Field,
-    sources: &'a Sources,
+    plan: &'a Plan,
+    references: &'a References,
     learned: &'a Learned,
+    /// Detail beyond what filters make, where there is some.
+    rest: Option<&'a Detail>,
     /// By cell: whether it is left alone.
     skip: &'a [bool],
     threads: &'a dyn Join,
 }
 
 impl Job<'_> {
-    /// Makes the low `rows`, which begin with a strip; `planes` begin with their first high rows.
+    /// Makes the low `rows`, which begin with a strip; `planes` begin with their first high rows. Chroma planes
+    /// may be empty.
     fn rows(&self, workers: &mut [Worker], rows: Range<usize>, planes: [&mut [u8]; 3]) {
         match workers {
             [] => {}
@@ -244,7 +330,7 @@ impl Job<'_> {
 
     /// Makes the luma of a strip, where it has changed; `high` begins with it.
     fn luma(&self, worker: &mut Worker, rows: Range<usize>, high: &mut [u8]) {
-        let Self { isa, scale, low, field, sources, learned, skip, .. } = *self;
+        let Self { isa, scale, low, learned, skip, .. } = *self;
         let samples = Samples::from(&low.planes()[0]);
         let stride = scale * samples.width;
         let columns = samples.width.div_ceil(CELL);
@@ -253,18 +339,11 @@ impl Job<'_> {
         let strip = &mut worker.strip[..];
         lanczos(isa, samples, scale, rows.clone(), strip, &mut worker.resample);
         learned.predict_add(isa, samples, rows.clone(), strip, Some(skip), &mut worker.learned);
-        for i in cells.clone().filter(|&i| !skip[i]) {
-            let cell = field.cells()[i];
-            if cell.source == 0 {
-                continue;
-            }
-            let place = sources.at(isa, low, i % columns, i / columns, cell);
-            if let Some((source, weight)) = place.from {
-                let area = place.area.scaled(scale);
-                let out = &mut strip[(area.y - scale * rows.start) * stride + area.x..];
-                fetch_add(isa, &source.rest, area, cell.vector, scale, weight, out, stride);
-            }
+        if let Some(rest) = self.rest {
+            let first = stride * scale * rows.start;
+            resample::add_saturating(strip, &rest.samples()[first..first + strip.len()]);
         }
+        self.carry(&rows, strip, stride);
         // Runs of changed cells go to the picture.
         let side = CELL * scale;
         for (row, skip) in skip[cells].chunks(columns).enumerate() {
@@ -283,6 +362,26 @@ impl Job<'_> {
         }
     }
 
+    /// Brings the parts of a strip that have changed nearer to what references say.
+    fn carry(&self, rows: &Range<usize>, strip: &mut [i16], stride: usize) {
+        let (low, scale) = (self.low, self.scale);
+        let size = (low.width(), low.height());
+        let (columns, across) = (size.0.div_ceil(CELL), size.0.div_ceil(SIDE));
+        for row in rows.start / SIDE..rows.end.div_ceil(SIDE) {
+            for column in 0..across {
+                if self.skip[row / PLANNED * columns + column / PLANNED] {
+                    continue;
+                }
+                let area = area((column, row), size).scaled(scale);
+                for (reference, carried) in self.plan.cell(self.references, row * across + column) {
+                    let out = &mut strip[(area.y - scale * rows.start) * stride + area.x..];
+                    let (step, share) = (carried.step(scale), carried.share);
+                    blend(self.isa, &reference.high, area, step, share, out, stride);
+                }
+            }
+        }
+    }
+
     /// Makes the rows of a chroma plane that belong to the strip beginning at low luma row `top`; `high`
     /// begins with them.
     fn chroma(&self, worker: &mut Worker, low: &PlaneBuffer, top: usize, high: &mut [u8]) {
@@ -290,7 +389,7 @@ impl Job<'_> {
         let last = top + STRIP >= self.low.height();
         let end = if last { low.height() } else { first + STRIP / 2 };
         let width = (self.scale * self.low.width()).div_ceil(2);
-        if first >= end || width == 0 {
+        if first >= end || width == 0 || high.is_empty() {
             return;
         }
         let rows = (self.scale * (end - first)).min(high.len() / width);

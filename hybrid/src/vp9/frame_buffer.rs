@@ -51,6 +51,12 @@ impl PlaneBuffer {
     pub fn row(&self, y: usize) -> &[u8] {
         &self.data[y * self.stride..][..self.width]
     }
+
+    /// Whether it has the same size and samples as another.
+    pub(crate) fn shows_the_same(&self, other: &Self) -> bool {
+        (self.width, self.height) == (other.width, other.height)
+            && (0..self.height).all(|y| self.row(y) == other.row(y))
+    }
 }
 
 /// A decoded picture: I420, 8 bits.
@@ -66,6 +72,17 @@ impl FrameBuffer {
         buffer.resize(width, height);
         for plane in &mut buffer.planes {
             plane.data.fill(128);
+        }
+        buffer
+    }
+
+    /// A picture of this luma, without colour.
+    #[cfg(test)]
+    pub(crate) fn of_luma(luma: &Plane) -> Self {
+        let mut buffer = Self::grey(luma.width(), luma.height());
+        let plane = &mut buffer.planes[0];
+        for y in 0..luma.height() {
+            plane.data[y * plane.stride..][..luma.width()].copy_from_slice(luma.row(y));
         }
         buffer
     }

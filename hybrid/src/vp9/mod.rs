@@ -2,8 +2,8 @@
 //! block, out of one pass.
 //!
 //! Source: VP9 bitstream and decoding process specification v0.7 (each file names its sections);
-//! where libvpx and the text part, libvpx rules, and the place says so. Seed 000 §4: motion vectors
-//! and residuals of the low layer drive the high one.
+//! where libvpx and the text part, libvpx rules, and the place says so. What is said of blocks, their
+//! residuals above all, is what anchors are chosen by (seed 000 §5).
 //!
 //! - [`Decoder`]: chunks in (a frame or a superframe, as it comes off the depacketiser), pictures
 //!   out, hidden ones too, bit-exact with libvpx, each with its [`FrameInfo`].

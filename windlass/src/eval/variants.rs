@@ -30,7 +30,7 @@ pub static VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "carried-only",
-        about: "no filters at all: what anchors say, carried by vectors",
+        about: "no filters at all: what anchors say, carried by flow",
         config: |default| HybridConfig { prior: false, learning: false, ..default },
     },
 ];

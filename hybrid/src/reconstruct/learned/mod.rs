@@ -5,7 +5,7 @@
 //! network (or the original) adds to a low picture. Every low sample belongs to a class by the
 //! strength, coherence and direction of its gradient (`classes`); each class has one filter of 24
 //! neighbours for each of the `S²` high samples (`filters`). The filters cost no bits, and what they
-//! predict is never late: only what is left of an anchor beyond it travels by motion vectors.
+//! predict is never late: only what an anchor has beyond it must be carried.
 //!
 //! Filters begin as a prior where there is one, and are fitted towards it (`fit`).
 //!
@@ -35,9 +35,6 @@ use fit::Fit;
 
 /// Side of a cell of the low picture that can be left out, in samples; bands are rows of cells.
 pub const CELL: usize = 8;
-/// What an anchor differs from its prediction by less than this, in 1/16 grey level, is taken for
-/// coding noise.
-pub const NOISE: i16 = 8;
 
 /// Neighbours that a filter weighs: a 5×5 window without its centre.
 const TAPS: usize = 24;
@@ -203,9 +200,8 @@ impl Learned {
         }
     }
 
-    /// Leaves of an anchor's detail what its low picture does not let expect: the prediction is
-    /// subtracted, then every sample is brought `noise` (at least 0) nearer to zero. Nothing changes in skipped
-    /// cells, nor while there are no filters.
+    /// Leaves of an anchor's detail what its low picture does not let expect: the prediction is subtracted.
+    /// Nothing changes in skipped cells, nor while there are no filters.
     ///
     /// # Panics
     ///
@@ -215,12 +211,10 @@ impl Learned {
         isa: Isa,
         low: Samples<'_>,
         detail: &mut Detail,
-        noise: i16,
         skip: Option<&[bool]>,
         scratch: &mut Scratch,
     ) {
         self.check(low, detail, skip);
-        assert!(noise >= 0, "noise {noise}");
         let Some(filters) = &self.filters else {
             return;
         };
@@ -238,7 +232,9 @@ impl Learned {
                 let row = detail.row_mut(first + y);
                 for span in band.spans() {
                     let span = self.scale * span.start..self.scale * span.end;
-                    leave(&mut row[span.clone()], &predicted[span], noise);
+                    for (d, &p) in row[span.clone()].iter_mut().zip(&predicted[span]) {
+                        *d = d.saturating_sub(p);
+                    }
                 }
             }
         }
@@ -276,12 +272,4 @@ fn bands(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let first = rows.start / CELL;
     let count = if rows.is_empty() { 0 } else { rows.end.div_ceil(CELL) - first };
     (first..first + count).map(move |c| rows.start.max(c * CELL)..rows.end.min((c + 1) * CELL))
-}
-
-/// `detail` less its prediction, brought nearer to zero.
-fn leave(detail: &mut [i16], predicted: &[i16], noise: i16) {
-    for (d, &p) in detail.iter_mut().zip(predicted) {
-        let rest = d.saturating_sub(p);
-        *d = rest.saturating_sub(rest.clamp(-noise, noise));
-    }
 }

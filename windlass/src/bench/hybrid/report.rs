@@ -24,7 +24,7 @@ pub struct Row {
     pub p99_ms: Option<f64>,
     /// Decoding the low layer alone.
     pub low_ms: Option<f64>,
-    /// The longest frame after the first: the catch-up with a late anchor.
+    /// The longest frame after the first: that in which a late anchor came.
     pub most_ms: Option<f64>,
     /// Mean of libvpx with one thread, of pictures as large as HR, in the same run.
     pub libvpx_ms: Option<f64>,
@@ -34,7 +34,7 @@ pub struct Row {
     pub anchor_decode_ms: Option<f64>,
     /// What a late anchor costs, without decoding its image, in frames: the mean time to make all of an HR
     /// picture anew.
-    pub catch_up_frames: Option<f64>,
+    pub anchor_frames: Option<f64>,
 }
 
 /// The row of a whole stream.
@@ -49,7 +49,7 @@ pub fn steady(case: Case, times: &Times) -> Row {
         libvpx_ms: times.libvpx.mean(),
         x_libvpx: times.hybrid.speed_up(&times.libvpx),
         anchor_decode_ms: None,
-        catch_up_frames: None,
+        anchor_frames: None,
     }
 }
 
@@ -66,14 +66,14 @@ pub fn threaded(case: Case, threads: NonZeroU32, times: &Best) -> Row {
         libvpx_ms: None,
         x_libvpx: None,
         anchor_decode_ms: None,
-        catch_up_frames: None,
+        anchor_frames: None,
     }
 }
 
 /// The row of anchors that are `k` frames late.
 pub fn late(case: Case, k: usize, late: &Late, times: &Times) -> Row {
     let anew = times.anew.mean().zip(times.low.mean()).map(|(all, low)| all - low);
-    let catch_up = late.anchor.mean().zip(late.image.mean()).map(|(all, image)| all - image);
+    let rest = late.anchor.mean().zip(late.image.mean()).map(|(all, image)| all - image);
     Row {
         case: format!("{}, anchor {k} late", case.name()),
         threads: 1,
@@ -84,7 +84,7 @@ pub fn late(case: Case, k: usize, late: &Late, times: &Times) -> Row {
         libvpx_ms: None,
         x_libvpx: None,
         anchor_decode_ms: late.image.mean(),
-        catch_up_frames: catch_up.zip(anew).map(|(catch_up, anew)| catch_up / anew),
+        anchor_frames: rest.zip(anew).map(|(rest, anew)| rest / anew),
     }
 }
 
@@ -137,7 +137,7 @@ impl Report {
                 cell(row.libvpx_ms),
                 cell(row.x_libvpx),
                 cell(row.anchor_decode_ms),
-                cell(row.catch_up_frames),
+                cell(row.anchor_frames),
             );
         }
         out
@@ -170,7 +170,7 @@ mod tests {
         let row = &value["rows"][0];
         assert_eq!((&row["case"], &row["x_libvpx"]), (&"360p-720p".into(), &3.0.into()));
         assert_eq!((&row["frame_ms"], &row["p99_ms"]), (&2.0.into(), &3.0.into()));
-        assert_eq!(value["rows"][1]["catch_up_frames"], 2.0);
+        assert_eq!(value["rows"][1]["anchor_frames"], 2.0);
         assert_eq!(value["rows"][2]["case"], "360p-720p, 2 threads");
         assert_eq!(report.table().matches("360p-720p").count(), 3);
     }

@@ -1,0 +1,50 @@
+//! Clips for measurements: the original, and the low layer as a publisher would send it.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Name, file, crop and HR size.
+pub type Clip = (&'static str, &'static str, &'static str, (usize, usize));
+
+/// Those with people, as the probe of flow had them.
+pub const CLIPS: [Clip; 4] = [
+    ("d13", "LivePortrait__d13.mp4", "crop=720:405:0:300,", (640, 360)),
+    ("demo2", "LatentSync__assets_demo2_video.mp4", "crop=1080:608:0:100,", (640, 360)),
+    ("demo1", "LatentSync__assets_demo1_video.mp4", "crop=1080:608:0:480,", (640, 360)),
+    ("s18", "LivePortrait__s18.mp4", "", (960, 540)),
+];
+
+/// The first six seconds: the originals as I420, one behind the other, and the low layer's VP9 frames
+/// (`scale` times smaller, libvpx in real time at 300 kbit/s, one key frame).
+pub fn coded((_, file, crop, (w, h)): Clip, scale: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let folder = std::env::var("WINDLASS_CLIPS").unwrap_or_else(|_| "../shared/clips".into());
+    let clip = Path::new(&folder).join(file);
+    let ffmpeg = |filter: &str, more: &str| {
+        let done = Command::new("ffmpeg")
+            .args(["-v", "error", "-threads", "1", "-t", "6", "-i"])
+            .arg(&clip)
+            .args(["-vf", filter, "-an"])
+            .args(more.split(' '))
+            .arg("-")
+            .output()
+            .expect("ffmpeg runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        done.stdout
+    };
+    let high = format!("{crop}scale={w}:{h}:flags=area,format=yuv420p");
+    let low = format!("{high},scale={}:{}:flags=area", w / scale, h / scale);
+    let originals = ffmpeg(&high, "-f rawvideo");
+    let ivf = ffmpeg(
+        &low,
+        "-c:v libvpx-vp9 -deadline realtime -cpu-used 7 -b:v 300k -lag-in-frames 0 -g 9999 -f ivf",
+    );
+    let mut frames = Vec::new();
+    let mut rest = &ivf[32..];
+    while let Some((head, tail)) = rest.split_first_chunk::<12>() {
+        let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        let (data, next) = tail.split_at(length);
+        frames.push(data.to_vec());
+        rest = next;
+    }
+    (originals, frames)
+}

@@ -1,0 +1,146 @@
+//! The SIMD forms, over any vector: lanes are rows, one below the other.
+//!
+//! # Safety
+//!
+//! The caller has checked: `from` has four rows more than the area, and three columns more than its width in whole
+//! vectors of eight samples; `out` has the area's rows; an area that is blended is a multiple of four samples wide and of two rows high,
+//! one that is compared has 8 × 8 samples.
+
+#![allow(clippy::inline_always, clippy::too_many_arguments)] // code takes on the features of its caller
+
+use std::mem::MaybeUninit;
+
+use super::{MIDDLE, PATCH_ROWS, TAPS, down};
+use crate::simd::vector::Vector;
+
+/// Samples of a row that are made together.
+const ROW: usize = 8;
+
+/// Columns that have been filtered across, row by row.
+type Columns = MaybeUninit<[i16; ROW * PATCH_ROWS]>;
+
+/// See the scalar form.
+#[inline(always)]
+pub(super) unsafe fn blend<W: Vector, N: Vector>(
+    (from, from_stride): (&[u8], usize),
+    (fx, fy): (usize, usize),
+    (width, height): (usize, usize),
+    share: i16,
+    out: &mut [i16],
+    stride: usize,
+) {
+    unsafe {
+        let share = W::splat16(share);
+        let taps = Taps::<W>::down(fy);
+        for x in (0..width).step_by(ROW) {
+            let mut columns = Columns::uninit();
+            let columns = columns.as_mut_ptr().cast::<i16>();
+            across::<W>(from.as_ptr().add(x), from_stride, fx, height + 3, columns);
+            let to = out.as_mut_ptr().add(x).cast::<u8>();
+            for j in (0..height).step_by(W::LANES) {
+                let (to, step) = (to.add(2 * j * stride), 2 * stride);
+                let sample = sample(columns.add(j * ROW), &taps);
+                if width - x >= ROW {
+                    nearer(W::load_lanes(to, step), sample, share).store_lanes(to, step);
+                } else {
+                    nearer(W::load_half_lanes(to, step), sample, share).store_half_lanes(to, step);
+                }
+            }
+        }
+    }
+}
+
+/// See the scalar form.
+#[inline(always)]
+pub(super) unsafe fn squares<W: Vector, N: Vector>(
+    (now, now_stride): (&[u8], usize),
+    (from, from_stride): (&[u8], usize),
+    (fx, fy): (usize, usize),
+    sum: &mut u32,
+) {
+    unsafe {
+        let taps = Taps::<W>::down(fy);
+        let mut columns = Columns::uninit();
+        let columns = columns.as_mut_ptr().cast::<i16>();
+        across::<W>(from.as_ptr(), from_stride, fx, ROW + 3, columns);
+        let mut sums = W::zero();
+        for j in (0..ROW).step_by(W::LANES) {
+            let is = eight::<W>(now.as_ptr().add(j * now_stride), now_stride);
+            let difference = sample(columns.add(j * ROW), &taps);
+            let difference = difference.sub16(is.shl16::<4>());
+            sums = sums.add32(difference.madd_i16(difference));
+        }
+        let mut parts = [0u32; 4 * 2];
+        sums.store(parts.as_mut_ptr().cast());
+        *sum = parts[..4 * W::LANES].iter().sum();
+    }
+}
+
+/// The taps of a fraction.
+struct Taps<V>(V, V, V, V);
+
+impl<V: Vector> Taps<V> {
+    #[inline(always)]
+    unsafe fn across(fraction: usize) -> Self {
+        let [a, b, c, d] = TAPS[fraction];
+        unsafe { Self(V::splat16(a), V::splat16(b), V::splat16(c), V::splat16(d)) }
+    }
+
+    #[inline(always)]
+    unsafe fn down(fraction: usize) -> Self {
+        let [a, b, c, d] = TAPS[fraction];
+        unsafe {
+            Self(V::splat16(down(a)), V::splat16(down(b)), V::splat16(down(c)), V::splat16(down(d)))
+        }
+    }
+}
+
+/// Filters eight columns across, in `rows` and as many more as fill vectors.
+#[inline(always)]
+unsafe fn across<V: Vector>(
+    from: *const u8,
+    stride: usize,
+    fraction: usize,
+    rows: usize,
+    to: *mut i16,
+) {
+    unsafe {
+        let taps = Taps::<V>::across(fraction);
+        let middle = V::splat16(MIDDLE as i16);
+        for j in (0..rows).step_by(V::LANES) {
+            let p = from.add(j * stride);
+            // Sums of two may wrap around; that of all does not, less the middle.
+            let first = eight::<V>(p, stride).mul_low16(taps.0);
+            let second = eight::<V>(p.add(1), stride).mul_low16(taps.1);
+            let third = eight::<V>(p.add(2), stride).mul_low16(taps.2);
+            let fourth = eight::<V>(p.add(3), stride).mul_low16(taps.3);
+            let sum = first.add16(second).add16(third.add16(fourth));
+            sum.sub16(middle).store(to.add(j * ROW).cast());
+        }
+    }
+}
+
+/// Eight samples of each lane's row.
+#[inline(always)]
+unsafe fn eight<V: Vector>(p: *const u8, stride: usize) -> V {
+    unsafe { V::load_half_lanes(p, stride).widen_low_u8() }
+}
+
+/// Samples in 1/16 grey level; `columns` begin one row above.
+#[inline(always)]
+unsafe fn sample<V: Vector>(columns: *const i16, taps: &Taps<V>) -> V {
+    unsafe {
+        let first = V::load(columns.cast()).mul_round_i16(taps.0);
+        let second = V::load(columns.add(ROW).cast()).mul_round_i16(taps.1);
+        let third = V::load(columns.add(2 * ROW).cast()).mul_round_i16(taps.2);
+        let fourth = V::load(columns.add(3 * ROW).cast()).mul_round_i16(taps.3);
+        let sum = first.add16(second).add16(third.add16(fourth));
+        sum.add16(V::splat16(4)).shr_i16::<3>().add16(V::splat16(2048))
+    }
+}
+
+/// What was there, brought nearer to a sample by a share.
+#[inline(always)]
+unsafe fn nearer<V: Vector>(was: V, sample: V, share: V) -> V {
+    unsafe { was.adds_i16(sample.subs_i16(was).mul_round_i16(share)) }
+}
