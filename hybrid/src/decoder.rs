@@ -29,6 +29,7 @@ use crate::detail::Detail;
 use crate::history::{Entry, Given, History};
 use crate::picture::Picture;
 use crate::reconstruct::captured::Weigher;
+use crate::reconstruct::carry::effort::Effort;
 use crate::reconstruct::carry::plan::Painted;
 use crate::reconstruct::carry::reference::{Given as Gift, MOST, Reference, References};
 use crate::reconstruct::carry::searches::Searches;
@@ -396,6 +397,14 @@ impl HybridDecoder {
         self.painter.rescale(scale);
         self.decay.interrupt();
         self.generation += 1;
+    }
+
+    /// Searches so thoroughly for what pictures take from anchors, from the next picture on.
+    pub fn set_effort(&mut self, effort: Effort) {
+        if effort != self.searches.effort() {
+            self.searches.set_effort(effort);
+            self.rebuilder.forget();
+        }
     }
 
     /// Size of HR pictures over that of the low layer.

@@ -34,3 +34,4 @@ pub mod vp9;
 pub use decoder::{AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, HybridStats};
 pub use detail::Detail;
 pub use picture::{Picture, Plane};
+pub use reconstruct::carry::effort::Effort;

@@ -118,7 +118,7 @@ async function measureAll() {
   rows.push({
     figure: `browser at ${rung}, ${state}: ${stats.lr.width}x${stats.lr.height} to ${stats.hr.width}x${stats.hr.height}`,
     rebuild_ms: stats.decodeMs,
-    anchor_ms: stats.anchorMs,
+    anchor_apply_ms: stats.anchorApplyMs,
     shown_fps: stats.shownFps,
     enhanced_fps: stats.enhancedFps,
     anchors_per_s: stats.anchorsPerSecond,

@@ -13,21 +13,55 @@ function play(guard: LoadGuard, from: number, frames: number, decodeMs: number, 
   return null;
 }
 
-test("a machine that keeps up is never paused", () => {
-  assert.equal(play(steadyGuard(), 0, 300, 20), null);
+test("a machine that keeps up searches fully and is never paused", () => {
+  const guard = steadyGuard();
+  assert.equal(play(guard, 0, 300, 20), null);
+  assert.equal(guard.effort, "full");
 });
 
-test("a machine on which frames pile up is paused within about a second", () => {
+test("a machine on which frames pile up searches less thoroughly within about a second", () => {
+  const guard = steadyGuard();
+  assert.equal(play(guard, 0, 33, 32, 3), null);
+  assert.equal(guard.effort, "little");
+  assert.equal(play(guard, 1089, 300, 20), null);
+});
+
+test("a machine that is too slow for that as well is paused within another", () => {
   const guard = steadyGuard();
   const at = play(guard, 0, 300, 32, 3);
-  assert.ok(at !== null && at <= 1100, `${at}`);
+  assert.ok(at !== null && at <= 2200, `${at}`);
   assert.ok(guard.paused((at ?? 0) + 3_999));
   assert.ok(!guard.paused((at ?? 0) + 4_000));
 });
 
-test("a machine that just keeps up is given three seconds", () => {
-  const at = play(steadyGuard(), 0, 300, 32);
-  assert.ok(at !== null && at > 2000 && at <= 3100, `${at}`);
+test("a machine that just keeps up is given three seconds for either", () => {
+  const guard = steadyGuard();
+  assert.equal(play(guard, 0, 60, 32), null);
+  assert.equal(guard.effort, "full");
+  const at = play(guard, 1980, 300, 32);
+  assert.ok(at !== null && at > 4000 && at <= 6200, `${at}`);
+});
+
+test("a machine that has had time to spare for a minute searches fully again, the next time for two", () => {
+  const guard = steadyGuard();
+  const effort = (): string => guard.effort;
+  const fullAfter = (from: number): number => {
+    play(guard, from, 40, 32, 3);
+    assert.equal(effort(), "little");
+    for (let at = from + 1320; ; at += 33) {
+      assert.equal(guard.frame(at, 10, 33, 0), false);
+      if (effort() === "full") return Math.round((at - from) / 60_000);
+    }
+  };
+  assert.equal(fullAfter(0), 1);
+  assert.equal(fullAfter(100_000), 2);
+});
+
+test("a machine without time to spare goes on less thoroughly", () => {
+  const guard = steadyGuard();
+  play(guard, 0, 40, 32, 3);
+  assert.equal(play(guard, 1320, 6000, 15), null);
+  assert.equal(guard.effort, "little");
 });
 
 test("slowness while the decoder is still being compiled is forgiven", () => {
@@ -43,9 +77,9 @@ test("one slow frame does no harm", () => {
   assert.equal(play(guard, 363, 60, 10), null);
 });
 
-test("a queue that stays long for a second pauses too", () => {
+test("a queue that stays long for a second, twice, pauses too", () => {
   const at = play(steadyGuard(), 0, 300, 5, 9);
-  assert.ok(at !== null && at >= 1000 && at < 1100);
+  assert.ok(at !== null && at >= 2000 && at < 2200);
 });
 
 test("each pause is twice as long as the one before, up to a bound", () => {

@@ -1,17 +1,24 @@
 /**
- * Decides when this machine is too slow to enhance a track, and when to try again.
+ * Decides how much of enhancing a track this machine can bear: all of it, less thorough searches, or for a while nothing.
  *
  * Too slow: over the last second decoding took more than `share` of the time between frames and frames pile up; or
  * it did so over three seconds, piling up or not; or more than `queueLimit` frames waited for a second. A single
  * hiccup that is made up for does no harm, nor does the first while, in which the browser still compiles the decoder's
- * functions as they are called. Then enhancement pauses, 4 s at first and twice as long each time up to
- * 64 s; a minute without trouble forgets the past. Times are milliseconds and arguments.
+ * functions as they are called. Then searches become less thorough, and fully so again where the machine has had time to spare for
+ * a minute, or twice as long after each time that it was too slow again. Where that is too slow as well enhancement pauses, 4 s at first
+ * and twice as long each time up to 64 s; a minute without trouble forgets the past. Times are milliseconds and arguments.
  */
+import type { Effort } from "./wasm.js";
+
 const FIRST_PAUSE_MS = 4000;
 const LONGEST_PAUSE_MS = 64_000;
 const FORGIVEN_MS = 60_000;
 const SPAN_MS = 1000;
 const LONG_SPAN_MS = 3000;
+/** Searches that are not thorough take about half of the time: with less than this share there is time for more. */
+const SPARE = 0.35;
+const FIRST_EASE_MS = 60_000;
+const LONGEST_EASE_MS = 16 * FIRST_EASE_MS;
 /** Frames that must wait for a second of slowness to count. */
 const PILE = 3;
 
@@ -23,6 +30,8 @@ export class LoadGuard {
   private pausedUntil: number | null = null;
   private pauseMs = FIRST_PAUSE_MS;
   private resumedAt: number | null = null;
+  private easedAt: number | null = null;
+  private easeMs = FIRST_EASE_MS;
 
   constructor(
     private readonly share = 0.85,
@@ -33,7 +42,14 @@ export class LoadGuard {
   /** Times that enhancement was paused. */
   pauses = 0;
 
-  /** Notes one decoded frame, the media time since the one before it, and how many still wait; true: pause now. */
+  /** How thoroughly to search. */
+  get effort(): Effort {
+    return this.easedAt === null ? "full" : "little";
+  }
+
+  /**
+   * Notes one decoded frame, the media time since the one before it, and how many still wait; true: pause now. Changes `effort`.
+   */
   frame(now: number, decodeMs: number, intervalMs: number, queued: number): boolean {
     this.startedAt ??= now;
     if (now - this.startedAt < this.warmUpMs) return false;
@@ -43,16 +59,35 @@ export class LoadGuard {
     else this.queueLongSince ??= now;
     const queueTooLong = this.queueLongSince !== null && now - this.queueLongSince >= SPAN_MS;
     const piling = queued >= PILE && this.slow(now, SPAN_MS);
-    return queueTooLong || piling || this.slow(now, LONG_SPAN_MS) ? this.pause(now) : false;
+    if (queueTooLong || piling || this.slow(now, LONG_SPAN_MS)) return this.ease(now) ? false : this.pause(now);
+    if (this.easedAt !== null && now - this.easedAt >= this.easeMs && !this.slow(now, LONG_SPAN_MS, SPARE)) {
+      this.easeMs = Math.min(this.easeMs * 2, LONGEST_EASE_MS);
+      this.easedAt = null;
+    }
+    return false;
+  }
+
+  /** Makes searches less thorough, where they are not yet. */
+  private ease(now: number): boolean {
+    if (this.easedAt !== null) return false;
+    this.easedAt = now;
+    this.forget();
+    return true;
+  }
+
+  /** What was seen before says nothing of what comes. */
+  private forget(): void {
+    this.busy = [];
+    this.queueLongSince = null;
   }
 
   /** Whether decoding took too much of the last `spanMs`. */
-  private slow(now: number, spanMs: number): boolean {
+  private slow(now: number, spanMs: number, share = this.share): boolean {
     const recent = this.busy.filter((b) => b.at >= now - spanMs);
     const spent = recent.reduce((sum, b) => sum + b.decodeMs, 0);
     const given = recent.reduce((sum, b) => sum + b.intervalMs, 0);
     const seen = now - (recent[0]?.at ?? now);
-    return seen >= spanMs * 0.8 && recent.length >= 5 && spent > this.share * given;
+    return seen >= spanMs * 0.8 && recent.length >= 5 && spent > share * given;
   }
 
   /** Starts a pause, also for other faults; always true. */
@@ -62,8 +97,7 @@ export class LoadGuard {
     this.pausedUntil = now + this.pauseMs;
     this.pauseMs = Math.min(this.pauseMs * 2, LONGEST_PAUSE_MS);
     this.pauses++;
-    this.busy = [];
-    this.queueLongSince = null;
+    this.forget();
     this.startedAt = null;
     return true;
   }

@@ -113,7 +113,7 @@ export interface WorkerStats {
   /** Mean time per frame or anchor over the last seconds; null without samples. */
   decodeMs: number | null;
   reconstructMs: number | null;
-  anchorMs: number | null;
+  anchorApplyMs: number | null;
   /** By how much the picture gets worse with each frame after an anchor, in mean square grey levels of luma; null while not known. */
   decay: number | null;
   /** In how many frames after it that was seen, in the mean. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FromWorker } from "./messages.js";
 import { type TrackDecoder, TrackPipeline } from "./track.js";
-import type { AnchorOutcome } from "./wasm.js";
+import type { AnchorOutcome, Effort } from "./wasm.js";
 
 const KEY = new Uint8Array([0x82, 0x49, 0x83, 0x42, 0, 0x13, 0xf0, 0x0b, 0x30, 0, 0, 0]); // 320×180
 const INTER = new Uint8Array([0x86, 0, 0]);
@@ -21,6 +21,9 @@ class Bench {
   refreshed = 0;
   keyRequests = 0;
   scales: number[] = [];
+  effort: Effort = "full";
+  /** How long the decoder takes with a frame. */
+  decodeMs = 0;
   decay = { lost: 0, frames: 0 };
   private frames = 0;
   private readonly told: FromWorker[] = [];
@@ -29,8 +32,12 @@ class Bench {
   constructor() {
     const decoder: TrackDecoder = {
       rescale: (scale) => void this.scales.push(scale),
+      setEffort: (effort) => {
+        this.effort = effort;
+      },
       pushFrame: () => {
         if (this.broken) throw new Error("trap");
+        this.now += this.decodeMs;
         this.stale = false;
         return { shown: true, detail: this.detail };
       },
@@ -135,6 +142,19 @@ test("the rebuilt picture is shown from the first frame on, before any anchor", 
   assert.equal(bench.shown, 3);
   assert.deepEqual(bench.scales, [3]);
   assert.equal(bench.pipeline.stats().enhancedFps, 0);
+});
+
+test("a slow machine searches less thoroughly before it gives up", () => {
+  const bench = new Bench();
+  bench.pipeline.rung(true, 3);
+  bench.run(60);
+  assert.equal(bench.effort, "full");
+  bench.decodeMs = 38;
+  bench.run(50);
+  assert.equal(bench.effort, "little");
+  assert.equal(bench.pipeline.stats().pauses, 0);
+  bench.run(50);
+  assert.equal(bench.pipeline.stats().pauses, 1);
 });
 
 test("another scale needs no key frame, and a whole anchor before tiles are of use", () => {

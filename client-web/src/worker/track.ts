@@ -16,6 +16,7 @@ import {
   type AnchorOutcome,
   type Decay,
   DecodeFailure,
+  type Effort,
   type FrameOutcome,
   HybridDecoder,
   type PictureView,
@@ -38,6 +39,7 @@ export interface TrackHost {
 /** The decoder of one track: {@link HybridDecoder}, but for tests. */
 export interface TrackDecoder {
   rescale(scale: number): void;
+  setEffort(effort: Effort): void;
   pushFrame(rtpTimestamp: number, data: Uint8Array): FrameOutcome;
   pushMessage(data: Uint8Array): AnchorOutcome;
   refresh(): boolean;
@@ -108,7 +110,7 @@ export class TrackPipeline {
   };
   private readonly times = {
     frame: new SampleWindow(90, 5000),
-    anchor: new SampleWindow(50, 10_000),
+    applying: new SampleWindow(50, 10_000),
     anchor: new SampleWindow(200, 10_000),
   };
   /** What pictures lose with each frame after an anchor, as the decoder finds now and then, and its sums then. */
@@ -208,7 +210,7 @@ export class TrackPipeline {
         if (outcome === "applied-late") this.anchorsLate++;
         if (this.current !== null) this.refreshAt = done + REFRESH_MS;
         this.usable(header.rtpTimestamp, !header.tiled, done);
-        this.times.anchor.add(done, done - now);
+        this.times.applying.add(done, done - now);
         break;
       case "early":
         this.early.set(header.rtpTimestamp, !header.tiled);
@@ -302,7 +304,7 @@ export class TrackPipeline {
       anchorP95Ms: this.times.anchor.percentile(now, 0.95),
       decodeMs: this.times.frame.mean(now),
       reconstructMs: null,
-      anchorMs: this.times.anchor.mean(now),
+      anchorApplyMs: this.times.applying.mean(now),
       decay: this.decays.mean(now),
       decayFrames: this.decayFrames.mean(now),
       playoutDelayMs: this.playout.delayMs,
@@ -355,6 +357,8 @@ export class TrackPipeline {
       this.lose();
       this.setState("too-slow");
     }
+    const { effort } = this.guard;
+    this.guarded((decoder) => decoder.setEffort(effort));
   }
 
   /** The decoder's current picture as a frame for the page, so many microseconds after its time. */

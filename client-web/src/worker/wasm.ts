@@ -13,6 +13,7 @@ export interface HybridExports {
   decoder_new(scale: number): number;
   decoder_free(handle: number): void;
   rescale(handle: number, scale: number): number;
+  set_effort(handle: number, effort: number): number;
   push_frame(handle: number, rtpTimestamp: number, pointer: number, length: number): number;
   push_message(handle: number, pointer: number, length: number): number;
   refresh(handle: number): number;
@@ -82,6 +83,9 @@ const HR = 0;
 /** HR sizes over LR sizes that the module can make. */
 export const SCALES: readonly number[] = [2, 3, 4];
 
+/** How thoroughly the decoder searches. */
+export type Effort = "full" | "little";
+
 /** The bit stream could not be decoded; a key frame mends it. */
 export class DecodeFailure extends Error {}
 
@@ -102,6 +106,11 @@ export class HybridDecoder {
   /** Makes HR pictures of another size from now on; the low layer needs no key frame for it. */
   rescale(scale: number): void {
     if (this.wasm.rescale(this.handle, scale) < 0) throw new Error(`the decoder knows no scale ${scale}`);
+  }
+
+  /** How thoroughly to search for what pictures take from anchors: little is for a machine that does not keep up. */
+  setEffort(effort: Effort): void {
+    this.wasm.set_effort(this.handle, effort === "full" ? 0 : 1);
   }
 
   /** Decodes one frame. Throws {@link DecodeFailure} on a bad one; anything else thrown is a trap. */

@@ -11,6 +11,7 @@
 //! | `decoder_new(scale) -> handle` | a decoder that waits for a key frame; HR is `scale` (2, 3 or 4) times as large as the low layer, 0 for another scale |
 //! | `decoder_free(handle)` | frees it |
 //! | `rescale(handle, scale) -> i32` | makes HR pictures of another size from now on, without a key frame: 0, or -1 where there is no such decoder or scale |
+//! | `set_effort(handle, effort) -> i32` | how thoroughly to search for what pictures take from anchors: 0 fully, 1 little, for a machine that does not keep up; 0, or -1 where there is no such decoder or effort |
 //! | `push_frame(handle, rtp_ts, ptr, len) -> i32` | decodes one complete VP9 frame: bits 1 shown, 2 key, 4 detail present, 8 size of the picture changed; below zero an [error](#errors) |
 //! | `push_message(handle, ptr, len) -> i32` | takes one raw message of the data channel: an [outcome](#outcomes) |
 //! | `refresh(handle) -> i32` | makes the picture on display anew where anchors have come since it was made: 1 it did, 0 there is nothing newer, -1 no such decoder. The next frame does so by itself |
@@ -52,7 +53,7 @@ pub mod warm_up;
 use windlass_hybrid::anchor::Reassembler;
 use windlass_hybrid::decoder::SCALES;
 use windlass_hybrid::vp9::{DecodeError, Decoder, FrameBuffer, SizeLimit};
-use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder, Picture};
+use windlass_hybrid::{AnchorOutcome, Effort, HybridConfig, HybridDecoder, Picture};
 
 use crate::warm_up::Piece;
 
@@ -131,6 +132,27 @@ pub unsafe extern "C" fn rescale(handle: *mut Track, scale: u32) -> i32 {
             0
         }
         _ => -1,
+    }
+}
+
+/// Searches so thoroughly for what pictures take from anchors, from the next picture on: 0 fully, 1 little.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn set_effort(handle: *mut Track, effort: u32) -> i32 {
+    let effort = match effort {
+        0 => Effort::Full,
+        1 => Effort::Little,
+        _ => return -1,
+    };
+    // SAFETY: as promised by the caller.
+    match unsafe { track_mut(handle) } {
+        Some(track) => {
+            track.decoder.set_effort(effort);
+            0
+        }
+        None => -1,
     }
 }
 

@@ -146,6 +146,23 @@ fn the_publishers_own_pixels_are_taken_however_many_references_are_younger() {
     assert!(gain > 1.0, "{gain} dB");
 }
 
+#[test]
+fn less_thorough_searches_still_follow_and_the_picture_on_display_changes_with_them() {
+    let [mut with, mut without] = decoders();
+    with.set_effort(Effort::Little);
+    for n in 1..6 {
+        let now = scene(0, f64::from(n) * 2.6);
+        let little = show(&mut with, n, &now);
+        let gain = psnr(&little, &now) - psnr(&show(&mut without, n, &now), &now);
+        assert!(gain > 2.0, "{gain} dB at frame {n}");
+        if n == 5 {
+            with.set_effort(Effort::Full);
+            let full = with.picture_at(n).expect("shown").y.clone();
+            assert!(psnr(&full, &now) > psnr(&little, &now));
+        }
+    }
+}
+
 /// Each sample four times.
 fn doubled(low: &Plane) -> Vec<u8> {
     (0..SIZE.0 * SIZE.1).map(|i| low.row(i / SIZE.0 / 2)[i % SIZE.0 / 2]).collect()

@@ -106,6 +106,11 @@ impl Rebuilder {
         (self.scale, self.last) = (scale, None);
     }
 
+    /// Makes the next picture anew.
+    pub fn forget(&mut self) {
+        self.last = None;
+    }
+
     /// Makes pictures in so many parts, which `threads` may run at the same time.
     pub fn with_threads(&mut self, threads: Arc<dyn Join>, parts: usize) {
         self.threads = threads;

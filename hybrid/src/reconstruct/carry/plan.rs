@@ -16,7 +16,7 @@ use crate::vp9::FrameBuffer;
 
 /// Side of a cell in low samples: it has one vector and one share.
 pub(crate) const SIDE: usize = 4;
-/// References that a picture is made from: the last ones before it.
+/// References that a picture is made from, at most: the last ones before it.
 pub(crate) const LAYERS: usize = 2;
 
 /// Side in low samples of the area around a cell in which low pictures are compared.
@@ -93,7 +93,11 @@ impl Plan {
         self.size = (low.width(), low.height());
         let known = references.before(end);
         // Nothing is better than what an anchor said of the frame itself.
-        let most = if known.last().is_some_and(|r| r.id == id) { 1 } else { LAYERS };
+        let most = if known.last().is_some_and(|r| r.id == id) {
+            1
+        } else {
+            searches.effort().references()
+        };
         let known = &known[known.len().saturating_sub(most)..];
         self.used = 0;
         self.noise.clear();

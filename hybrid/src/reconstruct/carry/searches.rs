@@ -1,14 +1,18 @@
 //! The searches for flow in the references that pictures are made from at present.
 
+use super::effort::Effort;
 use super::plan::LAYERS;
 use super::reference::Reference;
-use crate::flow::{Flow, FlowSearch, FlowSettings};
+use crate::flow::{Flow, FlowSearch};
 use crate::resample::Samples;
 use crate::simd::Isa;
 
 /// As many as a picture needs; each remembers its last picture, which saves time.
-#[derive(Debug)]
-pub(crate) struct Searches([Seat; LAYERS]);
+#[derive(Debug, Default)]
+pub(crate) struct Searches {
+    effort: Effort,
+    seats: [Seat; LAYERS],
+}
 
 /// A search, and the frame of the reference in which it searches.
 #[derive(Debug)]
@@ -17,14 +21,29 @@ struct Seat {
     search: FlowSearch,
 }
 
-impl Default for Searches {
+impl Seat {
+    fn new(effort: Effort) -> Self {
+        Self { id: None, search: FlowSearch::new(effort.flow()) }
+    }
+}
+
+impl Default for Seat {
     fn default() -> Self {
-        let seat = || Seat { id: None, search: FlowSearch::new(FlowSettings::default()) };
-        Self([(); LAYERS].map(|()| seat()))
+        Self::new(Effort::default())
     }
 }
 
 impl Searches {
+    pub fn effort(&self) -> Effort {
+        self.effort
+    }
+
+    /// Searches so thoroughly from now on.
+    pub fn set_effort(&mut self, effort: Effort) {
+        self.effort = effort;
+        self.seats = std::array::from_fn(|_| Seat::new(effort));
+    }
+
     /// The way from a picture to one of the references that it is made from; `None` where it is too small for that.
     pub fn search(
         &mut self,
@@ -35,9 +54,9 @@ impl Searches {
     ) -> Option<&Flow> {
         let needed = |id: Option<u64>| all.iter().any(|r| Some(r.id) == id);
         let id = Some(reference.id);
-        let at = self.0.iter().position(|seat| seat.id == id);
-        let at = at.or_else(|| self.0.iter().position(|seat| !needed(seat.id)))?;
-        let seat = &mut self.0[at];
+        let at = self.seats.iter().position(|seat| seat.id == id);
+        let at = at.or_else(|| self.seats.iter().position(|seat| !needed(seat.id)))?;
+        let seat = &mut self.seats[at];
         if seat.id != id {
             let then = Samples::from(&reference.low.planes()[0]);
             seat.id = seat.search.set_reference(then).is_ok().then_some(reference.id);
