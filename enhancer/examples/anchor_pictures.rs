@@ -63,11 +63,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     })?;
     region.set_quantiser(20)?;
     let whole = high(FRAMES - 1);
-    let samples = (0..HIGH.1 * HIGH.1)
-        .map(|i| whole.y.row(i / HIGH.1)[REGION + (i % HIGH.1).min(side - 1)])
-        .collect();
-    let y = Plane::from_samples(HIGH.1, HIGH.1, samples).ok_or("a wrong count")?;
-    let picture = Picture { y, ..Picture::grey(HIGH.1, HIGH.1) };
+    let cropped = |plane: &Plane, size: usize, first: usize, side: usize| {
+        let samples =
+            (0..size * size).map(|i| plane.row(i / size)[first + (i % size).min(side - 1)]);
+        Plane::from_samples(size, size, samples.collect()).ok_or("a wrong count")
+    };
+    let y = cropped(&whole.y, HIGH.1, REGION, side)?;
+    let chroma = |plane| cropped(plane, HIGH.1 / 2, REGION / 2, side / 2);
+    let picture = Picture { y, u: chroma(&whole.u)?, v: chroma(&whole.v)? };
     let frame = region.encode_as(&picture, FrameUse::Key)?;
     let mut tiles = TileMap::empty(HIGH.0 / 2, HIGH.1 / 2);
     tiles.set(1, 0);
@@ -88,13 +91,17 @@ fn packed(n: u16, frame: &[u8]) -> Vec<u8> {
     [&header.to_bytes()[..], frame].concat()
 }
 
-/// Waves that move over others that stand.
+/// Waves that move over others that stand, and waves of one colour that stand.
 fn high(n: usize) -> Picture {
     let mut picture = Picture::grey(HIGH.0, HIGH.1);
     for (i, v) in picture.y.samples_mut().iter_mut().enumerate() {
         let (x, y) = ((i % HIGH.0) as f32, (i / HIGH.0) as f32);
         let moving = ((x + 2.0 * n as f32) * 1.3).sin() * (y * 1.1).cos();
         *v = (128.0 + 30.0 * moving + 40.0 * (x * 0.05 + y * 0.08).sin()) as u8;
+    }
+    for (i, v) in picture.u.samples_mut().iter_mut().enumerate() {
+        let (x, y) = ((i % (HIGH.0 / 2)) as f32, (i / (HIGH.0 / 2)) as f32);
+        *v = (128.0 + 40.0 * (x * 1.7).sin() * (y * 1.5).cos()) as u8;
     }
     picture
 }

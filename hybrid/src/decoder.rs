@@ -29,6 +29,7 @@ use crate::detail::Detail;
 use crate::history::{Entry, Given, History};
 use crate::picture::Picture;
 use crate::reconstruct::captured::Weigher;
+use crate::reconstruct::carry::colour::Colour;
 use crate::reconstruct::carry::effort::Effort;
 use crate::reconstruct::carry::plan::Painted;
 use crate::reconstruct::carry::reference::{Given as Gift, MOST, Reference, References};
@@ -517,19 +518,25 @@ impl HybridDecoder {
         if new.count() == 0 {
             return AnchorOutcome::Duplicate;
         }
+        let mut colour = None;
         let detail = match streamed {
             Some(detail) => Ok(detail),
             None if header.codec == VP9_PICTURES => {
                 let (isa, low) = (self.config.isa, Samples::from(&entry.low.planes()[0]));
                 let picture = self.streams.picture(header, &tiles, coded, scale);
-                picture.map(|picture| self.weigher.detail(isa, low, picture, &tiles, scale))
+                picture.map(|picture| {
+                    let mut of = self.references.spare_colour((width, height), scale);
+                    of.fill(picture, &tiles, width, scale);
+                    colour = Some(of);
+                    self.weigher.detail(isa, low, picture, &tiles, scale)
+                })
             }
             None => payload::decode_image(header, &tiles, coded, scale),
         };
         match detail {
             Ok(detail) => {
                 self.epoch = Some(header.epoch);
-                self.apply(at, detail, &new, header);
+                self.apply(at, detail, colour, &new, header);
                 AnchorOutcome::Applied { frames_late: self.history.shown_after(at) }
             }
             Err(AnchorCodecError::WrongSize) => AnchorOutcome::WrongSize,
@@ -538,7 +545,14 @@ impl HybridDecoder {
     }
 
     /// Gives the frame at `at` new detail in some tiles: it is a reference from now on.
-    fn apply(&mut self, at: usize, mut detail: Detail, tiles: &TileMap, header: &AnchorHeader) {
+    fn apply(
+        &mut self,
+        at: usize,
+        mut detail: Detail,
+        colour: Option<Colour>,
+        tiles: &TileMap,
+        header: &AnchorHeader,
+    ) {
         let Some(entry) = self.history.entry(at) else { return };
         let pictures = header.codec == VP9_PICTURES;
         let captured = header.source == AnchorOrigin::Captured;
@@ -570,7 +584,8 @@ impl HybridDecoder {
             .then(|| if pictures { self.weigher.believed().collect() } else { vec![true; cells] });
         let base = self.painter.base(&low, &self.learned, None);
         let high = self.painter.base(&low, &self.learned, Some(&detail));
-        let given = Gift { high: &high, base: &base, tiles, captured: own.as_deref(), painted };
+        let own = own.as_deref();
+        let given = Gift { high: &high, base: &base, colour, tiles, captured: own, painted };
         self.references.give(id, &low, given, scale);
         if let Some(entry) = self.history.entry_mut(at) {
             let none = || TileMap::empty(low.width(), low.height());

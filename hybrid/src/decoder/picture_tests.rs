@@ -37,6 +37,15 @@ fn original(n: usize) -> Plane {
     Plane::from_samples(192, 128, samples.collect()).expect("the count is right")
 }
 
+/// Its first chroma plane, the same in all frames.
+fn colour() -> Plane {
+    let samples = (0..96 * 64).map(|i| {
+        let (x, y) = ((i % 96) as f32, (i / 96) as f32);
+        (128.0 + 40.0 * (x * 1.7).sin() * (y * 1.5).cos()) as u8
+    });
+    Plane::from_samples(96, 64, samples.collect()).expect("the count is right")
+}
+
 /// A decoder that has been given some frames.
 fn after(frames: usize) -> HybridDecoder {
     let mut d = HybridDecoder::new(HybridConfig::default());
@@ -53,6 +62,36 @@ fn push(d: &mut HybridDecoder, frames: std::ops::Range<usize>) {
 fn shown(d: &mut HybridDecoder) -> &Plane {
     d.refresh();
     &d.hr().expect("shown").y
+}
+
+#[test]
+fn a_pictures_colour_is_shown_and_carried_with_its_luma() {
+    let mut d = HybridDecoder::new(HybridConfig::default());
+    let gain = |d: &mut HybridDecoder, n: usize| {
+        // The same picture again is another frame.
+        let frames = Decoder::new().decode(&parts().0[0]).expect("a sound stream").to_vec();
+        d.push_decoded(at(n), &frames);
+        let mut without = HybridDecoder::new(HybridConfig::default());
+        without.push_decoded(at(n), &frames);
+        let of = |d: &mut HybridDecoder| psnr(&d.picture_at(at(n)).expect("shown").u, &colour());
+        of(d) - of(&mut without)
+    };
+    assert_eq!(gain(&mut d, 0), 0.0);
+    assert_eq!(d.push_anchor(&picture(0)), APPLIED);
+    let later = gain(&mut d, 1);
+    assert!(later > 3.0, "{later} dB");
+    // An anchor made of the low picture has no colour, and takes none away.
+    assert_eq!(d.push_anchor(&enhanced(1)), APPLIED);
+    let after = gain(&mut d, 2);
+    assert!(after > 3.0, "{after} dB");
+}
+
+/// An anchor that says that the filters are right.
+fn enhanced(frame: usize) -> ReassembledAnchor {
+    let payload = ResidualJpeg.encode(&Detail::zero(192, 128), 70).expect("a legal size");
+    let mut anchor = anchor(frame, payload, false);
+    (anchor.header.codec, anchor.header.source) = (ResidualJpeg.id(), AnchorOrigin::Enhanced);
+    anchor
 }
 
 const APPLIED: AnchorOutcome = AnchorOutcome::Applied { frames_late: 0 };
@@ -199,9 +238,7 @@ fn regions_teach_the_filters_nothing() {
 #[test]
 fn the_publishers_own_pixels_replace_what_was_made_of_the_low_picture() {
     let mut d = after(1);
-    let mut enhanced = anchor(0, Vec::new(), false);
-    enhanced.payload = ResidualJpeg.encode(&Detail::zero(192, 128), 70).expect("a legal size");
-    (enhanced.header.codec, enhanced.header.source) = (ResidualJpeg.id(), AnchorOrigin::Enhanced);
+    let enhanced = enhanced(0);
     assert_eq!(d.push_anchor(&enhanced), APPLIED);
     let before = psnr(shown(&mut d), &original(0));
     assert_eq!(d.push_anchor(&picture(0)), APPLIED);

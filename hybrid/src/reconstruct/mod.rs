@@ -20,13 +20,15 @@ pub mod learned;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::detail::Detail;
+use crate::decoder::SCALES;
+use crate::detail::{Detail, ONE};
 use crate::picture::{Picture, Plane};
 use crate::resample::{self, Samples, bicubic, lanczos};
 use crate::simd::Isa;
 use crate::vp9::{FrameBuffer, Join, OneThread, PlaneBuffer};
+use carry::colour::Colour;
 use carry::plan::{Painted, Plan, SIDE, area};
-use carry::reference::References;
+use carry::reference::{Reference, References};
 use carry::searches::Searches;
 use carry::warp::blend;
 use learned::Learned;
@@ -160,23 +162,30 @@ impl Rebuilder {
     /// What frame `id` shows of references before it. The next picture is made anew.
     pub fn painted(&mut self, id: u64, low: &FrameBuffer, known: &mut Known<'_>) -> Painted {
         self.plan.make(self.isa, (id, id), low, known.references, known.searches);
-        let luma = self.luma(low, known.references, known.learned, None);
-        Painted { luma, captured: self.plan.captured(known.references) }
+        let size = (low.width(), low.height());
+        let coloured = known.references.before(id).iter().any(Reference::has_colour);
+        let mut colour = coloured.then(|| Colour::none(size, self.scale));
+        let luma = self.luma(low, known.references, known.learned, None, colour.as_mut());
+        if let Some(colour) = &mut colour {
+            colour.known = self.plan.coloured(known.references);
+        }
+        Painted { luma, colour, captured: self.plan.captured(known.references) }
     }
 
     /// What filters make of a low picture, with some detail beyond that. The next picture is made anew.
     pub fn base(&mut self, low: &FrameBuffer, learned: &Learned, rest: Option<&Detail>) -> Plane {
         self.plan.clear();
-        self.luma(low, &References::default(), learned, rest)
+        self.luma(low, &References::default(), learned, rest, None)
     }
 
-    /// A luma by the plan.
+    /// A luma by the plan, and its colour where there is a place for it.
     fn luma(
         &mut self,
         low: &FrameBuffer,
         references: &References,
         learned: &Learned,
         rest: Option<&Detail>,
+        colour: Option<&mut Colour>,
     ) -> Plane {
         let (width, height) = (low.width(), low.height());
         let mut luma = Plane::filled(width * self.scale, height * self.scale, 0);
@@ -194,7 +203,11 @@ impl Rebuilder {
             skip: &self.skip,
             threads: &*self.threads,
         };
-        let planes = [luma.samples_mut(), &mut [], &mut []];
+        let [u, v]: [&mut [u8]; 2] = match colour {
+            Some(colour) => colour.planes.each_mut().map(Plane::samples_mut),
+            None => [&mut [], &mut []],
+        };
+        let planes = [luma.samples_mut(), u, v];
         job.rows(&mut self.workers, 0..height, planes);
         luma
     }
@@ -330,6 +343,7 @@ impl Job<'_> {
             let at = (to[1] - first[1]).min(u.len());
             self.chroma(worker, low_u, top, &mut u[at..]);
             self.chroma(worker, low_v, top, &mut v[at..]);
+            self.carry_colour(top..bottom, [&mut u[at..], &mut v[at..]]);
         }
     }
 
@@ -382,6 +396,51 @@ impl Job<'_> {
                     let out = &mut strip[(area.y - scale * rows.start) * stride + area.x..];
                     let (step, share) = (carried.step(scale), carried.share);
                     blend(self.isa, &reference.high, area, step, share, out, stride);
+                }
+            }
+        }
+    }
+
+    /// Brings the chroma of a strip nearer to what references say.
+    fn carry_colour(&self, rows: Range<usize>, mut high: [&mut [u8]; 2]) {
+        /// Side of the largest cell.
+        const MOST: usize = SIDE * *SCALES.end() / 2;
+        if high[0].is_empty() {
+            return;
+        }
+        let (scale, size) = (self.scale, (self.low.width(), self.low.height()));
+        let (width, across) = ((scale * size.0).div_ceil(2), size.0.div_ceil(SIDE));
+        for row in rows.start / SIDE..rows.end.div_ceil(SIDE) {
+            for column in 0..across {
+                let mut area = area((column, row), size).chroma(scale);
+                let first = area.y - scale * (rows.start / 2);
+                let lines = (high[0].len() / width).saturating_sub(first);
+                (area.width, area.height) =
+                    (area.width.min(width - area.x), area.height.min(lines));
+                let mut cells = [[0; MOST * MOST]; 2];
+                let mut any = false;
+                for (planes, carried) in self.plan.colours(self.references, row * across + column) {
+                    for (n, cell) in cells.iter_mut().enumerate() {
+                        if !any {
+                            for y in 0..area.height {
+                                let from = &high[n][(first + y) * width + area.x..][..area.width];
+                                for (to, &v) in cell[y * MOST..].iter_mut().zip(from) {
+                                    *to = i16::from(v) * ONE;
+                                }
+                            }
+                        }
+                        let step = carried.chroma_step(scale);
+                        blend(self.isa, &planes[n], area, step, carried.share, cell, MOST);
+                    }
+                    any = true;
+                }
+                if any {
+                    for (cell, high) in cells.iter().zip(&mut high) {
+                        for y in 0..area.height {
+                            let to = &mut high[(first + y) * width + area.x..][..area.width];
+                            resample::narrow(self.isa, &cell[y * MOST..][..area.width], to);
+                        }
+                    }
                 }
             }
         }

@@ -5,6 +5,7 @@
 //! the low picture of now: both ends have both, bit for bit. What is taken from a second reference is blended over
 //! that of the first by what that leaves of the noise, as if the two were independent measurements.
 
+use super::colour::Colour;
 use super::reference::{Reference, References};
 use super::searches::Searches;
 use super::warp::{self, Area, Step, WHOLE, misfit};
@@ -47,6 +48,12 @@ impl Carried {
         };
         Step { x: step(self.vector.x), y: step(self.vector.y) }
     }
+
+    /// The same in its chroma.
+    pub fn chroma_step(self, scale: usize) -> Step {
+        let Step { x, y } = self.step(scale);
+        Step { x: (x + 1) >> 1, y: (y + 1) >> 1 }
+    }
 }
 
 /// A reference with the cells' shares of it.
@@ -59,6 +66,8 @@ struct Layer {
 /// A luma picture as it is shown.
 pub(crate) struct Painted {
     pub luma: Plane,
+    /// Where references have a part in that too.
+    pub colour: Option<Colour>,
     /// By cell: whether it shows pixels of the publisher's own that fit.
     pub captured: Vec<bool>,
 }
@@ -168,6 +177,19 @@ impl Plan {
         })
     }
 
+    /// The colours that have a part in a cell, oldest first.
+    pub fn colours<'a>(
+        &'a self,
+        references: &'a References,
+        cell: usize,
+    ) -> impl Iterator<Item = (&'a [Plane; 2], Carried)> + 'a {
+        let columns = self.size.0.div_ceil(SIDE);
+        self.cell(references, cell).filter_map(move |(reference, carried)| {
+            let place = place((cell % columns, cell / columns), carried.vector, self.size);
+            Some((reference.colour(place)?, carried))
+        })
+    }
+
     /// Whether references have a part in the picture.
     pub fn any(&self) -> bool {
         self.layers[..self.used].iter().any(|l| l.cells.iter().any(|c| c.share > 0))
@@ -190,12 +212,25 @@ impl Plan {
 
     /// By cell, whether pixels of the publisher's own fit.
     pub fn captured(&self, references: &References) -> Vec<bool> {
+        self.fits(references, Reference::is_captured)
+    }
+
+    /// By cell, whether the colour of a reference does.
+    pub fn coloured(&self, references: &References) -> Vec<bool> {
+        self.fits(references, |reference, place| reference.colour(place).is_some())
+    }
+
+    fn fits(
+        &self,
+        references: &References,
+        has: impl Fn(&Reference, (usize, usize)) -> bool,
+    ) -> Vec<bool> {
         let columns = self.size.0.div_ceil(SIDE);
         let cells = columns * self.size.1.div_ceil(SIDE);
         let fits = |i: usize| {
             self.cell(references, i).any(|(reference, carried)| {
                 let place = place((i % columns, i / columns), carried.vector, self.size);
-                carried.share >= FITS && reference.is_captured(place)
+                carried.share >= FITS && has(reference, place)
             })
         };
         (0..cells).map(fits).collect()

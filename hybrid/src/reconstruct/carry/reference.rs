@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::colour::Colour;
 use super::plan::{Painted, SIDE};
 use crate::anchor::tiles::{TILE, TileMap};
 use crate::picture::Plane;
@@ -24,6 +25,8 @@ pub(crate) struct Reference {
     pub low: Arc<FrameBuffer>,
     /// Its luma: what anchors gave, elsewhere what the frame showed before.
     pub high: Plane,
+    /// Its chroma, where some is known.
+    colour: Option<Colour>,
     /// By spot: mean square of what the luma has around it beyond the filters, in 1/256 square grey level.
     energy: Vec<u32>,
     /// By cell of [`SIDE`]: whether its pixels are the publisher's own.
@@ -40,6 +43,8 @@ pub(crate) struct Given<'a> {
     pub high: &'a Plane,
     /// Without it.
     pub base: &'a Plane,
+    /// Its chroma, where the anchor has any.
+    pub colour: Option<Colour>,
     /// The tiles that count.
     pub tiles: &'a TileMap,
     /// By cell of 8 × 8, whether it is the publisher's own and believed; `None` where the anchor is made of the low picture.
@@ -57,11 +62,13 @@ impl Reference {
             Some(painted) => (painted.luma.clone(), painted.captured.clone()),
             None => (given.base.clone(), vec![false; cells]),
         };
-        Self { id, low, high, energy: Vec::new(), captured, tiles: none.clone(), own: none }
+        let colour = given.painted.as_ref().and_then(|painted| painted.colour.clone());
+        let (energy, tiles, own) = (Vec::new(), none.clone(), none);
+        Self { id, low, high, colour, energy, captured, tiles, own }
     }
 
     /// Takes the tiles that an anchor gives.
-    fn take(&mut self, given: &Given<'_>, scale: usize) {
+    fn take(&mut self, given: &mut Given<'_>, scale: usize) {
         let columns = self.low.width().div_ceil(SIDE);
         for i in 0..self.captured.len() {
             let (column, row) = (i % columns, i / columns);
@@ -82,6 +89,15 @@ impl Reference {
                 let across = self.low.width().div_ceil(CELL);
                 own[row * SIDE / CELL * across + column * SIDE / CELL]
             });
+            let Some(colour) = &mut given.colour else { continue };
+            // Where its detail is no more than noise, so is its colour.
+            colour.known[i] &= self.captured[i];
+            if colour.known[i] && self.colour.is_some() {
+                self.take_colour(colour, i, scale);
+            }
+        }
+        if self.colour.is_none() {
+            self.colour = given.colour.take();
         }
         self.tiles = self.tiles.with(given.tiles);
         self.own = match given.captured {
@@ -102,6 +118,9 @@ impl Reference {
             if !given || !own && painted.captured[i] {
                 copy(&painted.luma, &mut self.high, (column, row), scale);
                 self.captured[i] = painted.captured[i];
+            }
+            if let (false, Some(colour)) = (own, &painted.colour) {
+                self.take_colour(colour, i, scale);
             }
         }
         self.measure(base, scale);
@@ -148,6 +167,23 @@ impl Reference {
         self.energy[y / SPOT * self.low.width().div_ceil(SPOT) + x / SPOT]
     }
 
+    fn take_colour(&mut self, from: &Colour, cell: usize, scale: usize) {
+        let size = (self.low.width(), self.low.height());
+        let colour = self.colour.get_or_insert_with(|| Colour::none(size, scale));
+        colour.take(from, cell, size, scale);
+    }
+
+    /// Its chroma, where that around a low sample is known.
+    pub fn colour(&self, (x, y): (usize, usize)) -> Option<&[Plane; 2]> {
+        let cell = y / SIDE * self.low.width().div_ceil(SIDE) + x / SIDE;
+        self.colour.as_ref().filter(|colour| colour.known[cell]).map(|colour| &colour.planes)
+    }
+
+    /// Whether any of it has colour.
+    pub fn has_colour(&self) -> bool {
+        self.colour.is_some()
+    }
+
     /// Whether a low sample is the publisher's own.
     pub fn is_captured(&self, (x, y): (usize, usize)) -> bool {
         self.captured[y / SIDE * self.low.width().div_ceil(SIDE) + x / SIDE]
@@ -175,6 +211,8 @@ fn copy(from: &Plane, to: &mut Plane, (column, row): (usize, usize), scale: usiz
 #[derive(Debug, Default)]
 pub(crate) struct References {
     kept: Vec<Reference>,
+    /// The memory of a colour that is not needed any more.
+    spare: Option<Colour>,
 }
 
 impl References {
@@ -214,12 +252,20 @@ impl References {
         if self.kept.get(at).is_none_or(|r| r.id != id) {
             self.kept.insert(at, Reference::new(id, low.clone(), &mut given));
         }
-        self.kept[at].take(&given, scale);
+        self.kept[at].take(&mut given, scale);
+        self.spare = given.colour.or(self.spare.take());
+    }
+
+    /// A colour of this size to be filled.
+    pub fn spare_colour(&mut self, size: (usize, usize), scale: usize) -> Colour {
+        let spare = self.spare.take().filter(|colour| colour.is_of(size, scale));
+        spare.unwrap_or_else(|| Colour::none(size, scale))
     }
 
     /// Drops what is too much.
     pub fn trim(&mut self) {
         let more = self.kept.len().saturating_sub(MOST);
-        self.kept.drain(..more);
+        let dropped = self.kept.drain(..more).filter_map(|reference| reference.colour);
+        self.spare = dropped.last().or(self.spare.take());
     }
 }

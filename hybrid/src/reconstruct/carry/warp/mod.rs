@@ -44,6 +44,12 @@ impl Area {
         let Self { x, y, width, height } = self;
         Self { x: x * scale, y: y * scale, width: width * scale, height: height * scale }
     }
+
+    /// Its chroma in the HR picture.
+    pub fn chroma(self, scale: usize) -> Self {
+        let Self { x, y, width, height } = self.scaled(scale);
+        Self { x: x / 2, y: y / 2, width: width.div_ceil(2), height: height.div_ceil(2) }
+    }
 }
 
 /// A vector in 1/[`UNIT`] sample.
