@@ -76,7 +76,7 @@ fn a_pictures_colour_is_shown_and_carried_with_its_luma() {
         let of = |d: &mut HybridDecoder| psnr(&d.picture_at(at(n)).expect("shown").u, &colour());
         of(d) - of(&mut without)
     };
-    assert_eq!(gain(&mut d, 0), 0.0);
+    assert!(gain(&mut d, 0).abs() < 1e-9);
     assert_eq!(d.push_anchor(&picture(0)), APPLIED);
     let later = gain(&mut d, 1);
     assert!(later > 3.0, "{later} dB");

@@ -265,7 +265,7 @@ impl References {
     /// Drops what is too much.
     pub fn trim(&mut self) {
         let more = self.kept.len().saturating_sub(MOST);
-        let dropped = self.kept.drain(..more).filter_map(|reference| reference.colour);
-        self.spare = dropped.last().or(self.spare.take());
+        let mut dropped = self.kept.drain(..more).filter_map(|reference| reference.colour);
+        self.spare = dropped.next_back().or(self.spare.take());
     }
 }
