@@ -152,8 +152,16 @@ pub struct FlowSearch {
 impl FlowSearch {
     /// A search without a reference.
     pub fn new(settings: FlowSettings) -> Self {
-        let stride = settings.stride.clamp(2, 8) & !1;
-        Self { settings: FlowSettings { stride, ..settings }, ..Self::default() }
+        let mut search = Self::default();
+        search.set(settings);
+        search
+    }
+
+    /// Searches so from now on, and anew where that is something else.
+    pub fn set(&mut self, settings: FlowSettings) {
+        let settings = FlowSettings { stride: settings.stride.clamp(2, 8) & !1, ..settings };
+        self.searched &= settings == self.settings;
+        self.settings = settings;
     }
 
     /// Gives it the picture to search in.

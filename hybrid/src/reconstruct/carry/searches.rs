@@ -15,22 +15,10 @@ pub(crate) struct Searches {
 }
 
 /// A search, and the frame of the reference in which it searches.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Seat {
     id: Option<u64>,
     search: FlowSearch,
-}
-
-impl Seat {
-    fn new(effort: Effort) -> Self {
-        Self { id: None, search: FlowSearch::new(effort.flow()) }
-    }
-}
-
-impl Default for Seat {
-    fn default() -> Self {
-        Self::new(Effort::default())
-    }
 }
 
 impl Searches {
@@ -41,7 +29,6 @@ impl Searches {
     /// Searches so thoroughly from now on.
     pub fn set_effort(&mut self, effort: Effort) {
         self.effort = effort;
-        self.seats = std::array::from_fn(|_| Seat::new(effort));
     }
 
     /// The way from a picture to one of the references that it is made from; `None` where it is too small for that.
@@ -57,6 +44,7 @@ impl Searches {
         let at = self.seats.iter().position(|seat| seat.id == id);
         let at = at.or_else(|| self.seats.iter().position(|seat| !needed(seat.id)))?;
         let seat = &mut self.seats[at];
+        seat.search.set(self.effort.flow(all.last().is_some_and(|r| r.id == reference.id)));
         if seat.id != id {
             let then = Samples::from(&reference.low.planes()[0]);
             seat.id = seat.search.set_reference(then).is_ok().then_some(reference.id);
