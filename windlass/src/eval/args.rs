@@ -13,6 +13,7 @@ use super::captured::{CapturedSettings, Source};
 use super::clip::Wanted;
 use super::coding::{Codec, Target};
 use super::controller::Trace;
+use super::display::DisplaySize;
 use super::method::Method;
 use super::scale::Scale;
 
@@ -242,6 +243,16 @@ pub struct EvalArgs {
     #[arg(long, value_name = "DIR", requires = "controller", help_heading = "Controller")]
     pub cache: Option<PathBuf>,
 
+    /// Compare Windlass with plain VP9 of every size, sharpened, at the size that people see, for equal bits: BD-rate and
+    /// quality. Clips that have less are shown at what they have.
+    #[arg(long, value_name = "WxH", conflicts_with_all = ["controller", "sweep", "rungs", "methods", "adapt", "scale", "model"],
+          help_heading = "At the size shown")]
+    pub display: Option<DisplaySize>,
+
+    /// Write one page with pictures to slide between, curves and a verdict into this folder.
+    #[arg(long, value_name = "DIR", requires = "display", help_heading = "At the size shown")]
+    pub html: Option<PathBuf>,
+
     /// Let the network learn its last layer from the call so far, after so many seconds each, and measure what it gains on
     /// the rest: from the camera's own pictures and from the full layer's, one a second.
     #[arg(long, value_delimiter = ',', value_name = "S,…", conflicts_with_all = ["controller", "sweep", "methods"],
@@ -274,6 +285,7 @@ Examples:
   windlass eval clip.mp4 --height 360 --seconds 5 --uplink 150
   windlass eval d13.mp4@crop=720:405:0:300 talk.mp4@screen --methods lanczos,nemo-style,hybrid --oracle
   windlass eval *.mp4 --sweep --fractions 0.02,0.05 --budgets 1500,4000 --plots plots --json > sweep.json
+  windlass eval s18.mp4 --display 1280x720 --seconds 6 --html seen
 
 Columns: p5 is the 5th percentile over frames; worst is the least difference in PSNR of any frame from
 bicubic; infer and code are for each anchor, the other times for each frame, all of one processor.";

@@ -5,7 +5,7 @@
 //! coded by [`coding`]; [`captured`] ones as publishers send them) → make HR pictures by every [`method`] ([`methods`]
 //! alone from the low layer, [`rebuild`] by the codec, [`nemo_style`] as the papers do) with the delay that anchors
 //! have → [`score`] → [`row`]s, their means, and in a [`sweep`] [`bd`]-rates and plots → [`report`].
-//! [`stage`] is where they come together. [`controller`] and [`adapt`] compare other things in the same way; [`networks`] is what `bench engine --quality` takes of it. Everything but the `…_ms` columns repeats exactly.
+//! [`stage`] is where they come together. [`display`] compares at the size shown, [`controller`] and [`adapt`] other things in the same way; [`networks`] is what `bench engine --quality` takes of it. Everything but the `…_ms` columns repeats exactly.
 
 mod adapt;
 mod anchors;
@@ -19,6 +19,9 @@ mod controller;
 pub mod cpu_clock;
 mod decay;
 mod deserving;
+mod display;
+#[cfg(test)]
+mod face;
 pub mod ffmpeg;
 pub mod frames;
 mod gains;

@@ -165,6 +165,23 @@ fn draw(region: Region, picture: &Picture, rgb: &mut [u8], width: usize) -> Resu
     Ok(())
 }
 
+/// All of a picture as RGB, three bytes a pixel.
+pub fn rgb(picture: &Picture) -> Vec<u8> {
+    let places = (0..picture.height()).flat_map(|y| (0..picture.width()).map(move |x| (x, y)));
+    places.flat_map(|(x, y)| colour(picture, x, y)).collect()
+}
+
+/// All of a picture as a PNG file.
+pub fn png(picture: &Picture) -> Result<Vec<u8>> {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, picture.width() as u32, picture.height() as u32);
+    encoder.set_color(png::ColorType::Rgb);
+    let mut writer = encoder.write_header().context("making a PNG")?;
+    writer.write_image_data(&rgb(picture)).context("making a PNG")?;
+    writer.finish().context("making a PNG")?;
+    Ok(file)
+}
+
 /// Limited-range BT.709 to RGB.
 fn colour(picture: &Picture, x: usize, y: usize) -> [u8; 3] {
     let luma = 1.164 * (f32::from(picture.y.row(y)[x]) - 16.0);

@@ -14,6 +14,7 @@ use super::captured::{Source, rates};
 use super::clip::{self, Clip};
 use super::coding::Coding;
 use super::controller;
+use super::display;
 use super::ffmpeg::{self, Ffmpeg};
 use super::method::Method;
 use super::pictures;
@@ -47,6 +48,9 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     args.check()?;
     if args.controller {
         return controller::run(args);
+    }
+    if let Some(size) = args.display {
+        return display::run(args, size);
     }
     if !args.adapt.is_empty() {
         return adapt::run(args);

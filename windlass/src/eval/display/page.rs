@@ -1,0 +1,240 @@
+//! The comparison as one page that needs nothing else: a verdict, pictures to slide between, and curves.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use windlass_hybrid::picture::Picture;
+
+use super::compare::{self, Comparison};
+use super::ours::StillsFrom;
+use super::{Report, Row, Side, Sight};
+use crate::eval::bd::{Point, hull};
+use crate::eval::pictures;
+use crate::eval::row::MEAN;
+use crate::plot::{Curve, Plot};
+
+const STYLE: &str = "\
+body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1320px;padding:0 1rem;color:#111;background:#fff}
+.pair{position:relative;overflow-x:auto}
+.pair .stack{position:relative;width:max-content}
+.pair img{display:block}
+.pair img[hidden]{display:none}
+.pair img.over{position:absolute;inset:0;clip-path:inset(0 0 0 50%)}
+.pair input{width:100%;max-width:1280px}
+figcaption,small{color:#555}
+svg{max-width:100%;height:auto}";
+
+/// What moves the border between two pictures.
+const SCRIPT: &str = "\
+for(const pair of document.querySelectorAll('.pair')){
+const over=pair.querySelector('.over');
+pair.querySelector('input').addEventListener('input',e=>{over.style.clipPath=`inset(0 0 0 ${e.target.value}%)`});
+pair.querySelector('button').addEventListener('click',()=>{pair.querySelector('.truth').toggleAttribute('hidden')});
+}";
+
+/// Writes `index.html` into the folder, and gives its path.
+pub(super) fn write(folder: &Path, report: &Report, sights: &[Sight]) -> Result<PathBuf> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("making the folder {}", folder.display()))?;
+    let path = folder.join("index.html");
+    std::fs::write(&path, html(report, sights)?)
+        .with_context(|| format!("writing {}", path.display()))?;
+    Ok(path)
+}
+
+fn html(report: &Report, sights: &[Sight]) -> Result<String> {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = write!(
+        out,
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\">\
+         <title>Windlass at {0}</title><style>{STYLE}</style>\
+         <h1>Windlass and plain VP9, shown at {0}</h1><p>{1}</p>\
+         <p><small>Equal bits: video, key frames and stills together. Plain video is taken at its best, sharpened or \
+         not. On {2}, {3} threads.</small></p>",
+        report.display,
+        verdict(&report.comparisons),
+        escaped(&report.machine.cpu),
+        report.machine.threads
+    );
+    for clip in compare::clips(&report.rows) {
+        let _ = write!(out, "<h2>{}</h2>", escaped(&clip));
+        for sight in sights.iter().filter(|sight| sight.clip == clip) {
+            pair(&mut out, sight)?;
+        }
+        for (metric, title) in compare::METRICS {
+            out.push_str(&plot(report, &clip, metric, title).svg());
+        }
+    }
+    let _ = write!(out, "<script>{SCRIPT}</script></html>");
+    Ok(out)
+}
+
+/// Two sentences: a size that is imposed, and one that is free.
+fn verdict(comparisons: &[Comparison]) -> String {
+    let find = |case: (&str, StillsFrom), metric: &str| {
+        let of = |clip: Option<&str>| {
+            comparisons.iter().find(|one| {
+                (one.sizes, one.stills_from) == case
+                    && one.metric == metric
+                    && clip.is_none_or(|c| one.clip == c)
+            })
+        };
+        of(Some(MEAN)).or_else(|| of(None))
+    };
+    let better = |case: (&str, StillsFrom)| {
+        let parts: Vec<String> =
+            [("psnr_y_db", "dB PSNR-Y"), ("vmaf_neg", "VMAF-NEG"), ("ssimulacra2", "SSIMULACRA2")]
+                .iter()
+                .filter_map(|(metric, unit)| {
+                    let gain = find(case, metric)?.bd_quality?;
+                    Some(format!("{gain:+.2} {unit}"))
+                })
+                .collect();
+        if parts.is_empty() { "not comparable".to_owned() } else { parts.join(", ") }
+    };
+    let any = ("any", StillsFrom::Publisher);
+    let free = find(any, "vmaf_neg")
+        .and_then(|one| one.bd_rate_percent)
+        .or_else(|| find(any, "ssimulacra2").and_then(|one| one.bd_rate_percent));
+    let free = match free {
+        Some(percent) if percent < 0.0 => format!("takes {:.1} % fewer bits", -percent),
+        Some(percent) => format!("takes {percent:.1} % more bits"),
+        None => "cannot be compared".to_owned(),
+    };
+    format!(
+        "For a viewer held to a quarter of the size shown (<code>q</code>), Windlass is {} against plain video of the \
+         same bits; held to half (<code>h</code>): {}. For a publisher held to <code>q</code>: {}; for one that is free \
+         to choose its size, Windlass {free} for the same picture.",
+        better(("q", StillsFrom::F)),
+        better(("h", StillsFrom::F)),
+        better(("q", StillsFrom::Publisher))
+    )
+}
+
+/// Plain on the left, Windlass on the right, and a border to move.
+fn pair(out: &mut String, sight: &Sight) -> Result<()> {
+    let says = |row: &Row| {
+        let neg = row.quality.vmaf_neg.map_or(String::new(), |v| format!(", VMAF-NEG {v:.1}"));
+        format!(
+            "{} at {:.0} kbit/s ({:.2} dB{neg})",
+            row.size, row.total_kbps, row.quality.psnr_y_db
+        )
+    };
+    let _ = write!(
+        out,
+        "<figure class=\"pair\"><div class=\"stack\"><img alt=\"plain\" src=\"{}\">\
+         <img class=\"over\" alt=\"Windlass\" src=\"{}\">\
+         <img class=\"over truth\" style=\"clip-path:none\" hidden alt=\"original\" src=\"{}\"></div>\
+         <input type=\"range\" value=\"50\" aria-label=\"border between plain and Windlass\">\
+         <button>original</button>\
+         <figcaption>Frame {}, from <code>{}</code>. Left: plain, sharpened, {}. Right: Windlass, {}, of which {:.0} \
+         are {} stills.</figcaption></figure>",
+        image(&sight.plain.0)?,
+        image(&sight.ours.0)?,
+        image(&sight.original)?,
+        sight.frame,
+        sight.layer,
+        says(&sight.plain.1),
+        says(&sight.ours.1),
+        sight.ours.1.still_kbps,
+        sight.ours.1.stills
+    );
+    Ok(())
+}
+
+fn image(picture: &Picture) -> Result<String> {
+    Ok(format!("data:image/png;base64,{}", STANDARD.encode(pictures::png(picture)?)))
+}
+
+/// The hulls of both sides, in every case.
+fn plot(report: &Report, clip: &str, metric: &str, title: &str) -> Plot {
+    let places = |points: &[Point]| points.iter().map(|p| (p.kbps, p.quality)).collect::<Vec<_>>();
+    let curve = |side: Side, case: (&str, StillsFrom), name: String| {
+        let dots = compare::points(&report.rows, clip, side, case, metric);
+        Curve { name, line: places(&hull(&dots)), dots: places(&dots) }
+    };
+    let from_f = compare::CASES.iter().filter(|(_, from)| *from == StillsFrom::F);
+    let plain = from_f.map(|&case| curve(Side::Plain, case, format!("plain, {}", case.0)));
+    let any = compare::CASES.iter().filter(|(sizes, _)| *sizes == "any");
+    let any = any.map(|&case| curve(Side::Plain, case, "plain, any".to_owned()));
+    let ours = compare::CASES.iter().map(|&case| {
+        let from = if case.1 == StillsFrom::F { "f" } else { "publisher" };
+        curve(Side::Windlass, case, format!("{}, {from}", case.0))
+    });
+    let curves = plain.chain(any).chain(ours).collect();
+    Plot {
+        title: format!("{clip}, shown at {}", report.display),
+        x_title: "video and stills (kbit/s)".to_owned(),
+        x_log: true,
+        y_title: title.to_owned(),
+        curves,
+    }
+}
+
+/// Text that cannot become markup.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::display::compare::tests::{row, rows};
+    use crate::eval::report::Machine;
+
+    fn report() -> Report {
+        let rows = rows();
+        Report {
+            command: "eval",
+            machine: Machine::here(),
+            display: "1280x720".to_owned(),
+            comparisons: compare::compare(&rows),
+            gaps: compare::gaps(&rows),
+            rows,
+        }
+    }
+
+    #[test]
+    fn the_page_needs_nothing_from_elsewhere_and_has_a_verdict() {
+        let picture = || Picture::grey(32, 16);
+        let sight = Sight {
+            clip: "a".to_owned(),
+            layer: "q",
+            frame: 3,
+            original: picture(),
+            plain: (picture(), row("a", Side::Plain, "q", 170.0, 33.0)),
+            ours: (picture(), row("a", Side::Windlass, "q", 170.0, 35.0)),
+        };
+        let page = html(&report(), &[sight]).unwrap();
+        assert!(page.contains("+3.00 VMAF-NEG"), "{page}");
+        assert_eq!(page.matches("data:image/png;base64,").count(), 3);
+        let elsewhere = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!elsewhere.contains("http") && !elsewhere.contains("src=\"/"));
+    }
+
+    #[test]
+    fn a_clips_name_is_text_on_the_page() {
+        let mut report = report();
+        report.rows = vec![row("<img src=x>", Side::Plain, "q", 100.0, 30.0)];
+        let page = html(&report, &[]).unwrap();
+        assert!(page.contains("<h2>&lt;img src=x&gt;</h2>"));
+    }
+
+    #[test]
+    fn a_verdict_says_so_when_windlass_is_worse() {
+        let worse = Comparison {
+            clip: "a".to_owned(),
+            sizes: "any",
+            stills_from: StillsFrom::Publisher,
+            metric: "vmaf_neg",
+            bd_rate_percent: Some(7.25),
+            bd_quality: None,
+        };
+        assert!(verdict(&[worse]).contains("takes 7.2 % more bits"));
+    }
+}
