@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+/// How long after its frame a picture of the publisher's own is still worth sending, whatever the budget: it is carried to the frames
+/// of now by flow, and browsers keep the low pictures that it needs for so long.
+pub const CAPTURED_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
+
 pub use policy::{AnchorPolicy, MAX_LR_PIXELS, Refusal, UnknownPolicy};
 
 /// One published video track that is, or may be, tapped. Unique for the life of the process.

@@ -1,14 +1,13 @@
 //! The publisher's own pictures at HR size: decoded on a thread of their own, kept until their low frame is chosen.
 //!
 //! A chosen frame whose picture is here becomes a captured anchor, which needs no super-resolution. A stream
-//! that has none of them, or lost one, goes on with enhanced anchors. A frame waits for a picture that is on its way only as long as the
-//! budget leaves time for both (`coming`).
+//! that has none of them, or lost one, goes on with enhanced anchors. A frame waits for a picture that is on its way (`coming`).
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
@@ -28,11 +27,16 @@ const KEPT: usize = 8;
 /// As many as there are in a second at 30 per second, where frames are held so long before they are chosen.
 const KEPT_LONG: usize = 32;
 
+/// Pictures that have not come for so long have ceased, whatever the reason.
+const RECENT: Duration = Duration::from_millis(500);
+
 /// What a stream's publisher gives of its own pixels.
 #[derive(Debug, Default)]
 pub(super) struct Captures {
     /// By the RTP timestamp of the low frame that shows the same.
     pictures: Mutex<VecDeque<(u32, Arc<FrameBuffer>)>>,
+    /// When the last one came.
+    last: Mutex<Option<Instant>>,
     /// Whether it can be asked for regions.
     pub regions: AtomicBool,
     /// Whether its frames are held before they are chosen.
@@ -43,13 +47,14 @@ pub(super) struct Captures {
 
 impl Captures {
     /// Keeps a picture; the oldest goes for it.
-    pub fn put(&self, low_timestamp: u32, picture: Arc<FrameBuffer>) {
+    pub fn put(&self, low_timestamp: u32, picture: Arc<FrameBuffer>, now: Instant) {
         let most = if self.held.load(Ordering::Relaxed) { KEPT_LONG } else { KEPT };
         let mut pictures = self.pictures.lock();
         while pictures.len() >= most {
             pictures.pop_front();
         }
         pictures.push_back((low_timestamp, picture));
+        *self.last.lock() = Some(now);
         self.flow.store(true, Ordering::Relaxed);
     }
 
@@ -60,7 +65,11 @@ impl Captures {
     }
 
     /// Whether the picture of a low frame may still come: they do so in order.
-    pub fn comes(&self, low_timestamp: u32) -> bool {
+    pub fn comes(&self, low_timestamp: u32, now: Instant) -> bool {
+        let recent = |last: Instant| now.saturating_duration_since(last) <= RECENT;
+        if !(*self.last.lock()).is_some_and(recent) {
+            return false;
+        }
         let pictures = self.pictures.lock();
         let later = |newest: u32| low_timestamp.wrapping_sub(newest).cast_signed() > 0;
         self.flow.load(Ordering::Relaxed) && pictures.back().is_some_and(|(at, _)| later(*at))
@@ -162,7 +171,7 @@ impl CaptureDecoder {
                     slot.did(state.pixels);
                 }
                 if let Some((shown, at)) = shown.zip(frame.low_timestamp) {
-                    self.captures.put(at, shown.picture.clone());
+                    self.captures.put(at, shown.picture.clone(), Instant::now());
                 }
             }
             Err(error) => {
@@ -198,7 +207,7 @@ mod tests {
         let captures = Captures::default();
         let picture = Arc::new(FrameBuffer::grey(64, 64));
         for at in 0..=KEPT as u32 {
-            captures.put(at, picture.clone());
+            captures.put(at, picture.clone(), Instant::now());
         }
         assert!(captures.get(0).is_none(), "the oldest went");
         assert!(captures.get(1).is_some() && captures.get(KEPT as u32).is_some());
@@ -207,11 +216,13 @@ mod tests {
     #[test]
     fn a_picture_may_come_until_a_later_one_has_or_none_does() {
         let captures = Captures::default();
-        assert!(!captures.comes(5), "there are none");
-        captures.put(u32::MAX - 1, Arc::new(FrameBuffer::grey(64, 64)));
-        assert!(captures.comes(5), "timestamps wrap around");
-        assert!(!captures.comes(u32::MAX - 1) && !captures.comes(u32::MAX - 9));
+        let now = Instant::now();
+        assert!(!captures.comes(5, now), "there are none");
+        captures.put(u32::MAX - 1, Arc::new(FrameBuffer::grey(64, 64)), now);
+        assert!(captures.comes(5, now), "timestamps wrap around");
+        assert!(!captures.comes(u32::MAX - 1, now) && !captures.comes(u32::MAX - 9, now));
+        assert!(!captures.comes(5, now + RECENT * 2), "they have ceased");
         captures.ebb();
-        assert!(!captures.comes(5), "the next key frame is awaited");
+        assert!(!captures.comes(5, now), "the next key frame is awaited");
     }
 }

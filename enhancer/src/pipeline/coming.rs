@@ -1,17 +1,21 @@
-//! Chosen frames whose publisher's own picture is on its way: they wait for it as long as the budget leaves time for both.
+//! Chosen frames whose publisher's own picture is on its way: they wait for it.
 //!
-//! A browser codes the layer at HR size after the low one, and here it takes longer to decode. With a short budget there is no time for
-//! it; with a long one, on a busy machine, every frame would be super-resolved for nothing and keep the processor from its picture.
+//! A browser codes the layer at HR size after the low one, and here it takes longer to decode. It may come late ([`CAPTURED_WITHIN`]): carried
+//! by flow it is worth several times what super-resolution gives in time, which would keep the processor from it besides. Pictures
+//! that have ceased to come are not waited for.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use windlass_media::StreamId;
+use windlass_media::{CAPTURED_WITHIN, StreamId};
 
 use super::select::Job;
 
 /// Jobs that wait at once, at most: what is beyond goes without its picture.
 const MOST: usize = 256;
+
+/// How long a frame waits: what is left is for coding and for the way.
+const LONGEST: Duration = CAPTURED_WITHIN.saturating_sub(Duration::from_millis(300));
 
 /// See the module.
 #[derive(Default)]
@@ -36,8 +40,8 @@ impl Coming {
             job.look_again();
             let age = now.saturating_duration_since(job.frame.arrival);
             let waits = job.captured.is_none()
-                && job.frame.captures.comes(job.frame.rtp_timestamp)
-                && has_time(age + interval, job.chosen.cost, job.chosen.deadline);
+                && age + interval <= LONGEST
+                && job.frame.captures.comes(job.frame.rtp_timestamp, now);
             if seen > most && (waits || behind.contains(&job.frame.stream)) {
                 behind.insert(job.frame.stream);
                 return false;
@@ -51,27 +55,5 @@ impl Coming {
     /// All that wait.
     pub fn take(&mut self) -> Vec<Job> {
         std::mem::take(&mut self.jobs)
-    }
-}
-
-/// Whether a frame of this age can still be super-resolved at this cost within its deadline, if its picture does not come: half of the
-/// deadline is for decoding, the rest for what follows.
-fn has_time(age: Duration, cost: Duration, deadline: Duration) -> bool {
-    age <= deadline / 2 && age + cost <= deadline
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: Duration = Duration::from_millis(1);
-
-    #[test]
-    fn with_the_budget_of_calls_there_is_no_time_to_wait_and_with_longer_ones_there_is() {
-        let next = 66 * MS + 10 * MS;
-        assert!(!has_time(next, 80 * MS, 140 * MS));
-        assert!(has_time(next, 80 * MS, 340 * MS));
-        assert!(!has_time(4 * next, 80 * MS, 340 * MS));
-        assert!(!has_time(next, 300 * MS, 340 * MS), "its network would be late");
     }
 }

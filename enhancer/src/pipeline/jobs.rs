@@ -105,7 +105,7 @@ impl JobsIn {
         let shape = self.0.shape(&job);
         // Whoever may be later has not begun to wait.
         let arrived = job.frame.arrival.saturating_duration_since(*origin);
-        let since = arrived + job.chosen.deadline.saturating_sub(self.0.deadline);
+        let since = arrived + job.within().saturating_sub(self.0.deadline);
         let mut inner = inner.lock();
         let Inner { queue, jct, .. } = &mut *inner;
         let refused = queue.push(since, shape, job, jct);

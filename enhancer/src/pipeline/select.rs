@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use windlass_hybrid::vp9::FrameBuffer;
-use windlass_media::{EnhancerOutput, StreamId};
+use windlass_media::{CAPTURED_WITHIN, EnhancerOutput, StreamId};
 
 use super::anchors::Choice;
 use super::coming::Coming;
@@ -39,6 +39,16 @@ impl Job {
             self.captured = self.frame.captures.get(self.frame.rtp_timestamp);
         }
     }
+
+    /// From the frame's arrival to its anchor coded, at most.
+    pub fn within(&self) -> Duration {
+        within(self.chosen.deadline, self.captured.is_some())
+    }
+}
+
+/// The deadline of an anchor: the publisher's own pictures may come later than enhanced ones.
+pub(super) fn within(deadline: Duration, captured: bool) -> Duration {
+    if captured { deadline.max(CAPTURED_WITHIN) } else { deadline }
 }
 
 /// What a worker did with a job; `took` is `None` when it was dropped before it ran, or the engine panicked.

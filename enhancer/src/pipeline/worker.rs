@@ -26,7 +26,7 @@ use super::anchors::{CodeError, Coding, OnProcessor, Stills, arrived, send_still
 use super::jobs::Jobs;
 use super::learn::{Desk, equip};
 use super::on_card::{OnCard, Stay, Unfit};
-use super::select::{Finished, Job};
+use super::select::{Finished, Job, within};
 use super::slots::{Slots, Stage};
 use super::stills::OnGpu;
 use super::tuning::Live;
@@ -93,7 +93,7 @@ impl Worker {
             let (mut panicked, mut run) = (false, Run { stays, ..Run::default() });
             let live = self.enabled.load(Ordering::Relaxed)
                 && started.saturating_duration_since(job.frame.arrival) + chosen.cost
-                    <= chosen.deadline;
+                    <= job.within();
             if !live {
                 job.frame.anchors.forget(&job.choice);
                 count(&self.stats.counters.late_infer);
@@ -155,7 +155,7 @@ impl Worker {
         let captured = captured.and_then(|high| detail_of(high, low, scale).ok());
         let source =
             if captured.is_some() { AnchorSource::Captured } else { AnchorSource::Enhanced };
-        let within = job.chosen.deadline;
+        let within = within(job.chosen.deadline, captured.is_some());
         let deadline = frame.arrival + within.min(Duration::from_secs(3_600));
         let (asked, key) = (Instant::now(), u64::from(frame.stream.0));
         // Where it runs on the processor, inference is one of its stages (seed 003 §3.2), and the coding that follows a part of it.

@@ -196,6 +196,26 @@ fn an_anchor_that_is_late_or_of_an_unknown_frame_is_dropped_and_counted() {
 }
 
 #[test]
+fn a_captured_picture_is_sent_after_the_budget_and_not_much_later() {
+    let (mut world, track, at) = call();
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
+    world.run(Duration::from_secs(2));
+    let frame = world.last_tapped();
+    let made = anchor_of(&frame, world.now);
+    let windlass_media::EnhancerOutput::Anchor(mut captured) = made else { panic!("{made:?}") };
+    captured.source = windlass_media::AnchorSource::Captured;
+    let captured = windlass_media::EnhancerOutput::Anchor(captured);
+    let soon = world.now + Duration::from_millis(900);
+    let never = world.now + Duration::from_millis(1100);
+    world.core.enhancer(soon, captured.clone());
+    world.run(Duration::from_millis(100));
+    assert!(!world.clients[at].messages.is_empty());
+    assert_eq!(world.core.stats().counters.anchors_dropped_late, 0);
+    world.core.enhancer(never, captured);
+    assert_eq!(world.core.stats().counters.anchors_dropped_late, 1);
+}
+
+#[test]
 fn a_tap_runs_while_somebody_holds_an_enhanced_rung_and_no_longer() {
     let (mut world, track, _) = call();
     assert_eq!(world.core.stats().taps, 0, "the full layer has no anchors");

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use str0m::rtp::RtpPacket;
 use windlass_media::{
-    Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, LayerKnobs, PublisherKnobs, Rung,
-    StageTimes, StreamId, TapInput,
+    Anchor, AnchorSource, CAPTURED_WITHIN, EnhancerOutput, Epoch, Layer, LayerKnobs,
+    PublisherKnobs, Rung, StageTimes, StreamId, TapInput,
 };
 
 use super::alignment::Timeline;
@@ -389,6 +389,10 @@ fn give(
         return;
     };
     let age = now.saturating_duration_since(anchor.arrival);
+    let budget = match anchor.source {
+        AnchorSource::Captured => budget.max(CAPTURED_WITHIN),
+        AnchorSource::Enhanced => budget,
+    };
     let buffered = peer.channel_buffered();
     let bytes = anchor.payload.len();
     let verdict = peer.pacer.admit(now, peer.anchor_rate_bps, buffered, bytes, age, budget);
