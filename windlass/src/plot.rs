@@ -206,8 +206,13 @@ fn linear_ticks((low, high): (f64, f64), step: f64) -> Vec<f64> {
     (first..=last).map(|n| n as f64 * step).collect()
 }
 
+/// Text that cannot become markup between tags.
+pub fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 fn text(out: &mut String, x: f64, y: f64, anchor: &str, size: u32, words: &str) {
-    let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let words = escaped(words);
     let _ = writeln!(
         out,
         "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"{size}\">{words}</text>"

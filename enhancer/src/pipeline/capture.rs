@@ -35,14 +35,12 @@ const RECENT: Duration = Duration::from_millis(500);
 pub(super) struct Captures {
     /// By the RTP timestamp of the low frame that shows the same.
     pictures: Mutex<VecDeque<(u32, Arc<FrameBuffer>)>>,
-    /// When the last one came.
-    last: Mutex<Option<Instant>>,
     /// Whether it can be asked for regions.
     pub regions: AtomicBool,
     /// Whether its frames are held before they are chosen.
     pub held: AtomicBool,
-    /// Whether they are being decoded.
-    flow: AtomicBool,
+    /// When the last one came, while they are being decoded.
+    last: Mutex<Option<Instant>>,
 }
 
 impl Captures {
@@ -55,7 +53,6 @@ impl Captures {
         }
         pictures.push_back((low_timestamp, picture));
         *self.last.lock() = Some(now);
-        self.flow.store(true, Ordering::Relaxed);
     }
 
     /// The picture of a low frame, if it is here.
@@ -66,18 +63,15 @@ impl Captures {
 
     /// Whether the picture of a low frame may still come: they do so in order.
     pub fn comes(&self, low_timestamp: u32, now: Instant) -> bool {
-        let recent = |last: Instant| now.saturating_duration_since(last) <= RECENT;
-        if !(*self.last.lock()).is_some_and(recent) {
-            return false;
-        }
         let pictures = self.pictures.lock();
         let later = |newest: u32| low_timestamp.wrapping_sub(newest).cast_signed() > 0;
-        self.flow.load(Ordering::Relaxed) && pictures.back().is_some_and(|(at, _)| later(*at))
+        let recent = |last: Instant| now.saturating_duration_since(last) <= RECENT;
+        self.last.lock().is_some_and(recent) && pictures.back().is_some_and(|(at, _)| later(*at))
     }
 
     /// Says that none comes for now.
     fn ebb(&self) {
-        self.flow.store(false, Ordering::Relaxed);
+        *self.last.lock() = None;
     }
 
     fn clear(&self) {

@@ -40,6 +40,7 @@ mod rungs;
 pub mod scale;
 mod score;
 mod select;
+mod sharpen;
 pub mod sr;
 mod stage;
 pub mod stats;

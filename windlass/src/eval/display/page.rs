@@ -14,7 +14,7 @@ use super::{Report, Row, Side, Sight};
 use crate::eval::bd::{Point, hull};
 use crate::eval::pictures;
 use crate::eval::row::MEAN;
-use crate::plot::{Curve, Plot};
+use crate::plot::{Curve, Plot, escaped};
 
 const STYLE: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1320px;padding:0 1rem;color:#111;background:#fff}
@@ -174,11 +174,6 @@ fn plot(report: &Report, clip: &str, metric: &str, title: &str) -> Plot {
         y_title: title.to_owned(),
         curves,
     }
-}
-
-/// Text that cannot become markup.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

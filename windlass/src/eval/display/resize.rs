@@ -9,6 +9,7 @@ use windlass_hybrid::picture::{Picture, Plane};
 
 use super::ShownBy;
 use crate::eval::frames::Size;
+use crate::eval::sharpen::{gaussian, unsharp};
 
 /// How much of what a blur takes away is added.
 const AMOUNT: f32 = 0.3;
@@ -25,7 +26,7 @@ pub fn shown(picture: &Picture, size: Size, by: ShownBy) -> Picture {
         ShownBy::Sharpened => {
             let scale = size.width as f32 / picture.width() as f32;
             let high = resampled(picture, size, FilterType::Lanczos3);
-            Picture { y: unsharp(&high.y, 0.75 * scale), ..high }
+            Picture { y: unsharp(&high.y, &gaussian(0.75 * scale), AMOUNT), ..high }
         }
         _ => picture.clone(),
     }
@@ -54,57 +55,9 @@ fn plane(from: &Plane, width: usize, height: usize, filter: FilterType) -> Plane
         .expect("the resized plane has as many samples as its sides say")
 }
 
-/// `y + amount · (y − blur(y))` with a Gaussian blur; edges repeat.
-fn unsharp(plane: &Plane, sigma: f32) -> Plane {
-    let (width, height) = (plane.width(), plane.height());
-    let reach = (2.5 * sigma).ceil() as usize;
-    let taps: Vec<f32> = (0..=2 * reach)
-        .map(|i| (-(i as f32 - reach as f32).powi(2) / (2.0 * sigma * sigma)).exp())
-        .collect();
-    let sum: f32 = taps.iter().sum();
-    let taps: Vec<f32> = taps.iter().map(|t| t / sum).collect();
-    let mut across = vec![0f32; width * height];
-    let mut padded = vec![0f32; width + 2 * reach];
-    for y in 0..height {
-        let row = plane.row(y);
-        for (x, out) in padded.iter_mut().enumerate() {
-            *out = f32::from(row[x.saturating_sub(reach).min(width - 1)]);
-        }
-        for (out, near) in across[y * width..][..width].iter_mut().zip(padded.windows(taps.len())) {
-            *out = taps.iter().zip(near).map(|(t, v)| t * v).sum();
-        }
-    }
-    let mut sharp = plane.clone();
-    let mut blur = vec![0f32; width];
-    for (y, row) in sharp.samples_mut().chunks_exact_mut(width).enumerate() {
-        blur.fill(0.0);
-        for (i, t) in taps.iter().enumerate() {
-            let near = (y + i).saturating_sub(reach).min(height - 1);
-            for (sum, v) in blur.iter_mut().zip(&across[near * width..][..width]) {
-                *sum += t * v;
-            }
-        }
-        for (sample, blur) in row.iter_mut().zip(&blur) {
-            let value = f32::from(*sample);
-            *sample = (value + AMOUNT * (value - blur)).round().clamp(0.0, 255.0) as u8;
-        }
-    }
-    sharp
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sharpening_leaves_flat_areas_alone_and_steepens_edges() {
-        let flat = Plane::filled(33, 17, 90);
-        assert_eq!(unsharp(&flat, 1.5), flat);
-        let edge: Vec<u8> = (0..32 * 8).map(|i| if i % 32 < 16 { 50 } else { 150 }).collect();
-        let sharp = unsharp(&Plane::from_samples(32, 8, edge).unwrap(), 1.5);
-        assert!(sharp.row(1)[15] < 50 && sharp.row(1)[16] > 150, "{:?}", sharp.row(1));
-        assert_eq!((sharp.row(1)[0], sharp.row(1)[31]), (50, 150));
-    }
 
     #[test]
     fn pictures_come_out_at_the_size_shown() {
