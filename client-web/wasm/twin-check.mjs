@@ -4,7 +4,11 @@ import { md5 } from "./md5.mjs";
 import { framesOf } from "./vp9-timer.mjs";
 
 const EXPORTS = ["alloc", "dealloc", "decoder_new", "decoder_free", "push_frame", "push_message", "refresh", "hr_ptr", "lr_ptr",
-  "hr_width", "hr_height", "lr_width", "lr_height", "stride", "stat", "reset", "warm_up"];
+  "hr_width", "hr_height", "lr_width", "lr_height", "stride", "stat", "reset", "warm_up",
+  "stills_new", "stills_free", "stills_follow", "stills_reset", "stills_camera", "stills_make", "stills_payload"];
+/** As in the example: bytes of a still, and between how many frames one is made. */
+const STILL_BYTES = 3000;
+const STILL_EVERY = 5;
 
 const fail = (sentence) => {
   throw new Error(sentence);
@@ -35,6 +39,32 @@ function pictureMd5(wasm, handle, which) {
   return md5(rows);
 }
 
+/** The MD5 of the still of a frame, of the camera and the tiles that the example has. */
+function stillMd5(wasm, handle, { timestamp, scale, low, frame }) {
+  const [width, height] = low.map((side) => Math.floor((side * scale * 3) / 2));
+  // Making room for it may move the memory.
+  const place = wasm.stills_camera(handle, width, height);
+  const [halfWidth, halfHeight] = [(width + 1) >> 1, (height + 1) >> 1];
+  const camera = new Uint8Array(wasm.memory.buffer, place, width * height + 2 * halfWidth * halfHeight);
+  for (let y = 0; y < height; y++) for (let x = 0; x < width; x++) camera[y * width + x] = ((((x >> 3) ^ (y >> 3)) + frame) % 8) * 20 + 40;
+  for (const n of [2, 3]) {
+    const at = width * height + (n - 2) * halfWidth * halfHeight;
+    for (let i = 0; i < halfWidth * halfHeight; i++) {
+      const [x, y] = [i % halfWidth, Math.floor(i / halfWidth)];
+      camera[at + i] = ((((x >> 2) ^ (y >> 2)) + n * frame) % 8) * 10 + 90;
+    }
+  }
+  const [columns, rows] = low.map((side) => Math.ceil(side / 64));
+  const tiles = new Uint8Array(Math.ceil((columns * rows) / 8));
+  for (let i = 0; i < columns * rows; i++) {
+    const chosen = frame % (2 * STILL_EVERY) !== 0 || ((i % columns) + Math.floor(i / columns)) % 2 === 0;
+    if (chosen) tiles[i >> 3] |= 1 << (i & 7);
+  }
+  const length = withBytes(wasm, tiles, (at, n) => wasm.stills_make(handle, timestamp, scale, at, n, STILL_BYTES));
+  if (length <= 0) fail(`frame ${frame}: no still, but ${length}`);
+  return md5([new Uint8Array(wasm.memory.buffer, wasm.stills_payload(handle), length)]);
+}
+
 /** The module's interface, its warm-up, and how it takes rubbish. */
 export function checkModule(module) {
   const imports = WebAssembly.Module.imports(module);
@@ -61,6 +91,8 @@ export function checkModule(module) {
 export function checkCase(module, ivf, { scale, codec, frames }) {
   const wasm = new WebAssembly.Instance(module, {}).exports;
   const handle = wasm.decoder_new(scale);
+  const publisher = wasm.stills_new();
+  let stills = 0;
   const chunks = framesOf(ivf);
   if (chunks.length !== frames.length) fail(`the stream has ${chunks.length} frames, the case ${frames.length}`);
   frames.forEach((expected, i) => {
@@ -68,6 +100,13 @@ export function checkCase(module, ivf, { scale, codec, frames }) {
     const flags = withBytes(wasm, chunks[i], (at, n) => wasm.push_frame(handle, expected.timestamp, at, n));
     if (flags < 0) fail(`${where}: error ${flags}`);
     if (Boolean(flags & 1) !== expected.shown) fail(`${where}: shown differs`);
+    if (withBytes(wasm, chunks[i], (at, n) => wasm.stills_follow(publisher, expected.timestamp, at, n)) !== 0) fail(`${where}: the publisher's decoder differs`);
+    if (expected.still !== null) {
+      const low = [wasm.lr_width(handle), wasm.lr_height(handle)];
+      const made = stillMd5(wasm, publisher, { timestamp: expected.timestamp, scale, low, frame: i });
+      if (made !== expected.still) fail(`${where}: the still differs`);
+      stills++;
+    }
     expected.messages.forEach((hex, k) => {
       const outcome = withBytes(wasm, fromHex(hex), (at, n) => wasm.push_message(handle, at, n));
       if (outcome !== expected.outcomes[k]) fail(`${where}: message ${k} came to ${outcome}, not ${expected.outcomes[k]}`);
@@ -80,5 +119,7 @@ export function checkCase(module, ivf, { scale, codec, frames }) {
   });
   const [applied, late, early, duplicate, former] = [3, 4, 6, 13, 14].map((index) => wasm.stat(handle, index));
   wasm.decoder_free(handle);
+  wasm.stills_free(publisher);
+  if (codec === "htj2k" && stills === 0) fail("no still was compared");
   return { scale, codec, frames: frames.length, applied, late, early, duplicate, former };
 }

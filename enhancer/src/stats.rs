@@ -81,6 +81,11 @@ counters! {
     unchanged,
     /// Inferred frames that were not among the best (policy `nemo`).
     not_best,
+    /// Frames super-resolved to see whether their streams' anchors are worth something again.
+    probes,
+    /// Chosen frames that did not become anchors because their streams' are worth nothing: most of the probes, and frames whose
+    /// publisher's own picture did not come.
+    worthless,
     /// Chosen frames dropped because the workers' queue was full.
     dropped_infer_queue,
     /// Chosen frames that came too late to be worth inference.
@@ -258,6 +263,10 @@ pub struct EnhancerStats {
     pub compute_demand: f64,
     /// Streams whose promised quality is kept, and those that were refused it.
     pub promised: (u64, u64),
+    /// Streams that make no enhanced anchors but probes, because they were worth nothing lately.
+    pub held_back: u64,
+    /// What enhanced anchors are worth lately in dB, in the mean over the time that they are shown and over streams.
+    pub worth_db: Option<f64>,
     /// Latencies by stage.
     pub latency: StageLatencies,
     /// The processor's slots.
@@ -364,6 +373,10 @@ pub(crate) struct Stats {
     pub promised: AtomicU64,
     /// Streams that were refused it.
     pub refused: AtomicU64,
+    /// Streams that make no enhanced anchors but probes.
+    pub held_back: AtomicU64,
+    /// What enhanced anchors are worth lately.
+    pub worth_db: parking_lot::Mutex<Option<f64>>,
     /// The networks, as of its last tick.
     pub networks: parking_lot::Mutex<Vec<NetworkStats>>,
     /// What learning took so far.
@@ -379,6 +392,8 @@ impl Stats {
             devices_wanted: self.devices_wanted.load(Ordering::Relaxed),
             compute_demand: self.compute_demand_us.load(Ordering::Relaxed) as f64 * 1e-6,
             promised: (self.promised.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed)),
+            held_back: self.held_back.load(Ordering::Relaxed),
+            worth_db: *self.worth_db.lock(),
             networks: self.networks.lock().clone(),
             latency: StageLatencies {
                 decode: self.decode.summary(),

@@ -6,25 +6,31 @@
 //! well is not sent. Enhanced anchors are left out: a network that sees its own additions adds them again
 //! (`models/fused-xs-x2.md`), and whoever has lost one needs the next.
 //!
+//! Beside it stands the decoder of a subscriber that has the enhanced anchors as well: what these change in a frame is the difference of the
+//! two ([`Twin::change`]).
+//!
 //! Following a frame keeps its low picture, and nothing is painted: a picture is made, and flow searched for, only of a frame that becomes an anchor.
 
 use parking_lot::Mutex;
 use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::message::{AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::anchor::payload;
-use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::anchor::tiles::{TILE, TileMap};
+use windlass_hybrid::detail::ONE;
 use windlass_hybrid::resample::Samples;
 use windlass_hybrid::vp9::DecodedFrame;
 use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Plane};
 
 use crate::schedule::energy_by_tile;
-use crate::schedule::promise::USUAL_ERROR;
+use crate::schedule::worth::{Change, Old};
 
 /// Frames that pass between two measurements of what coding loses.
 const MEASURE_EVERY: u32 = 8;
 
-/// The part of what a network changes that brings the picture nearer to the original; the rest is guessed wrong.
-const RIGHT: f64 = 0.5;
+/// Ticks between two measurements of what enhanced anchors change: half a second.
+const WEIGH_EVERY: u32 = 45_000;
+/// Ticks after which an enhanced anchor is not what viewers see any more: three seconds.
+const OLD: u32 = 270_000;
 
 /// The twin of one stream and epoch.
 pub struct Twin {
@@ -33,7 +39,17 @@ pub struct Twin {
     gain: Mutex<Option<f64>>,
     /// The decoder of a subscriber that has all anchors, where somebody has asked what it sees.
     all: Mutex<Option<HybridDecoder>>,
+    marks: Mutex<Marks>,
     scale: usize,
+}
+
+/// Timestamps of frames.
+#[derive(Debug, Default)]
+struct Marks {
+    /// The last one whose change was measured.
+    weighed: Option<u32>,
+    /// The last whose enhanced anchor the decoder that has all took.
+    enhanced: Option<u32>,
 }
 
 /// What the codec leaves of the detail that it is given.
@@ -59,6 +75,7 @@ impl Twin {
             loss: Mutex::default(),
             gain: Mutex::default(),
             all: Mutex::default(),
+            marks: Mutex::default(),
             scale,
         }
     }
@@ -82,18 +99,96 @@ impl Twin {
         if let Some(all) = &mut *self.all.lock() {
             all.reset();
         }
+        self.marks.lock().enhanced = None;
     }
 
-    /// Takes a captured anchor that subscribers are given.
-    pub fn give(&self, anchor: &ReassembledAnchor) -> AnchorOutcome {
+    /// Takes a captured anchor that subscribers are given. What becomes of it, and, where it is of a whole frame in which enhanced anchors
+    /// were seen, by how many dB these have raised that frame.
+    pub fn give(&self, anchor: &ReassembledAnchor) -> (AnchorOutcome, Option<f64>) {
+        let at = anchor.header.rtp_timestamp;
+        let whole = !anchor.header.tiled;
+        let seen = whole.then(|| self.carried(at).zip(self.start(at))).flatten();
         self.show_all(anchor);
-        self.decoder.lock().push_anchor(anchor)
+        let outcome = self.decoder.lock().push_anchor(anchor);
+        let applied = matches!(outcome, AnchorOutcome::Applied { .. });
+        let raised = seen.filter(|_| applied).and_then(|(with, without)| {
+            let own = self.start(at)?;
+            let error = |seen: &Plane| {
+                let pairs = seen.samples().iter().zip(own.samples());
+                pairs.map(|(a, b)| f64::from(a.abs_diff(*b)).powi(2)).sum::<f64>().max(1.0)
+            };
+            Some(10.0 * (error(&without) / error(&with)).log10())
+        });
+        (outcome, raised)
     }
 
     fn show_all(&self, anchor: &ReassembledAnchor) {
-        if let Some(all) = &mut *self.all.lock() {
-            all.push_anchor(anchor);
+        let Some(all) = &mut *self.all.lock() else { return };
+        let outcome = all.push_anchor(anchor);
+        if anchor.header.source == AnchorOrigin::Enhanced
+            && matches!(outcome, AnchorOutcome::Applied { .. })
+        {
+            self.marks.lock().enhanced = Some(anchor.header.rtp_timestamp);
         }
+    }
+
+    /// Whether it is time to measure what a frame's anchor changes, which costs a picture: twice a second.
+    pub fn weighs(&self, rtp_timestamp: u32) -> bool {
+        let weighed = &mut self.marks.lock().weighed;
+        let due = weighed.is_none_or(|last| rtp_timestamp.wrapping_sub(last) >= WEIGH_EVERY);
+        if due {
+            *weighed = Some(rtp_timestamp);
+        }
+        due
+    }
+
+    /// What a frame's anchor changes by the detail `wanted` in these tiles, where subscribers have `known` without enhanced anchors, and what the
+    /// enhanced anchors before change in it. What was not inferred anew is taken to be as before. `None` of details that do not fit each other.
+    pub fn change(
+        &self,
+        rtp_timestamp: u32,
+        low: Samples<'_>,
+        (wanted, known): (&Detail, &Detail),
+        tiles: &TileMap,
+    ) -> Option<Change> {
+        let size = |detail: &Detail| (detail.width(), detail.height());
+        let carried = self.carried(rtp_timestamp);
+        let carried =
+            carried.and_then(|seen| detail_of(Samples::from(&seen), low, self.scale).ok());
+        let carried = carried.filter(|carried| size(carried) == size(known));
+        if size(wanted) != size(known) {
+            return None;
+        }
+        let side = TILE * self.scale;
+        let (mut new, mut square, mut product) = (0i64, 0i64, 0i64);
+        for y in 0..known.height() {
+            let rows =
+                (wanted.row(y), known.row(y), carried.as_ref().map(|carried| carried.row(y)));
+            for x in 0..known.width() {
+                let of = |row: &[i16]| i64::from(row[x]) - i64::from(rows.1[x]);
+                let old = rows.2.map(of);
+                let inferred = tiles.contains(x / side, y / side);
+                let now = if inferred { of(rows.0) } else { old.unwrap_or(0) };
+                let old = old.unwrap_or(0);
+                new += now * now;
+                square += old * old;
+                product += now * old;
+            }
+        }
+        let unit = f64::from(ONE) * f64::from(ONE) * (known.width() * known.height()) as f64;
+        let mean = |sum: i64| sum as f64 / unit;
+        let old = carried.is_some().then(|| Old { square: mean(square), product: mean(product) });
+        Some(Change { new: mean(new), old })
+    }
+
+    /// A frame's luma as those see it who have had all anchors, if they have had enhanced ones lately.
+    fn carried(&self, rtp_timestamp: u32) -> Option<Plane> {
+        let mut all = self.all.lock();
+        let config = HybridConfig { scale: self.scale, ..HybridConfig::default() };
+        let all = all.get_or_insert_with(|| HybridDecoder::new(config));
+        let enhanced = self.marks.lock().enhanced;
+        enhanced.filter(|&at| rtp_timestamp.wrapping_sub(at) <= OLD)?;
+        all.picture_at(rtp_timestamp).map(|seen| seen.y.clone())
     }
 
     /// Mean square grey levels by which a frame's detail in these tiles differs from what subscribers see of it who have had all anchors. Known from
@@ -142,9 +237,21 @@ impl Twin {
         self.decoder.lock().picture_at(rtp_timestamp).map(|seen| seen.y.clone())
     }
 
+    /// By tile of a frame, the share of the publisher's own detail that subscribers can no longer use; `None` where the frame is no
+    /// longer remembered.
+    pub fn lost(&self, rtp_timestamp: u32) -> Option<Vec<f64>> {
+        self.decoder.lock().lost(rtp_timestamp)
+    }
+
     /// By how many dB enhanced anchors have raised their frames lately, as far as that can be known without the original.
     pub fn gain_db(&self) -> Option<f64> {
         *self.gain.lock()
+    }
+
+    /// Takes note of by how many dB an enhanced anchor raises its frame.
+    pub fn raised(&self, db: f64) {
+        let gain = &mut *self.gain.lock();
+        *gain = Some(gain.map_or(db, |gain| gain + 0.25 * (db - gain)));
     }
 
     /// Those of the `tiles` in which subscribers would gain by the detail `wanted`, where they have `known`: it must differ
@@ -159,10 +266,6 @@ impl Twin {
     /// The same where the mean square difference of each of the `tiles` is known, in grey levels.
     pub fn worthwhile_by(&self, differences: &[((usize, usize), f64)], tiles: &TileMap) -> TileMap {
         let error = self.loss.lock().error;
-        let mean = differences.iter().map(|(_, e)| e).sum::<f64>() / tiles.count().max(1) as f64;
-        let db = 10.0 * (1.0 + RIGHT * mean / USUAL_ERROR).log10();
-        let gain = &mut *self.gain.lock();
-        *gain = Some(gain.map_or(db, |gain| gain + 0.25 * (db - gain)));
         let mut vain = tiles.without(tiles);
         if let Some(error) = error {
             for &((column, row), _) in differences.iter().filter(|&&(_, e)| e <= error) {
@@ -202,7 +305,6 @@ mod tests {
 
     use windlass_hybrid::anchor::AnchorHeader;
     use windlass_hybrid::anchor::codec;
-    use windlass_hybrid::detail::ONE;
     use windlass_hybrid::vp9::{FrameBuffer, FrameInfo, FrameKind};
 
     use super::*;
@@ -246,9 +348,7 @@ mod tests {
         twin.sent(&anchor(&wanted), Some(&wanted));
         assert!(!twin.measures(), "it was measured just now");
         assert_eq!(twin.worthwhile(&wanted, &wanted, &all).count(), 0);
-        assert!(twin.gain_db().is_some_and(|gain| gain < 1e-9), "{:?}", twin.gain_db());
         let gains = twin.worthwhile(&wanted, &nothing, &all);
-        assert!(twin.gain_db().is_some_and(|gain| gain > 0.5), "{:?}", twin.gain_db());
         assert_eq!(gains.iter().collect::<Vec<_>>(), [(0, 0)]);
         let gains = twin.worthwhile(&detail(false), &nothing, &all);
         assert_eq!(gains.iter().collect::<Vec<_>>(), [(1, 0)]);
@@ -270,5 +370,51 @@ mod tests {
         assert!(twin.start(3000).is_none());
         twin.reset();
         assert!(twin.start(0).is_none());
+    }
+    #[test]
+    fn what_enhanced_anchors_change_is_known_on_their_frame_and_as_they_are_carried_on() {
+        let (twin, all, grey) = (Twin::new(2), TileMap::full(96, 64), FrameBuffer::grey(96, 64));
+        let (wanted, nothing) = (detail(true), Detail::zero(192, 128));
+        let low = Samples::from(&grey.planes()[0]);
+        let change = |at: u32, wanted: &Detail| {
+            twin.change(at, low, (wanted, &nothing), &all).expect("they fit each other")
+        };
+        twin.follow(0, &[shown()]);
+        assert!(twin.weighs(0) && !twin.weighs(3000), "twice a second");
+        assert_eq!(change(0, &wanted).old, None, "there was none before");
+        twin.follow(45_000, &[shown()]);
+        let mut sent = anchor(&wanted);
+        sent.header.rtp_timestamp = 45_000;
+        twin.sent(&sent, None);
+        twin.follow(90_000, &[shown()]);
+        assert!(twin.weighs(90_000));
+        let Change { new, old } = change(90_000, &wanted);
+        let old = old.expect("it was carried on");
+        // Two thirds of the picture by nine grey levels.
+        assert!((50.0..56.0).contains(&new), "{new}");
+        assert!(old.square > 0.7 * new && old.product > 0.8 * new, "{old:?} of {new}");
+        let elsewhere = change(90_000, &detail(false)).old.expect("it was carried on");
+        assert!(elsewhere.product.abs() < 0.1 * old.product, "{elsewhere:?}");
+        twin.reset();
+        assert_eq!(change(90_000, &wanted).old, None);
+    }
+    #[test]
+    fn a_picture_of_the_publishers_own_says_what_enhanced_anchors_have_given() {
+        let given = |wanted: &Detail| {
+            let twin = Twin::new(2);
+            let grey = FrameBuffer::grey(96, 64);
+            let nothing = Detail::zero(192, 128);
+            let low = Samples::from(&grey.planes()[0]);
+            let all = TileMap::full(96, 64);
+            let _ = twin.change(0, low, (&nothing, &nothing), &all);
+            twin.follow(0, &[shown()]);
+            twin.sent(&anchor(wanted), None);
+            twin.follow(3000, &[shown()]);
+            let mut own = anchor(&detail(true));
+            (own.header.source, own.header.rtp_timestamp) = (AnchorOrigin::Captured, 3000);
+            twin.give(&own).1.expect("enhanced anchors were seen")
+        };
+        assert!(given(&detail(true)) > 3.0, "they have given the same");
+        assert!(given(&detail(false)) < -1.0, "they have given something else");
     }
 }

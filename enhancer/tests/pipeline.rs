@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use clips::clip;
 use common::coded;
+use windlass_enhancer::engine::NetworkChoice;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
 use windlass_media::{
@@ -102,6 +103,8 @@ fn a_call_gets_anchors_in_time_with_the_timestamps_of_their_frames() {
         nice: 0,
         budget,
         anchor_fraction: 0.2,
+        // Pictures of one size: twice as large.
+        network: NetworkChoice::Xs,
         ..EnhancerConfig::default()
     };
     let enhancer = Enhancer::start(config.clone()).expect("it starts");

@@ -25,6 +25,11 @@ pub fn decode(data: &[u8], limits: Limits) -> Result<Picture, Error> {
     Ok(Picture { format: header.format, samples })
 }
 
+/// Bytes of the codestream that `data` begins with: what follows it is the caller's.
+pub fn length(data: &[u8]) -> Result<usize, Error> {
+    Header::length(data)
+}
+
 fn decode_irreversible(header: &Header, packets: &[u8]) -> Result<Vec<i16>, Error> {
     let format = header.format;
     let stride = format.width as usize;

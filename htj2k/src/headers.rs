@@ -167,7 +167,19 @@ impl Header {
             eph: coding.eph,
             quantiser: quantiser.expand(coding.levels, coding.transform)?,
         };
-        Ok((header, read_tile_parts(reader.data)?))
+        Ok((header, read_tile_parts(reader.data)?.0))
+    }
+
+    /// Bytes of the stream that `data` begins with.
+    pub(crate) fn length(data: &[u8]) -> Result<usize, Error> {
+        let mut reader = Reader { data, what: "the main header" };
+        if reader.u16()? != SOC {
+            return Err(Error::Malformed("the start of the stream"));
+        }
+        while reader.u16()? != SOT {
+            reader.segment()?;
+        }
+        Ok(data.len() - read_tile_parts(reader.data)?.1.len())
     }
 }
 
@@ -374,8 +386,8 @@ impl WrittenQuantiser {
     }
 }
 
-/// The packets of all tile-parts, from behind the first SOT marker.
-fn read_tile_parts(data: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
+/// The packets of all tile-parts, from behind the first SOT marker, and what follows the stream.
+fn read_tile_parts(data: &[u8]) -> Result<(Cow<'_, [u8]>, &[u8]), Error> {
     let mut packets = Cow::Borrowed(&[][..]);
     let mut rest = data;
     loop {
@@ -414,7 +426,7 @@ fn read_tile_parts(data: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
         let mut reader = Reader { data: rest, what: "the end of the stream" };
         match reader.u16()? {
             SOT => rest = reader.data,
-            EOC => return Ok(packets),
+            EOC => return Ok((packets, reader.data)),
             _ => return Err(Error::Malformed("the end of a tile-part")),
         }
     }

@@ -42,7 +42,7 @@ mod wavelet;
 mod wide;
 
 pub use block::codes::encoder_codes;
-pub use decode::decode;
+pub use decode::{decode, length};
 pub use encode::{Encoder, encode_lossless};
 pub use layout::{BLOCK, Block, Layout, MAX_LEVELS, Quantiser};
 

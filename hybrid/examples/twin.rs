@@ -4,7 +4,8 @@
 //! of each codec: early, on time, late, in parts of tiles, repeated, and of a former epoch. Every
 //! instruction set that the machine has must give the same pictures; this ends with an error at the first
 //! that differ. A case holds, by frame, the messages pushed after it (hex), what became of each (as
-//! `client-web/wasm` numbers outcomes), and the MD5 of the low and the high picture then.
+//! `client-web/wasm` numbers outcomes), and the MD5 of the low and the high picture then; of some frames also that of the
+//! still that a publisher would make of them (`still`).
 //! `client-web/wasm/twin-check.mjs` replays it in WebAssembly and compares.
 //!
 //! `twin FILE.ivf --call SCALE CODEC` prints a single case for measurements: an anchor of the whole frame once in 30, as
@@ -15,8 +16,9 @@ use windlass_hybrid::anchor::message::encode_chunks;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, Reassembler, payload};
 use windlass_hybrid::simd::Isa;
+use windlass_hybrid::still::{StillMaker, StillRequest};
 use windlass_hybrid::vp9::FrameBuffer;
-use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Picture};
+use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Picture, Plane};
 
 /// Between two anchors of a call, and how much later than its frame one comes, in frames.
 const CALL: (u32, u32) = (30, 4);
@@ -201,6 +203,35 @@ fn texture(x: usize, y: usize, seed: u32) -> i16 {
     }
 }
 
+/// Between two frames of which stills are made.
+const STILL_EVERY: u32 = 5;
+/// Bytes of a still.
+const STILL_BYTES: usize = 3000;
+
+/// The MD5 of the still of a frame, of every second tile or, every other time, of all: the camera is half as large again as HR, and
+/// sees squares, some of them coloured.
+fn still(maker: &Maker<'_>, publisher: &mut StillMaker, frame: u32) -> String {
+    let (width, height) =
+        (maker.ivf.width * maker.scale * 3 / 2, maker.ivf.height * maker.scale * 3 / 2);
+    let square = |i: usize| ((i % width / 8) ^ (i / width / 8)) + frame as usize;
+    let samples = (0..width * height).map(|i| (square(i) % 8 * 20 + 40) as u8).collect();
+    let camera = Plane::from_samples(width, height, samples).expect("the count is right");
+    let some = frame.is_multiple_of(2 * STILL_EVERY);
+    let tiles = if some { maker.every_second(false) } else { maker.full() }.to_bytes();
+    let (scale, rtp_timestamp) = (maker.scale, timestamp(frame));
+    let request = StillRequest { rtp_timestamp, scale, tiles: &tiles, bytes: STILL_BYTES };
+    let [u, v] = [2, 3].map(|n| {
+        let (columns, rows) = (width.div_ceil(2), height.div_ceil(2));
+        let samples = (0..columns * rows)
+            .map(|i| (((i % columns / 4) ^ (i / columns / 4)) + n * frame as usize) % 8 * 10 + 90);
+        let samples = samples.map(|sample| sample as u8).collect();
+        Plane::from_samples(columns, rows, samples).expect("the count is right")
+    });
+    let camera = [(&camera).into(), (&u).into(), (&v).into()];
+    let still = publisher.make(camera, &request).expect("it can be coded");
+    format!("{:x}", md5::compute(still.payload))
+}
+
 /// Decodes with every instruction set, and tells what came of it.
 fn check(ivf: &Ivf, scale: usize, codec: &'static dyn AnchorCodec) -> String {
     let maker = Maker { ivf, scale, codec };
@@ -209,12 +240,17 @@ fn check(ivf: &Ivf, scale: usize, codec: &'static dyn AnchorCodec) -> String {
         .map(|&isa| HybridDecoder::new(HybridConfig { scale, isa, ..HybridConfig::default() }))
         .collect();
     let mut reassembler = Reassembler::new();
+    let mut publisher = StillMaker::default();
     let mut lines = Vec::new();
     for (data, frame) in ivf.frames().zip(0u32..) {
         let mut shown = false;
         for decoder in &mut decoders {
             shown = decoder.push_frame(timestamp(frame), data).expect("a sound stream").shown;
         }
+        publisher.follow(timestamp(frame), data).expect("a sound stream");
+        let of_this = codec.id() == codec::HTJ2K && shown && frame.is_multiple_of(STILL_EVERY);
+        let still = of_this.then(|| format!("\"{}\"", still(&maker, &mut publisher, frame)));
+        let still = still.unwrap_or_else(|| "null".to_owned());
         let messages = maker.disturbed(frame);
         let mut outcomes = Vec::new();
         for message in &messages {
@@ -241,7 +277,7 @@ fn check(ivf: &Ivf, scale: usize, codec: &'static dyn AnchorCodec) -> String {
             );
         }
         lines.push(format!(
-            "{{\"timestamp\":{},\"size\":{},\"shown\":{shown},\"messages\":[{}],\"outcomes\":[{}],\"lr\":\"{}\",\"hr\":\"{}\"}}",
+            "{{\"timestamp\":{},\"size\":{},\"shown\":{shown},\"messages\":[{}],\"outcomes\":[{}],\"still\":{still},\"lr\":\"{}\",\"hr\":\"{}\"}}",
             timestamp(frame),
             data.len(),
             hex_list(&messages),

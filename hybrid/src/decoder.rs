@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::anchor::codec::{AnchorCodecError, MAX_AREA};
+use crate::anchor::colour::{decode as decode_colour, split};
 use crate::anchor::message::{AnchorHeader, AnchorOrigin, MAX_ANCHOR, ReassembledAnchor};
 use crate::anchor::payload;
 use crate::anchor::pictures::VP9_PICTURES;
@@ -36,7 +37,7 @@ use crate::reconstruct::carry::reference::{Given as Gift, MOST, Reference, Refer
 use crate::reconstruct::carry::searches::Searches;
 use crate::reconstruct::learned::{self, Learned};
 use crate::reconstruct::{CELL, Known, Rebuilder};
-use crate::resample::Samples;
+use crate::resample::{Samples, Shrink, shrink_detail};
 use crate::simd::Isa;
 use crate::vp9::{DecodeError, DecodedFrame, Decoder, FrameBuffer, FrameKind, Join, SizeLimit};
 use streams::Streams;
@@ -110,7 +111,7 @@ pub enum AnchorOutcome {
     NeedsKey,
     /// Its payload is not an anchor.
     Malformed,
-    /// It is for a picture of another size.
+    /// It is for a picture of another size: of another low layer, or of a smaller scale than is shown.
     WrongSize,
 }
 
@@ -156,7 +157,7 @@ pub struct HybridDecoder {
     searches: Searches,
     /// What is known of the detail that follows from low pictures.
     learned: Learned,
-    /// What anchors do not say, once there was one that did not.
+    /// What anchors do not say, once there was one that did not, at their scale.
     prior: Option<Prior>,
     /// Whether anchors have taught it.
     taught: bool,
@@ -294,6 +295,19 @@ impl HybridDecoder {
         Some(&self.high)
     }
 
+    /// By tile of a remembered frame, the share of the publisher's own detail that no longer fits it: 0 to 1, and 1 where
+    /// there is none. `None` for other frames.
+    pub fn lost(&mut self, rtp_timestamp: u32) -> Option<Vec<f64>> {
+        let entry = self.history.entry(self.history.find(rtp_timestamp)?)?;
+        let mut known = Known {
+            references: &self.references,
+            searches: &mut self.searches,
+            learned: &self.learned,
+            generation: self.generation,
+        };
+        Some(self.painter.lost(entry.id(), &entry.low, &mut known))
+    }
+
     /// A timestamp before those of all remembered frames.
     pub fn long_ago(&self) -> u32 {
         self.last_timestamp.unwrap_or(0).wrapping_sub(MAX_LEAD)
@@ -311,6 +325,11 @@ impl HybridDecoder {
             self.references.clear();
             self.decay.interrupt();
             self.history.forget_other_sizes();
+            self.generation += 1;
+        } else if self.taught && self.history.is_cut() {
+            // The scene before may come back: its references are kept, and left alone while they do not fit.
+            self.learned = fresh(&self.config);
+            self.taught = false;
             self.generation += 1;
         }
         self.size = size.or(self.size);
@@ -380,8 +399,8 @@ impl HybridDecoder {
     }
 
     /// Makes HR pictures of another size from now on: `scale`, taken for the nearest of [`SCALES`], times the low layer's. The
-    /// low layer goes on without a key frame; what anchors and filters knew of the former size is forgotten. The
-    /// picture on display stays until the next frame or [`refresh`](Self::refresh).
+    /// low layer goes on without a key frame; what anchors and filters knew of the former size is forgotten, and anchors of this
+    /// scale or a larger one are taken from now on. The picture on display stays until the next frame or [`refresh`](Self::refresh).
     pub fn rescale(&mut self, scale: usize) {
         let scale = scale.clamp(*SCALES.start(), *SCALES.end());
         if scale == self.config.scale {
@@ -391,9 +410,8 @@ impl HybridDecoder {
         self.decoder.limit(within(self.given, scale));
         self.history.without_detail();
         self.references.clear();
-        self.streams = Streams::default();
         self.learned = fresh(&self.config);
-        (self.prior, self.taught, self.weigher) = (None, false, Weigher::default());
+        (self.taught, self.weigher) = (false, Weigher::default());
         self.rebuilder.rescale(scale);
         self.painter.rescale(scale);
         self.decay.interrupt();
@@ -489,7 +507,7 @@ impl HybridDecoder {
         }
         // What is predicted from it needs it, whether or not its frame is still there.
         let current = self.history.current().map(Entry::size);
-        let streamed = match self.streams.advance(anchor, current, self.config.scale) {
+        let streamed = match self.streams.advance(anchor, current) {
             Ok(detail) => detail,
             Err(outcome) => return outcome,
         };
@@ -502,11 +520,15 @@ impl HybridDecoder {
             return AnchorOutcome::TooOld;
         }
         let (width, height) = entry.size();
-        let scale = self.config.scale;
-        if (scale * width, scale * height) != (header.width.into(), header.height.into()) {
+        let Some(made) = header.scale_over((width, height)) else {
+            return AnchorOutcome::WrongSize;
+        };
+        // It may be for viewers of larger pictures too.
+        let shrink = Shrink::new(made, self.config.scale);
+        if made != self.config.scale && shrink.is_none() {
             return AnchorOutcome::WrongSize;
         }
-        let Ok((tiles, coded)) = payload::unpack(anchor, scale) else {
+        let Ok((tiles, coded)) = payload::unpack(anchor, made) else {
             return AnchorOutcome::Malformed;
         };
         // The publisher's own pixels replace what was made of the low picture.
@@ -523,28 +545,51 @@ impl HybridDecoder {
             Some(detail) => Ok(detail),
             None if header.codec == VP9_PICTURES => {
                 let (isa, low) = (self.config.isa, Samples::from(&entry.low.planes()[0]));
-                let picture = self.streams.picture(header, &tiles, coded, scale);
+                let picture = self.streams.picture(header, &tiles, coded, made);
                 picture.map(|picture| {
-                    let mut of = self.references.spare_colour((width, height), scale);
-                    of.fill(picture, &tiles, width, scale);
-                    colour = Some(of);
-                    self.weigher.detail(isa, low, picture, &tiles, scale)
+                    let fill = |colour: &mut Colour| colour.fill(picture, &tiles, width, made);
+                    let scales = (made, self.config.scale);
+                    colour = Some(self.references.colour((width, height), scales, fill));
+                    self.weigher.detail(isa, low, picture, &tiles, made)
                 })
             }
-            None => payload::decode_image(header, &tiles, coded, scale),
-        };
-        match detail {
-            Ok(detail) => {
-                self.epoch = Some(header.epoch);
-                self.apply(at, detail, colour, &new, header);
-                AnchorOutcome::Applied { frames_late: self.history.shown_after(at) }
+            None => {
+                let (coded, of_colour) = split(header.codec, coded);
+                let detail = payload::decode_image(header, &tiles, coded, made);
+                if let Some(code) = of_colour.filter(|_| own) {
+                    let decoded = decode_colour(code, entry.low.samples(), &tiles, made);
+                    let Ok(decoded) = decoded else { return AnchorOutcome::Malformed };
+                    let show = |colour: &mut Colour| colour.show(decoded);
+                    let scales = (made, self.config.scale);
+                    colour = Some(self.references.colour((width, height), scales, show));
+                }
+                detail
             }
-            Err(AnchorCodecError::WrongSize) => AnchorOutcome::WrongSize,
-            Err(_) => AnchorOutcome::Malformed,
+        };
+        let mut detail = match detail {
+            Ok(detail) => detail,
+            Err(AnchorCodecError::WrongSize) => return AnchorOutcome::WrongSize,
+            Err(_) => return AnchorOutcome::Malformed,
+        };
+        let low = Samples::from(&entry.low.planes()[0]);
+        let skip = outside(&new, width, height);
+        if header.beyond_prior {
+            let prior = match &mut self.prior {
+                Some(prior) if prior.scale() == made => prior,
+                none => none.insert(Prior::new(self.config.isa, made)),
+            };
+            prior.put_back(low, &mut detail, skip.as_deref());
         }
+        if let Some(shrink) = shrink {
+            let cells = (skip.as_deref(), CELL);
+            detail = shrink_detail(self.config.isa, low, &detail, shrink, cells);
+        }
+        self.epoch = Some(header.epoch);
+        self.apply(at, detail, colour, &new, header);
+        AnchorOutcome::Applied { frames_late: self.history.shown_after(at) }
     }
 
-    /// Gives the frame at `at` new detail in some tiles: it is a reference from now on.
+    /// Gives the frame at `at` new detail in some tiles, with all that was not coded of it: it is a reference from now on.
     fn apply(
         &mut self,
         at: usize,
@@ -561,10 +606,6 @@ impl HybridDecoder {
         let luma = Samples::from(&low.planes()[0]);
         let skip = outside(tiles, low.width(), low.height());
         let skip = skip.as_deref();
-        if header.beyond_prior {
-            let prior = self.prior.get_or_insert_with(|| Prior::new(isa, scale));
-            prior.put_back(luma, &mut detail, skip);
-        }
         let looked =
             if header.source == AnchorOrigin::Enhanced { self.decay.anchor(id) } else { None };
         let begins = self.references.get(id).is_none();

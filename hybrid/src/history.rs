@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::anchor::tiles::TileMap;
+use crate::cut::is_cut;
 use crate::vp9::{DecodedFrame, FrameBuffer};
 
 /// A frame that was shown.
@@ -91,6 +92,15 @@ impl History {
     /// The frame on display, while it is remembered.
     pub fn current(&self) -> Option<&Entry> {
         self.entries.iter().rfind(|e| e.id == self.current)
+    }
+
+    /// Whether the frame on display is new and of another scene than the one before it.
+    pub fn is_cut(&self) -> bool {
+        let mut latest = self.entries.iter().rev();
+        let (Some(last), Some(before)) = (latest.next(), latest.next()) else { return false };
+        last.id == self.current
+            && last.size() == before.size()
+            && is_cut(&before.low.planes()[0], &last.low.planes()[0])
     }
 
     /// Where the frame of a timestamp is.

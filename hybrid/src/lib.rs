@@ -20,6 +20,7 @@
 //! ```
 
 pub mod anchor;
+mod cut;
 mod decay;
 pub mod decoder;
 pub mod detail;
@@ -29,6 +30,7 @@ pub mod picture;
 pub mod reconstruct;
 pub mod resample;
 pub mod simd;
+pub mod still;
 pub mod vp9;
 
 pub use decoder::{AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, HybridStats};

@@ -1,5 +1,7 @@
 //! 8-bit I420 pictures: what every part of the codec takes and gives.
 
+use crate::resample::Samples;
+
 /// One 8-bit plane, rows without padding.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plane {
@@ -62,6 +64,11 @@ pub struct Picture {
 }
 
 impl Picture {
+    /// The samples of luma and the two chroma planes.
+    pub fn samples(&self) -> [Samples<'_>; 3] {
+        [&self.y, &self.u, &self.v].map(Samples::from)
+    }
+
     /// A grey picture of the given luma size.
     pub fn grey(width: usize, height: usize) -> Self {
         let (cw, ch) = (width.div_ceil(2), height.div_ceil(2));

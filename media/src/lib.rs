@@ -303,8 +303,8 @@ pub enum AnchorCodecId {
     Htj2k,
     /// A VP9 stream: each anchor is predicted from the one before.
     Vp9,
-    /// Pictures as the publisher's browser coded them: of its detail stream, or of requested regions. Passed on as they
-    /// are, so never what an enhancer codes its own anchors by.
+    /// Pictures of the publisher's detail stream, as its browser coded them. Passed on as they are, so never what an enhancer
+    /// codes its own anchors by.
     #[serde(rename = "vp9-pictures")]
     Vp9Pictures,
 }
@@ -354,7 +354,12 @@ impl AnchorCodecs {
 
     /// Whether a codec is among them.
     pub fn contains(self, codec: AnchorCodecId) -> bool {
-        self.0 >> codec.id() & 1 == 1
+        self.knows(codec.id())
+    }
+
+    /// Whether the codec of an id is among them.
+    pub fn knows(self, id: u8) -> bool {
+        self.0.checked_shr(id.into()).is_some_and(|set| set & 1 == 1)
     }
 }
 

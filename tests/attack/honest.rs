@@ -21,6 +21,9 @@ const TOUCHED: f64 = 4.0 * 1_048_576.0;
 const PATIENCE: Duration = Duration::from_secs(12);
 /// Pictures come steadily when so many have come.
 const WARM: Duration = Duration::from_millis(1300);
+/// An enhanced call holds all its memory when two decoders of each stream have filled their histories of 48 pictures, of which one
+/// begins with the first anchor.
+const WARM_ENHANCED: Duration = Duration::from_secs(4);
 /// The longest that any scene takes.
 const SECONDS: &str = "60";
 /// The allocator keeps what is free for ten seconds, in case it is wanted again; a test need not wait for that.
@@ -74,7 +77,8 @@ impl Scene {
             assert!(since.elapsed() < PATIENCE, "the honest call does not begin: {}", server.log());
             std::thread::sleep(Duration::from_millis(20));
         }
-        std::thread::sleep(WARM);
+        let enhanced = !args.contains(&"--no-enhancer");
+        std::thread::sleep(if enhanced { WARM_ENHANCED } else { WARM });
         let before = memory(&server);
         Scene { server, call, before, _alone: alone }
     }

@@ -46,7 +46,7 @@ describe("knobs that follow the uplink", { timeout: 240_000 }, () => {
   test("the server's word reaches the sender", async () => {
     const told = await until(async () => {
       const { h } = await layers(publisher.page);
-      return h.fps !== null && h;
+      return h.fps <= 30 && h;
     }, "the half layer is told its rate", 60_000);
     assert.ok(told.active && told.kbps <= 500, JSON.stringify(told));
     assert.ok((await server.metrics()).windlass_enhancer_knobs_total >= 1);
@@ -74,6 +74,8 @@ describe("knobs that follow the uplink", { timeout: 240_000 }, () => {
 
   test("all is undone when nobody watches", async () => {
     await viewer.close();
+    // On an uplink that stays narrow the page's own choice goes on: the layer that leads.
+    server.proxy.uplinkKbps = Infinity;
     const free = await until(async () => {
       const { q, h } = await layers(publisher.page);
       return q.active && h.active && q.kbps === 150 && h.kbps === 500 && { q, h };

@@ -33,7 +33,12 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
     const anchors = async () => (await server.metrics()).windlass_enhancer_anchors_total - before.windlass_enhancer_anchors_total;
     await until(async () => (await anchors()) >= 16, "sixteen more anchors", 60_000, state);
     const after = await server.metrics();
-    captured = await capture(viewer.page, 3);
+    // To copy pixels may take so much of the processor that the viewer shows the native picture for a while.
+    for (let tries = 0; tries < 3; tries++) {
+      await enhancedAt(viewer.page, scene.width);
+      captured = await capture(viewer.page, 3);
+      if (quality(captured, scene).pairs >= 10) break;
+    }
     const grown = (name) => after[name] - before[name];
     during = {
       anchors: grown("windlass_enhancer_anchors_total"),
@@ -97,7 +102,7 @@ describe("regions that the server asks for", { timeout: 240_000 }, () => {
 
   before(async () => {
     scene = makeScene({ clip: "d13", out: "output" });
-    server = await startServer({ args: ["--no-congestion-control", "--detail-as", "regions"] });
+    server = await startServer({ args: ["--no-congestion-control"] });
   });
 
   after(async () => {

@@ -59,9 +59,17 @@ describe("a call with anchors in HTJ2K", { timeout: 240_000 }, () => {
   test("one that cannot gets the plain rung, and is counted", async () => {
     const old = await subscribe(server, { name: "Old", browser: viewer, init: sayNothingOfCodecs });
     await until(async () => (await nativeFrames(old.page)) > 30, "the old client sees video", 20_000);
-    await until(async () => (await remote(old.page)).reason === "plain-rung", "the tile says why it is plain");
-    const { rung, state } = await remote(old.page);
-    assert.deepEqual([rung, state], ["h", "native"]);
+    // A publisher's layers may come and go while it starts.
+    const stands = async () => {
+      const { rung, state, reason, stats } = await remote(old.page);
+      return { rung, state, reason, anchorsUsed: stats?.anchorsUsed };
+    };
+    const plain = async () => {
+      const { rung, state } = await stands();
+      return rung === "h" && (slow || state === "rebuilt");
+    };
+    await until(plain, "its browser rebuilds the plain rung all the same", 20_000, stands);
+    assert.equal((await stands()).anchorsUsed, 0);
     assert.equal((await server.metrics()).windlass_sfu_joins_without_codec_total, 1);
     await old.closePage();
   });
@@ -119,7 +127,7 @@ describe("a call with anchors as a VP9 stream", { timeout: 240_000 }, () => {
     await until(() => viewer.page.evaluate(() => window.loseAnchors > 0), "an anchor is lost");
     await viewer.page.evaluate(() => void (window.loseAnchors = undefined));
     const lost = async () => (await remote(viewer.page)).stats.anchorsNeedingWhole;
-    await until(async () => (await lost()) > 0, "an anchor is of no use");
+    await until(async () => (await lost()) > 0, "an anchor is of no use", 30_000, () => remote(viewer.page));
     await until(async () => (await metric("windlass_sfu_whole_anchor_requests_in_total")) > before, "one is asked for");
     const [uses, useless] = [await used(viewer), await lost()];
     await until(async () => (await used(viewer)) > uses + 3, "anchors are used again");

@@ -27,7 +27,7 @@ describe("an uplink that falls to 50 kbit/s", { timeout: 300_000 }, () => {
   /** One call over the same path, with and without stills: what its viewer sees while the uplink is short. */
   async function call(query) {
     const scene = makeScene({ clip: "d13", out: "output" });
-    const server = await startServer({ path: {} });
+    const server = await startServer({ args: ["--detail-as", "stream"], path: {} });
     const publisher = await publish(server, scene, { layers: "q", query });
     const viewer = await subscribe(server);
     try {

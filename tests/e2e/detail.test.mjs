@@ -4,9 +4,11 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { openPage } from "./support/browser.mjs";
 import { nativeFrames, publish, remote, sleep, subscribe, until } from "./support/call.mjs";
+import { capture, quality } from "./support/capture.mjs";
 import { takeCaptured, watchCaptured } from "./support/captured.mjs";
 import { makeScene } from "./support/scene.mjs";
 import { startServer } from "./support/server.mjs";
+import { StillReader, takeStills, watchStills } from "./support/stills.mjs";
 
 const stills = (page) => page.evaluate(() => window.windlass.room.published.find((p) => p.kind === "video")?.stills);
 /** Runs `change` in the publisher's page with its video publication. */
@@ -56,7 +58,7 @@ describe("captured anchors from a detail stream", { timeout: 400_000 }, () => {
 
   before(async () => {
     scene = makeScene({ clip: "d13", out: "output" });
-    server = await startServer({ path: {} });
+    server = await startServer({ args: ["--detail-as", "stream"], path: {} });
     publisher = await publish(server, scene, { query: "&detail=1", init: keepSockets });
     viewer = await subscribe(server, { init: watchCaptured });
     await until(() => nativeFrames(viewer.page), "the picture is received");
@@ -169,44 +171,86 @@ describe("captured anchors from a detail stream", { timeout: 400_000 }, () => {
   test("nothing is written to the console as an error", () => assert.deepEqual([...publisher.errors, ...viewer.errors], []));
 });
 
-describe("regions of the publisher's pictures", { timeout: 200_000 }, () => {
-  test("tiles show the frame whose timestamp they bear, over another camera too", async () => {
-    const scene = makeScene({ clip: "d13", out: "output" });
-    const server = await startServer({ args: ["--no-congestion-control", "--detail-as", "regions"] });
-    const publisher = await publish(server, scene, { query: "&detail=1" });
-    const viewer = await subscribe(server, { init: watchCaptured });
-    const sum = { came: 0, met: 0, missed: [] };
-    const meets = (came, met) =>
-      until(async () => {
-        const seen = await takeCaptured(viewer.page, scene);
-        sum.came += seen.tiled;
-        sum.met += seen.tilesMet;
-        sum.missed.push(...seen.missed);
-        await sleep(400);
-        return sum.came >= came && sum.met >= met;
-      }, `${came} answers came and the number is read in ${met}`, 60_000).catch((error) => {
-        throw new Error(`${error.message}; ${JSON.stringify(sum)}`);
-      });
-    try {
-      await until(() => nativeFrames(viewer.page), "the picture is received");
-      await viewer.page.evaluate(() => window.watchNative());
-      await meets(8, 1);
-      await withVideo(publisher.page, async (video) => {
-        const [track] = (await navigator.mediaDevices.getUserMedia({ video: { width: 640, height: 360 } })).getVideoTracks();
-        await video.replaceTrack(track);
-      });
-      await meets(16, 2);
+describe("stills that the publisher codes over its own low layer", { timeout: 240_000 }, () => {
+  let scene;
+  let server;
+  let publisher;
+  let viewer;
+  let reader;
+
+  /** Waits for `count` stills of the frames that they bear the timestamps of; none may be of another. */
+  async function meets(count, what) {
+    const sum = { met: 0, missed: [], broken: 0, tiled: 0, bytes: [], widths: new Set() };
+    const enough = async () => {
+      const { stats } = await remote(viewer.page);
+      const seen = await takeStills(viewer.page, reader, scene, stats.hr.width / stats.lr.width);
+      for (const count of ["met", "broken", "tiled"]) sum[count] += seen[count];
+      for (const list of ["missed", "bytes"]) sum[list].push(...seen[list]);
+      for (const width of seen.widths) sum.widths.add(width);
+      await sleep(400);
+      return sum.met >= count;
+    };
+    await until(enough, `${count} stills are met: ${what}`, 60_000).catch(async (error) => {
       const { regions } = await stills(publisher.page);
-      console.log(`detail, regions: ${JSON.stringify({ ...sum, regions })}`);
-      assert.deepEqual(sum.missed, []);
-      assert.equal(regions.refused, 0);
-      assert.deepEqual([...publisher.errors, ...viewer.errors], []);
-    } finally {
-      await viewer.close();
-      await publisher.close();
-      await server.stop();
-    }
+      throw new Error(`${error.message}; ${JSON.stringify({ ...sum, regions })}`);
+    });
+    console.log(`stills, ${what}: ${JSON.stringify({ ...sum, widths: [...sum.widths] })}`);
+    assert.deepEqual(sum.missed, [], what);
+    assert.equal(sum.broken, 0, what);
+    return sum;
+  }
+
+  before(async () => {
+    scene = makeScene({ clip: "d13", out: "output" });
+    reader = new StillReader("../../client-web/dist/windlass.wasm");
+    server = await startServer({ args: ["--no-congestion-control", "--compute-cap", "0"] });
+    publisher = await publish(server, scene, { query: "&detail=1" });
+    viewer = await subscribe(server, { init: watchStills });
+    await until(async () => (await nativeFrames(viewer.page)) > 30, "the picture is received");
   });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  test("each is of the frame whose timestamp it bears, and within its bytes", async () => {
+    const { bytes } = await meets(6, "a call");
+    // 50 kbit/s, of two seconds or, the first after a pause, of up to four; chunk headers come on top.
+    assert.ok(bytes.every((b) => b <= 25_000 * 1.05), `${bytes}`);
+    const { regions, detail } = await stills(publisher.page);
+    console.log(`stills, counts: ${JSON.stringify(regions)}`);
+    assert.equal(detail, null, "no second stream of the camera is sent");
+    assert.deepEqual([regions.refused, regions.tight], [0, 0]);
+  });
+
+  test("the picture is better by them than the low layer alone can be", async () => {
+    const before = (await stills(publisher.page)).regions;
+    const began = Date.now();
+    const captured = await capture(viewer.page, 5);
+    const after = (await stills(publisher.page)).regions;
+    const kbps = ((after.bytes - before.bytes) * 8) / (Date.now() - began);
+    const q = quality(captured, scene);
+    console.log(`stills: PSNR-Y over ${q.pairs} frames: ${q.enhanced.toFixed(2)} dB, bicubic ${q.bicubic.toFixed(2)}, Lanczos ${q.lanczos.toFixed(2)}; stills take ${kbps.toFixed(1)} kbit/s`);
+    assert.ok(q.pairs >= 10 && q.enhanced > q.lanczos + 0.5, JSON.stringify(q));
+  });
+
+  test("over another camera", async () => {
+    await withVideo(publisher.page, async (video) => {
+      const [track] = (await navigator.mediaDevices.getUserMedia({ video: { width: 640, height: 360 } })).getVideoTracks();
+      await video.replaceTrack(track);
+    });
+    await meets(3, "after another camera");
+  });
+
+  test("over another layer, whose pictures it has not followed yet", async () => {
+    await withVideo(publisher.page, (video) => video.setLayers("q"));
+    await until(async () => (await remote(viewer.page)).rung === "q+", "the rung is q+", 25_000);
+    await meets(3, "the smallest layer alone");
+  });
+
+  test("nothing is written to the console as an error", () => assert.deepEqual([...publisher.errors, ...viewer.errors], []));
 });
 
 describe("consent", { timeout: 120_000 }, () => {
@@ -237,7 +281,7 @@ describe("consent", { timeout: 120_000 }, () => {
   test("the choice is on the start screen, off, and says what it means", async () => {
     await tab.page.goto(`${server.url}/?room=consent&name=Ada`);
     assert.equal(await box().isChecked(), false);
-    assert.match(await tab.page.locator(".consent").textContent(), /server may ask.*Off: none are sent/);
+    assert.match(await tab.page.locator(".consent").textContent(), /others may get full-size pictures of your camera.*off, none are sent/);
   });
 
   test("who leaves it off has no detail stream, no regions, and nothing that could send them", async () => {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { after, before, describe, test } from "node:test";
-import { enhancedAt, publish, remote, sleep, subscribe, until } from "./support/call.mjs";
+import { enhancedAt, publish, remote, showLarge, sleep, subscribe, until } from "./support/call.mjs";
 import { capture, numbers, quality } from "./support/capture.mjs";
 import { takeCaptured, watchCaptured } from "./support/captured.mjs";
 import { makeScene } from "./support/scene.mjs";
@@ -60,7 +60,7 @@ describe("a network that enlarges by four", { timeout: 240_000 }, () => {
 describe("the publisher's own detail beside such a network", { timeout: 240_000 }, () => {
   test("a detail stream of four times the smallest layer is used", async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
-    const server = await startServer({ args: ["--no-congestion-control", "--network", network("xs-x4.safetensors")] });
+    const server = await startServer({ args: ["--no-congestion-control", "--detail-as", "stream", "--network", network("xs-x4.safetensors")] });
     const publisher = await publish(server, scene, { layers: "q", query: "&detail=1" });
     const viewer = await subscribe(server, { init: watchCaptured });
     const seen = { met: 0, missed: [], widths: [] };
@@ -91,10 +91,11 @@ describe("networks of two factors", { timeout: 240_000 }, () => {
 
   test("each publisher is enlarged to its camera's size, in the middle of the call", async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
-    const server = await startServer({ args: ["--no-congestion-control", "--network", "all"] });
+    const server = await startServer({ args: ["--no-congestion-control", "--detail-as", "stream"] });
     const small = await publish(server, scene, { layers: "q", query: "&detail=1" });
     const viewer = await subscribe(server, { init: watchCaptured });
     try {
+      await showLarge(viewer.page);
       await enhancedAt(viewer.page, scene.width);
       const { rung, stats } = await remote(viewer.page);
       assert.equal(rung, "q+");
@@ -127,10 +128,11 @@ describe("networks of two factors", { timeout: 240_000 }, () => {
 
   test("not past a larger layer that is sent", async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
-    const server = await startServer({ args: ["--no-congestion-control", "--network", "all"] });
+    const server = await startServer({ args: ["--no-congestion-control"] });
     const publisher = await publish(server, scene, { layers: "qh" });
     const viewer = await subscribe(server);
     try {
+      await showLarge(viewer.page);
       await viewer.page.evaluate(() => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0], "q+"));
       await enhancedAt(viewer.page, scene.width / 2);
       await sleep(4000);
@@ -147,10 +149,11 @@ describe("networks of two factors", { timeout: 240_000 }, () => {
 
   test("nor by more than the machine can sustain", async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
-    const server = await startServer({ args: ["--no-congestion-control", "--network", "all", "--enhancer-threads", "1", "--compute-cap", "0.0005"] });
+    const server = await startServer({ args: ["--no-congestion-control", "--enhancer-threads", "1", "--compute-cap", "0.0005"] });
     const publisher = await publish(server, scene, { layers: "q" });
     const viewer = await subscribe(server);
     try {
+      await showLarge(viewer.page);
       await enhancedAt(viewer.page, scene.width / 2);
       await sleep(4000);
       assert.deepEqual([await byScale(server, 2), await byScale(server, 4)], [1, 0]);

@@ -107,6 +107,24 @@ describe("the demo page", { timeout: 240_000 }, () => {
       assert.equal(await page.locator(".tile").getAttribute("data-view"), "split");
     });
 
+    test("either side of the divider says what it is and how large", async () => {
+      const size = async (selector) => {
+        const { width, height } = await shows(page, selector);
+        return `${width}×${height}`;
+      };
+      await says(page, ".side.left", new RegExp(`^Plain\\s+${await size(PLAIN)}, enlarged by the browser$`));
+      await says(page, ".side.right", new RegExp(`^Rebuilt.*\\s+${await size(ENHANCED)}$`));
+    });
+
+    test("the tile fills the screen, and goes back", async () => {
+      const full = () => page.evaluate(() => document.fullscreenElement === document.querySelector(".tile"));
+      const button = page.getByRole("button", { name: /^Full screen/ });
+      await button.click();
+      await until(full, "the tile fills the screen");
+      await button.click();
+      await until(async () => !(await full()), "the tile is back in the page");
+    });
+
     test("the divider moves by keyboard and by pointer", async () => {
       const divider = page.getByRole("slider");
       const at = async () => Number(await divider.getAttribute("aria-valuenow"));

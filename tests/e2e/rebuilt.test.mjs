@@ -61,6 +61,39 @@ describe("a call without anchors", { timeout: 240_000 }, () => {
     assert.ok(q.enhanced > q.bicubic, JSON.stringify(q));
   });
 
+  test("a plain rung is rebuilt too, as large as it is shown, and the size changes without a key frame", async () => {
+    const { page } = viewer;
+    const show = (width, height) =>
+      page.evaluate(([width, height]) => window.windlass.room.setView(window.windlass.remoteVideos()[0], { width, height }), [width, height]);
+    const now = async () => {
+      const { rung, state, reason, stats } = await remote(page);
+      return { rung, state, reason, width: stats?.hr?.width };
+    };
+    const becomes = (wanted, what) => {
+      const there = async () => {
+        const seen = await now();
+        return Object.entries(wanted).every(([key, value]) => seen[key] === value);
+      };
+      return until(there, what, 20_000, now);
+    };
+    const { width, height } = scene;
+    await page.evaluate(() => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0], "q"));
+    await show(width, height);
+    await becomes({ rung: "q", state: "rebuilt", width }, "the quarter layer is rebuilt four times as large");
+    const keyFrames = async () => (await server.metrics()).windlass_sfu_keyframe_requests_in_total;
+    const before = await keyFrames();
+    await show((width * 3) / 4, (height * 3) / 4);
+    await becomes({ rung: "q", state: "rebuilt", width: (width * 3) / 4 }, "a smaller tile has a smaller picture");
+    await show(width / 2, height / 2);
+    await becomes({ rung: "q", state: "rebuilt", width: width / 2 }, "and a still smaller one");
+    assert.equal(await keyFrames(), before);
+    await show(width / 4, height / 4);
+    await becomes({ state: "native", reason: "fills" }, "a picture that fills its tile is the native one");
+    await show(width, height);
+    await becomes({ state: "rebuilt", width }, "it is rebuilt again where the tile grows");
+    assert.equal((await server.metrics()).windlass_enhancer_streams, 0, "the server has no part in it");
+  });
+
   test("nothing is written to the console as an error", () => {
     assert.deepEqual([...publisher.errors, ...viewer.errors], []);
   });

@@ -285,11 +285,10 @@ pub struct Settings {
     )]
     pub device: Option<Vec<Named<DeviceName>>>,
 
-    /// The network: auto (for each publisher the best that the machine can sustain within the budget, of pictures
-    /// twice as large), all (the same, four times as large where the camera's pictures are: better, and four times
-    /// the work for browsers), xs (the cheapest), m (three and a half times its cost), or files of your own with
-    /// commas between, of whatever factors, of which each publisher is given the best in the same way
-    /// [default: auto]
+    /// The network: auto (for each publisher the best that the machine can sustain within the budget, of pictures two
+    /// or four times as large, as they are watched), xs (the cheapest, twice as large), m (three and a half times its
+    /// cost, twice as large), or files of your own with commas between, of whatever factors, of which each publisher
+    /// is given the best in the same way [default: auto]
     #[arg(long, help_heading = "Enhancement", value_name = "NAME|FILE,...")]
     pub network: Option<Named<NetworkChoice>>,
 
@@ -366,10 +365,10 @@ pub struct Settings {
           default_missing_value = "true")]
     pub no_learn: Option<bool>,
 
-    /// How publishers whose users agree send full-size detail where they send no larger layer: as a stream of whole
-    /// frames (faces, motion), or as regions that the server asks for once a second (still screens)
-    /// [default: stream]
-    #[arg(long, help_heading = "Publishers' own pictures", value_name = "stream|regions")]
+    /// How publishers whose users agree send full-size detail where they send no larger layer: as stills that the
+    /// server asks for every two seconds or sooner, or as a second video stream
+    /// [default: stills]
+    #[arg(long, help_heading = "Publishers' own pictures", value_name = "stills|stream")]
     pub detail_as: Option<DetailAs>,
 
     /// Adapt what publishers send (bit and frame rate of the low layer, and what the detail stream gets) to their
@@ -649,7 +648,7 @@ impl Config {
         }
         let captured = !said.no_captured.unwrap_or(false);
         let detail = detail(&said)?.filter(|_| captured);
-        let by_regions = said.detail_as == Some(DetailAs::Regions);
+        let by_regions = said.detail_as != Some(DetailAs::Stream);
         let http = said.http.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7880)));
         let tls = tls_source(&said, http)?;
         signaling.hsts = matches!(tls, Some(tls::Source::Files(..)));
@@ -830,8 +829,7 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
         anchor_quality: quality,
         tiles: TileConfig { threshold, refresh, ..TileConfig::default() },
         regions: RegionConfig {
-            // One request a second.
-            bytes: detail(said)?.map_or(0, |d| (d.kbps * 125.0) as usize),
+            bytes_per_s: detail(said)?.map_or(0.0, |d| d.kbps * 125.0),
             ..default.regions
         },
         max_streams: said.max_enhanced.unwrap_or(default.max_streams),

@@ -62,6 +62,14 @@ const HELP: &[(&str, &str)] = &[
         "Publishers that the policy quality-sla has promised its quality to.",
     ),
     ("enhancer_refused_streams", "Publishers that the policy quality-sla refuses anchors."),
+    (
+        "enhancer_held_back_streams",
+        "Publishers whose enhanced anchors are worth nothing: none are made but a probe now and then.",
+    ),
+    (
+        "enhancer_anchor_worth_db",
+        "What enhanced anchors are worth lately in dB of PSNR-Y, by estimate: the mean over the time that they are shown, and over publishers.",
+    ),
     ("enhancer_card_working", "Whether the GPU is used; 0 after it has failed."),
     ("enhancer_card_engines", "Networks of workers that use the GPU."),
     ("enhancer_card_weights", "Sets of networks' weights that are on the GPU."),
@@ -189,6 +197,11 @@ pub fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
         ("overflowed", s.overflowed, "Frames passed over because too many waited."),
         ("not_planned", s.not_planned, "Frames that the plan of quality-sla leaves out."),
         ("refused", s.refused, "Frames of publishers that quality-sla refuses."),
+        (
+            "worthless",
+            s.worthless,
+            "Anchors not made because their publisher's were worth nothing lately.",
+        ),
     ];
     for (name, value, help) in schedule {
         metrics.push(Metric::counter(&format!("enhancer_schedule_{name}"), value).help(help));
@@ -244,8 +257,10 @@ fn capacity_metrics(stats: &EnhancerStats) -> Vec<Metric> {
         Metric::gauge("enhancer_compute_demand", stats.compute_demand),
         Metric::gauge("enhancer_promised_streams", stats.promised.0 as f64),
         Metric::gauge("enhancer_refused_streams", stats.promised.1 as f64),
+        Metric::gauge("enhancer_held_back_streams", stats.held_back as f64),
     ];
-    compute.into_iter().chain(queues).collect()
+    let worth = stats.worth_db.map(|db| Metric::gauge("enhancer_anchor_worth_db", db));
+    compute.into_iter().chain(worth).chain(queues).collect()
 }
 
 /// By GPU, of which there may be none.

@@ -58,7 +58,7 @@ export class CallScreen {
         "p",
         {},
         choice.loopback
-          ? "In a moment you see your own low layer, plain beside enhanced."
+          ? "In a moment you see your own low layer, plain beside rebuilt."
           : "Send the link to those who shall join.",
       ),
       choice.loopback ? null : this.copyButton("primary"),

@@ -25,8 +25,20 @@ const LAYERS: readonly { value: Layers; label: string; note: string }[] = [
 ];
 
 const STILLS_NOTE =
-  "When your small picture lacks detail, the server may ask for one or two full-size pictures of your camera a second, " +
-  "or parts of them, to sharpen it for the others. Off: none are sent.";
+  "While you send small video, the others may get full-size pictures of your camera, or parts of them, once or twice a second; off, none are sent.";
+
+/** What gives what, so that nobody expects more. */
+const PARTS: readonly { part: string; gives: string }[] = [
+  { part: "Filters", gives: "in your browser: crisper edges, for no bits at all." },
+  {
+    part: "Stills",
+    gives: "of the camera or a shared screen, a few kilobytes each: eyes, hair and small print come back.",
+  },
+  { part: "A network", gives: "in the server, where no stills come: a little detail, guessed." },
+];
+
+/** What says how much of it. */
+const MEASURE = "windlass eval CLIP --display 1280x720";
 
 /** See the module's head. */
 export class StartScreen {
@@ -133,7 +145,7 @@ export class StartScreen {
         make("span", {}, make("strong", {}, "Send full-size stills too"), make("span", { class: "fine" }, STILLS_NOTE)),
       ),
       make("div", { class: "actions" }, join, alone),
-      make("p", { class: "fine" }, "“Try it alone” shows your own low layer as others get it, plain beside enhanced."),
+      make("p", { class: "fine" }, "“Try it alone” shows your own low layer as others get it, plain beside rebuilt."),
     );
     form.onsubmit = (event) => {
       event.preventDefault();
@@ -146,12 +158,18 @@ export class StartScreen {
         "header",
         { class: "hero" },
         brand(),
-        make("h1", {}, "Weak uplink. Sharp picture."),
+        make("h1", {}, "Small video, rebuilt where you watch."),
         make(
           "p",
           {},
-          "Windlass rebuilds small video in full detail on its way to the others: once in the server, for everyone in the call, with no graphics card at either end.",
+          "Where a link carries no more than a small picture, your browser rebuilds it at the size you see. It needs no graphics card.",
         ),
+        make(
+          "dl",
+          { class: "parts" },
+          ...PARTS.flatMap(({ part, gives }) => [make("dt", {}, part), make("dd", {}, gives)]),
+        ),
+        make("p", { class: "fine" }, "How much filters and stills give: ", make("code", {}, MEASURE)),
       ),
       form,
     );

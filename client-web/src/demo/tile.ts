@@ -2,7 +2,7 @@
  * One participant's tile: the native picture, above it the enhanced one, a divider between them in split view, and
  * what is received in figures. The native video always plays beneath, so a fall back never shows black.
  */
-import type { EnhancedTrack, NativeReason, PictureState, Refusal, TrackStats } from "../sdk/index.js";
+import type { AnchorSource, EnhancedTrack, NativeReason, PictureState, Refusal, TrackStats } from "../sdk/index.js";
 import { icon, make } from "./dom.js";
 import type { View } from "./options.js";
 
@@ -14,7 +14,7 @@ const VIEWS: readonly { view: View; label: string }[] = [
 
 const REASONS: Record<NativeReason, string> = {
   starting: "Plain picture for now: the better one is starting",
-  "plain-rung": "Plain picture: the server enhances nothing here for now",
+  fills: "Plain picture: it is as large as it is shown",
   "too-slow": "Plain picture: this machine is busy; trying again soon",
   fault: "Plain picture: enhancement is restarting",
   gap: "Plain picture: mending a loss",
@@ -40,8 +40,14 @@ const REFUSALS: Record<Refusal, string> = {
 
 const STATES: Record<PictureState, string> = {
   native: "plain picture",
-  rebuilt: "rebuilt from the plain picture, without detail from the server",
-  enhanced: "enhanced with detail from the server",
+  rebuilt: "rebuilt from the plain picture by filters alone",
+  enhanced: "rebuilt with detail from the server",
+};
+
+/** What the better picture is made with, by where its detail comes from. */
+const DETAIL: Record<AnchorSource, string> = {
+  captured: "Rebuilt, with the camera's stills",
+  enhanced: "Rebuilt, with a network's detail",
 };
 
 const STEP = 5;
@@ -64,6 +70,10 @@ export class Tile {
   private readonly badge = make("span", { class: "badge" });
   private readonly facts = make("dl", { class: "facts" });
   private readonly infoButton: HTMLButtonElement;
+  private readonly sides = {
+    left: make("span", { class: "side left", "aria-hidden": "true" }, "Plain"),
+    right: make("span", { class: "side right", "aria-hidden": "true" }, "Rebuilt"),
+  };
   private readonly buttons = new Map<View, HTMLButtonElement>();
   private readonly silent = make("span", { class: "silent", hidden: true }, icon("mic-off"));
   private track: EnhancedTrack | null = null;
@@ -80,18 +90,22 @@ export class Tile {
     this.view = view;
     this.divider = this.makeDivider();
     this.silent.append(make("span", { class: "sr" }, "microphone muted"));
-    const labels = [
-      make("span", { class: "side left", "aria-hidden": "true" }, "Plain"),
-      make("span", { class: "side right", "aria-hidden": "true" }, "Enhanced"),
-    ];
+    const { left, right } = this.sides;
     const avatar = make("div", { class: "avatar", "aria-hidden": "true" }, initials(name));
-    this.stage = make("div", { class: "stage" }, avatar, this.plain, this.enhanced, ...labels, this.divider);
+    this.stage = make("div", { class: "stage" }, avatar, this.plain, this.enhanced, left, right, this.divider);
     this.infoButton = make(
       "button",
       { class: "chip", type: "button", title: "Figures", "aria-label": `Figures of ${name}`, "aria-expanded": "false" },
       icon("info"),
     );
     this.infoButton.onclick = () => this.showInfo(this.facts.hidden === true);
+    const whole = make(
+      "button",
+      { class: "chip", type: "button", title: "Full screen", "aria-label": `Full screen: ${name}` },
+      icon("expand"),
+    );
+    whole.hidden = !document.fullscreenEnabled;
+    whole.onclick = () => void this.toggleFullScreen();
     const switcher = make("div", { class: "switch", role: "group", "aria-label": `Picture of ${name}` });
     for (const { view: value, label } of VIEWS) {
       const button = make("button", { type: "button" }, label);
@@ -104,7 +118,7 @@ export class Tile {
       "section",
       { class: "tile", "aria-label": name },
       this.stage,
-      make("div", { class: "tile-top" }, this.infoButton, switcher),
+      make("div", { class: "tile-top" }, this.infoButton, whole, switcher),
       this.facts,
       this.notice,
       make("div", { class: "tile-bottom" }, nameplate, this.badge),
@@ -215,8 +229,25 @@ export class Tile {
     this.badge.title = rung === null || rung === undefined ? "" : `Rung ${rung.rung}, ${STATES[state]}`;
   }
 
+  /** Shows the tile on the whole screen, where the two pictures are told apart best, or ends that. */
+  private async toggleFullScreen(): Promise<void> {
+    // A browser may refuse; the tile then stays as it is.
+    const change =
+      document.fullscreenElement === this.element ? document.exitFullscreen() : this.element.requestFullscreen();
+    await change.catch(() => undefined);
+  }
+
+  /** Says in words what is on either side of the divider. */
+  private nameSides(stats: TrackStats): void {
+    const { videoWidth, videoHeight } = this.plain;
+    const label = (what: string, how: string) => [make("strong", {}, what), make("span", {}, how)];
+    this.sides.left.replaceChildren(...label("Plain", `${videoWidth}×${videoHeight}, enlarged by the browser`));
+    const made = stats.state === "enhanced" && stats.detailFrom !== null ? DETAIL[stats.detailFrom] : "Rebuilt";
+    this.sides.right.replaceChildren(...label(made, size(stats.hr)));
+  }
+
   private fill(stats: TrackStats): void {
-    const size = (s: { width: number; height: number } | null) => (s === null ? "–" : `${s.width}×${s.height}`);
+    this.nameSides(stats);
     const ms = (value: number | null) => (value === null ? "–" : value.toFixed(value < 10 ? 1 : 0));
     const ours = stats.state !== "native";
     const rows: [string, string][] = [
@@ -297,6 +328,10 @@ function show(video: HTMLVideoElement, track: MediaStreamTrack | null, replaces:
   const former = stream.getTracks();
   stream.addTrack(track);
   for (const other of former) stream.removeTrack(other);
+}
+
+function size(of: { width: number; height: number } | null): string {
+  return of === null ? "–" : `${of.width}×${of.height}`;
 }
 
 function initials(name: string): string {

@@ -96,7 +96,7 @@ export class Connection {
   /** Begins to send a track. */
   publish(publication: Publication): Promise<void> {
     this.publications.add(publication);
-    publication.attach({ pc: this.pc, relay: this.relay, workerUrl: this.assets.worker, scale: this.pictures.scale });
+    publication.attach({ pc: this.pc, relay: this.relay, assets: this.assets, scale: this.pictures.scale });
     return this.negotiate();
   }
 

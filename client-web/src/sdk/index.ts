@@ -12,7 +12,7 @@
  * await room.publish(await navigator.mediaDevices.getUserMedia({ audio: true, video: true }));
  * ```
  */
-export type { NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
+export type { AnchorSource, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 export type { Assets } from "./assets.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
 export { type CallGrant, Moderation } from "./moderation.js";

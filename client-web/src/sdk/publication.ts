@@ -1,11 +1,13 @@
 /** One's own tracks on their way to the server. */
 
+import type { Assets } from "./assets.js";
 import { opusPreferences } from "./opus.js";
 import type { Knobs, LayerWish, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
 import { vp9Preferences } from "./receiver.js";
 import type { Relay } from "./relay.js";
 import { Stills, type StillsState } from "./stills.js";
 import { LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
+import { LeadingLayer } from "./uplink/lead.js";
 import { NarrowUplink } from "./uplink/narrow.js";
 import { pathLook } from "./uplink/sample.js";
 
@@ -24,7 +26,7 @@ const SETTLE_MS = 2000;
 export interface Uplink {
   pc: RTCPeerConnection;
   relay: Relay;
-  workerUrl: string;
+  assets: Assets;
   scale: number;
 }
 
@@ -33,7 +35,8 @@ export interface Uplink {
  * be switched on later; those not asked for are inactive.
  */
 export function videoEncodings(layers: Layers): RTCRtpEncodingParameters[] {
-  return LAYERS.map((layer) => ({ ...layer, scalabilityMode: "L1T1", active: layers.includes(layer.rid) }));
+  const settings = layerSettings(layers, new Map());
+  return settings.map((setting, i) => ({ ...LAYERS[i], ...setting, scalabilityMode: "L1T1" }));
 }
 
 /** What sends it by one connection. */
@@ -51,6 +54,7 @@ export class Publication {
   private readonly links = new Map<RTCPeerConnection, Link>();
   private readonly wishes = new Map<string, LayerWish>();
   private narrow = new NarrowUplink();
+  private lead = new LeadingLayer();
   private settling: Promise<void> = Promise.resolve();
   private isMuted = false;
 
@@ -107,7 +111,7 @@ export class Publication {
   }
 
   /** @internal */
-  attach({ pc, relay, workerUrl, scale }: Uplink): void {
+  attach({ pc, relay, assets, scale }: Uplink): void {
     this.begin();
     if (this.kind === "audio") {
       const transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
@@ -118,8 +122,12 @@ export class Publication {
     }
     const sendEncodings = videoEncodings(this.layers);
     const transceiver = pc.addTransceiver(this.source, { direction: "sendonly", sendEncodings });
-    const host = { camera: () => this.camera(), settings: () => this.settings() };
-    const full = this.detail === "ask" ? new Stills(pc, transceiver.sender, relay, workerUrl, scale, host) : null;
+    const host = {
+      camera: () => this.camera(),
+      settings: () => this.settings(),
+      giveKeyFrame: (width: number) => void this.giveKeyFrame(width).catch(() => undefined),
+    };
+    const full = this.detail === "ask" ? new Stills(pc, transceiver.sender, relay, assets, scale, host) : null;
     this.links.set(pc, { transceiver, full, id: null });
     transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
   }
@@ -139,6 +147,7 @@ export class Publication {
   private begin(): void {
     this.wishes.clear();
     this.narrow = new NarrowUplink();
+    this.lead = new LeadingLayer();
   }
 
   private get link(): Link | null {
@@ -229,7 +238,16 @@ export class Publication {
     if (this.kind !== "video" || sender === null) return;
     const stats = [...(await sender.getStats()).values()];
     await this.full?.look(stats);
-    if (this.narrow.look(performance.now(), pathLook(stats)) || this.unsettled()) await this.settle();
+    const [now, path] = [performance.now(), pathLook(stats)];
+    const held = this.narrow.look(now, path);
+    const wanted = (rid: string) => this.layers.includes(rid) && this.wishes.get(rid)?.active !== false;
+    const { width = 1280, height = 720 } = this.camera()?.getSettings() ?? {};
+    const led = this.lead.look(now, path.availableKbps, {
+      q: wanted("q"),
+      h: wanted("h"),
+      pixels: (width * height) / 4,
+    });
+    if (held || led || this.unsettled()) await this.settle();
   }
 
   /** Whether the sender does not do what it should: the browser may drop a change, or answer none. */
@@ -239,7 +257,8 @@ export class Publication {
   }
 
   private settings(): LayerSetting[] {
-    return layerSettings(this.layers, this.wishes, this.narrow.hold);
+    const { caps, needsQuarter } = this.lead;
+    return layerSettings(this.layers, this.wishes, this.narrow.hold, caps, needsQuarter);
   }
 
   /** The camera while it has pictures to give. A page may have given the sender another one itself. */
@@ -248,9 +267,23 @@ export class Publication {
     return track === null || this.isMuted || !track.enabled || track.readyState === "ended" ? null : track;
   }
 
-  /** Sets the sender to what page and server want; one change at a time. */
+  /** Has the layer whose pictures are so wide begin anew with a key frame, and no other. */
+  private giveKeyFrame(width: number): Promise<void> {
+    return this.change(async () => {
+      const sender = this.transceiver?.sender;
+      const whole = this.camera()?.getSettings().width;
+      if (sender === undefined || whole === undefined) return;
+      const parameters = sender.getParameters();
+      const off = parameters.encodings.map(({ scaleResolutionDownBy: down = 1 }) => Math.abs(whole / down - width));
+      const nearest = off.indexOf(Math.min(...off));
+      const encodingOptions = off.map((_, i) => ({ keyFrame: i === nearest }));
+      await sender.setParameters(parameters, { encodingOptions });
+    });
+  }
+
+  /** Sets the sender to what page and server want. */
   private settle(): Promise<void> {
-    const change = async () => {
+    return this.change(async () => {
       const sender = this.transceiver?.sender;
       if (this.kind !== "video" || sender === undefined) return;
       const settings = this.settings();
@@ -258,7 +291,11 @@ export class Publication {
       for (const encoding of parameters.encodings) apply(encoding, settings);
       await sender.setParameters(parameters);
       this.full?.refresh();
-    };
+    });
+  }
+
+  /** Changes the sender; one change at a time. */
+  private change(change: () => Promise<void>): Promise<void> {
     const waited = new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
     this.settling = Promise.race([this.settling.catch(() => undefined), waited]).then(change);
     return this.settling;
@@ -272,8 +309,7 @@ function apply(encoding: RTCRtpEncodingParameters, settings: readonly LayerSetti
   const { active, maxBitrate } = encoding;
   encoding.active = setting.active;
   encoding.maxBitrate = Math.round(setting.maxBitrate);
-  if (setting.maxFramerate === undefined) delete encoding.maxFramerate;
-  else encoding.maxFramerate = setting.maxFramerate;
+  encoding.maxFramerate = setting.maxFramerate;
   // Not all browsers give a frame rate back.
   return active !== encoding.active || maxBitrate !== encoding.maxBitrate;
 }

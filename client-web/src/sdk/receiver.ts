@@ -59,9 +59,10 @@ export class VideoReceiver {
   private endedAt = 0;
   private again: ReturnType<typeof setTimeout> | undefined;
   private enhancedRung = false;
+  private place: { width: number; height: number } | null = null;
 
   /**
-   * `scale`: HR size over LR size of enhanced rungs, until {@link rung} tells another; `maxPixels`: LR pictures beyond this, which the
+   * `scale`: HR size over LR size where the page does not say how a picture is shown, until {@link rung} tells another; `maxPixels`: LR pictures beyond this, which the
    * server does not enhance, are not rebuilt.
    */
   constructor(
@@ -106,6 +107,7 @@ export class VideoReceiver {
   /** Begins to carry a track, or (null) falls silent. */
   carry(listener: ReceiverListener | null): void {
     this.listener = listener;
+    this.place = null;
     this.transceiver.direction = listener === null ? "inactive" : "recvonly";
     this.enhancedRung = false;
     this.ends = 0;
@@ -121,6 +123,12 @@ export class VideoReceiver {
     this.enhancedRung = enhanced;
     if (SCALES.includes(scale)) this.scale = scale;
     this.post({ type: "rung", enhanced, scale });
+  }
+
+  /** Tells how large it is shown, in pixels of the device. */
+  shownIn(width: number, height: number): void {
+    this.place = { width, height };
+    this.post({ type: "shown", width, height });
   }
 
   /** Takes one anchor message; its buffer is handed on. */
@@ -197,6 +205,7 @@ export class VideoReceiver {
         this.begin();
         this.post({ type: "restart", enabled: this.listener !== null });
         this.post({ type: "rung", enhanced: this.enhancedRung, scale: this.scale });
+        if (this.place !== null) this.post({ type: "shown", ...this.place });
       }, ms);
     }
     this.listener?.state("native", reason);

@@ -1,11 +1,12 @@
 /**
- * Regions of the camera's pictures that the server asks for: checked against the client's own caps, cut and encoded in a
- * worker, sent on a data channel. The camera is only read while requests come.
+ * Stills of the camera's pictures, whole or in tiles, that the server asks for: checked against the client's own caps, coded in a
+ * worker as what the low layer does not tell, sent on a data channel. The camera is only read while requests come.
  */
 import type { FromPublisher, TakeCopies, ToPublisher } from "../worker/messages.js";
+import type { RegionOutcome } from "../worker/regions/cutter.js";
 import { bitsOf, parseTileMap } from "../worker/regions/tiles.js";
 import { SCALES } from "../worker/wasm.js";
-import { workerAddress } from "./assets.js";
+import { type Assets, compileDecoder, workerAddress } from "./assets.js";
 import type { RegionRequest } from "./protocol.js";
 import type { Passage, Relay } from "./relay.js";
 import { RegionCaps } from "./uplink/region-caps.js";
@@ -29,33 +30,65 @@ export interface RegionCounts {
   bytes: number;
   /** Beyond the client's own caps on requests, area or bytes. */
   capped: number;
-  /** Not well formed, or the browser cannot. */
+  /** Not well formed, the browser cannot, or the camera is too small. */
   refused: number;
   /** No frame of the low layer could be told to be the camera's, in time. */
   missed: number;
+  /** The low layer's own picture was not known, in time: it is decoded from a key frame on. */
+  baseless: number;
+  /** Nothing could be coded in so few bytes. */
+  tight: number;
 }
+
+/** Which count an outcome goes to. */
+const COUNTED = {
+  superseded: "missed",
+  "no-clock": "missed",
+  "no-frame": "missed",
+  "no-base": "baseless",
+  budget: "tight",
+  camera: "refused",
+  format: "refused",
+  "no-decoder": "refused",
+} as const satisfies Record<Exclude<RegionOutcome, "sent">, keyof RegionCounts>;
 
 /** See the module's head. */
 export class RegionSender {
-  readonly counts: RegionCounts = { requested: 0, sent: 0, bytes: 0, capped: 0, refused: 0, missed: 0 };
+  readonly counts: RegionCounts = {
+    requested: 0,
+    sent: 0,
+    bytes: 0,
+    capped: 0,
+    refused: 0,
+    missed: 0,
+    baseless: 0,
+    tight: 0,
+  };
   private readonly caps = new RegionCaps();
   private readonly passage: Passage | null = null;
   private worker: WatchedWorker<ToPublisher | TakeCopies, FromPublisher> | null = null;
+  private loading: Promise<void> | null = null;
   private lent = 0;
   private readonly channel: RTCDataChannel | null = null;
   private reading: { of: MediaStreamTrack; clone: MediaStreamTrack } | null = null;
   private idle: ReturnType<typeof setTimeout> | undefined;
 
-  /** `low`: the camera's sender, just made; a transform that is set later is passed by silently. */
-  constructor(pc: RTCPeerConnection, low: RTCRtpSender, relay: Relay, workerUrl: string) {
-    const able =
-      typeof RTCRtpScriptTransform !== "undefined" &&
-      typeof MediaStreamTrackProcessor !== "undefined" &&
-      typeof VideoEncoder !== "undefined";
+  /**
+   * `low`: the camera's sender, just made; a transform that is set later is passed by silently. `wantKeyFrame`: its layer of that
+   * width is to give one.
+   */
+  constructor(
+    pc: RTCPeerConnection,
+    low: RTCRtpSender,
+    relay: Relay,
+    private readonly assets: Assets,
+    private readonly wantKeyFrame: (width: number) => void,
+  ) {
+    const able = typeof RTCRtpScriptTransform !== "undefined" && typeof MediaStreamTrackProcessor !== "undefined";
     this.passage = able ? relay.pass(low) : null;
     if (this.passage === null) return;
     this.worker = new WatchedWorker(
-      workerAddress(workerUrl),
+      workerAddress(assets.worker),
       "windlass regions",
       PACE,
       (message) => this.hear(message),
@@ -82,7 +115,10 @@ export class RegionSender {
       return;
     }
     this.read(camera);
-    this.post({ type: "regions", task: { id, width, height, scale, bits: map.bits, bytes } });
+    this.load().then(
+      () => this.post({ type: "regions", task: { id, width, height, scale, bits: map.bits, bytes } }),
+      () => this.counts.refused++,
+    );
   }
 
   /** Reads no camera any more, until the next request. */
@@ -107,6 +143,16 @@ export class RegionSender {
     this.passage?.copyTo(null);
     this.worker?.end();
     this.worker = null;
+  }
+
+  /** Gives the worker its decoder, once. */
+  private load(): Promise<void> {
+    this.loading ??= compileDecoder(this.assets.wasm).then((module) => this.post({ type: "module", module }));
+    // The next request tries again.
+    this.loading.catch(() => {
+      this.loading = null;
+    });
+    return this.loading;
   }
 
   private read(camera: MediaStreamTrack): void {
@@ -141,10 +187,13 @@ export class RegionSender {
       this.lent--;
       return;
     }
+    if (message.type === "keyFrame") {
+      this.wantKeyFrame(message.width);
+      return;
+    }
     const { outcome, messages } = message;
     if (outcome !== "sent") {
-      if (outcome === "format" || outcome === "encoder") this.counts.refused++;
-      else this.counts.missed++;
+      this.counts[COUNTED[outcome]]++;
       return;
     }
     const { channel } = this;

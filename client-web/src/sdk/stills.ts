@@ -1,9 +1,10 @@
 /**
- * The full-size pixels of one camera that leave the page, once the person has agreed: the detail stream and the
- * regions that the server asks for. It joins the server's wishes, the uplink's state and the camera's.
+ * The full-size pixels of one camera that leave the page, once the person has agreed: the detail stream, or the
+ * stills that the server asks for. It joins the server's wishes, the uplink's state and the camera's.
  */
 
 import { SCALES } from "../worker/wasm.js";
+import type { Assets } from "./assets.js";
 import { DetailSender, shared } from "./detail.js";
 import type { DetailWish, RegionRequest, UplinkReport } from "./protocol.js";
 import { type RegionCounts, RegionSender } from "./regions.js";
@@ -30,6 +31,8 @@ export interface StillsHost {
   /** The camera; null while there is nothing to send: muted, or ended. */
   camera(): MediaStreamTrack | null;
   settings(): readonly LayerSetting[];
+  /** Has the layer whose pictures are so wide give a key frame. */
+  giveKeyFrame(width: number): void;
 }
 
 /** See the module's head. */
@@ -51,12 +54,12 @@ export class Stills {
     pc: RTCPeerConnection,
     low: RTCRtpSender,
     relay: Relay,
-    workerUrl: string,
+    assets: Assets,
     private readonly welcomed: number,
     private readonly host: StillsHost,
   ) {
     this.scale = welcomed;
-    this.regions = new RegionSender(pc, low, relay, workerUrl);
+    this.regions = new RegionSender(pc, low, relay, assets, (width) => host.giveKeyFrame(width));
     this.detail = new DetailSender(pc);
   }
 
@@ -101,9 +104,8 @@ export class Stills {
     this.refresh();
   }
 
-  /** Looks at the estimate alone, while there is something to pause. */
+  /** Looks at the estimate alone. */
   private glance(low: readonly object[]): void {
-    if (this.verdict.detail === null) return;
     const verdict = this.governor.glance(performance.now(), availableKbps(low), capKbps(this.host.settings()));
     if (verdict === null) return;
     this.verdict = verdict;

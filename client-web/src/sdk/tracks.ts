@@ -23,7 +23,7 @@ export interface RungInfo {
   /** Size of the layer in pixels; zero while unknown. */
   width: number;
   height: number;
-  /** Size of the rebuilt picture over that, where the rung is enhanced. */
+  /** Size of the pictures that anchors are made for over that, where the rung is enhanced. */
   scale: number;
 }
 
@@ -124,8 +124,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   }
 
   /**
-   * Which picture is shown best: `native`; `rebuilt`, by our decoder at HR size, before anchors have come or while they
-   * stay away; `enhanced`, the same once anchors have a part in it.
+   * Which picture is shown best: `native`; `rebuilt`, by our decoder as large as it is shown, without anchors; `enhanced`, the same once anchors have a part in it.
    */
   get state(): PictureState {
     return this.currentState;
@@ -221,6 +220,11 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   setMuted(muted: boolean): void {
     this.isMuted = muted;
     this.emit("muted", muted);
+  }
+
+  /** @internal */
+  shownIn(width: number, height: number): void {
+    this.receiver.shownIn(width, height);
   }
 
   /** @internal */

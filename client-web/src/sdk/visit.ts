@@ -243,8 +243,9 @@ export class Visit extends Emitter<VisitEvents> {
     });
   }
 
-  /** Tells how a track is shown. */
+  /** Tells how a track is shown, to what rebuilds it and to the server. */
   tellView(track: string, width: number, height: number, pinned: boolean): void {
+    this.video(track)?.shownIn(width, height);
     void this.connection.settled().then(() => this.socket.send({ type: "view", track, width, height, pinned }));
   }
 

@@ -1,3 +1,5 @@
+import type { AnchorSource } from "../sdk/protocol.gen.js";
+
 /**
  * The head of an anchor message, and how long anchors take.
  *
@@ -18,6 +20,8 @@ export interface AnchorHeader {
   rtpTimestamp: number;
   /** Whether it gives tiles of the picture and not all of it. */
   tiled: boolean;
+  /** Whether it was made of the publisher's own pixels, or by a network. */
+  source: AnchorSource;
   /** Whether it is a frame of the publisher's detail stream. */
   pictures: boolean;
 }
@@ -25,6 +29,7 @@ export interface AnchorHeader {
 const VERSION = 1;
 const HEADER_BYTES = 24;
 const MAX_CHUNKS = 256;
+const CAPTURED = 1;
 const FLAG_TILED = 1;
 /** The codec of detail streams. */
 const VP9_PICTURES = 4;
@@ -43,6 +48,7 @@ export function parseAnchorHeader(message: ArrayBuffer): AnchorHeader | null {
     ageMs: view.getUint16(14),
     rtpTimestamp: view.getUint32(16),
     tiled: (view.getUint8(3) & FLAG_TILED) !== 0,
+    source: view.getUint8(2) === CAPTURED ? "captured" : "enhanced",
     pictures: view.getUint8(1) === VP9_PICTURES,
   };
 }

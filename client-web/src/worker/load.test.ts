@@ -5,10 +5,10 @@ import { LoadGuard } from "./load.js";
 /** A guard past its warm-up. */
 const steadyGuard = () => new LoadGuard(0.85, 8, 0);
 
-function play(guard: LoadGuard, from: number, frames: number, decodeMs: number, queued = 0): number | null {
+function play(guard: LoadGuard, from: number, frames: number, decodeMs: number, queued = 0, scale = 2): number | null {
   for (let i = 0; i < frames; i++) {
     const at = from + i * 33;
-    if (guard.frame(at, decodeMs, 33, queued)) return at;
+    if (guard.frame(at, decodeMs, 33, queued, scale)) return at;
   }
   return null;
 }
@@ -49,7 +49,7 @@ test("a machine that has had time to spare for a minute searches fully again, th
     play(guard, from, 40, 32, 3);
     assert.equal(effort(), "little");
     for (let at = from + 1320; ; at += 33) {
-      assert.equal(guard.frame(at, 10, 33, 0), false);
+      assert.equal(guard.frame(at, 10, 33, 0, 2), false);
       if (effort() === "full") return Math.round((at - from) / 60_000);
     }
   };
@@ -73,7 +73,7 @@ test("slowness while the decoder is still being compiled is forgiven", () => {
 test("one slow frame does no harm", () => {
   const guard = steadyGuard();
   assert.equal(play(guard, 0, 10, 10), null);
-  assert.equal(guard.frame(330, 150, 33, 2), false);
+  assert.equal(guard.frame(330, 150, 33, 2, 2), false);
   assert.equal(play(guard, 363, 60, 10), null);
 });
 
@@ -94,4 +94,19 @@ test("each pause is twice as long as the one before, up to a bound", () => {
     at = end;
   }
   assert.deepEqual(lengths, [4_000, 8_000, 16_000, 32_000, 64_000]);
+});
+
+test("large pictures become smaller before enhancement pauses, and larger again with time to spare", () => {
+  const guard = steadyGuard();
+  const now = (): (string | number)[] => [guard.effort, guard.maxScale];
+  play(guard, 0, 28, 32, 3, 4);
+  assert.deepEqual(now(), ["little", Number.POSITIVE_INFINITY]);
+  play(guard, 924, 28, 32, 3, 4);
+  assert.deepEqual(now(), ["little", 3]);
+  assert.equal(play(guard, 1848, 28, 32, 3, 3), null);
+  assert.deepEqual(now(), ["little", 2]);
+  assert.equal(guard.pauses, 0);
+  assert.equal(play(guard, 2772, 1900, 8, 0, 2), null);
+  assert.deepEqual(now(), ["little", 3], "a minute later");
+  assert.notEqual(play(guard, 70_000, 300, 32, 3, 2), null, "what would make no difference is not tried");
 });

@@ -32,16 +32,21 @@ export interface FrameCopy {
   afterGap: boolean;
 }
 
-/** A frame that was sent, from the relay. */
+/** A frame that was sent, from the relay; `data`: of the layer that is followed alone; `afterGap`: some before it were left out. */
 export interface SentFrame {
   ssrc: number | undefined;
   rtpTimestamp: number | undefined;
   width: number;
   height: number;
+  data: ArrayBuffer | null;
+  afterGap: boolean;
 }
 
-/** To the relay, by the port of the copies: one was taken, or the sender should give a key frame. */
-export type ToRelayByPort = "taken" | "keyFrame";
+/**
+ * To the relay, by the port of the copies: one was taken, the sender should give a key frame, or frames of one of the layers
+ * sent (null: of none) are to come with their data.
+ */
+export type ToRelayByPort = "taken" | "keyFrame" | { follow: number | null };
 
 /** From the window, to the worker of a track or of a published camera: copies of its frames come by this port. */
 export type TakeCopies = { type: "takeCopies"; port: MessagePort };
@@ -59,8 +64,10 @@ export type ToWorker =
   | { type: "nativeShown"; rtpTimestamp: number; at: number }
   /** The native player's pictures have these colours; they may be told beside the bit stream. */
   | { type: "colour"; colour: VideoColorSpaceInit }
-  /** Whether the server now gives a rung with enhancement (on a plain one the native picture is shown), and its scale. */
+  /** Whether the server now gives a rung with enhancement, and the scale that its anchors are made for. */
   | { type: "rung"; enhanced: boolean; scale: number }
+  /** How large the picture is shown, in pixels of the device. */
+  | { type: "shown"; width: number; height: number }
   /** The receiver carries another track from now on, or none. */
   | { type: "restart"; enabled: boolean };
 
@@ -73,7 +80,8 @@ export type PictureState = "native" | "rebuilt" | "enhanced";
 /** Why a track is shown by the native decoder. Anchors that stay away are no reason: pictures are rebuilt without. */
 export type NativeReason =
   | "starting"
-  | "plain-rung"
+  /** It has as many pixels as it is shown with. */
+  | "fills"
   | "too-slow"
   | "fault"
   | "gap"
@@ -98,6 +106,8 @@ export interface WorkerStats {
   /** Complete anchors used per second, and kbit/s of all anchor messages. */
   anchorsPerSecond: number;
   anchorKbps: number;
+  /** What the last anchor that was used was made of; null before there was one. */
+  detailFrom: AnchorSource | null;
   /** Anchors since the start: used; of these, after their frame was decoded; came but could not be used. */
   anchorsUsed: number;
   anchorsLate: number;
@@ -147,6 +157,8 @@ export type FromWorker =
 
 /** To the worker of a published camera. */
 export type ToPublisher =
+  /** The compiled decoder; comes when it is there. */
+  | { type: "module"; module: WebAssembly.Module }
   /** The frames that follow are of another camera. */
   | { type: "camera" }
   /** A frame of the camera, read at `at`. */
@@ -158,5 +170,7 @@ export type ToPublisher =
 export type FromPublisher =
   /** It has one of the camera's frames less to look at. */
   | { type: "taken" }
+  /** The layer of this width needs a key frame, as requests wait for one. */
+  | { type: "keyFrame"; width: number }
   /** What became of a request, and its messages for the data channel. */
   | { type: "region"; id: number; outcome: RegionOutcome; messages: ArrayBuffer[] };

@@ -1,9 +1,10 @@
 /**
  * The worker of one published camera whose owner agreed to full-size stills: hears from the relay with which timestamps
- * the low layers' frames are sent, and cuts the regions that the server asks for.
+ * the low layers' frames are sent, follows the one that stills are to be made for, and makes those that the server asks for.
  */
 import type { FromPublisher, SentFrame, ToPublisher, ToRelayByPort } from "./messages.js";
 import { RegionCutter } from "./regions/cutter.js";
+import { StillMaker } from "./regions/still-maker.js";
 
 declare const self: DedicatedWorkerGlobalScope;
 
@@ -11,13 +12,22 @@ const now = (): number => performance.timeOrigin + performance.now();
 
 const tell = (message: FromPublisher, transfer: Transferable[] = []): void => self.postMessage(message, transfer);
 
-const cutter = new RegionCutter(now, (id, outcome, messages) => {
-  tell({ type: "region", id, outcome, messages }, messages);
+/** Where what was sent is told. */
+let sent: MessagePort | null = null;
+
+const cutter = new RegionCutter({
+  now,
+  answer: (id, outcome, messages) => tell({ type: "region", id, outcome, messages }, messages),
+  follow: (ssrc) => sent?.postMessage({ follow: ssrc } satisfies ToRelayByPort),
+  wantKeyFrame: (width) => tell({ type: "keyFrame", width }),
 });
 
 /** Takes a message of the window. */
 export function hearPublisher(message: ToPublisher): void {
   switch (message.type) {
+    case "module":
+      cutter.start(() => new StillMaker(message.module));
+      break;
     case "camera":
       cutter.reset();
       break;
@@ -33,8 +43,12 @@ export function hearPublisher(message: ToPublisher): void {
 
 /** Notes the timestamps of the frames that the low layers are sent with. */
 export function followSent(port: MessagePort): void {
-  port.onmessage = ({ data: { ssrc, rtpTimestamp, width, height } }: MessageEvent<SentFrame>) => {
+  sent?.close();
+  sent = port;
+  port.onmessage = ({ data: frame }: MessageEvent<SentFrame>) => {
     port.postMessage("taken" satisfies ToRelayByPort);
-    if (ssrc !== undefined && rtpTimestamp !== undefined) cutter.sent(ssrc, rtpTimestamp, width, height);
+    const { ssrc, rtpTimestamp: rtp } = frame;
+    if (ssrc !== undefined && rtp !== undefined) cutter.sent({ ...frame, ssrc, rtp });
   };
+  cutter.relayed();
 }

@@ -98,6 +98,19 @@ test("who answers no copy gets no more than sixty, and learns afterwards that so
   assert.equal((t.copies.at(-1) as FrameCopy).afterGap, true);
 });
 
+test("of sent frames the data comes of the layer that is followed, and while it is", async () => {
+  const [relay, m, t] = [new Relay(), media(), taker(true)];
+  void relay.pass(m.transformer, "sent", 3);
+  relay.connect(3, t.port);
+  const data = () => t.copies.map((copy) => copy.data !== null);
+  for (const follow of [9, 7, null]) {
+    t.say({ follow });
+    m.give(frame(follow ?? 1));
+    await settled();
+  }
+  assert.deepEqual(data(), [false, true, false]);
+});
+
 test("of sent frames only their times and sizes are told", async () => {
   const [relay, m, t] = [new Relay(), media(), taker(true)];
   void relay.pass(m.transformer, "sent", 3);
@@ -105,7 +118,7 @@ test("of sent frames only their times and sizes are told", async () => {
   m.give(frame(9));
   await settled();
   assert.deepEqual(m.written, [9]);
-  assert.deepEqual(t.copies, [{ ssrc: 7, rtpTimestamp: 27_000, width: 320, height: 180 }]);
+  assert.deepEqual(t.copies, [{ ssrc: 7, rtpTimestamp: 27_000, width: 320, height: 180, data: null, afterGap: false }]);
 });
 
 test("whoever takes copies can ask the sender for a key frame", async () => {

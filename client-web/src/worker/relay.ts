@@ -26,6 +26,8 @@ export interface Transformer {
 /** Where the copies of one receiver's or sender's frames go. */
 class Copies {
   askKeyFrame: () => void = () => undefined;
+  /** The sent layer whose frames are copied whole. */
+  followed: number | null = null;
   private port: CopyPort | null = null;
   private untaken = 0;
   private missed = false;
@@ -35,8 +37,9 @@ class Copies {
     this.port = port;
     port.onmessage = ({ data }) => {
       if (this.port !== port) return;
-      if (data === "keyFrame") this.askKeyFrame();
-      else this.untaken--;
+      if (data === "taken") this.untaken--;
+      else if (data === "keyFrame") this.askKeyFrame();
+      else this.followed = data.follow;
     };
   }
 
@@ -58,6 +61,7 @@ class Copies {
     this.port = null;
     this.untaken = 0;
     this.missed = false;
+    this.followed = null;
   }
 }
 
@@ -81,7 +85,9 @@ export class Relay {
       if (done) break;
       try {
         // What is written is gone, so the copy is made first.
-        copies.hand((afterGap) => (role === "received" ? received(frame, afterGap) : sent(frame)));
+        copies.hand((afterGap) =>
+          role === "received" ? received(frame, afterGap) : sent(frame, afterGap, copies.followed),
+        );
       } catch {
         // The frame itself goes on.
       }
@@ -104,7 +110,9 @@ function received(frame: RTCEncodedVideoFrame, afterGap: boolean): [FrameCopy, T
   return [{ rtpTimestamp: rtpTimestamp ?? frame.timestamp, frameId, data, afterGap }, [data]];
 }
 
-function sent(frame: RTCEncodedVideoFrame): [SentFrame, Transferable[]] {
+function sent(frame: RTCEncodedVideoFrame, afterGap: boolean, followed: number | null): [SentFrame, Transferable[]] {
   const { rtpTimestamp, synchronizationSource, width, height } = frame.getMetadata();
-  return [{ ssrc: synchronizationSource, rtpTimestamp, width: width ?? 0, height: height ?? 0 }, []];
+  const data = followed !== null && synchronizationSource === followed ? frame.data.slice(0) : null;
+  const told = { ssrc: synchronizationSource, rtpTimestamp, width: width ?? 0, height: height ?? 0, data, afterGap };
+  return [told, data === null ? [] : [data]];
 }

@@ -26,6 +26,7 @@ class Bench {
   decodeMs = 0;
   decay = { lost: 0, frames: 0 };
   private frames = 0;
+  private keyNext = true;
   private readonly told: FromWorker[] = [];
   readonly pipeline: TrackPipeline;
 
@@ -77,13 +78,19 @@ class Bench {
     this.pipeline.start({} as WebAssembly.Module);
   }
 
+  /** The next frame is a key frame. */
+  begin(): void {
+    this.keyNext = true;
+  }
+
   /** Receives frames; the first is a key frame, and those given as lost do not come. */
   run(count: number, { lost = [] as number[] } = {}): void {
     for (let i = 0; i < count; i++) {
       this.now += INTERVAL_MS;
       const id = this.frames++;
       if (!lost.includes(i)) {
-        this.pipeline.frame({ rtpTimestamp: id * 3600, frameId: id, data: id === 0 ? KEY : INTER });
+        this.pipeline.frame({ rtpTimestamp: id * 3600, frameId: id, data: this.keyNext ? KEY : INTER });
+        this.keyNext = false;
       }
       while (this.pipeline.pump());
       this.pipeline.show();
@@ -146,7 +153,7 @@ test("the rebuilt picture is shown from the first frame on, before any anchor", 
 
 test("a slow machine searches less thoroughly before it gives up", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.rung(true, 2);
   bench.run(60);
   assert.equal(bench.effort, "full");
   bench.decodeMs = 38;
@@ -219,17 +226,57 @@ test("anchors that stay away are no reason for the native picture", () => {
   assert.equal(bench.shown, 1000);
 });
 
-test("a plain rung shows the native picture, and the enhanced one after it goes on without a key frame", () => {
+test("pictures of a plain rung are rebuilt as well", () => {
   const bench = new Bench();
   bench.run(3);
-  assert.deepEqual(bench.states(), ["native: plain-rung"]);
   bench.pipeline.rung(true, 3);
   bench.run(3);
   bench.pipeline.rung(false, 2);
   bench.run(3);
-  assert.deepEqual(bench.states(), ["rebuilt", "native: plain-rung"]);
-  assert.equal(bench.shown, 3);
+  assert.deepEqual(bench.states(), ["rebuilt"]);
+  assert.equal(bench.shown, 9);
   assert.equal(bench.keyRequests, 0);
+});
+
+test("pictures are made as large as they are shown, and no larger than anchors are made for", () => {
+  const bench = new Bench();
+  bench.run(3);
+  bench.pipeline.shownIn({ width: 1280, height: 720 });
+  bench.pipeline.rung(true, 2);
+  bench.pipeline.rung(true, 4);
+  bench.pipeline.shownIn({ width: 640, height: 360 });
+  bench.pipeline.shownIn({ width: 0, height: 0 });
+  bench.run(3);
+  assert.deepEqual(bench.scales, [3, 4, 2, 4, 2], "what is out of sight keeps its size");
+  assert.equal(bench.shown, 6);
+});
+
+test("a picture that fills its place is the native one, and is decoded again from a key frame where the place grows", () => {
+  const bench = new Bench();
+  bench.run(3);
+  bench.pipeline.shownIn({ width: 320, height: 180 });
+  bench.run(3);
+  assert.deepEqual(bench.states(), ["rebuilt", "native: fills"]);
+  assert.equal(bench.shown, 3);
+  bench.pipeline.shownIn({ width: 1280, height: 720 });
+  assert.equal(bench.keyRequests, 1);
+  assert.deepEqual(bench.scales, [3, 4]);
+  bench.begin();
+  bench.run(3);
+  assert.deepEqual(bench.states(), ["native: starting", "rebuilt"]);
+  assert.equal(bench.shown, 6);
+});
+
+test("a machine that does not keep up with large pictures makes smaller ones", () => {
+  const bench = new Bench();
+  bench.pipeline.shownIn({ width: 1280, height: 720 });
+  bench.run(60);
+  bench.decodeMs = 38;
+  bench.run(72);
+  assert.deepEqual([bench.scales.at(-1), bench.effort], [3, "little"]);
+  bench.run(60);
+  assert.equal(bench.scales.at(-1), 2);
+  assert.equal(bench.pipeline.stats().pauses, 0);
 });
 
 test("a gap falls back to the native picture and asks for a key frame", () => {

@@ -1,8 +1,8 @@
 /**
  * One track's enhancement: encoded frames and anchor messages in, rebuilt pictures out, in time.
  *
- * The first picture that is decoded on an enhanced rung is shown rebuilt, before any anchor has come, and so are those
- * after it when anchors stay away. Frames pass on to the native decoder before anything here touches their copies, so
+ * Pictures are rebuilt on every rung, as large as they are shown: before any anchor has come, when anchors stay away, and where the
+ * server gives none. Where the plain picture fills its place, nothing is decoded. Frames pass on to the native decoder before anything here touches their copies, so
  * whatever goes wrong on this side (trap, bad frame, gap, slowness) only means that the tile shows the native picture.
  * Time comes from `clock`, milliseconds since the epoch; work is done in `pump` and `show`, driven by the worker.
  */
@@ -11,6 +11,7 @@ import { LoadGuard } from "./load.js";
 import type { AnchorSource, FromWorker, NativeReason, PictureState, WorkerStats } from "./messages.js";
 import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";
 import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
+import { type Size, scaleFor } from "./scale.js";
 import { parseVp9Header, type Vp9Header } from "./vp9.js";
 import {
   type AnchorOutcome,
@@ -74,8 +75,12 @@ export class TrackPipeline {
   private module: WebAssembly.Module | null = null;
   private decoder: TrackDecoder | null = null;
   private enabled = true;
-  /** Whether the server gives an enhanced rung. */
-  private enhancedRung = false;
+  /** Size of the pictures that anchors are made for, over that of the low ones; null: the server gives a plain rung. */
+  private anchorScale: number | null = null;
+  /** Where it is shown, in pixels of the device; null: the page does not say. */
+  private place: Size | null = null;
+  /** What the decoder makes; null: nothing, as the plain picture fills its place. */
+  private scale: number | null;
   private tooLarge = false;
   private colour: VideoColorSpaceInit = {};
   /** What the native player makes of the colours; goes before what the bit stream says. */
@@ -120,21 +125,25 @@ export class TrackPipeline {
   private anchorWorkMs = 0;
   private faults = 0;
   private anchorsUsed = 0;
+  private detailFrom: AnchorSource | null = null;
   private anchorsLate = 0;
   private anchorsLost = 0;
   private anchorsDuplicate = 0;
   private anchorsFormerEpoch = 0;
   private anchorsNeedingWhole = 0;
-  private lr: { width: number; height: number } | null = null;
-  private hr: { width: number; height: number } | null = null;
+  private lr: Size | null = null;
+  private hr: Size | null = null;
 
   constructor(
     private readonly host: TrackHost,
     private readonly maxPixels: number,
-    private scale: number,
+    /** By how much pictures are enlarged where the page does not say how they are shown. */
+    private readonly usualScale: number,
     private readonly make: (module: WebAssembly.Module, scale: number) => TrackDecoder = (module, scale) =>
       new HybridDecoder(module, scale),
-  ) {}
+  ) {
+    this.scale = usualScale;
+  }
 
   /** The compiled decoder has come. */
   start(module: WebAssembly.Module): void {
@@ -144,26 +153,30 @@ export class TrackPipeline {
   /** Another track, or none, comes through the receiver from now on. */
   restart(enabled: boolean): void {
     this.enabled = enabled;
-    this.enhancedRung = false;
+    this.anchorScale = null;
+    this.place = null;
     this.lose();
     this.playout.reset();
     this.seenColour = null;
     this.lr = null;
     this.hr = null;
+    this.fit();
     this.setState("starting");
   }
 
-  /** The server now gives a rung with enhancement, or a plain one; `scale`: HR size over LR size. */
+  /** The server now gives a rung with enhancement, or a plain one; `scale`: of the pictures that anchors are made for. */
   rung(enhanced: boolean, scale: number): void {
-    if (enhanced && scale !== this.scale && SCALES.includes(scale)) {
-      this.scale = scale;
-      this.hasWhole = false;
-      // What anchors had bettered is gone.
-      this.refreshAt = null;
-      this.guarded((decoder) => decoder.rescale(scale));
-    }
-    this.enhancedRung = enhanced;
-    if (!enhanced && this.showsOurs()) this.setState("plain-rung");
+    if (!enhanced) this.anchorScale = null;
+    else if (SCALES.includes(scale)) this.anchorScale = scale;
+    this.fit();
+  }
+
+  /** The picture is shown in a place of another size, in pixels of the device. */
+  shownIn(place: Size): void {
+    // What nobody sees keeps its size until it is seen again.
+    if (place.width === 0 || place.height === 0) return;
+    this.place = place;
+    this.fit();
   }
 
   /** Takes a copy of an encoded frame, in order of arrival. */
@@ -177,13 +190,14 @@ export class TrackPipeline {
     if (header.size !== undefined) {
       this.tooLarge = header.size.width * header.size.height > this.maxPixels;
       this.lr = header.size;
+      this.fit();
     }
     if (this.tooLarge) {
       this.lose();
       this.setState("too-large");
       return;
     }
-    if (this.guard.paused(now)) return;
+    if (this.scale === null || this.guard.paused(now)) return;
     this.reorder.push({ ...incoming, key: header.key, arrival: now });
   }
 
@@ -204,6 +218,7 @@ export class TrackPipeline {
     const outcome = this.guarded((decoder) => decoder.pushMessage(new Uint8Array(data)));
     const done = this.host.clock();
     this.anchorWorkMs += done - now;
+    if (outcome === "applied" || outcome === "applied-late" || outcome === "early") this.detailFrom = header.source;
     switch (outcome) {
       case "applied":
       case "applied-late":
@@ -262,11 +277,6 @@ export class TrackPipeline {
     const now = this.host.clock();
     const due = this.queue.take(now);
     if (due === null) return;
-    if (!this.enhancedRung) {
-      due.picture.close();
-      this.setState("plain-rung");
-      return;
-    }
     this.rates.output.add(now);
     if (due.detail) this.rates.enhanced.add(now);
     this.setState(due.detail ? "enhanced" : "rebuilt");
@@ -294,6 +304,7 @@ export class TrackPipeline {
       videoKbps: this.rates.videoBits.perSecond(now) / 1000,
       anchorsPerSecond: this.rates.anchors.perSecond(now),
       anchorKbps: this.rates.anchorBits.perSecond(now) / 1000,
+      detailFrom: this.detailFrom,
       anchorsUsed: this.anchorsUsed,
       anchorsLate: this.anchorsLate,
       anchorsLost: this.anchorsLost,
@@ -319,7 +330,31 @@ export class TrackPipeline {
   }
 
   private working(now: number): boolean {
-    return this.module !== null && this.enabled && !this.guard.paused(now);
+    return this.module !== null && this.enabled && this.scale !== null && !this.guard.paused(now);
+  }
+
+  /** Makes pictures as large as they are shown, as anchors are made for, and as this machine can; none where there is no need. */
+  private fit(): void {
+    const { lr, place, anchorScale } = this;
+    const needed = lr === null || place === null ? (anchorScale ?? this.usualScale) : scaleFor(lr, place, SCALES);
+    const scale = needed === null ? null : Math.min(needed, anchorScale ?? needed, this.guard.maxScale);
+    if (scale === this.scale) return;
+    const before = this.scale;
+    this.scale = scale;
+    if (scale === null) {
+      this.lose();
+      this.setState("fills");
+      return;
+    }
+    this.hasWhole = false;
+    // What anchors had bettered is gone.
+    this.refreshAt = null;
+    this.guarded((decoder) => decoder.rescale(scale));
+    if (before === null) {
+      // Nothing was decoded meanwhile.
+      this.setState("starting");
+      this.needKeyFrame(this.host.clock());
+    }
   }
 
   private decode(frame: EncodedFrame): void {
@@ -352,13 +387,14 @@ export class TrackPipeline {
     }
     const busyMs = now - before + this.anchorWorkMs;
     this.anchorWorkMs = 0;
-    if (this.guard.frame(now, busyMs, interval, this.reorder.length)) {
+    if (this.guard.frame(now, busyMs, interval, this.reorder.length, this.scale ?? this.usualScale)) {
       this.reorder.clear(); // after the pause these frames are seconds old
       this.lose();
       this.setState("too-slow");
     }
     const { effort } = this.guard;
     this.guarded((decoder) => decoder.setEffort(effort));
+    this.fit();
   }
 
   /** The decoder's current picture as a frame for the page, so many microseconds after its time. */
@@ -427,7 +463,7 @@ export class TrackPipeline {
 
   private create(module: WebAssembly.Module): TrackDecoder | null {
     try {
-      return this.make(module, this.scale);
+      return this.make(module, this.scale ?? this.usualScale);
     } catch {
       this.faults++;
       this.guard.pause(this.host.clock());

@@ -5,11 +5,15 @@
  * {@link HybridDecoder} and makes a new one.
  */
 
-/** The module's exports. Pointers and lengths are bytes in its memory. */
-export interface HybridExports {
+/** What every use of the module needs of it. Pointers and lengths are bytes in its memory. */
+export interface ModuleMemory {
   memory: WebAssembly.Memory;
   alloc(length: number): number;
   dealloc(pointer: number, length: number): void;
+}
+
+/** The module's exports for subscribers. */
+export interface HybridExports extends ModuleMemory {
   decoder_new(scale: number): number;
   decoder_free(handle: number): void;
   rescale(handle: number, scale: number): number;
@@ -89,16 +93,36 @@ export type Effort = "full" | "little";
 /** The bit stream could not be decoded; a key frame mends it. */
 export class DecodeFailure extends Error {}
 
+/** A place in the module's memory that grows with what is put there. */
+export class Input {
+  private pointer = 0;
+  private length = 0;
+
+  constructor(private readonly wasm: ModuleMemory) {}
+
+  /** Puts bytes there; where they lie until the next call. */
+  place(data: Uint8Array): number {
+    if (data.length > this.length) {
+      if (this.pointer !== 0) this.wasm.dealloc(this.pointer, this.length);
+      this.length = Math.max(65_536, 2 ** Math.ceil(Math.log2(data.length)));
+      this.pointer = this.wasm.alloc(this.length) >>> 0;
+      if (this.pointer === 0) throw new Error("the decoder has no memory left");
+    }
+    new Uint8Array(this.wasm.memory.buffer, this.pointer, data.length).set(data);
+    return this.pointer;
+  }
+}
+
 /** One track's decoder. */
 export class HybridDecoder {
   private readonly wasm: HybridExports;
   private readonly handle: number;
-  private input = 0;
-  private inputLength = 0;
+  private readonly input: Input;
 
   /** `scale`: HR size over LR size, one of {@link SCALES}. */
   constructor(module: WebAssembly.Module, scale: number) {
     this.wasm = new WebAssembly.Instance(module, {}).exports as unknown as HybridExports;
+    this.input = new Input(this.wasm);
     this.handle = this.wasm.decoder_new(scale);
     if (this.handle === 0) throw new Error(`the decoder knows no scale ${scale}`);
   }
@@ -115,7 +139,7 @@ export class HybridDecoder {
 
   /** Decodes one frame. Throws {@link DecodeFailure} on a bad one; anything else thrown is a trap. */
   pushFrame(rtpTimestamp: number, data: Uint8Array): FrameOutcome {
-    const pointer = this.place(data);
+    const pointer = this.input.place(data);
     const code = this.wasm.push_frame(this.handle, rtpTimestamp | 0, pointer, data.length);
     if (code < 0) throw new DecodeFailure(`the decoder refused a frame (${code})`);
     return { shown: (code & FLAG_SHOWN) !== 0, detail: (code & FLAG_DETAIL) !== 0 };
@@ -123,7 +147,7 @@ export class HybridDecoder {
 
   /** Gives a data channel message. */
   pushMessage(data: Uint8Array): AnchorOutcome {
-    switch (this.wasm.push_message(this.handle, this.place(data), data.length)) {
+    switch (this.wasm.push_message(this.handle, this.input.place(data), data.length)) {
       case OUTCOME_INCOMPLETE:
         return "incomplete";
       case OUTCOME_APPLIED:
@@ -183,16 +207,5 @@ export class HybridDecoder {
   /** Forgets all pictures; the next frame must be a key frame. */
   reset(): void {
     this.wasm.reset(this.handle);
-  }
-
-  private place(data: Uint8Array): number {
-    if (data.length > this.inputLength) {
-      if (this.input !== 0) this.wasm.dealloc(this.input, this.inputLength);
-      this.inputLength = Math.max(65_536, 2 ** Math.ceil(Math.log2(data.length)));
-      this.input = this.wasm.alloc(this.inputLength) >>> 0;
-      if (this.input === 0) throw new Error("the decoder has no memory left");
-    }
-    new Uint8Array(this.wasm.memory.buffer, this.input, data.length).set(data);
-    return this.input;
   }
 }

@@ -114,8 +114,11 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
       init(message.sink, message.maxPixels, message.scale);
       break;
     case "module":
-      pipeline?.start(message.module);
-      schedule();
+      if (pipeline === null) hearPublisher(message);
+      else {
+        pipeline.start(message.module);
+        schedule();
+      }
       break;
     case "warmUp":
       warmUp(() => new HybridDecoder(message.module, WARM_UP_SCALE));
@@ -133,6 +136,9 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
       break;
     case "rung":
       pipeline?.rung(message.enhanced, message.scale);
+      break;
+    case "shown":
+      pipeline?.shownIn(message);
       break;
     case "restart":
       pipeline?.restart(message.enabled);

@@ -19,11 +19,9 @@ const MAX_FILE: u64 = 64 << 20;
 /// Which networks the operator wants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum NetworkChoice {
-    /// For each stream the best of those of this build that the machine can sustain, of pictures twice as large.
+    /// For each stream the best of those of this build that the machine can sustain, of pictures as large as they are watched.
     #[default]
     Auto,
-    /// The same of pictures four times as large too, where the camera's are and browsers are to make them.
-    All,
     /// `fused-xs-x2` for all.
     Xs,
     /// `fused-m-x2` for all.
@@ -73,12 +71,6 @@ impl NetworkChoice {
                 vec![
                     ("fused-xs-x2".into(), fused_model()?),
                     ("fused-m-x2".into(), fused_m_model()?),
-                ]
-            }
-            NetworkChoice::All => {
-                vec![
-                    ("fused-xs-x2".into(), fused_model()?),
-                    ("fused-m-x2".into(), fused_m_model()?),
                     ("xs-x4".into(), by_four_model()?),
                 ]
             }
@@ -120,7 +112,6 @@ impl fmt::Display for NetworkChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NetworkChoice::Auto => f.write_str("auto"),
-            NetworkChoice::All => f.write_str("all"),
             NetworkChoice::Xs => f.write_str("xs"),
             NetworkChoice::M => f.write_str("m"),
             NetworkChoice::Files(paths) => {
@@ -137,14 +128,13 @@ impl FromStr for NetworkChoice {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "auto" => Ok(NetworkChoice::Auto),
-            "all" => Ok(NetworkChoice::All),
             "xs" => Ok(NetworkChoice::Xs),
             "m" => Ok(NetworkChoice::M),
             _ => {
                 let paths: Vec<PathBuf> = text.split(',').map(PathBuf::from).collect();
                 if paths.iter().any(|path| path.extension().is_none_or(|e| e != "safetensors")) {
                     return Err(format!(
-                        "network: `{text}` is none of auto, all, xs, m, and no list of .safetensors files"
+                        "network: `{text}` is none of auto, xs, m, and no list of .safetensors files"
                     ));
                 }
                 Ok(NetworkChoice::Files(paths))
@@ -167,29 +157,32 @@ mod tests {
 
     #[test]
     fn a_choice_is_read_as_it_is_written() {
-        for text in ["auto", "all", "xs", "m", "own.safetensors", "a/b.safetensors,c.safetensors"] {
+        for text in ["auto", "xs", "m", "own.safetensors", "a/b.safetensors,c.safetensors"] {
             assert_eq!(
                 text.parse::<NetworkChoice>().map(|choice| choice.to_string()),
                 Ok(text.to_owned())
             );
         }
-        for text in ["", "l", "own.onnx", "own.safetensors,", "xs,m"] {
+        for text in ["", "l", "all", "own.onnx", "own.safetensors,", "xs,m"] {
             let error = text.parse::<NetworkChoice>().expect_err(text);
             assert!(error.contains(".safetensors"), "{error}");
         }
     }
 
     #[test]
-    fn every_choice_of_this_build_gives_some_from_cheap_to_dear_of_one_scale() {
-        for choice in [NetworkChoice::Auto, NetworkChoice::Xs, NetworkChoice::M] {
+    fn every_choice_of_this_build_gives_some_by_scale_and_then_from_cheap_to_dear() {
+        let scales = |choice: NetworkChoice| {
             let models = choice.models().expect("they are built in");
-            let costs: Vec<_> = models.iter().map(|(_, m)| m.architecture().macs()).collect();
-            assert!(costs.is_sorted() && !costs.is_empty());
-            assert!(models.iter().all(|(_, model)| model.architecture().scale == 2));
-        }
-        let all = NetworkChoice::All.models().expect("they are built in");
-        let scales: Vec<_> = all.iter().map(|(_, model)| model.architecture().scale).collect();
-        assert_eq!(scales, [2, 2, 4]);
+            let of = |(_, model): &NamedModel| {
+                let architecture = model.architecture();
+                (architecture.scale, architecture.macs())
+            };
+            assert!(models.iter().map(of).is_sorted());
+            models.iter().map(|model| of(model).0).collect::<Vec<_>>()
+        };
+        assert_eq!(scales(NetworkChoice::Auto), [2, 2, 4]);
+        assert_eq!(scales(NetworkChoice::Xs), [2]);
+        assert_eq!(scales(NetworkChoice::M), [2]);
     }
 
     #[test]

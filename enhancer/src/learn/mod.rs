@@ -9,9 +9,11 @@ mod progress;
 mod pupil;
 #[cfg(test)]
 mod tests;
+mod truth;
 mod waiting;
 
 pub(crate) use allowance::Allowance;
 pub(crate) use progress::{Of, Progress};
 pub(crate) use pupil::{Pupil, Report};
+pub(crate) use truth::truth_of;
 pub(crate) use waiting::Waiting;

@@ -1,4 +1,4 @@
-//! What a stream's networks have become: the weights that its anchors are made by in place of the generic ones.
+//! What a stream's networks have become: the weights that its anchors are made by in place of the generic ones, and what is believed of these anchors.
 //!
 //! Lives as long as the stream is tapped, over key frames, gaps and the end of the publisher's larger layer: that is when
 //! what was learned is needed.
@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::engine::Model;
+use crate::schedule::worth::Belief;
 
 /// Between two lessons of a stream: pictures that are closer in time teach little more.
 const EVERY: Duration = Duration::from_secs(1);
-/// Weights that are kept of a stream: of two networks at two sizes.
+/// Weights and beliefs that are kept of a stream: of two networks at two sizes.
 const KEPT: usize = 4;
 
 /// Which weights of a stream.
@@ -33,6 +34,8 @@ pub(crate) struct Progress {
 #[derive(Debug, Default)]
 struct State {
     weights: Vec<(Of, Arc<Model>)>,
+    beliefs: Vec<(Of, Belief)>,
+    raised: Option<f64>,
     /// Before this, another lesson is of no use.
     next: Option<Instant>,
     taught: Option<Instant>,
@@ -68,6 +71,29 @@ impl Progress {
     pub fn weights(&self, of: Of) -> Option<Arc<Model>> {
         let state = self.state.lock();
         state.weights.iter().find(|(key, _)| *key == of).map(|(_, model)| model.clone())
+    }
+
+    /// Looks at what is believed of a network's anchors, or changes it. Beyond what is kept, the oldest go.
+    pub fn belief<T>(&self, of: Of, look: impl FnOnce(&mut Belief) -> T) -> T {
+        let beliefs = &mut self.state.lock().beliefs;
+        let at = beliefs.iter().position(|(key, _)| *key == of).unwrap_or_else(|| {
+            if beliefs.len() == KEPT {
+                beliefs.remove(0);
+            }
+            beliefs.push((of, Belief::default()));
+            beliefs.len() - 1
+        });
+        look(&mut beliefs[at].1)
+    }
+
+    /// A picture of the publisher's own has shown by how many dB enhanced anchors had raised its frame.
+    pub fn saw(&self, db: f64) {
+        self.state.lock().raised = Some(db);
+    }
+
+    /// The same, once.
+    pub fn take_seen(&self) -> Option<f64> {
+        self.state.lock().raised.take()
     }
 
     /// Uses these weights from now on; `None`: the generic ones. Beyond what is kept, the oldest go.

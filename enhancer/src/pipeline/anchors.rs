@@ -8,11 +8,11 @@
 //! from the last whole anchor, or is whole if that is the one that did not leave.
 
 use std::hash::{BuildHasher, RandomState};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use windlass_hybrid::Detail;
-use windlass_hybrid::anchor::codec;
+use windlass_hybrid::anchor::codec::{self, Htj2k};
 use windlass_hybrid::anchor::message::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::tiles::TileMap;
@@ -31,6 +31,7 @@ pub(super) struct Anchors {
     stream: Mutex<Stream>,
     asked: Mutex<Asked>,
     limits: Mutex<Limits>,
+    allowance: Mutex<Allowance>,
     best: Mutex<BestOf>,
 }
 
@@ -49,6 +50,43 @@ impl Default for Limits {
     }
 }
 
+/// What an anchor of the publisher's own pixels may take of subscribers' links: so many bytes, and what was saved while little was sent.
+///
+/// On faces stills of 2 to 8 kB are worth their bits, one in one to four seconds (`docs/benchmarks.md`, *What a viewer sees*). The first one,
+/// and that of a screen which shows another page after a while, may take more.
+#[derive(Debug)]
+struct Allowance {
+    bytes: f64,
+    at: Option<Instant>,
+}
+
+/// Bytes that every anchor may have.
+const EACH: f64 = 8_000.0;
+/// Bytes that are saved in a second, less what anchors take, and the most of them.
+const SAVED_PER_S: f64 = 8_000.0;
+const MAX_SAVED: f64 = 48_000.0;
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Allowance { bytes: MAX_SAVED, at: None }
+    }
+}
+
+impl Allowance {
+    /// Most bytes of an anchor at `now`.
+    fn most(&mut self, now: Instant) -> usize {
+        let since = self.at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        self.at = Some(self.at.map_or(now, |at| at.max(now)));
+        self.bytes = (self.bytes + since.as_secs_f64() * SAVED_PER_S).min(MAX_SAVED);
+        self.bytes.max(EACH) as usize
+    }
+
+    /// An anchor has taken so many.
+    fn take(&mut self, bytes: usize) {
+        self.bytes = (self.bytes - bytes as f64).max(0.0);
+    }
+}
+
 /// What the publisher is asked for.
 #[derive(Debug, Default)]
 struct Asked {
@@ -58,10 +96,12 @@ struct Asked {
     /// By tile: what it counts for by what people look at.
     subjects: Vec<f64>,
     last: Option<Duration>,
+    /// When it was last looked at what is lost.
+    looked: Option<Duration>,
 }
 
-/// Between two requests for regions.
-const ASK_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked at what is lost of what the publisher gave.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
 struct Sent {
@@ -109,6 +149,20 @@ impl Stills for OnProcessor {
     }
 }
 
+/// Codes an image and its colour on the processor.
+fn code_in_colour(
+    image: &Detail,
+    colour: &Detail,
+    how: Coding,
+    most: usize,
+) -> Result<Vec<u8>, CodeError> {
+    match Htj2k::encode_in_colour(image, colour, how.quality) {
+        Ok(coded) if coded.len() > most => Htj2k::fill(image, Some(colour), most),
+        coded => coded,
+    }
+    .map_err(|_| CodeError::Failed)
+}
+
 /// Codes an image on the processor.
 pub(super) fn code_still(image: &Detail, how: Coding, most: usize) -> Result<Vec<u8>, CodeError> {
     let codec = codec::by_name(how.codec.name()).ok_or(CodeError::Failed)?;
@@ -139,6 +193,16 @@ impl Anchors {
         *self.limits.lock()
     }
 
+    /// Most bytes of an anchor of the publisher's own pixels that is coded at `now`.
+    pub fn most_bytes(&self, now: Instant) -> usize {
+        self.allowance.lock().most(now).min(self.limits().bytes)
+    }
+
+    /// An anchor of so many bytes has left.
+    pub fn took(&self, bytes: usize) {
+        self.allowance.lock().take(bytes);
+    }
+
     /// Whether an anchor that changes so much of what subscribers see is sent, by the policy `nemo`.
     pub fn passes(&self, gain: f64, fraction: f64) -> bool {
         let most = f64::from(self.limits().per_mille) / 1000.0;
@@ -167,8 +231,8 @@ impl Anchors {
     }
 
     /// Subscribers have the publisher's own detail of some tiles (the bits of their map; `None`: all) of a frame with these
-    /// totals, in so many bytes.
-    pub fn given(&self, energy: &TileEnergy, tiles: Option<&[u8]>, bytes: usize, now: Duration) {
+    /// totals.
+    pub fn given(&self, energy: &TileEnergy, tiles: Option<&[u8]>, now: Duration) {
         let (width, height) = energy.size();
         let map = match tiles {
             None => TileMap::full(width, height),
@@ -178,29 +242,37 @@ impl Anchors {
             },
         };
         self.sent.lock().ledger.captured(&map, energy, now);
-        let mut asked = self.asked.lock();
-        asked.ledger.captured(&map, energy, now);
-        if tiles.is_some() {
-            asked.ledger.answered(map.count(), bytes);
-        }
+        self.asked.lock().ledger.captured(&map, now);
     }
 
-    /// What to ask the publisher for after a frame with these totals; seldom.
+    /// What to ask the publisher for; seldom. `lost`: by tile of the low picture of this size, the share of its own detail that no longer
+    /// fits, which costs a search.
     pub fn regions(
         &self,
-        energy: &TileEnergy,
+        size: (usize, usize),
         now: Duration,
         config: &RegionConfig,
+        lost: impl FnOnce() -> Option<Vec<f64>>,
     ) -> Option<Request> {
         let mut asked = self.asked.lock();
-        if asked.last.is_some_and(|last| now.saturating_sub(last) < ASK_EVERY) {
+        let Asked { ledger, uncertainty, subjects, last, looked } = &mut *asked;
+        let passed = |since: Option<Duration>, interval| {
+            since.is_none_or(|since| now.saturating_sub(since) >= interval)
+        };
+        let due = passed(*last, config.min_interval) && passed(*looked, LOOK_EVERY);
+        if !due {
             return None;
         }
-        let Asked { ledger, uncertainty, subjects, last } = &mut *asked;
+        *looked = Some(now);
+        let lost = lost()?;
+        if !passed(*last, config.interval) && !ledger.outdated(&lost, now, config) {
+            return None;
+        }
         let stakes = stakes(uncertainty, subjects);
-        let request = ledger.choose(energy, stakes.as_deref(), now, config)?;
+        let tiles = ledger.choose(size, &lost, stakes.as_deref(), now, config)?;
+        let bytes = config.bytes(last.map(|last| now.saturating_sub(last)));
         *last = Some(now);
-        Some(request)
+        Some(Request { tiles, bytes })
     }
 
     /// Takes note of what super-resolution adds in some of a picture's tiles, in mean square grey levels.
@@ -230,14 +302,14 @@ impl Anchors {
         }
     }
 
-    /// Codes the detail of what was chosen, pictures without state by `stills`, and hands the payload, and whether it is tiled, to `send`; what `send` says:
+    /// Codes the detail of what was chosen, with its [colour](windlass_hybrid::anchor::colour) where there is one, which is of HTJ2K alone, pictures without state by `stills` in so many bytes at most, and hands the payload, and whether it is tiled, to `send`; what `send` says:
     /// whether it left.
     ///
     /// Anchors of the VP9 stream leave in the order in which they are coded, as each may be predicted from the one before.
     pub fn code(
         &self,
-        how: Coding,
-        detail: Detail,
+        (how, most): (Coding, usize),
+        (detail, colour): (Detail, Option<Detail>),
         choice: &Choice,
         scale: usize,
         stills: &mut dyn Stills,
@@ -245,7 +317,10 @@ impl Anchors {
     ) -> Result<bool, CodeError> {
         if how.codec != AnchorCodecId::Vp9 {
             let image = payload::image(detail, &choice.tiles, scale);
-            let coded = stills.code(image, how, self.limits().bytes)?;
+            let coded = match colour {
+                Some(colour) => code_in_colour(&image, &colour, how, most)?,
+                None => stills.code(image, how, most)?,
+            };
             return Ok(send_still(&choice.tiles, coded, send));
         }
         let mut stream = self.stream.lock();
@@ -266,8 +341,8 @@ impl Anchors {
                 none.insert(StreamEncoder::new(config).map_err(|_| CodeError::Failed)?)
             }
         };
-        let most = self.limits().bytes;
-        let budget = (most < usize::MAX).then_some(most);
+        let limit = self.limits().bytes;
+        let budget = (limit < usize::MAX).then_some(limit);
         let coded = encoder.encode(&detail, &choice.tiles, scale, budget, prediction);
         let coded = coded.map_err(|_| CodeError::Failed)?;
         let (payload, tiled) = payload::pack(&choice.tiles, coded.payload);
@@ -317,7 +392,10 @@ mod tests {
     use super::*;
     use crate::schedule::energy_by_tile;
 
+    const MOST: usize = 1 << 20;
     const VP9: Coding = Coding { codec: AnchorCodecId::Vp9, quality: 75 };
+
+    const SIZE: (usize, usize) = (96, 64);
 
     fn at(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -346,11 +424,18 @@ mod tests {
     /// Codes picture `n`; its payload, had it left.
     fn code(anchors: &Anchors, n: usize, choice: &Choice, leaves: bool) -> Vec<u8> {
         let mut out = Vec::new();
-        let sent = anchors.code(VP9, detail(n), choice, 2, &mut OnProcessor, |payload, tiled| {
-            assert!(!tiled);
-            out = payload;
-            leaves
-        });
+        let sent = anchors.code(
+            (VP9, MOST),
+            (detail(n), None),
+            choice,
+            2,
+            &mut OnProcessor,
+            |payload, tiled| {
+                assert!(!tiled);
+                out = payload;
+                leaves
+            },
+        );
         assert_eq!(sent, Ok(leaves));
         out
     }
@@ -408,18 +493,30 @@ mod tests {
 
     #[test]
     fn what_subscribers_were_given_is_neither_made_nor_asked_for_again() {
-        let (anchors, config) =
-            (Anchors::default(), RegionConfig { area: 1.0, ..RegionConfig::default() });
-        let first = anchors.regions(&energy(), at(1), &config).expect("nothing is known yet");
+        let (anchors, config) = (Anchors::default(), RegionConfig::default());
+        let ask = |lost: f64, now| anchors.regions(SIZE, now, &config, || Some(vec![lost; 2]));
+        let first = ask(1.0, at(1)).expect("nothing is known yet");
         assert!(first.tiles.is_full());
-        assert_eq!(anchors.regions(&energy(), at(1), &config), None, "it was asked for just now");
-        anchors.given(&energy(), Some(&first.tiles.to_bytes()), 4000, at(2));
-        assert_eq!(anchors.regions(&energy(), at(3), &config), None, "they are known");
+        assert_eq!(ask(1.0, at(1)), None, "it was asked for just now");
+        anchors.given(&energy(), Some(&first.tiles.to_bytes()), at(2));
+        assert_eq!(ask(0.0, at(3)), None, "they are known");
         // The first of all, and those for newcomers, are made all the same.
         assert!(anchors.choose(&energy(), at(3), &TileConfig::default()).is_some_and(|c| c.whole));
-        anchors.given(&energy(), None, 4000, at(4));
+        anchors.given(&energy(), None, at(4));
         assert_eq!(anchors.choose(&energy(), at(4), &TileConfig::default()), None);
-        anchors.given(&energy(), Some(&[0xff; 9]), 1, at(4));
+        anchors.given(&energy(), Some(&[0xff; 9]), at(4));
+    }
+
+    #[test]
+    fn the_publisher_is_asked_sooner_where_what_it_gave_is_outdated() {
+        let (anchors, config) = (Anchors::default(), RegionConfig::default());
+        let ask = |lost: f64, now| anchors.regions(SIZE, now, &config, || Some(vec![lost; 2]));
+        ask(1.0, at(1)).expect("nothing is known yet");
+        anchors.given(&energy(), None, at(1));
+        assert_eq!(ask(0.3, at(2)), None, "most of it is of use");
+        assert_eq!(ask(0.9, at(2)), None, "it was looked at just now");
+        let request = ask(0.9, at(2) + LOOK_EVERY).expect("all has changed");
+        assert_eq!((request.tiles, request.bytes), (TileMap::full(SIZE.0, SIZE.1), 7500));
     }
 
     #[test]
@@ -432,8 +529,24 @@ mod tests {
         let full = TileMap::full(96, 64);
         anchors.note_uncertainty(&full, energy_by_tile(&detail, &full, 2));
         let one = RegionConfig { area: 0.5, ..RegionConfig::default() };
-        let request = anchors.regions(&energy(), at(1), &one).expect("nothing is known yet");
+        let request = anchors.regions(SIZE, at(1), &one, || Some(vec![1.0; 2]));
+        let request = request.expect("nothing is known yet");
         assert_eq!(request.tiles.iter().collect::<Vec<_>>(), [(1, 0)]);
+    }
+
+    #[test]
+    fn every_anchor_has_some_bytes_and_what_was_saved() {
+        let (anchors, start) = (Anchors::default(), Instant::now());
+        assert_eq!(anchors.most_bytes(start), 48_000, "the first may take more");
+        anchors.took(36_000);
+        assert_eq!(anchors.most_bytes(start), 12_000);
+        anchors.took(12_000);
+        assert_eq!(anchors.most_bytes(start), 8_000);
+        anchors.took(8_000);
+        assert_eq!(anchors.most_bytes(start + at(2)), 16_000);
+        assert_eq!(anchors.most_bytes(start + at(60)), 48_000);
+        anchors.limit(Limits { bytes: 3_000, ..Limits::default() });
+        assert_eq!(anchors.most_bytes(start + at(60)), 3_000, "a controller says less");
     }
 
     #[test]
@@ -446,8 +559,9 @@ mod tests {
                 bytes = payload.len();
                 true
             };
+            let how = (how, anchors.most_bytes(Instant::now()));
             assert_eq!(
-                anchors.code(how, detail(0), &choice(true), 2, &mut OnProcessor, send),
+                anchors.code(how, (detail(0), None), &choice(true), 2, &mut OnProcessor, send),
                 Ok(true)
             );
             bytes
@@ -466,10 +580,12 @@ mod tests {
         let mut tiles = TileMap::empty(96, 64);
         tiles.set(1, 0);
         let choice = Choice { tiles, whole: false };
-        let sent = anchors.code(how, detail(0), &choice, 2, &mut OnProcessor, |payload, tiled| {
-            assert!(tiled && !payload.is_empty());
-            true
-        });
+        let how = (how, MOST);
+        let sent =
+            anchors.code(how, (detail(0), None), &choice, 2, &mut OnProcessor, |payload, tiled| {
+                assert!(tiled && !payload.is_empty());
+                true
+            });
         assert_eq!(sent, Ok(true));
     }
 }

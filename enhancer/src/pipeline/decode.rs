@@ -19,7 +19,9 @@ use windlass_hybrid::resample::Samples;
 use windlass_hybrid::vp9::{
     DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference, SizeLimit,
 };
-use windlass_media::{Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame};
+use windlass_media::{
+    Anchor, AnchorCodecId, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame,
+};
 
 use super::Timing;
 use super::adapt::{Adaptation, Operator, Uplink};
@@ -329,7 +331,11 @@ impl StreamDecoder {
     /// detail may have been lost since.
     fn given(&self, state: &mut State, at: Option<u32>, anchor: &Anchor) {
         let place = at.unwrap_or_else(|| state.twin.long_ago());
-        match state.twin.give(&arrived(anchor, place)) {
+        let (outcome, raised) = state.twin.give(&arrived(anchor, place));
+        if let Some(db) = raised {
+            self.progress.saw(db);
+        }
+        match outcome {
             AnchorOutcome::Applied { .. } | AnchorOutcome::Early => {}
             outcome => {
                 tracing::debug!(stream = self.stream.0, ?outcome, "detail of no use to the twin");
@@ -339,7 +345,7 @@ impl StreamDecoder {
                 }
             }
         }
-        if !anchor.tiled
+        if anchor.codec == AnchorCodecId::Vp9Pictures.id()
             && let Some(adaptation) = &mut state.adaptation
             && let Some((header, coded)) = StreamHeader::parse(&anchor.payload)
         {
@@ -353,7 +359,7 @@ impl StreamDecoder {
         let bits = anchor.payload.get(..TileMap::wire_bytes(width, height));
         let tiles = anchor.tiled.then_some(bits.unwrap_or_default());
         let now = Instant::now().saturating_duration_since(self.origin);
-        state.anchors.given(energy, tiles, anchor.payload.len(), now);
+        state.anchors.given(energy, tiles, now);
     }
 
     /// Gives the shown picture of a chunk to the scheduler, if it can still become an anchor.

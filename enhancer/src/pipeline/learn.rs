@@ -20,7 +20,7 @@ use super::Network;
 use super::select::Job;
 use super::worker::MOST_SCALE;
 use crate::engine::{Engine, InferError, Input, Luma, Model};
-use crate::learn::{Allowance, Of, Progress, Pupil, Report, Waiting};
+use crate::learn::{Allowance, Of, Progress, Pupil, Report, Waiting, truth_of};
 use crate::stats::{Stats, count};
 
 /// Share of one core that learning may take, of all streams together.
@@ -37,6 +37,9 @@ const MOST_PUPILS: usize = 32;
 const IDLE: Duration = Duration::from_secs(60);
 /// After weights were given up, the stream's next lesson.
 const REST: Duration = Duration::from_secs(10);
+/// Lessons by which it is also measured what the network is worth: the first, and then every so manyeth. It takes one more inference.
+const FIRST_MEASURED: u32 = 2;
+const MEASURE_EVERY: u32 = 4;
 /// Low samples of the largest pictures that are learned from: HR 1920×1080. The working memory is up to nine such planes of f32.
 const MOST_SAMPLES: usize = 960 * 540;
 /// How often the learner looks whether streams have ended.
@@ -92,7 +95,7 @@ impl Desk {
 }
 
 /// Which weights a job is of.
-fn of(job: &Job) -> Of {
+pub(super) fn of(job: &Job) -> Of {
     let picture = &job.frame.picture;
     Of { network: job.chosen.network, size: (picture.width(), picture.height()) }
 }
@@ -128,6 +131,7 @@ struct Place {
     of: Of,
     pupil: Pupil,
     taught: Instant,
+    lessons: u32,
 }
 
 /// What lives from lesson to lesson.
@@ -235,13 +239,15 @@ impl Learner {
             return Ok(());
         };
         place.taught = now;
+        let measures = place.lessons < FIRST_MEASURED || place.lessons % MEASURE_EVERY == 0;
+        place.lessons = place.lessons.wrapping_add(1);
         let engine =
             state.engines[lesson.of.network].get_or_insert_with(|| (network.engines)()).as_mut();
         let low = &lesson.low.planes()[0];
         let low = Luma::new(low.samples(), low.width(), low.height(), low.stride())?;
         let high = &lesson.high.planes()[0];
         let high = Luma::new(high.samples(), high.width(), high.height(), high.stride())?;
-        let plain = lesson.seen.as_ref().map(|_| {
+        let plain = (measures || lesson.seen.is_some()).then(|| {
             let scale = model.architecture().scale;
             let prior = &mut state.priors[scale.min(MOST_SCALE)];
             let prior = prior.get_or_insert_with(|| Prior::new(Isa::detect(), scale));
@@ -249,13 +255,22 @@ impl Learner {
         });
         let mut views = Vec::with_capacity(2);
         // Where the larger layer has ended, the twin soon shows nothing of it any more.
-        for twin in lesson.seen.iter().chain(&plain) {
+        for twin in lesson.seen.iter().chain(plain.iter().filter(|_| lesson.seen.is_some())) {
             let (width, height) = (twin.width(), twin.height());
             let twin = Luma::new(twin.samples(), width, height, twin.stride())?;
             views.push(Input { low, twin: Some(twin) });
         }
         if views.is_empty() {
             views.push(Input { low, twin: None });
+        }
+        // Before it is learned from: enhanced anchors are of pictures that nothing was learned from.
+        if let Some(plain) = plain.as_ref().filter(|_| measures) {
+            let used = progress.weights(lesson.of);
+            let used = used.as_ref().unwrap_or(model);
+            let truth = truth_of(engine, (used, model), views.last(), plain, high)?;
+            if let Some(truth) = truth {
+                progress.belief(lesson.of, |belief| belief.learn(&truth));
+            }
         }
         let report = place.pupil.lesson(engine, &views, high)?;
         count(&counters.lessons);
@@ -299,7 +314,13 @@ fn place<'a>(
             places.swap_remove(n);
         }
         let pupil = Pupil::new(generic.clone(), progress.weights(lesson.of));
-        places.push(Place { progress: lesson.progress.clone(), of: lesson.of, pupil, taught: now });
+        places.push(Place {
+            progress: lesson.progress.clone(),
+            of: lesson.of,
+            pupil,
+            taught: now,
+            lessons: 0,
+        });
         places.len() - 1
     };
     places.get_mut(n)

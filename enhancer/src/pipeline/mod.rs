@@ -567,7 +567,16 @@ fn measure(engine: &mut dyn Engine, coding: Coding) -> Duration {
         let started = Instant::now();
         let detail = worker::infer(&low, &seen, &choice.tiles, engine, &mut residual);
         let coded = detail.ok().and_then(|detail| {
-            anchors.code(coding, detail, &choice, scale, &mut OnProcessor, |_, _| true).ok()
+            anchors
+                .code(
+                    (coding, usize::MAX),
+                    (detail, None),
+                    &choice,
+                    scale,
+                    &mut OnProcessor,
+                    |_, _| true,
+                )
+                .ok()
         });
         if coded.is_some() {
             best = best.min(started.elapsed());

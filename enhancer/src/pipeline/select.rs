@@ -17,7 +17,7 @@ use super::decode::Decoded;
 use super::input::Decays;
 use super::jobs::JobsIn;
 use super::tuning::Live;
-use crate::schedule::{Candidate, Chosen, RegionConfig, Scheduler, SchedulerConfig};
+use crate::schedule::{Candidate, Captured, Chosen, RegionConfig, Scheduler, SchedulerConfig};
 use crate::stats::{Stats, count};
 
 /// A chosen frame on its way to a worker.
@@ -60,6 +60,8 @@ pub(super) struct Finished {
     pub inferred: bool,
     /// Whether it was given up because it was late.
     pub late: bool,
+    /// What its enhanced anchor is worth, where that was measured, in dB.
+    pub worth: Option<f64>,
 }
 
 /// The scheduler with its queues.
@@ -125,8 +127,12 @@ impl Selector {
     }
 
     fn tick(&self, state: &mut State, now: Instant) {
-        for Finished { chosen, took, inferred, late } in self.finished.try_iter() {
+        for Finished { chosen, took, inferred, late, worth } in self.finished.try_iter() {
             state.scheduler.was_late(late);
+            if let Some(db) = worth {
+                let now = now.saturating_duration_since(state.origin);
+                state.scheduler.measured(chosen.stream, db, now);
+            }
             if took.is_some() && !late {
                 state.scheduler.served(chosen.stream);
             }
@@ -163,6 +169,17 @@ impl Selector {
             state.coming.push(Job { frame, chosen, chosen_at: now, choice, captured });
         }
         for job in state.coming.release(now, self.config.interval) {
+            // Its publisher's picture did not come after all.
+            let chosen = job.chosen;
+            if job.captured.is_none()
+                && !chosen.probe
+                && state.scheduler.runs_no_network(chosen.stream)
+            {
+                job.frame.anchors.forget(&job.choice);
+                count(&self.stats.counters.worthless);
+                state.scheduler.finished(&chosen, None);
+                continue;
+            }
             if let Some(refused) = self.jobs.push(job) {
                 refused.frame.anchors.forget(&refused.choice);
                 count(&self.stats.counters.dropped_infer_queue);
@@ -177,6 +194,8 @@ impl Selector {
         *self.stats.scheduler.lock() = state.scheduler.counters();
         let wanted = state.scheduler.devices_wanted().into();
         self.stats.devices_wanted.store(wanted, Ordering::Relaxed);
+        self.stats.held_back.store(state.scheduler.held_back() as u64, Ordering::Relaxed);
+        *self.stats.worth_db.lock() = state.scheduler.worth_db();
         let demand_us = (state.scheduler.demand() * 1e6) as u64;
         self.stats.compute_demand_us.store(demand_us, Ordering::Relaxed);
         let assigned = state.scheduler.assigned();
@@ -212,11 +231,12 @@ impl Selector {
             }
         }
         for (&stream, frame) in &newest {
-            let Some(request) = frame.anchors.regions(&frame.energy, now, &self.regions) else {
-                continue;
-            };
+            let (width, height) = (frame.picture.width(), frame.picture.height());
+            let lost = || frame.twin.lost(frame.rtp_timestamp);
+            let request = frame.anchors.regions((width, height), now, &self.regions, lost);
+            let Some(request) = request else { continue };
             let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
-            let size = (side(frame.picture.width()), side(frame.picture.height()));
+            let size = (side(width), side(height));
             let (tiles, bytes) = (request.tiles.to_bytes().into(), request.bytes);
             let wanted = EnhancerOutput::WantRegions { stream, size, tiles, bytes };
             match self.output.try_send(wanted) {
@@ -268,6 +288,15 @@ fn accept(state: &mut State, frame: Decoded) {
     let arrival = frame.arrival.saturating_duration_since(state.origin);
     state.scheduler.set_policy(frame.stream, frame.policy, arrival);
     state.scheduler.set_owner(frame.stream, frame.owner);
+    let (at, now) = (frame.rtp_timestamp, Instant::now());
+    let captured = if frame.captures.get(at).is_some() || frame.captures.comes(at, now) {
+        Captured::Pictures
+    } else if frame.captures.regions.load(Ordering::Relaxed) {
+        Captured::Stills
+    } else {
+        Captured::No
+    };
+    state.scheduler.set_captured(frame.stream, captured);
     let evicted = state.scheduler.push(Candidate {
         id,
         stream: frame.stream,
@@ -303,6 +332,7 @@ mod tests {
             network: 0,
             cost: Duration::ZERO,
             deadline: Duration::ZERO,
+            probe: false,
         };
         let mut all = [chosen(2, 9), chosen(1, 5), chosen(2, 4), chosen(3, 1), chosen(2, 6)];
         in_decoding_order(&mut all);

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use crossbeam_channel::Sender;
 use windlass_hybrid::anchor::codec::detail_of;
+use windlass_hybrid::anchor::colour;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::resample::Samples;
@@ -24,7 +25,7 @@ use windlass_media::{
 use super::Network;
 use super::anchors::{CodeError, Coding, OnProcessor, Stills, arrived, send_still};
 use super::jobs::Jobs;
-use super::learn::{Desk, equip};
+use super::learn::{Desk, equip, of};
 use super::on_card::{OnCard, Stay, Unfit};
 use super::select::{Finished, Job, within};
 use super::slots::{Slots, Stage};
@@ -33,6 +34,7 @@ use super::tuning::Live;
 use crate::engine::cuda::coder::SharedCoder;
 use crate::engine::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
 use crate::schedule::energy_by_tile;
+use crate::schedule::worth::{AGAIN_DB, Belief, Change};
 use crate::stats::{Stats, count};
 
 /// Of all networks.
@@ -49,6 +51,8 @@ struct Run {
     late: bool,
     /// What inference took of an accelerator that workers share: not this worker's time, but all that it costs others.
     charged: Option<Duration>,
+    /// What its enhanced anchor is worth, in dB.
+    worth: Option<f64>,
     /// Whether its picture may stay on the GPU; not any more once it could not be measured or coded there.
     stays: bool,
 }
@@ -131,7 +135,8 @@ impl Worker {
                 self.stats.compute.record(took);
             }
             last = Some(shape);
-            if self.finished.send(Finished { chosen, took, inferred, late: run.late }).is_err() {
+            let Run { late, worth, .. } = run;
+            if self.finished.send(Finished { chosen, took, inferred, late, worth }).is_err() {
                 return;
             }
         }
@@ -173,6 +178,8 @@ impl Worker {
         let mut choice = job.choice.clone();
         let network = &self.networks[job.chosen.network];
         let mut learned = false;
+        // What an anchor is worth is measured of this detail, and what is known without it.
+        let mut to_weigh: Option<(Detail, Detail)> = None;
         let gpu = self.gpu.as_deref().filter(|_| !engine.on_processor());
         let made = if let Some(detail) = captured {
             if let Some(desk) = &self.desk {
@@ -205,12 +212,26 @@ impl Worker {
             // Also what it took before it had to come back.
             let took = engine.take_time();
             run.charged = took.map(|took| took + run.charged.unwrap_or_default());
+            let known = match &made {
+                Ok(Made::Here(_)) => detail_of(Samples::from(&*start), low, scale).ok(),
+                _ => None,
+            };
+            if job.chosen.probe {
+                count(&counters.probes);
+                // It is weighed whether or not that is due, and the next not before long.
+                frame.twin.weighs(frame.rtp_timestamp);
+                run.weigh(job, made.as_ref().ok(), known.as_ref(), low);
+                if run.worth.is_none_or(|db| db < AGAIN_DB) {
+                    count(&counters.worthless);
+                    return false;
+                }
+            }
             let worthwhile = match &made {
                 // Whoever lost an anchor needs the next: what they have by anchors is not looked at.
                 _ if choice.whole => None,
                 Ok(Made::Here(detail)) => {
-                    let known = detail_of(Samples::from(&*start), low, scale).ok();
-                    known.map(|known| frame.twin.worthwhile(detail, &known, &choice.tiles))
+                    let known = known.as_ref();
+                    known.map(|known| frame.twin.worthwhile(detail, known, &choice.tiles))
                 }
                 Ok(Made::There(there)) => {
                     let differences = there.by_tile(&choice.tiles, |tile| tile.new);
@@ -224,7 +245,18 @@ impl Worker {
                 counters.tiles_known.fetch_add(left_out as u64, Ordering::Relaxed);
                 if choice.tiles.count() == 0 {
                     count(&counters.known);
+                    drop(slot);
+                    if !job.chosen.probe && frame.twin.weighs(frame.rtp_timestamp) {
+                        run.weigh(job, made.as_ref().ok(), known.as_ref(), low);
+                    }
                     return true;
+                }
+            }
+            // Pictures are painted for that, for which there is time when the anchor has left.
+            if !job.chosen.probe && frame.twin.weighs(frame.rtp_timestamp) {
+                match &made {
+                    Ok(Made::Here(detail)) => to_weigh = known.map(|known| (detail.clone(), known)),
+                    there => run.weigh(job, there.as_ref().ok(), None, low),
                 }
             }
             made
@@ -257,7 +289,17 @@ impl Worker {
             frame.anchors.note_uncertainty(&choice.tiles, energies.into_iter());
         }
         let samples = (choice.tiles.count() * TILE * TILE * scale * scale) as u64;
-        let mut on_gpu = gpu.map(|coder| OnGpu {
+        // Only the processor codes colour, and only HTJ2K has any.
+        let in_colour =
+            source == AnchorSource::Captured && self.coding.codec == AnchorCodecId::Htj2k;
+        let colour = match &job.captured {
+            Some(high) if in_colour => {
+                let [_, u, v] = high.samples();
+                Some(colour::image([u, v], frame.picture.samples(), &choice.tiles, scale))
+            }
+            _ => None,
+        };
+        let mut on_gpu = gpu.filter(|_| colour.is_none()).map(|coder| OnGpu {
             coder,
             slots: &self.slots,
             work: (samples, deadline, key),
@@ -276,12 +318,18 @@ impl Worker {
             }
         }
         let coding = Coding { quality: self.live.get().anchor_quality, ..self.coding };
+        // To search for what fits takes several codings, for which pictures of the publisher's own have the time.
+        let most_bytes = match source {
+            AnchorSource::Captured => frame.anchors.most_bytes(Instant::now()),
+            AnchorSource::Enhanced => frame.anchors.limits().bytes,
+        };
         let still = coding.codec != AnchorCodecId::Vp9;
         let (width, height) = match &made {
             Made::Here(detail) => (detail.width(), detail.height()),
             Made::There(there) => there.size(),
         };
         let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
+        let mut departed = None;
         let mut send = |payload: Vec<u8>, tiled: bool, wanted: Option<&Detail>| {
             let encoded = Instant::now();
             let age = encoded.saturating_duration_since(frame.arrival);
@@ -324,6 +372,7 @@ impl Worker {
             self.stats.infer.record(times.infer);
             self.stats.encode.record(times.encode);
             self.stats.total.record(age);
+            frame.anchors.took(bytes as usize);
             count(&counters.anchors);
             let captured = u64::from(source == AnchorSource::Captured);
             if source == AnchorSource::Enhanced
@@ -335,13 +384,13 @@ impl Worker {
             counters.learned_anchors.fetch_add(u64::from(learned), Ordering::Relaxed);
             counters.whole_anchors.fetch_add(u64::from(job.choice.whole), Ordering::Relaxed);
             counters.anchor_bytes.fetch_add(bytes, Ordering::Relaxed);
-            frame.twin.sent(&arrived(&anchor, frame.rtp_timestamp), wanted);
+            departed = Some((arrived(&anchor, frame.rtp_timestamp), wanted.cloned()));
             true
         };
         let sent = match made {
             Made::There(there) => {
                 let wants_detail = frame.twin.measures();
-                let how = (coding.quality, frame.anchors.limits().bytes);
+                let how = (coding.quality, most_bytes);
                 let coded = gpu.and_then(|gpu| there.code(gpu, &choice.tiles, how, wants_detail));
                 let Some(coded) = coded else {
                     // Once more, by way of the processor.
@@ -364,11 +413,25 @@ impl Worker {
                     None => &mut on_processor,
                 };
                 let send = |payload, tiled| send(payload, tiled, wanted.as_ref());
-                frame.anchors.code(coding, detail, &choice, scale, stills, send)
+                frame.anchors.code(
+                    (coding, most_bytes),
+                    (detail, colour),
+                    &choice,
+                    scale,
+                    stills,
+                    send,
+                )
             }
         };
         run.waited += on_gpu.map_or(Duration::ZERO, |on_gpu| on_gpu.waited);
         drop(slot);
+        if let Some((anchor, wanted)) = departed {
+            // Before the twin has it: what it changes.
+            if let Some((detail, known)) = to_weigh {
+                run.weigh(job, Some(&Made::Here(detail)), Some(&known), low);
+            }
+            frame.twin.sent(&anchor, wanted.as_ref());
+        }
         sent.unwrap_or_else(|error| {
             tracing::debug!(stream = frame.stream.0, %error, "anchor not coded");
             match error {
@@ -381,6 +444,38 @@ impl Worker {
             false
         })
     }
+}
+
+impl Run {
+    /// Measures what the enhanced anchor of a job is worth; `known`: the detail that viewers see of the frame without enhanced anchors. That is
+    /// no part of what inference costs.
+    fn weigh(&mut self, job: &Job, made: Option<&Made>, known: Option<&Detail>, low: Samples<'_>) {
+        let started = Instant::now();
+        self.worth = made.and_then(|made| weigh(job, made, known, low));
+        self.waited += started.elapsed();
+    }
+}
+
+/// What the enhanced anchor of a job is worth, in dB.
+fn weigh(job: &Job, made: &Made, known: Option<&Detail>, low: Samples<'_>) -> Option<f64> {
+    let (frame, tiles) = (&job.frame, &job.choice.tiles);
+    let change = match made {
+        Made::Here(detail) => {
+            frame.twin.change(frame.rtp_timestamp, low, (detail, known?), tiles)?
+        }
+        // What was carried there is not on the card.
+        Made::There(there) => {
+            let whole = TileMap::full(low.width, low.height).count().max(1) as f64;
+            let differences = there.by_tile(tiles, |tile| tile.new);
+            let new = differences.iter().map(|(_, e)| e).sum::<f64>() / whole;
+            Change { new, old: None }
+        }
+    };
+    let worth = |belief: &mut Belief| (belief.own_db(change.new), belief.mean_db(&change));
+    let (own, mean) = frame.progress.belief(of(job), worth);
+    frame.twin.raised(own);
+    // What was seen goes before what is believed: stills come at any age of the anchors before them.
+    Some(frame.progress.take_seen().unwrap_or(mean))
 }
 
 /// Super-resolves tiles of a picture's luma; `seen` is what subscribers would see without.

@@ -57,6 +57,7 @@ pub mod shares;
 pub mod slots;
 pub mod subjects;
 pub mod tiles;
+pub mod worth;
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -76,6 +77,7 @@ pub use regions::{RegionConfig, RegionLedger, Request, energy_by_tile, stakes};
 use shares::Shares;
 pub use subjects::Subjects;
 pub use tiles::{TileConfig, TileEnergy, TileLedger};
+use worth::Worth;
 
 /// How strongly other frames depend on a frame; the first tier is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -114,6 +116,18 @@ pub struct Candidate {
     pub most_scale: usize,
 }
 
+/// What a publisher gives of its own pictures of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Captured {
+    /// Nothing.
+    #[default]
+    No,
+    /// Stills, coded as anchors, which it is asked for.
+    Stills,
+    /// Pictures of its frames, of which anchors are made here without a network.
+    Pictures,
+}
+
 /// A frame to make an anchor of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chosen {
@@ -131,6 +145,8 @@ pub struct Chosen {
     pub cost: Duration,
     /// From the frame's arrival to its anchor coded: later it is of no use.
     pub deadline: Duration,
+    /// Its stream's anchors were worth nothing lately: it is made to see whether they are again, and sent if so.
+    pub probe: bool,
 }
 
 /// What the operator allows, and how the selection looks ahead.
@@ -212,6 +228,8 @@ pub struct SchedulerCounters {
     pub not_planned: u64,
     /// Passed over: the stream's anchors would break the promise to others.
     pub refused: u64,
+    /// Passed over: the stream's anchors were worth nothing lately. As many as it would have had else.
+    pub worthless: u64,
 }
 
 impl AddAssign for SchedulerCounters {
@@ -225,6 +243,7 @@ impl AddAssign for SchedulerCounters {
         self.overflowed += other.overflowed;
         self.not_planned += other.not_planned;
         self.refused += other.refused;
+        self.worthless += other.worthless;
     }
 }
 
@@ -270,6 +289,12 @@ struct Stream {
     told_slow: bool,
     /// Its best frame of the last tick, where compute was spent before any of them had its turn.
     kept: Option<Entry>,
+    /// What its enhanced anchors are worth.
+    worth: Worth,
+    /// What its publisher gives of its own pictures: for those no network runs.
+    captured: Captured,
+    /// Its network cannot be sustained, and has only the scale of its publisher's own pictures.
+    too_dear: bool,
 }
 
 impl Stream {
@@ -297,7 +322,19 @@ impl Stream {
             slow: None,
             told_slow: false,
             kept: None,
+            worth: Worth::default(),
+            captured: Captured::No,
+            too_dear: false,
         }
+    }
+}
+
+impl Stream {
+    /// Whether it makes no anchors but probes.
+    fn is_held_back(&self) -> bool {
+        self.worth.holds_back()
+            && self.captured != Captured::Pictures
+            && policy::of(self.policy).weighs()
     }
 }
 
@@ -310,6 +347,8 @@ struct Entry {
     tier: Tier,
     gain: u64,
     network: usize,
+    /// What its anchor is expected to cost.
+    cost: Duration,
     last_chosen: Duration,
     /// Residual accumulated up to and with this frame, in bytes.
     residual: u64,
@@ -349,6 +388,9 @@ const ASSIGN_EVERY: Duration = Duration::from_secs(1);
 /// kept waiting for as long.
 const MOST_OWED: Duration = Duration::from_secs(2);
 
+/// What an anchor of the publisher's own picture is taken to cost for each LR pixel before one was made.
+const CAPTURED_PER_PIXEL: Duration = Duration::from_nanos(150);
+
 /// A stream is told that no network is fast enough when none of its frames could have been in time for so long.
 const SLOW: Duration = Duration::from_secs(4);
 
@@ -366,6 +408,8 @@ pub struct Scheduler {
     config: SchedulerConfig,
     /// Of each network.
     costs: Vec<CostModel>,
+    /// Of anchors made of the publisher's own pictures.
+    captured_cost: CostModel,
     scales: Vec<usize>,
     assigner: Assigner,
     /// How many streams have each network.
@@ -409,6 +453,7 @@ impl Scheduler {
         let costs = config.networks.iter().map(|n| CostModel::new(n.per_pixel)).collect();
         Scheduler {
             costs,
+            captured_cost: CostModel::new(CAPTURED_PER_PIXEL),
             scales: config.networks.iter().map(|n| n.scale).collect(),
             assigner: Assigner::default(),
             in_use: vec![0; config.networks.len()],
@@ -487,6 +532,44 @@ impl Scheduler {
         }
     }
 
+    /// Says what the publisher gives of its own pictures of a stream.
+    pub fn set_captured(&mut self, id: StreamId, captured: Captured) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.captured = captured;
+        if captured != Captured::No && std::mem::take(&mut stream.told_slow) {
+            self.promises.tell(id, None);
+        }
+    }
+
+    /// An enhanced anchor of a stream, or a probe, was worth so many dB in the mean over the time that it is shown.
+    pub fn measured(&mut self, id: StreamId, db: f64, now: Duration) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.worth.measured(db, now);
+        }
+    }
+
+    /// Whether a stream makes no enhanced anchors but probes, because they were worth nothing lately.
+    pub fn is_held_back(&self, id: StreamId) -> bool {
+        self.streams.get(&id).is_some_and(Stream::is_held_back)
+    }
+
+    /// Whether no network is to run for a stream but as a probe: it is worth nothing, or cannot be sustained.
+    pub fn runs_no_network(&self, id: StreamId) -> bool {
+        self.streams.get(&id).is_some_and(|stream| stream.too_dear || stream.is_held_back())
+    }
+
+    /// How many streams are held back so.
+    pub fn held_back(&self) -> usize {
+        self.streams.values().filter(|stream| stream.is_held_back()).count()
+    }
+
+    /// What enhanced anchors are worth lately, in dB: the mean of the streams of which it was measured.
+    pub fn worth_db(&self) -> Option<f64> {
+        let known = self.streams.values().filter_map(|stream| stream.worth.db());
+        let (sum, count) = known.fold((0.0, 0u32), |(sum, count), db| (sum + db, count + 1));
+        (count > 0).then(|| sum / f64::from(count))
+    }
+
     /// Changes the limits, from the next tick on. Networks, interval and devices must stay as they are.
     pub fn retune(&mut self, change: impl FnOnce(&mut SchedulerConfig)) {
         change(&mut self.config);
@@ -533,6 +616,7 @@ impl Scheduler {
     /// The same of a frame that became an anchor without its network: that says nothing of what the network costs.
     pub fn finished_without_network(&mut self, chosen: &Chosen, took: Duration) {
         self.settle(chosen, took);
+        self.captured_cost.observe(chosen.width, chosen.height, took);
     }
 
     /// Says that a frame of a stream became an anchor in time.
@@ -561,17 +645,11 @@ impl Scheduler {
         self.plan(now);
         self.share(now);
         self.merge(now);
-        let cost = |e: &Entry| self.cost(e.network, (e.candidate.width, e.candidate.height));
-        let costliest = self.merged.iter().map(|e| cost(e).as_secs_f64()).fold(0.0, f64::max);
+        let costliest = self.merged.iter().map(|e| e.cost.as_secs_f64()).fold(0.0, f64::max);
         self.earn(now, costliest.max(self.costliest_planned));
         self.fill(now, out);
         self.assign(now);
         self.close(now);
-    }
-
-    /// What an anchor of that size is expected to cost by a network.
-    fn cost(&self, network: usize, (width, height): (u32, u32)) -> Duration {
-        self.costs.get(network).map_or(Duration::ZERO, |costs| costs.predict(width, height))
     }
 
     /// Decides by which network each stream's anchors are made, now and then.
@@ -590,7 +668,8 @@ impl Scheduler {
             let may_grow = settled.is_none_or(|settled| settled >= wait)
                 && now.saturating_sub(stream.first_seen) >= ASSIGN_EVERY;
             let Stream { size, network, most_scale, .. } = *stream;
-            Demand { size, rate, network, most_scale, may_grow }
+            let captured = stream.captured != Captured::No;
+            Demand { size, rate, network, most_scale, may_grow, captured }
         });
         self.assigner.demands.clear();
         self.assigner.demands.extend(demands);
@@ -600,7 +679,10 @@ impl Scheduler {
             most_pixels: self.config.most_pixels,
         };
         self.demand_s = 0.0;
-        for demand in &self.assigner.demands {
+        for (demand, stream) in self.assigner.demands.iter().zip(self.streams.values()) {
+            if stream.is_held_back() {
+                continue;
+            }
             let cost = self
                 .costs
                 .get(demand.network)
@@ -608,7 +690,8 @@ impl Scheduler {
             self.demand_s += demand.rate * cost.as_secs_f64();
         }
         self.assigner.assign(&self.scales, &mut self.costs, &room);
-        for (stream, &network) in self.streams.values_mut().zip(&self.assigner.networks) {
+        let assigned = self.assigner.networks.iter().zip(&self.assigner.too_dear);
+        for (stream, (&network, &too_dear)) in self.streams.values_mut().zip(assigned) {
             let (old, new) = (self.scales.get(stream.network), self.scales.get(network));
             if new != old {
                 let forced = new < old && old.is_some_and(|&old| old <= stream.most_scale);
@@ -619,7 +702,7 @@ impl Scheduler {
             {
                 stream.falls = 0;
             }
-            stream.network = network;
+            (stream.network, stream.too_dear) = (network, too_dear);
         }
     }
 
@@ -710,6 +793,7 @@ impl Scheduler {
                         },
                         gain: *gain,
                         network: fitting(&self.scales, stream.network, candidate.scale),
+                        cost: Duration::ZERO,
                         last_chosen: stream.last_chosen.min(now),
                         residual,
                         position,
@@ -723,12 +807,18 @@ impl Scheduler {
                 kept => self.merged.extend(kept),
             }
             let own = &mut self.merged[first..];
+            for entry in &mut *own {
+                let costs = match stream.captured {
+                    Captured::Pictures => Some(&self.captured_cost),
+                    _ => self.costs.get(entry.network),
+                };
+                let size = (entry.candidate.width, entry.candidate.height);
+                entry.cost = costs.map_or(Duration::ZERO, |costs| costs.predict(size.0, size.1));
+            }
             own.sort_unstable_by_key(Entry::rank);
             let mut spent = stream.spent;
             for entry in own {
-                let size = (entry.candidate.width, entry.candidate.height);
-                let costs = self.costs.get(entry.network);
-                let cost = costs.map_or(0.0, |costs| costs.predict(size.0, size.1).as_secs_f64());
+                let cost = entry.cost.as_secs_f64();
                 let ahead = (spent - stream.share * all) / (ANCHORS_AHEAD * cost).max(1e-9);
                 // What is no number is nothing.
                 entry.ahead = ahead.round() as i32;
@@ -767,17 +857,24 @@ impl Scheduler {
                 self.counters.lost_causes += 1;
                 continue;
             };
-            let cost = costs.predict(width, height);
-            let cost_s = cost.as_secs_f64();
+            let own = stream.captured == Captured::Pictures;
+            if stream.too_dear && !own {
+                self.counters.lost_causes += 1;
+                continue;
+            }
+            let (cost, cost_s) = (entry.cost, entry.cost.as_secs_f64());
             let age_s = now.saturating_sub(candidate.arrival).as_secs_f64();
             let ready_s = age_s + self.outstanding_s / devices + cost_s;
             let deadline_s = deadline.as_secs_f64();
             if ready_s > deadline_s - self.margin.of(deadline) {
                 self.counters.lost_causes += 1;
                 // With nothing else in its way, only a measurement can show that this is still so.
-                if self.outstanding_s <= 0.0 {
+                if self.outstanding_s <= 0.0 && own {
+                    self.captured_cost.doubt(width, height);
+                } else if self.outstanding_s <= 0.0 {
                     let since = *stream.slow.get_or_insert(now);
-                    if !stream.told_slow && now.saturating_sub(since) >= SLOW {
+                    let told = stream.told_slow || stream.captured != Captured::No;
+                    if !told && now.saturating_sub(since) >= SLOW {
                         stream.told_slow = true;
                         self.promises.tell(candidate.stream, Some(Refusal::Slow));
                     }
@@ -797,6 +894,12 @@ impl Scheduler {
             let needed = if candidate.tier == Tier::Key { 0.0 } else { 1.0 };
             if stream.allowance < needed || fraction(policy, &self.config) <= 0.0 {
                 self.counters.over_fraction += 1;
+                continue;
+            }
+            let probe = stream.is_held_back();
+            if probe && !stream.worth.is_probe_due(now) {
+                stream.allowance -= 1.0;
+                self.counters.worthless += 1;
                 continue;
             }
             // Who can wait leaves room for those who cannot: a backlog that overload keeps up would make theirs all lost causes.
@@ -830,10 +933,13 @@ impl Scheduler {
                 let ready = now.as_secs_f64() + self.outstanding_s / devices;
                 stream.promised.chosen(candidate.arrival, ready);
             }
+            if probe {
+                stream.worth.probes(now);
+            }
             self.counters.chosen += 1;
             let (id, stream_id, frames) = (candidate.id, candidate.stream, &mut stream.frames);
             let stream = stream_id;
-            out.push(Chosen { id, stream, width, height, network, cost, deadline });
+            out.push(Chosen { id, stream, width, height, network, cost, deadline, probe });
             mark_chosen(frames, candidate.id);
         }
     }
@@ -848,7 +954,9 @@ impl Scheduler {
                 stream.carried = accumulate(stream.carried, &frame);
             }
             let stays = now.saturating_sub(stream.last_seen) < forget_after;
-            if let Some(streams) = self.in_use.get_mut(stream.network).filter(|_| stays) {
+            if let Some(streams) =
+                self.in_use.get_mut(stream.network).filter(|_| stays && !stream.too_dear)
+            {
                 *streams += 1;
             }
             self.counters.over_capacity += u64::from(!stays && stream.kept.is_some());
@@ -909,3 +1017,5 @@ mod policy_tests;
 mod properties;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod worth_tests;

@@ -3,7 +3,8 @@
 //!
 //! Source: issue 6, *Choosing a model*; seed 000 §5.2 counts one network's cost, here there are several. A stream may have a
 //! network whose inference leaves most of the deadline to everything else; all together may take a share of the devices'
-//! time. Scales come first: a network for the whole way to the camera's size gains more over what browsers make of
+//! time. Where the publisher gives pictures of its own, the scale is the largest that is watched, and no network runs that cannot be
+//! sustained. Scales come first: a network for the whole way to the camera's size gains more over what browsers make of
 //! a smaller picture than a better network of the smaller scale does (`docs/benchmarks.md`, *SR models*). Then networks of each scale
 //! are raised level by level, so that no stream has the best before all have the second best, as each level
 //! gives less for more. To rise needs more room than to stay; a network that is not used for its own cost is believed
@@ -45,6 +46,23 @@ pub(super) struct Demand {
     pub most_scale: usize,
     /// Whether it may be enlarged by more than it is: not soon after the last change.
     pub may_grow: bool,
+    /// Whether its publisher gives pictures of its own, which are of use at any scale.
+    pub captured: bool,
+}
+
+impl Demand {
+    /// Whether its network is of that scale or a larger one.
+    fn has_scale(&self, scale: usize, scales: &[usize]) -> bool {
+        scales.get(self.network).is_some_and(|&has| has >= scale)
+    }
+
+    /// Whether its pictures may be of that scale: watched so large, not of too many pixels, and not soon after the last change.
+    fn may_have(&self, scale: usize, scales: &[usize], room: &Room) -> bool {
+        let area = u64::from(self.size.0) * u64::from(self.size.1);
+        scale <= self.most_scale
+            && area.saturating_mul((scale * scale) as u64) <= room.most_pixels
+            && (self.may_grow || self.has_scale(scale, scales))
+    }
 }
 
 /// What all streams share.
@@ -65,6 +83,8 @@ pub(super) struct Assigner {
     pub demands: Vec<Demand>,
     /// The network of each, in the order of the demands.
     pub networks: Vec<usize>,
+    /// Whether that must not run: only its scale is of use, to a publisher's own pictures.
+    pub too_dear: Vec<bool>,
     some: Vec<usize>,
     refused: Vec<(u32, u32)>,
 }
@@ -74,23 +94,16 @@ impl Assigner {
     pub fn assign(&mut self, scales: &[usize], costs: &mut [CostModel], room: &Room) {
         self.networks.clear();
         self.networks.resize(self.demands.len(), 0);
-        let Some(first) = costs.first() else { return };
+        let Some(first) = costs.first() else { return self.too_dear.clear() };
         let taken = self.demands.iter().map(|demand| demand.rate * seconds(first, demand)).sum();
         let mut plan = Plan { costs, room, taken };
-        let has_scale =
-            |demand: &Demand, scale| scales.get(demand.network).is_some_and(|&s| s >= scale);
         let first_of_scale = |n: usize| scales[n] != scales[n - 1];
         for network in (1..scales.len()).filter(|&n| first_of_scale(n)) {
             let scale = scales[network];
-            let fits = |demand: &Demand| {
-                let area = u64::from(demand.size.0) * u64::from(demand.size.1);
-                scale <= demand.most_scale
-                    && area.saturating_mul((scale * scale) as u64) <= room.most_pixels
-                    && (demand.may_grow || has_scale(demand, scale))
-            };
+            let fits = |&i: &usize| self.demands[i].may_have(scale, scales, room);
             self.some.clear();
-            self.some.extend((0..self.demands.len()).filter(|&i| fits(&self.demands[i])));
-            self.raise(&mut plan, network, |demand| has_scale(demand, scale));
+            self.some.extend((0..self.demands.len()).filter(fits));
+            self.raise(&mut plan, network, |demand| demand.has_scale(scale, scales));
         }
         let tier = |n: usize| scales[..n].iter().rev().take_while(|&&s| s == scales[n]).count();
         for level in 1..scales.len() {
@@ -103,6 +116,22 @@ impl Assigner {
                         && demand.network >= network
                 };
                 self.raise(&mut plan, network, has);
+            }
+        }
+        self.enlarge_captured(scales, room);
+    }
+
+    /// Gives those whose publishers give pictures the largest scale that they may have, whether or not its networks can be sustained.
+    fn enlarge_captured(&mut self, scales: &[usize], room: &Room) {
+        self.too_dear.clear();
+        self.too_dear.resize(self.demands.len(), false);
+        for (i, demand) in self.demands.iter().enumerate().filter(|(_, d)| d.captured) {
+            let fits = |&scale: &usize| demand.may_have(scale, scales, room);
+            let scale = scales.iter().copied().filter(fits).max().unwrap_or(0);
+            if scale > scales[self.networks[i]]
+                && let Some(first) = scales.iter().position(|&s| s == scale)
+            {
+                (self.networks[i], self.too_dear[i]) = (first, true);
             }
         }
     }
@@ -165,7 +194,7 @@ mod tests {
 
     fn demand(width: u32, rate: f64, network: usize) -> Demand {
         let size = (width, width * 9 / 16);
-        Demand { size, rate, network, most_scale: 4, may_grow: true }
+        Demand { size, rate, network, most_scale: 4, may_grow: true, captured: false }
     }
 
     fn room(capacity: f64) -> Room {
@@ -222,6 +251,23 @@ mod tests {
         assert_eq!(enlarged(&[soon], 1.0), [1]);
         let has_it = Demand { network: 2, ..soon };
         assert_eq!(enlarged(&[has_it], 1.0), [3], "what it has it keeps");
+    }
+
+    #[test]
+    fn pictures_of_its_own_make_a_stream_as_large_as_it_is_watched_whatever_networks_cost() {
+        let given = Demand { captured: true, ..demand(320, 30.0, 0) };
+        let shown = |demand: Demand, capacity: f64| {
+            let mut assigner = Assigner { demands: vec![demand], ..Assigner::default() };
+            let costs = &mut models(&MORE_NANOS);
+            assigner.assign(&BY_TWO_AND_FOUR, costs, &room(capacity));
+            (assigner.networks[0], assigner.too_dear[0])
+        };
+        assert_eq!(shown(given, 0.2), (2, true), "345 ms of 200 in a second");
+        assert_eq!(shown(given, 8.0), (3, false), "it can be sustained");
+        assert_eq!(shown(Demand { most_scale: 2, ..given }, 0.5), (0, false));
+        assert_eq!(shown(Demand { may_grow: false, ..given }, 0.2), (0, false));
+        let kept = Demand { may_grow: false, network: 2, ..given };
+        assert_eq!(shown(kept, 0.2), (2, true), "what it has it keeps");
     }
 
     #[test]

@@ -44,6 +44,11 @@ pub trait Policy: fmt::Debug + Send + Sync {
         true
     }
 
+    /// Whether a stream whose anchors are worth nothing goes without them. The baselines, and what was promised, do not ask.
+    fn weighs(&self) -> bool {
+        false
+    }
+
     /// Whether a plan made beforehand says which frames become anchors.
     fn plans(&self) -> bool {
         false
@@ -70,7 +75,11 @@ pub trait Policy: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 struct LatencySensitive;
 
-impl Policy for LatencySensitive {}
+impl Policy for LatencySensitive {
+    fn weighs(&self) -> bool {
+        true
+    }
+}
 
 /// For streams that nobody answers: the best of 666 ms of frames, at most 7.5 % of them.
 #[derive(Debug)]
@@ -91,6 +100,10 @@ impl Policy for CostEffective {
 
     fn deadline(&self, operator: &SchedulerConfig) -> Duration {
         self.interval(operator).saturating_add(operator.deadline)
+    }
+
+    fn weighs(&self) -> bool {
+        true
     }
 }
 

@@ -1,29 +1,34 @@
-//! Which tiles the publisher is asked for: where its own pixels would pay most.
+//! When the publisher is asked for a still of its own, and of which tiles: where its own pixels would pay most.
 //!
-//! Source: seed 001 §3.1 (DDS) has the server choose regions by what its network finds in the low stream. Here a tile is worth what is
+//! DDS has the server choose regions by what its network finds in the low stream. Here a tile is worth what is
 //! missing there: its *uncertainty* (the energy of what super-resolution, or the built-in filters, would add: where
-//! they add much there is much to know) times the share of its captured detail that is lost. Detail is lost as the low layer codes
-//! residual over it, and with age. Tiles that people look at ([`Subjects`](super::Subjects)) count for more. DDS forgets; this remembers, so that what is known is not asked for again.
+//! they add much there is much to know) times the share of its captured detail that is lost. Detail is lost where it no longer fits what
+//! flow carries it to, which the subscribers' twin knows, and with age. Tiles that people look at ([`Subjects`](super::Subjects)) count for more. DDS forgets; this remembers, so that what is known is not asked for again.
 //!
-//! Pure: time is an argument. In: the residual by tile so far ([`TileEnergy`]), what is at stake by tile if known. Out: tiles
-//! within a cap on area and one on bytes.
+//! A still is asked for from time to time, and sooner where most of what was captured is lost: at a scene cut, or when somebody
+//! turns round. It may take what has been saved since the last one, so that the bit rate holds however often it is asked.
+//!
+//! Pure: time is an argument. In: what is lost by tile, what is at stake by tile if known. Out: tiles within a cap on area, and
+//! bytes.
 
 use std::time::Duration;
 
 use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::detail::{Detail, ONE};
 
-use super::tiles::TileEnergy;
-
 /// What one request may ask for, and when a tile is due.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RegionConfig {
     /// Most of the picture's tiles, as a share; one tile is always allowed.
     pub area: f64,
-    /// Most bytes that the answer should take.
-    pub bytes: usize,
-    /// Residual, in square grey levels by sample, that half of a tile's detail is lost to.
-    pub half_loss: f64,
+    /// Bytes that answers may take in a second.
+    pub bytes_per_s: f64,
+    /// Requests are this far apart, as long as what was captured is of use.
+    pub interval: Duration,
+    /// They are this far apart where most of it is lost.
+    pub min_interval: Duration,
+    /// Bytes are saved for a request for no longer than this.
+    pub max_saving: Duration,
     /// Detail of this age counts as lost.
     pub lifetime: Duration,
     /// Least worth of a tile that is asked for, in square grey levels by sample.
@@ -35,15 +40,28 @@ pub struct RegionConfig {
 impl Default for RegionConfig {
     fn default() -> Self {
         Self {
-            area: 0.25,
-            bytes: 6000,
-            half_loss: 4.0,
+            area: 1.0,
+            bytes_per_s: 6000.0,
+            interval: Duration::from_secs(2),
+            min_interval: Duration::from_secs(1),
+            max_saving: Duration::from_secs(4),
             lifetime: Duration::from_secs(20),
             least: 0.25,
             patience: Duration::from_secs(1),
         }
     }
 }
+
+impl RegionConfig {
+    /// Bytes of an answer to a request so long after the last one; the first comes as if at the usual time.
+    pub fn bytes(&self, since: Option<Duration>) -> usize {
+        let saved = since.unwrap_or(self.interval).min(self.max_saving);
+        (self.bytes_per_s * saved.as_secs_f64()) as usize
+    }
+}
+
+/// Share of what was captured that is lost when the next request should not wait.
+const MOST_LOST: f64 = 0.5;
 
 /// What the publisher is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,32 +105,30 @@ pub fn stakes(uncertainty: &[f64], subjects: &[f64]) -> Option<Vec<f64>> {
 /// What is known of one tile.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
-    /// The total and the time at its last captured detail.
-    captured: Option<(u64, Duration)>,
+    captured: Option<Duration>,
     asked: Option<Duration>,
 }
 
 /// What is known of the tiles of one stream.
 #[derive(Debug, Clone, Default)]
 pub struct RegionLedger {
-    size: (usize, usize),
     tiles: Vec<Known>,
-    /// Bytes of a tile in the answers so far.
-    tile_bytes: Option<f64>,
 }
 
 impl RegionLedger {
-    /// The tiles of a frame with these totals that are worth most at `now`, which then count as asked for; `None` where
-    /// none is worth it. `stakes`: what each tile lacks while nothing is known of it, as of [`stakes`]; without, all are alike.
+    /// The tiles of a low picture of this size that are worth most at `now`, which then count as asked for; `None` where
+    /// none is worth it. `lost`: the share of each tile's captured detail that no longer fits. `stakes`: what each tile lacks while nothing is known
+    /// of it, as of [`stakes`]; without, all are alike.
     pub fn choose(
         &mut self,
-        energy: &TileEnergy,
+        (width, height): (usize, usize),
+        lost: &[f64],
         stakes: Option<&[f64]>,
         now: Duration,
         config: &RegionConfig,
-    ) -> Option<Request> {
-        self.follow(energy);
-        let mut map = TileMap::empty(self.size.0, self.size.1);
+    ) -> Option<TileMap> {
+        let mut map = TileMap::empty(width, height);
+        self.tiles.resize(map.columns() * map.rows(), Known::default());
         let columns = map.columns().max(1);
         let mut worth: Vec<(f64, usize)> = (0..self.tiles.len())
             .filter(|&i| {
@@ -120,61 +136,41 @@ impl RegionLedger {
             })
             .map(|i| {
                 let stake = stakes.and_then(|s| s.get(i)).map_or(1.0, |&s| s.max(0.0));
-                (stake * self.lost(i, energy, now, config), i)
+                (stake * self.lost(i, lost, now, config), i)
             })
             .filter(|&(worth, _)| worth >= config.least)
             .collect();
         worth.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let by_area = (config.area * self.tiles.len() as f64) as usize;
-        let by_bytes =
-            self.tile_bytes.map_or(usize::MAX, |each| (config.bytes as f64 / each) as usize);
-        for &(_, i) in worth.iter().take(by_area.min(by_bytes).max(1)) {
+        for &(_, i) in worth.iter().take(by_area.max(1)) {
             self.tiles[i].asked = Some(now);
             map.set(i % columns, i / columns);
         }
-        (map.count() > 0).then_some(Request { tiles: map, bytes: config.bytes })
+        (map.count() > 0).then_some(map)
     }
 
-    /// Takes note of captured detail of a frame with these totals, from `at`: whole frames and regions.
-    pub fn captured(&mut self, tiles: &TileMap, energy: &TileEnergy, at: Duration) {
-        self.follow(energy);
-        let (_, totals) = energy.totals();
+    /// Whether most of what was captured is of no use, with this share of each tile's lost.
+    pub fn outdated(&self, lost: &[f64], now: Duration, config: &RegionConfig) -> bool {
+        let all: f64 = (0..lost.len()).map(|i| self.lost(i, lost, now, config)).sum();
+        all > MOST_LOST * lost.len() as f64
+    }
+
+    /// Takes note of captured detail from `at`: whole frames and regions.
+    pub fn captured(&mut self, tiles: &TileMap, at: Duration) {
+        self.tiles.resize(tiles.columns() * tiles.rows(), Known::default());
         for (column, row) in tiles.iter() {
-            let i = row * tiles.columns() + column;
-            if let (Some(known), Some(&total)) = (self.tiles.get_mut(i), totals.get(i)) {
-                *known = Known { captured: Some((total, at)), asked: None };
+            if let Some(known) = self.tiles.get_mut(row * tiles.columns() + column) {
+                *known = Known { captured: Some(at), asked: None };
             }
         }
     }
 
-    /// Takes note of how large an answer of so many tiles was.
-    pub fn answered(&mut self, tiles: usize, bytes: usize) {
-        let each = bytes as f64 / tiles.max(1) as f64;
-        let smooth = self.tile_bytes.map_or(each, |known| known + (each - known) / 4.0);
-        self.tile_bytes = Some(smooth.max(1.0));
-    }
-
-    /// The share of a tile's captured detail that is lost.
-    fn lost(&self, i: usize, energy: &TileEnergy, now: Duration, config: &RegionConfig) -> f64 {
-        let Some((then, at)) = self.tiles[i].captured else { return 1.0 };
-        let (_, totals) = energy.totals();
-        let area = energy.area(i).max(1) as f64;
-        let residual = totals.get(i).map_or(0.0, |total| (total - then) as f64 / area);
-        let age = now.saturating_sub(at).as_secs_f64() / config.lifetime.as_secs_f64().max(0.001);
-        let kept = (1.0 - age).max(0.0) * config.half_loss / (config.half_loss + residual);
-        1.0 - kept
-    }
-
-    /// Begins anew where the stream did.
-    fn follow(&mut self, energy: &TileEnergy) {
-        let (size, totals) = energy.totals();
-        let before =
-            |known: &Known, total: u64| known.captured.is_some_and(|(then, _)| then > total);
-        if self.size != size || self.tiles.iter().zip(totals).any(|(known, &t)| before(known, t)) {
-            self.size = size;
-            self.tiles.clear();
-            self.tiles.resize(totals.len(), Known::default());
-        }
+    /// The share of a tile's captured detail that is lost, by age too.
+    fn lost(&self, i: usize, lost: &[f64], now: Duration, config: &RegionConfig) -> f64 {
+        let age = self.tiles.get(i).and_then(|known| known.captured);
+        let age = age.map_or(0.0, |at| now.saturating_sub(at).as_secs_f64());
+        let kept = 1.0 - age / config.lifetime.as_secs_f64().max(0.001);
+        1.0 - kept.max(0.0) * (1.0 - lost.get(i).copied().unwrap_or(1.0))
     }
 }
 
@@ -184,34 +180,35 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A stream of 4 × 2 tiles in which residual was coded over tile `over`.
-    fn energy(over: usize, by_sample: u64) -> TileEnergy {
-        let mut totals = vec![0; 8];
-        totals[over] = 4096 * by_sample;
-        TileEnergy::with_totals((256, 128), totals)
-    }
+    /// Low samples of 4 × 2 tiles.
+    const SIZE: (usize, usize) = (256, 128);
+    const ALL: [f64; 8] = [1.0; 8];
+    const NONE: [f64; 8] = [0.0; 8];
 
     fn config() -> RegionConfig {
         RegionConfig { area: 0.5, ..RegionConfig::default() }
     }
 
-    fn chosen(request: Option<Request>) -> Vec<(usize, usize)> {
-        request.map_or_else(Vec::new, |request| request.tiles.iter().collect())
+    /// All but one tile fit.
+    fn one_lost(tile: usize) -> [f64; 8] {
+        std::array::from_fn(|i| if i == tile { 0.8 } else { 0.0 })
+    }
+
+    fn chosen(tiles: Option<TileMap>) -> Vec<(usize, usize)> {
+        tiles.map_or_else(Vec::new, |tiles| tiles.iter().collect())
     }
 
     #[test]
     fn tiles_that_were_never_captured_come_first_by_their_uncertainty_within_the_area() {
         let mut ledger = RegionLedger::default();
         let uncertainty = [0.0, 9.0, 1.0, 8.0, 7.0, 0.1, 6.0, 5.0];
-        let energy = energy(0, 0);
-        let request = ledger.choose(&energy, Some(&uncertainty), SECOND, &config());
-        assert_eq!(chosen(request), [(1, 0), (3, 0), (0, 1), (2, 1)]);
+        let mut choose =
+            |now: Duration| ledger.choose(SIZE, &ALL, Some(&uncertainty), now, &config());
+        assert_eq!(chosen(choose(SECOND)), [(1, 0), (3, 0), (0, 1), (2, 1)]);
         // Those are on their way; what is worth nothing is not asked for.
-        let request = ledger.choose(&energy, Some(&uncertainty), SECOND, &config());
-        assert_eq!(chosen(request), [(2, 0), (3, 1)]);
-        assert_eq!(ledger.choose(&energy, Some(&uncertainty), SECOND, &config()), None);
-        let request = ledger.choose(&energy, Some(&uncertainty), 3 * SECOND, &config());
-        assert_eq!(chosen(request).len(), 4, "no answer came");
+        assert_eq!(chosen(choose(SECOND)), [(2, 0), (3, 1)]);
+        assert_eq!(choose(SECOND), None);
+        assert_eq!(chosen(choose(3 * SECOND)).len(), 4, "no answer came");
     }
 
     #[test]
@@ -221,37 +218,41 @@ mod tests {
         let mut ledger = RegionLedger::default();
         let at_stake = stakes(&[2.0; 8], &[1.0, 1.0, 3.0, 1.0, 1.0, 2.0, 1.0, 1.0]);
         let few = RegionConfig { area: 0.25, ..config() };
-        let request = ledger.choose(&energy(0, 0), at_stake.as_deref(), SECOND, &few);
+        let request = ledger.choose(SIZE, &ALL, at_stake.as_deref(), SECOND, &few);
         assert_eq!(chosen(request), [(2, 0), (1, 1)]);
     }
 
     #[test]
-    fn captured_detail_is_asked_for_again_once_residual_or_age_has_spent_it() {
+    fn captured_detail_is_asked_for_again_where_it_no_longer_fits_or_is_old() {
         let mut ledger = RegionLedger::default();
-        ledger.captured(&TileMap::full(256, 128), &energy(0, 0), SECOND);
-        assert_eq!(ledger.choose(&energy(0, 0), None, 2 * SECOND, &config()), None);
-        let request = ledger.choose(&energy(5, 4), None, 2 * SECOND, &config());
-        assert_eq!(chosen(request), [(1, 1)]);
-        let request = ledger.choose(&energy(5, 4), None, 22 * SECOND, &config());
-        assert_eq!(chosen(request).len(), 4);
+        ledger.captured(&TileMap::full(SIZE.0, SIZE.1), SECOND);
+        let mut choose = |lost: &[f64], now| ledger.choose(SIZE, lost, None, now, &config());
+        assert_eq!(choose(&NONE, 2 * SECOND), None);
+        assert_eq!(chosen(choose(&one_lost(5), 2 * SECOND)), [(1, 1)]);
+        assert_eq!(chosen(choose(&NONE, 22 * SECOND)).len(), 4);
     }
 
     #[test]
-    fn a_cap_on_bytes_holds_by_what_answers_took() {
+    fn one_tile_is_always_allowed() {
         let mut ledger = RegionLedger::default();
-        ledger.answered(2, 6000);
-        let config = RegionConfig { bytes: 6500, ..config() };
-        assert_eq!(chosen(ledger.choose(&energy(0, 0), None, SECOND, &config)).len(), 2);
-        let tight = RegionConfig { bytes: 10, ..config };
-        let one = ledger.choose(&energy(0, 0), None, 9 * SECOND, &tight);
-        assert_eq!(one.map(|r| (r.tiles.count(), r.bytes)), Some((1, 10)), "one tile always");
+        let tight = RegionConfig { area: 0.0, ..config() };
+        assert_eq!(chosen(ledger.choose(SIZE, &ALL, None, SECOND, &tight)).len(), 1);
     }
 
     #[test]
-    fn a_stream_that_begins_anew_is_not_known() {
-        let mut ledger = RegionLedger::default();
-        ledger.captured(&TileMap::full(256, 128), &energy(2, 9), SECOND);
-        let request = ledger.choose(&energy(0, 0), None, SECOND, &config());
-        assert_eq!(chosen(request).len(), 4);
+    fn what_was_captured_is_outdated_once_most_of_it_no_longer_fits() {
+        let (mut ledger, config) = (RegionLedger::default(), config());
+        assert!(ledger.outdated(&ALL, SECOND, &config), "there is nothing yet");
+        ledger.captured(&TileMap::full(SIZE.0, SIZE.1), SECOND);
+        assert!(!ledger.outdated(&one_lost(2), SECOND, &config), "one tile is not most of it");
+        assert!(ledger.outdated(&[0.6; 8], SECOND, &config));
+    }
+
+    #[test]
+    fn answers_take_what_was_saved_since_the_last() {
+        let config = RegionConfig { bytes_per_s: 5000.0, ..config() };
+        let after = |seconds: f64| config.bytes(Some(Duration::from_secs_f64(seconds)));
+        assert_eq!([after(1.0), after(2.5), after(60.0)], [5000, 12_500, 20_000]);
+        assert_eq!(config.bytes(None), 10_000);
     }
 }

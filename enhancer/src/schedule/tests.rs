@@ -57,6 +57,40 @@ fn two_seconds(s: &mut Scheduler, from: u32, most_scale: usize) -> Vec<usize> {
     networks
 }
 
+/// 100×100 pixels take 1 ms by the network of two, and 200 ms by the other: later than any deadline.
+fn of_a_dear_one_of_four() -> SchedulerConfig {
+    let network = |scale, nanos| NetworkCost { scale, per_pixel: Duration::from_nanos(nanos) };
+    SchedulerConfig { networks: vec![network(2, 100), network(4, 20_000)], ..config() }
+}
+
+#[test]
+fn stills_of_the_publisher_enlarge_a_stream_beyond_what_networks_can() {
+    let mut s = Scheduler::new(of_a_dear_one_of_four());
+    assert!(!two_seconds(&mut s, 1, 4).is_empty());
+    assert_eq!(s.scale(StreamId(1)), Some(2));
+    s.set_captured(StreamId(1), Captured::Stills);
+    two_seconds(&mut s, 31, 4);
+    assert_eq!(s.scale(StreamId(1)), Some(4));
+    assert!(s.runs_no_network(StreamId(1)));
+    assert_eq!(two_seconds(&mut s, 61, 4), [0usize; 0], "no network is run for it");
+    assert_eq!(s.take_refusals().count(), 0, "and that is no refusal");
+    s.set_captured(StreamId(1), Captured::No);
+    two_seconds(&mut s, 91, 4);
+    assert_eq!(s.scale(StreamId(1)), Some(2));
+    assert!(!s.runs_no_network(StreamId(1)));
+}
+
+#[test]
+fn anchors_of_the_publishers_pictures_are_made_whatever_networks_cost() {
+    let mut s = Scheduler::new(of_a_dear_one_of_four());
+    two_seconds(&mut s, 1, 4);
+    s.set_captured(StreamId(1), Captured::Pictures);
+    two_seconds(&mut s, 31, 4);
+    assert_eq!(s.scale(StreamId(1)), Some(4));
+    let networks = two_seconds(&mut s, 61, 4);
+    assert!(!networks.is_empty() && networks.iter().all(|&n| n == 1), "{networks:?}");
+}
+
 #[test]
 fn a_stream_is_enlarged_as_far_as_it_may_be_and_back_at_once() {
     let mut s = Scheduler::new(of_two_scales());

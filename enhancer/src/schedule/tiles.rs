@@ -22,27 +22,9 @@ pub struct TileEnergy {
 }
 
 impl TileEnergy {
-    /// That of a stream of which this is known.
-    #[cfg(test)]
-    pub(super) fn with_totals((width, height): (usize, usize), totals: Vec<u64>) -> Self {
-        Self { width, height, totals }
-    }
-
     /// Width and height of the low picture.
     pub fn size(&self) -> (usize, usize) {
         (self.width, self.height)
-    }
-
-    /// Width and height of the low picture, and the sums by tile, row by row.
-    pub(super) fn totals(&self) -> ((usize, usize), &[u64]) {
-        ((self.width, self.height), &self.totals)
-    }
-
-    /// Low samples of a tile.
-    pub(super) fn area(&self, tile: usize) -> usize {
-        let columns = self.width.div_ceil(TILE).max(1);
-        let side = |size: usize, at: usize| TILE.min(size.saturating_sub(at * TILE));
-        side(self.width, tile % columns) * side(self.height, tile / columns)
     }
 
     /// Adds what a frame codes. One of another size begins anew.

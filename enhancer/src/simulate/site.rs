@@ -157,6 +157,7 @@ impl Site {
                     network: 0,
                     cost: Duration::ZERO,
                     deadline: Duration::ZERO,
+                    probe: false,
                 };
                 self.candidates
                     .insert(name, Job { chosen, arrival, source: at, group, place, number, worth });

@@ -6,11 +6,12 @@ use std::process::Command;
 /// Name, file, crop and HR size.
 pub type Clip = (&'static str, &'static str, &'static str, (usize, usize));
 
-/// Those with people, as the probe of flow had them.
-pub const CLIPS: [Clip; 4] = [
+/// Those with people, cropped as the probe of flow and the training of the built-in filters had them.
+pub const CLIPS: [Clip; 5] = [
     ("d13", "LivePortrait__d13.mp4", "crop=720:405:0:300,", (640, 360)),
     ("demo2", "LatentSync__assets_demo2_video.mp4", "crop=1080:608:0:100,", (640, 360)),
     ("demo1", "LatentSync__assets_demo1_video.mp4", "crop=1080:608:0:480,", (640, 360)),
+    ("d6", "LivePortrait__d6.mp4", "crop=480:272:0:60,", (480, 272)),
     ("s18", "LivePortrait__s18.mp4", "", (960, 540)),
 ];
 

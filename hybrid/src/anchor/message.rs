@@ -26,6 +26,8 @@
 
 use std::collections::VecDeque;
 
+use crate::decoder::SCALES;
+
 /// The version this code speaks.
 pub const VERSION: u8 = 1;
 /// Bytes before the payload of a message.
@@ -86,6 +88,12 @@ pub struct AnchorHeader {
 }
 
 impl AnchorHeader {
+    /// Size of its picture over that of a low one, where it is one of [`SCALES`].
+    pub fn scale_over(&self, (width, height): (usize, usize)) -> Option<usize> {
+        let size = (self.width.into(), self.height.into());
+        SCALES.into_iter().find(|scale| (scale * width, scale * height) == size)
+    }
+
     /// That of a whole anchor in one piece; what is not named here is 0 or not so.
     pub fn new(
         codec: u8,

@@ -2,6 +2,7 @@
 
 pub(crate) mod chain;
 pub mod codec;
+pub mod colour;
 pub mod message;
 pub mod payload;
 pub mod pictures;

@@ -34,6 +34,11 @@ impl Prior {
         }
     }
 
+    /// Size of the pictures over that of the low ones.
+    pub fn scale(&self) -> usize {
+        self.learned.scale()
+    }
+
     /// Leaves of a picture's detail what is to be coded.
     ///
     /// # Panics

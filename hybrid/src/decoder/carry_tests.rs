@@ -186,3 +186,31 @@ fn a_picture_that_stands_still_is_the_one_made_anew() {
         }
     }
 }
+
+#[test]
+fn filters_that_one_scene_taught_are_not_used_in_the_next() {
+    let [mut taught, mut untaught] = decoders();
+    let outcome = give_from(AnchorOrigin::Captured, &mut taught, 0, &scene(0, 0.0), &all());
+    assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 0 });
+    let mut dark = scene(1, 0.0);
+    dark.samples_mut().iter_mut().for_each(|v| *v /= 3);
+    assert_eq!(show(&mut taught, 1, &dark), show(&mut untaught, 1, &dark));
+}
+
+#[test]
+fn what_the_publisher_gave_is_lost_where_it_no_longer_fits() {
+    let [mut none, _] = decoders();
+    assert_eq!(none.lost(0), Some(vec![1.0; 4]), "what networks made is not the publisher's");
+    assert_eq!(none.lost(1), None);
+    let outcome = give_from(AnchorOrigin::Captured, &mut none, 0, &scene(0, 0.0), &all());
+    assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 0 });
+    let mut lost = |n: u32, picture: &Plane| {
+        show(&mut none, n, picture);
+        let lost = none.lost(n).expect("it is remembered");
+        lost.iter().sum::<f64>() / lost.len() as f64
+    };
+    let moved = lost(1, &scene(0, 6.0));
+    assert!(moved < 0.4, "{moved} of a scene that moves is lost");
+    let cut = lost(2, &scene(1, 0.0));
+    assert!(cut > 0.9, "{cut} of another scene is lost");
+}

@@ -2,6 +2,8 @@
 
 use super::tests::{REALTIME, anchor, at, frames};
 use super::*;
+use crate::picture::psnr;
+use crate::resample::area;
 
 const CHANGE: usize = 9;
 
@@ -55,6 +57,29 @@ fn anchors_of_the_new_size_are_taken_even_for_frames_before_and_others_are_not()
     assert!(decoder.push_frame(at(CHANGE), chunk).expect("a sound stream").enhanced);
     let size = decoder.hr().map(|high| (high.width(), high.height()));
     assert_eq!(size, Some((3 * usize::from(width), 3 * usize::from(height))));
+}
+
+#[test]
+fn an_anchor_of_a_larger_scale_shows_its_picture_made_smaller() {
+    let chunks = frames(REALTIME);
+    let shown = |scale: usize| {
+        let mut decoder = new(scale);
+        decoder.push_frame(at(0), chunks[0]).expect("a sound stream");
+        let plain = decoder.hr().expect("it is shown").y.clone();
+        let low = decoder.lr().map(|low| (low.width() as u16, low.height() as u16));
+        let (width, height) = low.expect("it is shown");
+        let outcome = decoder.push_anchor(&anchor(0, 4 * width, 4 * height));
+        assert!(matches!(outcome, AnchorOutcome::Applied { .. }), "{outcome:?} at {scale}");
+        assert!(decoder.refresh());
+        (plain, decoder.hr().expect("it is shown").y.clone())
+    };
+    let (_, four) = shown(4);
+    for scale in [2, 3] {
+        let (plain, seen) = shown(scale);
+        let wanted = area((&four).into(), (seen.width(), seen.height()));
+        let (before, after) = (psnr(&plain, &wanted), psnr(&seen, &wanted));
+        assert!(after > 42.0 && after > before + 3.0, "{before:.1} to {after:.1} dB at {scale}");
+    }
 }
 
 #[test]

@@ -26,7 +26,6 @@ impl Streams {
         &mut self,
         anchor: &ReassembledAnchor,
         current: Option<(usize, usize)>,
-        scale: usize,
     ) -> Result<Option<Detail>, AnchorOutcome> {
         let header = &anchor.header;
         let pictures = header.codec == VP9_PICTURES;
@@ -38,9 +37,8 @@ impl Streams {
             return Ok(None);
         }
         let size = (usize::from(header.width), usize::from(header.height));
-        if current.map(|(w, h)| (scale * w, scale * h)) != Some(size) {
-            return Err(AnchorOutcome::WrongSize);
-        }
+        let scale = current.and_then(|low| header.scale_over(low));
+        let scale = scale.ok_or(AnchorOutcome::WrongSize)?;
         let Ok((_, coded)) = payload::unpack(anchor, scale) else {
             return Err(AnchorOutcome::Malformed);
         };

@@ -27,10 +27,10 @@ use crate::resample::{self, Samples, bicubic, lanczos};
 use crate::simd::Isa;
 use crate::vp9::{FrameBuffer, Join, OneThread, PlaneBuffer};
 use carry::colour::Colour;
-use carry::plan::{Painted, Plan, SIDE, area};
+use carry::plan::{Painted, Plan, QUARTER, SIDE, area};
 use carry::reference::{Reference, References};
 use carry::searches::Searches;
-use carry::warp::blend;
+use carry::warp::{self, Shares, blend};
 use learned::Learned;
 
 /// Side of a cell in low samples: what is left alone or made anew.
@@ -67,6 +67,7 @@ struct Worker {
     strip: Vec<i16>,
     resample: resample::Scratch,
     learned: learned::Scratch,
+    warp: warp::Scratch,
 }
 
 /// What the picture on display was made from.
@@ -172,6 +173,13 @@ impl Rebuilder {
         Painted { luma, colour, captured: self.plan.captured(known.references) }
     }
 
+    /// By tile, the share of the publisher's own detail that is lost to frame `id`. The next picture is made anew.
+    pub fn lost(&mut self, id: u64, low: &FrameBuffer, known: &mut Known<'_>) -> Vec<f64> {
+        self.last = None;
+        self.plan.make(self.isa, (id, id + 1), low, known.references, known.searches);
+        self.plan.lost(known.references)
+    }
+
     /// What filters make of a low picture, with some detail beyond that. The next picture is made anew.
     pub fn base(&mut self, low: &FrameBuffer, learned: &Learned, rest: Option<&Detail>) -> Plane {
         self.plan.clear();
@@ -251,7 +259,8 @@ impl Rebuilder {
         compare::<CELL>(&was[0], &is[0], columns, &mut self.own);
         compare::<{ CELL / 2 }>(&was[1], &is[1], columns, &mut self.own);
         compare::<{ CELL / 2 }>(&was[2], &is[2], columns, &mut self.own);
-        // Filters look up to three samples to every side: at most into the cells beside.
+        // Filters look up to three samples to every side, and shares lead to those of the plan's cells around:
+        // at most into the cells beside.
         let own = &self.own;
         self.changed.extend((0..columns * rows).map(|i| {
             let (column, row) = (i % columns, i / columns);
@@ -343,7 +352,7 @@ impl Job<'_> {
             let at = (to[1] - first[1]).min(u.len());
             self.chroma(worker, low_u, top, &mut u[at..]);
             self.chroma(worker, low_v, top, &mut v[at..]);
-            self.carry_colour(top..bottom, [&mut u[at..], &mut v[at..]]);
+            self.carry_colour(worker, top..bottom, [&mut u[at..], &mut v[at..]]);
         }
     }
 
@@ -362,7 +371,7 @@ impl Job<'_> {
             let first = stride * scale * rows.start;
             resample::add_saturating(strip, &rest.samples()[first..first + strip.len()]);
         }
-        self.carry(&rows, strip, stride);
+        self.carry(&rows, strip, stride, &mut worker.warp);
         // Runs of changed cells go to the picture.
         let side = CELL * scale;
         for (row, skip) in skip[cells].chunks(columns).enumerate() {
@@ -382,29 +391,37 @@ impl Job<'_> {
     }
 
     /// Brings the parts of a strip that have changed nearer to what references say.
-    fn carry(&self, rows: &Range<usize>, strip: &mut [i16], stride: usize) {
+    fn carry(
+        &self,
+        rows: &Range<usize>,
+        strip: &mut [i16],
+        stride: usize,
+        scratch: &mut warp::Scratch,
+    ) {
         let (low, scale) = (self.low, self.scale);
         let size = (low.width(), low.height());
-        let (columns, across) = (size.0.div_ceil(CELL), size.0.div_ceil(SIDE));
-        for row in rows.start / SIDE..rows.end.div_ceil(SIDE) {
-            for column in 0..across {
-                if self.skip[row / PLANNED * columns + column / PLANNED] {
-                    continue;
-                }
-                let area = area((column, row), size).scaled(scale);
-                for (reference, carried) in self.plan.cell(self.references, row * across + column) {
+        let columns = size.0.div_ceil(CELL);
+        for (reference, layer) in self.plan.layers(self.references) {
+            for row in rows.start / SIDE..rows.end.div_ceil(SIDE) {
+                let skip = &self.skip[row / PLANNED * columns..][..columns];
+                for (column, carried, shares) in layer.row(row, size) {
+                    if skip[column / PLANNED] || shares == Shares::default() {
+                        continue;
+                    }
+                    let area = area((column, row), size).scaled(scale);
                     let out = &mut strip[(area.y - scale * rows.start) * stride + area.x..];
-                    let (step, share) = (carried.step(scale), carried.share);
-                    blend(self.isa, &reference.high, area, step, share, out, stride);
+                    let steps = (&carried.steps(scale), QUARTER * scale);
+                    blend(self.isa, &reference.high, area, steps, &shares, (out, stride), scratch);
                 }
             }
         }
     }
 
     /// Brings the chroma of a strip nearer to what references say.
-    fn carry_colour(&self, rows: Range<usize>, mut high: [&mut [u8]; 2]) {
+    fn carry_colour(&self, worker: &mut Worker, rows: Range<usize>, mut high: [&mut [u8]; 2]) {
         /// Side of the largest cell.
         const MOST: usize = SIDE * *SCALES.end() / 2;
+        let scratch = &mut worker.warp;
         if high[0].is_empty() {
             return;
         }
@@ -430,7 +447,9 @@ impl Job<'_> {
                             }
                         }
                         let step = carried.chroma_step(scale);
-                        blend(self.isa, &planes[n], area, step, carried.share, cell, MOST);
+                        let (steps, shares) = ([step; 4], [[carried.share; 3]; 3]);
+                        let (steps, to) = ((&steps, QUARTER * scale), (&mut cell[..], MOST));
+                        blend(self.isa, &planes[n], area, steps, &shares, to, scratch);
                     }
                     any = true;
                 }

@@ -22,8 +22,10 @@
 //! assert!(high.iter().all(|&v| v == 77));
 //! ```
 
+mod area;
 mod kernel;
 mod samples;
+mod shrink;
 
 #[cfg(test)]
 mod tests;
@@ -35,8 +37,10 @@ use crate::picture::{Picture, Plane};
 use crate::simd::Isa;
 use kernel::{BICUBIC, LANCZOS3, Strip, upsample_q4, upsample_u8};
 
+pub use area::area;
 pub use kernel::{Scratch, narrow};
 pub use samples::Samples;
+pub(crate) use shrink::{Shrink, shrink_detail};
 
 /// Lanczos-3 of LR `rows` in 1/16 grey level, unclamped: `out` is their
 /// `scale * rows.len()` HR rows of `scale * low.width` samples.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::picture::{Picture, Plane};
+use crate::resample::Samples;
 
 /// Side of a superblock.
 const SUPERBLOCK: usize = 64;
@@ -104,6 +105,11 @@ impl FrameBuffer {
     /// Luma height.
     pub fn height(&self) -> usize {
         self.planes[0].height
+    }
+
+    /// The samples of luma and the two chroma planes.
+    pub fn samples(&self) -> [Samples<'_>; 3] {
+        self.planes.each_ref().map(Samples::from)
     }
 
     /// Luma, then the two chroma planes.

@@ -1,7 +1,9 @@
 //! Which rung each track of one subscriber gets.
 //!
-//! The ladder is q < q+ < h < h+ < f, cut to the layers that the publisher really sends and to the best rung that
-//! the client asked for. The tracks share what the downlink carries, anchors included, in the order of their weight: first each
+//! A track's ladder is made of q, q+, h, h+ and f: of the layers that the publisher really sends, up to the best rung that
+//! the client asked for, and without those that another is as good as for fewer bits. How good each is at the size shown is predicted ([`quality`](super::quality));
+//! what its anchors take is measured ([`costs`](super::costs)).
+//! The tracks share what the downlink carries, anchors included, in the order of their weight: first each
 //! its lowest rung, as far as that goes (the others are paused; the first never is), then step by step whatever shows most for its bits.
 //! To rise needs more room than to stay, and not just after a fall; what is held is worth more than what is not.
 
@@ -9,10 +11,9 @@ use std::time::{Duration, Instant};
 
 use windlass_media::{Layer, Rung};
 
-/// What anchors are assumed to take before they have been measured, in bits per second.
-pub const ANCHORS_ASSUMED_BPS: u64 = 120_000;
-/// What an enhanced rung needs for anchors at most: where they would take more, pacing thins them out.
-const ANCHORS_NEEDED_BPS: u64 = 150_000;
+use super::costs::AnchorCosts;
+use super::quality;
+
 /// How long after a fall nothing rises.
 const AFTER_FALL: Duration = Duration::from_secs(3);
 /// How long the estimate may be short before anything falls: on a busy machine it dips for a moment at a time. What is sure is believed
@@ -24,6 +25,8 @@ const TO_RISE: f64 = 0.9;
 const TO_STAY: f64 = 1.1;
 /// What is held counts so many times as much as what is not.
 const HELD: f64 = 4.0;
+/// Another layer must be better than that of the rung that is held by so many points, or cheaper: measured rates swing, and a change is a key frame.
+const BETTER: f64 = 2.0;
 /// Room for the next swing when looking for bandwidth.
 const MARGIN: f64 = 1.15;
 
@@ -36,10 +39,12 @@ pub struct Demand {
     pub max: Rung,
     /// Bits per second of each layer that is being sent, smallest first.
     pub rates: [Option<u64>; 3],
-    /// The largest layer of which anchors can reach the subscriber; `None`: of none.
-    pub anchors: Option<Layer>,
-    /// What the track's anchors take, in bits per second.
-    pub anchor_bps: u64,
+    /// Sizes of the layers' pictures.
+    pub sizes: [(u16, u16); 3],
+    /// What the anchors of each layer take; `None`: none can reach the subscriber.
+    pub anchors: [Option<AnchorCosts>; 3],
+    /// The size at which the client shows it, in pixels of the device.
+    pub shown: (u16, u16),
     /// What it has now.
     pub current: Option<Rung>,
     /// How much it matters to the viewer, beside the others.
@@ -68,47 +73,81 @@ pub enum Grant {
     Silent,
 }
 
-/// How good a rung looks; only differences count.
-fn looks(rung: Rung) -> f64 {
-    match rung {
-        Rung::Q => 1.0,
-        Rung::QPlus => 1.6,
-        Rung::H => 2.1,
-        Rung::HPlus => 2.5,
-        Rung::F => 3.0,
-    }
+/// A rung that can be had, what it costs in bits per second, and how good it looks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Step {
+    rung: Rung,
+    bps: u64,
+    quality: f64,
 }
 
 impl Demand {
-    fn cost(&self, rung: Rung) -> Option<u64> {
-        if rung > self.max || rung.enhanced() && self.anchors < Some(rung.layer()) {
+    fn step(&self, rung: Rung) -> Option<Step> {
+        let layer = rung.layer();
+        let anchors =
+            if rung.enhanced() { self.anchors[layer as usize]? } else { AnchorCosts::default() };
+        if rung > self.max {
             return None;
         }
-        let video = self.rates[rung.layer() as usize]?;
-        Some(video + if rung.enhanced() { self.anchor_bps.min(ANCHORS_NEEDED_BPS) } else { 0 })
+        let video_bps = self.rates[layer as usize]?;
+        let quality = quality::predicted(
+            self.sizes[layer as usize],
+            video_bps,
+            rung.enhanced().then_some(anchors),
+            self.shown,
+        );
+        Some(Step { rung, bps: video_bps + anchors.bps(), quality })
     }
 
     /// What an estimate must reach, beside a rung that is held.
     pub fn wishes(&self, current: Option<Rung>) -> Wishes {
         let needs = |bps: u64| (bps as f64 / TO_RISE * MARGIN) as u64;
         let ladder = self.ladder();
-        let held = ladder.iter().find(|r| Some(r.0) == current).map_or(0, |r| needs(r.1));
-        let above = ladder.iter().filter(|r| current.is_none_or(|current| r.0 > current));
-        let next = above.map(|r| needs(r.1)).filter(|bps| *bps > held).min();
-        let best = ladder.iter().map(|r| needs(r.1)).max().unwrap_or(0);
+        let held = current.and_then(|rung| self.step(rung)).map_or(0, |step| needs(step.bps));
+        let next = ladder.iter().map(|step| needs(step.bps)).filter(|bps| *bps > held).min();
+        let best = ladder.iter().map(|step| needs(step.bps)).max().unwrap_or(0);
         Wishes { held, next, best }
     }
 
-    /// The rungs that can be had with their costs; where the publisher sends nothing below the wanted rung, the
+    /// The rungs worth having, each better and dearer than the one before; where the publisher sends nothing below the wanted rung, the
     /// smallest that it does send.
-    fn ladder(&self) -> Vec<(Rung, u64)> {
-        let ladder: Vec<_> = LADDER.into_iter().filter_map(|r| Some((r, self.cost(r)?))).collect();
-        if !ladder.is_empty() {
-            return ladder;
+    fn ladder(&self) -> Vec<Step> {
+        let mut ladder: Vec<_> = LADDER.into_iter().filter_map(|rung| self.step(rung)).collect();
+        if ladder.is_empty() {
+            let sent = Layer::ALL.into_iter().find(|&layer| self.rates[layer as usize].is_some());
+            let whatever = Demand { max: Rung::F, ..*self };
+            return sent.and_then(|layer| whatever.step(Rung::plain(layer))).into_iter().collect();
         }
-        let smallest =
-            Layer::ALL.into_iter().find_map(|l| Some((Rung::plain(l), self.rates[l as usize]?)));
-        smallest.into_iter().collect()
+        let held = self.current.map(Rung::layer);
+        for step in ladder.iter_mut().filter(|step| Some(step.rung.layer()) == held) {
+            step.quality += BETTER;
+        }
+        ladder.sort_by(|a, b| a.bps.cmp(&b.bps).then(b.quality.total_cmp(&a.quality)));
+        let mut best = f64::NEG_INFINITY;
+        ladder.retain(|step| {
+            let better = step.quality > best;
+            best = best.max(step.quality);
+            better
+        });
+        ladder
+    }
+
+    /// Whether a step is no more than what the track has now.
+    fn holds(&self, step: &Step) -> bool {
+        let Some(current) = self.current else { return false };
+        self.step(current).map_or(step.rung <= current, |current| step.bps <= current.bps)
+    }
+
+    /// Whether this would be a fall for want of bandwidth: not one that the publisher or the client causes.
+    fn falls_to(&self, grant: Grant) -> bool {
+        let Some(current) = self.current.and_then(|rung| self.step(rung)) else { return false };
+        match grant {
+            Grant::Rung(rung) => self
+                .step(rung)
+                .is_some_and(|step| step.quality < current.quality && step.bps < current.bps),
+            Grant::Paused => true,
+            Grant::Silent => false,
+        }
     }
 }
 
@@ -161,19 +200,11 @@ impl Allocator {
             .zip(&ladders)
             .map(|(step, ladder)| match step {
                 _ if ladder.is_empty() => Grant::Silent,
-                Some(step) => Grant::Rung(ladder[*step].0),
+                Some(step) => Grant::Rung(ladder[*step].rung),
                 None => Grant::Paused,
             })
             .collect();
-        let fell = demands.iter().zip(&grants).any(|(d, grant)| {
-            // Only a fall for want of bandwidth counts, not one that the publisher or the client caused.
-            let less = |c| match *grant {
-                Grant::Rung(rung) => rung < c,
-                Grant::Paused => true,
-                Grant::Silent => false,
-            };
-            d.current.is_some_and(|c| less(c) && d.cost(c).is_some())
-        });
+        let fell = demands.iter().zip(&grants).any(|(demand, grant)| demand.falls_to(*grant));
         if fell {
             self.fell = Some(now);
         }
@@ -182,7 +213,7 @@ impl Allocator {
 
     /// The estimate, or for a moment what the current rungs need, where it has only just become too small for them.
     fn forgive(&mut self, now: Instant, available_bps: u64, demands: &[Demand]) -> u64 {
-        let held: u64 = demands.iter().filter_map(|d| d.cost(d.current?)).sum();
+        let held: u64 = demands.iter().filter_map(|d| Some(d.step(d.current?)?.bps)).sum();
         let needed = (held as f64 / TO_STAY).ceil() as u64;
         if available_bps >= needed {
             self.short_since = None;
@@ -195,18 +226,14 @@ impl Allocator {
 }
 
 /// The lowest rung for each, the weightiest first; `None` where that does not fit.
-fn lowest(
-    demands: &[Demand],
-    ladders: &[Vec<(Rung, u64)>],
-    purse: &mut Purse,
-) -> Vec<Option<usize>> {
+fn lowest(demands: &[Demand], ladders: &[Vec<Step>], purse: &mut Purse) -> Vec<Option<usize>> {
     let mut order: Vec<usize> = (0..demands.len()).filter(|&i| !ladders[i].is_empty()).collect();
     // What is shown already comes before what would have to begin.
     let rank = |i: usize| demands[i].weight * if demands[i].current.is_some() { HELD } else { 1.0 };
     order.sort_by(|&a, &b| rank(b).total_cmp(&rank(a)));
     let mut steps = vec![None; demands.len()];
     for (place, i) in order.into_iter().enumerate() {
-        let bps = ladders[i][0].1;
+        let bps = ladders[i][0].bps;
         if place == 0 || purse.fits(bps, demands[i].current.is_some()) {
             steps[i] = Some(0);
             purse.spent += bps;
@@ -219,7 +246,7 @@ fn lowest(
 /// and several at once would fill the queue that they must fit through.
 fn raised(
     demands: &[Demand],
-    ladders: &[Vec<(Rung, u64)>],
+    ladders: &[Vec<Step>],
     mut steps: Vec<Option<usize>>,
     purse: &mut Purse,
 ) -> Vec<Option<usize>> {
@@ -228,27 +255,26 @@ fn raised(
         let mut best: Option<(f64, usize, usize, u64)> = None;
         for (i, demand) in demands.iter().enumerate() {
             let Some(step) = steps[i] else { continue };
-            let (from, paid) = ladders[i][step];
-            // A step may not fit where the next one does: a costly anchor, a cheap layer.
-            for (next, &(rung, bps)) in ladders[i].iter().enumerate().skip(step + 1) {
-                let held = demand.current.is_some_and(|current| rung <= current);
-                let more = bps.saturating_sub(paid);
+            let from = ladders[i][step];
+            // All that fit: a small gain must not stand before a large one.
+            for (next, to) in ladders[i].iter().enumerate().skip(step + 1) {
+                let held = demand.holds(to);
+                let more = to.bps - from.bps;
                 let waits = !held && demand.current.is_some() && riser.is_some_and(|r| r != i);
                 if waits || !purse.fits(more, held) {
-                    continue;
+                    break;
                 }
-                let worth = demand.weight * (looks(rung) - looks(from)) / more.max(1) as f64
+                let worth = demand.weight * (to.quality - from.quality) / more.max(1) as f64
                     * if held { HELD } else { 1.0 };
                 if best.is_none_or(|best| worth > best.0) {
                     best = Some((worth, i, next, more));
                 }
-                break;
             }
         }
         let Some((_, i, next, more)) = best else { return steps };
         steps[i] = Some(next);
         purse.spent += more;
-        if demands[i].current.is_some_and(|current| ladders[i][next].0 > current) {
+        if demands[i].current.is_some() && !demands[i].holds(&ladders[i][next]) {
             riser = Some(i);
         }
     }
@@ -258,11 +284,14 @@ fn raised(
 mod tests {
     use super::*;
 
+    const STILLS: Option<AnchorCosts> =
+        Some(AnchorCosts { captured_bps: 100_000, captured_octaves: 2, enhanced_bps: 0 });
     const ALL: Demand = Demand {
         max: Rung::F,
         rates: [Some(150_000), Some(500_000), Some(1_500_000)],
-        anchors: Some(Layer::H),
-        anchor_bps: 100_000,
+        sizes: [(320, 180), (640, 360), (1280, 720)],
+        anchors: [STILLS, STILLS, None],
+        shown: (1280, 720),
         current: None,
         weight: 1.0,
     };
@@ -284,6 +313,55 @@ mod tests {
         assert_eq!(one(Some(10_000), ALL), Some(Rung::Q));
     }
 
+    /// Stills of a fifth of the quarter layer's bits.
+    const USUAL: Option<AnchorCosts> =
+        Some(AnchorCosts { captured_bps: 30_000, captured_octaves: 2, enhanced_bps: 0 });
+
+    #[test]
+    fn of_the_same_bits_the_rung_is_given_that_looks_better_at_the_size_shown() {
+        let rung = |h_bps: u64, shown: (u16, u16)| {
+            let rates = [Some(150_000), Some(h_bps), None];
+            let anchors = [USUAL, None, None];
+            let bps = 185_000.0 / TO_RISE;
+            one(Some(bps as u64), Demand { rates, anchors, shown, ..ALL })
+        };
+        assert_eq!(rung(180_000, (1280, 720)), Some(Rung::H), "a half layer that has its bits");
+        assert_eq!(rung(60_000, (1280, 720)), Some(Rung::QPlus), "one that has not");
+        assert_eq!(rung(100_000, (640, 360)), Some(Rung::QPlus), "where it is not enlarged");
+    }
+
+    #[test]
+    fn a_rung_that_a_cheaper_one_is_as_good_as_is_never_given() {
+        let starved = [Some(150_000), Some(400_000), Some(160_000)];
+        let demand = Demand { rates: starved, anchors: [None; 3], ..ALL };
+        assert_eq!(one(None, demand), Some(Rung::H));
+        assert_eq!(one(None, Demand { current: Some(Rung::F), ..demand }), Some(Rung::H));
+    }
+
+    #[test]
+    fn a_layer_that_is_held_is_not_left_for_one_that_looks_hardly_better() {
+        let near =
+            Demand { rates: [None, Some(500_000), Some(620_000)], anchors: [None; 3], ..ALL };
+        let better = |demand: &Demand| {
+            let quality = |rung| demand.step(rung).expect("sent").quality;
+            quality(Rung::F) - quality(Rung::H)
+        };
+        let bps = (400_000..900_000).step_by(5000).find(|&bps| {
+            better(&Demand { rates: [None, Some(500_000), Some(bps)], ..near }) > BETTER / 2.0
+        });
+        let near = Demand { rates: [None, Some(500_000), bps], ..near };
+        assert!(better(&near) < BETTER, "{near:?}");
+        assert_eq!(one(None, near), Some(Rung::F));
+        assert_eq!(one(None, Demand { current: Some(Rung::H), ..near }), Some(Rung::H));
+    }
+
+    #[test]
+    fn anchors_that_cost_nothing_are_taken() {
+        let free = Some(AnchorCosts::default());
+        let demand = Demand { rates: [Some(150_000), None, None], anchors: [free; 3], ..ALL };
+        assert_eq!(one(Some(170_000), demand), Some(Rung::QPlus));
+    }
+
     #[test]
     fn what_is_not_sent_cannot_be_given() {
         assert_eq!(
@@ -292,7 +370,7 @@ mod tests {
         );
         assert_eq!(one(None, Demand { rates: [None, None, None], ..ALL }), None);
         assert_eq!(
-            one(None, Demand { anchors: None, rates: [Some(1), Some(1), None], ..ALL }),
+            one(None, Demand { anchors: [None; 3], rates: [Some(1), Some(1), None], ..ALL }),
             Some(Rung::H)
         );
     }
@@ -317,12 +395,6 @@ mod tests {
     }
 
     #[test]
-    fn costly_anchors_are_thinned_out_rather_than_given_up() {
-        let costly = Demand { anchor_bps: 5_000_000, ..ALL };
-        assert_eq!(one(Some(1_000_000), costly), Some(Rung::HPlus));
-    }
-
-    #[test]
     fn bandwidth_is_shared_among_tracks() {
         let now = Instant::now();
         let rungs = Allocator::default().allocate(now, Some(1_500_000), false, &[ALL, ALL]);
@@ -337,8 +409,10 @@ mod tests {
                 Allocator::default().allocate(Instant::now(), Some(available), false, demands);
             grants.into_iter().map(rung).collect::<Vec<_>>()
         };
-        let (q, h_plus) = (Some(Rung::Q), Some(Rung::HPlus));
-        assert_eq!(give(900_000, &[ALL, heavy]), [q, h_plus]);
+        let (q, q_plus, h) = (Some(Rung::Q), Some(Rung::QPlus), Some(Rung::H));
+        assert_eq!(give(750_000, &[ALL, heavy]), [q, h]);
+        // Stills show more on a small layer, by more than the weight.
+        assert_eq!(give(900_000, &[ALL, heavy]), [q_plus, h]);
         assert_eq!(give(350_000, &[ALL, heavy]), [q, q]);
         assert_eq!(give(250_000, &[ALL, heavy]), [None, q]);
         assert_eq!(give(10_000, &[ALL, heavy]), [None, q], "the first is never paused");

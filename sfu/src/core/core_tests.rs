@@ -111,6 +111,22 @@ pub(super) fn anchor_of(frame: &windlass_media::TapFrame, now: Instant) -> Enhan
 }
 
 #[test]
+fn a_rung_with_anchors_costs_what_they_take() {
+    let (mut world, track, _) = call();
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
+    world.run(Duration::from_secs(2));
+    // 20 kB in four seconds are 40 kbit/s.
+    for _ in 0..10 {
+        let frame = world.last_tapped();
+        world.core.enhancer(world.now, anchor_of(&frame, world.now));
+        world.run(Duration::from_secs(4));
+    }
+    let costs = world.core.tracks[&track].costs.expected(2);
+    assert!((25_000..60_000).contains(&costs.enhanced_bps), "{costs:?}");
+    assert!(costs.captured_bps < 1000, "none came of the publisher's pixels: {costs:?}");
+}
+
+#[test]
 fn an_anchor_arrives_with_the_timestamp_of_its_frame() {
     let (mut world, track, at) = call();
     let mut ages = 0;

@@ -12,6 +12,21 @@ const UNUSED: Duration = Duration::from_secs(6);
 /// One that was asked for again comes within this time, or its publisher cannot send it.
 const COMES: Duration = Duration::from_secs(3);
 
+/// A smallest layer that takes no more has been held to the least by its publisher, for want of bits.
+const STARVED_BPS: u64 = 60_000;
+/// A layer that takes no more is as good to begin with.
+const EASY_BPS: u64 = 300_000;
+
+/// The layer with which newcomers begin: the smallest that is sent, or, where that is starved, one that is taken anyway and easy to have:
+/// on a narrow uplink the bits of the smallest are better spent on that.
+pub fn first(needed: [bool; 3], sent: [Option<u64>; 3]) -> Option<Layer> {
+    let mut layers = Layer::ALL.into_iter().filter_map(|l| Some((l, sent[l as usize]?)));
+    let (smallest, bps) = layers.next()?;
+    let easy = |&(layer, bps): &(Layer, u64)| needed[layer as usize] && bps <= EASY_BPS;
+    let other = layers.find(easy).filter(|_| bps <= STARVED_BPS && !needed[smallest as usize]);
+    Some(other.map_or(smallest, |(layer, _)| layer))
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     paused: bool,
@@ -82,6 +97,20 @@ mod tests {
         let told = dynacast.update(later, Q_ONLY, SENT);
         assert_eq!(told, [(Layer::H, false), (Layer::F, false)]);
         (dynacast, later)
+    }
+
+    #[test]
+    fn newcomers_begin_with_the_smallest_or_where_that_is_starved_with_one_that_is_taken_anyway() {
+        let weak = [Some(30_000), Some(150_000), None];
+        let strong = [Some(150_000), Some(500_000), Some(1_500_000)];
+        let h = [false, true, false];
+        assert_eq!(first(h, weak), Some(Layer::H));
+        assert_eq!(first(h, strong), Some(Layer::Q));
+        assert_eq!(first(h, [Some(30_000), Some(500_000), None]), Some(Layer::Q));
+        assert_eq!(first(h, [None, Some(150_000), None]), Some(Layer::H));
+        assert_eq!(first([true, true, false], weak), Some(Layer::Q));
+        assert_eq!(first([false; 3], weak), Some(Layer::Q));
+        assert_eq!(first([false; 3], [None; 3]), None);
     }
 
     #[test]

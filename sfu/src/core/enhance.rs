@@ -141,7 +141,7 @@ impl Core {
             let layer = tap.layer();
             let at = track.alignment.map(Timeline::Detail, frame.timestamp, layer);
             self.counters.detail_unaligned += u64::from(at.is_none());
-            track.anchor_bytes += frame.payload.len() as u64;
+            track.costs.count(AnchorSource::Captured, frame.payload.len());
             let anchor = of_detail(&frame, stream);
             let source = Source { track: id, layer };
             let scale = track.scale(self.config.scale);
@@ -186,7 +186,7 @@ impl Core {
             self.counters.anchors_dropped_unmapped += 1;
             return;
         };
-        track.anchor_bytes += anchor.payload.len() as u64;
+        track.costs.count(anchor.source, anchor.payload.len());
         let source = Source { track: track.info.track, layer };
         let at = Some(anchor.rtp_timestamp);
         let scale = track.scale(self.config.scale);
@@ -294,8 +294,14 @@ impl Core {
         };
         let Some(track) = self.tracks.get_mut(&id).filter(|t| !t.info.muted) else { return };
         let (Some(tap), Some(stream)) = (&track.tap, track.info.stream) else { return };
+        let scale = track.scale(self.config.scale);
+        let size = tap.size().map(|low| detail::enlarged(low, scale));
+        if size != Some((answer.header.width, answer.header.height)) {
+            // It was asked for before the layer or its scale changed.
+            return self.counters.regions_unasked += 1;
+        }
         self.counters.regions_in += 1;
-        track.anchor_bytes += answer.payload.len() as u64;
+        track.costs.count(AnchorSource::Captured, answer.payload.len());
         let (header, layer) = (answer.header, tap.layer());
         let payload = Bytes::from(answer.payload);
         let anchor = Anchor {
@@ -304,11 +310,11 @@ impl Core {
             rtp_timestamp: header.rtp_timestamp,
             arrival: now,
             source: AnchorSource::Captured,
-            codec: detail::codec(),
-            tiled: true,
+            codec: header.codec,
+            tiled: header.tiled,
             width: header.width,
             height: header.height,
-            beyond_prior: false,
+            beyond_prior: header.beyond_prior,
             payload,
             times: StageTimes::default(),
         };
@@ -316,7 +322,6 @@ impl Core {
         let at = Some(header.rtp_timestamp);
         let given = TapInput::Given { low_timestamp: at, anchor: anchor.clone() };
         self.outputs.push_back(Output::Tap(given));
-        let scale = track.scale(self.config.scale);
         let parcel = Parcel { anchor: &anchor, source, tapped: layer, at, chained: false, scale };
         self.give_all(now, id, &parcel);
     }
@@ -369,12 +374,10 @@ fn give(
         return;
     }
     let video = &peer.slots[slot].video;
-    if anchor.codec == detail::codec() {
-        let low = video.epoch().1.unwrap_or_default();
-        let fits = detail::enlarged(low, scale) == (anchor.width, anchor.height);
-        if !fits || !peer.takes_pictures() {
-            return;
-        }
+    let low = video.epoch().1.unwrap_or_default();
+    let fits = detail::enlarged(low, scale) == (anchor.width, anchor.height);
+    if !peer.takes(anchor.codec) || anchor.codec == detail::codec() && !fits {
+        return;
     }
     counters.anchors_due += 1;
     let located = at.and_then(|at| video.locate(source, at));

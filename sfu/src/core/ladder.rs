@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use windlass_media::{DetailKnobs, Layer, LayerKnobs, Rung, TapInput};
 
 use super::allocator::{Demand, Grant};
+use super::dynacast;
 use super::enhance::unbounded;
 use super::peer::Peer;
 use super::rewriter::Source;
@@ -26,17 +27,22 @@ const STANDBY: LayerKnobs = LayerKnobs { active: true, kbps: 30.0, fps: 10.0 };
 /// How long the tapped layer stays while anybody holds it: each change costs all holders a key frame.
 const TAP_STAYS: Duration = Duration::from_secs(10);
 
-/// How many hold each enhanced layer of a track. One of them is tapped.
+/// How many hold each enhanced layer of a track, and by how much the largest of their tiles enlarges it. One layer is tapped.
 #[derive(Debug, Clone, Copy, Default)]
-struct Holders([u32; Layer::ALL.len()]);
+struct Holders([(u32, u16); Layer::ALL.len()]);
 
 impl Holders {
-    fn add(&mut self, layer: Layer) {
-        self.0[layer as usize] += 1;
+    fn add(&mut self, layer: Layer, scale: u16) {
+        let (count, most) = &mut self.0[layer as usize];
+        (*count, *most) = (*count + 1, scale.max(*most));
     }
 
     fn of(self, layer: Layer) -> u32 {
-        self.0[layer as usize]
+        self.0[layer as usize].0
+    }
+
+    fn scale(self, layer: Layer) -> u16 {
+        self.0[layer as usize].1
     }
 
     /// The layer to tap, `since` being which it has been and from when: that of the most holders, each step down counting twice, as
@@ -56,6 +62,24 @@ impl Holders {
     }
 }
 
+/// How large a track is watched: a larger tile counts at once, and goes on counting for a while when it has gone, as each change of the
+/// scale costs all holders the detail that they have.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Watched(Option<(u16, Instant)>);
+
+impl Watched {
+    /// The scale that counts, `scale` being that of the largest tile now.
+    fn update(&mut self, now: Instant, scale: u16) -> u16 {
+        let stays = self.0.filter(|&(held, then)| {
+            held > scale && now.saturating_duration_since(then) < TAP_STAYS
+        });
+        if stays.is_none() {
+            self.0 = Some((scale, now));
+        }
+        stays.map_or(scale, |(held, _)| held)
+    }
+}
+
 impl Core {
     /// Chooses everybody's rungs, then starts, moves and stops taps accordingly.
     pub(super) fn allocate(&mut self, now: Instant) {
@@ -67,7 +91,7 @@ impl Core {
             peer.choose(
                 now,
                 self.config.congestion_control.then_some(self.config.initial_estimate_bps),
-                (self.enhancement, self.config.tap_pixels),
+                (self.enhancement, self.config.tap_pixels, self.config.captured),
                 &self.tracks,
                 speaker,
                 &mut self.outputs,
@@ -75,14 +99,19 @@ impl Core {
             for slot in &peer.slots {
                 if let Some((track, rung)) = slot.track.zip(slot.rung).filter(|(_, r)| r.enhanced())
                 {
-                    taps.entry(track).or_default().add(rung.layer());
+                    let layer = rung.layer();
+                    let size = self.tracks.get(&track).and_then(|t| t.sizes[layer as usize]);
+                    let scale = slot.view.zip(size).map(|(view, size)| view.scale(size));
+                    let scale = scale.unwrap_or(self.config.scale);
+                    taps.entry(track).or_default().add(layer, scale);
                 }
             }
         }
         for (&id, track) in &mut self.tracks {
             let Some(stream) = track.info.stream else { continue };
             let mut holders = taps.remove(&id).unwrap_or_default();
-            track.enhanced_for_nodes().for_each(|layer| holders.add(layer));
+            // How viewers on other nodes show it is not told.
+            track.enhanced_for_nodes().for_each(|layer| holders.add(layer, layer.most_scale()));
             let wanted = holders.tapped(now, &mut track.tapped_since);
             let wanted = wanted.filter(|_| !track.info.muted);
             if track.afar.is_some() {
@@ -115,7 +144,9 @@ impl Core {
             let scale = track.scale(self.config.scale);
             let limit = self.config.limits.tap_frame_bytes;
             track.keep_capture(now, capture.then_some(scale), limit, &mut self.outputs);
-            let larger = track.larger(now);
+            let watched = track.tap.as_ref().map_or(0, |tap| holders.scale(tap.layer()));
+            let watched = track.watched.update(now, watched);
+            let most_scale = track.worth_enlarging(now, watched);
             if let Some(tap) = &mut track.tap {
                 let room = self.peers.get(&track.info.participant).map(|peer| &peer.room);
                 let own = room.and_then(|room| self.config.room_policies.get(room));
@@ -124,7 +155,7 @@ impl Core {
                 if let Some(publisher) = self.peers.get(&track.info.participant) {
                     tap.owner = publisher.owner;
                 }
-                tap.most_scale = larger.unwrap_or(tap.layer().most_scale());
+                tap.most_scale = most_scale;
             }
             if track.detail.as_mut().is_some_and(|detail| detail.rescale(scale)) {
                 self.outputs.push_back(track.knobs(Vec::new(), self.config.scale));
@@ -161,7 +192,7 @@ impl Core {
         }
     }
 
-    /// Tells publishers to pause layers that nobody takes, but for the smallest, with which everybody begins, and to send them again.
+    /// Tells publishers to pause layers that nobody takes, but for the one with which newcomers begin, and to send them again.
     fn pause_unused(&mut self, now: Instant) {
         let mut needed: BTreeMap<TrackId, [bool; 3]> = BTreeMap::new();
         for slot in self.peers.values().flat_map(|p| &p.slots) {
@@ -180,14 +211,14 @@ impl Core {
             }
             let mut needed = needed.get(id).copied().unwrap_or_default();
             let sent = Layer::ALL.map(|layer| track.layers.rate(layer, now));
-            if let Some(smallest) = sent.iter().position(Option::is_some) {
-                needed[smallest] = true;
-            }
             for tap in [&track.tap, &track.capture].into_iter().flatten() {
                 needed[tap.layer() as usize] = true;
             }
             for layer in Layer::ALL.into_iter().filter(|&layer| track.needed_by_nodes(layer)) {
                 needed[layer as usize] = true;
+            }
+            if let Some(first) = dynacast::first(needed, sent) {
+                needed[first as usize] = true;
             }
             let told = track.dynacast.update(now, needed, sent);
             if !told.is_empty() && track.afar.is_some() {
@@ -269,12 +300,19 @@ impl Track {
         self.scaled.filter(|(of, _)| Some(*of) == layer).map_or(base, |(_, scale)| scale)
     }
 
-    /// Size of the next larger layer that is being sent over that of the tapped one.
-    fn larger(&self, now: Instant) -> Option<u16> {
-        let low = self.tap.as_ref()?.layer();
-        let mut larger = Layer::ALL.into_iter().filter(|&layer| layer > low);
-        let next = larger.find(|&layer| self.layers.rate(layer, now).is_some())?;
-        (1..=low.most_scale()).find(|&scale| low.enlarged(scale) == Some(next))
+    /// By how much the tapped layer's pictures are worth enlarging where the largest tile that shows them enlarges them by `watched`: as
+    /// much, so that it is a larger layer's size where one is sent, as its pixels are better than any that are made; never beyond the camera's.
+    fn worth_enlarging(&self, now: Instant, watched: u16) -> u16 {
+        let Some(low) = self.tap.as_ref().map(Tap::layer) else { return 1 };
+        let sent =
+            |&scale: &u16| low.enlarged(scale).is_some_and(|l| self.layers.rate(l, now).is_some());
+        let enough = |&scale: &u16| scale >= watched;
+        let scales = || (1..=low.most_scale()).filter(|&scale| low.enlarged(scale).is_some());
+        scales()
+            .find(|scale| sent(scale) && enough(scale))
+            .or(scales().rev().find(sent))
+            .or(scales().find(enough))
+            .unwrap_or(low.most_scale())
     }
 
     /// Copies the layer that is `scale` times the tapped one while that is of use (`None`: it is not) and being sent.
@@ -306,7 +344,7 @@ impl Peer {
         &mut self,
         now: Instant,
         assumed_bps: Option<u64>,
-        (enhancement, most_pixels): (bool, u32),
+        (enhancement, most_pixels, captured): (bool, u32, bool),
         tracks: &BTreeMap<TrackId, Track>,
         speaker: Option<ParticipantId>,
         outputs: &mut VecDeque<Output>,
@@ -329,14 +367,20 @@ impl Peer {
             let enough = slot.view.and_then(|view| view.enough(track.sizes));
             let speaks = speaker == Some(track.info.participant);
             let measured = Layer::ALL.map(|l| track.layers.rate(l, now));
+            let able = track.afar.as_ref().map_or(enhancement, |afar| afar.made.able);
             demands.push(Demand {
                 max: enough.map_or(slot.max, |layer| slot.max.min(Rung::plain(layer))),
                 rates: track.dynacast.rates(now, measured),
-                anchors: track.most_enhanced(most_pixels).filter(|_| {
-                    let able = track.afar.as_ref().map_or(enhancement, |afar| afar.made.able);
-                    able && self.can_take_anchors()
-                }),
-                anchor_bps: track.anchor_bps,
+                sizes: track.likely_sizes(),
+                anchors: if able && self.can_take_anchors() {
+                    let given = (captured, self.takes_pictures());
+                    // For a tile of unknown size anchors are made at the least scale.
+                    let most_octaves = if slot.view.is_some() { 2 } else { 1 };
+                    track.anchor_costs(now, most_pixels, given, most_octaves)
+                } else {
+                    [None; 3]
+                },
+                shown: view::shown(slot.view),
                 current: slot.rung,
                 weight: view::weight(slot.view, speaks),
             });
@@ -434,7 +478,17 @@ mod tests {
     use super::*;
 
     fn holders(q: u32, h: u32) -> Holders {
-        Holders([q, h, 0])
+        Holders([(q, 2), (h, 2), (0, 0)])
+    }
+
+    #[test]
+    fn a_larger_tile_counts_at_once_and_for_a_while_when_it_has_gone() {
+        let (start, mut watched) = (Instant::now(), Watched::default());
+        assert_eq!(watched.update(start, 2), 2);
+        assert_eq!(watched.update(start, 4), 4);
+        assert_eq!(watched.update(start + TAP_STAYS / 2, 3), 4);
+        assert_eq!(watched.update(start + TAP_STAYS, 3), 3);
+        assert_eq!(watched.update(start + TAP_STAYS, 4), 4);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod allocator;
 mod anchors;
 mod audio;
 mod capture;
+mod costs;
 mod dd;
 mod detail;
 mod downlink;
@@ -27,6 +28,7 @@ mod payloads;
 mod peer;
 #[cfg_attr(not(debug_assertions), path = "plant_none.rs")]
 mod plant;
+mod quality;
 mod recent;
 mod red;
 mod regions;
@@ -546,11 +548,8 @@ impl Core {
         self.last_stats = now;
         self.next_stats = now + STATS;
         for track in self.tracks.values_mut() {
-            let bps = (track.anchor_bytes as f64 * 8.0 / seconds) as u64;
-            if bps > 0 {
-                track.anchor_bps = u64::midpoint(track.anchor_bps, bps);
-            }
-            track.anchor_bytes = 0;
+            let (made, captured) = (track.tapped().is_some(), track.gives_pixels());
+            track.costs.second(seconds, made, captured);
         }
         let costly: Vec<_> =
             self.peers.values_mut().filter_map(|p| p.toll.second().then_some(p.id)).collect();

@@ -11,7 +11,7 @@ use str0m::format::PayloadParams;
 use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
 use str0m::rtp::{ExtensionValues, RtpPacket, RtpWrite, Ssrc};
 use str0m::{Event, IceConnectionState, Input, Output as RtcOutput, Rtc, RtcError};
-use windlass_media::{Layer, Owner, Rung};
+use windlass_media::{AnchorCodecId, AnchorCodecs, Layer, Owner, Rung};
 
 use super::Output;
 use super::agreed::Agreed;
@@ -250,8 +250,8 @@ pub struct Peer {
     control_channel: Option<ChannelId>,
     /// Data channels that the client has opened.
     opened: usize,
-    /// Whether it can decode their frames.
-    pub decodes_pictures: bool,
+    /// The codecs of anchors that it can decode.
+    pub codecs: AnchorCodecs,
     /// What it may do.
     pub may: May,
     /// On what it receives.
@@ -306,7 +306,7 @@ impl Peer {
             region_channel: None,
             control_channel: None,
             opened: 0,
-            decodes_pictures: false,
+            codecs: AnchorCodecs::NONE,
             may: May::default(),
             slots: Vec::new(),
             downlink: Downlink::default(),
@@ -363,7 +363,12 @@ impl Peer {
 
     /// Whether it can decode the publisher's own pictures, and may have them.
     pub fn takes_pictures(&self) -> bool {
-        self.decodes_pictures && self.may.enhance
+        self.takes(AnchorCodecId::Vp9Pictures.id())
+    }
+
+    /// Whether it can decode anchors of this codec, and may have them.
+    pub fn takes(&self, codec: u8) -> bool {
+        self.codecs.knows(codec) && self.may.enhance
     }
 
     /// Whether anchors can reach the participant, and it can decode them.

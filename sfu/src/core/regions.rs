@@ -1,14 +1,16 @@
-//! Regions: tiles of the next camera frame that the server asks a publisher for, and the publisher's answers.
+//! Regions: tiles of the next camera frame, or all of it, that the server asks a publisher for, and the publisher's answers.
 //!
-//! Source: seed 001 §3.1 (DDS: the server, which sees the low stream, says where more is wanted). A request names tiles of the low
-//! layer; the answer comes on a data channel of the client's making, in the format of anchor messages, its epoch the request's id.
-//! Nothing is accepted that was not asked for: an answer must fit an open request in id, tiles, size and bytes.
+//! As in DDS the server, which sees the low stream, says where more is wanted. A request names tiles of the low layer; the
+//! answer comes on a data channel of the client's making, in the format of anchor messages, its epoch the request's id: HTJ2K of what
+//! the low layer does not tell. Nothing is accepted that was not asked for: an answer must fit an open request in id, tiles, size and bytes.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use windlass_hybrid::anchor::message::AnchorMessageError;
+use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{ReassembledAnchor, Reassembler};
+use windlass_media::AnchorCodecId;
 
 use super::detail;
 use crate::api::TrackId;
@@ -21,8 +23,6 @@ const INTERVAL: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Requests that may be open at a time.
 const OPEN: usize = 8;
-/// What an answer may take beyond the bytes asked for: a browser's encoder cannot hit them exactly.
-const SLACK: usize = 2;
 
 /// A request to the publisher.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,12 +106,20 @@ impl Regions {
 impl RegionRequest {
     fn fits(&self, answer: &ReassembledAnchor) -> bool {
         let header = &answer.header;
-        header.epoch == self.id
-            && header.codec == detail::codec()
-            && header.tiled
+        let (width, height) = (self.size.0.into(), self.size.1.into());
+        let map = TileMap::parse(width, height, &self.tiles);
+        // A whole picture has no map.
+        let of_these_tiles = match map.map(|map| map.is_full()) {
+            Some(true) => !header.tiled,
+            Some(false) => header.tiled && answer.payload.starts_with(&self.tiles),
+            None => false,
+        };
+        of_these_tiles
+            && header.epoch == self.id
+            && header.codec == AnchorCodecId::Htj2k.id()
+            && header.beyond_prior
             && (header.width, header.height) == detail::enlarged(self.size, self.scale)
-            && answer.payload.len() <= SLACK * self.bytes + self.tiles.len()
-            && answer.payload.get(..self.tiles.len()) == Some(&self.tiles[..])
+            && answer.payload.len() <= self.bytes
     }
 }
 
@@ -123,13 +131,16 @@ mod tests {
     use super::*;
 
     const TRACK: TrackId = TrackId(3);
+    /// All tiles of 320 × 180.
+    const WHOLE: [u8; 2] = [0xff, 0x7f];
 
     fn answer(request: &RegionRequest, bytes: usize) -> Vec<Vec<u8>> {
+        let tiled = request.tiles != WHOLE;
         let header = AnchorHeader {
-            codec: detail::codec(),
+            codec: AnchorCodecId::Htj2k.id(),
             source: AnchorOrigin::Captured,
-            tiled: true,
-            beyond_prior: false,
+            tiled,
+            beyond_prior: true,
             part: 0,
             stream: 0,
             epoch: request.id,
@@ -140,7 +151,8 @@ mod tests {
             width: 640,
             height: 360,
         };
-        let payload = [&request.tiles[..], &vec![0; bytes]].concat();
+        let map = if tiled { &request.tiles[..] } else { &[] };
+        let payload = [map, &vec![0; bytes - map.len()]].concat();
         encode_chunks(&header, &payload, 1000).expect("within the format")
     }
 
@@ -166,12 +178,31 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_of_the_whole_picture_has_no_map() {
+        let (mut regions, now) = (Regions::default(), Instant::now());
+        let request = regions.ask(now, TRACK, ((320, 180), 2), &WHOLE, 3000).expect("the first");
+        assert_eq!(give(&mut regions, now, &answer(&request, 3000)), Ok(true));
+    }
+
+    #[test]
+    fn an_answer_of_another_codec_or_with_what_the_filters_know_is_refused() {
+        let (mut regions, now) = (Regions::default(), Instant::now());
+        let request = asked(&mut regions, now);
+        // Of other lengths, as what repeats itself is not looked at.
+        for (at, value, bytes) in [(1, detail::codec(), 500), (3, 1, 501)] {
+            let mut messages = answer(&request, bytes);
+            messages[0][at] = value;
+            assert_eq!(give(&mut regions, now, &messages[..1]), Err(Refused::Unasked));
+        }
+    }
+
+    #[test]
     fn what_was_not_asked_for_is_refused() {
         let (mut regions, now) = (Regions::default(), Instant::now());
         let request = asked(&mut regions, now);
         let other_tiles = RegionRequest { tiles: vec![7, 0], ..request.clone() };
         let other_id = RegionRequest { id: request.id + 1, ..request.clone() };
-        for (wrong, bytes) in [(&other_tiles, 100), (&other_id, 100), (&request, 7000)] {
+        for (wrong, bytes) in [(&other_tiles, 100), (&other_id, 100), (&request, 3001)] {
             let refused = give(&mut regions, now, &answer(wrong, bytes));
             assert_eq!(refused, Err(Refused::Unasked));
         }

@@ -398,7 +398,7 @@ impl Core {
         };
         let RelayedAnchor { mut anchor, layer, tapped, at, chained, scale, .. } = relayed;
         anchor.stream = stream;
-        track.anchor_bytes += anchor.payload.len() as u64;
+        track.costs.count(anchor.source, anchor.payload.len());
         let id = track.info.track;
         let source = Source { track: id, layer };
         let parcel = enhance::Parcel { anchor: &anchor, source, tapped, at, chained, scale };

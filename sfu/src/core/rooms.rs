@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
-use windlass_media::{AnchorCodecId, Owner};
+use windlass_media::Owner;
 
 use super::peer::Peer;
 use super::speakers::Speakers;
@@ -71,7 +71,7 @@ impl Core {
         let room_of = if options.loopback { opaque(&publisher) } else { opaque(room) };
         peer.owner = Owner { room: room_of, publisher };
         peer.may = options.may;
-        peer.decodes_pictures = options.anchor_codecs.contains(AnchorCodecId::Vp9Pictures);
+        peer.codecs = options.anchor_codecs;
         self.peers.insert(id, peer);
         let tracks = self.tracks.values().filter(|t| present.contains(&t.info.participant));
         let tracks = tracks.map(|t| t.info.clone()).collect();

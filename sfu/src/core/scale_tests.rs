@@ -4,11 +4,20 @@ use crate::api::JoinOptions;
 use windlass_media::{AnchorCodecId, EnhancerOutput};
 use windlass_media::{Layer, Rung};
 
+use super::view::View;
 use super::world::*;
 use super::*;
 
-/// A call whose publisher sends these layers, watched at `q+` or as near to it as there is.
+/// A tile that shows the smallest layer four times enlarged.
+const LARGE: View = View { width: 1280, height: 720, pinned: false };
+
+/// A call whose publisher sends these layers, watched at `q+` or as near to it as there is, in a large tile.
 fn watched(layers: &[Layer]) -> World {
+    watched_in(Some(LARGE), layers)
+}
+
+/// The same in a tile that the client tells of, or (`None`) does not.
+fn watched_in(view: Option<View>, layers: &[Layer]) -> World {
     let mut world = World::new(config());
     world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
     let track = world.publish();
@@ -20,6 +29,9 @@ fn watched(layers: &[Layer]) -> World {
     world.core.join(world.now, "room", SUBSCRIBER, options).expect("joined");
     world.subscribe(SUBSCRIBER, track);
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
+    if let Some(view) = view {
+        world.core.set_view(world.now, SUBSCRIBER, track, view);
+    }
     world.run(Duration::from_secs(3));
     world
 }
@@ -69,15 +81,42 @@ fn the_publisher_is_told_what_size_its_detail_is_to_have() {
 }
 
 #[test]
-fn pictures_may_be_enlarged_to_the_cameras_size_but_not_past_a_layer_that_is_sent() {
+fn pictures_may_be_enlarged_to_the_cameras_size_but_not_past_the_layers_that_are_sent() {
     for (layers, most) in [
         (&[Layer::Q][..], 4),
         (&[Layer::Q, Layer::H], 2),
         (&[Layer::Q, Layer::F], 4),
-        (&Layer::ALL, 2),
+        (&Layer::ALL, 4),
     ] {
         assert_eq!(watched(layers).last_tapped().most_scale, most, "{layers:?}");
     }
+}
+
+#[test]
+fn pictures_are_enlarged_no_further_than_they_are_watched() {
+    let half = View { width: 640, height: 360, pinned: false };
+    for (view, layers, most) in [
+        (Some(half), &[Layer::Q][..], 2),
+        (Some(half), &Layer::ALL, 2),
+        // What is larger than the tile is made smaller by whoever shows it: the publisher's own pixels are worth that.
+        (Some(half), &[Layer::Q, Layer::F], 4),
+        (None, &[Layer::Q], 2),
+    ] {
+        assert_eq!(watched_in(view, layers).last_tapped().most_scale, most, "{view:?} {layers:?}");
+    }
+}
+
+#[test]
+fn a_tile_that_grows_has_larger_pictures_made_without_a_key_frame() {
+    let half = View { width: 640, height: 360, pinned: false };
+    let mut world = watched_in(Some(half), &[Layer::Q]);
+    let track = world.core.tracks.keys().next().copied().expect("it is published");
+    let former = world.last_tapped();
+    world.core.set_view(world.now, SUBSCRIBER, track, LARGE);
+    world.run(Duration::from_secs(1));
+    let frame = world.last_tapped();
+    assert_eq!((former.most_scale, frame.most_scale), (2, 4));
+    assert_eq!(frame.epoch, former.epoch);
 }
 
 #[test]

@@ -8,15 +8,17 @@ use str0m::media::Mid;
 use windlass_media::{Layer, Refusal, Rung, StreamId, TapInput};
 
 use super::alignment::Alignment;
+use super::costs::{AnchorCosts, Costs};
 use super::detail::DetailStream;
 use super::dynacast::Dynacast;
 use super::keyframes::KeyFrames;
+use super::ladder::Watched;
 use super::layers::Layers;
 use super::recent::Recent;
 use super::relay::{Afar, Wishes};
 use super::tap::{Tap, exceeds};
 use super::view::View;
-use super::{Core, Output, allocator};
+use super::{Core, Output};
 use crate::api::{Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
 use crate::relay::NodeId;
 
@@ -41,6 +43,8 @@ pub(super) struct Track {
     pub(super) tap: Option<Tap>,
     /// Which layer is tapped, or would be, and since when.
     pub(super) tapped_since: Option<(Layer, Instant)>,
+    /// How large the tapped layer is watched.
+    pub(super) watched: Watched,
     /// By how much the enhancer enlarges a tapped layer.
     pub(super) scaled: Option<(Layer, u16)>,
     /// Whose frames belong together.
@@ -53,8 +57,7 @@ pub(super) struct Track {
     pub(super) regions: bool,
     /// The first epoch that no former tap has used.
     pub(super) next_epoch: u16,
-    pub(super) anchor_bps: u64,
-    pub(super) anchor_bytes: u64,
+    pub(super) costs: Costs,
     /// Why the enhancer makes no anchors of it.
     pub(super) refused: Option<Refusal>,
 }
@@ -68,6 +71,44 @@ impl Track {
             [false, true, _] => self.sizes[0].map(|_| Layer::Q),
             [true, ..] => None,
         }
+    }
+
+    /// Sizes of the layers' pictures; of those that no key frame has said yet, halves and doubles of one that is known, or the usual ones.
+    pub(super) fn likely_sizes(&self) -> [(u16, u16); 3] {
+        let known = Layer::ALL.into_iter().find_map(|l| Some((l, self.sizes[l as usize]?)));
+        let (of, (width, height)) = known.unwrap_or((Layer::Q, (320, 180)));
+        Layer::ALL.map(|layer| {
+            let side =
+                |side: u16| (u32::from(side) * (1 << layer as u32) / (1 << of as u32)) as u16;
+            self.sizes[layer as usize].unwrap_or((side(width), side(height)))
+        })
+    }
+
+    /// What anchors of each layer are expected to take; `None`: none are made of it. `captured`: pictures of a larger layer are made anchors;
+    /// `pictures`: the subscriber can decode those that the publisher sends beside its layers; `most_octaves`: anchors are no larger than that.
+    pub(super) fn anchor_costs(
+        &self,
+        now: Instant,
+        most_pixels: u32,
+        (captured, pictures): (bool, bool),
+        most_octaves: u8,
+    ) -> [Option<AnchorCosts>; 3] {
+        let most = self.most_enhanced(most_pixels);
+        let sent = Layer::ALL.map(|layer| self.layers.rate(layer, now).is_some());
+        let detail = pictures && self.detail.is_some();
+        Layer::ALL.map(|layer| {
+            let larger = Layer::ALL.into_iter().filter(|&l| l > layer);
+            let given = larger.rev().find(|&l| detail || captured && sent[l as usize]);
+            let octaves = given.map_or(0, |l| l as u8 - layer as u8).min(most_octaves);
+            let enhanced = Rung::plus(layer).is_some() && most >= Some(layer);
+            enhanced.then(|| self.costs.expected(octaves))
+        })
+    }
+
+    /// Whether the publisher's own pixels may become anchors now.
+    pub(super) fn gives_pixels(&self) -> bool {
+        let detail = self.detail.as_ref().is_some_and(|detail| detail.told.is_some());
+        self.capture.is_some() || detail || self.afar.is_some()
     }
 
     /// From a frame's arrival to its anchor's last use: the operator's, and as much more as its policy holds frames.
@@ -132,6 +173,7 @@ impl Core {
                 keyframes: KeyFrames::default(),
                 tap: None,
                 tapped_since: None,
+                watched: Watched::default(),
                 scaled: None,
                 refused: None,
                 alignment: Alignment::default(),
@@ -139,8 +181,7 @@ impl Core {
                 detail: None,
                 regions: false,
                 next_epoch: 0,
-                anchor_bps: allocator::ANCHORS_ASSUMED_BPS,
-                anchor_bytes: 0,
+                costs: Costs::default(),
             },
         );
         track

@@ -13,6 +13,8 @@ pub struct View {
     pub pinned: bool,
 }
 
+/// By how much anchors' pictures may be larger than those of the layer.
+const SCALES: std::ops::RangeInclusive<u16> = 2..=4;
 /// A tile of this many pixels has weight one.
 const USUAL: f64 = 640.0 * 360.0;
 /// Neither do small ones vanish, nor large ones take everything.
@@ -24,6 +26,14 @@ const SPEAKS: f64 = 6.0;
 /// A picture may be enlarged by so much before the next layer is worth its bits.
 const ENLARGED: f64 = 1.25;
 
+/// The tile of a client that does not say how it shows a track: a window of that size is common, and larger ones change little.
+const USUAL_TILE: (u16, u16) = (1280, 720);
+
+/// The tile that a track is shown in, in pixels of the device.
+pub fn shown(view: Option<View>) -> (u16, u16) {
+    view.map_or(USUAL_TILE, |view| (view.width, view.height))
+}
+
 impl View {
     /// Whether nobody sees it.
     pub fn hidden(self) -> bool {
@@ -33,11 +43,22 @@ impl View {
     /// The smallest layer that fills the tile, given the layers' sizes as far as they are known; `None`: all of them are worth having.
     pub fn enough(self, sizes: [Option<(u16, u16)>; 3]) -> Option<Layer> {
         Layer::ALL.into_iter().find(|&layer| {
-            let Some((width, height)) = sizes[layer as usize] else { return false };
-            // The picture is shown whole: the closer side bounds it.
-            let by_width = f64::from(self.width) / f64::from(width.max(1));
-            by_width.min(f64::from(self.height) / f64::from(height.max(1))) <= ENLARGED
+            sizes[layer as usize].is_some_and(|size| self.enlarges(size) <= ENLARGED)
         })
+    }
+
+    /// By how much the picture of a layer of this size is to be enlarged at least, so that no more is left to the browser than it may
+    /// do; where that is more than anything enlarges, the most.
+    pub fn scale(self, size: (u16, u16)) -> u16 {
+        let by = self.enlarges(size);
+        let enough = SCALES.into_iter().find(|&scale| by <= f64::from(scale) * ENLARGED);
+        enough.unwrap_or(*SCALES.end())
+    }
+
+    /// Size of the picture on the screen over its own. It is shown whole: the closer side bounds it.
+    fn enlarges(self, (width, height): (u16, u16)) -> f64 {
+        let by_width = f64::from(self.width) / f64::from(width.max(1));
+        by_width.min(f64::from(self.height) / f64::from(height.max(1)))
     }
 }
 
@@ -73,6 +94,21 @@ mod tests {
         ] {
             assert_eq!(tile.enough(SIZES), layer, "{tile:?}");
         }
+    }
+
+    #[test]
+    fn a_picture_is_enlarged_as_far_as_its_tile_goes() {
+        for (tile, scale) in [
+            (view(160, 90), 2),
+            (view(800, 450), 2),
+            (view(801, 451), 3),
+            (view(1920, 450), 2),
+            (view(1280, 720), 4),
+            (view(3840, 2160), 4),
+        ] {
+            assert_eq!(tile.scale((320, 180)), scale, "{tile:?}");
+        }
+        assert_eq!(view(1, 1).scale((0, 0)), 2);
     }
 
     #[test]

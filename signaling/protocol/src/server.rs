@@ -118,7 +118,7 @@ pub enum ServerMessage {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         layers: BTreeMap<Layer, LayerKnobs>,
     },
-    /// The client is asked for tiles of the next camera frame of its own track.
+    /// The client is asked for a still: tiles of the next camera frame of its own track, or all of it.
     Regions {
         /// The client's own track.
         track: String,

@@ -66,6 +66,12 @@ export function remote(page) {
   });
 }
 
+/** Has the first remote video shown at that size, whatever the page's tile is. */
+export async function showLarge(page, { width, height } = { width: 1280, height: 720 }) {
+  await until(async () => (await remote(page)) !== undefined, "there is a video");
+  await page.evaluate((size) => window.windlass.room.setView(window.windlass.remoteVideos()[0], size), { width, height });
+}
+
 /** Waits until the first remote video shows enhanced pictures. */
 export function enhanced(page, timeoutMs = 25_000) {
   return until(async () => (await remote(page))?.state === "enhanced" && (await remote(page)), "the picture is enhanced", timeoutMs);

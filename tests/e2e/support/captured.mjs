@@ -1,6 +1,6 @@
 // Watches, in a subscriber's page, the captured anchors that come on the data channel and the native frames, and reads the
 // frame number in both: an anchor must show the very frame whose timestamp it bears.
-import { bits, CELL, CELLS, cellIsLight, readNumber } from "./scene.mjs";
+import { readNumber } from "./scene.mjs";
 
 /** To be run in the page before its scripts. Fills `window.captured`. */
 export function watchCaptured() {
@@ -43,9 +43,7 @@ export function watchCaptured() {
     partial.delete(key);
     const payload = new Uint8Array(parts.reduce((sum, p) => sum + p.length, 0));
     parts.reduce((at, p) => (payload.set(p, at), at + p.length), 0);
-    const [hr, hrHeight] = [view.getUint16(20), view.getUint16(22)];
-    const head = { rtp, epoch, hr, tiled: (view.getUint8(3) & 1) !== 0, bytes: payload.length, at: performance.now() };
-    if (head.tiled) return takeTiles(head, payload, hrHeight);
+    const head = { rtp, epoch, hr: view.getUint16(20), bytes: payload.length, at: performance.now() };
     const sequence = new DataView(payload.buffer).getUint16(2);
     const isKey = (payload[0] & 15) === 0;
     if (isKey) {
@@ -69,25 +67,6 @@ export function watchCaptured() {
     next = (sequence + 1) & 0xffff;
     heads.set(rtp, head);
     decoder.decode(new EncodedVideoChunk({ type: isKey ? "key" : "delta", timestamp: rtp, data: payload.subarray(STREAM_HEADER) }));
-  }
-  /** Tiles of a frame, of 64 low samples each: `columns` are those of the picture's first row, in the mosaic's order. */
-  function takeTiles(head, payload, hrHeight) {
-    const across = Math.ceil(head.hr / 128);
-    const count = across * Math.ceil(hrHeight / 128);
-    const chosen = Array.from({ length: count }, (_, i) => i).filter((i) => (payload[i >> 3] >> (i & 7)) & 1);
-    const columns = chosen.filter((i) => i < across);
-    if (columns.length === 0) return window.captured.anchors.push(head);
-    const tiles = new VideoDecoder({
-      output: async (frame) => {
-        window.captured.anchors.push({ ...head, columns, ...(await lumaOf(frame)) });
-        frame.close();
-      },
-      error: () => window.captured.undecodable++,
-    });
-    tiles.configure({ codec: "vp09.00.41.08" });
-    const data = payload.subarray(Math.ceil(count / 8) + STREAM_HEADER);
-    tiles.decode(new EncodedVideoChunk({ type: "key", timestamp: head.rtp, data }));
-    tiles.flush().then(() => tiles.close(), () => {});
   }
   /** Native frames of the first remote video, from now on. */
   window.watchNative = () => {
@@ -115,23 +94,6 @@ export function watchCaptured() {
 
 const numberOf = ({ y, width }, scene) => (y === undefined ? -1 : readNumber(Buffer.from(y, "base64"), width, scene.width));
 
-/** Whether the cells that tiles show are those of `number`; null where they show none of its six lowest bits. */
-function tilesShow({ y, width, hr, columns }, number, scene) {
-  const side = (CELL * hr) / scene.width;
-  const luma = Buffer.from(y, "base64");
-  let lowest = 0;
-  let same = true;
-  columns.forEach((column, place) => {
-    for (let cell = 0; cell < CELLS; cell++) {
-      const x = cell * side - column * 128;
-      if (x < 0 || x + side > 128) continue;
-      if (cell >= CELLS - 10 && cell < CELLS - 4) lowest++;
-      same &&= cellIsLight(luma, width, place * 128 + x, side) === (bits(number)[cell] === 1);
-    }
-  });
-  return lowest < 6 ? null : same;
-}
-
 /**
  * Numbers by timestamp, of the native frames that are as far in number from the one before or after as in time: on a busy
  * machine the element may show a later frame than the one that it told of.
@@ -152,7 +114,7 @@ function around(frames, rtp) {
 }
 
 /**
- * Takes what was seen since the last call: `met`, anchors whose native frame shows the same number, `tilesMet` those of tiles; `missed`, those where
+ * Takes what was seen since the last call: `met`, anchors whose native frame shows the same number; `missed`, those where
  * it shows another; `unseen`, those whose native frame was not seen or read.
  */
 export async function takeCaptured(page, scene) {
@@ -164,19 +126,11 @@ export async function takeCaptured(page, scene) {
   });
   const numbered = seen.native.map((f) => ({ rtp: f.rtp, number: numberOf(f, scene), at: Math.round(f.at) }));
   const native = trusted(numbered, scene);
-  const out = { met: 0, tilesMet: 0, tiled: 0, missed: [], unseen: 0, anchors: seen.anchors.length, bytes: [], widths: new Set(), native: seen.native.length };
+  const out = { met: 0, missed: [], unseen: 0, anchors: seen.anchors.length, bytes: [], widths: new Set(), native: seen.native.length };
   for (const anchor of seen.anchors) {
     const shown = native.get(anchor.rtp) ?? -1;
     out.bytes.push(anchor.bytes);
     out.widths.add(anchor.hr);
-    if (anchor.tiled) {
-      out.tiled++;
-      const shows = shown < 0 || anchor.columns === undefined ? null : tilesShow(anchor, shown, scene);
-      if (shows === null) out.unseen++;
-      else if (shows) out.tilesMet++;
-      else out.missed.push({ tiles: anchor.columns, native: shown, rtp: anchor.rtp });
-      continue;
-    }
     const is = numberOf(anchor, scene);
     if (shown < 0 || is < 0) out.unseen++;
     else if (shown === is) out.met++;

@@ -20,9 +20,9 @@ export const paused = (page, restraint) =>
     return state?.detail === null && state.restraint === restraint && state;
   }, `the detail stream is paused: ${restraint}`, 30_000);
 
-/** Starts a call; `serverArgs` as of the server, the rest as of `publish`. */
+/** Starts a call with a detail stream; `serverArgs` as of the server, the rest as of `publish`. */
 export async function detailCall(scene, { serverArgs = ["--no-congestion-control"], query = "&detail=1", ...options } = {}) {
-  const call = { scene, server: await startServer({ args: serverArgs, path: {} }) };
+  const call = { scene, server: await startServer({ args: ["--detail-as", "stream", ...serverArgs], path: {} }) };
   call.errors = () => [...call.publisher.errors, ...call.viewer.errors];
   call.close = async () => {
     await call.viewer?.close();

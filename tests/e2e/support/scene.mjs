@@ -121,29 +121,35 @@ function syntheticFrames(width, height, frames) {
   return all;
 }
 
+/** Writes pictures as a Y4M file. */
+function writeY4m(file, { width, height, fps }, frames) {
+  const fd = openSync(file, "w");
+  writeSync(fd, `YUV4MPEG2 W${width} H${height} F${fps}:1 Ip A1:1 C420mpeg2\n`);
+  for (const frame of frames) {
+    writeSync(fd, "FRAME\n");
+    writeSync(fd, frame);
+  }
+  closeSync(fd);
+}
+
 /**
- * Makes the camera file and keeps the frames' luma for comparison.
- * @returns {{file: string, name: string, real: boolean, width: number, height: number, fps: number,
+ * Makes the camera file and keeps the frames' luma for comparison; `clean`: also a file without the numbers.
+ * @returns {{file: string, clean: string | null, name: string, real: boolean, width: number, height: number, fps: number,
  *   frames: number, luma: (n: number) => Buffer}}
  */
-export function makeScene({ clip = "d13", width = 640, height = 360, fps = 30, frames = 300, out }) {
+export function makeScene({ clip = "d13", width = 640, height = 360, fps = 30, frames = 300, out, clean = false }) {
   const clips = clipsFolder();
   const real = clips !== null && existsSync(path.join(clips, CLIPS[clip].file));
   if (!real) console.log(`no clip ${CLIPS[clip].file}, set WINDLASS_CLIPS: using a drawn scene`);
   const raw = real ? clipFrames(clips, clip, width, height, fps, frames) : syntheticFrames(width, height, frames);
   const size = (width * height * 3) / 2;
   const count = Math.floor(raw.length / size);
+  const pictures = Array.from({ length: count }, (_, n) => raw.subarray(n * size, (n + 1) * size));
   mkdirSync(out, { recursive: true });
-  const file = path.join(out, `${clip}-${width}x${height}.y4m`);
-  const fd = openSync(file, "w");
-  writeSync(fd, `YUV4MPEG2 W${width} H${height} F${fps}:1 Ip A1:1 C420mpeg2\n`);
-  for (let n = 0; n < count; n++) {
-    const frame = raw.subarray(n * size, (n + 1) * size);
-    drawNumber(frame, width, height, n);
-    writeSync(fd, "FRAME\n");
-    writeSync(fd, frame);
-  }
-  closeSync(fd);
+  const to = (kind) => path.join(out, `${clip}-${width}x${height}${kind}.y4m`);
+  if (clean) writeY4m(to("-clean"), { width, height, fps }, pictures);
+  pictures.forEach((frame, n) => drawNumber(frame, width, height, n));
+  writeY4m(to(""), { width, height, fps }, pictures);
   const luma = (n) => raw.subarray(n * size, n * size + width * height);
-  return { file, name: clip, real, width, height, fps, frames: count, luma };
+  return { file: to(""), clean: clean ? to("-clean") : null, name: clip, real, width, height, fps, frames: count, luma };
 }

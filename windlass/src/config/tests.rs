@@ -153,7 +153,7 @@ fn values_out_of_range_are_refused_by_name() {
         ("engine: \"gpu\"", "auto, cpu, cuda"),
         ("device: [\"0\"]", "device needs an engine"),
         ("engine: \"auto\"\ndevice: [\"nvidia0\"]", "windlass devices"),
-        ("network: \"l\"", "auto, all, xs, m"),
+        ("network: \"l\"", "auto, xs, m"),
         ("tile-threshold: -1.0", "tile-threshold"),
         ("tile-threshold: .inf", "tile-threshold"),
         ("tile-refresh-s: 0", "tile-refresh-s"),

@@ -11,10 +11,10 @@ use windlass_signaling::{Network, NoNetwork};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum DetailAs {
+    /// Pictures on request.
+    Stills,
     /// Whole frames, as a second video stream.
     Stream,
-    /// Tiles on request.
-    Regions,
 }
 
 /// An address to advertise: `IP` or `IP:PORT`.

@@ -10,12 +10,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use windlass_enhancer::schedule::{TileConfig, TileLedger};
 use windlass_enhancer::twin::Twin;
-use windlass_hybrid::anchor::codec::detail_of;
+use windlass_hybrid::anchor::codec::{HTJ2K, detail_of};
 use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{
-    AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler, payload,
+    AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler, colour, payload,
 };
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::simd::Isa;
@@ -190,7 +190,12 @@ pub fn make_beside(
         }
         let header = header(coder.id(), &detail, at, settings);
         let wanted = (coder.is_still() && twin.measures()).then(|| detail.clone());
-        let (code, tiled) = clock.measure(|| coder.code(detail, &tiles))?;
+        let colour =
+            (settings.source == AnchorOrigin::Captured && coder.id() == HTJ2K).then(|| {
+                let [_, u, v] = original.samples();
+                colour::image([u, v], picture.samples(), &tiles, scale.factor())
+            });
+        let (code, tiled) = clock.measure(|| coder.code(detail, colour.as_ref(), &tiles))?;
         let header = AnchorHeader { tiled, ..header };
         let sent = ReassembledAnchor { header, payload: code.clone() };
         twin.sent(&sent, wanted.as_ref());

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::schedule::TileConfig;
+use windlass_enhancer::schedule::{RegionConfig, TileConfig};
 
 use super::captured::{CapturedSettings, Source};
 use super::clip::Wanted;
@@ -175,7 +175,7 @@ pub struct EvalArgs {
     pub within: bool,
 
     /// Most of the picture's area that one request of regions may name.
-    #[arg(long, default_value_t = 0.25, value_name = "F", help_heading = "Captured anchors")]
+    #[arg(long, default_value_t = RegionConfig::default().area, value_name = "F", help_heading = "Captured anchors")]
     pub region_area: f64,
 
     /// Show how much of the gap between the rungs h and f each method closes; the uplink is then Chromium's rate of h
@@ -249,7 +249,7 @@ pub struct EvalArgs {
           help_heading = "At the size shown")]
     pub display: Option<DisplaySize>,
 
-    /// Write one page with pictures to slide between, curves and a verdict into this folder.
+    /// Write one page with pictures to slide between, curves and a verdict into this folder, and its pictures beside it.
     #[arg(long, value_name = "DIR", requires = "display", help_heading = "At the size shown")]
     pub html: Option<PathBuf>,
 

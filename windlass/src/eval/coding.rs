@@ -10,7 +10,7 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail, ensure};
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::encode::{StreamConfig, StreamEncodeError, StreamEncoder};
-use windlass_hybrid::anchor::codec::{self, AnchorCodec, AnchorCodecError};
+use windlass_hybrid::anchor::codec::{self, AnchorCodec, AnchorCodecError, Htj2k};
 use windlass_hybrid::anchor::stream::{Prediction, VP9_STREAM};
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{ReassembledAnchor, payload};
@@ -135,22 +135,42 @@ impl Coder {
 
     /// The payload of the next anchor, and whether it is tiled; with a budget that nothing fits, it is
     /// coded as coarsely as can be.
-    pub fn code(&mut self, detail: Detail, tiles: &TileMap) -> Result<(Vec<u8>, bool)> {
+    pub fn code(
+        &mut self,
+        detail: Detail,
+        colour: Option<&Detail>,
+        tiles: &TileMap,
+    ) -> Result<(Vec<u8>, bool)> {
         let coded = match self.codec {
-            Codec::Still(codec) => self.still(codec, &payload::image(detail, tiles, self.scale)),
+            Codec::Still(codec) => {
+                self.still(codec, &payload::image(detail, tiles, self.scale), colour)
+            }
             Codec::Stream => self.streamed(&detail, tiles),
         };
         let coded = coded.with_context(|| format!("coding an anchor by {}", self.codec.name()))?;
         Ok(payload::pack(tiles, coded))
     }
 
-    fn still(&self, codec: &dyn AnchorCodec, image: &Detail) -> Result<Vec<u8>> {
-        Ok(match self.target {
-            Target::Quality(quality) => codec.encode(image, quality)?,
-            Target::Budget(bytes) => match codec.encode_within(image, bytes) {
-                Err(AnchorCodecError::Budget { .. }) => codec.encode(image, 1)?,
-                coded => coded?,
-            },
+    fn still(
+        &self,
+        codec: &dyn AnchorCodec,
+        image: &Detail,
+        colour: Option<&Detail>,
+    ) -> Result<Vec<u8>> {
+        let by_quality = |quality| -> Result<Vec<u8>, AnchorCodecError> {
+            match colour {
+                Some(colour) => Htj2k::encode_in_colour(image, colour, quality),
+                None => codec.encode(image, quality),
+            }
+        };
+        let within = match (self.target, colour) {
+            (Target::Quality(quality), _) => by_quality(quality),
+            (Target::Budget(bytes), Some(_)) => Htj2k::fill(image, colour, bytes),
+            (Target::Budget(bytes), None) => codec.encode_within(image, bytes),
+        };
+        Ok(match within {
+            Err(AnchorCodecError::Budget { .. }) => by_quality(1)?,
+            coded => coded?,
         })
     }
 
@@ -199,7 +219,7 @@ mod tests {
     fn code(codec: &str, target: Target) -> Vec<u8> {
         let coding = Coding { codec: codec.parse().unwrap(), target };
         let tiles = TileMap::full(32, 24);
-        Coder::new(coding, 2).code(textured(), &tiles).unwrap().0
+        Coder::new(coding, 2).code(textured(), None, &tiles).unwrap().0
     }
 
     #[test]

@@ -102,7 +102,7 @@ mod tests {
 
     fn scores(psnr: &[f64]) -> Scores {
         let vmaf = Some(psnr.iter().map(|p| 2.0 * p).collect());
-        Scores { psnr_y_db: psnr.to_vec(), ssim: None, vmaf, vmaf_neg: None }
+        Scores { psnr_y_db: psnr.to_vec(), vmaf, ..Scores::default() }
     }
 
     #[test]

@@ -1,9 +1,13 @@
-//! How near a picture is to the original: PSNR and SSIM of luma.
+//! How near a picture is to the original: PSNR and SSIM of luma, SSIMULACRA2 in colour.
 //!
 //! SSIM is Wang et al. 2004: an 11×11 Gaussian window (σ = 1.5), K1 = 0.01, K2 = 0.03, valid windows
-//! only. In: two 8-bit planes of one size. Out: dB, and 0…1.
+//! only. In: two 8-bit planes, or pictures, of one size. Out: dB, 0…1, and at most 100.
 
-use windlass_hybrid::picture::{self, Plane};
+use anyhow::{Context, Result};
+use ssimulacra2::{ColorPrimaries, Rgb, TransferCharacteristic, compute_frame_ssimulacra2};
+use windlass_hybrid::picture::{self, Picture, Plane};
+
+use super::pictures;
 
 /// Highest PSNR reported for one picture (identical pictures would be infinite).
 pub const PSNR_CAP_DB: f64 = 100.0;
@@ -59,6 +63,19 @@ pub fn ssim(a: &Plane, b: &Plane) -> Option<f64> {
         total += row;
     }
     Some(total / (across * (a.height() - TAPS + 1)) as f64)
+}
+
+/// SSIMULACRA2: 100 is the original, 90 cannot be told from it.
+pub fn ssimulacra2(original: &Picture, picture: &Picture) -> Result<f64> {
+    Ok(compute_frame_ssimulacra2(rgb(original)?, rgb(picture)?)?)
+}
+
+fn rgb(picture: &Picture) -> Result<Rgb> {
+    let bytes = pictures::rgb(picture);
+    let pixels = bytes.as_chunks::<3>().0.iter().map(|p| p.map(|c| f32::from(c) / 255.0)).collect();
+    let (transfer, primaries) = (TransferCharacteristic::SRGB, ColorPrimaries::BT709);
+    Rgb::new(pixels, picture.width(), picture.height(), transfer, primaries)
+        .context("a picture of no size")
 }
 
 fn weighted<'a>(

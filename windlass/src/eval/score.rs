@@ -9,13 +9,27 @@ use super::frames::{FrameStore, Size};
 use super::metrics;
 use super::vmaf::Vmaf;
 
+/// SSIMULACRA2 takes every so manyeth frame: it is an image's measure, and the slowest.
+const STEP: usize = 30;
+
+/// What is measured besides PSNR and VMAF. Both are slow, so that one says which is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Besides {
+    /// SSIM of luma.
+    Ssim,
+    /// SSIMULACRA2, in colour.
+    Ssimulacra2,
+}
+
 /// Quality frame by frame.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scores {
     /// PSNR of luma in dB.
     pub psnr_y_db: Vec<f64>,
-    /// SSIM of luma; `None` for pictures smaller than its window.
+    /// SSIM of luma; `None` where nobody asked, and for pictures smaller than its window.
     pub ssim: Option<Vec<f64>>,
+    /// SSIMULACRA2 of every 30th frame: 100 is the original, 90 cannot be told from it. Empty where nobody asked.
+    pub ssimulacra2: Vec<f64>,
     /// VMAF; `None` without an ffmpeg that has libvmaf.
     pub vmaf: Option<Vec<f64>>,
     /// VMAF of the model that does not reward sharpening.
@@ -28,8 +42,10 @@ pub struct Scorer<'a> {
     size: Size,
     expected: usize,
     vmaf: Option<Vmaf>,
+    besides: Besides,
     psnr: Vec<f64>,
     ssim: Option<Vec<f64>>,
+    ssimulacra2: Vec<f64>,
     count: usize,
     keep: &'a [usize],
     kept: Vec<Picture>,
@@ -40,6 +56,7 @@ impl<'a> Scorer<'a> {
     pub fn new(
         original: &'a FrameStore,
         vmaf: Option<&Path>,
+        besides: Besides,
         keep: &'a [usize],
     ) -> Result<Scorer<'a>> {
         Ok(Scorer {
@@ -47,8 +64,10 @@ impl<'a> Scorer<'a> {
             size: original.size(),
             expected: original.len(),
             vmaf: vmaf.map(|ffmpeg| Vmaf::start(ffmpeg, original)).transpose()?,
+            besides,
             psnr: Vec::with_capacity(original.len()),
-            ssim: Some(Vec::with_capacity(original.len())),
+            ssim: (besides == Besides::Ssim).then(|| Vec::with_capacity(original.len())),
+            ssimulacra2: Vec::new(),
             count: 0,
             keep,
             kept: Vec::new(),
@@ -66,9 +85,14 @@ impl<'a> Scorer<'a> {
         );
         let original = self.original.next().context("more pictures than the clip has frames")??;
         self.psnr.push(metrics::psnr_db(&original.y, &picture.y));
-        match (&mut self.ssim, metrics::ssim(&original.y, &picture.y)) {
-            (Some(series), Some(one)) => series.push(one),
-            (series, _) => *series = None,
+        if let Some(series) = &mut self.ssim {
+            match metrics::ssim(&original.y, &picture.y) {
+                Some(one) => series.push(one),
+                None => self.ssim = None,
+            }
+        }
+        if self.besides == Besides::Ssimulacra2 && self.is_sampled() {
+            self.ssimulacra2.push(metrics::ssimulacra2(&original, picture)?);
         }
         if let Some(vmaf) = &mut self.vmaf {
             vmaf.push(picture)?;
@@ -85,7 +109,14 @@ impl<'a> Scorer<'a> {
         ensure!(self.count == self.expected, "{} of {} frames came out", self.count, self.expected);
         let vmaf = self.vmaf.map(Vmaf::finish).transpose()?;
         let (vmaf, vmaf_neg) = vmaf.map(|scores| (scores.vmaf, scores.neg)).unzip();
-        Ok((Scores { psnr_y_db: self.psnr, ssim: self.ssim, vmaf, vmaf_neg }, self.kept))
+        let (psnr_y_db, ssim, ssimulacra2) = (self.psnr, self.ssim, self.ssimulacra2);
+        Ok((Scores { psnr_y_db, ssim, ssimulacra2, vmaf, vmaf_neg }, self.kept))
+    }
+
+    /// Whether SSIMULACRA2 takes the next picture; a short clip's last one, where it took none.
+    fn is_sampled(&self) -> bool {
+        let last = self.count + 1 == self.expected;
+        self.count % STEP == STEP / 2 || last && self.ssimulacra2.is_empty()
     }
 }
 
@@ -93,6 +124,7 @@ impl<'a> Scorer<'a> {
 mod tests {
     use super::*;
     use crate::eval::frames::FrameWriter;
+    use crate::eval::synthetic;
 
     fn store() -> FrameStore {
         let mut writer = FrameWriter::new(Size { width: 32, height: 16 }).unwrap();
@@ -103,18 +135,36 @@ mod tests {
     #[test]
     fn the_original_itself_scores_full_marks_and_wanted_pictures_are_kept() {
         let original = store();
-        let mut scorer = Scorer::new(&original, None, &[0, 2]).unwrap();
+        let mut scorer = Scorer::new(&original, None, Besides::Ssim, &[0, 2]).unwrap();
         (0..3).for_each(|_| scorer.push(&Picture::grey(32, 16)).unwrap());
         let (scores, kept) = scorer.finish().unwrap();
         assert!(scores.psnr_y_db.iter().all(|db| (db - metrics::PSNR_CAP_DB).abs() < 1e-9));
         assert!(scores.ssim.unwrap().iter().all(|one| (one - 1.0).abs() < 1e-4));
         assert_eq!((scores.psnr_y_db.len(), scores.vmaf, kept.len()), (3, None, 2));
+        assert!(scores.ssimulacra2.is_empty());
+    }
+
+    #[test]
+    fn ssimulacra2_is_taken_where_it_is_asked_for_and_tells_a_grey_picture() {
+        let clip = synthetic::panning(4);
+        let score = |grey: bool| {
+            let mut scorer = Scorer::new(&clip.frames, None, Besides::Ssimulacra2, &[]).unwrap();
+            for picture in clip.frames.frames().unwrap() {
+                let picture = picture.unwrap();
+                let grey_one = Picture::grey(picture.width(), picture.height());
+                scorer.push(if grey { &grey_one } else { &picture }).unwrap();
+            }
+            scorer.finish().unwrap().0
+        };
+        let (same, grey) = (score(false), score(true));
+        assert_eq!((same.ssimulacra2.len(), same.ssim), (1, None));
+        assert!(same.ssimulacra2[0] > 99.0 && grey.ssimulacra2[0] < 20.0, "{grey:?}");
     }
 
     #[test]
     fn missing_and_misfit_pictures_are_errors() {
         let original = store();
-        let mut scorer = Scorer::new(&original, None, &[]).unwrap();
+        let mut scorer = Scorer::new(&original, None, Besides::Ssim, &[]).unwrap();
         assert!(scorer.push(&Picture::grey(16, 16)).is_err());
         scorer.push(&Picture::grey(32, 16)).unwrap();
         assert!(scorer.finish().is_err());

@@ -21,7 +21,7 @@ use super::nemo_style;
 use super::rebuild::{self, Played};
 use super::row::{AnchorKey, Quality, Row, Times};
 use super::scale::Scale;
-use super::score::{Scorer, Scores};
+use super::score::{Besides, Scorer, Scores};
 use super::select;
 use super::sr::Upscaler;
 
@@ -338,7 +338,7 @@ impl<'a> Stage<'a> {
         upscaler: &mut Upscaler,
     ) -> Result<Outcome> {
         let scale = self.plan.scale;
-        let mut scorer = Scorer::new(&self.clip.frames, self.plan.vmaf, keep)?;
+        let mut scorer = Scorer::new(&self.clip.frames, self.plan.vmaf, Besides::Ssim, keep)?;
         let (mut played, mut video) = (None, None);
         let cost = match method {
             Method::Direct => {

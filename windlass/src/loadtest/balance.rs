@@ -84,6 +84,7 @@ const SUMS: [(&str, &[&str]); 9] = [
             "enhancer_schedule_overflowed_total",
             "enhancer_schedule_not_planned_total",
             "enhancer_schedule_refused_total",
+            "enhancer_schedule_worthless_total",
         ],
     ),
     (
@@ -96,6 +97,7 @@ const SUMS: [(&str, &[&str]); 9] = [
             "enhancer_infer_errors_total",
             "enhancer_known_total",
             "enhancer_not_best_total",
+            "enhancer_worthless_total",
             "enhancer_late_encode_total",
             "enhancer_encode_errors_total",
             "enhancer_dropped_anchors_total",

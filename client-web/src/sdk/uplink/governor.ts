@@ -110,10 +110,12 @@ export class DetailGovernor {
    * nothing changes.
    */
   glance(now: number, availableKbps: number | null, lowCapKbps: number): Verdict | null {
-    if (this.sentKbps === null || availableKbps === null) return null;
-    if (roomOf(availableKbps, lowCapKbps) >= LEAST_KBPS) return null;
-    this.calmSince = null;
+    if (availableKbps === null || roomOf(availableKbps, lowCapKbps) >= LEAST_KBPS) return null;
+    // What is asked for by and by has nothing to go by either.
     this.spare = 0;
+    this.servedSince = null;
+    if (this.sentKbps === null) return null;
+    this.calmSince = null;
     this.stop(now);
     this.restraint = "uplink";
     return { detail: null, restraint: "uplink" };

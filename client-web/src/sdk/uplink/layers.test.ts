@@ -14,15 +14,32 @@ const of = (rid: string, wishes: [string, LayerWish][], allowed: "q" | "qh" | "q
 
 test("without wishes the page's caps hold", () => {
   assert.deepEqual(layerSettings("qh", new Map()), [
-    { rid: "q", active: true, maxBitrate: 150_000, maxFramerate: undefined },
-    { rid: "h", active: true, maxBitrate: 500_000, maxFramerate: undefined },
-    { rid: "f", active: false, maxBitrate: 1_500_000, maxFramerate: undefined },
+    { rid: "q", active: true, maxBitrate: 150_000, maxFramerate: 60 },
+    { rid: "h", active: true, maxBitrate: 500_000, maxFramerate: 61 },
+    { rid: "f", active: false, maxBitrate: 1_500_000, maxFramerate: 62 },
   ]);
 });
 
 test("a wish lowers bits and frames", () => {
   const q = of("q", [["q", wish({ kbps: 80, fps: 15 })]]);
   assert.deepEqual([q?.maxBitrate, q?.maxFramerate], [80_000, 15]);
+});
+
+test("no two layers have the same frame rate, lest Chromium encode them together", () => {
+  const rates = (wishes: [string, number][], mostFps?: number) =>
+    layerSettings("qhf", new Map(wishes.map(([rid, fps]) => [rid, wish({ fps })])), {
+      mostFps,
+      mostBitrate: undefined,
+    }).map((layer) => layer.maxFramerate);
+  assert.deepEqual(rates([]), [60, 61, 62]);
+  assert.deepEqual(rates([], 15), [15, 16, 17]);
+  assert.deepEqual(
+    rates([
+      ["q", 30.4],
+      ["f", 29.6],
+    ]),
+    [30, 60, 31],
+  );
 });
 
 test("a wish cannot go beyond the page's caps", () => {
@@ -53,4 +70,26 @@ test("detail is as large as the best low layer that is sent times the scale", ()
   assert.equal(down("qhf", ["q", "h", "f"]), 1);
   assert.equal(down("qh", []), 1);
   assert.equal(down("qh", ["q", "h"], 3), 1);
+});
+
+test("of what leads an uplink the page allows less, and of what follows it may be told more", () => {
+  const settings = layerSettings("qh", new Map([["h", wish({ kbps: 500 })]]), undefined, { q: 201, h: 200 });
+  assert.deepEqual(
+    settings.map((layer) => layer.maxBitrate),
+    [201_000, 200_000, 1_500_000],
+  );
+  const wished = layerSettings("qh", new Map([["q", wish({ kbps: 40 })]]), undefined, { q: 201, h: 200 });
+  assert.equal(wished[0]?.maxBitrate, 40_000);
+});
+
+test("the quarter layer is sent against the server's wish where the uplink needs it, and where the page allows it", () => {
+  const off = new Map([["q", wish({ active: false })]]);
+  const active = (quarter: boolean) => layerSettings("qh", off, undefined, {}, quarter).map((layer) => layer.active);
+  assert.deepEqual(
+    [active(false), active(true)],
+    [
+      [false, true, false],
+      [true, true, false],
+    ],
+  );
 });

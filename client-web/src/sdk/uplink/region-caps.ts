@@ -8,8 +8,6 @@ export type Refusal = "rate" | "area" | "bytes";
 
 export interface RegionLimits {
   requestsPerSecond: number;
-  /** Largest share of the picture in one request. */
-  share: number;
   /** Shares of the picture in a second, added up. */
   sharePerSecond: number;
   bytesPerRequest: number;
@@ -19,8 +17,7 @@ export interface RegionLimits {
 /** What the SDK grants. */
 export const REGION_LIMITS: RegionLimits = {
   requestsPerSecond: 4,
-  share: 0.5,
-  sharePerSecond: 1,
+  sharePerSecond: 2,
   bytesPerRequest: 12_000,
   bytesPerSecond: 16_000,
 };
@@ -47,8 +44,7 @@ export class RegionCaps {
     if (this.granted.length >= limits.requestsPerSecond) return "rate";
     const share = tiles / Math.max(1, of);
     const used = this.granted.reduce((sum, g) => sum + g.share, 0);
-    // One tile is always a small enough area, also of a picture of one tile.
-    if ((tiles > 1 && share > limits.share) || used + share > limits.sharePerSecond) return "area";
+    if (used + share > limits.sharePerSecond) return "area";
     const spent = this.sent.reduce((sum, s) => sum + s.bytes, 0);
     const left = Math.min(limits.bytesPerSecond, spareBytesPerSecond) - spent;
     const grant = Math.floor(Math.min(bytes, limits.bytesPerRequest, left));

@@ -50,12 +50,11 @@ export class UplinkSampler {
     const assigned = encoders.reduce((sum, e) => sum + (e.targetBitrate ?? 0), 0);
     const unassigned = (availableKbps(all) ?? 0) * 1000 * USABLE - assigned;
     const cameraFps = source?.framesPerSecond ?? null;
-    const capFps = setting?.maxFramerate;
     return {
       availableKbps: availableKbps(all),
       lowCapKbps: capKbps(settings),
       lowTargetKbps: smallest?.targetBitrate === undefined ? null : smallest.targetBitrate / 1000,
-      wantedFps: cameraFps === null ? null : Math.min(cameraFps, capFps ?? cameraFps),
+      wantedFps: cameraFps === null ? null : Math.min(cameraFps, setting?.maxFramerate ?? cameraFps),
       lowFps: last === null || seconds < 0.5 ? null : since(setting?.rid ?? "") / seconds,
       flowing: [...frames.keys()].filter((rid) => since(rid) > 0),
       served: layers.every((e) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bitsOf, mosaicSize, parseTileMap } from "./tiles.js";
+import { bitsOf, parseTileMap } from "./tiles.js";
 
 // 320×180 has 5 × 3 tiles.
 const map = (...bytes: number[]) => parseTileMap(320, 180, Uint8Array.from(bytes));
@@ -17,13 +17,6 @@ test("maps of another size, with stray bits, or empty are refused", () => {
   assert.equal(map(0xff, 0x7f)?.tiles.length, 15);
   assert.equal(parseTileMap(0, 180, Uint8Array.of(1)), null);
   assert.equal(parseTileMap(1.5, 180, Uint8Array.of(1)), null);
-});
-
-test("a mosaic is as wide as its tiles, at most as the picture", () => {
-  const few = map(0b11, 0);
-  const many = map(0xff, 0);
-  assert.deepEqual(few && mosaicSize(few, 2), { width: 256, height: 128, across: 2 });
-  assert.deepEqual(many && mosaicSize(many, 2), { width: 640, height: 256, across: 5 });
 });
 
 test("base64 that is none is refused", () => {

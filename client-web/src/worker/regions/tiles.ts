@@ -37,10 +37,3 @@ export function bitsOf(base64: string): Uint8Array | null {
     return null;
   }
 }
-
-/** Size of the mosaic of the chosen tiles, in HR samples. */
-export function mosaicSize(map: TileMap, scale: number): { width: number; height: number; across: number } {
-  const across = Math.min(map.tiles.length, map.columns);
-  const side = TILE * scale;
-  return { width: across * side, height: Math.ceil(map.tiles.length / across) * side, across };
-}

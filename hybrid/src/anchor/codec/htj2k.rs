@@ -4,11 +4,8 @@
 //! A payload is a bare codestream of signed samples of 13 bits. Ours reads in other people's
 //! decoders, and theirs in ours as long as they have one tile, one layer and cleanup passes alone.
 
-#[cfg(feature = "encode")]
-use windlass_htj2k::Encoder;
-use windlass_htj2k::{Error, Format, Limits};
+use windlass_htj2k::{Encoder, Error, Format, Limits};
 
-#[cfg(feature = "encode")]
 use super::Strength;
 use super::{AnchorCodec, AnchorCodecError, HTJ2K, check_size};
 use crate::detail::Detail;
@@ -17,7 +14,6 @@ use crate::detail::Detail;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Htj2k;
 
-#[cfg(feature = "encode")]
 const MODEL: super::rate::Model =
     super::rate::Model { floor: (130.0, 0.0), offset: -2.7, power: 1.0 };
 
@@ -59,14 +55,12 @@ impl AnchorCodec for Htj2k {
 
     #[cfg(feature = "encode")]
     fn encode_within(&self, detail: &Detail, budget: usize) -> Result<Vec<u8>, AnchorCodecError> {
-        with_encoder(detail, |encoder| {
-            Htj2k::encode_within_by(detail.into(), budget, |step| Ok(encoder.encode(step)))
-        })
+        Htj2k::fill(detail, None, budget)
     }
 }
 
-/// What a coder of the same codestreams elsewhere, such as on a GPU, has to know.
-#[cfg(feature = "encode")]
+/// What browsers need to code stills of their own, and what a coder of the same codestreams elsewhere, such as on a GPU, has
+/// to know.
 impl Htj2k {
     /// Levels of the transform. Three lose up to 0.8 dB at 5 kB; more than five have nothing to gather.
     pub const LEVELS: u8 = 5;
@@ -82,7 +76,35 @@ impl Htj2k {
         Ok(format(width, height))
     }
 
+    /// Codes detail, and behind it [colour](crate::anchor::colour) where there is any, by one quantiser, in at most `budget` bytes, and in at
+    /// least 95 % of them unless the finest step needs less.
+    pub fn fill(
+        detail: &Detail,
+        colour: Option<&Detail>,
+        budget: usize,
+    ) -> Result<Vec<u8>, AnchorCodecError> {
+        with_encoders(detail, colour, |code| {
+            Htj2k::encode_within_by(detail.into(), budget, |step| Ok(code(step)))
+        })
+    }
+
+    /// Codes detail, and behind it colour, at a quality of 1 to 100.
+    #[cfg(feature = "encode")]
+    pub fn encode_in_colour(
+        detail: &Detail,
+        colour: &Detail,
+        quality: u8,
+    ) -> Result<Vec<u8>, AnchorCodecError> {
+        with_encoders(detail, Some(colour), |code| Ok(code(Htj2k::step(quality))))
+    }
+
+    /// Bytes of the codestream that `code` begins with; `None` where there is none.
+    pub fn length(code: &[u8]) -> Option<usize> {
+        windlass_htj2k::length(code).ok()
+    }
+
     /// The quantiser step of a quality, in sixteenths of a grey level.
+    #[cfg(feature = "encode")]
     pub fn step(quality: u8) -> f32 {
         super::step_of(quality) * f32::from(crate::detail::ONE)
     }
@@ -99,21 +121,40 @@ impl Htj2k {
     }
 }
 
-#[cfg(feature = "encode")]
 thread_local! {
     /// What the last picture was transformed in.
     static MEMORY: std::cell::Cell<Vec<f32>> = const { std::cell::Cell::new(Vec::new()) };
 }
 
+/// A picture, transformed in this memory.
+fn encoder(detail: &Detail, memory: Vec<f32>) -> Result<Encoder, AnchorCodecError> {
+    let format = Htj2k::format(detail)?;
+    Encoder::with_memory(memory, detail.samples(), format, Htj2k::LEVELS)
+        .map_err(|_| AnchorCodecError::Encode)
+}
+
+/// Transforms detail and colour, and has both coded by one step.
+fn with_encoders<T>(
+    detail: &Detail,
+    colour: Option<&Detail>,
+    code: impl FnOnce(&dyn Fn(f32) -> Vec<u8>) -> Result<T, AnchorCodecError>,
+) -> Result<T, AnchorCodecError> {
+    let colour = colour.map(|colour| encoder(colour, Vec::new())).transpose()?;
+    with_encoder(detail, |encoder| {
+        code(&|step| {
+            let mut both = encoder.encode(step);
+            both.extend(colour.iter().flat_map(|colour| colour.encode(step)));
+            both
+        })
+    })
+}
+
 /// Transforms a picture and has it coded.
-#[cfg(feature = "encode")]
 fn with_encoder<T>(
     detail: &Detail,
     code: impl FnOnce(&Encoder) -> Result<T, AnchorCodecError>,
 ) -> Result<T, AnchorCodecError> {
-    let (samples, format) = (detail.samples(), Htj2k::format(detail)?);
-    let encoder = Encoder::with_memory(MEMORY.take(), samples, format, Htj2k::LEVELS)
-        .map_err(|_| AnchorCodecError::Encode)?;
+    let encoder = encoder(detail, MEMORY.take())?;
     let coded = code(&encoder);
     MEMORY.set(encoder.into_memory());
     coded

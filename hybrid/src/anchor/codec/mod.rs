@@ -10,12 +10,10 @@
 
 mod htj2k;
 mod jpeg;
-#[cfg(feature = "encode")]
 mod rate;
 
 pub use htj2k::Htj2k;
 pub use jpeg::ResidualJpeg;
-#[cfg(feature = "encode")]
 pub use rate::Strength;
 
 use crate::detail::{Detail, ONE};
@@ -161,7 +159,6 @@ fn size_of(detail: &Detail) -> Result<(u16, u16), AnchorCodecError> {
     checked_size(detail.width(), detail.height())
 }
 
-#[cfg(feature = "encode")]
 fn checked_size(width: usize, height: usize) -> Result<(u16, u16), AnchorCodecError> {
     let width = u16::try_from(width).unwrap_or(u16::MAX);
     let height = u16::try_from(height).unwrap_or(u16::MAX);

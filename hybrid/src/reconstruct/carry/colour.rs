@@ -1,9 +1,11 @@
 //! The colour of anchored frames: only pictures of the publisher's own have any.
 
 use super::plan::{SIDE, area};
+use crate::anchor::colour::{Decoded, rows};
 use crate::anchor::pictures::CodedPicture;
 use crate::anchor::tiles::{TILE, TileMap};
 use crate::picture::Plane;
+use crate::resample;
 
 /// HR chroma of some cells.
 #[derive(Debug, Clone)]
@@ -36,22 +38,31 @@ impl Colour {
     ///
     /// Where the picture is smaller than the tiles ask for.
     pub fn fill(&mut self, coded: &CodedPicture, tiles: &TileMap, low_width: usize, scale: usize) {
-        let (across, side) = (self.planes[0].width(), TILE * scale / 2);
         let [_, u, v] = coded.picture().planes();
-        for ((column, row), (from_x, from_y)) in tiles.places(scale) {
-            let (x, y) = (column * side, row * side);
-            for (from, to) in [u, v].into_iter().zip(&mut self.planes) {
-                let (wide, high) = (side.min(across - x), side.min(to.height() - y));
-                for line in 0..high {
-                    let from = &from.row(from_y / 2 + line)[from_x / 2..][..wide];
-                    to.samples_mut()[(y + line) * across + x..][..wide].copy_from_slice(from);
-                }
-            }
+        for (from, to) in [u, v].into_iter().zip(&mut self.planes) {
+            let size = (to.width(), to.height());
+            rows(tiles, size, scale, |(from_x, from_y), (x, y), columns| {
+                let from = &from.row(from_y)[from_x..][..columns];
+                to.samples_mut()[y * size.0 + x..][..columns].copy_from_slice(from);
+            });
         }
         let columns = low_width.div_ceil(SIDE);
         for (i, known) in self.known.iter_mut().enumerate() {
             *known = tiles.contains(i % columns * SIDE / TILE, i / columns * SIDE / TILE);
         }
+    }
+
+    /// Becomes what a still says of some cells. It must be of the same size.
+    pub fn show(&mut self, decoded: Decoded) {
+        (self.planes, self.known) = (decoded.planes, decoded.told);
+    }
+
+    /// Becomes that of the same picture at a larger scale, made smaller.
+    pub fn shrink(&mut self, larger: &Self) {
+        for (from, to) in larger.planes.iter().zip(&mut self.planes) {
+            *to = resample::area(from.into(), (to.width(), to.height()));
+        }
+        self.known.clone_from(&larger.known);
     }
 
     /// Takes a cell of another.

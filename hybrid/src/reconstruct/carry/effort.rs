@@ -6,7 +6,7 @@ use crate::flow::FlowSettings;
 /// How thoroughly the way to references is searched for. Measured by `carry_gain` (`docs/reconstruction.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Effort {
-    /// Patches that overlap by half in the latest reference, and patches side by side in the one before.
+    /// Patches that overlap by half in the latest reference, and by a quarter in the one before.
     #[default]
     Full,
     /// Patches side by side, and one reference: less than half of the time and four fifths of the gain, for machines that do
@@ -18,10 +18,10 @@ impl Effort {
     /// How to search in a reference: one before the latest gives little, and is not worth as much time.
     pub(crate) fn flow(self, is_latest: bool) -> FlowSettings {
         let full = FlowSettings::default();
-        if self == Self::Full && is_latest {
-            full
-        } else {
-            FlowSettings { stride: 2 * full.stride, ..full }
+        match self {
+            Self::Full if is_latest => full,
+            Self::Full => FlowSettings { stride: full.stride * 3 / 2, ..full },
+            Self::Little => FlowSettings { stride: full.stride * 2, ..full },
         }
     }
 

@@ -2,40 +2,51 @@
 //!
 //! Source: the share is Wiener's: the energy of the wanted signal over that of signal and noise. The signal is what the
 //! reference has at that place beyond the filters, the noise how badly its *low* picture, moved by the same vector, fits
-//! the low picture of now: both ends have both, bit for bit. What is taken from a second reference is blended over
+//! the low picture of now: both ends have both, bit for bit. Either is smoothed over the cells around. What is taken from a second reference is blended over
 //! that of the first by what that leaves of the noise, as if the two were independent measurements.
 
 use super::colour::Colour;
 use super::reference::{Reference, References};
 use super::searches::Searches;
-use super::warp::{self, Area, Step, WHOLE, misfit};
+use super::warp::{self, Area, Shares, Step, WHOLE, misfit};
+use crate::anchor::tiles::{TILE, TileMap};
 use crate::flow::{self, FlowVector};
 use crate::picture::Plane;
 use crate::resample::Samples;
 use crate::simd::Isa;
 use crate::vp9::FrameBuffer;
 
-/// Side of a cell in low samples: it has one vector and one share.
+/// Side of a cell in low samples: it has one share.
 pub(crate) const SIDE: usize = 4;
+/// Side of its quarters, each of which has a vector of its own.
+pub(crate) const QUARTER: usize = SIDE / 2;
 /// References that a picture is made from, at most: the last ones before it.
 pub(crate) const LAYERS: usize = 2;
 
-/// Side in low samples of the area around a cell in which low pictures are compared.
+/// Side in low samples of the area around a cell whose variance tells whether it has texture.
 const WINDOW: usize = 8;
 /// What a reference that fits perfectly still gets wrong, in 1/256 square grey level: two such are averaged.
 const LEAST_NOISE: u64 = 16;
 /// What betters a cell by less, in 1/256 square grey level, is left out.
-const FLOOR: u64 = 8;
+const FLOOR: u64 = 2;
+/// How many times as much as that of a cell beside a cell's own misfit counts: it tells where something moves.
+const OWN_MISFIT: u32 = 6;
+/// Likewise its energy, which tells of the surroundings.
+const OWN_ENERGY: u32 = 2;
 /// Variance of low samples from which on a cell has texture, in 1/256 square grey level.
 const TEXTURE: u32 = 16 * 256;
+/// Detail of which a cell need not have more, in 1/256 square grey level.
+const ENOUGH: f64 = 256.0;
 /// From this share on captured pixels are not displaced by enhanced ones.
 const FITS: i16 = WHOLE / 8;
 
 /// What a cell takes from a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Carried {
-    /// From the cell to its place.
+    /// From the cell to its place: the mean of those of its quarters.
     pub vector: FlowVector,
+    /// From each quarter to its own, row by row.
+    pub quarters: [FlowVector; 4],
     /// In 1/[`WHOLE`]; 0 for nothing.
     pub share: i16,
 }
@@ -43,10 +54,12 @@ pub(crate) struct Carried {
 impl Carried {
     /// The vector in samples of a picture so many times as large.
     pub fn step(self, scale: usize) -> Step {
-        let step = |v: i16| {
-            (i32::from(v) * scale as i32 * warp::UNIT + flow::UNIT / 2) >> flow::UNIT.ilog2()
-        };
-        Step { x: step(self.vector.x), y: step(self.vector.y) }
+        step(self.vector, scale)
+    }
+
+    /// Those of the quarters.
+    pub fn steps(self, scale: usize) -> [Step; 4] {
+        self.quarters.map(|vector| step(vector, scale))
     }
 
     /// The same in its chroma.
@@ -58,9 +71,31 @@ impl Carried {
 
 /// A reference with the cells' shares of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Layer {
+pub(crate) struct Layer {
     id: u64,
     cells: Vec<Carried>,
+}
+
+impl Layer {
+    /// A row of the cells of a picture of that size: the column of each, what it takes, and the shares around it. Edges
+    /// repeat.
+    pub fn row(
+        &self,
+        row: usize,
+        (width, height): (usize, usize),
+    ) -> impl Iterator<Item = (usize, Carried, Shares)> {
+        let (columns, rows) = (width.div_ceil(SIDE), height.div_ceil(SIDE));
+        let around = [row.saturating_sub(1), row, (row + 1).min(rows - 1)];
+        let around = around.map(|row| &self.cells[row * columns..][..columns]);
+        let at = move |column: usize| around.map(|cells| cells[column.min(columns - 1)].share);
+        let (mut before, mut own) = (at(0), at(0));
+        (0..columns).map(move |column| {
+            let after = at(column + 1);
+            let shares = std::array::from_fn(|y| [before[y], own[y], after[y]]);
+            (before, own) = (own, after);
+            (column, around[1][column], shares)
+        })
+    }
 }
 
 /// A luma picture as it is shown.
@@ -82,6 +117,11 @@ pub(crate) struct Plan {
     noise: Vec<u64>,
     /// By cell: the misfit of the low pictures, in 1/256 square grey level.
     misfits: Vec<u32>,
+    /// By cell: the energy of what the reference has there, likewise.
+    energies: Vec<u32>,
+    /// Working memory.
+    rows: [Vec<u32>; 2],
+    scratch: warp::Scratch,
 }
 
 impl Plan {
@@ -136,23 +176,27 @@ impl Plan {
         layer.id = reference.id;
         layer.cells.clear();
         self.misfits.clear();
+        self.energies.clear();
         for cell in (0..columns * rows).map(|i| (i % columns, i / columns)) {
             let vector = flow.map_or(FlowVector::default(), |flow| mean(flow, cell.0, cell.1));
-            let carried = Carried { vector, share: 0 };
+            let quarters = flow.map_or([vector; 4], |flow| quarters(flow, cell.0, cell.1));
+            let carried = Carried { vector, quarters, share: 0 };
             layer.cells.push(carried);
+            self.energies.push(reference.energy(place(cell, vector, size)));
             if !same {
-                let misfit = misfit(isa, now, then, window(cell, size), carried.step(1));
-                self.misfits.push(misfit);
+                let (area, step) = (area(cell, size), carried.step(1));
+                self.misfits.push(misfit(isa, now, then, area, step, &mut self.scratch));
             }
         }
+        smooth(&mut self.misfits, columns, OWN_MISFIT, &mut self.rows);
+        smooth(&mut self.energies, columns, OWN_ENERGY, &mut self.rows);
         if !same && is_another_scene(now, &self.misfits) {
             return;
         }
         self.used += 1;
         self.noise.resize(columns * rows, u64::MAX);
         for (i, (carried, before)) in layer.cells.iter_mut().zip(&mut self.noise).enumerate() {
-            let place = place((i % columns, i / columns), carried.vector, size);
-            let energy = u64::from(reference.energy(place));
+            let energy = u64::from(self.energies[i]);
             let noise = self.misfits.get(i).map_or(0, |&misfit| noise(misfit.into(), energy));
             // What is left to be gained after those before.
             let signal = joint(energy, *before);
@@ -162,6 +206,15 @@ impl Plan {
                 carried.share = share;
             }
         }
+    }
+
+    /// The references that have a part in the picture, oldest first, and what cells take from each.
+    pub fn layers<'a>(
+        &'a self,
+        references: &'a References,
+    ) -> impl Iterator<Item = (&'a Reference, &'a Layer)> + 'a {
+        let layers = self.layers[..self.used].iter();
+        layers.filter_map(|layer| Some((references.get(layer.id)?, layer)))
     }
 
     /// The references that have a part in a cell, oldest first.
@@ -220,6 +273,34 @@ impl Plan {
         self.fits(references, |reference, place| reference.colour(place).is_some())
     }
 
+    /// By tile, the share of the publisher's own detail that is lost to this picture: what its places have of it beyond the
+    /// filters, and how badly low pictures fit there.
+    pub fn lost(&self, references: &References) -> Vec<f64> {
+        let columns = self.size.0.div_ceil(SIDE);
+        let tiles = TileMap::empty(self.size.0, self.size.1);
+        let mut sums = vec![(0.0, 0.0); tiles.columns() * tiles.rows()];
+        for i in 0..columns * self.size.1.div_ceil(SIDE) {
+            let (mut most, mut kept) = (0.0f64, 0.0f64);
+            for layer in &self.layers[..self.used] {
+                let Some(reference) = references.get(layer.id) else { continue };
+                let carried = layer.cells[i];
+                let place = place((i % columns, i / columns), carried.vector, self.size);
+                let energy = f64::from(reference.energy(place));
+                most = most.max(energy);
+                if reference.is_captured(place) {
+                    // Where there is nothing to be carried all is there.
+                    let share = f64::from(carried.share) / f64::from(WHOLE);
+                    kept = kept.max(share * energy + ENOUGH);
+                }
+            }
+            let misfit = self.misfits.get(i).map_or(0.0, |&misfit| f64::from(misfit));
+            let tile = i / columns * SIDE / TILE * tiles.columns() + i % columns * SIDE / TILE;
+            sums[tile].0 += kept;
+            sums[tile].1 += most + misfit + ENOUGH;
+        }
+        sums.iter().map(|(kept, all)| 1.0 - kept / all).collect()
+    }
+
     fn fits(
         &self,
         references: &References,
@@ -235,6 +316,13 @@ impl Plan {
         };
         (0..cells).map(fits).collect()
     }
+}
+
+/// A vector in samples of a picture so many times as large.
+fn step(vector: FlowVector, scale: usize) -> Step {
+    let step =
+        |v: i16| (i32::from(v) * scale as i32 * warp::UNIT + flow::UNIT / 2) >> flow::UNIT.ilog2();
+    Step { x: step(vector.x), y: step(vector.y) }
 }
 
 /// What is wrong with a reference's picture where low pictures differ so, and it has so much detail. Where they differ
@@ -289,7 +377,7 @@ pub(crate) fn area((column, row): (usize, usize), (width, height): (usize, usize
     Area { x, y, width: SIDE.min(width - x), height: SIDE.min(height - y) }
 }
 
-/// The area around a cell in which low pictures are compared.
+/// The area around a cell whose variance counts.
 fn window((column, row): (usize, usize), (width, height): (usize, usize)) -> Area {
     let first = |at: usize, size: usize| {
         (at * SIDE).saturating_sub((WINDOW - SIDE) / 2).min(size.saturating_sub(WINDOW))
@@ -309,6 +397,37 @@ fn place(
         centre.clamp(0, size as i32 - 1) as usize
     };
     (at(column, vector.x, width), at(row, vector.y, height))
+}
+
+/// Brings values of cells nearer to those around them, across and down: `own` parts of each to one of either beside it.
+/// Edges repeat. One cell is too small a sample: alone, both measures are so rough that shares come out wrong.
+fn smooth(values: &mut [u32], columns: usize, own: u32, rows: &mut [Vec<u32>; 2]) {
+    if values.is_empty() {
+        return;
+    }
+    let [above, sums] = rows;
+    above.clear();
+    above.extend_from_slice(&values[..columns]);
+    for at in (0..values.len()).step_by(columns) {
+        let below = if at + columns < values.len() { at + columns } else { at };
+        sums.clear();
+        sums.extend((0..columns).map(|x| above[x] + own * values[at + x] + values[below + x]));
+        above.copy_from_slice(&values[at..at + columns]);
+        for (x, value) in values[at..at + columns].iter_mut().enumerate() {
+            let (left, right) = (sums[x.saturating_sub(1)], sums[(x + 1).min(columns - 1)]);
+            *value = (left + own * sums[x] + right) / (own + 2).pow(2);
+        }
+    }
+}
+
+/// The vectors of a cell's quarters; edges repeat.
+fn quarters(flow: &flow::Flow, column: usize, row: usize) -> [FlowVector; 4] {
+    const { assert!(SIDE == 2 * flow::CELL) };
+    std::array::from_fn(|i| {
+        let x = (2 * column + i % 2).min(flow.columns() - 1);
+        let y = (2 * row + i / 2).min(flow.vectors().len() / flow.columns() - 1);
+        flow.vectors()[y * flow.columns() + x]
+    })
 }
 
 /// The mean vector of a cell.
@@ -344,5 +463,25 @@ mod tests {
     fn noise_grows_faster_than_misfit_where_that_exceeds_the_detail() {
         let over = |misfit| noise(misfit, 1000) / misfit;
         assert_eq!((over(500), over(1000), over(8000)), (1, 1, 4));
+    }
+
+    #[test]
+    fn smoothing_keeps_what_is_the_same_everywhere_and_spreads_the_rest_to_the_cells_around() {
+        let mut rows = Default::default();
+        let mut even = vec![1000; 15];
+        smooth(&mut even, 5, 6, &mut rows);
+        assert_eq!(even, [1000; 15]);
+        let mut one = vec![0; 25];
+        one[12] = 6400;
+        smooth(&mut one, 5, 6, &mut rows);
+        assert_eq!(&one[5..15], [0, 100, 600, 100, 0, 0, 600, 3600, 600, 0]);
+        assert_eq!((&one[..5], &one[15..20]), (&[0; 5][..], &[0, 100, 600, 100, 0][..]));
+    }
+
+    #[test]
+    fn smoothing_the_greatest_misfits_does_not_overflow() {
+        let mut values = vec![MOST as u32; 9];
+        smooth(&mut values, 3, OWN_MISFIT.max(OWN_ENERGY), &mut Default::default());
+        assert_eq!(values, [MOST as u32; 9]);
     }
 }

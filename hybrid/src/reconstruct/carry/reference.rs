@@ -256,10 +256,23 @@ impl References {
         self.spare = given.colour.or(self.spare.take());
     }
 
-    /// A colour of this size to be filled.
-    pub fn spare_colour(&mut self, size: (usize, usize), scale: usize) -> Colour {
+    /// A colour of HR pictures at `scale`, of one that is made at another.
+    pub fn colour(
+        &mut self,
+        size: (usize, usize),
+        (made, scale): (usize, usize),
+        make: impl FnOnce(&mut Colour),
+    ) -> Colour {
         let spare = self.spare.take().filter(|colour| colour.is_of(size, scale));
-        spare.unwrap_or_else(|| Colour::none(size, scale))
+        let mut colour = spare.unwrap_or_else(|| Colour::none(size, scale));
+        if made == scale {
+            make(&mut colour);
+        } else {
+            let mut larger = Colour::none(size, made);
+            make(&mut larger);
+            colour.shrink(&larger);
+        }
+        colour
     }
 
     /// Drops what is too much.

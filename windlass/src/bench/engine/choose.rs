@@ -29,7 +29,7 @@ pub struct ChooseArgs {
     pub choose: Vec<NonZeroU32>,
 
     /// The networks to choose from, as `windlass serve --network` takes them.
-    #[arg(long, value_name = "NAME|FILE,...", default_value = "all", requires = "choose")]
+    #[arg(long, value_name = "NAME|FILE,...", default_value = "auto", requires = "choose")]
     pub network: NetworkChoice,
 
     /// Inference threads [default: half of the machine's].

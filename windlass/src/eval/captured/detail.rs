@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{CapturedSettings, Sender, payload, transmission};
+use super::{CapturedSettings, Form, Sender, payload, transmission};
 use crate::eval::anchors::{AnchorTrack, rtp_timestamp, shown_at};
 use crate::eval::clip::Clip;
 use crate::eval::cpu_clock::CpuClock;
@@ -57,7 +57,8 @@ pub fn make(clip: &Clip, settings: &CapturedSettings, way: &Way) -> Result<Ancho
         }
         let took = way.delay + transmission(payload.len(), way.uplink_kbps);
         let ready_at = shown_at(frame, clip.fps) + took;
-        sender.send(frame, rtp_timestamp(frame, clip.fps), ready_at, &payload, false)?;
+        let picture = (Form::Picture, false);
+        sender.send(frame, rtp_timestamp(frame, clip.fps), ready_at, &payload, picture)?;
     }
     Ok(AnchorTrack {
         kbps: vpx::kbps(sender.bytes, clip.frames.len(), clip.fps),

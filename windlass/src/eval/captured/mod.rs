@@ -1,9 +1,8 @@
 //! Anchors of the publisher's own pixels, made as the product makes them.
 //!
-//! Source: issue 5, *Captured anchors*; seed 001 (DDS). Three ways, each a [`Source`]: the full layer is decoded at the
-//! server and anchors are made of it by the anchor codec; the publisher sends a sparse full-size
-//! [`detail`] stream beside the low layer; it sends [`regions`] that the server asks for.
-//! Publishers' frames are passed on as they are (codec 4), and take their time on the uplink.
+//! Three ways, each a [`Source`]: the full layer is decoded at the server and anchors are made of it by the anchor codec;
+//! the publisher sends a sparse full-size [`detail`] stream beside the low layer; it sends [`regions`] that the server
+//! asks for. What publishers send is passed on as it is, and takes its time on the uplink.
 
 pub mod detail;
 pub mod rates;
@@ -14,6 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use windlass_hybrid::anchor::codec::HTJ2K;
 use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
 use windlass_hybrid::anchor::pictures::VP9_PICTURES;
 use windlass_hybrid::anchor::stream::{Gain, Prediction, StreamHeader};
@@ -92,6 +92,15 @@ pub struct CapturedSettings {
     pub area: f64,
 }
 
+/// How a publisher codes what it sends.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    /// A VP9 picture.
+    Picture,
+    /// What receivers' filters do not expect, by HTJ2K.
+    Still,
+}
+
 /// The anchors of a publisher's frames as they come in.
 struct Sender {
     reassembler: Reassembler,
@@ -113,13 +122,18 @@ impl Sender {
         rtp_timestamp: u32,
         ready_at: Duration,
         payload: &[u8],
-        tiled: bool,
+        (form, tiled): (Form, bool),
     ) -> Result<()> {
         let size = (self.size.width as u16, self.size.height as u16);
+        let (codec, beyond_prior) = match form {
+            Form::Picture => (VP9_PICTURES, false),
+            Form::Still => (HTJ2K, true),
+        };
         let header = AnchorHeader {
             tiled,
+            beyond_prior,
             stream: STREAM,
-            ..AnchorHeader::new(VP9_PICTURES, AnchorOrigin::Captured, rtp_timestamp, size)
+            ..AnchorHeader::new(codec, AnchorOrigin::Captured, rtp_timestamp, size)
         };
         let mut whole: Option<ReassembledAnchor> = None;
         for message in encode_chunks(&header, payload, MAX_CHUNK)? {
@@ -133,7 +147,7 @@ impl Sender {
     }
 }
 
-/// The payload of a VP9 frame of a detail stream, the first of which are key frames, or of a region (`None`).
+/// The payload of a VP9 frame of a detail stream, the first of which are key frames, or of a region.
 fn payload(frame: &[u8], sequence: u16, key: bool) -> Vec<u8> {
     let prediction = if key { Prediction::Key } else { Prediction::FromLast };
     let refers_to = if key { sequence } else { sequence.wrapping_sub(1) };
@@ -142,7 +156,7 @@ fn payload(frame: &[u8], sequence: u16, key: bool) -> Vec<u8> {
 }
 
 /// How long so many bytes take on an uplink of this rate.
-fn transmission(bytes: usize, kbps: f64) -> Duration {
+pub fn transmission(bytes: usize, kbps: f64) -> Duration {
     Duration::from_secs_f64(bytes as f64 * 8.0 / (1000.0 * kbps.max(1.0)))
 }
 

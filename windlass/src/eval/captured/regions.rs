@@ -1,23 +1,30 @@
-//! Regions that the server asks for, answered by key frames of their mosaic.
+//! Stills that the server asks for.
 //!
-//! Source: seed 001 §3.1. [`Source::Dds`] is DDS's own way: from each looked-at frame of the low stream alone, regions
+//! [`Source::Dds`] is DDS's own way: from each looked-at frame of the low stream alone, regions
 //! of at most 4 % of the picture whose objectness is above 0.5 and that overlap what the low stream already answers by
-//! at most 30 % are sent, of *that* frame, at a fixed fine quantiser. What a detector's objectness says there, the
+//! at most 30 % are sent, of *that* frame, as a VP9 key frame at a fixed fine quantiser. What a detector's objectness says there, the
 //! uncertainty of super-resolution says here: `u / (u + 1)`, with `u` the energy of what it adds (square grey levels
 //! by sample); answered are tiles where that is below 0.3. Nothing is remembered. [`Source::Regions`] is ours: scores
-//! of the live server (`enhancer/schedule/regions`), of the camera's *next* frame, within a cap on area and bytes.
+//! of the live server (`enhancer/schedule/regions`), of the camera's *next* frame, within a cap on area and bytes, coded by HTJ2K as
+//! what the receivers' filters do not expect.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use windlass_enhancer::encode::vpx::SequenceConfig;
 use windlass_enhancer::schedule::{RegionConfig, RegionLedger, Subjects, energy_by_tile, stakes};
+use windlass_enhancer::twin::Twin;
+use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
+use windlass_hybrid::anchor::colour;
 use windlass_hybrid::anchor::payload as payloads;
+use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::picture::{Picture, Plane};
+use windlass_hybrid::simd::Isa;
+use windlass_hybrid::vp9;
 
 use super::detail::Way;
-use super::{CapturedSettings, Sender, Source, payload, transmission};
+use super::{CapturedSettings, Form, Sender, Source, payload, transmission};
 use crate::eval::anchors::{AnchorTrack, rtp_timestamp, shown_at};
 use crate::eval::clip::Clip;
 use crate::eval::low_layer::Coded;
@@ -35,8 +42,6 @@ const ANSWERED: f64 = 0.3;
 const OVERLAP: f64 = 0.3;
 /// The fine quantiser of DDS (QP 26 of H.264), as libvpx counts.
 const DDS_QUANTISER: u8 = 28;
-/// Finest and coarsest quantiser of ours.
-const QUANTISERS: std::ops::RangeInclusive<u8> = 20..=60;
 
 /// The regions of a clip as anchors.
 pub fn make(
@@ -49,9 +54,10 @@ pub fn make(
     upscaler: &mut Upscaler,
 ) -> Result<AnchorTrack> {
     let step = ((clip.fps / settings.detail_fps).round() as usize).max(1);
-    let bytes = f64::from(settings.detail_kbps) * 125.0 * step as f64 / clip.fps;
-    let config =
-        RegionConfig { area: settings.area, bytes: bytes as usize, ..RegionConfig::default() };
+    let bytes_per_s = f64::from(settings.detail_kbps) * 125.0;
+    let config = RegionConfig { area: settings.area, bytes_per_s, ..RegionConfig::default() };
+    let between = Duration::from_secs_f64(step as f64 / clip.fps);
+    let mut prior = Prior::new(Isa::detect(), scale.factor());
     // A request takes as long as its answer's way back.
     let back = (way.delay.as_secs_f64() * clip.fps).ceil() as usize;
     let mut asked: Vec<(usize, TileMap)> = Vec::new();
@@ -59,8 +65,12 @@ pub fn make(
     let mut subjects = Subjects::new();
     let mut sender = Sender::new(clip.frames.size());
     let mut number = 0u16;
+    let (twin, mut decoder) = (Twin::new(scale.factor()), vp9::Decoder::new());
     for (n, (original, picture)) in clip.frames.frames()?.zip(low.pictures.frames()?).enumerate() {
         let (original, picture) = (original?, picture?);
+        if source == Source::Regions {
+            twin.follow(rtp_timestamp(n, clip.fps), decoder.decode(&low.frames[n].data)?);
+        }
         if n % step == 0 {
             let (detail, all) = (
                 upscaler.detail(&picture.y)?,
@@ -71,10 +81,11 @@ pub fn make(
             let tiles = if source == Source::Dds {
                 dds(&uncertainty, &picture.y)
             } else {
-                let (energy, now) = (&low.frames[n].energy, shown_at(n, clip.fps));
+                let (now, at) = (shown_at(n, clip.fps), rtp_timestamp(n, clip.fps));
                 let stakes = stakes(&uncertainty, &subjects.weigh((&picture.y).into()));
-                let request = ledger.choose(energy, stakes.as_deref(), now, &config);
-                request.map(|request| request.tiles)
+                let lost = twin.lost(at).with_context(|| format!("the twin has no frame {n}"))?;
+                let size = (picture.y.width(), picture.y.height());
+                ledger.choose(size, &lost, stakes.as_deref(), now, &config)
             };
             // DDS sends the frame that was looked at, which the camera has kept.
             let frame = if source == Source::Dds { n } else { n + if n == 0 { 0 } else { back } };
@@ -82,21 +93,30 @@ pub fn make(
         }
         let Some(at) = asked.iter().position(|(frame, _)| *frame == n) else { continue };
         let (_, tiles) = asked.swap_remove(at);
-        let mosaic = mosaic(&original.y, &tiles, scale);
-        let coded = match source {
-            Source::Dds => code(&mosaic, DDS_QUANTISER)?,
-            _ => within(&mosaic, config.bytes)?,
+        let (coded, form) = if source == Source::Dds {
+            let coded = code(&mosaic(&original.y, &tiles, scale), DDS_QUANTISER)?;
+            let picture = payload(&coded, number, true);
+            number = number.wrapping_add(1);
+            (picture, Form::Picture)
+        } else {
+            let mut detail = detail_of(&original.y, &picture.y, scale.factor())?;
+            prior.take_out((&picture.y).into(), &mut detail);
+            let image = payloads::image(detail, &tiles, scale.factor());
+            let [_, u, v] = original.samples();
+            let colour = colour::image([u, v], picture.samples(), &tiles, scale.factor());
+            (Htj2k::fill(&image, Some(&colour), config.bytes(Some(between)))?, Form::Still)
         };
-        let (payload, tiled) = payloads::pack(&tiles, payload(&coded, number, true));
-        number = number.wrapping_add(1);
+        let (payload, tiled) = payloads::pack(&tiles, coded);
         let asking = if source == Source::Dds { way.delay } else { Duration::ZERO };
         let took = asking + way.delay + transmission(payload.len(), way.uplink_kbps);
         let at = shown_at(n, clip.fps);
         if source == Source::Regions {
-            ledger.captured(&tiles, &low.frames[n].energy, at);
-            ledger.answered(tiles.count(), payload.len());
+            ledger.captured(&tiles, at);
         }
-        sender.send(n, rtp_timestamp(n, clip.fps), at + took, &payload, tiled)?;
+        sender.send(n, rtp_timestamp(n, clip.fps), at + took, &payload, (form, tiled))?;
+        if let (Source::Regions, Some(sent)) = (source, sender.anchors.last()) {
+            twin.give(&sent.anchor);
+        }
     }
     // The decoder takes them in the order in which they are ready.
     sender.anchors.sort_by_key(|anchor| anchor.ready_at);
@@ -175,26 +195,6 @@ fn code(picture: &Picture, quantiser: u8) -> Result<Vec<u8>> {
     encoder.encode_as(picture, FrameUse::Key).context("coding a region")
 }
 
-/// The finest key frame within so many bytes, or the coarsest.
-fn within(picture: &Picture, bytes: usize) -> Result<Vec<u8>> {
-    let (mut fine, mut coarse) = (*QUANTISERS.start(), *QUANTISERS.end());
-    let finest = code(picture, fine)?;
-    if finest.len() <= bytes {
-        return Ok(finest);
-    }
-    let mut best = code(picture, coarse)?;
-    while coarse - fine > 1 {
-        let middle = fine.midpoint(coarse);
-        let coded = code(picture, middle)?;
-        if coded.len() <= bytes {
-            (best, coarse) = (coded, middle);
-        } else {
-            fine = middle;
-        }
-    }
-    Ok(best)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mosaic_repeats_the_edge_and_fits_its_bytes() {
+    fn a_mosaic_repeats_the_edge() {
         let luma = (0..200 * 140).map(|i| (i % 200) as u8).collect();
         let luma = Plane::from_samples(200, 140, luma).unwrap();
         let mut tiles = TileMap::empty(100, 70);
@@ -218,7 +218,5 @@ mod tests {
         let picture = mosaic(&luma, &tiles, Scale::TWO);
         assert_eq!((picture.width(), picture.height()), (128, 128));
         assert_eq!((picture.y.row(127)[0], picture.y.row(0)[127]), (128, 199));
-        let fine = within(&picture, 100_000).unwrap().len();
-        assert!(within(&picture, fine - 1).unwrap().len() < fine);
     }
 }

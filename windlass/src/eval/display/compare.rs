@@ -178,7 +178,7 @@ fn gap(rows: &[Row], clip: &str, metric: &'static str) -> Option<Gap> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::eval::display::score::Quality;
+    use crate::eval::display::quality::Quality;
 
     /// A row whose quality by every measure is `quality`.
     pub fn row(clip: &str, side: Side, layer: &'static str, kbps: f64, quality: f64) -> Row {

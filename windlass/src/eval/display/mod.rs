@@ -3,14 +3,14 @@
 //! Two sides are given every clip. *Plain*: VP9 of every size from a quarter of the shown one up to all of it, enlarged
 //! as browsers do ([`resize`]) and sharpened. *Windlass*: the low layers `q` (a quarter) and `h` (half), rebuilt at the
 //! shown size by the product's decoder, alone and with stills of the publisher's own ([`ours`]); and the full size as it
-//! is. All bits that reach the viewer count: key frames, stills and their headers. [`score`]d at the shown size → rows → [`compare`]d hull
+//! is. All bits that reach the viewer count: key frames, stills and their headers. Scored at the shown size → rows → [`compare`]d hull
 //! with hull → a table, JSON, or a [`page`] for people.
 
 mod compare;
 mod ours;
 mod page;
+mod quality;
 mod resize;
-mod score;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -22,7 +22,7 @@ use windlass_hybrid::picture::Picture;
 
 use self::compare::{Comparison, Gap};
 use self::ours::{Maker, Stills, StillsFrom};
-use self::score::{Quality, Scorer};
+use self::quality::Quality;
 use super::args::EvalArgs;
 use super::captured::rates;
 use super::clip::{self, Clip, Wanted};
@@ -31,6 +31,7 @@ use super::frames::Size;
 use super::low_layer::{self, Coded};
 use super::report::Machine;
 use super::scale::Scale;
+use super::score::{Besides, Scorer};
 
 /// Eighths of the shown size, in both directions, that plain video is coded at.
 const EIGHTHS: [usize; 5] = [2, 3, 4, 6, 8];
@@ -123,6 +124,8 @@ struct Sight {
     layer: &'static str,
     frame: usize,
     original: Picture,
+    /// Of the same video as `plain`, which is sharpened.
+    bicubic: Picture,
     plain: (Picture, Row),
     ours: (Picture, Row),
 }
@@ -199,7 +202,7 @@ impl Bench<'_> {
         let shown = self.clip.frames.size();
         let full = self.code(shown, f64::from(rates::layer_kbps(shown)))?;
         let full = Clip { frames: full.pictures, fps: self.clip.fps };
-        let mut maker = Maker::new(self.clip, &full, self.screen)?;
+        let mut maker = Maker::new(self.clip, &full)?;
         for eighths in EIGHTHS {
             let size = part(shown, eighths);
             let usual = f64::from(rates::layer_kbps(size));
@@ -224,9 +227,9 @@ impl Bench<'_> {
                         let equal = self.code(size, row.total_kbps)?;
                         let mut plain = self.plain(&equal, size)?;
                         let sharpened = plain.pop().context("nothing was shown")?;
-                        rows.extend(plain.into_iter().map(|(row, _)| row));
-                        rows.push(sharpened.0.clone());
-                        sights.push(self.sight((row.clone(), picture), sharpened)?);
+                        let bicubic = plain.pop().context("nothing was shown")?;
+                        rows.extend([bicubic.0, sharpened.0.clone()]);
+                        sights.push(self.sight((row.clone(), picture), sharpened, bicubic.1)?);
                     }
                     rows.push(row);
                 }
@@ -252,11 +255,12 @@ impl Bench<'_> {
             [ShownBy::Bicubic, ShownBy::Sharpened]
         };
         let show = |by: ShownBy| -> Result<(Row, Picture)> {
-            let mut scorer = Scorer::new(&self.clip.frames, self.vmaf)?;
+            let keep = [self.kept_frame()];
+            let mut scorer = self.scorer(&keep)?;
             for picture in coded.pictures.frames()? {
                 scorer.push(&resize::shown(&picture?, shown, by))?;
             }
-            let (quality, kept) = scorer.finish()?;
+            let (quality, kept) = scored(scorer)?;
             let row = self.row(Side::Plain, size, by, coded.kbps, quality);
             Ok((row, kept))
         };
@@ -271,11 +275,12 @@ impl Bench<'_> {
         stills: Option<(StillsFrom, &Stills)>,
     ) -> Result<(Row, Picture)> {
         let none = Stills::default();
-        let mut scorer = Scorer::new(&self.clip.frames, self.vmaf)?;
+        let keep = [self.kept_frame()];
+        let mut scorer = self.scorer(&keep)?;
         let shown = stills.map_or(&none, |(_, stills)| stills);
         let applied =
             ours::play(self.clip.fps, coded, scale, shown, |picture| scorer.push(picture))?;
-        let (quality, kept) = scorer.finish()?;
+        let (quality, kept) = scored(scorer)?;
         let by = if stills.is_some() { ShownBy::Stills } else { ShownBy::Filters };
         let row = self.row(Side::Windlass, size, by, coded.kbps, quality);
         let row = Row {
@@ -286,6 +291,15 @@ impl Bench<'_> {
             ..row
         };
         Ok((row, kept))
+    }
+
+    fn scorer<'a>(&'a self, keep: &'a [usize]) -> Result<Scorer<'a>> {
+        Scorer::new(&self.clip.frames, self.vmaf, Besides::Ssimulacra2, keep)
+    }
+
+    /// The frame that is kept to be looked at.
+    fn kept_frame(&self) -> usize {
+        self.clip.frames.len() * 3 / 4
     }
 
     fn row(
@@ -317,8 +331,13 @@ impl Bench<'_> {
         }
     }
 
-    fn sight(&self, ours: (Row, Picture), plain: (Row, Picture)) -> Result<Sight> {
-        let frame = score::kept_frame(self.clip.frames.len());
+    fn sight(
+        &self,
+        ours: (Row, Picture),
+        plain: (Row, Picture),
+        bicubic: Picture,
+    ) -> Result<Sight> {
+        let frame = self.kept_frame();
         let original =
             self.clip.frames.frames()?.nth(frame).context("the clip became shorter")??;
         Ok(Sight {
@@ -326,10 +345,17 @@ impl Bench<'_> {
             layer: ours.0.layer,
             frame,
             original,
+            bicubic,
             plain: (plain.1, plain.0),
             ours: (ours.1, ours.0),
         })
     }
+}
+
+/// The means, and the picture that was kept.
+fn scored(scorer: Scorer<'_>) -> Result<(Quality, Picture)> {
+    let (scores, mut kept) = scorer.finish()?;
+    Ok((Quality::of(&scores)?, kept.pop().context("no picture was kept")?))
 }
 
 /// So many eighths of a size, with even sides.
@@ -450,14 +476,14 @@ mod tests {
 
     #[test]
     fn a_clip_is_shown_by_both_sides_from_the_same_video() {
-        let clip = synthetic::panning(12);
+        let clip = synthetic::panning(30);
         let bench = Bench { name: "panning", clip: &clip, screen: false, vmaf: None };
         let size = part(clip.frames.size(), 4);
         let coded = bench.code(size, 300.0).unwrap();
         let plain = bench.plain(&coded, size).unwrap();
         let by = [plain[0].0.shown_by, plain[1].0.shown_by];
         assert_eq!(by, [ShownBy::Bicubic, ShownBy::Sharpened]);
-        let mut maker = Maker::new(&clip, &clip, false).unwrap();
+        let mut maker = Maker::new(&clip, &clip).unwrap();
         for from in [StillsFrom::F, StillsFrom::Publisher] {
             let stills = maker.make(from, &coded, Scale::TWO, 0.4).unwrap();
             let (ours, _) = bench.ours(&coded, size, Scale::TWO, Some((from, &stills))).unwrap();

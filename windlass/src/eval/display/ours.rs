@@ -2,7 +2,7 @@
 //!
 //! Who is held to a low layer decides where stills come from. A *viewer* on a narrow link: the full layer `f` reaches the
 //! server, which makes stills of it with the anchor codec, coding what the filters do not expect. A *publisher* on a
-//! narrow uplink: it sends them itself, as the detail stream that browsers code ([`detail`]).
+//! narrow uplink: its page makes them the same way, of the camera itself, and they take their time on the uplink.
 
 use std::time::Duration;
 
@@ -14,8 +14,7 @@ use windlass_hybrid::anchor::AnchorOrigin;
 use windlass_hybrid::picture::Picture;
 
 use crate::eval::anchors::{self, AnchorSettings, AnchorTrack};
-use crate::eval::captured::CapturedSettings;
-use crate::eval::captured::detail::{self, Way};
+use crate::eval::captured::transmission;
 use crate::eval::clip::Clip;
 use crate::eval::coding::{Codec, Coding, Target};
 use crate::eval::low_layer::Coded;
@@ -34,7 +33,7 @@ const DELAY: Duration = Duration::from_millis(130);
 pub enum StillsFrom {
     /// The server makes them of the full layer.
     F,
-    /// The publisher sends them beside its low layer.
+    /// The publisher makes them of its camera and sends them beside its low layer.
     Publisher,
 }
 
@@ -56,14 +55,13 @@ pub struct Maker<'a> {
     clip: &'a Clip,
     /// The full layer as the server decodes it.
     full: &'a Clip,
-    screen: bool,
     upscaler: Upscaler,
 }
 
 impl<'a> Maker<'a> {
     /// Of a clip and its full layer.
-    pub fn new(clip: &'a Clip, full: &'a Clip, screen: bool) -> Result<Maker<'a>> {
-        Ok(Maker { clip, full, screen, upscaler: Upscaler::new()? })
+    pub fn new(clip: &'a Clip, full: &'a Clip) -> Result<Maker<'a>> {
+        Ok(Maker { clip, full, upscaler: Upscaler::new()? })
     }
 
     /// Stills for a low layer that take about `share` of its bits.
@@ -75,38 +73,26 @@ impl<'a> Maker<'a> {
         share: f64,
     ) -> Result<Stills> {
         let kbps = share * low.kbps;
-        let track = match from {
-            StillsFrom::F => self.of_full(low, scale, kbps)?,
-            StillsFrom::Publisher => {
-                let settings = CapturedSettings {
-                    detail_fps: STILLS_PER_S,
-                    detail_kbps: kbps.round().max(1.0) as u32,
-                    ..CapturedSettings::default()
-                };
-                // A still goes out as fast as the whole uplink of the two carries it.
-                let uplink_kbps = low.kbps + kbps;
-                let way = Way { delay: DELAY, uplink_kbps, screen: self.screen, lose_every: 0 };
-                detail::make(self.clip, &settings, &way)?
-            }
-        };
-        Ok(Stills { track })
-    }
-
-    fn of_full(&mut self, low: &Coded, scale: Scale, kbps: f64) -> Result<AnchorTrack> {
-        let product = EnhancerConfig::default();
         let bytes = (kbps * 125.0 / STILLS_PER_S).round().max(1.0) as usize;
+        let (of, delay) = match from {
+            StillsFrom::F => (self.full, DELAY),
+            // A still goes out as fast as the whole uplink of the two carries it.
+            StillsFrom::Publisher => (self.clip, DELAY + transmission(bytes, low.kbps + kbps)),
+        };
+        let product = EnhancerConfig::default();
         let settings = AnchorSettings {
             fraction: STILLS_PER_S / self.clip.fps,
             coding: Coding { codec: Codec::default(), target: Target::Budget(bytes) },
             tiles: Some(product.tiles),
             beyond_prior: true,
             source: AnchorOrigin::Captured,
-            delay: DELAY,
+            delay,
             loss: 0.0,
             seed: 1,
         };
         let chosen = select::scheduled(low, self.clip.fps, settings.fraction);
-        anchors::make(self.full, low, scale, &settings, &chosen, &mut self.upscaler)
+        let track = anchors::make(of, low, scale, &settings, &chosen, &mut self.upscaler)?;
+        Ok(Stills { track })
     }
 }
 

@@ -1,4 +1,7 @@
 //! The comparison as one page that needs nothing else: a verdict, pictures to slide between, and curves.
+//!
+//! The pictures lie beside it too, as `CLIP-LAYER-original.png`, `-bicubic`, `-sharpened` and `-windlass`, to cut crops
+//! from.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -35,14 +38,34 @@ pair.querySelector('input').addEventListener('input',e=>{over.style.clipPath=`in
 pair.querySelector('button').addEventListener('click',()=>{pair.querySelector('.truth').toggleAttribute('hidden')});
 }";
 
-/// Writes `index.html` into the folder, and gives its path.
+/// Writes `index.html` and its pictures into the folder, and gives the page's path.
 pub(super) fn write(folder: &Path, report: &Report, sights: &[Sight]) -> Result<PathBuf> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("making the folder {}", folder.display()))?;
     let path = folder.join("index.html");
     std::fs::write(&path, html(report, sights)?)
         .with_context(|| format!("writing {}", path.display()))?;
+    for sight in sights {
+        let sides = [
+            ("original", &sight.original),
+            ("bicubic", &sight.bicubic),
+            ("sharpened", &sight.plain.0),
+            ("windlass", &sight.ours.0),
+        ];
+        for (side, picture) in sides {
+            let path = folder.join(file_name(&sight.clip, sight.layer, side));
+            std::fs::write(&path, pictures::png(picture)?)
+                .with_context(|| format!("writing {}", path.display()))?;
+        }
+    }
     Ok(path)
+}
+
+/// A clip's name may be a path, or anything else.
+fn file_name(clip: &str, layer: &str, side: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let clip: String = clip.chars().map(plain).collect();
+    format!("{clip}-{layer}-{side}.png")
 }
 
 fn html(report: &Report, sights: &[Sight]) -> Result<String> {
@@ -194,18 +217,36 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_page_needs_nothing_from_elsewhere_and_has_a_verdict() {
+    fn sight(clip: &str) -> Sight {
         let picture = || Picture::grey(32, 16);
-        let sight = Sight {
-            clip: "a".to_owned(),
+        Sight {
+            clip: clip.to_owned(),
             layer: "q",
             frame: 3,
             original: picture(),
-            plain: (picture(), row("a", Side::Plain, "q", 170.0, 33.0)),
-            ours: (picture(), row("a", Side::Windlass, "q", 170.0, 35.0)),
-        };
-        let page = html(&report(), &[sight]).unwrap();
+            bicubic: picture(),
+            plain: (picture(), row(clip, Side::Plain, "q", 170.0, 33.0)),
+            ours: (picture(), row(clip, Side::Windlass, "q", 170.0, 35.0)),
+        }
+    }
+
+    #[test]
+    fn the_pictures_lie_beside_the_page_whatever_the_clips_name() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &report(), &[sight("../a b")]).unwrap();
+        let mut names: Vec<String> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let of = |side: &str| format!(".._a_b-q-{side}.png");
+        let pictures = ["bicubic", "original", "sharpened", "windlass"].map(of);
+        assert_eq!(names, [pictures.as_slice(), &["index.html".to_owned()]].concat());
+    }
+
+    #[test]
+    fn the_page_needs_nothing_from_elsewhere_and_has_a_verdict() {
+        let page = html(&report(), &[sight("a")]).unwrap();
         assert!(page.contains("+3.00 VMAF-NEG"), "{page}");
         assert_eq!(page.matches("data:image/png;base64,").count(), 3);
         let elsewhere = page.replace("http://www.w3.org/2000/svg", "");

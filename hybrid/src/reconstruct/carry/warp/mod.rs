@@ -11,7 +11,7 @@ mod tests;
 use crate::picture::Plane;
 use crate::resample::Samples;
 use crate::simd::{Isa, by_isa};
-use simd::{blend as blend_simd, squares as squares_simd};
+use simd::{fetch as fetch_simd, nearer as nearer_simd, squares as squares_simd};
 
 /// Steps of a vector in a sample.
 pub(crate) const UNIT: i32 = 32;
@@ -28,6 +28,19 @@ const MAX_SIDE: usize = 16;
 const PATCH_ROWS: usize = MAX_SIDE + 4;
 /// From row to row of a patch: likewise.
 const PATCH_STRIDE: usize = 32;
+
+/// Working memory.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    cell: [i16; MAX_SIDE * MAX_SIDE],
+    patch: [u8; PATCH_STRIDE * PATCH_ROWS],
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self { cell: [0; MAX_SIDE * MAX_SIDE], patch: [0; PATCH_STRIDE * PATCH_ROWS] }
+    }
+}
 
 /// A rectangle of samples, inside its picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +72,36 @@ pub(crate) struct Step {
     pub y: i32,
 }
 
+/// The shares of a cell, in the middle, and of those around it, in 1/[`WHOLE`].
+pub(crate) type Shares = [[i16; 3]; 3];
+
+/// How far the samples of a cell lie on the way from its centre to those beside, in 1/[`WHOLE`].
+struct Ramp {
+    side: usize,
+    /// To the one before, by column.
+    before: [i16; MAX_SIDE],
+    /// To the one after.
+    after: [i16; MAX_SIDE],
+    /// To the nearer one, by row: the same in a whole vector.
+    down: [[i16; 8]; MAX_SIDE],
+}
+
+/// Those of cells of 8, 12 and 16 samples' side.
+static RAMPS: [Ramp; 3] = [ramp(8), ramp(12), ramp(16)];
+
+const fn ramp(side: usize) -> Ramp {
+    let (mut before, mut after) = ([0; MAX_SIDE], [0; MAX_SIDE]);
+    let mut down = [[0; 8]; MAX_SIDE];
+    let mut i = 0;
+    while i < side / 2 {
+        let part = ((side - 2 * i - 1) * (1 << 14) / side) as i16;
+        (before[i], after[side - 1 - i]) = (part, part);
+        (down[i], down[side - 1 - i]) = ([part; 8], [part; 8]);
+        i += 1;
+    }
+    Ramp { side, before, after, down }
+}
+
 const fn taps() -> [[i16; 4]; UNIT as usize] {
     const fn rounded(v: i32) -> i16 {
         ((v + 256) >> 9) as i16
@@ -76,61 +119,114 @@ const fn taps() -> [[i16; 4]; UNIT as usize] {
     all
 }
 
-/// Brings an area of the picture that is being made, in 1/16 grey level, nearer to what a vector points to in
-/// another by a share in 1/[`WHOLE`]. `out` begins with the area's first sample.
+/// Brings a cell of the picture that is being made, in 1/16 grey level, nearer to what vectors point to in another:
+/// one vector for each quarter of `part` samples' side. Its share is that of the middle of `shares` at the cell's
+/// centre, and on the way to the centres of those around it comes nearer to theirs, so that cells leave no edges.
+/// `out` begins with the area's first sample.
 pub(crate) fn blend(
     isa: Isa,
     from: &Plane,
     area: Area,
-    step: Step,
-    share: i16,
-    out: &mut [i16],
-    stride: usize,
+    (steps, part): (&[Step; 4], usize),
+    shares: &Shares,
+    (out, stride): (&mut [i16], usize),
+    Scratch { cell, patch }: &mut Scratch,
 ) {
-    let mut patch = [0; PATCH_STRIDE * PATCH_ROWS];
-    let (from, fraction) = patch_at(from.into(), area, step, &mut patch);
-    let Area { width, height, .. } = area;
-    let size = (width, height);
+    if steps.iter().all(|step| *step == steps[0]) {
+        fetch(isa, from.into(), area, steps[0], cell, patch);
+    } else {
+        for (i, &step) in steps.iter().enumerate() {
+            let (x, y) = (i % 2 * part, i / 2 * part);
+            if x < area.width && y < area.height {
+                let (width, height) = (part.min(area.width - x), part.min(area.height - y));
+                let quarter = Area { x: area.x + x, y: area.y + y, width, height };
+                fetch(isa, from.into(), quarter, step, &mut cell[y * MAX_SIDE + x..], patch);
+            }
+        }
+    }
+    let size = (area.width, area.height);
+    let ramp = &RAMPS[part / 2 - 2];
+    assert!(size.1 == 0 || out.len() >= (size.1 - 1) * stride + size.0);
     // Other sizes lie at edges.
-    let isa = if width.is_multiple_of(4) && height.is_multiple_of(2) { isa } else { Isa::SCALAR };
-    assert!(height == 0 || out.len() >= (height - 1) * stride + width);
-    // SAFETY: the area's rows are there, and `patch_at` gives what is read.
+    let isa = if size.0.is_multiple_of(4) && size.1.is_multiple_of(2) { isa } else { Isa::SCALAR };
+    let cell = &*cell;
+    // SAFETY: the area's rows are there, and `fetch` has checked that the cell holds the area.
     by_isa!(
         isa,
-        blend_scalar(from, fraction, size, share, out, stride),
-        blend_simd(
-            from: (&[u8], usize),
-            fraction: (usize, usize),
+        nearer(cell, size, shares, ramp, out, stride),
+        nearer_simd(
+            cell: &[i16; MAX_SIDE * MAX_SIDE],
             size: (usize, usize),
-            share: i16,
+            shares: &Shares,
+            ramp: &Ramp,
             out: &mut [i16],
             stride: usize,
         )
     );
 }
 
-/// The definition of [`blend`]; `from` begins one sample before and above the area.
-fn blend_scalar(
-    from: (&[u8], usize),
-    fraction: (usize, usize),
-    size: (usize, usize),
-    share: i16,
+/// The definition of how an area is brought nearer to a cell.
+fn nearer(
+    cell: &[i16; MAX_SIDE * MAX_SIDE],
+    (width, height): (usize, usize),
+    shares: &Shares,
+    ramp: &Ramp,
     out: &mut [i16],
     stride: usize,
 ) {
-    fetch(from, fraction, size, |x, y, sample| {
-        let o = &mut out[y * stride + x];
-        *o = o.saturating_add(weighed(sample.saturating_sub(*o), share));
-    });
+    for x in 0..width {
+        let [above, own, below] = shares.map(|[before, own, after]| {
+            own + weighed(before - own, ramp.before[x]) + weighed(after - own, ramp.after[x])
+        });
+        for y in 0..height {
+            let other = if 2 * y < ramp.side { above } else { below };
+            let share = own + weighed(other - own, ramp.down[y][0]);
+            let o = &mut out[y * stride + x];
+            *o = o.saturating_add(weighed(cell[y * MAX_SIDE + x].saturating_sub(*o), share));
+        }
+    }
+}
+
+/// Fetches an area from where a vector points, in 1/16 grey level, to rows of [`MAX_SIDE`]; touches whole eights of
+/// samples.
+fn fetch(
+    isa: Isa,
+    from: Samples<'_>,
+    area: Area,
+    step: Step,
+    to: &mut [i16],
+    patch: &mut [u8; PATCH_STRIDE * PATCH_ROWS],
+) {
+    let (from, fraction) = patch_at(from, area, step, patch);
+    let size = (area.width, area.height);
+    let isa = if size.1.is_multiple_of(2) { isa } else { Isa::SCALAR };
+    assert!(size.1 == 0 || to.len() >= (size.1 - 1) * MAX_SIDE + size.0.next_multiple_of(8));
+    // SAFETY: `to` is checked, and `patch_at` gives what is read.
+    by_isa!(
+        isa,
+        each(from, fraction, size, |x, y, sample| to[y * MAX_SIDE + x] = sample),
+        fetch_simd(
+            from: (&[u8], usize),
+            fraction: (usize, usize),
+            size: (usize, usize),
+            to: &mut [i16],
+        )
+    );
 }
 
 /// Mean square difference, in 1/256 square grey level, of an area of a picture from what a vector points to in another.
-pub(crate) fn misfit(isa: Isa, now: Samples<'_>, then: Samples<'_>, area: Area, step: Step) -> u32 {
-    let mut patch = [0; PATCH_STRIDE * PATCH_ROWS];
-    let (from, fraction) = patch_at(then, area, step, &mut patch);
+pub(crate) fn misfit(
+    isa: Isa,
+    now: Samples<'_>,
+    then: Samples<'_>,
+    area: Area,
+    step: Step,
+    Scratch { patch, .. }: &mut Scratch,
+) -> u32 {
+    let (from, fraction) = patch_at(then, area, step, patch);
     let Area { x, y, width, height } = area;
     let now = (&now.data[y * now.stride + x..], now.stride);
-    let isa = if (width, height) == (8, 8) { isa } else { Isa::SCALAR };
+    let isa = if (width, height) == (4, 4) { isa } else { Isa::SCALAR };
     assert!(height == 0 || now.0.len() >= (height - 1) * now.1 + width);
     let mut sum = 0;
     let to = &mut sum;
@@ -156,7 +252,7 @@ fn squares(
     size: (usize, usize),
     sum: &mut u32,
 ) {
-    fetch(from, fraction, size, |x, y, sample| {
+    each(from, fraction, size, |x, y, sample| {
         let difference = i32::from(sample) - 16 * i32::from(now.0[y * now.1 + x]);
         *sum += (difference * difference) as u32;
     });
@@ -194,7 +290,7 @@ fn patch_at<'a>(
 }
 
 /// Gives each sample of an area in 1/16 grey level; `from` begins one sample before and above it.
-fn fetch(
+fn each(
     (from, stride): (&[u8], usize),
     (fx, fy): (usize, usize),
     (width, height): (usize, usize),

@@ -3,51 +3,96 @@
 //! # Safety
 //!
 //! The caller has checked: `from` has four rows more than the area, and three columns more than its width in whole
-//! vectors of eight samples; `out` has the area's rows; an area that is blended is a multiple of four samples wide and of two rows high,
-//! one that is compared has 8 × 8 samples.
+//! vectors of eight samples; what is written has the area's rows, and where it is fetched to whole vectors of them; an area has an
+//! even number of rows, one that is blended is a multiple of four samples wide, and one that is compared has 4 × 4 samples.
 
 #![allow(clippy::inline_always, clippy::too_many_arguments)] // code takes on the features of its caller
 
 use std::mem::MaybeUninit;
 
-use super::{MIDDLE, PATCH_ROWS, TAPS, down};
+use super::{MAX_SIDE, MIDDLE, PATCH_ROWS, Ramp, Shares, TAPS, down};
 use crate::simd::vector::Vector;
 
 /// Samples of a row that are made together.
 const ROW: usize = 8;
+/// Side of an area that is compared.
+const COMPARED: usize = 4;
 
 /// Columns that have been filtered across, row by row.
 type Columns = MaybeUninit<[i16; ROW * PATCH_ROWS]>;
 
 /// See the scalar form.
 #[inline(always)]
-pub(super) unsafe fn blend<W: Vector, N: Vector>(
+pub(super) unsafe fn fetch<W: Vector, N: Vector>(
     (from, from_stride): (&[u8], usize),
     (fx, fy): (usize, usize),
     (width, height): (usize, usize),
-    share: i16,
-    out: &mut [i16],
-    stride: usize,
+    to: &mut [i16],
 ) {
     unsafe {
-        let share = W::splat16(share);
         let taps = Taps::<W>::down(fy);
         for x in (0..width).step_by(ROW) {
             let mut columns = Columns::uninit();
             let columns = columns.as_mut_ptr().cast::<i16>();
             across::<W>(from.as_ptr().add(x), from_stride, fx, height + 3, columns);
+            for j in (0..height).step_by(W::LANES) {
+                let to = to.as_mut_ptr().add(j * MAX_SIDE + x);
+                sample(columns.add(j * ROW), &taps).store_lanes(to.cast(), 2 * MAX_SIDE);
+            }
+        }
+    }
+}
+
+/// See the scalar form.
+#[inline(always)]
+pub(super) unsafe fn nearer<W: Vector, N: Vector>(
+    cell: &[i16; MAX_SIDE * MAX_SIDE],
+    (width, height): (usize, usize),
+    shares: &Shares,
+    ramp: &Ramp,
+    out: &mut [i16],
+    stride: usize,
+) {
+    unsafe {
+        for x in (0..width).step_by(ROW) {
+            let before = W::load_each(ramp.before.as_ptr().add(x).cast());
+            let after = W::load_each(ramp.after.as_ptr().add(x).cast());
+            let own = between::<W>(shares[1], before, after);
+            let above = between::<W>(shares[0], before, after).sub16(own);
+            let below = between::<W>(shares[2], before, after).sub16(own);
+            let cell = cell.as_ptr().add(x);
             let to = out.as_mut_ptr().add(x).cast::<u8>();
             for j in (0..height).step_by(W::LANES) {
+                // The middle lies between whole vectors of rows.
+                let other = if 2 * j < ramp.side { above } else { below };
+                let way = W::load(ramp.down.as_ptr().add(j).cast());
+                let share = own.add16(other.mul_round_i16(way));
+                let sample = W::load_lanes(cell.add(j * MAX_SIDE).cast(), 2 * MAX_SIDE);
                 let (to, step) = (to.add(2 * j * stride), 2 * stride);
-                let sample = sample(columns.add(j * ROW), &taps);
                 if width - x >= ROW {
-                    nearer(W::load_lanes(to, step), sample, share).store_lanes(to, step);
+                    brought(W::load_lanes(to, step), sample, share).store_lanes(to, step);
                 } else {
-                    nearer(W::load_half_lanes(to, step), sample, share).store_half_lanes(to, step);
+                    brought(W::load_half_lanes(to, step), sample, share).store_half_lanes(to, step);
                 }
             }
         }
     }
+}
+
+/// A row of shares between those of three cells.
+#[inline(always)]
+unsafe fn between<V: Vector>([first, own, last]: [i16; 3], before: V, after: V) -> V {
+    unsafe {
+        let own = V::splat16(own);
+        let first = V::splat16(first).sub16(own).mul_round_i16(before);
+        own.add16(first).add16(V::splat16(last).sub16(own).mul_round_i16(after))
+    }
+}
+
+/// What was there, brought nearer to a sample by a share.
+#[inline(always)]
+unsafe fn brought<V: Vector>(was: V, sample: V, share: V) -> V {
+    unsafe { was.adds_i16(sample.subs_i16(was).mul_round_i16(share)) }
 }
 
 /// See the scalar form.
@@ -62,12 +107,13 @@ pub(super) unsafe fn squares<W: Vector, N: Vector>(
         let taps = Taps::<W>::down(fy);
         let mut columns = Columns::uninit();
         let columns = columns.as_mut_ptr().cast::<i16>();
-        across::<W>(from.as_ptr(), from_stride, fx, ROW + 3, columns);
+        across::<W>(from.as_ptr(), from_stride, fx, COMPARED + 3, columns);
         let mut sums = W::zero();
-        for j in (0..ROW).step_by(W::LANES) {
-            let is = eight::<W>(now.as_ptr().add(j * now_stride), now_stride);
+        for j in (0..COMPARED).step_by(W::LANES) {
+            let is = W::load_quarter_lanes(now.as_ptr().add(j * now_stride), now_stride);
             let difference = sample(columns.add(j * ROW), &taps);
-            let difference = difference.sub16(is.shl16::<4>());
+            let difference = difference.sub16(is.widen_low_u8().shl16::<4>());
+            let difference = difference.zip_low64(W::zero());
             sums = sums.add32(difference.madd_i16(difference));
         }
         let mut parts = [0u32; 4 * 2];
@@ -137,10 +183,4 @@ unsafe fn sample<V: Vector>(columns: *const i16, taps: &Taps<V>) -> V {
         let sum = first.add16(second).add16(third.add16(fourth));
         sum.add16(V::splat16(4)).shr_i16::<3>().add16(V::splat16(2048))
     }
-}
-
-/// What was there, brought nearer to a sample by a share.
-#[inline(always)]
-unsafe fn nearer<V: Vector>(was: V, sample: V, share: V) -> V {
-    unsafe { was.adds_i16(sample.subs_i16(was).mul_round_i16(share)) }
 }

@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { LowLayer, type Maker } from "./low-layer.js";
+import type { Picture } from "./picture.js";
+
+const KEY = Uint8Array.of(1).buffer;
+const DELTA = Uint8Array.of(0).buffer;
+const PLANE = { data: new Uint8Array(4), offset: 0, stride: 2, step: 1 };
+const CAMERA: Picture = { planes: [PLANE, PLANE, PLANE], width: 2, height: 2 };
+const TASK = { rtp: 0, scale: 2, bits: Uint8Array.of(1), bytes: 100 };
+
+/** A decoder that knows only whether a key frame came, and traps on bytes of 9. */
+function decoder(): Maker {
+  let running = false;
+  return {
+    follow: (_, [byte]) => {
+      if (byte === 9) throw new WebAssembly.RuntimeError("unreachable");
+      running ||= byte === 1;
+      return running;
+    },
+    reset: () => {
+      running = false;
+    },
+    make: () => (running ? Uint8Array.of(7) : "no-base"),
+  };
+}
+
+function layer() {
+  const said: (number | null | "key frame")[] = [];
+  const low = new LowLayer({ follow: (ssrc) => said.push(ssrc), wantKeyFrame: () => said.push("key frame") });
+  low.start(decoder);
+  return { low, said };
+}
+
+test("it follows the layer that is wanted, from a key frame on", () => {
+  const { low, said } = layer();
+  low.want(0, 5);
+  low.sent(10, 5, 1, DELTA);
+  assert.equal(low.ready, false);
+  low.sent(20, 5, 2, KEY);
+  assert.ok(low.ready);
+  assert.deepEqual(low.make(30, CAMERA, TASK), Uint8Array.of(7));
+  assert.deepEqual(said, [5]);
+});
+
+test("where no key frame comes by itself one is asked for, and seldom", () => {
+  const { low, said } = layer();
+  for (let now = 0; now < 3600; now += 100) low.want(now, 5);
+  assert.deepEqual(said, [5, "key frame", "key frame"]);
+});
+
+test("another layer, another relay and a gap each wait for a key frame again", () => {
+  const { low, said } = layer();
+  low.want(0, 5);
+  for (const interrupt of [() => low.want(1, 6), () => low.relayed(2), () => low.missed(3)]) {
+    low.sent(1, said.at(-1) as number, 1, KEY);
+    assert.ok(low.ready);
+    interrupt();
+    assert.equal(low.ready, false);
+    assert.equal(low.make(4, CAMERA, TASK), "no-base");
+  }
+  assert.deepEqual(said, [5, 6, 6]);
+});
+
+test("frames of other layers, and those without data, are left alone", () => {
+  const { low } = layer();
+  low.want(0, 5);
+  low.sent(1, 6, 1, KEY);
+  low.sent(2, 5, 1, null);
+  assert.equal(low.ready, false);
+});
+
+test("without requests it ends after a minute", () => {
+  const { low, said } = layer();
+  low.want(0, 5);
+  low.sent(60_000, 5, 1, KEY);
+  assert.ok(low.ready);
+  low.sent(60_001, 5, 2, DELTA);
+  assert.deepEqual([low.ready, said], [false, [5, null]]);
+});
+
+test("a decoder that traps is made anew three times, and no more", () => {
+  const { low } = layer();
+  low.want(0, 5);
+  for (let trap = 0; trap < 3; trap++) {
+    low.sent(1, 5, 1, KEY);
+    assert.ok(low.ready && low.able);
+    low.sent(2, 5, 2, Uint8Array.of(9).buffer);
+    assert.equal(low.ready, false);
+  }
+  assert.equal(low.able, false);
+});
+
+test("without a decoder nothing is asked for", () => {
+  const said: unknown[] = [];
+  const low = new LowLayer({ follow: (ssrc) => said.push(ssrc), wantKeyFrame: () => said.push("key frame") });
+  for (let now = 0; now < 5000; now += 500) low.want(now, 5);
+  assert.deepEqual([low.able, low.ready, said], [false, false, []]);
+});

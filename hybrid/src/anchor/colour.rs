@@ -1,0 +1,221 @@
+//! The colour of an anchor's frame: what its chroma has beyond the bicubic picture of the low one.
+//!
+//! It travels behind the luma's detail in the same payload, as a second codestream of
+//! [HTJ2K](super::codec): one image, of the U of the chosen [tiles](super::tiles) and below it their V, each half as wide and high
+//! as the luma's. Only the publisher's own pixels have colour; networks make luma alone. Cells that the code says
+//! nothing of keep the low picture's colour.
+
+use super::codec::{AnchorCodecError, HTJ2K, Htj2k};
+use super::tiles::{TILE, TileMap};
+use crate::detail::{Detail, ONE};
+use crate::picture::Plane;
+use crate::reconstruct::carry::plan::SIDE;
+use crate::resample::{Samples, Scratch, bicubic};
+use crate::simd::Isa;
+
+/// Less than this, in sixteenths of a grey level, is what is left of the waves beside.
+const LEAST: u16 = ONE.unsigned_abs();
+
+/// Width and height of the image of some tiles, for HR chroma planes of this size.
+fn image_size(tiles: &TileMap, (width, height): (usize, usize), scale: usize) -> (usize, usize) {
+    if tiles.is_full() {
+        return (width, 2 * height);
+    }
+    let (columns, rows) = tiles.mosaic(scale);
+    (columns / 2, rows)
+}
+
+/// Every row of every chosen tile of one plane: where it begins in the image, where in the plane, and its samples.
+pub(crate) fn rows(
+    tiles: &TileMap,
+    (width, height): (usize, usize),
+    scale: usize,
+    mut visit: impl FnMut((usize, usize), (usize, usize), usize),
+) {
+    let side = TILE * scale / 2;
+    for ((column, row), (from_x, from_y)) in tiles.places(scale) {
+        let (x, y) = (column * side, row * side);
+        let columns = side.min(width.saturating_sub(x));
+        for line in 0..side.min(height.saturating_sub(y)) {
+            visit((from_x / 2, from_y / 2 + line), (x, y + line), columns);
+        }
+    }
+}
+
+/// Bicubic HR chroma of a low picture.
+fn upsampled([luma, u, v]: [Samples<'_>; 3], scale: usize) -> [Plane; 2] {
+    let (width, height) = ((luma.width * scale).div_ceil(2), (luma.height * scale).div_ceil(2));
+    [u, v].map(|plane| {
+        let mut high = Plane::filled(width, height, 128);
+        let (isa, rows) = (Isa::detect(), 0..plane.height);
+        bicubic(isa, plane, scale, rows, width, high.samples_mut(), &mut Scratch::default());
+        high
+    })
+}
+
+/// The image of some tiles of a frame's colour, whose HR chroma this is.
+///
+/// # Panics
+///
+/// Where the planes are not half as large as `scale` times the low picture, rounded up.
+pub fn image(
+    high: [Samples<'_>; 2],
+    low: [Samples<'_>; 3],
+    tiles: &TileMap,
+    scale: usize,
+) -> Detail {
+    let base = upsampled(low, scale);
+    let size = (base[0].width(), base[0].height());
+    let (width, height) = image_size(tiles, size, scale);
+    let mut image = Detail::zero(width, height);
+    for (n, (high, base)) in high.into_iter().zip(&base).enumerate() {
+        assert_eq!((high.width, high.height), size, "chroma of the HR picture");
+        rows(tiles, size, scale, |(to_x, to_y), (x, y), columns| {
+            let to = &mut image.row_mut(n * height / 2 + to_y)[to_x..][..columns];
+            let pairs = high.row(y)[x..].iter().zip(&base.samples()[y * size.0 + x..]);
+            for (to, (&high, &base)) in to.iter_mut().zip(pairs) {
+                *to = (i16::from(high) - i16::from(base)) * ONE;
+            }
+        });
+    }
+    image
+}
+
+/// HR chroma of a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoded {
+    /// U and V.
+    pub planes: [Plane; 2],
+    /// By cell of [`SIDE`] low samples, whether the code says anything of it.
+    pub told: Vec<bool>,
+}
+
+/// The HR chroma that a code of the colour of some tiles stands for.
+pub fn decode(
+    code: &[u8],
+    low: [Samples<'_>; 3],
+    tiles: &TileMap,
+    scale: usize,
+) -> Result<Decoded, AnchorCodecError> {
+    let mut planes = upsampled(low, scale);
+    let size = (planes[0].width(), planes[0].height());
+    let (width, height) = image_size(tiles, size, scale);
+    let side = |v: usize| u16::try_from(v).map_err(|_| AnchorCodecError::WrongSize);
+    let image = super::codec::decode(HTJ2K, code, side(width)?, side(height)?)?;
+    let (across, side) = (low[0].width.div_ceil(SIDE), SIDE * scale / 2);
+    let mut told = vec![false; across * low[0].height.div_ceil(SIDE)];
+    for (n, plane) in planes.iter_mut().enumerate() {
+        rows(tiles, size, scale, |(from_x, from_y), (x, y), columns| {
+            let from = &image.row(n * height / 2 + from_y)[from_x..][..columns];
+            let to = &mut plane.samples_mut()[y * size.0 + x..][..columns];
+            for (i, (to, &d)) in to.iter_mut().zip(from).enumerate() {
+                let moved = i32::from(*to) * i32::from(ONE) + i32::from(d);
+                *to = ((moved + i32::from(ONE) / 2) >> 4).clamp(0, 255) as u8;
+                told[y / side * across + (x + i) / side] |= d.unsigned_abs() >= LEAST;
+            }
+        });
+    }
+    Ok(Decoded { planes, told })
+}
+
+/// Splits a code in two: that of the luma's detail, and that of the colour where there is one.
+pub fn split(codec: u8, coded: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let length = if codec == HTJ2K { Htj2k::length(coded) } else { None };
+    match length.and_then(|length| coded.split_at_checked(length)) {
+        Some((luma, colour)) if !colour.is_empty() => (luma, Some(colour)),
+        _ => (coded, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::anchor::message::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
+    use crate::anchor::payload;
+    use crate::picture::psnr;
+    use crate::vp9::FrameBuffer;
+
+    const SIZE: (usize, usize) = (150, 70);
+
+    fn low() -> FrameBuffer {
+        FrameBuffer::grey(SIZE.0, SIZE.1)
+    }
+
+    fn chroma(scale: usize) -> [Plane; 2] {
+        let (width, height) = ((SIZE.0 * scale).div_ceil(2), (SIZE.1 * scale).div_ceil(2));
+        [3, 5].map(|n| {
+            let samples =
+                (0..width * height).map(|i| (118 + (i % width / 5 * n + i / width / 9) % 20) as u8);
+            Plane::from_samples(width, height, samples.collect()).expect("the count is right")
+        })
+    }
+
+    fn code(tiles: &TileMap, scale: usize) -> Vec<u8> {
+        let [u, v] = chroma(scale);
+        let image = image([(&u).into(), (&v).into()], low().samples(), tiles, scale);
+        Htj2k::fill(&image, None, 40_000).expect("it fits")
+    }
+
+    #[test]
+    fn chosen_tiles_have_their_colour_and_others_that_of_the_low_picture() {
+        for scale in 2..=4 {
+            let mut some = TileMap::empty(SIZE.0, SIZE.1);
+            some.set(1, 0);
+            some.set(2, 1);
+            for tiles in [some, TileMap::full(SIZE.0, SIZE.1)] {
+                let decoded =
+                    decode(&code(&tiles, scale), low().samples(), &tiles, scale).expect("our own");
+                let mut wanted = chroma(scale);
+                let side = TILE * scale / 2;
+                for plane in &mut wanted {
+                    let width = plane.width();
+                    for (i, v) in plane.samples_mut().iter_mut().enumerate() {
+                        if !tiles.contains(i % width / side, i / width / side) {
+                            *v = 128;
+                        }
+                    }
+                }
+                for (a, b) in decoded.planes.iter().zip(&wanted) {
+                    assert!(psnr(a, b) > 45.0, "{} dB at {scale}", psnr(a, b));
+                }
+                let across = SIZE.0.div_ceil(SIDE);
+                let told = |column: usize, row: usize| decoded.told[row * across + column];
+                assert_eq!((told(2, 2), told(18, 2)), (tiles.is_full(), true));
+            }
+        }
+    }
+
+    #[test]
+    fn a_code_is_split_behind_its_first_stream() {
+        let tiles = TileMap::full(SIZE.0, SIZE.1);
+        let colour = code(&tiles, 2);
+        let luma = Htj2k::fill(&Detail::zero(300, 140), None, 900).expect("it fits");
+        let both = [luma.clone(), colour.clone()].concat();
+        assert_eq!(split(HTJ2K, &both), (&luma[..], Some(&colour[..])));
+        assert_eq!(split(HTJ2K, &luma), (&luma[..], None));
+        assert_eq!(split(1, &both), (&both[..], None));
+        let header = AnchorHeader::new(HTJ2K, AnchorOrigin::Captured, 0, (300, 140));
+        let anchor = ReassembledAnchor { header, payload: both };
+        let detail = payload::decode(&anchor, 2).map(|(detail, _)| detail);
+        assert_eq!(detail, Ok(Detail::zero(300, 140)), "old decoders leave colour alone");
+    }
+
+    proptest! {
+        #[test]
+        fn damage_never_panics(
+            edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+            end: prop::sample::Index,
+        ) {
+            let tiles = TileMap::full(SIZE.0, SIZE.1);
+            let mut code = code(&tiles, 2);
+            for (at, value) in edits {
+                *at.get_mut(&mut code) = value;
+            }
+            code.truncate(end.index(code.len()) + 1);
+            let _ = split(HTJ2K, &code);
+            let _ = decode(&code, low().samples(), &tiles, 2);
+        }
+    }
+}
