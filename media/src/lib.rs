@@ -451,6 +451,9 @@ pub struct LayerKnobs {
     pub kbps: f64,
     /// Frames per second.
     pub fps: f64,
+    /// Whether somebody can take no larger layer, so that it comes before those.
+    #[serde(default)]
+    pub needed: bool,
 }
 
 fn active() -> bool {

@@ -26,7 +26,7 @@ const sending = (page) =>
     };
   });
 
-describe("a camera on a weak uplink", { timeout: 240_000 }, () => {
+describe("a camera on a weak uplink", { timeout: 360_000 }, () => {
   let server;
   let publisher;
   let viewer;
@@ -63,6 +63,14 @@ describe("a camera on a weak uplink", { timeout: 240_000 }, () => {
   };
 
   test("sends its half size where the bits do for that", async () => {
+    await steady(640);
+  });
+
+  test("sends its quarter size to those who can take no other, and its half size again", async () => {
+    const most = (rung) => viewer.page.evaluate((most) => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0].id, most), rung);
+    await most("q");
+    await steady(320);
+    await most("f");
     await steady(640);
   });
 

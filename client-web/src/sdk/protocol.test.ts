@@ -102,7 +102,7 @@ test("knobs name layers, and start, pause or leave the detail stream", () => {
     track: "t1",
     detail: { kbps: 50, fps: 1 },
     scale: 2,
-    layers: { q: { kbps: 80, fps: undefined, active: true } },
+    layers: { q: { kbps: 80, fps: undefined, active: true, needed: undefined } },
   });
   assert.deepEqual(knobs({ detail: null }), { type: "knobs", track: "t1", detail: null, scale: 2, layers: {} });
   assert.deepEqual(knobs({}), { type: "knobs", track: "t1", detail: undefined, scale: 2, layers: {} });

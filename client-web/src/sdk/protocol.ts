@@ -184,7 +184,12 @@ const detailWish = (value: unknown): DetailWish => {
 };
 const layerWish = (value: unknown): LayerWish => {
   const o = object(value);
-  return { kbps: optional(o["kbps"], number), fps: optional(o["fps"], number), active: optional(o["active"], flag) };
+  return {
+    kbps: optional(o["kbps"], number),
+    fps: optional(o["fps"], number),
+    active: optional(o["active"], flag),
+    needed: optional(o["needed"], flag),
+  };
 };
 const refusal = (value: unknown): Refusal => {
   const reason = text(value);

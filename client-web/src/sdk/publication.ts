@@ -214,8 +214,8 @@ export class Publication {
     for (const [rid, wish] of Object.entries(knobs.layers)) {
       if (!LAYERS.some((layer) => layer.rid === rid)) continue;
       const known = this.wishes.get(rid);
-      const { kbps = known?.kbps, fps = known?.fps, active = known?.active } = wish;
-      this.wishes.set(rid, { kbps, fps, active });
+      const { kbps = known?.kbps, fps = known?.fps, active = known?.active, needed = known?.needed } = wish;
+      this.wishes.set(rid, { kbps, fps, active, needed });
     }
     if (Object.keys(knobs.layers).length > 0) void this.settle().catch(() => undefined);
     if (knobs.detail !== undefined) this.full?.wish(knobs.detail, knobs.scale);
@@ -244,6 +244,7 @@ export class Publication {
     const { width = 1280, height = 720 } = this.camera()?.getSettings() ?? {};
     const led = this.lead.look(now, path.availableKbps, {
       q: wanted("q"),
+      needsQ: this.wishes.get("q")?.needed === true,
       h: wanted("h"),
       pixels: (width * height) / 4,
     });

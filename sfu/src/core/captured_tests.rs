@@ -266,7 +266,7 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
         SfuEvent::Knobs { layers, .. } if !layers.is_empty() => Some(layers.clone()),
         _ => None,
     });
-    let own = LayerKnobs { active: true, kbps: 300.0, fps: 15.0 };
+    let own = LayerKnobs { active: true, kbps: 300.0, fps: 15.0, needed: false };
     assert_eq!(layers.collect::<Vec<_>>()[0], [(Layer::H, own)]);
     let most = world.core.config.detail.expect("default");
     assert_eq!(
@@ -279,17 +279,6 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
     assert!(details > 3, "the controller sees the detail stream: {details}");
 }
 
-/// What the publisher was told of its layers.
-fn layers_told(world: &World) -> Vec<Vec<(Layer, bool)>> {
-    let told = world.events[&PUBLISHER].iter().filter_map(|e| match e {
-        SfuEvent::Knobs { layers, .. } if !layers.is_empty() => {
-            Some(layers.iter().map(|(layer, knobs)| (*layer, knobs.active)).collect())
-        }
-        _ => None,
-    });
-    told.collect()
-}
-
 #[test]
 fn a_smaller_layer_turns_the_larger_one_off_and_all_is_undone_when_nobody_watches() {
     let (mut world, track, _) = detailed_call();
@@ -300,14 +289,14 @@ fn a_smaller_layer_turns_the_larger_one_off_and_all_is_undone_when_nobody_watche
     let knobs = PublisherKnobs { layer: Layer::Q, kbps: 90.0, fps: 30.0, detail: None };
     world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_millis(100));
-    assert_eq!(layers_told(&world), [[(Layer::Q, true), (Layer::H, false)]]);
+    assert_eq!(world.layers_told(), [[(Layer::Q, true), (Layer::H, false)]]);
     let knobs = PublisherKnobs { layer: Layer::H, kbps: 200.0, ..knobs };
     world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_millis(100));
-    assert_eq!(layers_told(&world)[1], [(Layer::H, true), (Layer::Q, true)]);
+    assert_eq!(world.layers_told()[1], [(Layer::H, true), (Layer::Q, true)]);
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);
     world.run(Duration::from_secs(5));
-    let last = layers_told(&world).pop();
+    let last = world.layers_told().pop();
     assert_eq!(last, Some(vec![(Layer::Q, true), (Layer::H, true)]));
 }
 

@@ -127,6 +127,22 @@ fn a_rung_with_anchors_costs_what_they_take() {
 }
 
 #[test]
+fn a_quarter_layer_that_does_not_come_is_asked_for_where_nothing_larger_can_be_taken() {
+    let (mut world, track, _) = call();
+    world.camera.layers = vec![Layer::H];
+    world.run(Duration::from_secs(4));
+    assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0.layer()), Some(Layer::H));
+    let asked = vec![(Layer::Q, true)];
+    assert!(!world.layers_told().contains(&asked), "{:?}", world.layers_told());
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.layers_told().last(), Some(&asked));
+    world.camera.layers = vec![Layer::Q];
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::Q));
+}
+
+#[test]
 fn an_anchor_arrives_with_the_timestamp_of_its_frame() {
     let (mut world, track, at) = call();
     let mut ages = 0;

@@ -52,6 +52,11 @@ impl Dynacast {
         })
     }
 
+    /// The rate of a layer when it was last sent, in bits per second.
+    pub fn last_rate(&self, layer: Layer) -> Option<u64> {
+        self.0[layer as usize].rate_bps
+    }
+
     /// Says what is needed now and what is being sent; the layers whose publisher is to be told, with whether they are to be sent.
     pub fn update(
         &mut self,
@@ -62,6 +67,9 @@ impl Dynacast {
         let mut tell = Vec::new();
         for layer in Layer::ALL {
             let state = &mut self.0[layer as usize];
+            if !state.paused {
+                state.rate_bps = measured[layer as usize].or(state.rate_bps);
+            }
             if needed[layer as usize] {
                 state.unused_since = None;
                 if std::mem::take(&mut state.paused) {
@@ -70,8 +78,7 @@ impl Dynacast {
                 }
                 continue;
             }
-            if let Some(rate) = measured[layer as usize].filter(|_| !state.paused) {
-                state.rate_bps = Some(rate);
+            if measured[layer as usize].is_some() && !state.paused {
                 let since = *state.unused_since.get_or_insert(now);
                 if now.saturating_duration_since(since) >= UNUSED {
                     state.paused = true;

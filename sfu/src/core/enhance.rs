@@ -27,7 +27,8 @@ const ANY_FPS: f64 = 120.0;
 
 /// A layer that nobody adapts: the client's own limits hold.
 pub fn unbounded(layer: Layer) -> (Layer, LayerKnobs) {
-    (layer, LayerKnobs { active: true, kbps: MOST_KBPS[layer as usize], fps: ANY_FPS })
+    let kbps = MOST_KBPS[layer as usize];
+    (layer, LayerKnobs { active: true, kbps, fps: ANY_FPS, needed: false })
 }
 
 /// An anchor on its way to subscribers.
@@ -251,7 +252,7 @@ impl Core {
         let before = detail.adapted.replace(knobs);
         // What the detail stream may have is told with it, within what the operator allows.
         let PublisherKnobs { layer, kbps, fps, .. } = knobs;
-        let mut layers = vec![(layer, LayerKnobs { active: true, kbps, fps })];
+        let mut layers = vec![(layer, LayerKnobs { active: true, kbps, fps, needed: false })];
         if layer == Layer::Q {
             // The larger one would only take its bits.
             layers.push((Layer::H, LayerKnobs { active: false, ..unbounded(Layer::H).1 }));

@@ -1,6 +1,6 @@
 //! Rungs for subscribers, taps for publishers, and what clients are told about both.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use windlass_media::{DetailKnobs, Layer, LayerKnobs, Rung, TapInput};
@@ -22,7 +22,7 @@ const SHARE_FOR_ALL: f64 = 0.95;
 
 /// The quarter layer while its bits are better spent on the half layer and nobody holds it: on, so that whoever needs it has
 /// it at once.
-const STANDBY: LayerKnobs = LayerKnobs { active: true, kbps: 30.0, fps: 10.0 };
+const STANDBY: LayerKnobs = LayerKnobs { active: true, kbps: 30.0, fps: 10.0, needed: false };
 
 /// How long the tapped layer stays while anybody holds it: each change costs all holders a key frame.
 const TAP_STAYS: Duration = Duration::from_secs(10);
@@ -178,6 +178,7 @@ impl Core {
             self.greet(now, id, slot);
         }
         self.tune(now);
+        self.ask_for_smallest(now);
         if self.config.pause_unused {
             self.pause_unused(now);
         }
@@ -189,6 +190,21 @@ impl Core {
             let Some(participant) = room.speakers.poll(now) else { continue };
             let told = |&member| Output::Event(member, SfuEvent::Speaker { participant });
             self.outputs.extend(room.members.iter().map(told));
+        }
+    }
+
+    /// Tells publishers of a narrow uplink, who may give its bits to a larger layer alone, that somebody can take the smallest only.
+    fn ask_for_smallest(&mut self, now: Instant) {
+        let slots = self.peers.values().filter(|p| p.connected).flat_map(|p| &p.slots);
+        let only = slots.filter(|s| s.only_smallest && !s.view.is_some_and(View::hidden));
+        let only: BTreeSet<_> = only.filter_map(|slot| slot.track).collect();
+        for (id, track) in self.tracks.iter_mut().filter(|(_, track)| track.afar.is_none()) {
+            let sent = Layer::ALL.map(|layer| track.layers.rate(layer, now));
+            let comes = sent[Layer::Q as usize].is_some() || sent.iter().all(Option::is_none);
+            let needed = only.contains(id) && (track.smallest_needed || !comes);
+            if std::mem::replace(&mut track.smallest_needed, needed) != needed {
+                self.outputs.push_back(track.knobs(vec![unbounded(Layer::Q)], self.config.scale));
+            }
         }
     }
 
@@ -287,7 +303,10 @@ impl Core {
 
 impl Track {
     /// Tells its publisher what to send as detail stream, and of `layers`.
-    pub(super) fn knobs(&self, layers: Vec<(Layer, LayerKnobs)>, base_scale: u16) -> Output {
+    pub(super) fn knobs(&self, mut layers: Vec<(Layer, LayerKnobs)>, base_scale: u16) -> Output {
+        for (layer, knobs) in &mut layers {
+            knobs.needed = *layer == Layer::Q && self.smallest_needed;
+        }
         let detail = self.detail.as_ref();
         let (detail, scale) = detail.map_or((None, base_scale), |d| (d.told, d.scale));
         let knobs = SfuEvent::Knobs { track: self.info.track, detail, scale, layers };
@@ -414,6 +433,10 @@ impl Peer {
                 step_bps = Some(step_bps.map_or(more, |least: u64| least.min(more)));
             }
             slot.rung = held;
+            let larger = [Layer::H, Layer::F].map(|layer| track.dynacast.last_rate(layer));
+            let least = larger.into_iter().flatten().min();
+            let too_much = least.zip(available).is_some_and(|(least, most)| least > most);
+            slot.only_smallest = slot.max.layer() == Layer::Q || too_much;
             if slot.paused != held.is_none() {
                 slot.paused = held.is_none();
                 let paused = SfuEvent::Paused { track: track.info.track, paused: slot.paused };

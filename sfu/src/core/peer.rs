@@ -106,6 +106,8 @@ pub struct Slot {
     pub rung: Option<Rung>,
     /// Whether the client was told that it gets nothing, for want of bandwidth.
     pub paused: bool,
+    /// Whether it can take no larger layer than the smallest.
+    pub only_smallest: bool,
     /// What the client was told last: rung, epoch, size, scale.
     pub told: Option<(Rung, u16, (u16, u16), u16)>,
     /// The video timeline.
@@ -152,6 +154,7 @@ impl Slot {
             view: None,
             rung: None,
             paused: false,
+            only_smallest: false,
             told: None,
             video: Rewriter::new(seed),
             audio: AudioTimeline::new(seed),
@@ -171,7 +174,7 @@ impl Slot {
             self.track = track;
             self.rung = None;
             self.view = None;
-            self.paused = false;
+            (self.paused, self.only_smallest) = (false, false);
             self.told = None;
             self.max = Rung::F;
             self.sent = Sent::default();

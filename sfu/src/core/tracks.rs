@@ -36,6 +36,8 @@ pub(super) struct Track {
     /// Sizes of the layers' pictures, as their key frames say.
     pub(super) sizes: [Option<(u16, u16)>; 3],
     pub(super) dynacast: Dynacast,
+    /// Whether the publisher was told that somebody can take the smallest layer only, as that did not come.
+    pub(super) smallest_needed: bool,
     /// What a publisher's only encoding is taken for, once its size is known.
     pub(super) single: Option<Layer>,
     pub(super) recent: Recent,
@@ -168,6 +170,7 @@ impl Core {
                 layers: Layers::default(),
                 sizes: [None; 3],
                 dynacast: Dynacast::default(),
+                smallest_needed: false,
                 single: None,
                 recent: Recent::default(),
                 keyframes: KeyFrames::default(),

@@ -384,6 +384,17 @@ impl World {
         }
     }
 
+    /// What the publisher was told of its layers.
+    pub(super) fn layers_told(&self) -> Vec<Vec<(Layer, bool)>> {
+        let told = self.events.get(&PUBLISHER).into_iter().flatten().filter_map(|e| match e {
+            SfuEvent::Knobs { layers, .. } if !layers.is_empty() => {
+                Some(layers.iter().map(|(layer, knobs)| (*layer, knobs.active)).collect())
+            }
+            _ => None,
+        });
+        told.collect()
+    }
+
     pub(super) fn rungs(&self, id: ParticipantId) -> Vec<(Rung, u16, u16)> {
         let events = self.events.get(&id).into_iter().flatten();
         let told = events.filter_map(|e| match e {

@@ -210,10 +210,14 @@ fn server_messages_have_the_documented_shapes() {
                 track: "t1".into(),
                 detail: Some(DetailKnobs { kbps: 50.0, fps: 1.0 }),
                 scale: 4,
-                layers: [(Layer::H, LayerKnobs { active: true, kbps: 300.0, fps: 15.0 })].into(),
+                layers: [(
+                    Layer::H,
+                    LayerKnobs { active: true, kbps: 300.0, fps: 15.0, needed: true },
+                )]
+                .into(),
             },
             json!({"type": "knobs", "track": "t1", "detail": {"kbps": 50.0, "fps": 1.0},
-                "scale": 4, "layers": {"h": {"active": true, "kbps": 300.0, "fps": 15.0}}}),
+                "scale": 4, "layers": {"h": {"active": true, "kbps": 300.0, "fps": 15.0, "needed": true}}}),
         ),
         (
             ServerMessage::Knobs { track: "t1".into(), detail: None, scale: 2, layers: [].into() },

@@ -7,6 +7,7 @@ const wish = (fields: Partial<LayerWish>): LayerWish => ({
   kbps: undefined,
   fps: undefined,
   active: undefined,
+  needed: undefined,
   ...fields,
 });
 const of = (rid: string, wishes: [string, LayerWish][], allowed: "q" | "qh" | "qhf" = "qhf") =>

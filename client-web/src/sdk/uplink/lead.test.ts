@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LeadingLayer } from "./lead.js";
+import { LeadingLayer, type Wanted } from "./lead.js";
 
-const BOTH = { q: true, h: true, pixels: 640 * 360 };
+const BOTH: Wanted = { q: true, needsQ: false, h: true, pixels: 640 * 360 };
 
 /** Looks four times a second for so long at one estimate; when the caps became others. */
 function looks(lead: LeadingLayer, from: number, to: number, kbps: number | null, wanted = BOTH): number[] {
@@ -33,6 +33,16 @@ test("the quarter layer has a share where the half layer has enough without, and
   const before = lead.caps["h"] ?? 0;
   looks(lead, 4250, 5000, 300, { ...BOTH, q: false });
   assert.ok((lead.caps["h"] ?? 0) >= before + 25);
+});
+
+test("where there is enough for one layer alone, the quarter layer has it when somebody can take no other", () => {
+  const lead = led(180);
+  assert.equal(looks(lead, 4250, 20_000, 150, { ...BOTH, needsQ: true }).at(-1), 5250);
+  assert.deepEqual(lead.caps, {});
+  const both = led(190);
+  looks(both, 4250, 20_000, 190, { ...BOTH, needsQ: true });
+  const half = both.caps["h"] ?? 0;
+  assert.ok(half >= 75 && half + 45 + 30 < 190, `${half}`);
 });
 
 test("on a very narrow uplink, and on one that has room for both, layers are as the page allows", () => {

@@ -5,15 +5,17 @@
  * shows more for the same bits, wherever it is shown larger than the quarter layer is (`docs/benchmarks.md`, *Rungs at the size shown*). So where the
  * uplink has room for that and not for both, `h` leads: it has the lower cap, which is what there is, and `q` the rest. Chromium gives the first layer
  * its cap even where the estimate is less, and a later one nothing where less than 30 kbit/s are left.
- * Whether anybody needs `q`, or takes `h`, the server says by its knobs.
+ * Whether anybody wants `q`, or takes `h`, the server says by its knobs. Where it needs `q`, as somebody can take nothing larger, `h` leaves enough for
+ * it, or does not lead.
  */
 
 /** Most that layers may use by RID, kbit/s; those that are not named: as much as the page allows. */
 export type LeadCaps = Readonly<Partial<Record<string, number>>>;
 
-/** What the camera's half layer is wanted for, and how many pixels it has; `q`: whether somebody needs the quarter layer. */
+/** Which of the camera's quarter and half layers are wanted, whether somebody can take the quarter layer only, and how many pixels the half layer has. */
 export interface Wanted {
   q: boolean;
+  needsQ: boolean;
   h: boolean;
   pixels: number;
 }
@@ -65,8 +67,11 @@ export class LeadingLayer {
       this.since = null;
       return before;
     }
-    const roomKbps = availableKbps * USABLE - SOUND_KBPS;
     const worthKbps = (WORTH_BITS * wanted.pixels) / 1000;
+    let roomKbps = availableKbps * USABLE - SOUND_KBPS;
+    // An `h` that has hardly enough is as easy to have, for most.
+    const spares = wanted.q && roomKbps - SPARE_KBPS >= worthKbps;
+    if (wanted.needsQ || spares) roomKbps -= SPARE_KBPS;
     const enough = roomKbps >= worthKbps * (this.leads ? LEADS_ON : 1);
     const should = enough && availableKbps <= (this.leads ? WIDE_ON_KBPS : WIDE_KBPS);
     if (should === this.leads) this.since = null;
@@ -76,10 +81,7 @@ export class LeadingLayer {
       this.since = null;
       this.halfKbps = 0;
     }
-    // An `h` that has hardly enough is as easy to have as `q`.
-    const spares = wanted.q && roomKbps - SPARE_KBPS >= worthKbps;
-    const fits = Math.round(roomKbps - (spares ? SPARE_KBPS : 0));
-    return this.follow(Math.max(LEAST_KBPS, fits)) || before !== this.leads;
+    return this.follow(Math.max(LEAST_KBPS, Math.round(roomKbps))) || before !== this.leads;
   }
 
   /** Sets the cap of `h` to what there is; whether it has changed. */

@@ -41,7 +41,10 @@ test("rates are those since the last look", () => {
 });
 
 test("a layer that is capped lower has enough with less", () => {
-  const settings = layerSettings("q", new Map([["q", { kbps: 120, fps: undefined, active: undefined }]]));
+  const settings = layerSettings(
+    "q",
+    new Map([["q", { kbps: 120, fps: undefined, active: undefined, needed: undefined }]]),
+  );
   const sampler = new UplinkSampler();
   sampler.sample(low(1, 30, 0), [], settings);
   assert.equal(sampler.sample(low(2, 60, 0), [], settings).served, true);
@@ -57,7 +60,10 @@ test("a layer that is given less than it may use has enough where the uplink has
 });
 
 test("a capped frame rate is no lack of frames", () => {
-  const settings = layerSettings("q", new Map([["q", { kbps: undefined, fps: 15, active: undefined }]]));
+  const settings = layerSettings(
+    "q",
+    new Map([["q", { kbps: undefined, fps: 15, active: undefined, needed: undefined }]]),
+  );
   assert.equal(new UplinkSampler().sample(low(1, 30, 0), [], settings).wantedFps, 15);
 });
 
