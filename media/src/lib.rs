@@ -451,7 +451,7 @@ pub struct LayerKnobs {
     pub kbps: f64,
     /// Frames per second.
     pub fps: f64,
-    /// Whether somebody can take no larger layer, so that it comes before those.
+    /// Whether somebody takes no larger layer, so that it comes before those.
     #[serde(default)]
     pub needed: bool,
 }

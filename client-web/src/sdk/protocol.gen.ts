@@ -601,6 +601,6 @@ export type LayerKnobs = {
   kbps: number;
   /** Frames per second. */
   fps: number;
-  /** Whether somebody can take no larger layer, so that it comes before those. */
+  /** Whether somebody takes no larger layer, so that it comes before those. */
   needed: boolean;
 };

@@ -244,7 +244,7 @@ export class Publication {
     const { width = 1280, height = 720 } = this.camera()?.getSettings() ?? {};
     const led = this.lead.look(now, path.availableKbps, {
       q: wanted("q"),
-      needsQ: this.wishes.get("q")?.needed === true,
+      needsQ: wanted("q") && this.wishes.get("q")?.needed === true,
       h: wanted("h"),
       pixels: (width * height) / 4,
     });

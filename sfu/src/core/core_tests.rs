@@ -126,20 +126,39 @@ fn a_rung_with_anchors_costs_what_they_take() {
     assert!(costs.captured_bps < 1000, "none came of the publisher's pixels: {costs:?}");
 }
 
+/// Whether the publisher was told that its quarter layer is needed, each time that it was told of it.
+fn told_that_q_is_needed(world: &World) -> Vec<bool> {
+    let told = world.knobs_of_layers().into_iter().flatten();
+    told.filter(|(layer, _)| *layer == Layer::Q).map(|(_, knobs)| knobs.needed).collect()
+}
+
 #[test]
-fn a_quarter_layer_that_does_not_come_is_asked_for_where_nothing_larger_can_be_taken() {
+fn a_quarter_layer_that_does_not_come_is_needed_while_somebody_is_held_to_it() {
     let (mut world, track, _) = call();
     world.camera.layers = vec![Layer::H];
     world.run(Duration::from_secs(4));
     assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0.layer()), Some(Layer::H));
-    let asked = vec![(Layer::Q, true)];
-    assert!(!world.layers_told().contains(&asked), "{:?}", world.layers_told());
+    assert!(!told_that_q_is_needed(&world).contains(&true));
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);
     world.run(Duration::from_secs(1));
-    assert_eq!(world.layers_told().last(), Some(&asked));
+    assert_eq!(told_that_q_is_needed(&world).last(), Some(&true));
+    let times = told_that_q_is_needed(&world).len();
     world.camera.layers = vec![Layer::Q];
-    world.run(Duration::from_secs(1));
+    world.run(Duration::from_secs(10));
     assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::Q));
+    assert_eq!(told_that_q_is_needed(&world).len(), times, "once, and it stays so");
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::F);
+    world.run(Duration::from_secs(1));
+    assert_eq!(told_that_q_is_needed(&world)[times..], [false]);
+}
+
+#[test]
+fn a_quarter_layer_that_comes_need_not_be_asked_for() {
+    let (mut world, track, _) = call();
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);
+    world.run(Duration::from_secs(10));
+    assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::Q));
+    assert!(!told_that_q_is_needed(&world).contains(&true));
 }
 
 #[test]

@@ -52,11 +52,6 @@ impl Dynacast {
         })
     }
 
-    /// The rate of a layer when it was last sent, in bits per second.
-    pub fn last_rate(&self, layer: Layer) -> Option<u64> {
-        self.0[layer as usize].rate_bps
-    }
-
     /// Says what is needed now and what is being sent; the layers whose publisher is to be told, with whether they are to be sent.
     pub fn update(
         &mut self,
@@ -67,9 +62,6 @@ impl Dynacast {
         let mut tell = Vec::new();
         for layer in Layer::ALL {
             let state = &mut self.0[layer as usize];
-            if !state.paused {
-                state.rate_bps = measured[layer as usize].or(state.rate_bps);
-            }
             if needed[layer as usize] {
                 state.unused_since = None;
                 if std::mem::take(&mut state.paused) {
@@ -78,7 +70,8 @@ impl Dynacast {
                 }
                 continue;
             }
-            if measured[layer as usize].is_some() && !state.paused {
+            if let Some(rate) = measured[layer as usize].filter(|_| !state.paused) {
+                state.rate_bps = Some(rate);
                 let since = *state.unused_since.get_or_insert(now);
                 if now.saturating_duration_since(since) >= UNUSED {
                     state.paused = true;

@@ -1,6 +1,6 @@
 //! Rungs for subscribers, taps for publishers, and what clients are told about both.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use windlass_media::{DetailKnobs, Layer, LayerKnobs, Rung, TapInput};
@@ -178,10 +178,10 @@ impl Core {
             self.greet(now, id, slot);
         }
         self.tune(now);
-        self.ask_for_smallest(now);
         if self.config.pause_unused {
             self.pause_unused(now);
         }
+        self.ask_for_smallest(now);
     }
 
     /// Tells rooms whose speaker has changed.
@@ -193,17 +193,29 @@ impl Core {
         }
     }
 
-    /// Tells publishers of a narrow uplink, who may give its bits to a larger layer alone, that somebody can take the smallest only.
+    /// Tells publishers that somebody takes no larger layer than the smallest and that this does not come, as their browsers may give the bits of a
+    /// narrow uplink to a larger one alone; and when nobody is held to the smallest any more.
     fn ask_for_smallest(&mut self, now: Instant) {
+        let mut held: BTreeMap<TrackId, bool> = BTreeMap::new();
         let slots = self.peers.values().filter(|p| p.connected).flat_map(|p| &p.slots);
-        let only = slots.filter(|s| s.only_smallest && !s.view.is_some_and(View::hidden));
-        let only: BTreeSet<_> = only.filter_map(|slot| slot.track).collect();
-        for (id, track) in self.tracks.iter_mut().filter(|(_, track)| track.afar.is_none()) {
-            let sent = Layer::ALL.map(|layer| track.layers.rate(layer, now));
-            let comes = sent[Layer::Q as usize].is_some() || sent.iter().all(Option::is_none);
-            let needed = only.contains(id) && (track.smallest_needed || !comes);
-            if std::mem::replace(&mut track.smallest_needed, needed) != needed {
-                self.outputs.push_back(track.knobs(vec![unbounded(Layer::Q)], self.config.scale));
+        for slot in slots.filter(|s| s.max.layer() == Layer::Q && !s.view.is_some_and(View::hidden))
+        {
+            let Some(track) = slot.track else { continue };
+            let goes_without = slot.rung.is_none_or(|rung| rung.layer() != Layer::Q);
+            *held.entry(track).or_default() |= goes_without;
+        }
+        // With one encoding there is nothing to choose.
+        let own = |track: &&mut Track| track.afar.is_none() && track.single.is_none();
+        for track in self.tracks.values_mut().filter(own) {
+            let sent = Layer::ALL.map(|layer| track.layers.rate(layer, now).is_some());
+            let starved = !sent[Layer::Q as usize] && sent.contains(&true);
+            let needed = held
+                .get(&track.info.track)
+                .is_some_and(|&goes_without| track.smallest.needed || (goes_without && starved));
+            if track.smallest.needed != needed {
+                track.smallest.needed = needed;
+                let layers = vec![(Layer::Q, track.smallest)];
+                self.outputs.push_back(track.knobs(layers, self.config.scale));
             }
         }
     }
@@ -303,9 +315,14 @@ impl Core {
 
 impl Track {
     /// Tells its publisher what to send as detail stream, and of `layers`.
-    pub(super) fn knobs(&self, mut layers: Vec<(Layer, LayerKnobs)>, base_scale: u16) -> Output {
-        for (layer, knobs) in &mut layers {
-            knobs.needed = *layer == Layer::Q && self.smallest_needed;
+    pub(super) fn knobs(
+        &mut self,
+        mut layers: Vec<(Layer, LayerKnobs)>,
+        base_scale: u16,
+    ) -> Output {
+        for (_, knobs) in layers.iter_mut().filter(|(layer, _)| *layer == Layer::Q) {
+            knobs.needed = self.smallest.needed;
+            self.smallest = *knobs;
         }
         let detail = self.detail.as_ref();
         let (detail, scale) = detail.map_or((None, base_scale), |d| (d.told, d.scale));
@@ -433,10 +450,6 @@ impl Peer {
                 step_bps = Some(step_bps.map_or(more, |least: u64| least.min(more)));
             }
             slot.rung = held;
-            let larger = [Layer::H, Layer::F].map(|layer| track.dynacast.last_rate(layer));
-            let least = larger.into_iter().flatten().min();
-            let too_much = least.zip(available).is_some_and(|(least, most)| least > most);
-            slot.only_smallest = slot.max.layer() == Layer::Q || too_much;
             if slot.paused != held.is_none() {
                 slot.paused = held.is_none();
                 let paused = SfuEvent::Paused { track: track.info.track, paused: slot.paused };

@@ -106,8 +106,6 @@ pub struct Slot {
     pub rung: Option<Rung>,
     /// Whether the client was told that it gets nothing, for want of bandwidth.
     pub paused: bool,
-    /// Whether it can take no larger layer than the smallest.
-    pub only_smallest: bool,
     /// What the client was told last: rung, epoch, size, scale.
     pub told: Option<(Rung, u16, (u16, u16), u16)>,
     /// The video timeline.
@@ -154,7 +152,6 @@ impl Slot {
             view: None,
             rung: None,
             paused: false,
-            only_smallest: false,
             told: None,
             video: Rewriter::new(seed),
             audio: AudioTimeline::new(seed),
@@ -174,7 +171,7 @@ impl Slot {
             self.track = track;
             self.rung = None;
             self.view = None;
-            (self.paused, self.only_smallest) = (false, false);
+            self.paused = false;
             self.told = None;
             self.max = Rung::F;
             self.sent = Sent::default();

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use str0m::media::Mid;
-use windlass_media::{Layer, Refusal, Rung, StreamId, TapInput};
+use windlass_media::{Layer, LayerKnobs, Refusal, Rung, StreamId, TapInput};
 
 use super::alignment::Alignment;
 use super::costs::{AnchorCosts, Costs};
 use super::detail::DetailStream;
 use super::dynacast::Dynacast;
+use super::enhance::unbounded;
 use super::keyframes::KeyFrames;
 use super::ladder::Watched;
 use super::layers::Layers;
@@ -36,8 +37,8 @@ pub(super) struct Track {
     /// Sizes of the layers' pictures, as their key frames say.
     pub(super) sizes: [Option<(u16, u16)>; 3],
     pub(super) dynacast: Dynacast,
-    /// Whether the publisher was told that somebody can take the smallest layer only, as that did not come.
-    pub(super) smallest_needed: bool,
+    /// What the publisher was told last of its smallest layer.
+    pub(super) smallest: LayerKnobs,
     /// What a publisher's only encoding is taken for, once its size is known.
     pub(super) single: Option<Layer>,
     pub(super) recent: Recent,
@@ -170,7 +171,7 @@ impl Core {
                 layers: Layers::default(),
                 sizes: [None; 3],
                 dynacast: Dynacast::default(),
-                smallest_needed: false,
+                smallest: unbounded(Layer::Q).1,
                 single: None,
                 recent: Recent::default(),
                 keyframes: KeyFrames::default(),

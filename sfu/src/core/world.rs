@@ -11,7 +11,7 @@ use str0m::media::{Direction, MediaKind, Rid, Simulcast, SimulcastLayer};
 use str0m::net::TcpType;
 use str0m::rtp::{RtpPacket, RtpWrite};
 use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
-use windlass_media::{AnchorSource, Layer};
+use windlass_media::{AnchorSource, Layer, LayerKnobs};
 
 use super::*;
 use crate::api::{Answer, DetailKnobs, Offer, Publish, Subscribe};
@@ -385,14 +385,23 @@ impl World {
     }
 
     /// What the publisher was told of its layers.
-    pub(super) fn layers_told(&self) -> Vec<Vec<(Layer, bool)>> {
+    pub(super) fn knobs_of_layers(&self) -> Vec<Vec<(Layer, LayerKnobs)>> {
         let told = self.events.get(&PUBLISHER).into_iter().flatten().filter_map(|e| match e {
-            SfuEvent::Knobs { layers, .. } if !layers.is_empty() => {
-                Some(layers.iter().map(|(layer, knobs)| (*layer, knobs.active)).collect())
-            }
+            SfuEvent::Knobs { layers, .. } if !layers.is_empty() => Some(layers.clone()),
             _ => None,
         });
         told.collect()
+    }
+
+    /// Which of its layers the publisher was told to send.
+    pub(super) fn layers_told(&self) -> Vec<Vec<(Layer, bool)>> {
+        let active = |layers: Vec<_>| {
+            layers
+                .into_iter()
+                .map(|(layer, knobs): (_, LayerKnobs)| (layer, knobs.active))
+                .collect()
+        };
+        self.knobs_of_layers().into_iter().map(active).collect()
     }
 
     pub(super) fn rungs(&self, id: ParticipantId) -> Vec<(Rung, u16, u16)> {

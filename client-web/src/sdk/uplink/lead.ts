@@ -5,14 +5,14 @@
  * shows more for the same bits, wherever it is shown larger than the quarter layer is (`docs/benchmarks.md`, *Rungs at the size shown*). So where the
  * uplink has room for that and not for both, `h` leads: it has the lower cap, which is what there is, and `q` the rest. Chromium gives the first layer
  * its cap even where the estimate is less, and a later one nothing where less than 30 kbit/s are left.
- * Whether anybody wants `q`, or takes `h`, the server says by its knobs. Where it needs `q`, as somebody can take nothing larger, `h` leaves enough for
+ * Whether anybody wants `q`, or takes `h`, the server says by its knobs. Where `q` is needed, as somebody takes nothing larger, `h` leaves enough for
  * it, or does not lead.
  */
 
 /** Most that layers may use by RID, kbit/s; those that are not named: as much as the page allows. */
 export type LeadCaps = Readonly<Partial<Record<string, number>>>;
 
-/** Which of the camera's quarter and half layers are wanted, whether somebody can take the quarter layer only, and how many pixels the half layer has. */
+/** Which of the camera's quarter and half layers are wanted, whether somebody takes the quarter layer only, and how many pixels the half layer has. */
 export interface Wanted {
   q: boolean;
   needsQ: boolean;
