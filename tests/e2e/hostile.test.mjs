@@ -61,7 +61,8 @@ describe("a call while others send rubbish", { timeout: 300_000 }, () => {
     await sleep(2000);
     const frames = (await nativeFrames(viewer.page)) - from;
     assert.ok(frames >= 40, `${frames} frames in two seconds`);
-    assert.equal((await remote(viewer.page)).state, "enhanced");
+    // A page that finds its machine too busy pauses for a while of its own accord.
+    await until(async () => (await remote(viewer.page)).state === "enhanced", "the picture is enhanced", 40_000, () => remote(viewer.page));
     assert.doesNotMatch(server.log(), /panicked/);
   }
 
