@@ -34,7 +34,7 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
     await until(async () => (await anchors()) >= 16, "sixteen more anchors", 60_000, state);
     const after = await server.metrics();
     // To copy pixels may take so much of the processor that the viewer shows the native picture for a while.
-    for (let tries = 0; tries < 3; tries++) {
+    for (let tries = 0; tries < 6; tries++) {
       await enhancedAt(viewer.page, scene.width);
       captured = await capture(viewer.page, 3);
       if (quality(captured, scene).pairs >= 10) break;
