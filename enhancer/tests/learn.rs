@@ -4,6 +4,7 @@
 //! Chromium sets it, from a drawn pattern, and from a clip where there is one (`WINDLASS_CLIPS`). Without such an `ffmpeg` the tests are
 //! skipped.
 
+mod chromium;
 mod clips;
 mod common;
 
@@ -13,8 +14,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use chromium::three_seconds;
 use clips::clip;
-use common::coded;
 use windlass_enhancer::engine::NetworkChoice;
 use windlass_enhancer::{Enhancer, EnhancerConfig, PipelineCounters};
 use windlass_media::{
@@ -52,13 +53,7 @@ fn encode(scene: Scene, lines: usize, kbps: u32) -> Option<Vec<Bytes>> {
         let shown = format!("scale={width}:{lines}{light}");
         command.args(["-f", "lavfi", "-i", pattern, "-vf", &shown]);
     }
-    let arguments = format!(
-        "-frames:v 90 -pix_fmt yuv420p -c:v libvpx-vp9 -deadline realtime -cpu-used 7 -b:v {kbps}k \
-         -minrate {kbps}k -maxrate {kbps}k -g 9999 -lag-in-frames 0 -error-resilient 1 \
-         -auto-alt-ref 0 -f ivf pipe:1"
-    );
-    command.args(arguments.split_whitespace());
-    coded(&mut command)
+    three_seconds(&mut command, kbps)
 }
 
 /// A publisher in real time; its clip begins anew, with a key frame, when it is over.

@@ -3,6 +3,7 @@
 //! The stream is made by `ffmpeg` with libvpx as Chromium sets it, from a clip where there is one
 //! (`WINDLASS_CLIPS`), else from a test pattern. Without such an `ffmpeg` the tests are skipped.
 
+mod chromium;
 mod clips;
 mod common;
 
@@ -11,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use chromium::three_seconds;
 use clips::clip;
-use common::coded;
 use windlass_enhancer::engine::NetworkChoice;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
@@ -46,11 +47,7 @@ fn encode() -> Option<Vec<Bytes>> {
         println!("no clip at {}: a test pattern is used", clip.display());
         command.args(["-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30"]);
     }
-    let arguments = "-frames:v 90 -pix_fmt yuv420p -c:v libvpx-vp9 -deadline realtime -cpu-used 7 \
-                     -b:v 150k -minrate 150k -maxrate 150k -g 9999 -lag-in-frames 0 \
-                     -error-resilient 1 -auto-alt-ref 0 -f ivf pipe:1";
-    command.args(arguments.split_whitespace());
-    coded(&mut command)
+    three_seconds(&mut command, 150)
 }
 
 fn tap(stream: u32, number: usize, data: &Bytes) -> TapInput {

@@ -2,6 +2,7 @@
 //!
 //! All are made of a clip (`WINDLASS_CLIPS`) by `ffmpeg` with libvpx as Chromium sets it. Without either the tests are skipped.
 
+mod chromium;
 mod clips;
 mod common;
 
@@ -10,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use chromium::three_seconds;
 use clips::clip;
-use common::coded;
 use windlass_enhancer::engine::{
     Architecture, Engine, InferError, Input, Model, NetworkChoice, Residual, SwapError,
 };
@@ -39,13 +40,7 @@ fn encode(lines: usize, kbps: u32, soft: bool) -> Option<Vec<Bytes>> {
     let shown = format!("crop=720:405:0:300,{blur}scale={width}:{lines}:flags=area");
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "error", "-nostdin"]).arg("-i").arg(clip).args(["-vf", &shown]);
-    let arguments = format!(
-        "-frames:v 90 -pix_fmt yuv420p -c:v libvpx-vp9 -deadline realtime -cpu-used 7 -b:v {kbps}k \
-         -minrate {kbps}k -maxrate {kbps}k -g 9999 -lag-in-frames 0 -error-resilient 1 \
-         -auto-alt-ref 0 -f ivf pipe:1"
-    );
-    command.args(arguments.split_whitespace());
-    coded(&mut command)
+    three_seconds(&mut command, kbps)
 }
 
 fn config() -> EnhancerConfig {
