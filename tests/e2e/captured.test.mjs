@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { enhancedAt, publish, remote, sleep, subscribe, until } from "./support/call.mjs";
-import { capture, numbers, quality } from "./support/capture.mjs";
+import { capture, means, numbers, scored } from "./support/capture.mjs";
 import { makeScene } from "./support/scene.mjs";
 import { startServer } from "./support/server.mjs";
 import { standing } from "./support/standing.mjs";
@@ -13,12 +13,13 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
   let publisher;
   let viewer;
   let captured;
+  let pairs;
   let shown;
   let during;
 
   before(async () => {
-    // Chromium sends no third layer of a smaller camera.
-    scene = makeScene({ clip: "s18", width: 960, height: 540, out: "output" });
+    // Chromium sends no third layer of a smaller camera; at 15 frames a second slow machines code and rebuild all of it in time.
+    scene = makeScene({ clip: "s18", width: 960, height: 540, fps: 15, frames: 150, out: "output" });
     // Three such layers take more than a processor to code, and where two do everything pictures come late: they are used all the same.
     server = await startServer({ args: ["--no-congestion-control", "--anchor-fraction", "0.2"] });
     publisher = await publish(server, scene, { layers: "qhf" });
@@ -33,11 +34,15 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
     const anchors = async () => (await server.metrics()).windlass_enhancer_anchors_total - before.windlass_enhancer_anchors_total;
     await until(async () => (await anchors()) >= 16, "sixteen more anchors", 60_000, state);
     const after = await server.metrics();
-    // To copy pixels may take so much of the processor that the viewer shows the native picture for a while.
-    for (let tries = 0; tries < 6; tries++) {
+    // All parts of the clip, as layers are coarse for seconds after its cut. To copy pixels may take so much of the processor that the
+    // viewer shows the native picture for a while.
+    captured = { enhanced: [], plain: [] };
+    pairs = [];
+    for (let tries = 0; tries < 8 && pairs.length < 100; tries++) {
       await enhancedAt(viewer.page, scene.width);
-      captured = await capture(viewer.page, 3);
-      if (quality(captured, scene).pairs >= 10) break;
+      const part = await capture(viewer.page, 3);
+      captured.enhanced.push(...part.enhanced);
+      pairs.push(...scored(part, scene, 1));
     }
     const grown = (name) => after[name] - before[name];
     during = {
@@ -66,11 +71,13 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
   test("the picture is better than the low layer alone can be, in order", () => {
     const list = numbers(captured.enhanced, scene);
     assert.equal(list.filter((n) => n < 0).length, 0, `numbers ${list}`);
-    const q = quality(captured, scene);
+    const q = means(pairs);
+    const worst = pairs.reduce((a, b) => (b.enhanced - b.lanczos < a.enhanced - a.lanczos ? b : a));
     console.log(
       `captured from f: PSNR-Y over ${q.pairs} frames: ${q.enhanced.toFixed(2)} dB, bicubic ${q.bicubic.toFixed(2)} dB, Lanczos ${q.lanczos.toFixed(2)} dB`,
+      `worst frame: ${JSON.stringify(worst)}`,
     );
-    assert.ok(q.pairs >= 10, `only ${q.pairs} pairs`);
+    assert.ok(q.pairs >= 40, `only ${q.pairs} pairs`);
     assert.ok(q.enhanced > q.lanczos + 0.5, JSON.stringify(q));
   });
 

@@ -74,10 +74,10 @@ export function span(list, total) {
   return count;
 }
 
-/** Mean PSNR-Y against the source of the enhanced pictures and of the same LR frames upsampled, by two or by two again and again. */
-export function quality(captured, scene, everyNth = 4) {
+/** PSNR-Y against the source of every n-th enhanced picture, and of the same LR frame upsampled, by two or by two again and again. */
+export function scored(captured, scene, everyNth = 4) {
   const lr = new Map(numbers(captured.plain, scene).map((n, i) => [n, captured.plain[i]]));
-  const rows = { enhanced: [], bicubic: [], lanczos: [] };
+  const rows = [];
   captured.enhanced.forEach((frame, i) => {
     const n = readNumber(frame.y, frame.width, scene.width);
     const low = lr.get(n);
@@ -85,12 +85,22 @@ export function quality(captured, scene, everyNth = 4) {
     const doublings = Math.log2(scene.width / low.width);
     if (doublings < 1 || !Number.isInteger(doublings)) return;
     const score = (y) => psnr(y, scene.luma(n), scene.width, scene.height, CODE_ROWS * 2);
-    rows.enhanced.push(score(frame.y));
+    const row = { n, enhanced: score(frame.y) };
     for (const kernel of ["bicubic", "lanczos"]) {
       let y = low.y;
       for (let d = 0; d < doublings; d++) y = upsample2(y, low.width << d, low.height << d, KERNELS[kernel]);
-      rows[kernel].push(score(y));
+      row[kernel] = score(y);
     }
+    rows.push(row);
   });
-  return { pairs: rows.enhanced.length, ...Object.fromEntries(Object.entries(rows).map(([k, v]) => [k, mean(v)])) };
+  return rows;
 }
+
+/** Means of such scores. */
+export function means(rows) {
+  const of = (key) => mean(rows.map((row) => row[key]));
+  return { pairs: rows.length, enhanced: of("enhanced"), bicubic: of("bicubic"), lanczos: of("lanczos") };
+}
+
+/** Mean PSNR-Y of what was captured. */
+export const quality = (captured, scene, everyNth = 4) => means(scored(captured, scene, everyNth));
