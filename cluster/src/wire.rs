@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use windlass_media::{
-    Anchor, AnchorPolicy, AnchorSource, CapturedFrame, DetailKnobs, EnhancerOutput, Epoch, Layer,
-    Owner, PublisherKnobs, Refusal, StageTimes, StreamId, TapFrame, TapInput,
+    Anchor, AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, Epoch, Layer, Owner,
+    PublisherKnobs, Refusal, StageTimes, StreamId, TapFrame, TapInput,
 };
 
 use crate::clock::Arrivals;
@@ -49,8 +49,7 @@ pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<pro
             data: frame.data.clone(),
         }),
         TapInput::CapturedGap { .. } => What::CapturedGap(proto::Nothing {}),
-        TapInput::Given { low_timestamp, anchor } => What::Given(proto::Given {
-            low_timestamp: *low_timestamp,
+        TapInput::Given { anchor } => What::Given(proto::Given {
             age_us: age(anchor.arrival),
             anchor: Some(anchor_message(anchor)),
         }),
@@ -105,8 +104,7 @@ pub fn tap_input(
         What::Given(given) => {
             let anchor = given.anchor.ok_or(WireError::Field("anchor"))?;
             let arrival = arrival_of(span(given.age_us), Duration::MAX);
-            let anchor = anchor_of(anchor, stream, arrival)?;
-            TapInput::Given { low_timestamp: given.low_timestamp, anchor }
+            TapInput::Given { anchor: anchor_of(anchor, stream, arrival)? }
         }
         What::Regions(possible) => TapInput::Regions { stream, possible },
         What::Uplink(uplink) => TapInput::Uplink {
@@ -144,7 +142,6 @@ pub fn from_worker(output: &EnhancerOutput) -> proto::FromWorker {
             layer: knobs.layer.rid().to_owned(),
             kbps: knobs.kbps,
             fps: knobs.fps,
-            detail: knobs.detail.map(|d| proto::Detail { kbps: d.kbps, fps: d.fps }),
         }),
         EnhancerOutput::WantRegions { size, tiles, bytes, .. } => {
             What::WantRegions(proto::WantRegions {
@@ -184,14 +181,10 @@ pub fn output(
         },
         What::Refused(reason) => EnhancerOutput::Refused { stream, reason: refusal(&reason)? },
         What::Knobs(knobs) => {
-            let detail = |d: proto::Detail| {
-                Ok(DetailKnobs { kbps: sane(d.kbps, "kbps")?, fps: sane(d.fps, "fps")? })
-            };
             let knobs = PublisherKnobs {
                 layer: layer(&knobs.layer)?,
                 kbps: sane(knobs.kbps, "kbps")?,
                 fps: sane(knobs.fps, "fps")?,
-                detail: knobs.detail.map(detail).transpose()?,
             };
             EnhancerOutput::Knobs { stream, knobs }
         }
@@ -339,7 +332,7 @@ mod tests {
             TapInput::Frame(frame),
             TapInput::Captured(captured),
             TapInput::CapturedGap { stream },
-            TapInput::Given { low_timestamp: None, anchor: anchor(now) },
+            TapInput::Given { anchor: anchor(now) },
             TapInput::Regions { stream, possible: true },
             TapInput::Uplink { stream, layer: Layer::H, kbps: 450.5, size: (1280, 720), fps: 30.0 },
             TapInput::Decay { stream, viewer: 6, decay: (0.25, 9.0) },
@@ -373,8 +366,7 @@ mod tests {
         let (now, mut arrivals) = (Instant::now(), Arrivals::default());
         arrivals.sent(Epoch(3), 77, now);
         let stream = STREAM;
-        let detail = Some(DetailKnobs { kbps: 40.0, fps: 1.0 });
-        let knobs = PublisherKnobs { layer: Layer::Q, kbps: 150.0, fps: 30.0, detail };
+        let knobs = PublisherKnobs { layer: Layer::Q, kbps: 150.0, fps: 30.0 };
         let tiles = Bytes::from_static(&[0xf0]);
         for said in [
             EnhancerOutput::Anchor(anchor(now)),

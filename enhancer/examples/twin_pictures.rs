@@ -9,7 +9,7 @@
 //! - `flow=0`: with 1 also how their cells follow from the written frames before, as [`flow`] says.
 //! - `before=0`: with 1 the high picture is that without the frame's own anchor, as the network sees it.
 //! - `keys=0`: a key frame every so many frames.
-//! - `detail=KBPS@FPS`: captured detail, as a second full-size sender codes it.
+//! - `detail=KBPS@FPS`: stills of the publisher's own, of the whole frame.
 //! - `enhanced=N`: an enhanced anchor every N frames, `model=FILE`: by this network instead of the built-in one.
 //! - `apart=0`: with 1 the network sees the picture of a decoder that has had the captured detail alone.
 //! - `own=0`: a quality. The network sees a decoder that has had its anchors coded with this one, at once; the other decoder
@@ -25,15 +25,12 @@ use std::sync::Arc;
 
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::encode::vpx::{Encoder, EncoderConfig, FrameUse};
-use windlass_enhancer::encode::{Gain, Prediction};
 use windlass_enhancer::engine::{
     CpuEngine, Engine, InferError, Luma, Model, Residual, embedded_model,
 };
-use windlass_hybrid::anchor::codec::{self, AnchorCodec};
+use windlass_hybrid::anchor::codec::{self, AnchorCodec, HTJ2K, Htj2k, detail_of};
 use windlass_hybrid::anchor::message::encode_chunks;
-use windlass_hybrid::anchor::pictures::VP9_PICTURES;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::stream::StreamHeader;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler};
 use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::box_down;
@@ -66,7 +63,7 @@ fn main() -> Result<(), Failure> {
     })?;
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     if let Some(detail) = settings.detail {
-        sources.push(Box::new(Captured::new(&settings, detail)?));
+        sources.push(Box::new(Captured::new(&settings, detail)));
     }
     if let Some(every) = settings.enhanced {
         sources.push(Box::new(Enhanced::new(&settings, every)?));
@@ -210,7 +207,7 @@ impl Settings {
             codec,
             source,
             tiled: false,
-            beyond_prior: source == AnchorOrigin::Enhanced,
+            beyond_prior: true,
             part: 0,
             stream: 1,
             epoch: 0,
@@ -235,45 +232,31 @@ trait Source {
     fn anchor(&mut self, n: usize, high: &Picture, low: &Plane, twin: &Plane) -> Made;
 }
 
-/// A detail stream.
+/// The publisher's own stills.
 struct Captured<'a> {
     settings: &'a Settings,
-    encoder: Encoder,
+    prior: Prior,
     step: usize,
-    sequence: u16,
+    bytes: usize,
 }
 
 impl<'a> Captured<'a> {
-    fn new(settings: &'a Settings, (kbps, fps): (u32, f64)) -> Result<Self, Failure> {
+    fn new(settings: &'a Settings, (kbps, fps): (u32, f64)) -> Self {
         let step = ((settings.fps / fps).round() as usize).max(1);
-        let encoder = Encoder::new(EncoderConfig {
-            width: settings.size.0,
-            height: settings.size.1,
-            fps: settings.fps / step as f64,
-            kbps,
-            screen: settings.screen,
-            cpu_used: None,
-        })?;
-        Ok(Self { settings, encoder, step, sequence: 0 })
+        let bytes = (f64::from(kbps) * 125.0 / fps) as usize;
+        Self { settings, prior: Prior::new(Isa::detect(), settings.scale), step, bytes }
     }
 }
 
 impl Source for Captured<'_> {
-    fn anchor(&mut self, n: usize, high: &Picture, _: &Plane, _: &Plane) -> Made {
+    fn anchor(&mut self, n: usize, high: &Picture, low: &Plane, _: &Plane) -> Made {
         if !n.is_multiple_of(self.step) {
             return Ok(None);
         }
-        let sequence = self.sequence;
-        self.sequence += 1;
-        let (used, prediction) = if sequence == 0 {
-            (self.encoder.encode_as(high, FrameUse::Key)?, Prediction::Key)
-        } else {
-            (self.encoder.encode(high)?, Prediction::FromLast)
-        };
-        let refers_to = sequence.saturating_sub(1);
-        let header = StreamHeader { prediction, gain: Gain::ONE, sequence, refers_to, run: 1 };
-        let payload = [&header.to_bytes()[..], &used].concat();
-        let anchor = self.settings.sent(n, VP9_PICTURES, AnchorOrigin::Captured, &payload)?;
+        let mut detail = detail_of(&high.y, low, self.settings.scale)?;
+        self.prior.take_out(low.into(), &mut detail);
+        let payload = Htj2k::fill(&detail, None, self.bytes)?;
+        let anchor = self.settings.sent(n, HTJ2K, AnchorOrigin::Captured, &payload)?;
         Ok(anchor.map(|anchor| (anchor, None)))
     }
 }

@@ -122,7 +122,7 @@ counters! {
     captured_decoded,
     /// Frames at HR size that could not be decoded.
     captured_decode_errors,
-    /// Frames and regions of publishers' own detail that subscribers were given without us.
+    /// Stills of publishers that subscribers were given without us.
     given,
     /// Changes of what publishers are asked to send.
     knobs,

@@ -210,11 +210,6 @@ impl Twin {
         differences.map_or(f64::MAX, |all| all.iter().map(|(_, e)| e).sum::<f64>() / whole)
     }
 
-    /// A timestamp before those of all remembered frames: of anchors that only later ones need.
-    pub fn long_ago(&self) -> u32 {
-        self.decoder.lock().long_ago()
-    }
-
     /// Takes an anchor that has just left; `wanted` is what it was coded from, where the loss by that is to be measured.
     pub fn sent(&self, anchor: &ReassembledAnchor, wanted: Option<&Detail>) {
         if anchor.header.source == AnchorOrigin::Captured {

@@ -22,14 +22,12 @@ use crate::anchor::codec::{AnchorCodecError, MAX_AREA};
 use crate::anchor::colour::{decode as decode_colour, split};
 use crate::anchor::message::{AnchorHeader, AnchorOrigin, MAX_ANCHOR, ReassembledAnchor};
 use crate::anchor::payload;
-use crate::anchor::pictures::VP9_PICTURES;
 use crate::anchor::prior::Prior;
 use crate::anchor::tiles::{TILE, TileMap};
 use crate::decay::DecayMeter;
 use crate::detail::Detail;
 use crate::history::{Entry, Given, History};
 use crate::picture::Picture;
-use crate::reconstruct::captured::Weigher;
 use crate::reconstruct::carry::colour::Colour;
 use crate::reconstruct::carry::effort::Effort;
 use crate::reconstruct::carry::plan::Painted;
@@ -170,8 +168,6 @@ pub struct HybridDecoder {
     /// Makes pictures that are not displayed.
     painter: Rebuilder,
     scratch: learned::Scratch,
-    /// What is known of the last coded picture.
-    weigher: Weigher,
     decay: DecayMeter,
     high: Picture,
     displayed: bool,
@@ -208,7 +204,6 @@ impl HybridDecoder {
             rebuilder: Rebuilder::new(config.isa, config.scale),
             painter: Rebuilder::new(config.isa, config.scale),
             scratch: learned::Scratch::default(),
-            weigher: Weigher::default(),
             decay: DecayMeter::default(),
             high: Picture::default(),
             displayed: false,
@@ -306,11 +301,6 @@ impl HybridDecoder {
             generation: self.generation,
         };
         Some(self.painter.lost(entry.id(), &entry.low, &mut known))
-    }
-
-    /// A timestamp before those of all remembered frames.
-    pub fn long_ago(&self) -> u32 {
-        self.last_timestamp.unwrap_or(0).wrapping_sub(MAX_LEAD)
     }
 
     /// Draws the consequences of a new frame.
@@ -411,7 +401,7 @@ impl HybridDecoder {
         self.history.without_detail();
         self.references.clear();
         self.learned = fresh(&self.config);
-        (self.taught, self.weigher) = (false, Weigher::default());
+        self.taught = false;
         self.rebuilder.rescale(scale);
         self.painter.rescale(scale);
         self.decay.interrupt();
@@ -543,16 +533,6 @@ impl HybridDecoder {
         let mut colour = None;
         let detail = match streamed {
             Some(detail) => Ok(detail),
-            None if header.codec == VP9_PICTURES => {
-                let (isa, low) = (self.config.isa, Samples::from(&entry.low.planes()[0]));
-                let picture = self.streams.picture(header, &tiles, coded, made);
-                picture.map(|picture| {
-                    let fill = |colour: &mut Colour| colour.fill(picture, &tiles, width, made);
-                    let scales = (made, self.config.scale);
-                    colour = Some(self.references.colour((width, height), scales, fill));
-                    self.weigher.detail(isa, low, picture, &tiles, made)
-                })
-            }
             None => {
                 let (coded, of_colour) = split(header.codec, coded);
                 let detail = payload::decode_image(header, &tiles, coded, made);
@@ -599,7 +579,6 @@ impl HybridDecoder {
         header: &AnchorHeader,
     ) {
         let Some(entry) = self.history.entry(at) else { return };
-        let pictures = header.codec == VP9_PICTURES;
         let captured = header.source == AnchorOrigin::Captured;
         let (id, low) = (entry.id(), entry.low.clone());
         let (isa, scale) = (self.config.isa, self.config.scale);
@@ -615,18 +594,15 @@ impl HybridDecoder {
         if let (Some(apart), Some(painted)) = (looked, &painted) {
             self.decay.compare(apart, &painted.luma, luma, &detail, (tiles, scale));
         }
-        self.learn(&low, &detail, tiles, header, skip);
-        self.learned.take_out(isa, luma, &mut detail, skip, &mut self.scratch);
-        if pictures {
-            self.weigher.weigh(&mut detail, skip, scale);
+        if self.config.learning && captured {
+            // What a network made of the low picture teaches less than the filters know.
+            self.learned.learn_from(isa, luma, &detail, skip, &mut self.scratch);
+            self.taught = true;
         }
-        let cells = low.width().div_ceil(CELL) * low.height().div_ceil(CELL);
-        let own: Option<Vec<bool>> = captured
-            .then(|| if pictures { self.weigher.believed().collect() } else { vec![true; cells] });
+        self.learned.take_out(isa, luma, &mut detail, skip, &mut self.scratch);
         let base = self.painter.base(&low, &self.learned, None);
         let high = self.painter.base(&low, &self.learned, Some(&detail));
-        let own = own.as_deref();
-        let given = Gift { high: &high, base: &base, colour, tiles, captured: own, painted };
+        let given = Gift { high: &high, base: &base, colour, tiles, captured, painted };
         self.references.give(id, &low, given, scale);
         if let Some(entry) = self.history.entry_mut(at) {
             let none = || TileMap::empty(low.width(), low.height());
@@ -670,36 +646,6 @@ impl HybridDecoder {
             }
         }
     }
-
-    /// Teaches the filters by an anchor's detail. What a network made of the low picture teaches less than the filters know;
-    /// and regions are asked for because they are not like the rest: filters that had learned from a caption's edges made a
-    /// face worse than bicubic.
-    fn learn(
-        &mut self,
-        low: &FrameBuffer,
-        detail: &Detail,
-        tiles: &TileMap,
-        header: &AnchorHeader,
-        skip: Option<&[bool]>,
-    ) {
-        let pictures = header.codec == VP9_PICTURES;
-        let like_the_rest = !pictures || tiles.is_full();
-        if !self.config.learning || header.source != AnchorOrigin::Captured || !like_the_rest {
-            return;
-        }
-        let (isa, scale) = (self.config.isa, self.config.scale);
-        let noisy = pictures.then(|| self.weigher.too_noisy(detail, scale));
-        let noisy: Option<Vec<bool>> = noisy.map(|noisy| match skip {
-            Some(skip) => noisy.zip(skip).map(|(noisy, &skip)| noisy || skip).collect(),
-            None => noisy.collect(),
-        });
-        if noisy.as_ref().is_none_or(|noisy| noisy.contains(&false)) {
-            let luma = Samples::from(&low.planes()[0]);
-            let skip = noisy.as_deref().or(skip);
-            self.learned.learn_from(isa, luma, detail, skip, &mut self.scratch);
-            self.taught = true;
-        }
-    }
 }
 
 /// Pictures that others than the history and VP9's own references hold: those of references, of the
@@ -730,9 +676,9 @@ mod carry_tests;
 #[cfg(all(test, feature = "encode"))]
 mod decay_tests;
 #[cfg(all(test, feature = "encode"))]
-mod picture_tests;
-#[cfg(all(test, feature = "encode"))]
 mod rescale_tests;
+#[cfg(all(test, feature = "encode"))]
+mod still_tests;
 #[cfg(all(test, feature = "encode"))]
 mod tests;
 #[cfg(all(test, feature = "encode"))]

@@ -149,7 +149,7 @@ impl StillMaker {
 mod tests {
     use super::*;
     use crate::anchor::codec::HTJ2K;
-    use crate::anchor::pictures::fixture::parts;
+    use crate::anchor::fixture::low_layer;
     use crate::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
     use crate::picture::{Plane, psnr};
     use crate::{AnchorOutcome, HybridConfig, HybridDecoder};
@@ -162,13 +162,13 @@ mod tests {
     /// Has followed three frames of a low layer of 96 × 64 samples.
     fn maker() -> StillMaker {
         let mut maker = StillMaker::default();
-        for (n, frame) in parts().0[..3].iter().enumerate() {
+        for (n, frame) in low_layer()[..3].iter().enumerate() {
             maker.follow(n as u32 * 3000, frame).expect("a sound stream");
         }
         maker
     }
 
-    /// What the camera saw at the third: see `enhancer/examples/anchor_pictures.rs`.
+    /// What the camera saw at the third: see `enhancer/examples/low_layer.rs`.
     fn camera() -> Plane {
         let samples = (0..192 * 128).map(|i| {
             let (x, y) = ((i % 192) as f32, (i / 192) as f32);
@@ -205,7 +205,7 @@ mod tests {
         let still = make(&mut maker(), &REQUEST).expect("it can be made");
         assert!(!still.tiled && still.payload.len() <= REQUEST.bytes);
         let mut viewer = HybridDecoder::new(HybridConfig::default());
-        for (n, frame) in parts().0[..3].iter().enumerate() {
+        for (n, frame) in low_layer()[..3].iter().enumerate() {
             viewer.push_frame(n as u32 * 3000, frame).expect("a sound stream");
         }
         let shown = |viewer: &HybridDecoder| {
@@ -231,7 +231,7 @@ mod tests {
     fn it_is_bit_for_bit_what_the_server_makes_of_the_same_picture() {
         let mut decoder = Decoder::new();
         let mut low = None;
-        for frame in &parts().0[..3] {
+        for frame in &low_layer()[..3] {
             low = decoder.decode(frame).expect("sound").last().map(|shown| shown.picture.clone());
         }
         let low = low.expect("shown");
@@ -275,8 +275,8 @@ mod tests {
         assert_eq!(make(&mut maker, &tiles), Err(StillError::Tiles));
         maker.reset();
         assert_eq!(make(&mut maker, &REQUEST), Err(StillError::NoBase));
-        assert!(maker.needs_key_frame() && maker.follow(9000, &parts().0[3]).is_err());
-        maker.follow(0, &parts().0[0]).expect("a key frame");
+        assert!(maker.needs_key_frame() && maker.follow(9000, &low_layer()[3]).is_err());
+        maker.follow(0, &low_layer()[0]).expect("a key frame");
         assert!(make(&mut maker, &StillRequest { rtp_timestamp: 0, ..REQUEST }).is_ok());
     }
 
@@ -284,7 +284,7 @@ mod tests {
     fn a_frame_of_long_ago_is_forgotten() {
         let mut maker = maker();
         for n in 0..REMEMBERED as u32 {
-            maker.follow(90_000 + n, &parts().0[0]).expect("a key frame");
+            maker.follow(90_000 + n, &low_layer()[0]).expect("a key frame");
         }
         assert_eq!(make(&mut maker, &REQUEST), Err(StillError::NoBase));
     }

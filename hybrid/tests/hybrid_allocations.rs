@@ -8,7 +8,6 @@ mod counting;
 use common::{ALTREF, REALTIME, ivf};
 use counting::{allocations, peak};
 use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
-use windlass_hybrid::anchor::pictures::VP9_PICTURES;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
 use windlass_hybrid::decoder::MAX_EARLY_BYTES;
@@ -107,48 +106,6 @@ fn frames_with_anchors_in_the_picture_allocate_nothing() {
         // Now in time, now eight frames late.
         steady(scale, WARM_WITH_ANCHORS, |n| (n % 10 == 0).then_some(n % 20 * 8 / 10));
     }
-}
-
-#[test]
-fn coded_pictures_allocate_no_more_than_other_anchors() {
-    let parts = parts(include_bytes!("fixtures/anchor_pictures.bin"));
-    let (low, pictures) = (&parts[..8], &parts[8..12]);
-    let mut most = [0, 0];
-    for (kind, most) in most.iter_mut().enumerate() {
-        let mut decoder = HybridDecoder::new(HybridConfig::default());
-        for n in 0..WARM_WITH_ANCHORS {
-            decoder.push_frame(at(n), &low[n % 8]).expect("a sound stream");
-            if n % 2 == 1 {
-                continue;
-            }
-            let mut anchor = anchor(n, (96, 64), 2, true);
-            if kind == 1 {
-                anchor.header.codec = VP9_PICTURES;
-                anchor.payload.clone_from(&pictures[n % 8 / 2]);
-                // A run for each round of the fixture.
-                anchor.payload[7] = (n / 8) as u8;
-            }
-            let calls = allocations(|| {
-                let outcome = decoder.push_anchor(&anchor);
-                assert!(matches!(outcome, AnchorOutcome::Applied { .. }), "{outcome:?}");
-            });
-            if n > WARM {
-                *most = calls.max(*most);
-            }
-        }
-    }
-    assert!(most[1] <= most[0], "{} times, another {} times", most[1], most[0]);
-}
-
-/// The parts of a fixture, each behind its length.
-fn parts(mut rest: &[u8]) -> Vec<Vec<u8>> {
-    let mut parts = Vec::new();
-    while let Some((size, tail)) = rest.split_first_chunk::<2>() {
-        let (part, next) = tail.split_at(usize::from(u16::from_be_bytes(*size)));
-        parts.push(part.to_vec());
-        rest = next;
-    }
-    parts
 }
 
 #[test]

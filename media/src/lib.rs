@@ -199,12 +199,9 @@ pub enum TapInput {
         /// Whose frames are missing.
         stream: StreamId,
     },
-    /// Subscribers have been given the publisher's own detail of a frame: one of its detail stream, or regions.
+    /// Subscribers have been given a still of a frame by its publisher.
     Given {
-        /// The low frame's RTP timestamp (the publisher's timeline); `None` of one that is too long ago to say, which only those
-        /// after it need.
-        low_timestamp: Option<u32>,
-        /// What they were given.
+        /// What they were given, at the low frame's RTP timestamp (the publisher's timeline).
         anchor: Anchor,
     },
     /// Whether the publisher can be asked for regions.
@@ -264,7 +261,7 @@ impl TapInput {
     pub fn stream(&self) -> StreamId {
         match *self {
             TapInput::Frame(TapFrame { stream, .. })
-            | TapInput::Given { anchor: Anchor { stream, .. }, .. }
+            | TapInput::Given { anchor: Anchor { stream, .. } }
             | TapInput::Captured(CapturedFrame { stream, .. })
             | TapInput::CapturedGap { stream }
             | TapInput::Regions { stream, .. }
@@ -303,19 +300,11 @@ pub enum AnchorCodecId {
     Htj2k,
     /// A VP9 stream: each anchor is predicted from the one before.
     Vp9,
-    /// Pictures of the publisher's detail stream, as its browser coded them. Passed on as they are, so never what an enhancer
-    /// codes its own anchors by.
-    #[serde(rename = "vp9-pictures")]
-    Vp9Pictures,
 }
 
 impl AnchorCodecId {
     /// All codecs, the oldest first.
-    pub const ALL: [AnchorCodecId; 4] =
-        [AnchorCodecId::Jpeg, AnchorCodecId::Htj2k, AnchorCodecId::Vp9, AnchorCodecId::Vp9Pictures];
-
-    /// Those that an enhancer can code its anchors by.
-    pub const ENCODED: [AnchorCodecId; 3] =
+    pub const ALL: [AnchorCodecId; 3] =
         [AnchorCodecId::Jpeg, AnchorCodecId::Htj2k, AnchorCodecId::Vp9];
 
     /// The id in anchor messages.
@@ -324,7 +313,6 @@ impl AnchorCodecId {
             AnchorCodecId::Jpeg => 1,
             AnchorCodecId::Htj2k => 2,
             AnchorCodecId::Vp9 => 3,
-            AnchorCodecId::Vp9Pictures => 4,
         }
     }
 
@@ -334,7 +322,6 @@ impl AnchorCodecId {
             AnchorCodecId::Jpeg => "jpeg",
             AnchorCodecId::Htj2k => "htj2k",
             AnchorCodecId::Vp9 => "vp9",
-            AnchorCodecId::Vp9Pictures => "vp9-pictures",
         }
     }
 
@@ -425,18 +412,6 @@ pub struct PublisherKnobs {
     /// Its bit rate in kbit/s.
     pub kbps: f64,
     /// Its frames per second.
-    pub fps: f64,
-    /// The detail stream; `None` pauses it.
-    pub detail: Option<DetailKnobs>,
-}
-
-/// What a publisher is asked to send as its detail stream.
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct DetailKnobs {
-    /// Bit rate in kbit/s.
-    pub kbps: f64,
-    /// Full-size frames per second.
     pub fps: f64,
 }
 

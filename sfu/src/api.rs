@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use windlass_media::{AnchorCodecs, Layer, Refusal, Rung, StreamId, TapInput};
 
 pub use crate::core::RegionRequest;
-pub use windlass_media::{DetailKnobs, LayerKnobs};
+pub use windlass_media::LayerKnobs;
 
 /// A string that is no identity of the kind asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -143,8 +143,6 @@ pub struct Publish {
     pub kind: Kind,
     /// The client's name for it.
     pub name: String,
-    /// The mid of another video entry whose detail stream this is: no track of its own then.
-    pub detail_of: Option<String>,
 }
 
 impl Publish {
@@ -345,10 +343,6 @@ pub enum SfuEvent {
     Knobs {
         /// Its track.
         track: TrackId,
-        /// Its detail stream; `None` to pause it.
-        detail: Option<DetailKnobs>,
-        /// Size of that stream's pictures over that of the low layer's.
-        scale: u16,
         /// Its layers; those that are not named stay as they are.
         layers: Vec<(Layer, LayerKnobs)>,
     },

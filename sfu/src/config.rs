@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use windlass_media::{AnchorCodecId, AnchorPolicy, MAX_LR_PIXELS};
 
-use crate::api::DetailKnobs;
-
 /// The SFU's settings.
 #[derive(Debug, Clone)]
 pub struct SfuConfig {
@@ -33,8 +31,6 @@ pub struct SfuConfig {
     pub anchor_codec: AnchorCodecId,
     /// Whether the layer above a tapped one is copied too, for captured anchors.
     pub captured: bool,
-    /// What publishers are asked to send as detail stream, where they can and somebody has a use for it; `None`: nothing.
-    pub detail: Option<DetailKnobs>,
     /// Whether publishers whose users agree are asked for regions of their pictures.
     pub regions: bool,
     /// Whether what publishers send is adapted to what their uplinks carry and their pictures gain.
@@ -73,7 +69,6 @@ impl Default for SfuConfig {
             captured: true,
             regions: true,
             adapt: false,
-            detail: Some(DetailKnobs { kbps: 50.0, fps: 1.0 }),
             pause_unused: true,
             limits: Limits::default(),
             tap_pixels: MAX_LR_PIXELS,

@@ -17,10 +17,9 @@ mod relay;
 mod stats;
 
 pub use api::{
-    AnchorReport, Answer, DetailKnobs, Ended, JoinError, JoinOptions, Joined, Kind, May, Offer,
-    OfferError, ParseIdError, ParticipantId, Publish, RegionRequest, ReportError, SfuClosed,
-    SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackStats,
-    UplinkReport,
+    AnchorReport, Answer, Ended, JoinError, JoinOptions, Joined, Kind, May, Offer, OfferError,
+    ParseIdError, ParticipantId, Publish, RegionRequest, ReportError, SfuClosed, SfuEvent,
+    StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackStats, UplinkReport,
 };
 pub use config::{Limits, SfuConfig, TcpConfig, Tuning, share_of_one};
 pub use core::{MediaLine, View, counted_address, media_lines, tell_panics};

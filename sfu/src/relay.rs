@@ -90,8 +90,6 @@ pub enum Relayed {
     WholeAnchor {
         /// Whose.
         track: TrackId,
-        /// Of the publisher's detail stream.
-        captured: bool,
     },
 }
 
@@ -166,12 +164,6 @@ pub struct RelayedAnchor {
     pub layer: Layer,
     /// The layer of which anchors are made now.
     pub tapped: Layer,
-    /// The frame's timestamp in that layer; `None` where none is known to be its.
-    pub at: Option<u32>,
-    /// Whether others rest on it.
-    pub chained: bool,
-    /// Width of its picture over that of its frame.
-    pub scale: u16,
 }
 
 /// Takes what is for another SFU, with its room, from any of the SFU's threads. Must not block; what it has no room for it counts itself.

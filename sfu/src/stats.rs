@@ -157,14 +157,6 @@ counters! {
     captured_unaligned,
     /// Gaps among them.
     captured_gaps,
-    /// Frames of detail streams, each an anchor.
-    detail_frames,
-    /// Of these, the ones of which it is not known which frame of the tapped layer shows the same.
-    detail_unaligned,
-    /// Frames dropped because their publisher sends much more than it was asked for.
-    detail_excess,
-    /// Gaps in detail streams.
-    detail_gaps,
     /// Requests to publishers for regions of their pictures.
     region_requests,
     /// Answers to them, each an anchor.

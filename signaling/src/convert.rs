@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use windlass_media::Layer;
 use windlass_protocol::{
-    DetailKnobs, ErrorCode, LayerKnobs, Offer, ProtocolError, Report, ServerMessage, Track,
-    TrackKind, TrackStats,
+    ErrorCode, LayerKnobs, Offer, ProtocolError, Report, ServerMessage, Track, TrackKind,
+    TrackStats,
 };
 use windlass_sfu::{
     AnchorReport, Ended, Kind, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
@@ -29,12 +29,7 @@ pub(crate) fn track_id(
 /// there are; a text that no track can have is unknown here already.
 pub(crate) fn offer(offer: Offer) -> Result<(String, Vec<Publish>, Vec<Subscribe>), ProtocolError> {
     let publish = offer.publish.into_iter();
-    let publish = publish.map(|p| Publish {
-        mid: p.mid,
-        kind: kind_to_sfu(p.kind),
-        name: p.name,
-        detail_of: p.detail_of,
-    });
+    let publish = publish.map(|p| Publish { mid: p.mid, kind: kind_to_sfu(p.kind), name: p.name });
     let publish = publish.collect();
     let subscribe = offer.subscribe.into_iter();
     let subscribe = subscribe
@@ -77,13 +72,9 @@ pub(crate) fn stats(tracks: &[windlass_sfu::TrackStats]) -> ServerMessage {
     ServerMessage::Stats { tracks }
 }
 
-pub(crate) fn knobs(
-    track: TrackId,
-    (detail, scale): (Option<DetailKnobs>, u16),
-    layers: Vec<(Layer, LayerKnobs)>,
-) -> ServerMessage {
+pub(crate) fn knobs(track: TrackId, layers: Vec<(Layer, LayerKnobs)>) -> ServerMessage {
     let layers = layers.into_iter().collect();
-    ServerMessage::Knobs { track: track.to_string(), detail, scale, layers }
+    ServerMessage::Knobs { track: track.to_string(), layers }
 }
 
 /// What a report says of anchors, and how long they last.
@@ -180,7 +171,7 @@ pub(crate) struct Lists {
 impl Lists {
     /// Those of an offer.
     pub(crate) fn of(offer: &windlass_sfu::Offer) -> Lists {
-        let tracks = offer.publish.iter().filter(|p| p.detail_of.is_none());
+        let tracks = offer.publish.iter();
         Lists {
             published: tracks.map(|p| (p.mid.clone(), kind(p.kind), p.name.clone())).collect(),
             subscribed: offer.subscribe.iter().map(|s| s.track).collect(),

@@ -10,7 +10,7 @@ mod ruled;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use windlass_media::{AnchorSource, Rung};
+use windlass_media::Rung;
 use windlass_protocol::View as ViewMessage;
 use windlass_protocol::{
     AccessToken, ClientMessage, Error, ErrorCode, Grant, IceServers, Join, Moderate, OwnTrack,
@@ -145,8 +145,8 @@ pub enum Action {
     SetMaxRung(TrackId, Rung),
     /// Say how the participant shows a track.
     SetView(TrackId, View),
-    /// Ask for an anchor of a track, of one source, that rests on no other.
-    WholeAnchor(TrackId, AnchorSource),
+    /// Ask for an anchor of a track that rests on no other.
+    WholeAnchor(TrackId),
     /// Take what the client says of the uplink of a track of its own.
     Uplink(TrackId, UplinkReport),
     /// Mute a track of the client's own, or end that.
@@ -505,9 +505,7 @@ impl Session {
             SfuEvent::RungChanged { track, rung, epoch, width, height, scale } => {
                 ServerMessage::Rung { track: track.to_string(), rung, epoch, width, height, scale }
             }
-            SfuEvent::Knobs { track, detail, scale, layers } => {
-                convert::knobs(track, (detail, scale), layers)
-            }
+            SfuEvent::Knobs { track, layers } => convert::knobs(track, layers),
             SfuEvent::Regions { track, request } => convert::regions(track, &request),
             SfuEvent::TrackStats(stats) => convert::stats(&stats),
             SfuEvent::Disconnected(why) => return self.media_ended(why),
@@ -690,12 +688,12 @@ impl Session {
                     self.actions.push_back(Action::SetView(id, View { width, height, pinned }));
                 }
             }
-            ClientMessage::WholeAnchor { track, source } => {
+            ClientMessage::WholeAnchor { track } => {
                 let tracks = self.inside()?;
                 // A wish about a track that has just gone is no error: the two crossed.
                 if let Ok(id) = convert::track_id(&track, |id| tracks.contains(id)) {
                     self.may(Grant::Enhance)?;
-                    self.actions.push_back(Action::WholeAnchor(id, source));
+                    self.actions.push_back(Action::WholeAnchor(id));
                 }
             }
             ClientMessage::Uplink(uplink) => {

@@ -288,10 +288,10 @@ impl Socket {
                         let _ = self.shared.services.sfu.set_view(participant, track, view).await;
                     }
                 }
-                Action::WholeAnchor(track, source) => {
+                Action::WholeAnchor(track) => {
                     if let Some((participant, _)) = self.inside {
                         let sfu = &self.shared.services.sfu;
-                        let _ = sfu.want_whole_anchor(participant, track, source).await;
+                        let _ = sfu.want_whole_anchor(participant, track).await;
                     }
                 }
                 Action::Uplink(track, report) => {

@@ -146,7 +146,6 @@ describe("regions that the server asks for", { timeout: 240_000 }, () => {
     assert.ok(stills.regions.capped <= 6, `${stills.regions.capped} were beyond the client's caps`);
     assert.ok(stats.anchorsUsed >= 0.8 * given, `${stats.anchorsUsed} of ${given}`);
     assert.ok(stats.anchorsLost <= 2, `${stats.anchorsLost} lost`);
-    assert.equal(stills.detail, null, "no detail stream was asked for");
   });
 
   test("nothing is written to the console as an error", () => {

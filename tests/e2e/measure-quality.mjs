@@ -1,5 +1,5 @@
 // What a viewer sees in a real call, and what `windlass eval` makes of the same clip, size and bits: the same clip without anchors, by
-// super-resolution, and with a detail stream, stills or the full layer, each in a call of its own. Prints a table; see docs/benchmarks.md.
+// super-resolution, and with stills of the publisher or of the full layer, each in a call of its own. Prints a table; see docs/benchmarks.md.
 //
 //   cargo build --release -p windlass && WINDLASS_BIN=../../target/release/windlass node measure-quality.mjs [CLIP…] [--seconds S] [--only NAME,…] [--uplink KBPS]
 import { execFileSync } from "node:child_process";
@@ -25,7 +25,6 @@ const CALLS = {
   "no anchors": { args: ["--compute-cap", "0", "--no-captured"], method: "no-anchors" },
   enhanced: { args: ["--no-captured"], method: "hybrid" },
   stills: { args: ["--compute-cap", "0"], query: "&detail=1", method: "captured@regions" },
-  stream: { args: ["--compute-cap", "0", "--detail-as", "stream"], query: "&detail=1", method: "captured@detail" },
   "stills of q": { size: HD, args: ["--compute-cap", "0"], layers: "q", query: "&detail=1", method: "captured@regions", scale: 4 },
   "from f to q": { size: HD, args: [], layers: "qhf", watch: "&maxRung=q%2B", method: "captured@f", scale: 4 },
   "from f": { size: LARGE, args: [], layers: "qhf", watch: "&maxRung=h%2B", method: "captured@f" },
@@ -43,11 +42,10 @@ function evaluated({ clean, fps, width, height }, { method, scale = 2 }, { video
     if (rows[0].size !== `${width}x${height}`) throw new Error(`evaluated at ${rows[0].size}`);
     return { lanczos: rows[0], method: rows[1] };
   };
-  if (!/@(detail|regions)$/.test(method)) return run([]);
-  const every = method === "captured@regions" ? ["--detail-fps", "0.5"] : [];
+  if (method !== "captured@regions") return run([]);
+  const stills = (kbps) => run(["--detail-fps", "0.5", "--detail-kbps", f(kbps, 0)]);
   // What a rate control is given is not what it uses.
-  const first = run([...every, "--detail-kbps", f(anchors, 0)]);
-  return run([...every, "--detail-kbps", f((anchors * anchors) / first.method.anchor_kbps, 0)]);
+  return stills((anchors * anchors) / stills(anchors).method.anchor_kbps);
 }
 
 console.log("| clip, call | video, anchors, kbit/s | live: Lanczos, shown | eval: video, anchors | eval: Lanczos, shown | difference | over Lanczos: live, eval | decoding and rebuilding |");

@@ -6,9 +6,9 @@ import { fileURLToPath } from "node:url";
 import { after, before, describe, test } from "node:test";
 import { enhancedAt, publish, remote, showLarge, sleep, subscribe, until } from "./support/call.mjs";
 import { capture, numbers, quality } from "./support/capture.mjs";
-import { takeCaptured, watchCaptured } from "./support/captured.mjs";
 import { makeScene } from "./support/scene.mjs";
 import { startServer } from "./support/server.mjs";
+import { StillReader, takeStills, watchStills } from "./support/stills.mjs";
 
 const network = (name) => fileURLToPath(new URL(`../../models/${name}`, import.meta.url));
 
@@ -57,26 +57,32 @@ describe("a network that enlarges by four", { timeout: 240_000 }, () => {
   });
 });
 
-describe("the publisher's own detail beside such a network", { timeout: 240_000 }, () => {
-  test("a detail stream of four times the smallest layer is used", async () => {
+/** Waits until `count` stills of the camera's size have come, each of the frame whose timestamp it bears. */
+async function meets(count, { page }, scene) {
+  const reader = new StillReader("../../client-web/dist/windlass.wasm");
+  // Those from before may have another size.
+  await page.evaluate(() => window.stillMessages.splice(0));
+  let all = 0;
+  const enough = async () => {
+    const { met, missed, broken, widths } = await takeStills(page, reader, scene, 4);
+    assert.deepEqual([missed, broken], [[], 0]);
+    assert.ok(widths.every((width) => width === scene.width), `${widths}`);
+    all += met;
+    await sleep(400);
+    return all >= count;
+  };
+  await until(enough, `${count} stills of the camera's size`, 60_000);
+}
+
+describe("the publisher's own stills beside such a network", { timeout: 240_000 }, () => {
+  test("they are four times as large as the smallest layer", async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
-    const server = await startServer({ args: ["--no-congestion-control", "--detail-as", "stream", "--network", network("xs-x4.safetensors")] });
+    const server = await startServer({ args: ["--no-congestion-control", "--network", network("xs-x4.safetensors")] });
     const publisher = await publish(server, scene, { layers: "q", query: "&detail=1" });
-    const viewer = await subscribe(server, { init: watchCaptured });
-    const seen = { met: 0, missed: [], widths: [] };
+    const viewer = await subscribe(server, { init: watchStills });
     try {
       await enhancedAt(viewer.page, scene.width);
-      await viewer.page.evaluate(() => window.watchNative());
-      await until(async () => {
-        const { met, missed, widths } = await takeCaptured(viewer.page, scene);
-        seen.met += met;
-        seen.missed.push(...missed);
-        seen.widths.push(...widths);
-        await sleep(400);
-        return seen.met >= 3;
-      }, "three stills show the frame whose timestamp they bear", 60_000);
-      assert.deepEqual(seen.missed, []);
-      assert.deepEqual([...new Set(seen.widths)], [scene.width]);
+      await meets(3, viewer, scene);
       assert.deepEqual([...publisher.errors, ...viewer.errors], []);
     } finally {
       await viewer.close();
@@ -91,9 +97,9 @@ describe("networks of two factors", { timeout: 240_000 }, () => {
 
   test("each publisher is enlarged to its camera's size, in the middle of the call", async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
-    const server = await startServer({ args: ["--no-congestion-control", "--detail-as", "stream"] });
+    const server = await startServer({ args: ["--no-congestion-control"] });
     const small = await publish(server, scene, { layers: "q", query: "&detail=1" });
-    const viewer = await subscribe(server, { init: watchCaptured });
+    const viewer = await subscribe(server, { init: watchStills });
     try {
       await showLarge(viewer.page);
       await enhancedAt(viewer.page, scene.width);
@@ -111,13 +117,7 @@ describe("networks of two factors", { timeout: 240_000 }, () => {
       );
       assert.ok(q.enhanced > q.bicubic, JSON.stringify(q));
       // What the publisher sends of its own has the new size too.
-      await viewer.page.evaluate(() => window.watchNative());
-      await until(async () => {
-        const { met, missed, widths } = await takeCaptured(viewer.page, scene);
-        assert.deepEqual(missed, []);
-        await sleep(400);
-        return met > 0 && widths.every((width) => width === scene.width);
-      }, "a still of the camera's size", 60_000);
+      await meets(1, viewer, scene);
       assert.deepEqual([...small.errors, ...viewer.errors], []);
     } finally {
       await viewer.close();

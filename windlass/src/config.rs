@@ -25,7 +25,7 @@ use windlass_enhancer::engine::{EngineChoice, NetworkChoice};
 use windlass_enhancer::schedule::slots::TaskOrder;
 use windlass_enhancer::schedule::{RegionConfig, TileConfig};
 use windlass_media::AnchorPolicy;
-use windlass_sfu::{DetailKnobs, Limits, SfuConfig, share_of_one};
+use windlass_sfu::{Limits, SfuConfig, share_of_one};
 use windlass_signaling::access::{Access, TokenKey};
 use windlass_signaling::webhooks::{WebhookSecret, WebhookUrl};
 use windlass_signaling::{
@@ -37,7 +37,7 @@ use crate::{logging, tls};
 pub use annotated::annotated;
 pub use cluster::{Cluster, NodeConfig};
 pub use file::File;
-pub use values::{Advertise, Codec, DetailAs, LayerSize, Named, Proxies, RoomPolicy};
+pub use values::{Advertise, Codec, LayerSize, Named, Proxies, RoomPolicy};
 
 /// Part of the budget that is kept for pacing, network and browser, unless the budget is short.
 const DELIVERY: Duration = Duration::from_millis(60);
@@ -353,8 +353,8 @@ pub struct Settings {
     #[arg(long, help_heading = "Anchors", value_name = "S")]
     pub tile_refresh_s: Option<u64>,
 
-    /// Never make anchors of a publisher's own larger pictures, be they of its next larger layer or of
-    /// a detail stream; by super-resolution alone
+    /// Never make anchors of a publisher's own larger pictures, be they of its next larger layer or stills; by
+    /// super-resolution alone
     #[arg(long, help_heading = "Publishers' own pictures", value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
     pub no_captured: Option<bool>,
@@ -365,26 +365,16 @@ pub struct Settings {
           default_missing_value = "true")]
     pub no_learn: Option<bool>,
 
-    /// How publishers whose users agree send full-size detail where they send no larger layer: as stills that the
-    /// server asks for every two seconds or sooner, or as a second video stream
-    /// [default: stills]
-    #[arg(long, help_heading = "Publishers' own pictures", value_name = "stills|stream")]
-    pub detail_as: Option<DetailAs>,
-
-    /// Adapt what publishers send (bit and frame rate of the low layer, and what the detail stream gets) to their
-    /// uplinks and pictures, where their users have agreed to a detail stream
+    /// Adapt what publishers send (bit and frame rate of the low layer) to their uplinks and pictures, where their users
+    /// have agreed to stills
     #[arg(long, help_heading = "Publishers' own pictures", value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
     pub adapt: Option<bool>,
 
-    /// Bit rate in kbit/s, 10 to 1000, of the detail that a publisher is asked for where it sends no larger
+    /// Bit rate in kbit/s, 10 to 1000, of the stills that a publisher is asked for where it sends no larger
     /// layer and its user has agreed; 0 asks for none [default: 50]
     #[arg(long, help_heading = "Publishers' own pictures", value_name = "KBPS")]
     pub detail_kbps: Option<u32>,
-
-    /// Full-size frames per second of a detail stream, 1 to 5 [default: 1]
-    #[arg(long, help_heading = "Publishers' own pictures", value_name = "N")]
-    pub detail_fps: Option<u32>,
 
     /// Publishers that are enhanced at a time [default: 64]
     #[arg(long, help_heading = "Enhancement", value_name = "N")]
@@ -547,7 +537,7 @@ each_option! {
     http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers nats node_url node_listen node_address node_room_most nats_credentials nats_ca cluster_token cluster_ca cluster_cert cluster_key engine device network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
     anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
-    no_learn detail_as adapt detail_kbps detail_fps max_enhanced enhancer_memory_mb max_layer max_participants
+    no_learn adapt detail_kbps max_enhanced enhancer_memory_mb max_layer max_participants
     max_total_participants max_rooms token_key webhook webhook_secret forwarding_threads no_congestion_control max_tracks max_sockets_per_ip max_joins_per_ip max_stun_per_ip max_tcp_connections max_tcp_per_ip drain_timeout_s log log_json
 }
 
@@ -647,8 +637,6 @@ impl Config {
             allow!(false, "log", "must be a log filter: {error}");
         }
         let captured = !said.no_captured.unwrap_or(false);
-        let detail = detail(&said)?.filter(|_| captured);
-        let by_regions = said.detail_as != Some(DetailAs::Stream);
         let http = said.http.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7880)));
         let tls = tls_source(&said, http)?;
         signaling.hsts = matches!(tls, Some(tls::Source::Files(..)));
@@ -656,8 +644,7 @@ impl Config {
         let sfu = SfuConfig {
             captured,
             adapt: said.adapt.unwrap_or(false),
-            regions: detail.is_some() && by_regions,
-            detail: detail.filter(|_| !by_regions),
+            regions: captured && stills_kbps(&said)? > 0,
             udp: reach.udp,
             threads: reach.threads,
             tcp: reach.tcp,
@@ -766,17 +753,15 @@ fn room_policies(said: Vec<RoomPolicy>) -> Result<BTreeMap<String, AnchorPolicy>
     Ok(policies)
 }
 
-/// What publishers are asked to send as detail stream.
-fn detail(said: &Settings) -> Result<Option<DetailKnobs>> {
+/// Bit rate of the stills that publishers are asked for; 0: none.
+fn stills_kbps(said: &Settings) -> Result<u32> {
     let kbps = said.detail_kbps.unwrap_or(50);
     allow!(
         kbps == 0 || (10..=1000).contains(&kbps),
         "detail-kbps",
         "must be 0 or from 10 to 1000, not {kbps}"
     );
-    let fps = said.detail_fps.unwrap_or(1);
-    allow!((1..=5).contains(&fps), "detail-fps", "must be from 1 to 5, not {fps}");
-    Ok((kbps > 0).then_some(DetailKnobs { kbps: kbps.into(), fps: fps.into() }))
+    Ok(kbps)
 }
 
 fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
@@ -829,7 +814,7 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
         anchor_quality: quality,
         tiles: TileConfig { threshold, refresh, ..TileConfig::default() },
         regions: RegionConfig {
-            bytes_per_s: detail(said)?.map_or(0.0, |d| d.kbps * 125.0),
+            bytes_per_s: f64::from(stills_kbps(said)?) * 125.0,
             ..default.regions
         },
         max_streams: said.max_enhanced.unwrap_or(default.max_streams),

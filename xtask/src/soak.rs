@@ -10,12 +10,11 @@ use crate::test::{e2e, with_clips};
 use crate::{apt, fuzz, gpu, memory, neon, page, target_dir};
 
 /// Browser tests that take long or need other browsers.
-const SUITES: [&str; 21] = [
+const SUITES: [&str; 20] = [
     "call.test.mjs",
     "impaired.test.mjs",
-    "detail-faults.test.mjs",
-    "detail-fall.test.mjs",
-    "detail-uplink.test.mjs",
+    "stills-faults.test.mjs",
+    "stills-uplink.test.mjs",
     "lead.test.mjs",
     "still-check.test.mjs",
     "learn.test.mjs",

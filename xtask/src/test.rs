@@ -86,7 +86,7 @@ pub fn run(parts: &[Part]) -> Result<()> {
                 "captured.test.mjs",
                 "cluster.test.mjs",
                 "spread.test.mjs",
-                "detail.test.mjs",
+                "stills.test.mjs",
                 "adapt.test.mjs",
                 "call.test.mjs",
                 "hd.test.mjs",

@@ -15,9 +15,9 @@ import { type PageOptions, roomLink } from "./options.js";
 import type { Choice } from "./start.js";
 import { Tile } from "./tile.js";
 
-/** How often one looks whether stills are sent, and for how long a region counts as one. */
+/** How often one looks whether stills are sent, and for how long each is told of. */
 const STILLS_LOOK_MS = 500;
-const REGION_SHOWN_MS = 3000;
+const STILL_SHOWN_MS = 3000;
 
 const PHONE = "(max-width: 600px)";
 
@@ -171,13 +171,8 @@ export class CallScreen {
     const sent = state?.regions.sent ?? 0;
     if (sent > this.regions.sent) this.regions.at = now;
     this.regions.sent = sent;
-    const fresh = now - this.regions.at < REGION_SHOWN_MS;
-    const said =
-      state === null || (state.detail === null && !fresh)
-        ? ""
-        : state.detail === null
-          ? "Sending full-size parts of your picture"
-          : `Sending full-size stills, ${state.detail.fps} a second`;
+    const fresh = now - this.regions.at < STILL_SHOWN_MS;
+    const said = fresh ? "Sending full-size stills" : "";
     if (this.stills.dataset["said"] === said) return; // told once, not twice a second
     this.stills.dataset["said"] = said;
     this.stills.hidden = said === "";

@@ -25,7 +25,7 @@ const LAYERS: readonly { value: Layers; label: string; note: string }[] = [
 ];
 
 const STILLS_NOTE =
-  "While you send small video, the others may get full-size pictures of your camera, or parts of them, once or twice a second; off, none are sent.";
+  "While you send small video, the others may get full-size pictures of your camera, or parts of them, every second or two; off, none are sent.";
 
 /** What gives what, so that nobody expects more. */
 const PARTS: readonly { part: string; gives: string }[] = [

@@ -109,7 +109,7 @@ export class Connection {
 
   /** Sections of the next offer in which one sends. */
   get sections(): number {
-    return [...this.publications].reduce((count, publication) => count + publication.sections, 0);
+    return this.publications.size;
   }
 
   /** Begins to receive a track. */
@@ -258,7 +258,7 @@ export class Connection {
     await this.pc.setLocalDescription();
     if (this.frozen) return;
     const sdp = this.pc.localDescription?.sdp ?? "";
-    const publish = [...this.publications].flatMap((publication) => publication.entries(this.pc));
+    const publish = [...this.publications].flatMap((publication) => publication.entry(this.pc) ?? []);
     const subscribe = wanted.flatMap(({ transceiver: { mid }, track }): SubscribeEntry[] => {
       if (track === null || mid === null) return [];
       const max = this.maxRungs.get(track.id);

@@ -20,8 +20,6 @@ export type ClientMessage = {
   type: "whole_anchor";
   /** The subscribed track. */
   track: string;
-  /** Which kind of anchors. */
-  source?: AnchorSource;
 }
   | {
   type: "mute";
@@ -92,8 +90,6 @@ export type Publish = {
   kind: TrackKind;
   /** What the others see as the track's name, such as `camera`. */
   name: string;
-  /** The mid of another video section, of whose track this one sends a few full-size frames a second: its detail stream, no track of its own. */
-  detail_of?: string;
 };
 
 /** A section of an offer that receives a track. */
@@ -316,10 +312,6 @@ export type ServerMessage = {
   type: "knobs";
   /** The client's own track. */
   track: string;
-  /** Its detail stream; null to pause it, as it is at first. */
-  detail: DetailKnobs | null;
-  /** Size of that stream's pictures over that of the best low layer that is sent. */
-  scale: number;
   /** Layers, by name; those that are not named stay as they are. */
   layers?: {
     [key in Layer]?: LayerKnobs;
@@ -573,10 +565,6 @@ export type Rung = "q"
   | "h+"
   | "f";
 
-/** Where an anchor's detail comes from. */
-export type AnchorSource = "enhanced"
-  | "captured";
-
 /** Why a stream is not enhanced though somebody wants it to be. */
 export type Refusal = "promise"
   | "processor"
@@ -584,14 +572,6 @@ export type Refusal = "promise"
   | "full"
   | "size"
   | "slow";
-
-/** What a publisher is asked to send as its detail stream. */
-export type DetailKnobs = {
-  /** Bit rate in kbit/s. */
-  kbps: number;
-  /** Full-size frames per second. */
-  fps: number;
-};
 
 /** What a publisher is asked to send as one of its layers. */
 export type LayerKnobs = {

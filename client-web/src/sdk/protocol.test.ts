@@ -94,26 +94,15 @@ test("only failures that may pass are tried again", () => {
   assert.ok(!new WindlassError("room_full", "", "").temporary);
 });
 
-test("knobs name layers, and start, pause or leave the detail stream", () => {
-  const knobs = (fields: object) =>
-    parseServerMessage(JSON.stringify({ type: "knobs", track: "t1", scale: 2, ...fields }));
-  assert.deepEqual(knobs({ detail: { kbps: 50, fps: 1 }, layers: { q: { kbps: 80, active: true } } }), {
+test("knobs name layers", () => {
+  const knobs = (fields: object) => parseServerMessage(JSON.stringify({ type: "knobs", track: "t1", ...fields }));
+  assert.deepEqual(knobs({ layers: { q: { kbps: 80, active: true } } }), {
     type: "knobs",
     track: "t1",
-    detail: { kbps: 50, fps: 1 },
-    scale: 2,
     layers: { q: { kbps: 80, fps: undefined, active: true, needed: undefined } },
   });
-  assert.deepEqual(knobs({ detail: null }), { type: "knobs", track: "t1", detail: null, scale: 2, layers: {} });
-  assert.deepEqual(knobs({}), { type: "knobs", track: "t1", detail: undefined, scale: 2, layers: {} });
-  assert.deepEqual(knobs({ scale: undefined }), {
-    type: "knobs",
-    track: "t1",
-    detail: undefined,
-    scale: undefined,
-    layers: {},
-  });
-  assert.equal(knobs({ detail: { kbps: "many", fps: 1 } }), null);
+  assert.deepEqual(knobs({}), { type: "knobs", track: "t1", layers: {} });
+  assert.equal(knobs({ layers: { q: { kbps: "many" } } }), null);
   assert.equal(knobs({ layers: [] }), null);
 });
 

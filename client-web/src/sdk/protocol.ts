@@ -5,7 +5,6 @@
  * refused as a whole (null).
  */
 import type {
-  DetailKnobs,
   Welcome as Entered,
   ErrorCode,
   IceServer,
@@ -32,7 +31,7 @@ export type { Grant, IceServers, Report, Rung } from "./protocol.gen.js";
 export const PROTOCOL_VERSION: number = VERSION;
 
 /** The anchor codecs that the WASM decoder knows, by the server's names for them. */
-export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k", "vp9", "vp9-pictures"];
+export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k", "vp9"];
 
 /** Why servers do not enhance a track. */
 const REFUSALS: readonly Exclude<Refusal, "other">[] = ["promise", "processor", "memory", "full", "size", "slow"];
@@ -59,22 +58,15 @@ export type ServerTrackStats = Omit<TrackStats, "refused"> & { refused?: Refusal
 /** What the browser says of the uplink of one's own track. */
 export type UplinkReport = Omit<Uplink, "track">;
 
-/** What the server wishes of a detail stream. */
-export type DetailWish = DetailKnobs;
-
 /** What the server wishes of one layer; what it does not say stays as it is. */
 export type LayerWish = { [Knob in keyof LayerKnobs]: LayerKnobs[Knob] | undefined };
 
 type Message<Type extends Told["type"]> = Extract<Told, { type: Type }>;
 
-/** What the server asks to be sent of a track. An undefined stream: as it is; an undefined scale: as the welcome says. */
-export type Knobs = Omit<Message<"knobs">, "detail" | "scale" | "layers"> & {
-  detail: DetailWish | null | undefined;
-  scale: number | undefined;
-  layers: Record<string, LayerWish>;
-};
+/** What the server asks to be sent of a track. */
+export type Knobs = Omit<Message<"knobs">, "layers"> & { layers: Record<string, LayerWish> };
 
-/** Tiles that the server wants of the next camera frame. */
+/** Tiles that the server wants of the next camera frame; an undefined scale: as the welcome says. */
 export type RegionRequest = Omit<Message<"regions">, "scale"> & { scale: number | undefined };
 
 /** What the client may say; answers carry the id of what they answer. */
@@ -178,10 +170,6 @@ const ownTrack = (value: unknown): OwnTrack => {
   const o = object(value);
   return { mid: text(o["mid"]), track: text(o["track"]) };
 };
-const detailWish = (value: unknown): DetailWish => {
-  const o = object(value);
-  return { kbps: number(o["kbps"]), fps: number(o["fps"]) };
-};
 const layerWish = (value: unknown): LayerWish => {
   const o = object(value);
   return {
@@ -267,8 +255,6 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
   knobs: (o) => ({
     type: "knobs",
     track: text(o["track"]),
-    detail: o["detail"] === null ? null : optional(o["detail"], detailWish),
-    scale: optional(o["scale"], number),
     layers: Object.fromEntries(
       Object.entries(optional(o["layers"], object) ?? {}).map(([rid, wish]) => [rid, layerWish(wish)]),
     ),

@@ -100,11 +100,6 @@ export class Publication {
     return this.transceiver?.sender ?? null;
   }
 
-  /** The sender of the detail stream, for figures; null without one. */
-  get detailSender(): RTCRtpSender | null {
-    return this.full?.detail.transceiver.sender ?? null;
-  }
-
   /** The full-size pixels that leave the page; null where that was not agreed to, or without a connection. */
   get stills(): StillsState | null {
     return this.full?.state ?? null;
@@ -167,22 +162,14 @@ export class Publication {
     return this.links.get(pc)?.transceiver.mid ?? null;
   }
 
-  /** How many sections of an offer it takes. @internal */
-  get sections(): number {
-    return this.full === null ? 1 : 2;
-  }
-
-  /** Its lines in an offer; none before it has an m-line. @internal */
-  entries(pc: RTCPeerConnection): PublishEntry[] {
+  /** Its line in an offer; null before it has an m-line. @internal */
+  entry(pc: RTCPeerConnection): PublishEntry | null {
     const { kind, name } = this;
     const mid = this.mid(pc);
-    if (mid === null) return [];
-    const detail = this.links.get(pc)?.full?.detail.transceiver.mid ?? null;
-    const own: PublishEntry = { mid, kind, name };
-    return detail === null ? [own] : [own, { mid: detail, kind, name, detail_of: mid }];
+    return mid === null ? null : { mid, kind, name };
   }
 
-  /** Sends another track of the same kind, such as another camera; the detail stream follows. */
+  /** Sends another track of the same kind, such as another camera; stills follow. */
   async replaceTrack(track: MediaStreamTrack): Promise<void> {
     this.source = track;
     track.enabled = !this.isMuted;
@@ -197,7 +184,7 @@ export class Publication {
     this.refresh();
   }
 
-  /** The detail streams follow, to whichever server they go: they send pictures of their own. */
+  /** Stills follow, to whichever server they go. */
   private refresh(): void {
     for (const { full } of this.links.values()) full?.refresh();
   }
@@ -218,7 +205,6 @@ export class Publication {
       this.wishes.set(rid, { kbps, fps, active, needed });
     }
     if (Object.keys(knobs.layers).length > 0) void this.settle().catch(() => undefined);
-    if (knobs.detail !== undefined) this.full?.wish(knobs.detail, knobs.scale);
   }
 
   /** Answers the server's request for regions, if the person agreed. @internal */
@@ -231,13 +217,13 @@ export class Publication {
     return this.full?.report() ?? null;
   }
 
-  /** Looks after the frame rate and the detail stream; `LOOKS_A_SECOND`. @internal */
+  /** Looks at the uplink, and after the layers and the stills; `LOOKS_A_SECOND`. @internal */
   async look(pc: RTCPeerConnection): Promise<void> {
     const { sender } = this;
     if (this.links.get(pc) !== this.link) return;
     if (this.kind !== "video" || sender === null) return;
     const stats = [...(await sender.getStats()).values()];
-    await this.full?.look(stats);
+    this.full?.look(stats);
     const [now, path] = [performance.now(), pathLook(stats)];
     const held = this.narrow.look(now, path);
     const wanted = (rid: string) => this.layers.includes(rid) && this.wishes.get(rid)?.active !== false;
@@ -291,7 +277,6 @@ export class Publication {
       const parameters = sender.getParameters();
       for (const encoding of parameters.encodings) apply(encoding, settings);
       await sender.setParameters(parameters);
-      this.full?.refresh();
     });
   }
 

@@ -6,14 +6,7 @@
  * that session descriptions do not grow with people who come and go. The frames' way is set right after
  * `addTransceiver`; set later, Chromium silently lets the media pass by it.
  */
-import type {
-  AnchorSource,
-  FromWorker,
-  NativeReason,
-  PictureState,
-  ToWorker,
-  WorkerStats,
-} from "../worker/messages.js";
+import type { FromWorker, NativeReason, PictureState, ToWorker, WorkerStats } from "../worker/messages.js";
 import { SCALES } from "../worker/wasm.js";
 import type { Assets } from "./assets.js";
 import { type OutputKind, pictureOutput } from "./output.js";
@@ -38,7 +31,7 @@ export interface ReceiverListener {
   state(state: PictureState, reason: NativeReason | null): void;
   stats(stats: WorkerStats): void;
   /** An anchor that rests on no other is needed. */
-  wholeAnchor(source: AnchorSource): void;
+  wholeAnchor(): void;
 }
 
 /** After an end, the rebuilding is begun anew so much later; after the last one not any more. */
@@ -224,7 +217,7 @@ export class VideoReceiver {
 
   private hear(message: Exclude<FromWorker, { type: "frame" }>): void {
     if (message.type === "stats") this.listener?.stats(message.stats);
-    else if (message.type === "wholeAnchor") this.listener?.wholeAnchor(message.source);
+    else if (message.type === "wholeAnchor") this.listener?.wholeAnchor();
     else if (message.type === "state")
       this.listener?.state(message.state, message.state === "native" ? message.reason : null);
   }

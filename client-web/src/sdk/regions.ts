@@ -137,11 +137,11 @@ export class RegionSender {
     this.passage?.close();
   }
 
-  /** No regions are cut any more; the camera is sent as before. */
+  /** No regions are cut any more; the camera is sent as before. A worker that ends with frames in hand keeps them from the camera. */
   private end(): void {
     this.stop();
     this.passage?.copyTo(null);
-    this.worker?.end();
+    this.worker?.endWhenDone();
     this.worker = null;
   }
 

@@ -60,7 +60,7 @@ export interface PublishOptions {
   /** Layers of video; `qhf` by default. */
   layers?: Layers;
   /**
-   * `ask`: full-size stills of a camera, and regions of its pictures, are sent as the server asks for them. Set it only
+   * `ask`: full-size stills of a camera, whole or in tiles, are sent as the server asks for them. Set it only
    * when the person has agreed to that. `off` by default.
    */
   detail?: DetailChoice;

@@ -1,5 +1,5 @@
 /** The tracks of others as the page sees them. */
-import type { AnchorSource, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
+import type { NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 import { Emitter } from "./emitter.js";
 import type { Refusal, Report, Rung, TrackInfo } from "./protocol.js";
 import type { VideoReceiver } from "./receiver.js";
@@ -81,7 +81,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   /** While `trackAdded` is told: the track in whose place this one comes, as the room has moved to another server; null: none. */
   replaces: RemoteTrack | null = null;
   /** Called when an anchor that rests on no other must be asked for. @internal */
-  onWholeAnchor: ((source: AnchorSource) => void) | null = null;
+  onWholeAnchor: (() => void) | null = null;
   private currentState: PictureState = "native";
   private currentReason: NativeReason | null;
   private currentRung: RungInfo | null = null;
@@ -110,7 +110,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     receiver.carry({
       state: (state, reason) => this.setState(state, reason),
       stats: (stats) => void this.addStats(stats),
-      wholeAnchor: (source) => this.onWholeAnchor?.(source),
+      wholeAnchor: () => this.onWholeAnchor?.(),
     });
     this.currentReason = receiver.reason;
   }

@@ -516,7 +516,7 @@ export class Visit extends Emitter<VisitEvents> {
     const track = connection.subscribe(info);
     if (track instanceof EnhancedTrack) {
       track.on("stats", (stats) => this.emit("stats", { track, stats }));
-      track.onWholeAnchor = (source) => this.socket.send({ type: "whole_anchor", track: info.id, source });
+      track.onWholeAnchor = () => this.socket.send({ type: "whole_anchor", track: info.id });
     }
     if (!this.withheld.has(info.participant)) this.emit("trackAdded", track);
   }

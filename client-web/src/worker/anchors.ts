@@ -1,11 +1,12 @@
-import type { AnchorSource } from "../sdk/protocol.gen.js";
-
 /**
  * The head of an anchor message, and how long anchors take.
  *
  * The WASM module reassembles and applies anchors; the page only needs the stream id to route a message, and the
  * RTP timestamp to know how old the anchor's frame is. Wire format: `hybrid::anchor::message`, big endian, 24 bytes.
  */
+
+/** Where an anchor's detail comes from: it was made by a network, or of the publisher's own pixels. */
+export type AnchorSource = "enhanced" | "captured";
 
 /** The fields of an anchor message's header that the page uses. */
 export interface AnchorHeader {
@@ -20,10 +21,7 @@ export interface AnchorHeader {
   rtpTimestamp: number;
   /** Whether it gives tiles of the picture and not all of it. */
   tiled: boolean;
-  /** Whether it was made of the publisher's own pixels, or by a network. */
   source: AnchorSource;
-  /** Whether it is a frame of the publisher's detail stream. */
-  pictures: boolean;
 }
 
 const VERSION = 1;
@@ -31,8 +29,6 @@ const HEADER_BYTES = 24;
 const MAX_CHUNKS = 256;
 const CAPTURED = 1;
 const FLAG_TILED = 1;
-/** The codec of detail streams. */
-const VP9_PICTURES = 4;
 
 /** Parses the header of a data channel message; null when it is not one of this version. */
 export function parseAnchorHeader(message: ArrayBuffer): AnchorHeader | null {
@@ -49,7 +45,6 @@ export function parseAnchorHeader(message: ArrayBuffer): AnchorHeader | null {
     rtpTimestamp: view.getUint32(16),
     tiled: (view.getUint8(3) & FLAG_TILED) !== 0,
     source: view.getUint8(2) === CAPTURED ? "captured" : "enhanced",
-    pictures: view.getUint8(1) === VP9_PICTURES,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { AnchorSource } from "../sdk/protocol.gen.js";
+import type { AnchorSource } from "./anchors.js";
 import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
 
 /** What the window and a track's worker say to each other. Times are milliseconds since the epoch, fractional. */
@@ -151,7 +151,7 @@ export type FromWorker =
   | { type: "state"; state: "native"; reason: NativeReason }
   | { type: "stats"; stats: WorkerStats }
   /** The track's anchors are added to some that are not here: one that rests on no other is needed. */
-  | { type: "wholeAnchor"; source: AnchorSource }
+  | { type: "wholeAnchor" }
   /** The decoder has been warmed up. */
   | { type: "warm" };
 

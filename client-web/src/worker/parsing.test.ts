@@ -74,10 +74,8 @@ test("an anchor message tells its stream, chunk, age and timestamp", () => {
     rtpTimestamp: 0xdead_beef,
     tiled: false,
     source: "enhanced",
-    pictures: false,
   });
   assert.equal(parseAnchorHeader(anchor((v) => v.setUint8(3, 1)))?.tiled, true);
-  assert.equal(parseAnchorHeader(anchor((v) => v.setUint8(1, 4)))?.pictures, true);
   assert.equal(parseAnchorHeader(anchor((v) => v.setUint8(2, 1)))?.source, "captured");
 });
 

@@ -101,7 +101,7 @@ export class TrackPipeline {
   private lastKeyRequest = Number.NEGATIVE_INFINITY;
   /** Whether the decoder has had an anchor of the whole picture that those of tiles can be added to. */
   private hasWhole = false;
-  private readonly lastWholeRequest = { enhanced: Number.NEGATIVE_INFINITY, captured: Number.NEGATIVE_INFINITY };
+  private lastWholeRequest = Number.NEGATIVE_INFINITY;
   private starvedSince: number | null = null;
   private state: Exclude<PictureState, "native"> | NativeReason = "starting";
 
@@ -239,7 +239,7 @@ export class TrackPipeline {
         break;
       case "needs-whole":
         this.anchorsNeedingWhole++;
-        this.needWholeAnchor(done, header.pictures ? "captured" : "enhanced");
+        this.needWholeAnchor(done);
         break;
       case "lost":
         this.anchorsLost++;
@@ -428,7 +428,7 @@ export class TrackPipeline {
   private usable(rtpTimestamp: number, whole: boolean, now: number): void {
     this.anchorsUsed++;
     this.hasWhole ||= whole;
-    if (!this.hasWhole) this.needWholeAnchor(now, "enhanced");
+    if (!this.hasWhole) this.needWholeAnchor(now);
     this.noteDecay(now);
     this.rates.anchors.add(now);
     this.times.anchor.add(now, this.arrivals.since(rtpTimestamp, now) ?? 0);
@@ -488,10 +488,10 @@ export class TrackPipeline {
     this.host.requestKeyFrame();
   }
 
-  private needWholeAnchor(now: number, source: AnchorSource): void {
-    if (now - this.lastWholeRequest[source] < WHOLE_REQUEST_MS) return;
-    this.lastWholeRequest[source] = now;
-    this.host.tell({ type: "wholeAnchor", source });
+  private needWholeAnchor(now: number): void {
+    if (now - this.lastWholeRequest < WHOLE_REQUEST_MS) return;
+    this.lastWholeRequest = now;
+    this.host.tell({ type: "wholeAnchor" });
   }
 
   /** The decoder's pictures are worthless from here to the next key frame. */

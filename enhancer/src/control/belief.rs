@@ -6,7 +6,6 @@
 
 use windlass_media::Layer;
 
-use super::knobs::Knobs;
 use super::meter::{LowMeasure, Measurements};
 use super::model::{Model, across};
 
@@ -81,8 +80,8 @@ impl Belief {
         self.age < NEW
     }
 
-    /// Takes an interval in which `knobs` held. `None`, and nothing changes, where the numbers are missing or absurd.
-    pub fn see(&mut self, measured: &Measurements, knobs: &Knobs) -> Option<&Model> {
+    /// Takes what was measured in an interval. `None`, and nothing changes, where the numbers are missing or absurd.
+    pub fn see(&mut self, measured: &Measurements) -> Option<&Model> {
         let low = measured.low.filter(LowMeasure::is_sane)?;
         let (layer, at) = (low.layer, low.layer as usize);
         let own = (low.inter_step * low.inter_kbps / low.fps.sqrt()).ln();
@@ -97,7 +96,6 @@ impl Belief {
             bits,
             complexity: expected,
             motion: motion.max(0.01),
-            detail_offset: 0.0,
             camera_fps: self.camera_fps,
             area,
             scale: self.scale,
@@ -132,7 +130,7 @@ impl Belief {
             _ => PART,
         };
         let mix = |old: f64, new: f64| old + part * (new - old);
-        let mut model = Model {
+        let model = Model {
             bits: std::array::from_fn(|i| mix(old.bits[i], bits[i])),
             complexity: std::array::from_fn(|i| mix(old.complexity[i], expected[i])),
             motion: mix(old.motion.ln(), fresh.motion.ln()).exp(),
@@ -140,44 +138,32 @@ impl Belief {
                 (Some(old), Some(new)) => Some(mix(old, new)),
                 (old, new) => new.or(old),
             },
-            detail_offset: if low.cut { 0.0 } else { old.detail_offset },
             ..fresh
         };
-        model.see_detail(measured, knobs);
         Some(self.model.insert(model))
     }
 
     /// Visible bits of the three octaves, as far as they were seen; the others in proportion.
     fn bits(&mut self, measured: &Measurements) -> Option<[f64; 3]> {
         let low = measured.low.as_ref()?;
-        if let Some(full) = &measured.full {
-            let bits = full.octaves.map(|texture| texture.bits());
-            if bits[2] > 0.01 {
-                self.ratios = [0, 1].map(|i| (bits[i] / bits[i + 1].max(0.01)).clamp(0.02, 2.0));
-                return Some(bits.map(|bits| bits.max(0.01)));
-            }
-        }
         let third = low.octaves[2].bits();
         if low.octaves[2].is_empty() || !third.is_finite() {
             return None;
         }
         let third = third.max(0.01);
-        let seen = !low.octaves[1].is_empty();
-        let second = if seen { low.octaves[1].bits() } else { third * self.ratios[1] };
-        Some([second * self.ratios[0], second, third])
-    }
-}
-
-impl Model {
-    /// Corrects what is expected of detail frames by those that came.
-    fn see_detail(&mut self, measured: &Measurements, knobs: &Knobs) {
-        let Some(full) = measured.full.filter(|_| knobs.layer != Layer::F) else { return };
-        let seconds = measured.span.as_secs_f64();
-        let bytes = full.kbps * 125.0 * seconds / f64::from(full.frames.max(1));
-        let expected = self.detail_step(bytes).ln() - self.detail_offset;
-        if full.step > 0.0 && expected.is_finite() {
-            let missed = (full.step.ln() - expected).clamp(-1.0, 1.0);
-            self.detail_offset += PART * (missed - self.detail_offset);
+        let octave = |i: usize| Some(&low.octaves[i]).filter(|octave| !octave.is_empty());
+        let [mut second, mut first] = [None; 2];
+        if let Some(seen) = octave(1) {
+            let seen = seen.bits();
+            self.ratios[1] = (seen / third).clamp(0.02, 2.0);
+            second = Some(seen.max(0.01));
         }
+        let second = second.unwrap_or(third * self.ratios[1]);
+        if let Some(seen) = octave(0) {
+            let seen = seen.bits();
+            self.ratios[0] = (seen / second).clamp(0.02, 2.0);
+            first = Some(seen.max(0.01));
+        }
+        Some([first.unwrap_or(second * self.ratios[0]), second, third])
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_media::{DetailKnobs, Layer};
+use windlass_media::Layer;
 
 use super::ascent::Ascent;
 use super::belief::Belief;
@@ -27,12 +27,9 @@ pub struct ControllerConfig {
     pub scale: usize,
     /// Whether it is a shared screen.
     pub screen: bool,
-    /// Whether the publisher can send a detail stream.
-    pub detail: bool,
     /// Most enhanced anchors by frame; 0 where there is no super-resolution.
     pub most_anchor_fraction: f64,
-    /// Advantage, on VMAF's scale, below which another frame rate, or detail where there was none, is not worth a
-    /// change.
+    /// Advantage, on VMAF's scale, below which another frame rate is not worth a change.
     pub margin: f64,
     /// The same of another layer, besides its key frame: about what the model errs by.
     pub layer_margin: f64,
@@ -54,7 +51,6 @@ impl Default for ControllerConfig {
             camera_fps: 30.0,
             scale: 4,
             screen: false,
-            detail: true,
             most_anchor_fraction: 0.1,
             margin: 0.75,
             layer_margin: 1.5,
@@ -66,12 +62,10 @@ impl Default for ControllerConfig {
 }
 
 /// Knobs as shares of what may be had, each 0 to 1 and more for more resources (seed 001 §4.1.5).
-type Normal = [f64; 5];
+type Normal = [f64; 3];
 const USAGE: usize = 0;
-const SHARE: usize = 1;
-const DETAIL_FPS: usize = 2;
-const ANCHORS: usize = 3;
-const ANCHOR_BYTES: usize = 4;
+const ANCHORS: usize = 1;
+const ANCHOR_BYTES: usize = 2;
 
 /// The knobs that have few values.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,7 +73,6 @@ struct Choice {
     layer: Layer,
     /// A share of the camera's frames, of [`RATES`].
     rate: f64,
-    detail: bool,
 }
 
 /// Least share of the uplink that is used.
@@ -87,12 +80,6 @@ const LEAST_USAGE: f64 = 0.3;
 /// Frame rates that a publisher is asked for, as shares of the camera's: two frames of three judder and gained nothing,
 /// one of three lost (`docs/benchmarks.md`).
 const RATES: [f64; 2] = [0.5, 1.0];
-/// Most of the bits that detail may take.
-const MOST_SHARE: f64 = 0.4;
-/// A detail stream of less is not worth its frames' headers.
-const LEAST_DETAIL_KBPS: f64 = 4.0;
-/// Frames of detail per second.
-const DETAIL_RATES: (f64, f64) = (0.5, 2.0);
 /// Bytes of an enhanced anchor by full-size sample.
 const MOST_ANCHOR_BYTES: f64 = 0.06;
 /// What a kbit/s more than the uplink carries costs, by share of the uplink.
@@ -135,8 +122,8 @@ impl Controller {
         Controller {
             belief: Belief::new(config.camera_fps, config.scale),
             config,
-            at: [1.0, 0.0, 0.5, 0.33, 0.33],
-            choice: Choice { layer, rate: 1.0, detail: false },
+            at: [1.0, 0.33, 0.33],
+            choice: Choice { layer, rate: 1.0 },
             lean: (layer, 0.0),
             since_switch: 0,
             said: None,
@@ -150,7 +137,7 @@ impl Controller {
         self.belief.rescale(scale);
     }
 
-    /// Knobs to begin with, before anything was measured: the layer that suits usual content, all frames, no detail.
+    /// Knobs to begin with, before anything was measured: the layer that suits usual content, all frames.
     /// `size` is that of full pictures.
     pub fn start(&mut self, uplink_kbps: f64, size: (u32, u32)) -> Knobs {
         let uplink = if uplink_kbps.is_finite() { uplink_kbps.max(1.0) } else { 1.0 };
@@ -184,11 +171,11 @@ impl Controller {
         self.since_switch = self.since_switch.saturating_add(1);
         let said = self.said.unwrap_or_else(|| self.start(uplink, measured.size));
         let area = f64::from(measured.size.0) * f64::from(measured.size.1);
-        if let Some(model) = self.belief.see(measured, &said).copied() {
+        if let Some(model) = self.belief.see(measured).copied() {
             self.choose(&model, uplink);
         }
         let next = self.knobs(self.choice, &self.at, uplink, area);
-        if is_news(&said, &next) || said.uplink_kbps() > self.config.headroom * uplink {
+        if is_news(&said, &next) || said.low_kbps > self.config.headroom * uplink {
             self.said = Some(next);
             return Some(next);
         }
@@ -248,12 +235,8 @@ impl Controller {
 
     /// Everything that could be chosen.
     fn choices(&self) -> impl Iterator<Item = Choice> + '_ {
-        let all = self.config.layers.iter().flat_map(|&layer| {
-            RATES
-                .into_iter()
-                .flat_map(move |rate| [false, true].map(|detail| Choice { layer, rate, detail }))
-        });
-        all.filter(|c| !c.detail || (self.config.detail && c.layer != Layer::F))
+        let layers = self.config.layers.iter();
+        layers.flat_map(|&layer| RATES.map(|rate| Choice { layer, rate }))
     }
 
     /// Where the climb of a choice begins: where the knobs are, as far as it has them.
@@ -261,11 +244,6 @@ impl Controller {
         let mut from = self.at;
         if choice.layer != self.choice.layer {
             from[USAGE] = 1.0;
-        }
-        if !choice.detail {
-            from[SHARE] = 0.0;
-        } else if !(self.choice.detail && choice.layer == self.choice.layer) {
-            (from[SHARE], from[DETAIL_FPS]) = (0.5, 0.5);
         }
         from
     }
@@ -315,16 +293,10 @@ impl Controller {
     /// The knobs of a point.
     fn knobs(&self, choice: Choice, at: &Normal, uplink: f64, area: f64) -> Knobs {
         let usage = LEAST_USAGE + (1.0 - LEAST_USAGE) * at[USAGE];
-        let total = (uplink * self.config.headroom * usage).max(1.0);
-        let detail = if choice.detail { total * MOST_SHARE * at[SHARE] } else { 0.0 };
-        let detail = if detail >= LEAST_DETAIL_KBPS { detail } else { 0.0 };
-        let (slow, fast) = DETAIL_RATES;
-        let detail_fps = slow * (fast / slow).powf(at[DETAIL_FPS]);
         Knobs {
             layer: choice.layer,
             fps: choice.rate * self.config.camera_fps,
-            low_kbps: total - detail,
-            detail: (detail > 0.0).then_some(DetailKnobs { kbps: detail, fps: detail_fps }),
+            low_kbps: (uplink * self.config.headroom * usage).max(1.0),
             anchor_fraction: self.config.most_anchor_fraction * at[ANCHORS],
             anchor_bytes: (MOST_ANCHOR_BYTES * area * at[ANCHOR_BYTES]).max(500.0) as u32,
         }
@@ -334,12 +306,7 @@ impl Controller {
 /// Whether knobs differ enough to be sent.
 fn is_news(old: &Knobs, new: &Knobs) -> bool {
     let differs = |a: f64, b: f64| (a - b).abs() > NEWS * a.abs().max(b.abs());
-    let detail = match (old.detail, new.detail) {
-        (Some(a), Some(b)) => differs(a.kbps, b.kbps) || differs(a.fps, b.fps),
-        (a, b) => a.is_some() != b.is_some(),
-    };
     old.layer != new.layer
-        || detail
         || differs(old.fps, new.fps)
         || differs(old.low_kbps, new.low_kbps)
         || differs(old.anchor_fraction, new.anchor_fraction)

@@ -1,9 +1,8 @@
-//! What a server sees of one publisher in an interval, from the tap's own decoder and the detail stream.
+//! What a server sees of one publisher in an interval, from the tap's own decoder.
 //!
 //! InputGrad of OneAdapt (seed 001 §4.1.3) needs how the decoded picture changes with the knobs. All of it comes free:
 //! sizes and quantisers of the frames that came anyway, how pictures differ from one to the next (what fewer frames a
-//! second would cost), and, where full-size frames come (the detail stream, or `f` itself), how much lies in each
-//! octave. Never the original, which a server does not have. Pure; every row in [`ROWS`] counts, so that it costs
+//! second would cost), and how much lies in each octave. Never the original, which a server does not have. Pure; every row in [`ROWS`] counts, so that it costs
 //! little.
 
 use std::time::Duration;
@@ -33,8 +32,6 @@ pub struct Measurements {
     pub size: (u32, u32),
     /// The low layer; `None` where no frame came.
     pub low: Option<LowMeasure>,
-    /// Frames of the detail stream; `None` where none came.
-    pub full: Option<FullMeasure>,
     /// By how many dB an enhanced anchor raises its frame, where that is known (the drop that subscribers report when
     /// a new anchor meets the old reconstruction: ARISE's slope).
     pub enhanced_gain_db: Option<f64>,
@@ -72,19 +69,6 @@ impl LowMeasure {
     }
 }
 
-/// Frames of the detail stream in an interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FullMeasure {
-    /// How many.
-    pub frames: u32,
-    /// Bit rate in kbit/s.
-    pub kbps: f64,
-    /// Mean quantiser step in grey levels.
-    pub step: f64,
-    /// What the full size has beyond the half, the half beyond the quarter, the quarter beyond the eighth.
-    pub octaves: [Texture; 3],
-}
-
 /// Sums up an interval.
 #[derive(Debug, Default)]
 pub struct Meter {
@@ -98,15 +82,6 @@ pub struct Meter {
     compared: u32,
     previous: Vec<u8>,
     previous_size: (usize, usize),
-    octaves: [Texture; 3],
-    full: Full,
-}
-
-#[derive(Debug, Default)]
-struct Full {
-    frames: u32,
-    bytes: usize,
-    steps: f64,
     octaves: [Texture; 3],
 }
 
@@ -150,14 +125,6 @@ impl Meter {
         }
     }
 
-    /// Takes a decoded frame of the detail stream.
-    pub fn detail(&mut self, info: &FrameInfo, picture: &FrameBuffer) {
-        self.full.frames += 1;
-        self.full.bytes += info.encoded_bytes;
-        self.full.steps += step(info);
-        octaves(&plane((&picture.planes()[0]).into()), &mut self.full.octaves);
-    }
-
     /// What the interval gave; a new one begins. `uplink_kbps` is the estimate at its end.
     pub fn take(&mut self, span: Duration, size: (u32, u32), uplink_kbps: f64) -> Measurements {
         let seconds = span.as_secs_f64().max(1e-3);
@@ -174,21 +141,13 @@ impl Meter {
             cut: self.cut,
             octaves: self.octaves,
         });
-        let full = &self.full;
-        let count = f64::from(full.frames);
-        let full = (full.frames > 0).then(|| FullMeasure {
-            frames: full.frames,
-            kbps: kbps(full.bytes),
-            step: full.steps / count,
-            octaves: full.octaves,
-        });
         *self = Meter {
             layer: self.layer,
             previous: std::mem::take(&mut self.previous),
             previous_size: self.previous_size,
             ..Meter::default()
         };
-        Measurements { span, uplink_kbps, size, low, full, enhanced_gain_db: None }
+        Measurements { span, uplink_kbps, size, low, enhanced_gain_db: None }
     }
 }
 

@@ -2,24 +2,23 @@
 //!
 //! Source: seed 001, OneAdapt (§4.1): every interval the configuration moves along the gradient of *accuracy − λ ·
 //! resources* (equations 4.1 and 4.2), with the gradient taken from what is at hand instead of from trials (§4.1.3).
-//! Accuracy is picture quality here, and the knobs are the low layer, its frame rate, the bits in all and how low
-//! layer and detail stream share them, the detail's frames per second, and enhanced anchors' fraction and bytes.
+//! Accuracy is picture quality here, and the knobs are the low layer, its frame and bit rate, and enhanced anchors'
+//! fraction and bytes.
 //!
 //! - [`Meter`] sums up an interval of frames that the server decodes anyway ([`Measurements`]).
 //! - [`Model`] says what quality and bits other knobs would give; a [`Belief`](belief) keeps it up to date.
 //! - [`Ascent`] climbs it, a bounded way each interval.
-//! - [`Controller`] puts them together: numbers climb, layers and the detail stream's being there, which are discrete,
-//!   change when another one's top is higher by more than a margin, at once or after a while.
+//! - [`Controller`] puts them together: numbers climb, layers and frame rates, which are discrete, change when another
+//!   one's top is higher by more than a margin, at once or after a while.
 //!
 //! # How a server calls it
 //!
 //! One [`Controller`] and one [`Meter`] for each publisher, beside its tap. When the publisher's track begins,
-//! [`Controller::start`] gives the knobs to send. Each frame that the tap decodes goes to [`Meter::low`], each frame of
-//! the detail stream, decoded, to [`Meter::detail`]. Once a second the server takes [`Meter::take`], with the uplink
-//! estimate of its congestion control (what this publisher can send in all, video and detail), fills in what
+//! [`Controller::start`] gives the knobs to send. Each frame that the tap decodes goes to [`Meter::low`]. Once a second the server takes [`Meter::take`], with the uplink
+//! estimate of its congestion control (what this publisher can send in all), fills in what
 //! subscribers reported of enhanced anchors, and calls [`Controller::observe`]; where that gives knobs, they are sent
 //! as a `knobs` message: `layers` has the layer with its bit and frame rate and `active`, the others with `active:
-//! false`; `detail` as it is. Anchor fraction and bytes go to the scheduler and the anchors' encoder. Nothing waits for
+//! false`. Anchor fraction and bytes go to the scheduler and the anchors' encoder. Nothing waits for
 //! an answer: a publisher that does not follow shows it in the next interval's measurements. While a publisher's layers
 //! are also forwarded as they are to somebody (a rung without anchors), the server narrows [`ControllerConfig::layers`]
 //! to these.
@@ -34,11 +33,11 @@
 //! let mut controller = Controller::new(ControllerConfig::default());
 //! let mut meter = Meter::new();
 //! let begin = controller.start(150.0, (1280, 720));
-//! assert!(begin.detail.is_none());
+//! assert!(begin.low_kbps <= 150.0);
 //! // … meter.low(layer, &info, &picture) for a second; here no frame came:
 //! let measured = meter.take(Duration::from_secs(1), (1280, 720), 100.0);
 //! let knobs = controller.observe(Duration::from_secs(1), &measured).expect("the uplink fell");
-//! assert!(knobs.uplink_kbps() <= 100.0 && knobs.layer == begin.layer);
+//! assert!(knobs.low_kbps <= 100.0 && knobs.layer == begin.layer);
 //! ```
 
 mod ascent;
@@ -52,6 +51,6 @@ mod texture;
 pub use ascent::Ascent;
 pub use controller::{Controller, ControllerConfig};
 pub use knobs::{Knobs, divisor};
-pub use meter::{FullMeasure, LowMeasure, Measurements, Meter};
+pub use meter::{LowMeasure, Measurements, Meter};
 pub use model::{Expected, Model};
 pub use texture::Texture;

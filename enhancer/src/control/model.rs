@@ -2,7 +2,7 @@
 //!
 //! Seed 001 §4.1.3 splits how the output changes with a knob into how the decoded picture changes with it (InputGrad)
 //! and how the output changes with the picture (DNNGrad). Here the picture is described by three numbers by layer: the
-//! quantiser step that the bits buy, how often frames come, and how much of the lost octaves detail gives back.
+//! quantiser step that the bits buy, how often frames come, and how much of the lost octaves anchors give back.
 //!
 //! 1. **InputGrad**, from what comes free. Bits × step is a constant of the content (MPEG-2 test model 5's complexity;
 //!    measured here: step ∝ bits⁻¹·⁰, frames¹ᐟ²), so every interval's own frames tell the step at any other bit rate;
@@ -20,7 +20,7 @@ use super::knobs::{Knobs, divisor};
 pub const COARSEST: f64 = 125.9;
 /// Finest that they use for a shared screen (quantiser 8), and near enough for a camera: more bits are not taken.
 pub const FINEST: f64 = 4.9;
-/// Area that the detail stream's coefficients were fitted at.
+/// Area that the coefficients were fitted at.
 const FITTED_AREA: f64 = 640.0 * 360.0;
 
 /// What is believed of the content.
@@ -32,13 +32,11 @@ pub struct Model {
     pub complexity: [f64; 3],
     /// Mean square difference of two successive camera frames.
     pub motion: f64,
-    /// `ln` of the step of detail frames over the expected one.
-    pub detail_offset: f64,
     /// Frames per second that the camera gives.
     pub camera_fps: f64,
     /// Luma samples of a full-size picture.
     pub area: f64,
-    /// Size of viewers' pictures over that of the low layer, at most: no detail beyond that reaches them.
+    /// Size of viewers' pictures over that of the low layer, at most: nothing beyond that reaches them.
     pub scale: usize,
     /// By how many dB an enhanced anchor raises its frame, where that is known.
     pub enhanced_gain_db: Option<f64>,
@@ -54,12 +52,8 @@ const HALF: (f64, f64) = (-1.094, 7.32);
 const QUARTER: (f64, f64) = (-3.45, 10.665);
 /// Loss where every other frame is held: factor, exponent of motion.
 const HOLD: (f64, f64) = (1.185, 0.644);
-/// Detail that is fresh and uncoded gives back so much of the loss of the half and the quarter layer, nothing from
-/// these steps on, and decays by so much motion (square grey levels).
-const GIVEN: [(f64, f64); 2] = [(0.3, 110.0), (0.849, 40.7)];
+/// What anchors give decays by so much motion (square grey levels).
 const DECAY: f64 = 3.52;
-/// Step of a detail frame of one kbit, and its exponent.
-const DETAIL_STEP: (f64, f64) = (5.92, -0.727);
 /// Step of the half layer of a usual face at 640×360, 80 kbit/s and 30 frames a second.
 const USUAL_STEP: f64 = 27.0;
 /// A shared screen's part of that: it stands still most of the time.
@@ -90,7 +84,6 @@ impl Model {
             bits: [0.7, 1.4, 2.8],
             complexity: Layer::ALL.map(|layer| across(Layer::H, layer, USUAL_STEP, complexity)),
             motion: 10.0 * part,
-            detail_offset: 0.0,
             camera_fps,
             area,
             scale: 4,
@@ -100,9 +93,8 @@ impl Model {
 
     /// What these knobs would give.
     pub fn expect(&self, knobs: &Knobs) -> Expected {
-        let (step, low_kbps) = self.step(knobs);
-        let detail_kbps = knobs.detail.map_or(0.0, |detail| detail.kbps);
-        Expected { quality: self.quality(knobs, step), kbps: low_kbps + detail_kbps }
+        let (step, kbps) = self.step(knobs);
+        Expected { quality: self.quality(knobs, step), kbps }
     }
 
     /// The low layer's step, and the bits that it really takes.
@@ -124,7 +116,7 @@ impl Model {
             Layer::H => HALF.0 + HALF.1 * first,
             Layer::Q => QUARTER.0 + QUARTER.1 * (first + second),
         };
-        let given = self.given(knobs).max(self.enhanced(knobs));
+        let given = self.enhanced(knobs);
         // The octave above viewers' pictures is lost whatever is given.
         let beyond = if self.beyond(knobs.layer) { HALF.0 + HALF.1 * first } else { 0.0 };
         let (lost, beyond) = (lost.max(0.0), beyond.max(0.0));
@@ -143,26 +135,7 @@ impl Model {
         HOLD.0 * self.motion.powf(HOLD.1) * 2.0 * (1.0 - sent) * (0.5 / sent).sqrt()
     }
 
-    /// The share of the lost octaves that captured detail gives back.
-    fn given(&self, knobs: &Knobs) -> f64 {
-        let Some(detail) = knobs.detail.filter(|_| knobs.layer != Layer::F) else { return 0.0 };
-        let (most, coarse) = GIVEN[knobs.layer as usize];
-        // Detail of a quarter of the samples is coded four times as finely by as many bytes.
-        let samples = if self.beyond(knobs.layer) { 4.0 } else { 1.0 };
-        let step = self.detail_step(samples * knobs.detail_bytes());
-        let fresh = self.fresh(detail.fps);
-        (most * (1.0 - step / coarse).max(0.0) * fresh).clamp(0.0, 1.0)
-    }
-
-    /// The step of a detail frame of so many bytes.
-    pub fn detail_step(&self, bytes: f64) -> f64 {
-        let kbit = (bytes * 0.008 * FITTED_AREA / self.area.max(1.0)).max(0.01);
-        (DETAIL_STEP.0 + DETAIL_STEP.1 * kbit.ln() + self.detail_offset)
-            .exp()
-            .clamp(FINEST, COARSEST)
-    }
-
-    /// How much is left of detail, on average between two frames of it.
+    /// How much is left of an anchor's detail, on average until the next.
     fn fresh(&self, per_second: f64) -> f64 {
         let decay = (self.motion / DECAY / per_second.max(1e-3)).max(1e-6);
         (1.0 - (-decay).exp()) / decay
@@ -197,8 +170,6 @@ pub fn across(from: Layer, to: Layer, step: f64, complexity: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use windlass_media::DetailKnobs;
-
     use super::*;
 
     /// A talking head: at 100 kbit/s and 30 frames a second the half layer has a step of 25.
@@ -208,7 +179,6 @@ mod tests {
             bits: [0.8, 1.6, 3.0],
             complexity: Layer::ALL.map(|layer| across(Layer::H, layer, 25.0, complexity)),
             motion: 5.0,
-            detail_offset: 0.0,
             camera_fps: 30.0,
             area: 640.0 * 360.0,
             scale: 4,
@@ -217,14 +187,7 @@ mod tests {
     }
 
     fn plain(layer: Layer, kbps: f64) -> Knobs {
-        Knobs {
-            layer,
-            fps: 30.0,
-            low_kbps: kbps,
-            detail: None,
-            anchor_fraction: 0.0,
-            anchor_bytes: 0,
-        }
+        Knobs { layer, fps: 30.0, low_kbps: kbps, anchor_fraction: 0.0, anchor_bytes: 0 }
     }
 
     #[test]
@@ -243,19 +206,6 @@ mod tests {
         assert!(at(Layer::F, 300.0) > at(Layer::H, 300.0));
         assert!(at(Layer::H, 30.0) > at(Layer::F, 30.0) - 20.0 * 3.0);
         assert!(at(Layer::H, 100.0) > at(Layer::Q, 100.0));
-    }
-
-    #[test]
-    fn detail_helps_where_octaves_are_missing_and_the_picture_stands_still() {
-        let detail = Some(DetailKnobs { kbps: 60.0, fps: 1.0 });
-        let gain = |model: Model, layer| {
-            let without = plain(layer, 200.0);
-            let with = Knobs { detail, ..without };
-            model.expect(&with).quality - model.expect(&without).quality
-        };
-        let still = Model { motion: 0.1, ..face() };
-        assert!(gain(still, Layer::Q) > gain(face(), Layer::Q) && gain(face(), Layer::Q) > 0.5);
-        assert!(gain(face(), Layer::F).abs() < 1e-9);
     }
 
     #[test]

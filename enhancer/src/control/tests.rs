@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::meter::{FullMeasure, LowMeasure};
+use super::super::meter::LowMeasure;
 use super::super::model::across;
 use super::super::texture::Texture;
 use super::*;
@@ -37,7 +37,6 @@ impl Publisher {
             bits,
             complexity: Layer::ALL.map(|layer| across(Layer::H, layer, step, complexity)),
             motion,
-            detail_offset: 0.2,
             camera_fps: 30.0,
             area: 640.0 * 360.0,
             scale: 4,
@@ -53,7 +52,7 @@ impl Publisher {
     }
 
     fn measure(&mut self, knobs: &Knobs, uplink_kbps: f64) -> Measurements {
-        let kbps = self.truth.expect(knobs).kbps - knobs.detail.map_or(0.0, |d| d.kbps);
+        let kbps = self.truth.expect(knobs).kbps;
         let step = (self.truth.complexity[knobs.layer as usize] + 0.5 * knobs.fps.ln()).exp()
             / kbps.max(1.0);
         let distance = 30.0 / knobs.fps;
@@ -71,18 +70,11 @@ impl Publisher {
             cut: std::mem::take(&mut self.cut),
             octaves,
         };
-        let full = knobs.detail.map(|detail| FullMeasure {
-            frames: 1,
-            kbps: detail.kbps,
-            step: self.truth.detail_step(detail.kbps * 125.0),
-            octaves: all,
-        });
         Measurements {
             span: Duration::from_secs(1),
             uplink_kbps,
             size: (640, 360),
             low: Some(low),
-            full,
             enhanced_gain_db: None,
         }
     }
@@ -92,20 +84,11 @@ impl Publisher {
         let mut best = f64::MIN;
         for layer in Layer::ALL {
             for fps in [15.0, 30.0] {
-                for share in [0.0, 0.1, 0.2, 0.3, 0.4] {
-                    for usage in [0.3, 0.5, 0.75, 1.0] {
-                        let detail = share * usage * uplink;
-                        let knobs = Knobs {
-                            layer,
-                            fps,
-                            low_kbps: uplink * usage - detail,
-                            detail: (detail > 0.0)
-                                .then_some(DetailKnobs { kbps: detail, fps: 1.0 }),
-                            anchor_fraction: 0.0,
-                            anchor_bytes: 0,
-                        };
-                        best = best.max(self.worth(&knobs, uplink));
-                    }
+                for usage in [0.3, 0.5, 0.75, 1.0] {
+                    let low_kbps = uplink * usage;
+                    let knobs =
+                        Knobs { layer, fps, low_kbps, anchor_fraction: 0.0, anchor_bytes: 0 };
+                    best = best.max(self.worth(&knobs, uplink));
                 }
             }
         }
@@ -185,7 +168,7 @@ fn the_uplink_is_never_exceeded_from_the_first_word_on_a_fall() {
     let before = controller.said.unwrap();
     let measured = publisher.measure(&before, 50.0);
     let knobs = controller.observe(Duration::from_secs(20), &measured).expect("it must answer");
-    assert!(knobs.uplink_kbps() <= 50.0 + 1e-9, "{knobs:?}");
+    assert!(knobs.low_kbps <= 50.0 + 1e-9, "{knobs:?}");
 }
 
 #[test]
@@ -194,14 +177,8 @@ fn noisy_measurements_between_two_layers_do_not_make_it_oscillate() {
     let mut publisher = soft();
     let gap = |publisher: &Publisher, uplink: f64| {
         let of = |layer| {
-            let knobs = Knobs {
-                layer,
-                fps: 30.0,
-                low_kbps: uplink,
-                detail: None,
-                anchor_fraction: 0.0,
-                anchor_bytes: 0,
-            };
+            let knobs =
+                Knobs { layer, fps: 30.0, low_kbps: uplink, anchor_fraction: 0.0, anchor_bytes: 0 };
             publisher.worth(&knobs, uplink)
         };
         (of(Layer::F) - of(Layer::H)).abs()
@@ -241,20 +218,11 @@ fn missing_and_absurd_measurements_leave_the_knobs_alone() {
 }
 
 #[test]
-fn layers_and_streams_that_a_publisher_lacks_are_not_asked_for() {
-    let config =
-        ControllerConfig { layers: vec![Layer::Q], detail: false, ..ControllerConfig::default() };
+fn layers_that_a_publisher_lacks_are_not_asked_for() {
+    let config = ControllerConfig { layers: vec![Layer::Q], ..ControllerConfig::default() };
     let mut controller = Controller::new(config);
     let held = run(&mut controller, &mut sharp(), 0..8, 500.0);
-    assert!(held.iter().all(|knobs| knobs.layer == Layer::Q && knobs.detail.is_none()));
-}
-
-#[test]
-fn a_publisher_limited_to_a_small_layer_sends_detail_of_a_still_picture() {
-    let config = ControllerConfig { layers: vec![Layer::Q], ..ControllerConfig::default() };
-    let mut still = Publisher::new(10.0, [1.0, 1.9, 3.0], 0.2);
-    let held = run(&mut Controller::new(config), &mut still, 0..8, 200.0);
-    assert!(held[6].detail.is_some(), "{:?}", held[6]);
+    assert!(held.iter().all(|knobs| knobs.layer == Layer::Q));
 }
 
 #[test]
@@ -309,7 +277,6 @@ proptest! {
                 uplink_kbps: uplink,
                 size: (640, 360),
                 low: Some(low),
-                full: None,
                 enhanced_gain_db: Some(motion),
             };
             let now = Duration::from_secs(n as u64 + 1);
@@ -322,10 +289,9 @@ proptest! {
                 prop_assert!((0.0..=1.0).contains(at) && before.is_finite());
             }
             let Some(knobs) = one else { continue };
-            prop_assert!(knobs.uplink_kbps() <= uplink.max(1.0) * (1.0 + 1e-9));
+            prop_assert!(knobs.low_kbps <= uplink.max(1.0) * (1.0 + 1e-9));
             prop_assert!(knobs.fps >= 14.9 && knobs.fps <= 30.1 && knobs.low_kbps > 0.0);
             prop_assert!((0.0..=0.1).contains(&knobs.anchor_fraction));
-            prop_assert!(knobs.detail.is_none_or(|d| d.kbps.is_finite() && d.fps.is_finite()));
         }
     }
 }

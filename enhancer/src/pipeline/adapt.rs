@@ -8,7 +8,6 @@ use windlass_hybrid::vp9::DecodedFrame;
 use windlass_media::{Layer, PublisherKnobs};
 
 use super::anchors::Limits;
-use super::decode::DecodeFn;
 use crate::control::{Controller, ControllerConfig, Knobs, Measurements, Meter};
 
 /// What a publisher can send.
@@ -28,8 +27,6 @@ pub(super) struct Adaptation {
     layer: Layer,
     controller: Controller,
     meter: Meter,
-    /// Decodes the detail stream, while that can be followed.
-    detail: Option<DecodeFn>,
     last: Duration,
     /// What it was decided last.
     said: Knobs,
@@ -52,8 +49,7 @@ impl Adaptation {
     pub fn new(now: Duration, uplink: &Uplink, operator: Operator) -> Adaptation {
         let (controller, said) = begin(uplink, operator);
         let (layer, meter) = (uplink.layer, Meter::new());
-        let (first, last, detail) = (true, now, None);
-        Adaptation { layer, controller, meter, detail, last, said, first, operator }
+        Adaptation { layer, controller, meter, last: now, said, first: true, operator }
     }
 
     /// What enhanced anchors may take.
@@ -64,34 +60,16 @@ impl Adaptation {
         }
     }
 
-    /// Viewers' pictures are to be `scale` times as large as the low layer's from now on. Detail of that size begins with
-    /// a key frame.
+    /// Viewers' pictures are to be `scale` times as large as the low layer's from now on.
     pub fn rescale(&mut self, scale: usize) {
         self.operator.scale = scale;
         self.controller.rescale(scale);
-        self.detail = None;
     }
 
     /// Looks at a decoded frame of the low layer.
     pub fn low(&mut self, frame: &DecodedFrame) {
         if frame.info.shown {
             self.meter.low(self.layer, &frame.info, &frame.picture);
-        }
-    }
-
-    /// Looks at a frame of the detail stream; after one that cannot be decoded, at none before the next key frame.
-    pub fn detail(&mut self, data: &[u8], key: bool, decoder: impl FnOnce() -> DecodeFn) {
-        if key {
-            self.detail.get_or_insert_with(decoder);
-        }
-        let Some(decode) = &mut self.detail else { return };
-        match decode(data) {
-            Ok(frames) => {
-                for frame in frames.iter().filter(|f| f.info.shown) {
-                    self.meter.detail(&frame.info, &frame.picture);
-                }
-            }
-            Err(_) => self.detail = None,
         }
     }
 
@@ -104,8 +82,8 @@ impl Adaptation {
     ) -> Option<PublisherKnobs> {
         if uplink.layer != self.layer {
             if uplink.layer == self.said.layer {
-                // As it was told. Detail of pictures of another size begins with a key frame.
-                (self.layer, self.detail) = (uplink.layer, None);
+                // As it was told.
+                self.layer = uplink.layer;
             } else {
                 // Subscribers hold another layer now.
                 *self = Adaptation::new(now, uplink, self.operator);
@@ -145,18 +123,11 @@ fn begin(uplink: &Uplink, operator: Operator) -> (Controller, Knobs) {
 }
 
 fn knobs(knobs: &Knobs) -> PublisherKnobs {
-    PublisherKnobs {
-        layer: knobs.layer,
-        kbps: knobs.low_kbps,
-        fps: knobs.fps,
-        detail: knobs.detail,
-    }
+    PublisherKnobs { layer: knobs.layer, kbps: knobs.low_kbps, fps: knobs.fps }
 }
 
 #[cfg(test)]
 mod tests {
-    use windlass_hybrid::vp9::DecodeError;
-
     use super::*;
 
     const UPLINK: Uplink = Uplink { layer: Layer::Q, kbps: 200.0, size: (640, 360), fps: 30.0 };
@@ -171,12 +142,12 @@ mod tests {
     fn the_first_word_comes_at_once_and_stays_within_the_uplink() {
         let mut adaptation = Adaptation::new(at(0), &UPLINK, OPERATOR);
         let first = adaptation.observe(at(0), &UPLINK, None).expect("it begins");
-        assert_eq!((first.layer, first.detail), (Layer::Q, None));
+        assert_eq!(first.layer, Layer::Q);
         assert!(first.kbps <= 200.0);
         assert_eq!(adaptation.observe(at(100), &UPLINK, None), None, "too soon");
         let short = Uplink { kbps: 60.0, ..UPLINK };
         let less = adaptation.observe(at(1100), &short, None).expect("the uplink fell");
-        assert!(less.kbps + less.detail.map_or(0.0, |d| d.kbps) <= 60.0);
+        assert!(less.kbps <= 60.0);
     }
 
     #[test]
@@ -229,15 +200,5 @@ mod tests {
         let limits = adaptation.limits();
         assert!((1..=100).contains(&limits.per_mille), "{limits:?}");
         assert!(limits.bytes >= 500);
-    }
-
-    #[test]
-    fn detail_that_cannot_be_decoded_is_left_until_a_key_frame() {
-        let decoder = || -> DecodeFn { Box::new(|_: &[u8]| Err(DecodeError::Header)) };
-        let mut adaptation = Adaptation::new(at(0), &UPLINK, OPERATOR);
-        adaptation.detail(&[1], false, decoder);
-        assert!(adaptation.detail.is_none());
-        adaptation.detail(&[1], true, decoder);
-        assert!(adaptation.detail.is_none(), "it failed");
     }
 }

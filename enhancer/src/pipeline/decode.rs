@@ -13,15 +13,12 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use windlass_hybrid::AnchorOutcome;
-use windlass_hybrid::anchor::stream::{Prediction, StreamHeader};
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::resample::Samples;
 use windlass_hybrid::vp9::{
     DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference, SizeLimit,
 };
-use windlass_media::{
-    Anchor, AnchorCodecId, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame,
-};
+use windlass_media::{Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame};
 
 use super::Timing;
 use super::adapt::{Adaptation, Operator, Uplink};
@@ -71,8 +68,8 @@ impl Sizes {
 pub(super) enum Packet {
     Frame(TapFrame),
     Gap,
-    /// Subscribers have been given the publisher's own detail of the frame of a timestamp, or of one long ago.
-    Given(Option<u32>, Anchor),
+    /// Subscribers have been given a still of its publisher's.
+    Given(Anchor),
     /// What the publisher can send.
     Uplink(Uplink),
 }
@@ -220,7 +217,7 @@ impl StreamDecoder {
                 self.gaps.fetch_sub(1, Ordering::Relaxed);
                 return self.wait_for_key(state);
             }
-            Packet::Given(at, anchor) => return self.given(state, at, &anchor),
+            Packet::Given(anchor) => return self.given(state, &anchor),
             Packet::Uplink(uplink) => return self.adapt(state, &uplink),
         };
         let holds = frame.policy.holds();
@@ -329,9 +326,9 @@ impl StreamDecoder {
 
     /// Takes note of what subscribers have been given of a frame. One that is not remembered counts as the oldest that is: its
     /// detail may have been lost since.
-    fn given(&self, state: &mut State, at: Option<u32>, anchor: &Anchor) {
-        let place = at.unwrap_or_else(|| state.twin.long_ago());
-        let (outcome, raised) = state.twin.give(&arrived(anchor, place));
+    fn given(&self, state: &mut State, anchor: &Anchor) {
+        let at = anchor.rtp_timestamp;
+        let (outcome, raised) = state.twin.give(&arrived(anchor, at));
         if let Some(db) = raised {
             self.progress.saw(db);
         }
@@ -345,14 +342,6 @@ impl StreamDecoder {
                 }
             }
         }
-        if anchor.codec == AnchorCodecId::Vp9Pictures.id()
-            && let Some(adaptation) = &mut state.adaptation
-            && let Some((header, coded)) = StreamHeader::parse(&anchor.payload)
-        {
-            let decoder = || (self.factory)(self.sizes.larger);
-            adaptation.detail(coded, header.prediction == Prediction::Key, decoder);
-        }
-        let Some(at) = at else { return };
         let known = state.energies.iter().find(|(timestamp, _)| *timestamp == at);
         let Some((_, energy)) = known.or(state.energies.front()) else { return };
         let (width, height) = energy.size();

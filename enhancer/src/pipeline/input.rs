@@ -233,11 +233,11 @@ impl Intake {
                     high.break_off();
                 }
             }
-            TapInput::Given { low_timestamp, anchor } => {
+            TapInput::Given { anchor } => {
                 count(&counters.given);
                 // Where its queue has no room, the same is made again at worst.
                 if let Some(stream) = registry.streams.get_mut(&anchor.stream) {
-                    let _ = stream.low.packets.try_send(Packet::Given(low_timestamp, anchor));
+                    let _ = stream.low.packets.try_send(Packet::Given(anchor));
                 }
             }
             TapInput::Uplink { stream, layer, kbps, size, fps } => {

@@ -208,7 +208,7 @@ fn what_subscribers_see_without_it_does_not_become_an_anchor() {
 
 #[test]
 fn anchors_are_coded_by_the_codec_of_the_configuration() {
-    for codec in AnchorCodecId::ENCODED {
+    for codec in AnchorCodecId::ALL {
         let enhancer = start(EnhancerConfig { anchor_codec: codec, ..config() });
         enhancer.input().push(frame(1, 0, KEY));
         let anchor = anchor(&enhancer).expect("an anchor");

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use windlass_hybrid::anchor::codec::{ALL, AnchorCodec, ResidualJpeg};
 use windlass_hybrid::anchor::message::{AnchorHeader, AnchorOrigin, encode_chunks};
 use windlass_hybrid::anchor::payload;
-use windlass_hybrid::anchor::pictures::VP9_PICTURES;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::vp9::Parser;
@@ -94,12 +93,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let streams = folder("anchor_stream")?;
-    let (low, pictures, region) = pictures();
-    fs::write(streams.join("pictures"), join(0, &pictures, MOST_BYTES))?;
-    fs::write(
-        hybrid.join("pictures"),
-        join(6 << 2, &with_pictures(&low, &pictures, region)?, MOST_BYTES),
-    )?;
     let anchors = parts(include_bytes!("../../tests/fixtures/anchor_stream.bin"));
     for (name, chunks) in
         [("whole", &anchors[..]), ("lossy", &anchors[2..]), ("key", &anchors[..1])]
@@ -153,51 +146,6 @@ fn with_anchors(frames: &[&[u8]], options: u8) -> Result<Option<Vec<Vec<u8>>>, B
         chunks.extend(encode_chunks(&header, &payload, 16_000)?);
     }
     Ok(Some(chunks))
-}
-
-/// The fixture of codec 4 (`enhancer/examples/anchor_pictures.rs`): frames, payloads of the detail stream, and a region.
-fn pictures() -> (Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<u8>) {
-    let mut low = parts(include_bytes!("../../tests/fixtures/anchor_pictures.bin"));
-    let region = low.pop().unwrap_or_default();
-    let pictures = low.split_off(8);
-    (low, pictures, region)
-}
-
-/// Its frames, with a picture behind each second one, and the region at the end.
-fn with_pictures(
-    low: &[Vec<u8>],
-    pictures: &[Vec<u8>],
-    region: Vec<u8>,
-) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
-    let mut chunks: Vec<Vec<u8>> = Vec::new();
-    let push = |chunks: &mut Vec<Vec<u8>>, at: usize, payload: &[u8], tiled| {
-        let header = AnchorHeader {
-            codec: VP9_PICTURES,
-            source: AnchorOrigin::Captured,
-            tiled,
-            beyond_prior: false,
-            part: 0,
-            stream: 1,
-            epoch: 0,
-            chunk_index: 0,
-            chunk_count: 1,
-            age_ms: 10,
-            rtp_timestamp: (at as u32 * 3000).wrapping_sub(6000),
-            width: 192,
-            height: 128,
-        };
-        encode_chunks(&header, payload, 16_000).map(|messages| chunks.extend(messages))
-    };
-    for (n, frame) in low.iter().enumerate() {
-        let at = chunks.len();
-        chunks.push(frame.clone());
-        if n % 2 == 0 {
-            push(&mut chunks, at, &pictures[n / 2], false)?;
-        } else if n == low.len() - 1 {
-            push(&mut chunks, at, &region, true)?;
-        }
-    }
-    Ok(chunks)
 }
 
 /// The parts of a fixture, each behind its length.

@@ -26,7 +26,7 @@ fn image_size(tiles: &TileMap, (width, height): (usize, usize), scale: usize) ->
 }
 
 /// Every row of every chosen tile of one plane: where it begins in the image, where in the plane, and its samples.
-pub(crate) fn rows(
+fn rows(
     tiles: &TileMap,
     (width, height): (usize, usize),
     scale: usize,

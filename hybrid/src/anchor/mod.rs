@@ -3,9 +3,10 @@
 pub(crate) mod chain;
 pub mod codec;
 pub mod colour;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod message;
 pub mod payload;
-pub mod pictures;
 pub mod prior;
 pub mod stream;
 pub mod tiles;

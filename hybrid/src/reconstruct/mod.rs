@@ -13,7 +13,6 @@
 //! references are the same. The result is that of making everything anew. A caller with threads may
 //! have parts of a picture made at the same time.
 
-pub(crate) mod captured;
 pub(crate) mod carry;
 pub mod learned;
 

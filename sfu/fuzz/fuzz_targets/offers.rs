@@ -23,7 +23,6 @@ fuzz_target!(|data: &[u8]| {
         bytes.0 = rest.get(1..).unwrap_or_default();
         let mids = || (0..4u8).map(|n| n.to_string());
         let publish = mids().filter(|_| lists & 1 != 0).map(|mid| Publish {
-            detail_of: (lists & 8 != 0 && mid == "1").then(|| "0".to_owned()),
             kind: if lists & 2 == 0 { Kind::Video } else { Kind::Audio },
             name: "x".into(),
             mid,

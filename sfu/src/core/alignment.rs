@@ -3,7 +3,7 @@
 //! Every encoding has RTP timestamps of its own. In each, a frame has the camera's capture time at 90 kHz plus a
 //! constant, so two encodings differ by one constant, their *shift*. Sender reports say at which wall-clock time
 //! which timestamp was due, rounded to milliseconds; that tells the shift well enough to know which frames belong
-//! together, and these tell it to the tick (measured in Chromium: `client-web/docs/detail-stream.md`). A shift counts once two pairs of frames have agreed about it.
+//! together, and these tell it to the tick (measured in Chromium). A shift counts once two pairs of frames have agreed about it.
 //! When frames no longer meet by it, or sender reports contradict it (the camera was exchanged, an encoder began anew),
 //! it is found again.
 
@@ -11,24 +11,6 @@ use std::collections::VecDeque;
 use std::time::SystemTime;
 
 use windlass_media::Layer;
-
-/// An encoding that has RTP timestamps of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Timeline {
-    /// A layer of the track.
-    Of(Layer),
-    /// Its detail stream.
-    Detail,
-}
-
-impl Timeline {
-    fn index(self) -> usize {
-        match self {
-            Timeline::Of(layer) => layer as usize,
-            Timeline::Detail => Layer::ALL.len(),
-        }
-    }
-}
 
 /// What a sender report says: a wall-clock time of the sender, and the RTP timestamp that was due then.
 pub type Report = (SystemTime, u32);
@@ -73,14 +55,14 @@ struct Shift {
 /// The timelines of one track: see the module.
 #[derive(Debug, Default)]
 pub struct Alignment {
-    lanes: [Lane; 4],
-    shifts: [[Option<Shift>; 3]; 4],
+    lanes: [Lane; 3],
+    shifts: [[Option<Shift>; 3]; 3],
 }
 
 impl Alignment {
     /// A packet of a frame came; `report` is what its sender last said.
-    pub fn saw(&mut self, of: Timeline, timestamp: u32, report: Option<Report>) {
-        let lane = &mut self.lanes[of.index()];
+    pub fn saw(&mut self, of: Layer, timestamp: u32, report: Option<Report>) {
+        let lane = &mut self.lanes[of as usize];
         if report.is_some() {
             lane.report = report;
         }
@@ -96,10 +78,10 @@ impl Alignment {
 
     /// The timestamp that the camera frame of `timestamp` has in the layer `to`; `None` while that is not known to
     /// the tick. The layer may lack the frame all the same.
-    pub fn map(&mut self, from: Timeline, timestamp: u32, to: Layer) -> Option<u32> {
+    pub fn map(&mut self, from: Layer, timestamp: u32, to: Layer) -> Option<u32> {
         let told = self.told(from, to);
         let lane = &self.lanes[to as usize];
-        let shift = &mut self.shifts[from.index()][to as usize];
+        let shift = &mut self.shifts[from as usize][to as usize];
         if let Some(known) = shift {
             let place = timestamp.wrapping_add(known.ticks);
             let met = lane.nearest(place, JITTER);
@@ -121,8 +103,8 @@ impl Alignment {
     }
 
     /// The shift by sender reports alone.
-    fn told(&self, from: Timeline, to: Layer) -> Option<u32> {
-        let (from_time, from_rtp) = self.lanes[from.index()].report?;
+    fn told(&self, from: Layer, to: Layer) -> Option<u32> {
+        let (from_time, from_rtp) = self.lanes[from as usize].report?;
         let (to_time, to_rtp) = self.lanes[to as usize].report?;
         let later = match from_time.duration_since(to_time) {
             Ok(later) => later.as_secs_f64(),
@@ -147,8 +129,8 @@ mod tests {
 
     use super::*;
 
-    const LOW: Timeline = Timeline::Of(Layer::Q);
-    const HIGH: Timeline = Timeline::Of(Layer::H);
+    const LOW: Layer = Layer::Q;
+    const HIGH: Layer = Layer::H;
 
     /// A camera whose two encodings begin their timestamps anywhere.
     struct Sender {
@@ -197,16 +179,14 @@ mod tests {
 
         #[test]
         fn no_input_panics(
-            calls in proptest::collection::vec((0usize..4, any::<u32>(), any::<Option<(u32, u32)>>(), 0usize..3), 0..60),
+            calls in proptest::collection::vec((0usize..3, any::<u32>(), any::<Option<(u32, u32)>>(), 0usize..3), 0..60),
         ) {
             let mut alignment = Alignment::default();
-            let timelines =
-                [Timeline::Of(Layer::Q), Timeline::Of(Layer::H), Timeline::Of(Layer::F), Timeline::Detail];
             for (of, timestamp, report, to) in calls {
                 let report = report
                     .map(|(s, rtp)| (SystemTime::UNIX_EPOCH + Duration::from_secs(s.into()), rtp));
-                alignment.saw(timelines[of], timestamp, report);
-                alignment.map(timelines[of], timestamp, Layer::ALL[to]);
+                alignment.saw(Layer::ALL[of], timestamp, report);
+                alignment.map(Layer::ALL[of], timestamp, Layer::ALL[to]);
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use windlass_media::{CapturedFrame, Layer, TapInput};
 
-use super::alignment::{Alignment, Timeline};
+use super::alignment::Alignment;
 use super::tap::Tap;
 
 /// What the tap of the layer above has put together, for anchors on `low`.
@@ -14,10 +14,10 @@ pub fn poll(capture: &mut Tap, alignment: &mut Alignment, low: Layer) -> Option<
     let TapInput::Frame(frame) = capture.poll()? else {
         return Some(TapInput::CapturedGap { stream: capture.stream() });
     };
-    let timeline = Timeline::Of(capture.layer());
+    let from = capture.layer();
     Some(TapInput::Captured(CapturedFrame {
         stream: frame.stream,
-        low_timestamp: alignment.map(timeline, frame.rtp_timestamp, low),
+        low_timestamp: alignment.map(from, frame.rtp_timestamp, low),
         arrival: frame.arrival,
         key: frame.key,
         data: frame.data,

@@ -1,20 +1,16 @@
-//! Calls whose publisher gives its own pixels: a larger layer, a detail stream, regions.
+//! Calls whose publisher gives its own pixels: a larger layer, or stills.
 
-use crate::api::{JoinOptions, Kind};
-use std::collections::HashMap;
+use crate::api::JoinOptions;
 use windlass_media::Rung;
 
 use bytes::Bytes;
-use str0m::media::{Direction, MediaKind};
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
-use windlass_media::{
-    AnchorCodecId, AnchorSource, EnhancerOutput, Layer, LayerKnobs, PublisherKnobs,
-};
+use windlass_media::{AnchorCodecId, EnhancerOutput, Layer, LayerKnobs, PublisherKnobs};
 
 use super::world::*;
 use super::*;
-use crate::api::{DetailKnobs, Offer, OfferError, Publish, UplinkReport};
+use crate::api::UplinkReport;
 
 /// The pictures at HR size that were handed on: their low timestamps.
 fn captured(world: &World) -> Vec<Option<u32>> {
@@ -60,13 +56,13 @@ fn a_layer_above_that_is_no_longer_sent_ends_its_copy_alone() {
     assert!(matches!(world.taps.last(), Some(TapInput::Frame(_))));
 }
 
-/// A call whose publisher sends `q` and `h` and can send a detail stream; the subscriber can decode it.
-fn detailed_call() -> (World, TrackId, usize) {
+/// A call whose publisher sends `q` and `h` and can be asked for stills; the subscriber can decode them.
+fn call_with_stills() -> (World, TrackId, usize) {
     let mut world = World::new(config());
     world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
     let track = world.publish();
     world.camera.layers = vec![Layer::Q, Layer::H];
-    world.publish_detail();
+    world.offer_stills();
     world.run(Duration::from_secs(2));
     let anchor_codecs = AnchorCodecId::ALL.into_iter().collect();
     let options = JoinOptions { anchor_codecs, ..JoinOptions::default() };
@@ -75,83 +71,9 @@ fn detailed_call() -> (World, TrackId, usize) {
     (world, track, at)
 }
 
-/// The anchors of a detail stream that a client was sent, and the numbers of the camera frames that they show.
-fn detail_anchors(world: &World, at: usize) -> Vec<(AnchorHeader, u32)> {
-    let parsed = world.clients[at].messages.iter().map(|m| AnchorHeader::parse(m).expect("anchor"));
-    let pictures = parsed.filter(|(header, _)| header.codec == AnchorCodecId::Vp9Pictures.id());
-    let number = |payload: &[u8]| {
-        u32::from_be_bytes(payload[payload.len() - 4..].try_into().expect("four bytes"))
-    };
-    pictures.map(|(header, payload)| (header, number(payload))).collect()
-}
-
-#[test]
-fn frames_of_a_detail_stream_meet_their_camera_frame_at_the_subscriber() {
-    let (mut world, _, at) = detailed_call();
-    assert_eq!(world.knobs(), [], "nobody has a use for it yet");
-    world.run(Duration::from_secs(10));
-    assert_eq!(world.knobs().len(), 1);
-    let shown: HashMap<u32, u32> = world.clients[at]
-        .received
-        .iter()
-        .filter(|p| p.payload.len() > 5)
-        .map(|p| {
-            let end = p.payload.len() - 1;
-            let number = p.payload[end - 4..end].try_into().expect("four bytes");
-            (p.header.timestamp, u32::from_be_bytes(number))
-        })
-        .collect();
-    let anchors = detail_anchors(&world, at);
-    let met: Vec<_> =
-        anchors.iter().filter_map(|(h, n)| Some((*shown.get(&h.rtp_timestamp)?, *n))).collect();
-    assert!(met.len() >= 15, "{} of {}", met.len(), anchors.len());
-    assert!(met.iter().all(|(low, detail)| low == detail), "{met:?}");
-    assert!(anchors.iter().all(|(h, _)| (h.width, h.height) == (1280, 720) && !h.beyond_prior));
-    assert!(anchors.iter().all(|(h, _)| h.source == AnchorOrigin::Captured));
-}
-
-#[test]
-fn a_detail_stream_is_asked_for_while_it_is_of_use() {
-    let (mut world, track, _) = detailed_call();
-    let knobs = world.core.config.detail;
-    world.run(Duration::from_secs(3));
-    assert_eq!(world.knobs(), [knobs]);
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::H);
-    world.run(Duration::from_secs(5));
-    assert_eq!(world.knobs(), [knobs, None], "nobody holds an enhanced rung");
-    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
-    world.run(Duration::from_secs(1));
-    assert_eq!(world.knobs(), [knobs, None, knobs]);
-    world.camera.layers = Layer::ALL.into();
-    world.run(Duration::from_secs(5));
-    assert_eq!(world.knobs(), [knobs, None, knobs, None], "the layer itself is sent");
-}
-
-#[test]
-fn whoever_joins_gets_the_detail_stream_without_a_key_frame_while_it_is_short() {
-    let (mut world, track, _) = detailed_call();
-    world.run(Duration::from_secs(5));
-    let keys = world.camera.detail_keys;
-    let third = ParticipantId(3);
-    let anchor_codecs = AnchorCodecId::ALL.into_iter().collect();
-    let options = JoinOptions { anchor_codecs, ..JoinOptions::default() };
-    world.core.join(world.now, "room", third, options).expect("joined");
-    let late = world.subscribe(third, track);
-    world.run(Duration::from_secs(2));
-    let anchors = detail_anchors(&world, late);
-    assert_eq!(world.camera.detail_keys, keys);
-    assert!(anchors.len() >= 15, "those since the key frame, and the new ones: {}", anchors.len());
-    // One that misses a frame that others rest on is given a key frame, and that only so often.
-    for _ in 0..100 {
-        world.core.whole_anchor_wanted(world.now, third, track, AnchorSource::Captured);
-        world.run(Duration::from_millis(20));
-    }
-    assert_eq!(world.camera.detail_keys, keys + 1);
-}
-
 #[test]
 fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their_frame() {
-    let (mut world, track, at) = detailed_call();
+    let (mut world, track, at) = call_with_stills();
     world.run(Duration::from_secs(3));
     let possible = |world: &World| {
         let said = world.taps.iter().filter_map(|t| match t {
@@ -220,7 +142,7 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
     let given = world
         .taps
         .iter()
-        .any(|t| matches!(t, TapInput::Given { anchor, .. } if anchor.tiled && anchor.payload.starts_with(&tiles)));
+        .any(|t| matches!(t, TapInput::Given { anchor } if anchor.tiled && anchor.payload.starts_with(&tiles)));
     assert!(given, "the enhancer hears of it");
     // What nobody asked for goes nowhere.
     world.core.take_region(world.now, PUBLISHER, &[1; 40]);
@@ -230,7 +152,7 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
 
 #[test]
 fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_publisher() {
-    let (mut world, track, _) = detailed_call();
+    let (mut world, track, _) = call_with_stills();
     world.core.config.adapt = true;
     world.run(Duration::from_secs(3));
     let report = UplinkReport { kbps: 400.0, size: (1280, 720), fps: 30.0 };
@@ -253,12 +175,7 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
         told[0].0 == Layer::H && told[0].1 < 400.0,
         "what the other layer takes is left out: {told:?}"
     );
-    let knobs = PublisherKnobs {
-        layer: Layer::H,
-        kbps: 300.0,
-        fps: 15.0,
-        detail: Some(DetailKnobs { kbps: 900.0, fps: 0.5 }),
-    };
+    let knobs = PublisherKnobs { layer: Layer::H, kbps: 300.0, fps: 15.0 };
     let stream = world.last_tapped().stream;
     world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_millis(500));
@@ -268,25 +185,16 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
     });
     let own = LayerKnobs { active: true, kbps: 300.0, fps: 15.0, needed: false };
     assert_eq!(layers.collect::<Vec<_>>()[0], [(Layer::H, own)]);
-    let most = world.core.config.detail.expect("default");
-    assert_eq!(
-        world.knobs().last(),
-        Some(&Some(DetailKnobs { fps: 0.5, ..most })),
-        "the operator's cap"
-    );
-    world.run(Duration::from_secs(2));
-    let details = world.taps.iter().filter(|t| matches!(t, TapInput::Given { .. })).count();
-    assert!(details > 3, "the controller sees the detail stream: {details}");
 }
 
 #[test]
 fn a_smaller_layer_turns_the_larger_one_off_and_all_is_undone_when_nobody_watches() {
-    let (mut world, track, _) = detailed_call();
+    let (mut world, track, _) = call_with_stills();
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
     world.core.config.adapt = true;
     world.run(Duration::from_secs(2));
     let stream = world.last_tapped().stream;
-    let knobs = PublisherKnobs { layer: Layer::Q, kbps: 90.0, fps: 30.0, detail: None };
+    let knobs = PublisherKnobs { layer: Layer::Q, kbps: 90.0, fps: 30.0 };
     world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_millis(100));
     assert_eq!(world.layers_told(), [[(Layer::Q, true), (Layer::H, false)]]);
@@ -302,7 +210,7 @@ fn a_smaller_layer_turns_the_larger_one_off_and_all_is_undone_when_nobody_watche
 
 #[test]
 fn the_quarter_layer_stands_by_while_all_hold_the_half_layer() {
-    let (mut world, track, _) = detailed_call();
+    let (mut world, track, _) = call_with_stills();
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
     world.core.config.adapt = true;
     world.run(Duration::from_secs(2));
@@ -316,7 +224,7 @@ fn the_quarter_layer_stands_by_while_all_hold_the_half_layer() {
         told.collect::<Vec<_>>()
     };
     let stream = world.last_tapped().stream;
-    let knobs = PublisherKnobs { layer: Layer::H, kbps: 200.0, fps: 30.0, detail: None };
+    let knobs = PublisherKnobs { layer: Layer::H, kbps: 200.0, fps: 30.0 };
     world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_secs(1));
     assert_eq!(quarter(&world), [30.0]);
@@ -325,28 +233,4 @@ fn the_quarter_layer_stands_by_while_all_hold_the_half_layer() {
     world.subscribe_at_most(third, track, Some(Rung::Q));
     world.run(Duration::from_secs(1));
     assert_eq!(quarter(&world), [30.0, 150.0], "somebody needs it");
-}
-
-#[test]
-fn detail_streams_of_nothing_or_of_themselves_are_refused() {
-    let (mut world, _, _) = detailed_call();
-    let camera = world.camera.mid.expect("mid").to_string();
-    let detail = world.camera.detail.expect("mid").to_string();
-    for (camera_of, detail_of) in
-        [(None, "x".to_owned()), (None, detail.clone()), (Some(detail.clone()), camera.clone())]
-    {
-        let mut api = world.clients[0].rtc.sdp_api();
-        api.add_media(MediaKind::Audio, Direction::RecvOnly, None, None, None);
-        let (sdp, _) = api.apply().expect("offer");
-        let entry = |mid: &str, detail_of| Publish {
-            mid: mid.into(),
-            kind: Kind::Video,
-            name: "camera".into(),
-            detail_of,
-        };
-        let publish = vec![entry(&camera, camera_of), entry(&detail, Some(detail_of))];
-        let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
-        let refused = world.core.offer(world.now, PUBLISHER, &offer);
-        assert!(matches!(refused, Err(OfferError::BadMid { .. })), "{refused:?}");
-    }
 }

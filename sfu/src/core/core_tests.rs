@@ -400,12 +400,7 @@ fn a_room_has_so_many_tracks_and_who_publishes_nothing_more_is_not_refused() {
     let mut api = world.clients[at].rtc.sdp_api();
     let mid = api.add_media(MediaKind::Audio, Direction::SendOnly, None, None, None);
     let (sdp, _pending) = api.apply().expect("offer");
-    let publish = Publish {
-        mid: mid.to_string(),
-        kind: Kind::Audio,
-        name: "microphone".into(),
-        detail_of: None,
-    };
+    let publish = Publish { mid: mid.to_string(), kind: Kind::Audio, name: "microphone".into() };
     let offer = |publish| Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
     let refused = world.core.offer(now, late, &offer(vec![publish])).expect_err("one too many");
     assert_eq!(refused, OfferError::TooManyTracks);
@@ -672,7 +667,7 @@ fn a_loopback_room_gives_back_ones_own_track() {
     let mut api = world.clients[0].rtc.sdp_api();
     let receiving = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
     let (sdp, pending) = api.apply().expect("offer");
-    let publish = vec![Publish { mid, kind: Kind::Video, name: "camera".into(), detail_of: None }];
+    let publish = vec![Publish { mid, kind: Kind::Video, name: "camera".into() }];
     let subscribe = vec![Subscribe { mid: receiving.to_string(), track, max: None }];
     let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe };
     let answer = world.core.offer(world.now, PUBLISHER, &offer).expect("answer");
@@ -731,15 +726,15 @@ fn whoever_begins_to_get_anchors_or_has_lost_one_is_to_get_a_whole_one() {
         let whole = |t: &&TapInput| matches!(t, TapInput::WholeAnchor { .. });
         world.taps.iter().filter(whole).count()
     };
-    world.core.whole_anchor_wanted(world.now, SUBSCRIBER, track, ENHANCED);
+    world.core.whole_anchor_wanted(world.now, SUBSCRIBER, track);
     world.run(Duration::from_millis(100));
     assert_eq!(wanted(&world), 0, "a plain rung has no anchors");
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
     world.run(Duration::from_secs(1));
     assert_eq!(wanted(&world), 1, "it begins to get anchors");
-    world.core.whole_anchor_wanted(world.now, PUBLISHER, track, ENHANCED);
+    world.core.whole_anchor_wanted(world.now, PUBLISHER, track);
     for _ in 0..100 {
-        world.core.whole_anchor_wanted(world.now, SUBSCRIBER, track, ENHANCED);
+        world.core.whole_anchor_wanted(world.now, SUBSCRIBER, track);
     }
     world.run(Duration::from_millis(100));
     assert_eq!(wanted(&world), 2, "it lost one, and says so often; the publisher gets none");

@@ -1,20 +1,16 @@
-//! Anchors to every subscriber of an enhanced rung: those that the enhancer makes, and a publisher's detail stream.
+//! Anchors to every subscriber of an enhanced rung: those that the enhancer makes, and a publisher's stills.
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use str0m::rtp::RtpPacket;
 use windlass_media::{
     Anchor, AnchorSource, CAPTURED_WITHIN, EnhancerOutput, Epoch, Layer, LayerKnobs,
     PublisherKnobs, Rung, StageTimes, StreamId, TapInput,
 };
 
-use super::alignment::Timeline;
 use super::anchors::{Verdict, messages};
-use super::detail::{self, DetailFrame};
-use super::forward::{packet_in, report};
 use super::peer::{Peer, Slot};
-use super::regions::Refused;
+use super::regions::{Refused, enlarged};
 use super::rewriter::Source;
 use super::{Core, Output};
 use crate::api::{ParticipantId, SfuEvent, TrackId, UplinkReport};
@@ -34,16 +30,10 @@ pub fn unbounded(layer: Layer) -> (Layer, LayerKnobs) {
 /// An anchor on its way to subscribers.
 pub(super) struct Parcel<'a> {
     pub(super) anchor: &'a Anchor,
-    /// What its frame is of.
+    /// What its frame is of, by whose RTP timestamp it goes.
     pub(super) source: Source,
     /// The layer that anchors are made for now.
     pub(super) tapped: Layer,
-    /// The frame's timestamp in that layer; `None` where none is known to be its.
-    pub(super) at: Option<u32>,
-    /// Whether others rest on it, so that it must be decoded even where its frame is not shown.
-    pub(super) chained: bool,
-    /// Size of its picture over that of its frame.
-    pub(super) scale: u16,
 }
 
 impl Core {
@@ -86,14 +76,8 @@ impl Core {
         }
     }
 
-    /// A subscriber has none of the anchors of a source that those of a track are added to.
-    pub fn whole_anchor_wanted(
-        &mut self,
-        now: Instant,
-        id: ParticipantId,
-        track: TrackId,
-        source: AnchorSource,
-    ) {
+    /// A subscriber has none of the anchors that those of a track are added to.
+    pub fn whole_anchor_wanted(&mut self, now: Instant, id: ParticipantId, track: TrackId) {
         self.counters.whole_anchor_requests_in += 1;
         let Some(t) = self.tracks.get_mut(&track) else { return };
         let Some((layer, peer)) = t.tapped().zip(self.peers.get(&id)) else { return };
@@ -104,75 +88,8 @@ impl Core {
         if !peer.slots.iter().any(holds) {
             return;
         }
-        self.outputs.extend(t.ask_whole(now, source == AnchorSource::Captured));
+        self.outputs.extend(t.ask_whole(now));
         self.due = now;
-    }
-
-    /// Takes a packet of a track's detail stream.
-    pub(super) fn take_detail(&mut self, id: TrackId, rtp: &RtpPacket) {
-        let Some(track) = self.tracks.get_mut(&id).filter(|t| !t.info.muted) else { return };
-        let packet = packet_in(rtp);
-        track.alignment.saw(Timeline::Detail, packet.timestamp, report(rtp));
-        if let Some(detail) = &mut track.detail {
-            detail.push(packet, &rtp.payload);
-        }
-        self.collect_detail(packet.arrival, id);
-    }
-
-    /// Hands on what all detail streams have put together.
-    pub(super) fn collect_details(&mut self, now: Instant) {
-        let with: Vec<_> =
-            self.tracks.iter().filter(|(_, t)| t.detail.is_some()).map(|(&id, _)| id).collect();
-        for track in with {
-            self.collect_detail(now, track);
-        }
-    }
-
-    fn collect_detail(&mut self, now: Instant, id: TrackId) {
-        loop {
-            let Some(track) = self.tracks.get_mut(&id) else { return };
-            let Some(detail) = &mut track.detail else { return };
-            self.counters.detail_gaps += detail.take_gaps();
-            let frame = detail.poll();
-            self.counters.detail_excess += std::mem::take(&mut detail.excess);
-            let Some(frame) = frame else { return };
-            self.counters.detail_frames += 1;
-            let (Some(tap), Some(stream)) = (&track.tap, track.info.stream) else { continue };
-            detail.compare(now, frame.size, tap.size());
-            let layer = tap.layer();
-            let at = track.alignment.map(Timeline::Detail, frame.timestamp, layer);
-            self.counters.detail_unaligned += u64::from(at.is_none());
-            track.costs.count(AnchorSource::Captured, frame.payload.len());
-            let anchor = of_detail(&frame, stream);
-            let source = Source { track: id, layer };
-            let scale = track.scale(self.config.scale);
-            let parcel =
-                Parcel { anchor: &anchor, source, tapped: layer, at, chained: true, scale };
-            let given = TapInput::Given { low_timestamp: at, anchor: anchor.clone() };
-            self.outputs.push_back(Output::Tap(given));
-            self.give_all(now, id, &parcel);
-        }
-    }
-
-    /// Somebody begins to get anchors of a track: gives what there is of its detail stream, or has a key frame asked for.
-    pub(super) fn greet(&mut self, now: Instant, id: ParticipantId, slot: usize) {
-        let Some(peer) = self.peers.get_mut(&id).filter(|p| p.takes_pictures()) else { return };
-        let Some(source) = peer.slots.get(slot).and_then(|s| s.video.current()) else { return };
-        let Some(track) = self.tracks.get_mut(&source.track) else { return };
-        let scale = track.scale(self.config.scale);
-        let budget = track.budget(self.config.budget);
-        let Some((detail, stream)) = track.detail.as_mut().zip(track.info.stream) else { return };
-        if detail.kept().is_empty() {
-            detail.want_key();
-        }
-        for frame in detail.kept() {
-            let at = track.alignment.map(Timeline::Detail, frame.timestamp, source.layer);
-            // Its age counts from now: that it is old is what it is for.
-            let anchor = Anchor { arrival: now, ..of_detail(frame, stream) };
-            let tapped = source.layer;
-            let parcel = Parcel { anchor: &anchor, source, tapped, at, chained: true, scale };
-            give(now, peer, slot, &parcel, budget, &mut self.counters);
-        }
     }
 
     fn anchor(&mut self, now: Instant, anchor: &Anchor) {
@@ -189,13 +106,11 @@ impl Core {
         };
         track.costs.count(anchor.source, anchor.payload.len());
         let source = Source { track: track.info.track, layer };
-        let at = Some(anchor.rtp_timestamp);
-        let scale = track.scale(self.config.scale);
-        let parcel = Parcel { anchor, source, tapped, at, chained: false, scale };
+        let parcel = Parcel { anchor, source, tapped };
         self.give_all(now, source.track, &parcel);
     }
 
-    /// A publisher says what its uplink carries: where it has agreed to send detail, what it sends is adapted to that.
+    /// A publisher says what its uplink carries: what it sends is adapted to that.
     pub fn uplink(
         &mut self,
         now: Instant,
@@ -207,16 +122,14 @@ impl Core {
             return;
         };
         let sane = [report.kbps, report.fps].iter().all(|v| v.is_finite() && *v > 0.0);
-        let adapts = self.config.adapt && sane && track.detail.is_some() && track.capture.is_none();
+        let adapts = self.config.adapt && sane && track.capture.is_none();
         let (Some(tap), Some(stream)) = (&track.tap, track.info.stream) else { return };
         if adapts {
             let UplinkReport { kbps, size, fps } = report;
             let layer = tap.layer();
             let rate = |l| track.layers.rate(l, now).map_or(0.0, |bps| bps as f64 / 1000.0);
             let others: f64 = Layer::ALL.into_iter().filter(|&l| l != layer).map(rate).sum();
-            // More than layer and detail may have is of no use to either.
-            let most = MOST_KBPS[layer as usize] + self.config.detail.map_or(0.0, |d| d.kbps);
-            let kbps = (kbps - others).min(most);
+            let kbps = (kbps - others).min(MOST_KBPS[layer as usize]);
             let uplink = TapInput::Uplink { stream, layer, kbps, size, fps };
             self.outputs.push_back(Output::Tap(uplink));
         }
@@ -248,10 +161,8 @@ impl Core {
         let Some(track) = track.filter(|t| t.tap.is_some() && knobs.layer < Layer::F) else {
             return;
         };
-        let Some(detail) = &mut track.detail else { return };
-        let before = detail.adapted.replace(knobs);
-        // What the detail stream may have is told with it, within what the operator allows.
-        let PublisherKnobs { layer, kbps, fps, .. } = knobs;
+        let before = track.adapted.replace(knobs);
+        let PublisherKnobs { layer, kbps, fps } = knobs;
         let mut layers = vec![(layer, LayerKnobs { active: true, kbps, fps, needed: false })];
         if layer == Layer::Q {
             // The larger one would only take its bits.
@@ -259,7 +170,7 @@ impl Core {
         } else if before.is_some_and(|before| before.layer == Layer::Q) {
             layers.push(unbounded(Layer::Q));
         }
-        self.outputs.push_back(track.knobs(layers, self.config.scale));
+        self.outputs.push_back(track.knobs(layers));
         self.next_allocation = now;
         self.due = now;
     }
@@ -296,7 +207,7 @@ impl Core {
         let Some(track) = self.tracks.get_mut(&id).filter(|t| !t.info.muted) else { return };
         let (Some(tap), Some(stream)) = (&track.tap, track.info.stream) else { return };
         let scale = track.scale(self.config.scale);
-        let size = tap.size().map(|low| detail::enlarged(low, scale));
+        let size = tap.size().map(|low| enlarged(low, scale));
         if size != Some((answer.header.width, answer.header.height)) {
             // It was asked for before the layer or its scale changed.
             return self.counters.regions_unasked += 1;
@@ -320,10 +231,8 @@ impl Core {
             times: StageTimes::default(),
         };
         let source = Source { track: id, layer };
-        let at = Some(header.rtp_timestamp);
-        let given = TapInput::Given { low_timestamp: at, anchor: anchor.clone() };
-        self.outputs.push_back(Output::Tap(given));
-        let parcel = Parcel { anchor: &anchor, source, tapped: layer, at, chained: false, scale };
+        self.outputs.push_back(Output::Tap(TapInput::Given { anchor: anchor.clone() }));
+        let parcel = Parcel { anchor: &anchor, source, tapped: layer };
         self.give_all(now, id, &parcel);
     }
 
@@ -342,24 +251,6 @@ impl Core {
     }
 }
 
-/// The anchor that a frame of a detail stream is.
-fn of_detail(frame: &DetailFrame, stream: StreamId) -> Anchor {
-    Anchor {
-        stream,
-        epoch: Epoch(0),
-        rtp_timestamp: frame.timestamp,
-        arrival: frame.arrival,
-        source: AnchorSource::Captured,
-        codec: detail::codec(),
-        tiled: false,
-        width: frame.size.0,
-        height: frame.size.1,
-        beyond_prior: false,
-        payload: frame.payload.clone(),
-        times: StageTimes::default(),
-    }
-}
-
 /// Sends an anchor on a slot, if that is for it.
 fn give(
     now: Instant,
@@ -369,25 +260,17 @@ fn give(
     budget: Duration,
     counters: &mut Counters,
 ) {
-    let Parcel { anchor, source, tapped, at, chained, scale } = *parcel;
+    let Parcel { anchor, source, tapped } = *parcel;
     let holds = peer.slots[slot].enhanced(Some(tapped), peer.can_take_anchors());
     if !holds.is_some_and(|(id, rung)| id == source.track && rung.enhanced()) {
         return;
     }
     let video = &peer.slots[slot].video;
-    let low = video.epoch().1.unwrap_or_default();
-    let fits = detail::enlarged(low, scale) == (anchor.width, anchor.height);
-    if !peer.takes(anchor.codec) || anchor.codec == detail::codec() && !fits {
+    if !peer.takes(anchor.codec) {
         return;
     }
     counters.anchors_due += 1;
-    let located = at.and_then(|at| video.locate(source, at));
-    let place = if chained {
-        located.or_else(|| at.and_then(|at| video.place(source, at))).or_else(|| video.past())
-    } else {
-        located
-    };
-    let Some((timestamp, epoch)) = place else {
+    let Some((timestamp, epoch)) = video.locate(source, anchor.rtp_timestamp) else {
         counters.anchors_dropped_unmapped += 1;
         peer.slots[slot].sent.anchors_dropped += 1;
         return;

@@ -7,7 +7,7 @@ use str0m::media::{Mid, Pt};
 use str0m::rtp::RtpPacket;
 use windlass_media::{Layer, StreamId, TapInput};
 
-use super::alignment::{Report, Timeline};
+use super::alignment::Report;
 use super::capture;
 use super::peer::Encoding;
 use super::red::Red;
@@ -35,10 +35,7 @@ impl Core {
         let track = peer.and_then(|p| p.published.get(&mid)).copied();
         let Some((track_id, track)) = track.and_then(|t| Some((t, self.tracks.get_mut(&t)?)))
         else {
-            match peer.and_then(|p| p.details.get(&mid)).copied() {
-                Some(track) => self.take_detail(track, rtp),
-                None => self.counters.rtp_unknown += 1,
-            }
+            self.counters.rtp_unknown += 1;
             return;
         };
         if track.info.muted {
@@ -146,10 +143,9 @@ impl Core {
                 track.keyframes.whole(layer, packet.arrival);
             }
         }
-        track.alignment.saw(Timeline::Of(layer), packet.timestamp, report);
+        track.alignment.saw(layer, packet.timestamp, report);
         packet.stale = track.recent.push(layer, packet, payload);
         let source = Source { track: track_id, layer };
-        let mut newcomers = Vec::new();
         let made = (track.tapped(), track.scale(self.config.scale));
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber).filter(|p| p.connected) else {
@@ -169,7 +165,6 @@ impl Core {
                 }
                 if sent.new_epoch && peer.announce(slot, made, &mut self.outputs) {
                     self.outputs.extend(track.begin_whole());
-                    newcomers.push((peer.id, slot));
                 }
             }
         }
@@ -180,9 +175,6 @@ impl Core {
         } else if let Some(capture) = track.capture.as_mut().filter(|c| c.layer() == layer) {
             capture.push(packet, payload);
             self.collect_tap(track_id);
-        }
-        for (id, slot) in newcomers {
-            self.greet(packet.arrival, id, slot);
         }
     }
 
@@ -292,12 +284,6 @@ impl Core {
                 && capture.asks_for_key(now)
             {
                 track.keyframes.want_repair(None, capture.layer());
-            }
-            if let Some(detail) = &mut track.detail
-                && detail.asks_for_key(now)
-                && publisher.request_single_key_frame(detail.mid)
-            {
-                self.counters.keyframe_requests_out += 1;
             }
             if let Some(layer) = track.keyframes.poll(now)
                 && publisher.request_key_frame(track.mid, layer)

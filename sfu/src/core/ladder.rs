@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use windlass_media::{DetailKnobs, Layer, LayerKnobs, Rung, TapInput};
+use windlass_media::{Layer, LayerKnobs, Rung, TapInput};
 
 use super::allocator::{Demand, Grant};
 use super::dynacast;
@@ -130,12 +130,10 @@ impl Core {
                     (track.tap, track.scaled) = (None, None);
                     self.outputs.push_back(Output::Tap(TapInput::Stop { stream }));
                     // Nobody adapts its layers any more.
-                    if let Some(detail) = &mut track.detail
-                        && detail.adapted.take().is_some()
-                    {
-                        detail.standby = false;
+                    if track.adapted.take().is_some() {
+                        track.standby = false;
                         let layers = [Layer::Q, Layer::H].map(unbounded).to_vec();
-                        self.outputs.push_back(track.knobs(layers, self.config.scale));
+                        self.outputs.push_back(track.knobs(layers));
                     }
                 }
                 (None, None) => {}
@@ -157,12 +155,8 @@ impl Core {
                 }
                 tap.most_scale = most_scale;
             }
-            if track.detail.as_mut().is_some_and(|detail| detail.rescale(scale)) {
-                self.outputs.push_back(track.knobs(Vec::new(), self.config.scale));
-            }
             self.outputs.extend(track.tell_made(self.enhancement, self.config.scale));
         }
-        let mut newcomers = Vec::new();
         for peer in self.peers.values_mut() {
             for slot in 0..peer.slots.len() {
                 let track = peer.slots[slot].track.and_then(|t| self.tracks.get(&t));
@@ -170,14 +164,10 @@ impl Core {
                 let scale = track.map_or(self.config.scale, |t| t.scale(self.config.scale));
                 if peer.announce(slot, (tapped, scale), &mut self.outputs) {
                     self.outputs.extend(track.and_then(Track::begin_whole));
-                    newcomers.push((peer.id, slot));
                 }
             }
         }
-        for (id, slot) in newcomers {
-            self.greet(now, id, slot);
-        }
-        self.tune(now);
+        self.tune();
         if self.config.pause_unused {
             self.pause_unused(now);
         }
@@ -215,7 +205,7 @@ impl Core {
             if track.smallest.needed != needed {
                 track.smallest.needed = needed;
                 let layers = vec![(Layer::Q, track.smallest)];
-                self.outputs.push_back(track.knobs(layers, self.config.scale));
+                self.outputs.push_back(track.knobs(layers));
             }
         }
     }
@@ -233,8 +223,7 @@ impl Core {
         }
         for (id, track) in &mut self.tracks {
             // A controller decides itself what is sent; a muted track sends nothing anyway.
-            let adapted = track.detail.as_ref().is_some_and(|d| d.adapted.is_some());
-            if adapted || track.info.muted || track.info.kind != Kind::Video {
+            if track.adapted.is_some() || track.info.muted || track.info.kind != Kind::Video {
                 continue;
             }
             let mut needed = needed.get(id).copied().unwrap_or_default();
@@ -255,13 +244,14 @@ impl Core {
                 let layers = told
                     .into_iter()
                     .map(|(layer, active)| (layer, LayerKnobs { active, ..unbounded(layer).1 }));
-                self.outputs.push_back(track.knobs(layers.collect(), self.config.scale));
+                self.outputs.push_back(track.knobs(layers.collect()));
             }
         }
     }
 
-    /// Tells publishers what to send as detail stream, and the enhancer whom it may ask for regions: both are of use where anchors are, and no larger layer is sent.
-    fn tune(&mut self, now: Instant) {
+    /// Tells the enhancer whom it may ask for stills: they are of use where anchors are and no larger layer is sent. And tells publishers whose half layer
+    /// is adapted whether anybody holds the quarter layer.
+    fn tune(&mut self) {
         for track in self.tracks.values_mut().filter(|track| track.afar.is_none()) {
             if let Some(stream) = track.info.stream {
                 let publisher = self.peers.get(&track.info.participant);
@@ -272,61 +262,31 @@ impl Core {
                 }
                 track.regions = possible;
             }
-            let Some(detail) = &mut track.detail else { continue };
-            let holds = |peer: &Peer| {
-                let mut slots = peer.slots.iter().filter(|s| s.track == Some(track.info.track));
-                peer.takes_pictures() && slots.any(|s| s.rung.is_some_and(Rung::enhanced))
-            };
-            let mut watching = track.subscribers.iter().filter_map(|id| self.peers.get(id));
-            let low = track.tap.as_ref().and_then(Tap::size);
-            let useful = track.tap.is_some()
-                && track.capture.is_none()
-                && watching.any(holds)
-                && !detail.misfits(now, low);
-            let allowed = self.config.detail.filter(|_| useful);
-            // A controller splits what there is; what the operator set is the most of it.
-            let wanted = match (allowed, detail.adapted.filter(|_| self.config.adapt)) {
-                (Some(most), Some(adapted)) => adapted.detail.map(|d| DetailKnobs {
-                    kbps: d.kbps.min(most.kbps),
-                    fps: d.fps.min(most.fps.max(1.0)),
-                }),
-                (allowed, _) => allowed,
-            };
             let small = |peer: &Peer| {
                 let mut slots = peer.slots.iter().filter(|s| s.track == Some(track.info.track));
                 slots.any(|s| s.rung.is_none_or(|rung| rung.layer() == Layer::Q))
             };
             let mut watching = track.subscribers.iter().filter_map(|id| self.peers.get(id));
-            let half = detail.adapted.is_some_and(|adapted| adapted.layer == Layer::H);
+            let half = track.adapted.is_some_and(|adapted| adapted.layer == Layer::H);
             let standby = half && !watching.any(small);
-            let mut layers = Vec::new();
-            if detail.standby != standby {
-                detail.standby = standby;
+            if track.standby != standby {
+                track.standby = standby;
                 let (layer, knobs) = unbounded(Layer::Q);
                 let knobs = if standby { STANDBY } else { knobs };
-                layers.push((layer, knobs));
-            }
-            if detail.tune(now, wanted) || !layers.is_empty() {
-                self.outputs.push_back(track.knobs(layers, self.config.scale));
+                self.outputs.push_back(track.knobs(vec![(layer, knobs)]));
             }
         }
     }
 }
 
 impl Track {
-    /// Tells its publisher what to send as detail stream, and of `layers`.
-    pub(super) fn knobs(
-        &mut self,
-        mut layers: Vec<(Layer, LayerKnobs)>,
-        base_scale: u16,
-    ) -> Output {
+    /// Tells its publisher what to send of `layers`.
+    pub(super) fn knobs(&mut self, mut layers: Vec<(Layer, LayerKnobs)>) -> Output {
         for (_, knobs) in layers.iter_mut().filter(|(layer, _)| *layer == Layer::Q) {
             knobs.needed = self.smallest.needed;
             self.smallest = *knobs;
         }
-        let detail = self.detail.as_ref();
-        let (detail, scale) = detail.map_or((None, base_scale), |d| (d.told, d.scale));
-        let knobs = SfuEvent::Knobs { track: self.info.track, detail, scale, layers };
+        let knobs = SfuEvent::Knobs { track: self.info.track, layers };
         Output::Event(self.info.participant, knobs)
     }
 
@@ -409,7 +369,7 @@ impl Peer {
                 rates: track.dynacast.rates(now, measured),
                 sizes: track.likely_sizes(),
                 anchors: if able && self.can_take_anchors() {
-                    let given = (captured, self.takes_pictures());
+                    let given = (captured, self.takes_stills());
                     // For a tile of unknown size anchors are made at the least scale.
                     let most_octaves = if slot.view.is_some() { 2 } else { 1 };
                     track.anchor_costs(now, most_pixels, given, most_octaves)

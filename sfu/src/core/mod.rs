@@ -12,7 +12,6 @@ mod audio;
 mod capture;
 mod costs;
 mod dd;
-mod detail;
 mod downlink;
 mod dynacast;
 mod enhance;
@@ -65,7 +64,6 @@ use str0m::Input;
 use str0m::net::{DatagramRecv, Receive};
 use windlass_media::{AnchorPolicy, Refusal, StreamId, TapInput};
 
-use self::detail::DetailStream;
 pub use self::fault::{Fault, contained, tell_panics};
 pub use self::negotiate::{Answered, ReadOffer};
 use self::peer::{Happening, Peer};
@@ -147,8 +145,6 @@ pub struct Core {
     /// No new rooms begin.
     draining: bool,
     next_track: u64,
-    /// Tells detail streams apart.
-    next_run: u16,
     next_allocation: Instant,
     /// When it is looked at again who waits for a key frame.
     next_key_frames: Instant,
@@ -196,7 +192,6 @@ impl Core {
             outputs: VecDeque::new(),
             enhancement: true,
             draining: false,
-            next_run: 0,
             next_allocation: now,
             next_key_frames: now,
             looked: true,
@@ -376,12 +371,8 @@ impl Core {
             if let Some(capture) = &mut track.capture {
                 capture.advance(now);
             }
-            if let Some(detail) = &mut track.detail {
-                detail.advance(now);
-            }
         }
         self.collect_taps();
-        self.collect_details(now);
         if now >= self.next_allocation {
             self.next_allocation = now + ALLOCATION;
             self.allocate(now);
@@ -461,9 +452,8 @@ impl Core {
     fn tracks_due(&self, now: Instant) -> Option<Instant> {
         let of = |t: &Track| {
             let capture = t.capture.as_ref().and_then(Tap::timeout);
-            let detail = t.detail.as_ref().and_then(DetailStream::timeout);
             let tap = t.tap.as_ref().and_then(Tap::timeout);
-            [t.keyframes.timeout(now), tap, capture, detail].into_iter().flatten().min()
+            [t.keyframes.timeout(now), tap, capture].into_iter().flatten().min()
         };
         self.tracks.values().filter_map(of).min()
     }

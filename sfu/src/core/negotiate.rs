@@ -13,7 +13,6 @@ use str0m::media::Mid;
 
 use super::Core;
 use super::contained;
-use super::detail::DetailStream;
 use super::peer::Happening;
 use super::sdp::{Description, MID_MAX, MediaLine};
 use crate::api::{Answer, Kind, Offer, OfferError, ParticipantId, Publish, Subscribe, TrackId};
@@ -186,18 +185,7 @@ impl Core {
         };
         for entry in publish {
             let (line, bad) = line_of(&entry.mid, entry.kind)?;
-            let is_camera = |mid: &String| {
-                publish
-                    .iter()
-                    .any(|p| p.mid == *mid && p.kind == Kind::Video && p.detail_of.is_none())
-            };
-            let alone = |mid: &String| {
-                publish.iter().filter(|p| p.detail_of.as_ref() == Some(mid)).count() == 1
-            };
-            let fits = entry.detail_of.as_ref().is_none_or(|camera| {
-                entry.kind == Kind::Video && is_camera(camera) && alone(camera)
-            });
-            if !line.sends || !fits {
+            if !line.sends {
                 return Err(bad);
             }
         }
@@ -231,15 +219,14 @@ impl Core {
 
     fn publish(&mut self, id: ParticipantId, wanted: &[Publish]) -> Vec<(String, TrackId)> {
         let Some(peer) = self.peers.get_mut(&id) else { return Vec::new() };
-        let tracks = wanted.iter().filter(|p| p.detail_of.is_none());
-        let mids: HashSet<Mid> = tracks.map(|p| Mid::from(p.mid.as_str())).collect();
+        let mids: HashSet<Mid> = wanted.iter().map(|p| Mid::from(p.mid.as_str())).collect();
         let gone: Vec<TrackId> =
             peer.published.iter().filter(|(m, _)| !mids.contains(m)).map(|(_, &t)| t).collect();
         peer.published.retain(|m, _| mids.contains(m));
         for track in gone {
             self.remove_track(track);
         }
-        for publish in wanted.iter().filter(|p| p.detail_of.is_none()) {
+        for publish in wanted {
             let mid = Mid::from(publish.mid.as_str());
             if self.peers.get(&id).is_some_and(|p| p.published.contains_key(&mid)) {
                 continue;
@@ -249,39 +236,10 @@ impl Core {
                 peer.published.insert(mid, track);
             }
         }
-        self.publish_details(id, wanted);
         let Some(peer) = self.peers.get(&id) else { return Vec::new() };
         let track_of =
             |p: &Publish| Some((p.mid.clone(), *peer.published.get(&Mid::from(p.mid.as_str()))?));
         wanted.iter().filter_map(track_of).collect()
-    }
-
-    /// Brings the participant's detail streams in line with its list.
-    fn publish_details(&mut self, id: ParticipantId, wanted: &[Publish]) {
-        let Some(peer) = self.peers.get_mut(&id) else { return };
-        let before = std::mem::take(&mut peer.details);
-        let wanted = wanted.iter().filter_map(|p| {
-            let camera = Mid::from(p.detail_of.as_deref()?);
-            Some((Mid::from(p.mid.as_str()), *peer.published.get(&camera)?))
-        });
-        peer.details = wanted.collect();
-        for (mid, track) in &before {
-            if peer.details.get(mid) != Some(track)
-                && let Some(track) = self.tracks.get_mut(track)
-            {
-                track.detail = None;
-            }
-        }
-        for (&mid, track) in &peer.details {
-            let Some(track) = self.tracks.get_mut(track).filter(|t| t.detail.is_none()) else {
-                continue;
-            };
-            let Some(stream) = track.info.stream else { continue };
-            self.next_run = self.next_run.wrapping_add(1);
-            let limit = self.config.limits.tap_frame_bytes;
-            track.detail =
-                Some(DetailStream::new(stream, mid, self.next_run, self.config.scale, limit));
-        }
     }
 
     fn subscribe(

@@ -242,8 +242,6 @@ pub struct Peer {
     pub heard: Option<Instant>,
     /// What it publishes.
     pub published: HashMap<Mid, TrackId>,
-    /// The detail streams that it sends, each with its track.
-    pub details: HashMap<Mid, TrackId>,
     /// Regions of its cameras that it was asked for.
     pub regions: Regions,
     region_channel: Option<ChannelId>,
@@ -301,7 +299,6 @@ impl Peer {
             must,
             heard: None,
             published: HashMap::new(),
-            details: HashMap::new(),
             regions: Regions::default(),
             region_channel: None,
             control_channel: None,
@@ -361,9 +358,9 @@ impl Peer {
         self.decodes_anchors && self.may.enhance
     }
 
-    /// Whether it can decode the publisher's own pictures, and may have them.
-    pub fn takes_pictures(&self) -> bool {
-        self.takes(AnchorCodecId::Vp9Pictures.id())
+    /// Whether it can decode publishers' stills, and may have them.
+    pub fn takes_stills(&self) -> bool {
+        self.takes(AnchorCodecId::Htj2k.id())
     }
 
     /// Whether it can decode anchors of this codec, and may have them.
@@ -457,21 +454,12 @@ impl Peer {
         }
     }
 
-    /// Asks the publisher for a key frame of an m-line that has a single encoding.
-    pub fn request_single_key_frame(&mut self, mid: Mid) -> bool {
-        self.request(mid, None)
-    }
-
-    /// Asks the publisher for a key frame of one layer.
+    /// Asks the publisher for a key frame of one layer: of the encoding of that name, or the only one.
     pub fn request_key_frame(&mut self, mid: Mid, layer: Layer) -> bool {
-        self.request(mid, Some(Rid::from(layer.rid())))
-    }
-
-    /// Of the encoding of that name, or the only one.
-    fn request(&mut self, mid: Mid, rid: Option<Rid>) -> bool {
+        let rid = Rid::from(layer.rid());
         let asked = self.stack.call(&mut self.wake, |rtc| {
             let mut api = rtc.direct_api();
-            let rid = rid.filter(|rid| api.stream_rx_by_mid(mid, Some(*rid)).is_some());
+            let rid = Some(rid).filter(|rid| api.stream_rx_by_mid(mid, Some(*rid)).is_some());
             let stream = api.stream_rx_by_mid(mid, rid)?;
             stream.request_keyframe(KeyframeRequestKind::Pli);
             Some(())

@@ -12,7 +12,6 @@ use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{ReassembledAnchor, Reassembler};
 use windlass_media::AnchorCodecId;
 
-use super::detail;
 use crate::api::TrackId;
 
 /// The data channel's name.
@@ -103,6 +102,11 @@ impl Regions {
     }
 }
 
+/// A size `scale` times as large.
+pub fn enlarged((width, height): (u16, u16), scale: u16) -> (u16, u16) {
+    (width.saturating_mul(scale), height.saturating_mul(scale))
+}
+
 impl RegionRequest {
     fn fits(&self, answer: &ReassembledAnchor) -> bool {
         let header = &answer.header;
@@ -118,7 +122,7 @@ impl RegionRequest {
             && header.epoch == self.id
             && header.codec == AnchorCodecId::Htj2k.id()
             && header.beyond_prior
-            && (header.width, header.height) == detail::enlarged(self.size, self.scale)
+            && (header.width, header.height) == enlarged(self.size, self.scale)
             && answer.payload.len() <= self.bytes
     }
 }
@@ -189,7 +193,7 @@ mod tests {
         let (mut regions, now) = (Regions::default(), Instant::now());
         let request = asked(&mut regions, now);
         // Of other lengths, as what repeats itself is not looked at.
-        for (at, value, bytes) in [(1, detail::codec(), 500), (3, 1, 501)] {
+        for (at, value, bytes) in [(1, AnchorCodecId::Vp9.id(), 500), (3, 1, 501)] {
             let mut messages = answer(&request, bytes);
             messages[0][at] = value;
             assert_eq!(give(&mut regions, now, &messages[..1]), Err(Refused::Unasked));

@@ -192,9 +192,9 @@ impl Core {
                     self.next_allocation = now;
                 }
             }
-            Relayed::WholeAnchor { track, captured } => {
+            Relayed::WholeAnchor { track } => {
                 if let Some(track) = self.wished(node, track) {
-                    let asked = track.ask_whole(now, captured);
+                    let asked = track.ask_whole(now);
                     self.outputs.extend(asked);
                 }
             }
@@ -396,12 +396,12 @@ impl Core {
             self.counters.relay_unknown += 1;
             return;
         };
-        let RelayedAnchor { mut anchor, layer, tapped, at, chained, scale, .. } = relayed;
+        let RelayedAnchor { mut anchor, layer, tapped, .. } = relayed;
         anchor.stream = stream;
         track.costs.count(anchor.source, anchor.payload.len());
         let id = track.info.track;
         let source = Source { track: id, layer };
-        let parcel = enhance::Parcel { anchor: &anchor, source, tapped, at, chained, scale };
+        let parcel = enhance::Parcel { anchor: &anchor, source, tapped };
         self.give_all(now, id, &parcel);
     }
 }
@@ -432,28 +432,20 @@ impl Track {
         Some(Output::Relay(afar.node, self.room.clone(), message))
     }
 
-    /// Asks for an anchor that rests on no other, of its detail stream if `captured` and there is one: one for all who ask, and not too often.
-    pub(super) fn ask_whole(&mut self, now: Instant, captured: bool) -> Option<Output> {
+    /// Asks for an anchor that rests on no other: one for all who ask, and not too often.
+    pub(super) fn ask_whole(&mut self, now: Instant) -> Option<Output> {
         if let Some(afar) = &self.afar {
-            let message = Relayed::WholeAnchor { track: afar.track, captured };
+            let message = Relayed::WholeAnchor { track: afar.track };
             return Some(Output::Relay(afar.node, self.room.clone(), message));
         }
         let tap = self.tap.as_mut()?;
-        match &mut self.detail {
-            Some(detail) if captured => {
-                detail.want_key();
-                None
-            }
-            _ => tap
-                .passes_whole(now)
-                .then(|| Output::Tap(TapInput::WholeAnchor { stream: tap.stream() })),
-        }
+        tap.passes_whole(now).then(|| Output::Tap(TapInput::WholeAnchor { stream: tap.stream() }))
     }
 
     /// The same for one who begins to watch, of whom there are few.
     pub(super) fn begin_whole(&self) -> Option<Output> {
         if let Some(afar) = &self.afar {
-            let message = Relayed::WholeAnchor { track: afar.track, captured: false };
+            let message = Relayed::WholeAnchor { track: afar.track };
             return Some(Output::Relay(afar.node, self.room.clone(), message));
         }
         let stream = self.tap.as_ref()?.stream();
@@ -526,7 +518,7 @@ impl Track {
 
     /// An anchor for the nodes that want it.
     pub(super) fn relay_anchor(&self, parcel: &enhance::Parcel<'_>) -> Vec<Output> {
-        let enhance::Parcel { anchor, source, tapped, at, chained, scale } = *parcel;
+        let enhance::Parcel { anchor, source, tapped } = *parcel;
         let nodes = self.nodes.iter().filter(|(_, wishes)| wishes.enhance.is_some());
         nodes
             .map(|(&node, _)| {
@@ -535,9 +527,6 @@ impl Track {
                     anchor: anchor.clone(),
                     layer: source.layer,
                     tapped,
-                    at,
-                    chained,
-                    scale,
                 }));
                 Output::Relay(node, self.room.clone(), message)
             })

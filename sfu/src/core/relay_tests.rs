@@ -324,7 +324,7 @@ fn what_makes_no_sense_hurts_nobody() {
         Relayed::Left { participant: SUBSCRIBER },
         Relayed::Track(told),
         Relayed::KeyFrame { track, layer },
-        Relayed::WholeAnchor { track, captured: true },
+        Relayed::WholeAnchor { track },
         Relayed::Layers { track, wanted: [false; 3] },
         Relayed::TrackRemoved { track },
     ] {

@@ -125,8 +125,6 @@ struct Span {
 const REMEMBERED: usize = 128;
 /// The subscriber's first sequence number; small, so that its extension begins at zero.
 const FIRST_SEQ: u64 = 1000;
-/// Further back than anybody remembers frames: 10 s of the RTP clock.
-const LONG_AGO: u32 = 900_000;
 /// RTP clock of video, per millisecond.
 const CLOCK_PER_MS: u64 = 90;
 
@@ -204,17 +202,6 @@ impl Rewriter {
         let frame =
             self.forwarded.iter().rev().find(|f| f.source == source && f.publisher == timestamp)?;
         (frame.epoch == self.epoch).then_some((frame.subscriber, frame.epoch))
-    }
-
-    /// The place that a frame of the current source has, or would have had it been forwarded: timestamp and epoch.
-    pub fn place(&self, source: Source, timestamp: u32) -> Option<(u32, u16)> {
-        let span = self.span.as_ref().filter(|s| s.source == source)?;
-        Some((timestamp.wrapping_add(span.timestamp), self.epoch))
-    }
-
-    /// A place so long ago that nobody has its frame any more: for what must be decoded and not shown.
-    pub fn past(&self) -> Option<(u32, u16)> {
-        self.span.as_ref().map(|_| (self.last_timestamp.wrapping_sub(LONG_AGO), self.epoch))
     }
 
     /// [`Rewriter::renumber`], and rewrites the payload.

@@ -14,7 +14,6 @@ impl Core {
         // Where there was none, as it might take no anchors.
         peer.open_channel(self.config.budget);
         if !may.publish {
-            peer.details.clear();
             let published = std::mem::take(&mut peer.published);
             for track in published.into_values() {
                 self.remove_track(track);
@@ -77,12 +76,7 @@ mod tests {
         world.run(Duration::from_secs(1));
         assert_eq!(newest(&world, at), before, "its packets go nowhere");
         assert_eq!(world.core.stats().participants, 2, "it stays");
-        let publish = vec![Publish {
-            mid: "0".into(),
-            kind: Kind::Video,
-            name: "camera".into(),
-            detail_of: None,
-        }];
+        let publish = vec![Publish { mid: "0".into(), kind: Kind::Video, name: "camera".into() }];
         let offer = Offer { sdp: "v=0\r\n".into(), publish, subscribe: Vec::new() };
         let refused = world.core.offer(world.now, PUBLISHER, &offer);
         assert_eq!(refused, Err(OfferError::NotAllowed("publish")));

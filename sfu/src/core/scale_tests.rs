@@ -22,7 +22,7 @@ fn watched_in(view: Option<View>, layers: &[Layer]) -> World {
     world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
     let track = world.publish();
     world.camera.layers = layers.to_vec();
-    world.publish_detail();
+    world.offer_stills();
     world.run(Duration::from_secs(2));
     let anchor_codecs = AnchorCodecId::ALL.into_iter().collect();
     let options = JoinOptions { anchor_codecs, ..JoinOptions::default() };
@@ -66,18 +66,6 @@ fn subscribers_are_told_and_get_a_whole_anchor() {
     assert_eq!(whole(&world), before + 1);
     enlarge(&mut world, 4);
     assert_eq!(told(&world), [2, 4], "once");
-}
-
-#[test]
-fn the_publisher_is_told_what_size_its_detail_is_to_have() {
-    let mut world = watched(&[Layer::Q]);
-    enlarge(&mut world, 4);
-    let events = world.events.get(&PUBLISHER).into_iter().flatten();
-    let scales = events.filter_map(|e| match e {
-        SfuEvent::Knobs { scale, .. } => Some(*scale),
-        _ => None,
-    });
-    assert_eq!(scales.collect::<Vec<_>>(), [2, 4]);
 }
 
 #[test]

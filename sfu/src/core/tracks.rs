@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use str0m::media::Mid;
-use windlass_media::{Layer, LayerKnobs, Refusal, Rung, StreamId, TapInput};
+use windlass_media::{Layer, LayerKnobs, PublisherKnobs, Refusal, Rung, StreamId, TapInput};
 
 use super::alignment::Alignment;
 use super::costs::{AnchorCosts, Costs};
-use super::detail::DetailStream;
 use super::dynacast::Dynacast;
 use super::enhance::unbounded;
 use super::keyframes::KeyFrames;
@@ -54,8 +53,10 @@ pub(super) struct Track {
     pub(super) alignment: Alignment,
     /// The layer above the tapped one, while both are there.
     pub(super) capture: Option<Tap>,
-    /// Full-size frames that the publisher sends beside it.
-    pub(super) detail: Option<DetailStream>,
+    /// What the controller wants its publisher to send; `None` before it has said anything.
+    pub(super) adapted: Option<PublisherKnobs>,
+    /// Whether the quarter layer has been told to send next to nothing, as nobody holds it.
+    pub(super) standby: bool,
     /// Whether the enhancer was told that it may ask for regions.
     pub(super) regions: bool,
     /// The first epoch that no former tap has used.
@@ -88,20 +89,20 @@ impl Track {
     }
 
     /// What anchors of each layer are expected to take; `None`: none are made of it. `captured`: pictures of a larger layer are made anchors;
-    /// `pictures`: the subscriber can decode those that the publisher sends beside its layers; `most_octaves`: anchors are no larger than that.
+    /// `stills`: the subscriber can decode those that the publisher is asked for; `most_octaves`: anchors are no larger than that.
     pub(super) fn anchor_costs(
         &self,
         now: Instant,
         most_pixels: u32,
-        (captured, pictures): (bool, bool),
+        (captured, stills): (bool, bool),
         most_octaves: u8,
     ) -> [Option<AnchorCosts>; 3] {
         let most = self.most_enhanced(most_pixels);
         let sent = Layer::ALL.map(|layer| self.layers.rate(layer, now).is_some());
-        let detail = pictures && self.detail.is_some();
+        let stills = stills && self.regions;
         Layer::ALL.map(|layer| {
             let larger = Layer::ALL.into_iter().filter(|&l| l > layer);
-            let given = larger.rev().find(|&l| detail || captured && sent[l as usize]);
+            let given = larger.rev().find(|&l| stills || captured && sent[l as usize]);
             let octaves = given.map_or(0, |l| l as u8 - layer as u8).min(most_octaves);
             let enhanced = Rung::plus(layer).is_some() && most >= Some(layer);
             enhanced.then(|| self.costs.expected(octaves))
@@ -110,8 +111,7 @@ impl Track {
 
     /// Whether the publisher's own pixels may become anchors now.
     pub(super) fn gives_pixels(&self) -> bool {
-        let detail = self.detail.as_ref().is_some_and(|detail| detail.told.is_some());
-        self.capture.is_some() || detail || self.afar.is_some()
+        self.capture.is_some() || self.regions || self.afar.is_some()
     }
 
     /// From a frame's arrival to its anchor's last use: the operator's, and as much more as its policy holds frames.
@@ -182,7 +182,8 @@ impl Core {
                 refused: None,
                 alignment: Alignment::default(),
                 capture: None,
-                detail: None,
+                adapted: None,
+                standby: false,
                 regions: false,
                 next_epoch: 0,
                 costs: Costs::default(),

@@ -11,15 +11,14 @@ use str0m::media::{Direction, MediaKind, Rid, Simulcast, SimulcastLayer};
 use str0m::net::TcpType;
 use str0m::rtp::{RtpPacket, RtpWrite};
 use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
-use windlass_media::{AnchorSource, Layer, LayerKnobs};
+use windlass_media::{Layer, LayerKnobs};
 
 use super::*;
-use crate::api::{Answer, DetailKnobs, Offer, Publish, Subscribe};
+use crate::api::{Answer, Offer, Publish, Subscribe};
 
 pub(super) const STEP: Duration = Duration::from_millis(5);
 pub(super) const PUBLISHER: ParticipantId = ParticipantId(1);
 pub(super) const SUBSCRIBER: ParticipantId = ParticipantId(2);
-pub(super) const ENHANCED: AnchorSource = AnchorSource::Enhanced;
 
 pub(super) struct Client {
     pub(super) rtc: Rtc,
@@ -57,10 +56,6 @@ pub(super) struct World {
 pub(super) struct Camera {
     pub(super) mid: Option<Mid>,
     /// A frame of 1280 × 720 for every tenth of the layers', while the publisher is asked for it.
-    pub(super) detail: Option<Mid>,
-    pub(super) detail_seq: u64,
-    pub(super) detail_keys: usize,
-    pub(super) detail_key_wanted: bool,
     pub(super) layers: Vec<Layer>,
     pub(super) seq: [u64; 3],
     pub(super) number: u32,
@@ -137,12 +132,8 @@ impl World {
         let mut api = self.clients[at].rtc.sdp_api();
         let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, Some(simulcast));
         let (sdp, pending) = api.apply().expect("offer");
-        let publish = vec![Publish {
-            mid: mid.to_string(),
-            kind: Kind::Video,
-            name: "camera".into(),
-            detail_of: None,
-        }];
+        let publish =
+            vec![Publish { mid: mid.to_string(), kind: Kind::Video, name: "camera".into() }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
         let answer = self.core.offer(self.now, PUBLISHER, &offer).expect("answer");
         self.accept(at, pending, &answer);
@@ -205,63 +196,17 @@ impl World {
         }
     }
 
-    /// Publishes a detail stream beside the camera's layers.
-    pub(super) fn publish_detail(&mut self) {
-        let camera = self.camera.mid.expect("published");
+    /// Opens the publisher's channel for stills.
+    pub(super) fn offer_stills(&mut self) {
         let mut api = self.clients[0].rtc.sdp_api();
-        let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, None);
         api.add_channel(regions::CHANNEL.into());
         let (sdp, pending) = api.apply().expect("offer");
-        let publish = |mid: Mid, detail_of| Publish {
-            mid: mid.to_string(),
-            kind: Kind::Video,
-            name: "camera".into(),
-            detail_of,
-        };
-        let publish = vec![publish(camera, None), publish(mid, Some(camera.to_string()))];
+        let camera = self.camera.mid.expect("published");
+        let publish =
+            vec![Publish { mid: camera.to_string(), kind: Kind::Video, name: "camera".into() }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
         let answer = self.core.offer(self.now, PUBLISHER, &offer).expect("answer");
-        assert_eq!(answer.tracks.len(), 1, "it is no track");
         self.accept(0, pending, &answer);
-        self.camera.detail = Some(mid);
-        self.camera.detail_key_wanted = true;
-    }
-
-    /// What the publisher was told about its detail stream.
-    pub(super) fn knobs(&self) -> Vec<Option<DetailKnobs>> {
-        let events = self.events.get(&PUBLISHER).into_iter().flatten();
-        let told = events.filter_map(|e| match e {
-            SfuEvent::Knobs { detail, .. } => Some(*detail),
-            _ => None,
-        });
-        told.collect()
-    }
-
-    /// The detail stream's frame of the camera's frame that has just been shot, in one packet.
-    pub(super) fn shoot_detail(&mut self) {
-        let asked = self.knobs().last().copied().flatten().is_some();
-        let Some(mid) = self.camera.detail.filter(|_| asked) else { return };
-        let key = std::mem::take(&mut self.camera.detail_key_wanted);
-        self.camera.detail_keys += usize::from(key);
-        let mut payload = vec![0x8c | if key { 0 } else { 0x40 }];
-        payload.extend([0x80, self.camera.number as u8]);
-        if key {
-            payload.extend([0x82, 0x49, 0x83, 0x42]);
-            let size = 0x04ff_u64 << 16 | 0x02cf;
-            payload.extend((size << 28 | 0x2000_0000_0000_0000).to_be_bytes());
-        }
-        payload.extend(self.camera.number.to_be_bytes());
-        self.camera.detail_seq += 1;
-        let timestamp = 123_456u32.wrapping_add(self.camera.number * 3150);
-        let rtc = &mut self.clients[0].rtc;
-        let pt =
-            rtc.codec_config().find(|p| p.spec().format.profile_id == Some(0)).expect("VP9").pt();
-        let mut api = rtc.direct_api();
-        let stream = api.stream_tx_by_mid(mid, None).expect("stream");
-        let write = RtpWrite::new(pt, self.camera.detail_seq.into(), timestamp, self.now, payload);
-        stream.write_rtp(write.marker(true).nackable(true));
-        let _ = rtc.handle_input(Input::Timeout(self.now));
-        self.drain(0);
     }
 
     /// The camera's next frame, every 35 ms, two packets a layer.
@@ -317,9 +262,7 @@ impl World {
                 self.drain(0);
             }
         }
-        if self.camera.number.is_multiple_of(10) {
-            self.shoot_detail();
-        }
+        if self.camera.number.is_multiple_of(10) {}
     }
 
     pub(super) fn drain(&mut self, at: usize) {
@@ -336,13 +279,9 @@ impl World {
                     client.messages.push(data);
                 }
                 RtcOutput::Event(Event::ChannelOpen(id, _)) => client.channel = Some(id),
-                RtcOutput::Event(Event::KeyframeRequest(request)) => {
-                    if Some(request.mid) == self.camera.detail {
-                        self.camera.detail_key_wanted = true;
-                    } else {
-                        client.key_frame_requests += 1;
-                        self.camera.key_wanted = true;
-                    }
+                RtcOutput::Event(Event::KeyframeRequest(_)) => {
+                    client.key_frame_requests += 1;
+                    self.camera.key_wanted = true;
                 }
                 RtcOutput::Event(_) => {}
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
-use windlass_media::{AnchorPolicy, AnchorSource, EnhancerOutput, Rung};
+use windlass_media::{AnchorPolicy, EnhancerOutput, Rung};
 
 use super::places::Places;
 use super::vitals::{Ill, Vitals};
@@ -178,9 +178,8 @@ impl SfuHandle {
         &self,
         id: ParticipantId,
         track: TrackId,
-        source: AnchorSource,
     ) -> Result<(), SfuClosed> {
-        self.at(id).send(Command::WholeAnchor(id, track, source)).await.map_err(|_| SfuClosed)
+        self.at(id).send(Command::WholeAnchor(id, track)).await.map_err(|_| SfuClosed)
     }
 
     /// Takes what a publisher's browser says of its uplink, once a second at most.

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
-use windlass_media::{AnchorPolicy, AnchorSource, Rung};
+use windlass_media::{AnchorPolicy, Rung};
 
 pub use self::handle::SfuHandle;
 use self::handle::Way;
@@ -50,7 +50,7 @@ enum Command {
     Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answered, OfferError>>),
     SetMaxRung(ParticipantId, TrackId, Rung),
     SetView(ParticipantId, TrackId, View),
-    WholeAnchor(ParticipantId, TrackId, AnchorSource),
+    WholeAnchor(ParticipantId, TrackId),
     Uplink(ParticipantId, TrackId, UplinkReport),
     Report(
         ParticipantId,

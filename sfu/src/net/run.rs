@@ -346,9 +346,7 @@ impl Shell {
             }
             Command::SetMaxRung(id, track, max) => self.core.set_max_rung(now, id, track, max),
             Command::SetView(id, track, view) => self.core.set_view(now, id, track, view),
-            Command::WholeAnchor(id, track, source) => {
-                self.core.whole_anchor_wanted(now, id, track, source);
-            }
+            Command::WholeAnchor(id, track) => self.core.whole_anchor_wanted(now, id, track),
             Command::Uplink(id, track, report) => self.core.uplink(now, id, track, report),
             Command::Report(id, track, said, decay, answer) => {
                 let _ = answer.send(self.core.report(now, id, track, said, decay));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_media::{AnchorCodecId, AnchorCodecs, AnchorSource, Rung};
+use windlass_media::{AnchorCodecId, AnchorCodecs, Rung};
 
 use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::AccessToken;
@@ -37,9 +37,6 @@ pub enum ClientMessage {
     WholeAnchor {
         /// The subscribed track.
         track: String,
-        /// Which kind of anchors.
-        #[serde(default, skip_serializing_if = "is_enhanced")]
-        source: AnchorSource,
     },
     /// Tell that one's own track is muted, or no longer.
     Mute {
@@ -144,11 +141,6 @@ pub struct Publish {
     pub kind: TrackKind,
     /// What the others see as the track's name, such as `camera`.
     pub name: String,
-    /// The mid of another video section, of whose track this one sends a few full-size frames a second: its detail
-    /// stream, no track of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "typescript", ts(optional))]
-    pub detail_of: Option<String>,
 }
 
 /// A section of an offer that receives a track.
@@ -338,7 +330,7 @@ impl ClientMessage {
             ClientMessage::Offer(offer) => offer.check(),
             ClientMessage::SetRung(SetRung { track, .. })
             | ClientMessage::View(View { track, .. })
-            | ClientMessage::WholeAnchor { track, .. }
+            | ClientMessage::WholeAnchor { track }
             | ClientMessage::Mute { track, .. }
             | ClientMessage::Uplink(Uplink { track, .. })
             | ClientMessage::Report(Report { track, .. }) => limits::check_track(track),
@@ -351,12 +343,6 @@ impl ClientMessage {
     }
 }
 
-/// Whether a source need not be said.
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde gives references
-fn is_enhanced(source: &AnchorSource) -> bool {
-    *source == AnchorSource::default()
-}
-
 impl Offer {
     fn check(&self) -> Result<(), ProtocolError> {
         limits::check_sdp(&self.sdp)?;
@@ -365,7 +351,6 @@ impl Offer {
         for publish in &self.publish {
             limits::check_mid(&publish.mid)?;
             limits::check_name(&publish.name)?;
-            publish.detail_of.as_deref().map_or(Ok(()), limits::check_mid)?;
         }
         for subscribe in &self.subscribe {
             limits::check_mid(&subscribe.mid)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windlass_media::{DetailKnobs, Layer, LayerKnobs, Refusal, Rung};
+use windlass_media::{Layer, LayerKnobs, Refusal, Rung};
 
 use crate::client::TrackKind;
 use crate::error::{ErrorCode, ProtocolError};
@@ -110,10 +110,6 @@ pub enum ServerMessage {
     Knobs {
         /// The client's own track.
         track: String,
-        /// Its detail stream; null to pause it, as it is at first.
-        detail: Option<DetailKnobs>,
-        /// Size of that stream's pictures over that of the best low layer that is sent.
-        scale: u16,
         /// Layers, by name; those that are not named stay as they are.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         layers: BTreeMap<Layer, LayerKnobs>,

@@ -133,7 +133,7 @@ fn a_whole_anchor_is_asked_for_unless_its_track_has_gone() {
     let (mut session, now) = inside();
     session.text(now, r#"{"type":"whole_anchor","track":"t9"}"#);
     session.text(now, r#"{"type":"whole_anchor","track":"t77"}"#);
-    assert_eq!(drain(&mut session), [Action::WholeAnchor(TrackId(9), AnchorSource::Enhanced)]);
+    assert_eq!(drain(&mut session), [Action::WholeAnchor(TrackId(9))]);
 }
 
 #[test]

@@ -32,8 +32,9 @@ export function watchStills() {
 function greyFrame(width, height) {
   const file = path.resolve("output", `grey-${width}x${height}.ivf`);
   mkdirSync(path.dirname(file), { recursive: true });
-  const args = ["-v", "error", "-f", "lavfi", "-i", `color=gray:s=${width}x${height}`, "-frames:v", "1"];
-  const run = spawnSync("ffmpeg", [...args, "-c:v", "libvpx-vp9", "-f", "ivf", "-y", file], { encoding: "utf8" });
+  const grey = Buffer.alloc(width * height + 2 * Math.ceil(width / 2) * Math.ceil(height / 2), 128);
+  const args = ["-v", "error", "-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", `${width}x${height}`, "-i", "-"];
+  const run = spawnSync("ffmpeg", [...args, "-c:v", "libvpx-vp9", "-f", "ivf", "-y", file], { input: grey, encoding: "utf8" });
   if (run.status !== 0) throw new Error(`ffmpeg made no grey frame: ${run.stderr}`);
   const ivf = readFileSync(file);
   return ivf.subarray(44, 44 + ivf.readUInt32LE(32));
@@ -93,28 +94,32 @@ export function turns({ width, luma }, scene) {
   return most;
 }
 
+/** Messages of stills of which some are still to come, by page. */
+const begun = new WeakMap();
+
 /**
  * Takes the stills that have come since the last call: `met`, those of the frame that they bear the timestamp of; `missed`, those of
- * another; `broken`, those that cannot be decoded; `tiled`, how many were of some tiles alone.
+ * another; `broken`, those that cannot be decoded; `tiled`, how many were of some tiles alone; `widths`, in the order in which they came.
  */
 export async function takeStills(page, reader, scene, scale) {
   const all = await page.evaluate(() => window.stillMessages.splice(0));
-  const byStill = new Map();
+  const byStill = begun.get(page) ?? new Map();
+  begun.set(page, byStill);
   for (const message of all.map((text) => Buffer.from(text, "base64"))) {
     const key = `${message.readUInt32BE(4)} ${message.readUInt16BE(8)} ${message.readUInt32BE(16)}`;
     byStill.set(key, [...(byStill.get(key) ?? []), message]);
   }
-  const out = { met: 0, missed: [], broken: 0, tiled: 0, bytes: [], widths: new Set() };
-  for (const messages of byStill.values()) {
-    // One whose messages were still coming.
+  const out = { met: 0, missed: [], broken: 0, tiled: 0, bytes: [], widths: [] };
+  for (const [key, messages] of byStill) {
     if (messages.length < messages[0].readUInt16BE(12)) continue;
+    byStill.delete(key);
     const added = reader.added(messages, scale);
     if (added === null) {
       out.broken++;
       continue;
     }
     out.bytes.push(messages.reduce((sum, message) => sum + message.length, 0));
-    out.widths.add(added.width);
+    out.widths.push(added.width);
     if (messages[0][3] & 1) out.tiled++;
     const turned = turns(added, scene);
     if (turned < TURNED) out.met++;

@@ -13,12 +13,6 @@ function random(seed) {
   };
 }
 
-/** The SSRC of an RTP packet; null for all else, RTCP among it. */
-export function ssrcOf(data) {
-  const rtp = data.length >= 12 && data[0] >> 6 === 2 && (data[1] < 192 || data[1] > 223);
-  return rtp ? data.readUInt32BE(8) : null;
-}
-
 /** Whether it is of the data channels (or the handshake before them). */
 export const ofDataChannels = (data) => data[0] >= 20 && data[0] < 64;
 

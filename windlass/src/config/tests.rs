@@ -1,5 +1,3 @@
-use std::str::FromStr;
-
 use windlass_media::AnchorCodecId;
 
 use super::*;
@@ -62,10 +60,8 @@ const ALL: &str = r#"
     tile-refresh-s: 20
     no-captured: false
     no-learn: true
-    detail-as: "stream"
     adapt: true
     detail-kbps: 40
-    detail-fps: 2
     max-enhanced: 8
     enhancer-memory-mb: 512
     max-layer: 640x360
@@ -187,10 +183,8 @@ fn values_out_of_range_are_refused_by_name() {
 #[test]
 fn the_codec_of_a_name_is_the_codecs_own() {
     use windlass_hybrid::anchor::codec::{self, AnchorCodec};
-    use windlass_hybrid::anchor::pictures::VP9_PICTURES;
     use windlass_hybrid::anchor::stream::VP9_STREAM;
-    assert_eq!(AnchorCodecId::Vp9Pictures.id(), VP9_PICTURES);
-    for said in AnchorCodecId::ENCODED {
+    for said in AnchorCodecId::ALL {
         let own = match said {
             AnchorCodecId::Vp9 => Some(VP9_STREAM),
             still => codec::by_name(still.name()).map(AnchorCodec::id),
@@ -201,12 +195,6 @@ fn the_codec_of_a_name_is_the_codecs_own() {
         assert_eq!(config.sfu.anchor_codec, said);
         assert_eq!(config.enhancer.unwrap().anchor_codec, said);
     }
-}
-
-#[test]
-fn anchors_cannot_be_coded_as_the_publishers_pictures() {
-    let error = Codec::from_str("vp9-pictures").unwrap_err();
-    assert!(error.contains("publishers' own") && error.contains("jpeg, htj2k, vp9"), "{error}");
 }
 
 #[test]

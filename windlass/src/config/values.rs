@@ -7,16 +7,6 @@ use serde::Deserialize;
 use windlass_media::{AnchorCodecId, AnchorPolicy, UnknownPolicy};
 use windlass_signaling::{Network, NoNetwork};
 
-/// How detail comes from publishers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum DetailAs {
-    /// Pictures on request.
-    Stills,
-    /// Whole frames, as a second video stream.
-    Stream,
-}
-
 /// An address to advertise: `IP` or `IP:PORT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -109,13 +99,9 @@ impl FromStr for Codec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let names = || AnchorCodecId::ENCODED.map(AnchorCodecId::name).join(", ");
+        let names = || AnchorCodecId::ALL.map(AnchorCodecId::name).join(", ");
         match AnchorCodecId::from_name(text) {
-            Some(codec) if AnchorCodecId::ENCODED.contains(&codec) => Ok(Codec(codec)),
-            Some(_) => Err(format!(
-                "anchor-codec: `{text}` is what publishers' own pictures come in, not what anchors are coded by; use one of {}",
-                names()
-            )),
+            Some(codec) => Ok(Codec(codec)),
             None => Err(format!("anchor-codec: `{text}` is none of {}", names())),
         }
     }

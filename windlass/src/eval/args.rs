@@ -76,7 +76,7 @@ pub struct EvalArgs {
     /// key-uniform, nemo: the product with other anchors (nemo measures the gain of every frame: slow);
     /// nemo-style: the papers' reconstruction; no-anchors; hybrid: the product; hybrid@NAME: with
     /// other settings (a wrong NAME lists them); captured, both: anchors of the publisher's own pixels, alone and with
-    /// enhanced ones (captured@SOURCE, both@SOURCE: f, detail, regions, dds); direct@2: a full-size stream of twice the
+    /// enhanced ones (captured@SOURCE, both@SOURCE: f, regions, dds); direct@2: a full-size stream of twice the
     /// low layer's bits; f: the full layer.
     #[arg(long, value_delimiter = ',', value_name = "METHOD,…")]
     pub methods: Vec<Method>,
@@ -139,11 +139,11 @@ pub struct EvalArgs {
     #[arg(long, value_name = "FOLDER", help_heading = "Anchors")]
     pub codec_traces: Option<PathBuf>,
 
-    /// What `captured` and `both` take captured anchors from: f (the full layer, decoded by the server), detail (a
-    /// sparse full-size stream), regions (that the server asks for), dds (regions as DDS chooses them).
+    /// What `captured` and `both` take captured anchors from: f (the full layer, decoded by the server), regions (stills
+    /// that the server asks for), dds (regions as DDS chooses them).
     #[arg(
         long,
-        default_value = "detail",
+        default_value = "regions",
         value_name = "SOURCE",
         help_heading = "Captured anchors"
     )]
@@ -162,15 +162,15 @@ pub struct EvalArgs {
           value_parser = clap::value_parser!(u8).range(1..=100), help_heading = "Captured anchors")]
     pub captured_quality: u8,
 
-    /// Frames a second of the detail stream, or requests of regions.
+    /// Requests of regions a second.
     #[arg(long, default_value_t = 1.0, value_name = "F", help_heading = "Captured anchors")]
     pub detail_fps: f64,
 
-    /// Bit rate of the detail stream in kbit/s, or most of all regions.
+    /// Most bit rate of all regions in kbit/s.
     #[arg(long, default_value = "50", value_name = "K", help_heading = "Captured anchors")]
     pub detail_kbps: NonZeroU32,
 
-    /// Take the detail's bits from the uplink, of which the low layer then gets less, instead of adding them.
+    /// Take the stills' bits from the uplink, of which the low layer then gets less, instead of adding them.
     #[arg(long, help_heading = "Captured anchors")]
     pub within: bool,
 
@@ -645,7 +645,7 @@ mod tests {
         let names: Vec<String> = args.methods().iter().map(Method::to_string).collect();
         assert_eq!(names, ["captured@dds", "both@f"]);
         let rungs = parse(&["a.mp4", "--rungs"]).unwrap();
-        assert_eq!(rungs.methods().last().unwrap().to_string(), "both@detail");
+        assert_eq!(rungs.methods().last().unwrap().to_string(), "both@regions");
         assert!(parse(&["a.mp4", "--captured-from", "h"]).is_err());
         assert!(parse(&["a.mp4", "--detail-fps", "0"]).unwrap().check().is_err());
     }

@@ -48,8 +48,7 @@ mod tests {
 
     use super::*;
     use crate::eval::anchors::{self, AnchorSettings, TimedAnchor};
-    use crate::eval::captured::CapturedSettings;
-    use crate::eval::captured::detail::{self, Way};
+    use crate::eval::captured::{CapturedSettings, Source, Way, regions};
     use crate::eval::coding::{Codec, Coding, Target};
     use crate::eval::low_layer::Coded;
     use crate::eval::metrics::psnr_db;
@@ -99,11 +98,16 @@ mod tests {
     fn captured_is_better_than_rebuilt_by_a_decibel() {
         let clip = clip(FRAMES);
         let low = synthetic::low_layer(&clip, 150);
-        let settings =
-            CapturedSettings { detail_fps: 1.0, detail_kbps: 30, ..CapturedSettings::default() };
-        let delay = Duration::from_millis(130);
-        let way = Way { delay, uplink_kbps: 180.0, screen: false, lose_every: 0 };
-        let track = detail::make(&clip, &settings, &way).unwrap();
+        let settings = CapturedSettings {
+            detail_fps: 1.0,
+            detail_kbps: 30,
+            area: 1.0,
+            ..CapturedSettings::default()
+        };
+        let way = Way { delay: Duration::from_millis(130), uplink_kbps: 180.0 };
+        let (stills, mut upscaler) = (Source::Regions, Upscaler::new().unwrap());
+        let track =
+            regions::make(&clip, &low, Scale::TWO, stills, &settings, &way, &mut upscaler).unwrap();
         let (with, without) = (shown(&clip, &low, &track.anchors), shown(&clip, &low, &[]));
         eprintln!("captured {with:.2} dB, rebuilt {without:.2} dB, {:.0} kbit/s", track.kbps);
         assert!(with > without + 1.0, "captured {with:.2} dB, rebuilt {without:.2} dB");

@@ -51,7 +51,7 @@ pub enum Method {
 
 impl Method {
     /// All but the variants, in the order of the report.
-    pub const ALL: [Method; 21] = [
+    pub const ALL: [Method; 19] = [
         Method::Direct,
         Method::DirectTwice,
         Method::Full,
@@ -66,11 +66,9 @@ impl Method {
         Method::WholeFrames,
         Method::Hybrid,
         Method::Captured(Source::Full),
-        Method::Captured(Source::Detail),
         Method::Captured(Source::Regions),
         Method::Captured(Source::Dds),
         Method::Both(Source::Full),
-        Method::Both(Source::Detail),
         Method::Both(Source::Regions),
         Method::Both(Source::Dds),
     ];
@@ -163,11 +161,9 @@ impl Method {
             Method::WholeFrames => "whole-frames",
             Method::Hybrid => "hybrid",
             Method::Captured(Source::Full) => "captured@f",
-            Method::Captured(Source::Detail) => "captured@detail",
             Method::Captured(Source::Regions) => "captured@regions",
             Method::Captured(Source::Dds) => "captured@dds",
             Method::Both(Source::Full) => "both@f",
-            Method::Both(Source::Detail) => "both@detail",
             Method::Both(Source::Regions) => "both@regions",
             Method::Both(Source::Dds) => "both@dds",
             Method::Unresolved { both: false } => "captured",
@@ -244,7 +240,7 @@ mod tests {
             Method::ALL.iter().filter(|m| m.has_anchors()).map(Method::to_string).collect();
         let plain = with.iter().take_while(|name| !name.contains('@')).collect::<Vec<_>>();
         assert_eq!(plain, ["key-uniform", "nemo", "nemo-style", "whole-frames", "hybrid"]);
-        assert!(!Method::Captured(Source::Detail).has_enhanced());
-        assert!(Method::Both(Source::Detail).has_enhanced());
+        assert!(!Method::Captured(Source::Regions).has_enhanced());
+        assert!(Method::Both(Source::Regions).has_enhanced());
     }
 }

@@ -33,8 +33,8 @@ const SHOWN: [Method; 7] = [
     Method::Hybrid,
     Method::PerFrameSr,
     Method::Captured(Source::Full),
-    Method::Captured(Source::Detail),
-    Method::Both(Source::Detail),
+    Method::Captured(Source::Regions),
+    Method::Both(Source::Regions),
 ];
 
 /// Runs the command and prints its report on standard output.

@@ -6,8 +6,7 @@ use anyhow::{Context, Result};
 use windlass_hybrid::picture::Picture;
 
 use super::anchors::{self, AnchorSettings, AnchorTrack};
-use super::captured::detail::Way;
-use super::captured::{CapturedSettings, Source, detail, rates, regions};
+use super::captured::{CapturedSettings, Source, Way, rates, regions};
 use super::clip::Clip;
 use super::coding::{Coding, Target};
 use super::decay::{Bucket, decay};
@@ -54,7 +53,7 @@ pub struct Stage<'a> {
     uplink_kbps: u32,
     screen: bool,
     low: Coded,
-    /// The low layer of what a detail stream leaves of the uplink.
+    /// The low layer of what stills leave of the uplink.
     lean: Option<Coded>,
     /// The full layer, with its bit rate.
     full: Option<(Clip, f64)>,
@@ -268,12 +267,7 @@ impl<'a> Stage<'a> {
         upscaler: &mut Upscaler,
     ) -> Result<AnchorTrack> {
         let (low, settings) = (self.low_of(Method::Captured(source)), &self.plan.captured);
-        let to_browser = Way {
-            delay: way.delay,
-            uplink_kbps: f64::from(self.uplink_kbps),
-            screen: self.screen,
-            lose_every: if way.loss > 0.0 { (1.0 / way.loss).round() as usize } else { 0 },
-        };
+        let to_browser = Way { delay: way.delay, uplink_kbps: f64::from(self.uplink_kbps) };
         match source {
             Source::Full => {
                 let (full, _) = self.full.as_ref().context("there is no full layer")?;
@@ -284,7 +278,6 @@ impl<'a> Stage<'a> {
                 let chosen = select::scheduled(low, self.clip.fps, way.fraction);
                 anchors::make(full, low, self.plan.scale, &way, &chosen, upscaler)
             }
-            Source::Detail => detail::make(self.clip, settings, &to_browser),
             Source::Regions | Source::Dds => {
                 let scale = self.plan.scale;
                 regions::make(self.clip, low, scale, source, settings, &to_browser, upscaler)
@@ -471,7 +464,7 @@ fn key(method: Method, way: &AnchorSettings, captured: &CapturedSettings) -> Anc
         let of_server = source == Source::Full;
         return AnchorKey {
             anchor_fraction: if of_server { captured.fraction } else { 0.0 },
-            anchor_codec: if of_server { way.coding.codec.name() } else { "vp9-pictures" },
+            anchor_codec: if of_server { way.coding.codec.name() } else { "htj2k" },
             anchor_quality: of_server.then_some(captured.quality),
             anchor_budget_bytes: None,
         };

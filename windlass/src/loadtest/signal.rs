@@ -125,7 +125,7 @@ impl Signal {
             .with_context(|| format!("cannot open {url}: is `windlass serve` running there?"))?;
         let mut signal = Signal { socket, next_id: 1, early: Vec::new() };
         // As the SDK says it.
-        let codecs = ["jpeg", "htj2k", "vp9", "vp9-pictures"].map(String::from).to_vec();
+        let codecs = ["jpeg", "htj2k", "vp9"].map(String::from).to_vec();
         let join = Join {
             version: VERSION,
             room: room.to_owned(),

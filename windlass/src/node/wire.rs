@@ -96,9 +96,7 @@ pub fn to_message(room: &str, relayed: &Relayed, who: Option<Who>, now: Instant)
         Relayed::Enhance { track, layer } => {
             What::Enhance(relay::Enhance { track: track.0, layer: rid(*layer) })
         }
-        Relayed::WholeAnchor { track, captured } => {
-            What::WholeAnchor(relay::WholeAnchor { track: track.0, captured: *captured })
-        }
+        Relayed::WholeAnchor { track } => What::WholeAnchor(relay::WholeAnchor { track: track.0 }),
     };
     Message { room: room.to_owned(), what: Some(what) }
 }
@@ -177,9 +175,7 @@ pub fn of_message(message: Message, now: Instant) -> Result<Option<Said>, WireEr
         What::Enhance(told) => {
             Relayed::Enhance { track: track(told.track), layer: any_layer(&told.layer)? }
         }
-        What::WholeAnchor(told) => {
-            Relayed::WholeAnchor { track: track(told.track), captured: told.captured }
-        }
+        What::WholeAnchor(told) => Relayed::WholeAnchor { track: track(told.track) },
     };
     Ok(Some(Said { room: room.into(), relayed, joined }))
 }
@@ -193,9 +189,6 @@ fn anchor_message(relayed: &RelayedAnchor, now: Instant) -> relay::Anchor {
         track: relayed.track.0,
         layer: relayed.layer.rid().to_owned(),
         tapped: relayed.tapped.rid().to_owned(),
-        at: relayed.at,
-        chained: relayed.chained,
-        scale: relayed.scale.into(),
         age_us: micros(now.saturating_duration_since(anchor.arrival)),
         epoch: anchor.epoch.0.into(),
         rtp_timestamp: anchor.rtp_timestamp,
@@ -215,9 +208,6 @@ fn anchor_of(told: relay::Anchor, now: Instant) -> Result<RelayedAnchor, WireErr
         track: TrackId(told.track),
         layer: layer(&told.layer)?,
         tapped: layer(&told.tapped)?,
-        at: told.at,
-        chained: told.chained,
-        scale: narrow(told.scale, "scale")?,
         anchor: Anchor {
             // The SFU has a number of its own for it.
             stream: StreamId(0),

@@ -48,15 +48,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         payload: vec![9; 50].into(),
         times: StageTimes::default(),
     };
-    let anchor = RelayedAnchor {
-        track,
-        anchor,
-        layer,
-        tapped: Layer::Q,
-        at: Some(5),
-        chained: true,
-        scale: 2,
-    };
+    let anchor = RelayedAnchor { track, anchor, layer, tapped: Layer::Q };
     let told = RelayedTrack {
         track,
         participant: ANNA,
@@ -81,7 +73,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         Relayed::Layers { track, wanted: [true, false, true] },
         Relayed::Enhance { track, layer: Some(layer) },
         Relayed::Enhance { track, layer: None },
-        Relayed::WholeAnchor { track, captured: true },
+        Relayed::WholeAnchor { track },
     ]
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LayerWish } from "../protocol.js";
-import { detailDown, layerSettings } from "./layers.js";
+import { layerSettings } from "./layers.js";
 
 const wish = (fields: Partial<LayerWish>): LayerWish => ({
   kbps: undefined,
@@ -60,17 +60,6 @@ test("the last layer stays on whatever is wished", () => {
     settings.filter((layer) => layer.active).map((layer) => layer.rid),
     ["q"],
   );
-});
-
-test("detail is as large as the best low layer that is sent times the scale", () => {
-  const down = (allowed: "q" | "qh" | "qhf", flowing: string[], scale = 2) =>
-    detailDown(layerSettings(allowed, new Map()), flowing, scale);
-  assert.equal(down("q", ["q"]), 2);
-  assert.equal(down("qh", ["q", "h"]), 1);
-  assert.equal(down("qh", ["q"]), 2);
-  assert.equal(down("qhf", ["q", "h", "f"]), 1);
-  assert.equal(down("qh", []), 1);
-  assert.equal(down("qh", ["q", "h"], 3), 1);
 });
 
 test("of what leads an uplink the page allows less, and of what follows it may be told more", () => {

@@ -85,14 +85,3 @@ function apart(settings: LayerSetting[]): void {
     taken.add(setting.maxFramerate);
   }
 }
-
-/**
- * Camera size over picture size of the detail stream: `scale` times the best low layer that is sent, as the browser sends
- * fewer than it may when the uplink is short. `f` is none of these, as nothing is above it. `flowing`: RIDs that frames come of.
- */
-export function detailDown(settings: readonly LayerSetting[], flowing: readonly string[], scale: number): number {
-  const low = LAYERS.filter(({ rid }) => rid !== "f" && settings.find((s) => s.rid === rid)?.active);
-  const sent = low.filter(({ rid }) => flowing.includes(rid));
-  const best = sent.at(-1) ?? low.at(-1) ?? LAYERS[1];
-  return Math.max(1, (best?.scaleResolutionDownBy ?? 1) / scale);
-}

@@ -6,6 +6,10 @@
  * nothing left then to repair a loss with. Each repair fills the queue that loses the next packet. Once the queue is always
  * full its delay does not change any more, which is all that congestion control goes by at such rates: its estimate even
  * rises, and the picture stands more often than it moves for as long as the uplink is narrow.
+ *
+ * Seen at 50 kbit/s beside a compiler: without this, 13 to 18 frames a second and 13 to 40 freezes in three of eleven calls. At half the
+ * frame rate, and with fewer key frames for broken decoders (`sfu/src/core/keyframes.rs`), 24 of 26 had 15 frames a second and no freeze after
+ * the first seconds; run empty where repairs choke it too, 10 of 10.
  */
 
 /** What of a camera's settings is held down; undefined: nothing. */

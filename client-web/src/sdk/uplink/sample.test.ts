@@ -26,15 +26,14 @@ const low = (second: number, frames: number, encodeS: number) => [
 test("rates are those since the last look", () => {
   const sampler = new UplinkSampler();
   const settings = layerSettings("q", new Map());
-  assert.equal(sampler.sample(low(1, 30, 0.1), [], settings).lowFps, null);
-  assert.deepEqual(sampler.sample(low(3, 80, 0.5), [], settings), {
+  assert.equal(sampler.sample(low(1, 30, 0.1), settings).lowFps, null);
+  assert.deepEqual(sampler.sample(low(3, 80, 0.5), settings), {
     availableKbps: 300,
     lowCapKbps: 150,
     lowTargetKbps: 90,
     wantedFps: 30,
     lowFps: 25,
     limited: "bandwidth",
-    flowing: ["q"],
     served: true,
     encodeShare: 0.2,
   });
@@ -46,17 +45,17 @@ test("a layer that is capped lower has enough with less", () => {
     new Map([["q", { kbps: 120, fps: undefined, active: undefined, needed: undefined }]]),
   );
   const sampler = new UplinkSampler();
-  sampler.sample(low(1, 30, 0), [], settings);
-  assert.equal(sampler.sample(low(2, 60, 0), [], settings).served, true);
+  sampler.sample(low(1, 30, 0), settings);
+  assert.equal(sampler.sample(low(2, 60, 0), settings).served, true);
 });
 
 test("a layer that is given less than it may use has enough where the uplink has more to give", () => {
   const settings = layerSettings("q", new Map());
   const wide = low(2, 60, 0).map((e) => (e.id === "pair" ? { ...e, availableOutgoingBitrate: 150_000 } : e));
-  assert.equal(new UplinkSampler().sample(low(2, 60, 0), [], settings).served, true);
-  assert.equal(new UplinkSampler().sample(wide, [], settings).served, true);
-  const detail = [{ id: "d", type: "outbound-rtp", targetBitrate: 50_000 }];
-  assert.equal(new UplinkSampler().sample(wide, detail, settings).served, false);
+  assert.equal(new UplinkSampler().sample(low(2, 60, 0), settings).served, true);
+  assert.equal(new UplinkSampler().sample(wide, settings).served, true);
+  const other = { id: "h", type: "outbound-rtp", rid: "h", targetBitrate: 50_000 };
+  assert.equal(new UplinkSampler().sample([...wide, other], settings).served, false);
 });
 
 test("a capped frame rate is no lack of frames", () => {
@@ -64,10 +63,10 @@ test("a capped frame rate is no lack of frames", () => {
     "q",
     new Map([["q", { kbps: undefined, fps: 15, active: undefined, needed: undefined }]]),
   );
-  assert.equal(new UplinkSampler().sample(low(1, 30, 0), [], settings).wantedFps, 15);
+  assert.equal(new UplinkSampler().sample(low(1, 30, 0), settings).wantedFps, 15);
 });
 
 test("reports that lack everything give a sample of nothing", () => {
-  const sample = new UplinkSampler().sample([], [], layerSettings("q", new Map()));
+  const sample = new UplinkSampler().sample([], layerSettings("q", new Map()));
   assert.deepEqual([sample.availableKbps, sample.lowFps, sample.limited], [null, null, "none"]);
 });

@@ -1,7 +1,7 @@
 /** What the browser's statistics say about the uplink of one camera. Pure: reports in, a sample out. */
-import type { UplinkSample } from "./governor.js";
 import type { LayerSetting } from "./layers.js";
 import type { PathLook } from "./narrow.js";
+import type { UplinkSample } from "./spare.js";
 
 /** The fields of statistics that are used; the browser's own types lack some. */
 interface Entry {
@@ -31,15 +31,14 @@ const REASONS = ["none", "cpu", "bandwidth", "other"] as const;
 export class UplinkSampler {
   private last: { at: number; frames: Map<string, number>; encodeS: number } | null = null;
 
-  /** `low` and `detail`: the statistics of the two senders; `settings`: of the layers. */
-  sample(low: Iterable<object>, detail: Iterable<object>, settings: readonly LayerSetting[]): UplinkSample {
+  /** `report`: the sender's statistics; `settings`: of the layers. */
+  sample(report: Iterable<object>, settings: readonly LayerSetting[]): UplinkSample {
     const setting = smallestLayer(settings);
-    const all = [...low] as Entry[];
+    const all = [...report] as Entry[];
     const layers = all.filter((e) => e.type === "outbound-rtp");
     const smallest = layers.find((e) => e.rid === setting?.rid);
     const source = all.find((e) => e.type === "media-source");
-    const encoders = [...layers, ...([...detail] as Entry[]).filter((e) => e.type === "outbound-rtp")];
-    const encodeS = encoders.reduce((sum, e) => sum + (e.totalEncodeTime ?? 0), 0);
+    const encodeS = layers.reduce((sum, e) => sum + (e.totalEncodeTime ?? 0), 0);
     const at = smallest?.timestamp ?? 0;
     const frames = new Map(layers.map((e) => [e.rid ?? "", e.framesEncoded ?? 0]));
     const { last } = this;
@@ -47,7 +46,7 @@ export class UplinkSampler {
     this.last = { at, frames, encodeS };
     const seconds = last === null ? 0 : (at - last.at) / 1000;
     // Chromium gives small pictures less than they may use however much there is: then the uplink has bits left.
-    const assigned = encoders.reduce((sum, e) => sum + (e.targetBitrate ?? 0), 0);
+    const assigned = layers.reduce((sum, e) => sum + (e.targetBitrate ?? 0), 0);
     const unassigned = (availableKbps(all) ?? 0) * 1000 * USABLE - assigned;
     const cameraFps = source?.framesPerSecond ?? null;
     return {
@@ -56,7 +55,6 @@ export class UplinkSampler {
       lowTargetKbps: smallest?.targetBitrate === undefined ? null : smallest.targetBitrate / 1000,
       wantedFps: cameraFps === null ? null : Math.min(cameraFps, setting?.maxFramerate ?? cameraFps),
       lowFps: last === null || seconds < 0.5 ? null : since(setting?.rid ?? "") / seconds,
-      flowing: [...frames.keys()].filter((rid) => since(rid) > 0),
       served: layers.every((e) => {
         const cap = settings.find((layer) => layer.rid === e.rid && layer.active)?.maxBitrate;
         if (cap === undefined || e.targetBitrate === undefined || since(e.rid ?? "") === 0) return true;

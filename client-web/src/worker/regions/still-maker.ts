@@ -26,7 +26,12 @@ export type StillFault = "no-base" | "camera" | "budget" | "format";
 
 const FAULTS: Partial<Record<number, StillFault>> = { [-2]: "no-base", [-3]: "format", [-4]: "camera", [-5]: "budget" };
 
-/** Makes stills of one camera over one low layer. What it throws is a trap: the caller drops it and makes a new one. */
+/**
+ * Makes stills of one camera over one low layer. What it throws is a trap: the caller drops it and makes a new one.
+ *
+ * In Node, on two busy cores, 1280×720 over 320×180: 2.2 ms for a low frame; 6 to 14 ms for a still of 8 kB at twice the low size, 16 to
+ * 27 at three times, 20 to 34 at four times.
+ */
 export class StillMaker {
   private readonly wasm: StillExports;
   private readonly handle: number;

@@ -1,9 +1,7 @@
 //! The colour of anchored frames: only pictures of the publisher's own have any.
 
 use super::plan::{SIDE, area};
-use crate::anchor::colour::{Decoded, rows};
-use crate::anchor::pictures::CodedPicture;
-use crate::anchor::tiles::{TILE, TileMap};
+use crate::anchor::colour::Decoded;
 use crate::picture::Plane;
 use crate::resample;
 
@@ -30,26 +28,6 @@ impl Colour {
         (plane.width(), plane.height())
             == ((width * scale).div_ceil(2), (height * scale).div_ceil(2))
             && self.known.len() == width.div_ceil(SIDE) * height.div_ceil(SIDE)
-    }
-
-    /// Becomes that of a picture of some tiles, or of their mosaic. It must be of the same size.
-    ///
-    /// # Panics
-    ///
-    /// Where the picture is smaller than the tiles ask for.
-    pub fn fill(&mut self, coded: &CodedPicture, tiles: &TileMap, low_width: usize, scale: usize) {
-        let [_, u, v] = coded.picture().planes();
-        for (from, to) in [u, v].into_iter().zip(&mut self.planes) {
-            let size = (to.width(), to.height());
-            rows(tiles, size, scale, |(from_x, from_y), (x, y), columns| {
-                let from = &from.row(from_y)[from_x..][..columns];
-                to.samples_mut()[y * size.0 + x..][..columns].copy_from_slice(from);
-            });
-        }
-        let columns = low_width.div_ceil(SIDE);
-        for (i, known) in self.known.iter_mut().enumerate() {
-            *known = tiles.contains(i % columns * SIDE / TILE, i / columns * SIDE / TILE);
-        }
     }
 
     /// Becomes what a still says of some cells. It must be of the same size.

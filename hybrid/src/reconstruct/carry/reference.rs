@@ -6,7 +6,6 @@ use super::colour::Colour;
 use super::plan::{Painted, SIDE};
 use crate::anchor::tiles::{TILE, TileMap};
 use crate::picture::Plane;
-use crate::reconstruct::CELL;
 use crate::vp9::FrameBuffer;
 
 /// References that are kept. The publisher's own picture may come a second late, and then has its place among those
@@ -47,8 +46,8 @@ pub(crate) struct Given<'a> {
     pub colour: Option<Colour>,
     /// The tiles that count.
     pub tiles: &'a TileMap,
-    /// By cell of 8 × 8, whether it is the publisher's own and believed; `None` where the anchor is made of the low picture.
-    pub captured: Option<&'a [bool]>,
+    /// Whether they are the publisher's own pixels; otherwise the anchor is made of the low picture.
+    pub captured: bool,
     /// What the frame showed before. Needed where there are other tiles.
     pub painted: Option<Painted>,
 }
@@ -77,7 +76,7 @@ impl Reference {
             }
             let painted = given.painted.as_ref();
             // What super-resolution makes of the low picture knows less than the publisher's own pixels, where they fit.
-            if given.captured.is_none() && painted.is_some_and(|painted| painted.captured[i]) {
+            if !given.captured && painted.is_some_and(|painted| painted.captured[i]) {
                 if let Some(painted) = painted {
                     copy(&painted.luma, &mut self.high, (column, row), scale);
                 }
@@ -85,13 +84,8 @@ impl Reference {
                 continue;
             }
             copy(given.high, &mut self.high, (column, row), scale);
-            self.captured[i] = given.captured.is_some_and(|own| {
-                let across = self.low.width().div_ceil(CELL);
-                own[row * SIDE / CELL * across + column * SIDE / CELL]
-            });
+            self.captured[i] = given.captured;
             let Some(colour) = &mut given.colour else { continue };
-            // Where its detail is no more than noise, so is its colour.
-            colour.known[i] &= self.captured[i];
             if colour.known[i] && self.colour.is_some() {
                 self.take_colour(colour, i, scale);
             }
@@ -100,10 +94,8 @@ impl Reference {
             self.colour = given.colour.take();
         }
         self.tiles = self.tiles.with(given.tiles);
-        self.own = match given.captured {
-            Some(_) => self.own.with(given.tiles),
-            None => self.own.without(given.tiles),
-        };
+        self.own =
+            if given.captured { self.own.with(given.tiles) } else { self.own.without(given.tiles) };
         self.measure(given.base, scale);
     }
 

@@ -7,7 +7,7 @@ mod tidy;
 use std::fmt::Write;
 
 use ts_rs::{Config, TS};
-use windlass_media::{AnchorSource, DetailKnobs, Layer, LayerKnobs, Refusal, Rung};
+use windlass_media::{Layer, LayerKnobs, Refusal, Rung};
 
 use crate::{
     AccessToken, ClientMessage, Error, ErrorCode, Grant, IceCredential, IceServer, IceServers,
@@ -56,9 +56,7 @@ pub fn file() -> String {
         TrackKind,
         Layer,
         Rung,
-        AnchorSource,
         Refusal,
-        DetailKnobs,
         LayerKnobs,
     );
     text

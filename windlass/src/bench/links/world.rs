@@ -183,12 +183,7 @@ impl World {
         let mut api = self.clients[at].rtc.sdp_api();
         let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, Some(simulcast));
         let (sdp, pending) = api.apply().context("an offer")?;
-        let camera = Publish {
-            mid: mid.to_string(),
-            kind: Kind::Video,
-            name: "camera".into(),
-            detail_of: None,
-        };
+        let camera = Publish { mid: mid.to_string(), kind: Kind::Video, name: "camera".into() };
         let offer =
             Offer { sdp: sdp.to_sdp_string(), publish: vec![camera], subscribe: Vec::new() };
         let answer = self.core.offer(self.now, self.clients[at].id, &offer)?;

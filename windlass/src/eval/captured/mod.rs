@@ -1,10 +1,9 @@
 //! Anchors of the publisher's own pixels, made as the product makes them.
 //!
-//! Three ways, each a [`Source`]: the full layer is decoded at the server and anchors are made of it by the anchor codec;
-//! the publisher sends a sparse full-size [`detail`] stream beside the low layer; it sends [`regions`] that the server
-//! asks for. What publishers send is passed on as it is, and takes its time on the uplink.
+//! Two ways, each a [`Source`]: the full layer is decoded at the server and anchors are made of it by the anchor codec; or the
+//! publisher sends stills of the [`regions`] that the server asks for. Those are passed on as they are, and take their time on
+//! the uplink.
 
-pub mod detail;
 pub mod rates;
 pub mod regions;
 
@@ -15,8 +14,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use windlass_hybrid::anchor::codec::HTJ2K;
 use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
-use windlass_hybrid::anchor::pictures::VP9_PICTURES;
-use windlass_hybrid::anchor::stream::{Gain, Prediction, StreamHeader};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler};
 
 use super::anchors::{STREAM, TimedAnchor};
@@ -27,8 +24,6 @@ use super::frames::Size;
 pub enum Source {
     /// The publisher's full layer, itself coded, decoded at the server.
     Full,
-    /// A detail stream.
-    Detail,
     /// Regions that the server asks for, by its own scores.
     Regions,
     /// Regions as DDS chooses them.
@@ -37,13 +32,12 @@ pub enum Source {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 4] = [Source::Full, Source::Detail, Source::Regions, Source::Dds];
+    pub const ALL: [Source; 3] = [Source::Full, Source::Regions, Source::Dds];
 
     /// Its name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Source::Full => "f",
-            Source::Detail => "detail",
             Source::Regions => "regions",
             Source::Dds => "dds",
         }
@@ -82,9 +76,9 @@ pub struct CapturedSettings {
     pub fraction: f64,
     /// Quality of their code.
     pub quality: u8,
-    /// Frames a second of the detail stream, or requests of regions.
+    /// Requests of regions a second.
     pub detail_fps: f64,
-    /// Bit rate of the detail stream, or of all regions.
+    /// Bit rate of all regions.
     pub detail_kbps: u32,
     /// Whether that rate is taken from the uplink instead of added to it.
     pub within: bool,
@@ -92,27 +86,26 @@ pub struct CapturedSettings {
     pub area: f64,
 }
 
-/// How a publisher codes what it sends.
+/// What the way of a still to the browser is like.
 #[derive(Debug, Clone, Copy)]
-enum Form {
-    /// A VP9 picture.
-    Picture,
-    /// What receivers' filters do not expect, by HTJ2K.
-    Still,
+pub struct Way {
+    /// Beside its transmission on the uplink.
+    pub delay: Duration,
+    /// Rate of the whole uplink.
+    pub uplink_kbps: f64,
 }
 
-/// The anchors of a publisher's frames as they come in.
+/// The stills of a publisher's frames as they come in.
 struct Sender {
     reassembler: Reassembler,
     size: Size,
     bytes: usize,
-    lost: usize,
     anchors: Vec<TimedAnchor>,
 }
 
 impl Sender {
     fn new(size: Size) -> Sender {
-        Sender { reassembler: Reassembler::new(), size, bytes: 0, lost: 0, anchors: Vec::new() }
+        Sender { reassembler: Reassembler::new(), size, bytes: 0, anchors: Vec::new() }
     }
 
     /// Takes the payload of a frame, which is ready then.
@@ -122,18 +115,14 @@ impl Sender {
         rtp_timestamp: u32,
         ready_at: Duration,
         payload: &[u8],
-        (form, tiled): (Form, bool),
+        tiled: bool,
     ) -> Result<()> {
         let size = (self.size.width as u16, self.size.height as u16);
-        let (codec, beyond_prior) = match form {
-            Form::Picture => (VP9_PICTURES, false),
-            Form::Still => (HTJ2K, true),
-        };
         let header = AnchorHeader {
             tiled,
-            beyond_prior,
+            beyond_prior: true,
             stream: STREAM,
-            ..AnchorHeader::new(codec, AnchorOrigin::Captured, rtp_timestamp, size)
+            ..AnchorHeader::new(HTJ2K, AnchorOrigin::Captured, rtp_timestamp, size)
         };
         let mut whole: Option<ReassembledAnchor> = None;
         for message in encode_chunks(&header, payload, MAX_CHUNK)? {
@@ -145,14 +134,6 @@ impl Sender {
         self.anchors.push(TimedAnchor { frame, ready_at, anchor });
         Ok(())
     }
-}
-
-/// The payload of a VP9 frame of a detail stream, the first of which are key frames, or of a region.
-fn payload(frame: &[u8], sequence: u16, key: bool) -> Vec<u8> {
-    let prediction = if key { Prediction::Key } else { Prediction::FromLast };
-    let refers_to = if key { sequence } else { sequence.wrapping_sub(1) };
-    let header = StreamHeader { prediction, gain: Gain::ONE, sequence, refers_to, run: 1 };
-    [&header.to_bytes()[..], frame].concat()
 }
 
 /// How long so many bytes take on an uplink of this rate.
@@ -169,6 +150,6 @@ mod tests {
         for source in Source::ALL {
             assert_eq!(source.name().parse::<Source>().unwrap(), source);
         }
-        assert!("h".parse::<Source>().unwrap_err().to_string().contains("detail"));
+        assert!("h".parse::<Source>().unwrap_err().to_string().contains("regions"));
     }
 }

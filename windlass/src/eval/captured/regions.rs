@@ -2,35 +2,33 @@
 //!
 //! [`Source::Dds`] is DDS's own way: from each looked-at frame of the low stream alone, regions
 //! of at most 4 % of the picture whose objectness is above 0.5 and that overlap what the low stream already answers by
-//! at most 30 % are sent, of *that* frame, as a VP9 key frame at a fixed fine quantiser. What a detector's objectness says there, the
+//! at most 30 % are sent, of *that* frame, at a fixed fine quality. What a detector's objectness says there, the
 //! uncertainty of super-resolution says here: `u / (u + 1)`, with `u` the energy of what it adds (square grey levels
 //! by sample); answered are tiles where that is below 0.3. Nothing is remembered. [`Source::Regions`] is ours: scores
-//! of the live server (`enhancer/schedule/regions`), of the camera's *next* frame, within a cap on area and bytes, coded by HTJ2K as
+//! of the live server (`enhancer/schedule/regions`), of the camera's *next* frame, within a cap on area and bytes. Both are coded by HTJ2K as
 //! what the receivers' filters do not expect.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use windlass_enhancer::encode::vpx::SequenceConfig;
 use windlass_enhancer::schedule::{RegionConfig, RegionLedger, Subjects, energy_by_tile, stakes};
 use windlass_enhancer::twin::Twin;
-use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
+use windlass_hybrid::anchor::codec::{AnchorCodec, Htj2k, detail_of};
 use windlass_hybrid::anchor::colour;
 use windlass_hybrid::anchor::payload as payloads;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::{TILE, TileMap};
-use windlass_hybrid::picture::{Picture, Plane};
+use windlass_hybrid::picture::Plane;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9;
 
-use super::detail::Way;
-use super::{CapturedSettings, Form, Sender, Source, payload, transmission};
+use super::{CapturedSettings, Sender, Source, Way, transmission};
 use crate::eval::anchors::{AnchorTrack, rtp_timestamp, shown_at};
 use crate::eval::clip::Clip;
 use crate::eval::low_layer::Coded;
 use crate::eval::scale::Scale;
 use crate::eval::sr::Upscaler;
-use crate::eval::vpx::{self, Encoder, FrameUse};
+use crate::eval::vpx;
 
 /// Largest region of DDS, as a share of the picture.
 const LARGEST: f64 = 0.04;
@@ -40,8 +38,8 @@ const OBJECTNESS: f64 = 0.5;
 const ANSWERED: f64 = 0.3;
 /// Most overlap (intersection over union) with what is answered.
 const OVERLAP: f64 = 0.3;
-/// The fine quantiser of DDS (QP 26 of H.264), as libvpx counts.
-const DDS_QUANTISER: u8 = 28;
+/// The fine quality of DDS, near QP 26 of H.264.
+const DDS_QUALITY: u8 = 85;
 
 /// The regions of a clip as anchors.
 pub fn make(
@@ -64,7 +62,6 @@ pub fn make(
     let mut ledger = RegionLedger::default();
     let mut subjects = Subjects::new();
     let mut sender = Sender::new(clip.frames.size());
-    let mut number = 0u16;
     let (twin, mut decoder) = (Twin::new(scale.factor()), vp9::Decoder::new());
     for (n, (original, picture)) in clip.frames.frames()?.zip(low.pictures.frames()?).enumerate() {
         let (original, picture) = (original?, picture?);
@@ -93,18 +90,15 @@ pub fn make(
         }
         let Some(at) = asked.iter().position(|(frame, _)| *frame == n) else { continue };
         let (_, tiles) = asked.swap_remove(at);
-        let (coded, form) = if source == Source::Dds {
-            let coded = code(&mosaic(&original.y, &tiles, scale), DDS_QUANTISER)?;
-            let picture = payload(&coded, number, true);
-            number = number.wrapping_add(1);
-            (picture, Form::Picture)
+        let mut detail = detail_of(&original.y, &picture.y, scale.factor())?;
+        prior.take_out((&picture.y).into(), &mut detail);
+        let image = payloads::image(detail, &tiles, scale.factor());
+        let coded = if source == Source::Dds {
+            Htj2k.encode(&image, DDS_QUALITY)?
         } else {
-            let mut detail = detail_of(&original.y, &picture.y, scale.factor())?;
-            prior.take_out((&picture.y).into(), &mut detail);
-            let image = payloads::image(detail, &tiles, scale.factor());
             let [_, u, v] = original.samples();
             let colour = colour::image([u, v], picture.samples(), &tiles, scale.factor());
-            (Htj2k::fill(&image, Some(&colour), config.bytes(Some(between)))?, Form::Still)
+            Htj2k::fill(&image, Some(&colour), config.bytes(Some(between)))?
         };
         let (payload, tiled) = payloads::pack(&tiles, coded);
         let asking = if source == Source::Dds { way.delay } else { Duration::ZERO };
@@ -113,7 +107,7 @@ pub fn make(
         if source == Source::Regions {
             ledger.captured(&tiles, at);
         }
-        sender.send(n, rtp_timestamp(n, clip.fps), at + took, &payload, (form, tiled))?;
+        sender.send(n, rtp_timestamp(n, clip.fps), at + took, &payload, tiled)?;
         if let (Source::Regions, Some(sent)) = (source, sender.anchors.last()) {
             twin.give(&sent.anchor);
         }
@@ -160,41 +154,6 @@ fn dds(uncertainty: &[f64], low: &Plane) -> Option<TileMap> {
     (map.count() > 0).then_some(map)
 }
 
-/// The mosaic of some tiles of a picture's luma; what lies outside the picture repeats its edge, and chroma is
-/// flat. All tiles are the picture itself.
-fn mosaic(luma: &Plane, tiles: &TileMap, scale: Scale) -> Picture {
-    if tiles.is_full() {
-        return Picture { y: luma.clone(), ..Picture::grey(luma.width(), luma.height()) };
-    }
-    let side = TILE * scale.factor();
-    let (width, height) = tiles.mosaic(scale.factor());
-    let mut picture = Picture::grey(width, height);
-    for (i, (column, row)) in tiles.iter().enumerate() {
-        let (to_x, to_y) = (i % (width / side) * side, i / (width / side) * side);
-        for y in 0..side {
-            let from = luma.row((row * side + y).min(luma.height() - 1));
-            let to = &mut picture.y.samples_mut()[(to_y + y) * width + to_x..][..side];
-            for (x, to) in to.iter_mut().enumerate() {
-                *to = from[(column * side + x).min(luma.width() - 1)];
-            }
-        }
-    }
-    picture
-}
-
-/// A key frame at a quantiser.
-fn code(picture: &Picture, quantiser: u8) -> Result<Vec<u8>> {
-    let mut encoder = Encoder::sequence(SequenceConfig {
-        width: picture.width(),
-        height: picture.height(),
-        cpu_used: 7,
-        screen: false,
-        error_resilient: false,
-    })?;
-    encoder.set_quantiser(quantiser)?;
-    encoder.encode_as(picture, FrameUse::Key).context("coding a region")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,16 +166,5 @@ mod tests {
         (uncertainty[0], uncertainty[13]) = (9.0, 4.0);
         let map = dds(&uncertainty, &low).unwrap();
         assert_eq!(map.iter().collect::<Vec<_>>(), [(0, 0), (3, 1)]);
-    }
-
-    #[test]
-    fn a_mosaic_repeats_the_edge() {
-        let luma = (0..200 * 140).map(|i| (i % 200) as u8).collect();
-        let luma = Plane::from_samples(200, 140, luma).unwrap();
-        let mut tiles = TileMap::empty(100, 70);
-        tiles.set(1, 1);
-        let picture = mosaic(&luma, &tiles, Scale::TWO);
-        assert_eq!((picture.width(), picture.height()), (128, 128));
-        assert_eq!((picture.y.row(127)[0], picture.y.row(0)[127]), (128, 199));
     }
 }

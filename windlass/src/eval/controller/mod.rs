@@ -55,7 +55,6 @@ pub fn run(args: &EvalArgs) -> Result<()> {
                 scene: &scene,
                 trace: &trace,
                 interval: INTERVAL,
-                delay: Duration::from_millis(u64::from(args.delay_ms)),
                 vmaf: tools.vmaf.as_deref(),
             };
             cells.push(cell(&stage, &layers, &cache)?);
@@ -68,7 +67,6 @@ pub fn run(args: &EvalArgs) -> Result<()> {
             controller: true,
             interval_ms: INTERVAL.as_millis() as u32,
             lambda: ControllerConfig::default().bits_price,
-            delay_ms: args.delay_ms,
             best_fixed: summary::best_overall(&cells).map(|setting| setting.to_string()),
         },
         rows: summary::lines(&cells),
@@ -86,13 +84,8 @@ fn cell(stage: &Stage<'_>, layers: &[Layer], cache: &Cache) -> Result<Cell> {
     let Stage { scene, trace, .. } = stage;
     let mut fixed = Vec::new();
     for setting in Setting::grid().into_iter().filter(|s| layers.contains(&s.layer)) {
-        let key = format!(
-            "{} {} {trace} {setting} {:?} {}",
-            scene.identity,
-            scene.fps,
-            stage.delay,
-            stage.vmaf.is_some()
-        );
+        let key =
+            format!("{} {} {trace} {setting} {}", scene.identity, scene.fps, stage.vmaf.is_some());
         let run = cache.run(&key, || {
             eprintln!("{} at {trace} kbit/s: {setting}", scene.name);
             play::play(stage, |_, uplink, _| setting.knobs(uplink, scene.fps))
@@ -105,13 +98,8 @@ fn cell(stage: &Stage<'_>, layers: &[Layer], cache: &Cache) -> Result<Cell> {
     let lambda = ControllerConfig::default().bits_price;
     let best = summary::best_by_change(&fixed, &changes, controller.intervals.len(), lambda);
     let names: Vec<String> = best.iter().map(Setting::to_string).collect();
-    let key = format!(
-        "{} {} {trace} {names:?} {:?} {}",
-        scene.identity,
-        scene.fps,
-        stage.delay,
-        stage.vmaf.is_some()
-    );
+    let key =
+        format!("{} {} {trace} {names:?} {}", scene.identity, scene.fps, stage.vmaf.is_some());
     let by_change = cache.run(&key, || {
         eprintln!("{} at {trace} kbit/s: the best settings by change", scene.name);
         play::play(stage, |n, uplink, _| best.get(n).unwrap_or(&PLAIN).knobs(uplink, scene.fps))

@@ -24,8 +24,6 @@ pub struct Stage<'a> {
     pub trace: &'a Trace,
     /// How long knobs stay as they are.
     pub interval: Duration,
-    /// From a detail frame's arrival until it can be used.
-    pub delay: Duration,
     /// An ffmpeg with libvmaf.
     pub vmaf: Option<&'a Path>,
 }
@@ -36,9 +34,7 @@ pub struct Interval {
     /// What the uplink carried.
     pub uplink_kbps: f64,
     /// What was sent.
-    pub video_kbps: f64,
-    /// What was sent of the detail stream.
-    pub detail_kbps: f64,
+    pub kbps: f64,
     /// Means over the camera's frames.
     pub psnr_y_db: f64,
     /// VMAF; `None` without an ffmpeg that has libvmaf.
@@ -49,13 +45,6 @@ pub struct Interval {
     pub screen: bool,
     /// The knobs, by the names of the report.
     pub knobs: String,
-}
-
-impl Interval {
-    /// All that was sent, in kbit/s.
-    pub fn total_kbps(&self) -> f64 {
-        self.video_kbps + self.detail_kbps
-    }
 }
 
 /// What a run gave.
@@ -75,7 +64,7 @@ pub fn play(
 ) -> Result<Run> {
     let Stage { scene, .. } = stage;
     let mut publisher = Publisher::default();
-    let mut viewer = Viewer::new(scene.fps, stage.delay);
+    let mut viewer = Viewer::default();
     let mut vmaf = stage.vmaf.map(|ffmpeg| Vmaf::start(ffmpeg, &scene.frames)).transpose()?;
     let frames = (stage.interval.as_secs_f64() * scene.fps).round().max(1.0) as usize;
     let span = Duration::from_secs_f64(frames as f64 / scene.fps);
@@ -84,7 +73,7 @@ pub fn play(
     let (mut intervals, mut psnr): (Vec<Interval>, Vec<f64>) = (Vec::new(), Vec::new());
     let mut measured: Option<Measurements> = None;
     let mut knobs = None;
-    let mut bytes = (0, 0);
+    let mut bytes = 0;
     for (n, original) in scene.frames.frames()?.enumerate() {
         let original: Picture = original?;
         if n % frames == 0 {
@@ -92,8 +81,7 @@ pub fn play(
             let chosen = steer(n / frames, uplink, measured.as_ref());
             intervals.push(Interval {
                 uplink_kbps: uplink,
-                video_kbps: 0.0,
-                detail_kbps: 0.0,
+                kbps: 0.0,
                 psnr_y_db: 0.0,
                 vmaf: None,
                 vmaf_neg: None,
@@ -104,9 +92,8 @@ pub fn play(
         }
         let knobs = knobs.context("the first interval has knobs")?;
         let sent = publisher.frame(&original, &knobs, scene.fps, scene.is_screen(n))?;
-        bytes.0 += sent.low.as_ref().map_or(0, Vec::len);
-        bytes.1 += sent.detail.as_ref().map_or(0, Vec::len);
-        let shown = viewer.frame(n, knobs.layer, &sent)?;
+        bytes += sent.as_ref().map_or(0, Vec::len);
+        let shown = viewer.frame(n, knobs.layer, sent.as_deref())?;
         psnr.push(metrics::psnr_db(&original.y, &shown.y));
         if let Some(vmaf) = &mut vmaf {
             vmaf.push(shown)?;
@@ -114,9 +101,8 @@ pub fn play(
         let last = n + 1 == scene.frames.len();
         if let Some(interval) = intervals.last_mut().filter(|_| last || (n + 1) % frames == 0) {
             let seconds = (n % frames + 1) as f64 / scene.fps;
-            interval.video_kbps = bytes.0 as f64 * 0.008 / seconds;
-            interval.detail_kbps = bytes.1 as f64 * 0.008 / seconds;
-            bytes = (0, 0);
+            interval.kbps = bytes as f64 * 0.008 / seconds;
+            bytes = 0;
             let uplink = interval.uplink_kbps;
             measured = Some(viewer.meter.take(span, size, uplink));
         }
@@ -133,10 +119,7 @@ pub fn play(
     Ok(Run { intervals, metering_ms_per_s: ms * scene.fps })
 }
 
-/// `h 30 fps 128+22 kbit/s`.
+/// `h 30 fps 128 kbit/s`.
 fn name(knobs: &Knobs) -> String {
-    let detail = knobs
-        .detail
-        .map_or_else(String::new, |detail| format!("+{:.0} at {:.1} fps", detail.kbps, detail.fps));
-    format!("{} {:.0} fps {:.0}{detail} kbit/s", knobs.layer.rid(), knobs.fps, knobs.low_kbps)
+    format!("{} {:.0} fps {:.0} kbit/s", knobs.layer.rid(), knobs.fps, knobs.low_kbps)
 }

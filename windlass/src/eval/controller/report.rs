@@ -32,8 +32,6 @@ pub struct Settings {
     pub interval_ms: u32,
     /// Price of the whole uplink, in VMAF.
     pub lambda: f64,
-    /// From a detail frame to its anchor in use.
-    pub delay_ms: u32,
     /// The fixed setting that is best over all scenes and uplinks.
     pub best_fixed: Option<String>,
 }
@@ -54,8 +52,8 @@ impl Report {
             let _ = writeln!(out, "{} · uplink {} kbit/s", cell[0].clip, cell[0].uplink_kbps);
             let _ = writeln!(
                 out,
-                "{:<12} {:>6} {:>6} {:>6} {:>7} {:>7}",
-                "method", "VMAF", "NEG", "PSNR-Y", "kbit/s", "detail"
+                "{:<12} {:>6} {:>6} {:>6} {:>7}",
+                "method", "VMAF", "NEG", "PSNR-Y", "kbit/s"
             );
             for (n, line) in cell.iter().enumerate() {
                 if n < 3 + SHOWN || line.method == plain {
@@ -77,13 +75,12 @@ fn or_dash(value: Option<f64>, digits: usize) -> String {
 
 fn row(line: &Line) -> String {
     format!(
-        "{:<12} {:>6} {:>6} {:>6.2} {:>7.1} {:>7.1}",
+        "{:<12} {:>6} {:>6} {:>6.2} {:>7.1}",
         line.method,
         or_dash(line.vmaf, 2),
         or_dash(line.vmaf_neg, 2),
         line.psnr_y_db,
-        line.total_kbps,
-        line.detail_kbps
+        line.total_kbps
     )
 }
 
@@ -130,7 +127,6 @@ mod tests {
             vmaf_neg: None,
             psnr_y_db: 37.0,
             total_kbps: 149.0,
-            detail_kbps: 20.0,
             controller,
         };
         Report {
@@ -140,7 +136,6 @@ mod tests {
                 controller: true,
                 interval_ms: 1000,
                 lambda: 1.0,
-                delay_ms: 130,
                 best_fixed: Some("h/1".into()),
             },
             rows: vec![line("controller", Some(verdict)), line("exhaustive", None)],

@@ -59,8 +59,6 @@ pub struct Line {
     pub psnr_y_db: f64,
     /// All that was sent.
     pub total_kbps: f64,
-    /// Of that, the detail stream.
-    pub detail_kbps: f64,
     /// What only the controller has.
     #[serde(flatten)]
     pub controller: Option<Verdict>,
@@ -106,7 +104,7 @@ fn mean_quality(run: &Run) -> f64 {
 }
 
 fn mean_kbps(run: &Run) -> f64 {
-    mean(run.intervals.iter().map(Interval::total_kbps)).unwrap_or_default()
+    mean(run.intervals.iter().map(|i| i.kbps)).unwrap_or_default()
 }
 
 /// The setting that is best from each change to the next, among those that the uplink carries; by interval.
@@ -132,7 +130,7 @@ pub fn best_by_change(
 
 fn objective(interval: &Interval, lambda: f64) -> f64 {
     // A key frame's burst is not held against anybody: rate control pays it back.
-    let share = (interval.total_kbps() / interval.uplink_kbps).min(1.0);
+    let share = (interval.kbps / interval.uplink_kbps).min(1.0);
     quality(interval) - lambda * share
 }
 
@@ -191,7 +189,6 @@ impl Cell {
             vmaf_neg: of(|i| i.vmaf_neg),
             psnr_y_db: of(|i| Some(i.psnr_y_db)).unwrap_or_default(),
             total_kbps: mean_kbps(run),
-            detail_kbps: of(|i| Some(i.detail_kbps)).unwrap_or_default(),
             controller,
         }
     }
@@ -273,8 +270,7 @@ mod tests {
     fn run(values: &[(f64, f64)]) -> Run {
         let interval = |&(vmaf, kbps): &(f64, f64)| Interval {
             uplink_kbps: kbps,
-            video_kbps: kbps,
-            detail_kbps: 0.0,
+            kbps,
             psnr_y_db: 30.0,
             vmaf: Some(vmaf),
             vmaf_neg: Some(vmaf - 2.0),

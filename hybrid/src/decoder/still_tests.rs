@@ -1,11 +1,16 @@
-//! Behaviour of whole decoders that are given the publisher's own pictures (codec 4).
+//! Behaviour of whole decoders that are given the publisher's own pixels, as stills.
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::anchor::codec::{AnchorCodec, ResidualJpeg};
-use crate::anchor::pictures::fixture::parts;
+use crate::anchor::codec::{AnchorCodec, HTJ2K, ResidualJpeg};
+use crate::anchor::fixture::low_layer;
 use crate::picture::{Plane, psnr};
+use crate::still::{StillMaker, StillRequest};
+
+/// The tiles of a low picture of 96 × 64 samples: both, or the right one alone.
+const ALL: [u8; 1] = [0b11];
+const RIGHT: [u8; 1] = [0b10];
 
 fn at(frame: usize) -> u32 {
     frame as u32 * 3000
@@ -15,19 +20,33 @@ fn anchor(frame: usize, payload: Vec<u8>, tiled: bool) -> ReassembledAnchor {
     ReassembledAnchor {
         header: AnchorHeader {
             tiled,
+            beyond_prior: true,
             stream: 1,
-            ..AnchorHeader::new(VP9_PICTURES, AnchorOrigin::Captured, at(frame), (192, 128))
+            ..AnchorHeader::new(HTJ2K, AnchorOrigin::Captured, at(frame), (192, 128))
         },
         payload,
     }
 }
 
-/// Picture `n` of the detail stream, which is of frame `2 * n`.
-fn picture(n: usize) -> ReassembledAnchor {
-    anchor(2 * n, parts().1[n].clone(), false)
+/// The still of some tiles of a frame.
+fn still_of(frame: usize, tiles: &[u8]) -> ReassembledAnchor {
+    let mut maker = StillMaker::default();
+    for (n, coded) in low_layer()[..=frame].iter().enumerate() {
+        maker.follow(at(n), coded).expect("a sound stream");
+    }
+    let (luma, u) = (original(frame), colour());
+    let v = Plane::filled(96, 64, 128);
+    let request = StillRequest { rtp_timestamp: at(frame), scale: 2, tiles, bytes: 8000 };
+    let still = maker.make([(&luma).into(), (&u).into(), (&v).into()], &request).expect("it fits");
+    anchor(frame, still.payload, still.tiled)
 }
 
-/// What the camera saw: see `enhancer/examples/anchor_pictures.rs`.
+/// The still of a whole frame.
+fn still(frame: usize) -> ReassembledAnchor {
+    still_of(frame, &ALL)
+}
+
+/// What the camera saw: see `enhancer/examples/low_layer.rs`.
 fn original(n: usize) -> Plane {
     let samples = (0..192 * 128).map(|i| {
         let (x, y) = ((i % 192) as f32, (i / 192) as f32);
@@ -55,7 +74,7 @@ fn after(frames: usize) -> HybridDecoder {
 
 fn push(d: &mut HybridDecoder, frames: std::ops::Range<usize>) {
     for n in frames {
-        d.push_frame(at(n), &parts().0[n]).expect("a sound stream");
+        d.push_frame(at(n), &low_layer()[n]).expect("a sound stream");
     }
 }
 
@@ -69,7 +88,7 @@ fn a_pictures_colour_is_shown_and_carried_with_its_luma() {
     let mut d = HybridDecoder::new(HybridConfig::default());
     let gain = |d: &mut HybridDecoder, n: usize| {
         // The same picture again is another frame.
-        let frames = Decoder::new().decode(&parts().0[0]).expect("a sound stream").to_vec();
+        let frames = Decoder::new().decode(&low_layer()[0]).expect("a sound stream").to_vec();
         d.push_decoded(at(n), &frames);
         let mut without = HybridDecoder::new(HybridConfig::default());
         without.push_decoded(at(n), &frames);
@@ -77,7 +96,7 @@ fn a_pictures_colour_is_shown_and_carried_with_its_luma() {
         of(d) - of(&mut without)
     };
     assert!(gain(&mut d, 0).abs() < 1e-9);
-    assert_eq!(d.push_anchor(&picture(0)), APPLIED);
+    assert_eq!(d.push_anchor(&still(0)), APPLIED);
     let later = gain(&mut d, 1);
     assert!(later > 3.0, "{later} dB");
     // An anchor made of the low picture has no colour, and takes none away.
@@ -90,6 +109,7 @@ fn a_pictures_colour_is_shown_and_carried_with_its_luma() {
 fn enhanced(frame: usize) -> ReassembledAnchor {
     let payload = ResidualJpeg.encode(&Detail::zero(192, 128), 70).expect("a legal size");
     let mut anchor = anchor(frame, payload, false);
+    anchor.header.beyond_prior = false;
     (anchor.header.codec, anchor.header.source) = (ResidualJpeg.id(), AnchorOrigin::Enhanced);
     anchor
 }
@@ -99,63 +119,26 @@ const APPLIED: AnchorOutcome = AnchorOutcome::Applied { frames_late: 0 };
 #[test]
 fn a_picture_brings_its_frame_and_those_after_it_closer_to_the_camera() {
     let (mut with, mut without) = (after(1), after(1));
-    assert_eq!(with.push_anchor(&picture(0)), APPLIED);
+    assert_eq!(with.push_anchor(&still(0)), APPLIED);
     let gain = psnr(shown(&mut with), &original(0)) - psnr(shown(&mut without), &original(0));
     assert!(gain > 5.0, "{gain} dB");
     push(&mut with, 1..3);
     push(&mut without, 1..3);
-    assert_eq!(with.push_anchor(&picture(1)), APPLIED);
+    assert_eq!(with.push_anchor(&still(2)), APPLIED);
     let gain = psnr(shown(&mut with), &original(2)) - psnr(shown(&mut without), &original(2));
     assert!(gain > 5.0, "{gain} dB");
 }
 
 #[test]
-fn a_lost_picture_stops_the_stream_and_nothing_else() {
-    let mut d = after(7);
-    assert_eq!(d.push_anchor(&picture(0)), AnchorOutcome::Applied { frames_late: 6 });
-    assert_eq!(d.push_anchor(&picture(2)), AnchorOutcome::NeedsKey);
-    assert_eq!(d.push_anchor(&picture(0)), AnchorOutcome::Duplicate);
-    push(&mut d, 7..8);
-    assert_eq!(d.push_anchor(&anchor(7, parts().2, true)), APPLIED);
-    let stats = d.stats();
-    assert_eq!((stats.needs_key, stats.duplicate, stats.applied), (1, 1, 2));
-}
-
-#[test]
-fn a_picture_whose_frame_is_gone_still_serves_the_next() {
-    let mut d = HybridDecoder::new(HybridConfig { history: 2, ..HybridConfig::default() });
-    push(&mut d, 0..3);
-    assert_eq!(d.push_anchor(&picture(0)), AnchorOutcome::TooOld);
-    assert_eq!(d.push_anchor(&picture(1)), APPLIED);
-}
-
-#[test]
-fn the_stream_goes_on_in_another_epoch_and_a_former_one_is_refused() {
-    let mut d = after(3);
-    assert!(matches!(d.push_anchor(&picture(0)), AnchorOutcome::Applied { .. }));
-    let of = |n: usize, epoch: u16| {
-        let mut anchor = picture(n);
-        anchor.header.epoch = epoch;
-        anchor
-    };
-    assert_eq!(d.push_anchor(&of(1, 4)), APPLIED);
-    push(&mut d, 3..5);
-    assert_eq!(d.push_anchor(&of(2, 3)), AnchorOutcome::FormerEpoch);
-}
-
-#[test]
 fn wrong_sizes_and_flags_are_refused() {
     let mut d = after(1);
-    let mut wide = picture(0);
+    let mut wide = still(0);
     wide.header.width = 194;
     assert_eq!(d.push_anchor(&wide), AnchorOutcome::WrongSize);
-    let mut beyond = picture(0);
-    beyond.header.beyond_prior = true;
-    assert_eq!(d.push_anchor(&beyond), AnchorOutcome::Malformed);
-    let mut cut = picture(0);
+    let mut cut = still(0);
     cut.payload.truncate(12);
     assert_eq!(d.push_anchor(&cut), AnchorOutcome::Malformed);
-    assert_eq!(d.push_anchor(&picture(0)), APPLIED);
+    assert_eq!(d.push_anchor(&still(0)), APPLIED);
 }
 
 #[test]
@@ -163,7 +146,7 @@ fn a_region_changes_its_tiles_alone() {
     let (mut d, mut plain) = (after(8), after(8));
     // Filters that learn change other places as well.
     d.config.learning = false;
-    assert_eq!(d.push_anchor(&anchor(7, parts().2, true)), APPLIED);
+    assert_eq!(d.push_anchor(&still_of(7, &RIGHT)), APPLIED);
     let (with, without) = (shown(&mut d).clone(), shown(&mut plain).clone());
     for y in 0..128 {
         assert_eq!(with.row(y)[..128], without.row(y)[..128]);
@@ -183,8 +166,8 @@ proptest! {
         edits in proptest::collection::vec((0usize..5, any::<prop::sample::Index>(), any::<u8>()), 0..12),
         order in proptest::collection::vec((0usize..5, 0usize..8, any::<bool>()), 0..8),
     ) {
-        let (_, mut payloads, region) = parts();
-        payloads.push(region);
+        let mut payloads = [0, 2, 4, 6].map(|n| still(n).payload).to_vec();
+        payloads.push(still_of(7, &RIGHT).payload);
         for (n, at, value) in edits {
             *at.get_mut(&mut payloads[n]) = value;
         }
@@ -209,6 +192,7 @@ fn an_enhanced_anchor_leaves_fresh_pictures_of_the_publisher_alone() {
     let zero = |source| {
         let mut anchor = anchor(2, Vec::new(), false);
         let coded = ResidualJpeg.encode(&Detail::zero(192, 128), 70).expect("a legal size");
+        anchor.header.beyond_prior = false;
         (anchor.header.codec, anchor.header.source) = (ResidualJpeg.id(), source);
         anchor.payload = coded;
         anchor
@@ -216,7 +200,7 @@ fn an_enhanced_anchor_leaves_fresh_pictures_of_the_publisher_alone() {
     let quality = |enhanced: Option<AnchorOrigin>| {
         let mut d = HybridDecoder::new(HybridConfig { learning: false, ..HybridConfig::default() });
         push(&mut d, 0..1);
-        assert_eq!(d.push_anchor(&picture(0)), APPLIED);
+        assert_eq!(d.push_anchor(&still(0)), APPLIED);
         push(&mut d, 1..3);
         if let Some(source) = enhanced {
             assert_eq!(d.push_anchor(&zero(source)), APPLIED);
@@ -229,19 +213,12 @@ fn an_enhanced_anchor_leaves_fresh_pictures_of_the_publisher_alone() {
 }
 
 #[test]
-fn regions_teach_the_filters_nothing() {
-    let mut d = after(8);
-    assert!(matches!(d.push_anchor(&anchor(7, parts().2, true)), AnchorOutcome::Applied { .. }));
-    assert!(!d.taught);
-}
-
-#[test]
 fn the_publishers_own_pixels_replace_what_was_made_of_the_low_picture() {
     let mut d = after(1);
     let enhanced = enhanced(0);
     assert_eq!(d.push_anchor(&enhanced), APPLIED);
     let before = psnr(shown(&mut d), &original(0));
-    assert_eq!(d.push_anchor(&picture(0)), APPLIED);
+    assert_eq!(d.push_anchor(&still(0)), APPLIED);
     assert!(psnr(shown(&mut d), &original(0)) > before + 5.0);
     assert_eq!(d.push_anchor(&enhanced), AnchorOutcome::Duplicate);
 }
