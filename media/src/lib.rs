@@ -276,12 +276,9 @@ impl TapInput {
 }
 
 /// Where an anchor's detail comes from.
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnchorSource {
     /// Super-resolution made it.
-    #[default]
     Enhanced,
     /// The publisher's own pixels.
     Captured,

@@ -171,9 +171,12 @@ pub(crate) struct Lists {
 impl Lists {
     /// Those of an offer.
     pub(crate) fn of(offer: &windlass_sfu::Offer) -> Lists {
-        let tracks = offer.publish.iter();
         Lists {
-            published: tracks.map(|p| (p.mid.clone(), kind(p.kind), p.name.clone())).collect(),
+            published: offer
+                .publish
+                .iter()
+                .map(|p| (p.mid.clone(), kind(p.kind), p.name.clone()))
+                .collect(),
             subscribed: offer.subscribe.iter().map(|s| s.track).collect(),
         }
     }

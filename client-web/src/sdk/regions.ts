@@ -141,7 +141,7 @@ export class RegionSender {
   private end(): void {
     this.stop();
     this.passage?.copyTo(null);
-    this.worker?.endWhenDone();
+    this.worker?.endLater();
     this.worker = null;
   }
 

@@ -13,7 +13,7 @@ export interface Pace {
 
 /** A script that has come may take so long to run for the first time. */
 const START_MS = 10_000;
-/** One that is to end may take so long for what it was asked before. */
+/** One that is to end later has so long for what it was asked before. */
 const DONE_MS = 1000;
 
 /** See the module's head. `To` and `From` are its messages. */
@@ -27,7 +27,6 @@ export class WatchedWorker<To, From> {
   private starting: ReturnType<typeof setTimeout> | undefined;
   private asking: ReturnType<typeof setInterval> | undefined;
   private over = false;
-  private unanswered = 0;
 
   /** `name` is for developers' tools; `onEnd` is called at most once, and not after {@link end}. */
   constructor(
@@ -68,16 +67,13 @@ export class WatchedWorker<To, From> {
     this.worker?.terminate();
   }
 
-  /** Ends it once it has done all that it was asked, or soon; nothing is heard of it any more. */
-  endWhenDone(): void {
+  /** Ends it when it has had time to do what it was asked; nothing is heard of it any more. */
+  endLater(): void {
     this.forget();
     const { worker } = this;
     if (worker === null) return;
-    worker.onmessage = ({ data }: MessageEvent<From | Pong>) => {
-      if (isPong(data) && --this.unanswered === 0) worker.terminate();
-    };
+    worker.onmessage = null;
     setTimeout(() => worker.terminate(), DONE_MS);
-    this.ping();
   }
 
   /** Asks it nothing more, and ends it if it answers once again. */
@@ -88,12 +84,10 @@ export class WatchedWorker<To, From> {
   }
 
   private ping(): void {
-    this.unanswered++;
     this.worker?.postMessage({ type: "ping" } satisfies Ping);
   }
 
   private answered(): void {
-    this.unanswered--;
     this.heartbeat.heard();
     if (this.asking !== undefined || this.over) return;
     clearTimeout(this.starting);

@@ -106,7 +106,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// One that has seen nothing. It begins with the half layer (or the nearest that there is), all frames, no detail.
+    /// One that has seen nothing. It begins with the half layer (or the nearest that there is), all frames.
     pub fn new(mut config: ControllerConfig) -> Controller {
         let sane = |value: f64, otherwise: f64| if value.is_finite() { value } else { otherwise };
         config.camera_fps = sane(config.camera_fps, 30.0).clamp(1.0, 240.0);

@@ -368,7 +368,7 @@ pub(super) fn send_still(
 }
 
 /// An anchor as subscribers have it once it has arrived, but for their own timeline and epoch.
-pub(super) fn arrived(anchor: &Anchor, rtp_timestamp: u32) -> ReassembledAnchor {
+pub(super) fn arrived(anchor: &Anchor) -> ReassembledAnchor {
     let source = match anchor.source {
         AnchorSource::Enhanced => AnchorOrigin::Enhanced,
         AnchorSource::Captured => AnchorOrigin::Captured,
@@ -378,7 +378,7 @@ pub(super) fn arrived(anchor: &Anchor, rtp_timestamp: u32) -> ReassembledAnchor 
         tiled: anchor.tiled,
         beyond_prior: anchor.beyond_prior,
         stream: anchor.stream.0,
-        ..AnchorHeader::new(anchor.codec, source, rtp_timestamp, size)
+        ..AnchorHeader::new(anchor.codec, source, anchor.rtp_timestamp, size)
     };
     ReassembledAnchor { header, payload: anchor.payload.to_vec() }
 }

@@ -328,7 +328,7 @@ impl StreamDecoder {
     /// detail may have been lost since.
     fn given(&self, state: &mut State, anchor: &Anchor) {
         let at = anchor.rtp_timestamp;
-        let (outcome, raised) = state.twin.give(&arrived(anchor, at));
+        let (outcome, raised) = state.twin.give(&arrived(anchor));
         if let Some(db) = raised {
             self.progress.saw(db);
         }

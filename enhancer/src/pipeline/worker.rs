@@ -384,7 +384,7 @@ impl Worker {
             counters.learned_anchors.fetch_add(u64::from(learned), Ordering::Relaxed);
             counters.whole_anchors.fetch_add(u64::from(job.choice.whole), Ordering::Relaxed);
             counters.anchor_bytes.fetch_add(bytes, Ordering::Relaxed);
-            departed = Some((arrived(&anchor, frame.rtp_timestamp), wanted.cloned()));
+            departed = Some((arrived(&anchor), wanted.cloned()));
             true
         };
         let sent = match made {

@@ -118,7 +118,7 @@ impl Chain {
 }
 
 /// The one frame of a chunk, which must be shown, of this size, and coded as its header says.
-pub(super) fn take(
+fn take(
     decoder: &mut Decoder,
     prediction: Prediction,
     size: (usize, usize),

@@ -130,7 +130,7 @@ fn a_picture_brings_its_frame_and_those_after_it_closer_to_the_camera() {
 }
 
 #[test]
-fn wrong_sizes_and_flags_are_refused() {
+fn wrong_sizes_and_broken_code_are_refused() {
     let mut d = after(1);
     let mut wide = still(0);
     wide.header.width = 194;

@@ -3,7 +3,7 @@
 //! Every encoding has RTP timestamps of its own. In each, a frame has the camera's capture time at 90 kHz plus a
 //! constant, so two encodings differ by one constant, their *shift*. Sender reports say at which wall-clock time
 //! which timestamp was due, rounded to milliseconds; that tells the shift well enough to know which frames belong
-//! together, and these tell it to the tick (measured in Chromium). A shift counts once two pairs of frames have agreed about it.
+//! together, and these tell it to the tick (measured: `client-web/src/worker/regions/frame-clock.ts`). A shift counts once two pairs of frames have agreed about it.
 //! When frames no longer meet by it, or sender reports contradict it (the camera was exchanged, an encoder began anew),
 //! it is found again.
 

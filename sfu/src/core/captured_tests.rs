@@ -148,6 +148,28 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
     world.core.take_region(world.now, PUBLISHER, &[1; 40]);
     let counters = world.core.stats().counters;
     assert_eq!((counters.regions_in, counters.regions_malformed), (1, 1));
+    // The layer itself, which this subscriber may not have, is better than any still.
+    world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
+    world.camera.layers = Layer::ALL.into();
+    world.run(Duration::from_secs(3));
+    assert_eq!(possible(&world), [true, false]);
+}
+
+#[test]
+fn stills_are_counted_on_before_anything_is_tapped() {
+    let captured_bps = |stills: bool| {
+        let mut world = World::new(config());
+        world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+        let track = world.publish();
+        world.camera.layers = vec![Layer::Q, Layer::H];
+        if stills {
+            world.offer_stills();
+        }
+        world.run(Duration::from_secs(3));
+        let costs = world.core.tracks[&track].anchor_costs(world.now, u32::MAX, (false, true), 2);
+        costs[Layer::H as usize].expect("anchors are made of it").captured_bps
+    };
+    assert!(captured_bps(false) == 0 && captured_bps(true) > 0);
 }
 
 #[test]
@@ -233,4 +255,8 @@ fn the_quarter_layer_stands_by_while_all_hold_the_half_layer() {
     world.subscribe_at_most(third, track, Some(Rung::Q));
     world.run(Duration::from_secs(1));
     assert_eq!(quarter(&world), [30.0, 150.0], "somebody needs it");
+    let knobs = PublisherKnobs { layer: Layer::Q, kbps: 90.0, ..knobs };
+    world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
+    world.run(Duration::from_secs(1));
+    assert_eq!(quarter(&world), [30.0, 150.0, 90.0], "and keeps what it is adapted to");
 }

@@ -110,7 +110,7 @@ impl Core {
         self.give_all(now, source.track, &parcel);
     }
 
-    /// A publisher says what its uplink carries: what it sends is adapted to that.
+    /// A publisher says what its uplink carries: what it sends is adapted to that. Our SDK says so where the user has agreed to stills.
     pub fn uplink(
         &mut self,
         now: Instant,

@@ -306,7 +306,7 @@ pub(super) struct Sound {
 }
 
 /// What forwarding looks at of a packet.
-pub(super) fn packet_in(rtp: &RtpPacket) -> PacketIn {
+fn packet_in(rtp: &RtpPacket) -> PacketIn {
     PacketIn {
         seq: *rtp.seq_no,
         timestamp: rtp.header.timestamp,
@@ -318,7 +318,7 @@ pub(super) fn packet_in(rtp: &RtpPacket) -> PacketIn {
 }
 
 /// What the packet's sender last said about its clock.
-pub(super) fn report(rtp: &RtpPacket) -> Option<Report> {
+fn report(rtp: &RtpPacket) -> Option<Report> {
     rtp.last_sender_info.map(|r| (r.ntp_time, r.rtp_time.numer() as u32))
 }
 

@@ -255,8 +255,8 @@ impl Core {
         for track in self.tracks.values_mut().filter(|track| track.afar.is_none()) {
             if let Some(stream) = track.info.stream {
                 let publisher = self.peers.get(&track.info.participant);
-                let able = publisher.is_some_and(Peer::gives_regions) && self.config.regions;
-                let possible = able && track.tap.is_some() && track.capture.is_none();
+                track.stills = publisher.is_some_and(Peer::gives_regions) && self.config.regions;
+                let possible = track.stills && track.tap.is_some() && track.capture.is_none();
                 if track.regions != possible && track.tap.is_some() {
                     self.outputs.push_back(Output::Tap(TapInput::Regions { stream, possible }));
                 }
@@ -273,7 +273,10 @@ impl Core {
                 track.standby = standby;
                 let (layer, knobs) = unbounded(Layer::Q);
                 let knobs = if standby { STANDBY } else { knobs };
-                self.outputs.push_back(track.knobs(vec![(layer, knobs)]));
+                // Where the quarter layer is adapted itself, its publisher has been told more.
+                if standby || track.adapted.is_none_or(|adapted| adapted.layer != Layer::Q) {
+                    self.outputs.push_back(track.knobs(vec![(layer, knobs)]));
+                }
             }
         }
     }

@@ -69,6 +69,24 @@ fn subscribers_are_told_and_get_a_whole_anchor() {
 }
 
 #[test]
+fn the_publisher_is_asked_for_stills_of_the_size_that_is_shown() {
+    let mut world = watched(&[Layer::Q]);
+    for (id, scale) in [(1, 2), (2, 4)] {
+        enlarge(&mut world, scale);
+        let stream = world.last_tapped().stream;
+        let tiles = bytes::Bytes::from_static(&[1, 0]);
+        let want = EnhancerOutput::WantRegions { stream, size: (320, 180), tiles, bytes: 3000 };
+        world.core.enhancer(world.now, want);
+        world.run(Duration::from_millis(10));
+        let asked = world.events[&PUBLISHER].iter().filter_map(|e| match e {
+            SfuEvent::Regions { request, .. } => Some((request.id, request.scale)),
+            _ => None,
+        });
+        assert_eq!(asked.last(), Some((id, scale)));
+    }
+}
+
+#[test]
 fn pictures_may_be_enlarged_to_the_cameras_size_but_not_past_the_layers_that_are_sent() {
     for (layers, most) in [
         (&[Layer::Q][..], 4),

@@ -57,6 +57,8 @@ pub(super) struct Track {
     pub(super) adapted: Option<PublisherKnobs>,
     /// Whether the quarter layer has been told to send next to nothing, as nobody holds it.
     pub(super) standby: bool,
+    /// Whether its publisher gives stills, where somebody has a use for them.
+    pub(super) stills: bool,
     /// Whether the enhancer was told that it may ask for regions.
     pub(super) regions: bool,
     /// The first epoch that no former tap has used.
@@ -99,7 +101,7 @@ impl Track {
     ) -> [Option<AnchorCosts>; 3] {
         let most = self.most_enhanced(most_pixels);
         let sent = Layer::ALL.map(|layer| self.layers.rate(layer, now).is_some());
-        let stills = stills && self.regions;
+        let stills = stills && self.stills;
         Layer::ALL.map(|layer| {
             let larger = Layer::ALL.into_iter().filter(|&l| l > layer);
             let given = larger.rev().find(|&l| stills || captured && sent[l as usize]);
@@ -184,6 +186,7 @@ impl Core {
                 capture: None,
                 adapted: None,
                 standby: false,
+                stills: false,
                 regions: false,
                 next_epoch: 0,
                 costs: Costs::default(),

@@ -55,7 +55,6 @@ pub(super) struct World {
 #[derive(Default)]
 pub(super) struct Camera {
     pub(super) mid: Option<Mid>,
-    /// A frame of 1280 × 720 for every tenth of the layers', while the publisher is asked for it.
     pub(super) layers: Vec<Layer>,
     pub(super) seq: [u64; 3],
     pub(super) number: u32,
@@ -262,7 +261,6 @@ impl World {
                 self.drain(0);
             }
         }
-        if self.camera.number.is_multiple_of(10) {}
     }
 
     pub(super) fn drain(&mut self, at: usize) {
