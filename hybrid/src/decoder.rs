@@ -531,20 +531,19 @@ impl HybridDecoder {
             return AnchorOutcome::Duplicate;
         }
         let mut colour = None;
-        let detail = match streamed {
-            Some(detail) => Ok(detail),
-            None => {
-                let (coded, of_colour) = split(header.codec, coded);
-                let detail = payload::decode_image(header, &tiles, coded, made);
-                if let Some(code) = of_colour.filter(|_| own) {
-                    let decoded = decode_colour(code, entry.low.samples(), &tiles, made);
-                    let Ok(decoded) = decoded else { return AnchorOutcome::Malformed };
-                    let show = |colour: &mut Colour| colour.show(decoded);
-                    let scales = (made, self.config.scale);
-                    colour = Some(self.references.colour((width, height), scales, show));
-                }
-                detail
+        let detail = if let Some(detail) = streamed {
+            Ok(detail)
+        } else {
+            let (coded, of_colour) = split(header.codec, coded);
+            let detail = payload::decode_image(header, &tiles, coded, made);
+            if let Some(code) = of_colour.filter(|_| own) {
+                let decoded = decode_colour(code, entry.low.samples(), &tiles, made);
+                let Ok(decoded) = decoded else { return AnchorOutcome::Malformed };
+                let show = |colour: &mut Colour| colour.show(decoded);
+                let scales = (made, self.config.scale);
+                colour = Some(self.references.colour((width, height), scales, show));
             }
+            detail
         };
         let mut detail = match detail {
             Ok(detail) => detail,

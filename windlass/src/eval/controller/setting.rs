@@ -26,7 +26,7 @@ impl Setting {
     }
 
     /// The knobs where the uplink carries `uplink_kbps` and the camera gives `camera_fps`.
-    pub fn knobs(&self, uplink_kbps: f64, camera_fps: f64) -> Knobs {
+    pub fn knobs(self, uplink_kbps: f64, camera_fps: f64) -> Knobs {
         Knobs {
             layer: self.layer,
             fps: camera_fps / f64::from(self.divisor),
