@@ -84,10 +84,17 @@ describe("a room on three of four servers", { timeout: 240_000 }, () => {
     for (const { page } of viewers) await enhanced(page);
     assert.deepEqual(await of("windlass_sfu_taps"), [1, 0, 0]);
     const before = [await of("windlass_sfu_anchors_in_total"), await of("windlass_sfu_anchors_out_total")];
+    const since = async () => {
+      const after = [await of("windlass_sfu_anchors_in_total"), await of("windlass_sfu_anchors_out_total")];
+      return [0, 1].map((n) => after[n].map((v, at) => v - before[n][at]));
+    };
+    const begun = performance.now();
     await sleep(5000);
-    const after = [await of("windlass_sfu_anchors_in_total"), await of("windlass_sfu_anchors_out_total")];
-    const [came, went] = [0, 1].map((n) => after[n].map((v, at) => v - before[n][at]));
-    console.log(`spread: anchors in 5 s, by server: ${came} came, ${went} went to viewers`);
+    // Three servers and three browsers leave a busy machine little time for anchors.
+    const enough = async () => (await since()).flat().filter((n) => n > 3).length >= 5;
+    await until(enough, "four anchors went their way", 20_000, since);
+    const [came, went] = await since();
+    console.log(`spread: anchors in ${Math.round(performance.now() - begun)} ms, by server: ${came} came, ${went} went to viewers`);
     assert.ok(came[0] > 3 && Math.abs(came[1] - came[0]) <= 2 && Math.abs(came[2] - came[0]) <= 2, `${came}`);
     assert.ok(went[0] === 0 && went[1] > 3 && went[2] > 3, `${went}`);
   });
