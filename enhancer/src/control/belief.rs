@@ -151,19 +151,17 @@ impl Belief {
             return None;
         }
         let third = third.max(0.01);
-        let octave = |i: usize| Some(&low.octaves[i]).filter(|octave| !octave.is_empty());
-        let [mut second, mut first] = [None; 2];
-        if let Some(seen) = octave(1) {
-            let seen = seen.bits();
-            self.ratios[1] = (seen / third).clamp(0.02, 2.0);
-            second = Some(seen.max(0.01));
+        let mut bits = [0.0, 0.0, third];
+        for i in [1, 0] {
+            let below = bits[i + 1];
+            bits[i] = if low.octaves[i].is_empty() {
+                below * self.ratios[i]
+            } else {
+                let seen = low.octaves[i].bits();
+                self.ratios[i] = (seen / below).clamp(0.02, 2.0);
+                seen.max(0.01)
+            };
         }
-        let second = second.unwrap_or(third * self.ratios[1]);
-        if let Some(seen) = octave(0) {
-            let seen = seen.bits();
-            self.ratios[0] = (seen / second).clamp(0.02, 2.0);
-            first = Some(seen.max(0.01));
-        }
-        Some([first.unwrap_or(second * self.ratios[0]), second, third])
+        Some(bits)
     }
 }

@@ -14,8 +14,8 @@
 //! # How a server calls it
 //!
 //! One [`Controller`] and one [`Meter`] for each publisher, beside its tap. When the publisher's track begins,
-//! [`Controller::start`] gives the knobs to send. Each frame that the tap decodes goes to [`Meter::low`]. Once a second the server takes [`Meter::take`], with the uplink
-//! estimate of its congestion control (what this publisher can send in all), fills in what
+//! [`Controller::start`] gives the knobs to send. Each frame that the tap decodes goes to [`Meter::low`]. Once a second
+//! the server takes [`Meter::take`], with the uplink estimate of its congestion control (what this publisher can send in all), fills in what
 //! subscribers reported of enhanced anchors, and calls [`Controller::observe`]; where that gives knobs, they are sent
 //! as a `knobs` message: `layers` has the layer with its bit and frame rate and `active`, the others with `active:
 //! false`. Anchor fraction and bytes go to the scheduler and the anchors' encoder. Nothing waits for

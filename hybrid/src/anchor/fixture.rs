@@ -1,14 +1,16 @@
-//! A small low layer for tests.
+//! Fixtures for tests.
 
-/// See `enhancer/examples/low_layer.rs`.
-const FRAMES: &[u8] = include_bytes!("../../tests/fixtures/low_layer.bin");
-
-/// Its eight frames, of 96 × 64 samples.
+/// A small low layer: eight frames of 96 × 64 samples (`enhancer/examples/low_layer.rs`).
 pub(crate) fn low_layer() -> Vec<Vec<u8>> {
-    let (mut rest, mut out) = (FRAMES, Vec::new());
+    parts(include_bytes!("../../tests/fixtures/low_layer.bin"))
+}
+
+/// The parts of a fixture, each behind its length (u16, big endian).
+pub(crate) fn parts(mut rest: &[u8]) -> Vec<Vec<u8>> {
+    let mut out = Vec::new();
     while let Some((size, tail)) = rest.split_first_chunk::<2>() {
-        let (frame, next) = tail.split_at(usize::from(u16::from_be_bytes(*size)));
-        out.push(frame.to_vec());
+        let (part, next) = tail.split_at(usize::from(u16::from_be_bytes(*size)));
+        out.push(part.to_vec());
         rest = next;
     }
     out

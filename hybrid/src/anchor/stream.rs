@@ -176,20 +176,14 @@ impl StreamDecoder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::anchor::fixture::parts;
     use proptest::prelude::*;
 
     /// Key and inter frames of 96x64, made by the server's encoder from moving waves.
     const ANCHORS: &[u8] = include_bytes!("../../tests/fixtures/anchor_stream.bin");
 
-    /// The payloads of the fixture: each behind its length (u16, big endian).
     fn anchors() -> Vec<Vec<u8>> {
-        let (mut rest, mut out) = (ANCHORS, Vec::new());
-        while let Some((size, tail)) = rest.split_first_chunk::<2>() {
-            let (payload, next) = tail.split_at(usize::from(u16::from_be_bytes(*size)));
-            out.push(payload.to_vec());
-            rest = next;
-        }
-        out
+        parts(ANCHORS)
     }
 
     fn decoder() -> StreamDecoder {
