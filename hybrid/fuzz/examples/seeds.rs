@@ -130,7 +130,8 @@ fn with_anchors(frames: &[&[u8]], options: u8) -> Result<Option<Vec<Vec<u8>>>, B
         let (payload, tiled) = payload::pack(&tiles, coded);
         let header = AnchorHeader {
             codec: codec.id(),
-            source: AnchorOrigin::Enhanced,
+            // Only what a publisher gave teaches the filters.
+            source: if n % 4 < 2 { AnchorOrigin::Captured } else { AnchorOrigin::Enhanced },
             tiled,
             beyond_prior: false,
             part: 0,
