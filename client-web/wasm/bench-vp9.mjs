@@ -1,4 +1,4 @@
-// Times the WebAssembly module's VP9 decoder in Node; `windlass bench vp9 --wasm` runs it.
+// Times the WebAssembly module's VP9 decoder in Node; `windlass-lab bench vp9 --wasm` runs it.
 //   node bench-vp9.mjs MODULE.wasm FILE.ivf PASSES
 // Prints one JSON object: ms by frame, `cold` for the first three seconds after loading, `steady` after warm-up.
 import { readFileSync } from "node:fs";

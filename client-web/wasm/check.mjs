@@ -17,9 +17,9 @@ try {
   checkModule(module);
   const ivf = readFileSync(ivfPath);
   for (const one of JSON.parse(readFileSync(twinPath, "utf8"))) {
-    const { scale, codec, frames, ...anchors } = checkCase(module, ivf, one);
+    const { scale, frames, ...anchors } = checkCase(module, ivf, one);
     const counts = Object.entries(anchors).map(([what, count]) => `${what} ${count}`);
-    console.log(`scale ${scale}, ${codec}: ${frames} frames equal; anchors ${counts.join(", ")}`);
+    console.log(`scale ${scale}: ${frames} frames equal; anchors ${counts.join(", ")}`);
   }
 } catch (error) {
   console.error(error.message);

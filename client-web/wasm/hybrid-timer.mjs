@@ -52,13 +52,12 @@ export function timeCall(module, ivf, { scale, frames: call }, passes, clocks = 
 const quantile = (list, q) => [...list].sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * q))];
 
 /** A row of the table: percentiles over the frames after the first, which is the key frame of the start. */
-export function row(target, stream, { scale, codec }, times) {
+export function row(target, stream, { scale }, times) {
   const of = (list, q) => quantile(list.slice(1), q);
   return {
     target,
     stream,
     scale,
-    codec,
     frames: times.full.length,
     decode_ms: of(times.decode, 0.5),
     decode_p99_ms: of(times.decode, 0.99),
@@ -77,8 +76,8 @@ export function row(target, stream, { scale, codec }, times) {
 /** Prints rows, for people or as JSON. */
 export function print(command, rows, json) {
   if (json) return console.log(JSON.stringify({ command, rows }));
-  for (const { target, stream, scale, codec, frames, anchors, anchor_bytes, ...ms } of rows) {
+  for (const { target, stream, scale, frames, anchors, anchor_bytes, ...ms } of rows) {
     const figures = Object.entries(ms).map(([key, value]) => `${key} ${value?.toFixed(2) ?? "-"}`);
-    console.log(`${target} ${stream}, scale ${scale}, ${codec} (${frames} frames, ${anchors} anchors of ${anchor_bytes} bytes): ${figures.join(", ")}`);
+    console.log(`${target} ${stream}, scale ${scale} (${frames} frames, ${anchors} anchors of ${anchor_bytes} bytes): ${figures.join(", ")}`);
   }
 }

@@ -18,13 +18,12 @@ use std::io::{BufWriter, Read, Write};
 use std::sync::Arc;
 
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::encode::vpx::{Encoder, EncoderConfig};
 use windlass_enhancer::engine::{
     CpuEngine, Engine, Model, Residual, embedded_model, infer_tiles, infer_tiles_fused,
 };
 use windlass_enhancer::schedule::worth::{Belief, Truth};
 use windlass_enhancer::twin::Twin;
-use windlass_hybrid::anchor::codec::{self, AnchorCodec, detail_of};
+use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
@@ -33,6 +32,7 @@ use windlass_hybrid::resample::{Samples, box_down};
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::Decoder;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
+use windlass_vpx::{Encoder, EncoderConfig};
 
 type Failure = Box<dyn Error>;
 
@@ -57,7 +57,6 @@ fn main() -> Result<(), Failure> {
     };
     let mut engine = CpuEngine::new(model);
     let config = EnhancerConfig::default();
-    let coder: &dyn AnchorCodec = codec::by_id(config.anchor_codec.id())?;
     let quality = Some(of("quality", "0")? as u8).filter(|&quality| quality > 0);
     let quality = quality.unwrap_or(config.anchor_quality);
     let mut low_encoder = Encoder::new(EncoderConfig {
@@ -122,8 +121,8 @@ fn main() -> Result<(), Failure> {
         knows.learn(&Truth { seen, made, change: change.new });
         let mut detail = wanted;
         prior.take_out(low, &mut detail);
-        let payload = coder.encode(&detail, quality)?;
-        let anchor = anchor(coder.id(), at, (width, height), payload);
+        let payload = Htj2k::encode(&detail, quality)?;
+        let anchor = anchor(at, (width, height), payload);
         let bytes = anchor.payload.len();
         twin.sent(&anchor, None);
         with.push_anchor(&anchor);
@@ -151,17 +150,12 @@ fn main() -> Result<(), Failure> {
     Ok(output.flush()?)
 }
 
-fn anchor(
-    codec: u8,
-    at: u32,
-    (width, height): (usize, usize),
-    payload: Vec<u8>,
-) -> ReassembledAnchor {
+fn anchor(at: u32, (width, height): (usize, usize), payload: Vec<u8>) -> ReassembledAnchor {
     let size = (width as u16, height as u16);
     let header = AnchorHeader {
         beyond_prior: true,
         stream: 1,
-        ..AnchorHeader::new(codec, AnchorOrigin::Enhanced, at, size)
+        ..AnchorHeader::new(HTJ2K, AnchorOrigin::Enhanced, at, size)
     };
     ReassembledAnchor { header, payload }
 }

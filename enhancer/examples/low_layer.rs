@@ -6,9 +6,9 @@
 
 use std::error::Error;
 
-use windlass_enhancer::encode::vpx::{Encoder, EncoderConfig};
 use windlass_hybrid::picture::Picture;
 use windlass_hybrid::resample::box_half;
+use windlass_vpx::{Encoder, EncoderConfig};
 
 const FRAMES: usize = 8;
 const HIGH: (usize, usize) = (192, 128);

@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use windlass_enhancer::encode::vpx::{Encoder, FrameUse, SequenceConfig};
 use windlass_enhancer::schedule::memory;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
 use windlass_hybrid::picture::Picture;
 use windlass_media::{
     AnchorPolicy, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput,
 };
+use windlass_vpx::{Encoder, FrameUse, SequenceConfig};
 
 struct Counting;
 

@@ -24,11 +24,10 @@ use std::io::{BufWriter, Read, Write};
 use std::sync::Arc;
 
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::encode::vpx::{Encoder, EncoderConfig, FrameUse};
 use windlass_enhancer::engine::{
     CpuEngine, Engine, InferError, Luma, Model, Residual, embedded_model,
 };
-use windlass_hybrid::anchor::codec::{self, AnchorCodec, HTJ2K, Htj2k, detail_of};
+use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k, detail_of};
 use windlass_hybrid::anchor::message::encode_chunks;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler};
@@ -37,6 +36,7 @@ use windlass_hybrid::resample::box_down;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::FrameBuffer;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
+use windlass_vpx::{Encoder, EncoderConfig, FrameUse};
 
 use flow::Flow;
 
@@ -286,7 +286,6 @@ impl Source for Enhanced<'_> {
             return Ok(None);
         }
         let config = EnhancerConfig::default();
-        let codec: &dyn AnchorCodec = codec::by_id(config.anchor_codec.id())?;
         let mut made = Residual::default();
         if self.engine.architecture().has_twin() {
             self.engine.infer_fused(packed(low)?, packed(twin)?, &mut made)?;
@@ -296,8 +295,8 @@ impl Source for Enhanced<'_> {
         let mut detail = made.to_detail().ok_or("the model's scale is another")?;
         self.prior.take_out(low.into(), &mut detail);
         let sent = |quality| {
-            let payload = codec.encode(&detail, quality)?;
-            self.settings.sent(n, codec.id(), AnchorOrigin::Enhanced, &payload)
+            let payload = Htj2k::encode(&detail, quality)?;
+            self.settings.sent(n, HTJ2K, AnchorOrigin::Enhanced, &payload)
         };
         let own = self.settings.own.map(sent).transpose()?.flatten();
         Ok(sent(config.anchor_quality)?.map(|anchor| (anchor, own)))

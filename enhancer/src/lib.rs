@@ -1,7 +1,7 @@
 //! Decode, schedule, super-resolve and encode anchors for every tapped publisher.
 //!
 //! The server's half of enhancement (`docs/design.md`). Data flows one way:
-//! [`TapInput`](windlass_media::TapInput) → decode → [`schedule`] → infer ([`engine`]) → [`encode`] →
+//! [`TapInput`](windlass_media::TapInput) → decode → [`schedule`] → infer ([`engine`]) → encode →
 //! [`EnhancerOutput`](windlass_media::EnhancerOutput), on threads that [`pipeline::Enhancer`] runs.
 //! [`offline`] makes the same choices without threads and clocks.
 //!
@@ -19,7 +19,6 @@
 //! ```
 
 pub mod control;
-pub mod encode;
 pub mod engine;
 mod learn;
 pub mod offline;

@@ -1,4 +1,4 @@
-//! The pipeline's choices without its threads, for `windlass eval` and simulations.
+//! The pipeline's choices without its threads, for `windlass-lab eval` and simulations.
 //!
 //! [`AnchorPlanner`] runs the same [`Scheduler`] on a list of frames with their arrival times and a
 //! given cost per inference, and says which frames become anchors and when each would be ready.

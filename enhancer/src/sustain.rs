@@ -1,6 +1,6 @@
 //! By which networks the anchors of so many publishers would be made, if all were alike: the scheduler itself, without pictures.
 //!
-//! For operators who want to know what a machine is good for before anyone calls (`windlass bench engine --choose`).
+//! For operators who want to know what a machine is good for before anyone calls (`windlass-lab bench engine --choose`).
 //! Deterministic: each anchor takes what the networks' costs say.
 
 use std::time::Duration;

@@ -299,7 +299,7 @@ mod tests {
     use std::sync::Arc;
 
     use windlass_hybrid::anchor::AnchorHeader;
-    use windlass_hybrid::anchor::codec;
+    use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k};
     use windlass_hybrid::vp9::{FrameBuffer, FrameInfo, FrameKind};
 
     use super::*;
@@ -318,12 +318,11 @@ mod tests {
     }
 
     fn anchor(detail: &Detail) -> ReassembledAnchor {
-        let codec = codec::by_name("htj2k").expect("a codec");
         let header = AnchorHeader {
             stream: 1,
-            ..AnchorHeader::new(codec.id(), AnchorOrigin::Enhanced, 0, (192, 128))
+            ..AnchorHeader::new(HTJ2K, AnchorOrigin::Enhanced, 0, (192, 128))
         };
-        ReassembledAnchor { header, payload: codec.encode(detail, 90).expect("it can be coded") }
+        ReassembledAnchor { header, payload: Htj2k::encode(detail, 90).expect("it can be coded") }
     }
 
     fn shown() -> DecodedFrame {

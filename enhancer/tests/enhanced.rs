@@ -1,17 +1,18 @@
 //! Enhanced anchors are better than none: the embedded network, the codecs and the viewer's decoder on a drawn scene, the same on every machine.
 
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::encode::vpx::{Encoder, EncoderConfig};
 use windlass_enhancer::engine::{
     CpuEngine, Engine, Residual, embedded_model, infer_tiles, infer_tiles_fused,
 };
+use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, codec};
+use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::{Samples, box_half};
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
+use windlass_vpx::{Encoder, EncoderConfig};
 
 const HIGH: (usize, usize) = (640, 360);
 const TICKS: u32 = 3_000;
@@ -50,14 +51,13 @@ fn anchor(engine: &mut CpuEngine, n: usize, low: Samples<'_>, seen: &Plane) -> R
     };
     let mut detail = made.expect("the network runs").0;
     Prior::new(Isa::detect(), 2).take_out(low, &mut detail);
-    let coder = codec::by_id(config.anchor_codec.id()).expect("it is built in");
     let size = (HIGH.0 as u16, HIGH.1 as u16);
     let header = AnchorHeader {
         beyond_prior: true,
         stream: 1,
-        ..AnchorHeader::new(coder.id(), AnchorOrigin::Enhanced, n as u32 * TICKS, size)
+        ..AnchorHeader::new(HTJ2K, AnchorOrigin::Enhanced, n as u32 * TICKS, size)
     };
-    let payload = coder.encode(&detail, config.anchor_quality).expect("it can be coded");
+    let payload = Htj2k::encode(&detail, config.anchor_quality).expect("it can be coded");
     ReassembledAnchor { header, payload }
 }
 

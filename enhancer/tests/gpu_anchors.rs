@@ -24,7 +24,7 @@ use windlass_enhancer::engine::{
 };
 use windlass_enhancer::pipeline::Network;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
-use windlass_hybrid::anchor::codec::{AnchorCodec, AnchorCodecError, Htj2k};
+use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
@@ -45,8 +45,8 @@ fn detail(width: usize, height: usize, seed: usize) -> Detail {
 
 /// What the processor makes of the same.
 fn on_processor(detail: &Detail, quality: u8, most: usize) -> Result<Vec<u8>, AnchorCodecError> {
-    let coded = Htj2k.encode(detail, quality)?;
-    if coded.len() <= most { Ok(coded) } else { Htj2k.encode_within(detail, most) }
+    let coded = Htj2k::encode(detail, quality)?;
+    if coded.len() <= most { Ok(coded) } else { Htj2k::fill(detail, None, most) }
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod clips;
 use std::time::Instant;
 
 use clips::{CLIPS, Clip, coded};
-use windlass_hybrid::anchor::codec::{AnchorCodec, Htj2k, detail_of};
+use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::picture::{Plane, psnr};
@@ -71,14 +71,13 @@ fn measure(clip: Clip, scale: usize) {
             let low = Samples::from(&with.lr().expect("a picture").planes()[0]);
             let mut detail = detail_of(&original, low, scale).expect("sizes fit");
             prior.take_out(low, &mut detail);
-            let codec = Htj2k;
             let size = (w as u16, h as u16);
             let header = AnchorHeader {
                 stream: 1,
                 beyond_prior: true,
-                ..AnchorHeader::new(codec.id(), AnchorOrigin::Captured, at, size)
+                ..AnchorHeader::new(HTJ2K, AnchorOrigin::Captured, at, size)
             };
-            let payload = codec.encode_within(&detail, budget).expect("a legal size");
+            let payload = Htj2k::fill(&detail, None, budget).expect("a legal size");
             let start = Instant::now();
             let outcome = with.push_anchor(&ReassembledAnchor { header, payload });
             anchors_ms += start.elapsed().as_secs_f64() * 1000.0;

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use windlass_hybrid::anchor::codec::{AnchorCodec, Htj2k};
+use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::flow::{CELL, Flow, FlowSearch, FlowSettings, FlowVector, UNIT};
 use windlass_hybrid::picture::{Plane, psnr};
 use windlass_hybrid::resample::{lanczos2x, to_plane};
@@ -101,8 +101,8 @@ fn coded(anchor: &Frame, budget: usize) -> Plane {
     let pairs = anchor.original.samples().iter().zip(anchor.base.samples());
     let beyond = pairs.map(|(&a, &b)| (i16::from(a) - i16::from(b)) * 16).collect();
     let beyond = Detail::from_samples(w, h, beyond).expect("the count");
-    let code = Htj2k.encode_within(&beyond, budget).expect("a legal size");
-    let mut out = Htj2k.decode(&code, w as u16, h as u16).expect("our own");
+    let code = Htj2k::fill(&beyond, None, budget).expect("a legal size");
+    let mut out = Htj2k::decode(&code, w as u16, h as u16).expect("our own");
     for (d, &b) in out.samples_mut().iter_mut().zip(anchor.base.samples()) {
         *d += i16::from(b) * 16;
     }

@@ -1,17 +1,17 @@
 //! Prints, as JSON, what the hybrid decoder makes of an IVF file with anchors in it.
 //!
-//! `cargo run -p windlass-hybrid --example twin FILE.ivf` decodes the file at scales 2 and 3, with anchors
-//! of each codec: early, on time, late, in parts of tiles, repeated, and of a former epoch. Every
+//! `cargo run -p windlass-hybrid --example twin FILE.ivf` decodes the file at scales 2 and 3, with anchors:
+//! early, on time, late, in parts of tiles, repeated, and of a former epoch. Every
 //! instruction set that the machine has must give the same pictures; this ends with an error at the first
 //! that differ. A case holds, by frame, the messages pushed after it (hex), what became of each (as
 //! `client-web/wasm` numbers outcomes), and the MD5 of the low and the high picture then; of some frames also that of the
 //! still that a publisher would make of them (`still`).
 //! `client-web/wasm/twin-check.mjs` replays it in WebAssembly and compares.
 //!
-//! `twin FILE.ivf --call SCALE CODEC` prints a single case for measurements: an anchor of the whole frame once in 30, as
+//! `twin FILE.ivf --call SCALE` prints a single case for measurements: an anchor of the whole frame once in 30, as
 //! in a call with the default settings, four frames late and of about a call's size; no checksums.
 
-use windlass_hybrid::anchor::codec::{self, AnchorCodec};
+use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k};
 use windlass_hybrid::anchor::message::encode_chunks;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, Reassembler, payload};
@@ -30,17 +30,16 @@ const COARSE: Size = Size::Quality(60);
 const CHUNK: usize = 1100;
 
 fn main() {
-    let usage = "usage: twin FILE.ivf [--call SCALE CODEC]";
+    let usage = "usage: twin FILE.ivf [--call SCALE]";
     let args: Vec<String> = std::env::args().skip(1).collect();
     let path = args.first().expect(usage);
     let ivf = Ivf::new(std::fs::read(path).expect("a readable file"));
     let cases: Vec<String> = if args.len() > 1 {
-        let [_, option, scale, name] = args.as_slice() else { panic!("{usage}") };
+        let [_, option, scale] = args.as_slice() else { panic!("{usage}") };
         assert_eq!(option, "--call", "{usage}");
-        let codec = codec::by_name(name).expect("a codec's name");
-        vec![call(&ivf, scale.parse().expect("a scale"), codec)]
+        vec![call(&ivf, scale.parse().expect("a scale"))]
     } else {
-        [2, 3].into_iter().flat_map(|s| codec::ALL.map(|c| check(&ivf, s, c))).collect()
+        [2, 3].into_iter().map(|scale| check(&ivf, scale)).collect()
     };
     println!("[{}]", cases.join(",\n"));
 }
@@ -79,7 +78,6 @@ fn timestamp(frame: u32) -> u32 {
 struct Maker<'a> {
     ivf: &'a Ivf,
     scale: usize,
-    codec: &'static dyn AnchorCodec,
 }
 
 /// Which anchor.
@@ -107,13 +105,13 @@ impl Maker<'_> {
         let detail = Detail::from_samples(w, h, samples).expect("the count is right");
         let image = payload::image(detail, tiles, self.scale);
         let coded = match size {
-            Size::Quality(quality) => self.codec.encode(&image, quality),
-            Size::Budget(bytes) => self.codec.encode_within(&image, bytes),
+            Size::Quality(quality) => Htj2k::encode(&image, quality),
+            Size::Budget(bytes) => Htj2k::fill(&image, None, bytes),
         };
         let coded = coded.expect("a legal size");
         let (payload, tiled) = payload::pack(tiles, coded);
         let header = AnchorHeader {
-            codec: self.codec.id(),
+            codec: HTJ2K,
             source: of.source,
             tiled,
             beyond_prior: false,
@@ -233,8 +231,8 @@ fn still(maker: &Maker<'_>, publisher: &mut StillMaker, frame: u32) -> String {
 }
 
 /// Decodes with every instruction set, and tells what came of it.
-fn check(ivf: &Ivf, scale: usize, codec: &'static dyn AnchorCodec) -> String {
-    let maker = Maker { ivf, scale, codec };
+fn check(ivf: &Ivf, scale: usize) -> String {
+    let maker = Maker { ivf, scale };
     let mut decoders: Vec<_> = Isa::available()
         .iter()
         .map(|&isa| HybridDecoder::new(HybridConfig { scale, isa, ..HybridConfig::default() }))
@@ -248,7 +246,7 @@ fn check(ivf: &Ivf, scale: usize, codec: &'static dyn AnchorCodec) -> String {
             shown = decoder.push_frame(timestamp(frame), data).expect("a sound stream").shown;
         }
         publisher.follow(timestamp(frame), data).expect("a sound stream");
-        let of_this = codec.id() == codec::HTJ2K && shown && frame.is_multiple_of(STILL_EVERY);
+        let of_this = shown && frame.is_multiple_of(STILL_EVERY);
         let still = of_this.then(|| format!("\"{}\"", still(&maker, &mut publisher, frame)));
         let still = still.unwrap_or_else(|| "null".to_owned());
         let messages = maker.disturbed(frame);
@@ -272,8 +270,7 @@ fn check(ivf: &Ivf, scale: usize, codec: &'static dyn AnchorCodec) -> String {
         for (name, sums) in [("low", &low), ("high", &high)] {
             assert!(
                 sums.iter().all(|sum| *sum == sums[0]),
-                "instruction sets give different {name} pictures at frame {frame}, scale {scale}, {}",
-                codec.name(),
+                "instruction sets give different {name} pictures at frame {frame}, scale {scale}",
             );
         }
         lines.push(format!(
@@ -287,15 +284,15 @@ fn check(ivf: &Ivf, scale: usize, codec: &'static dyn AnchorCodec) -> String {
         ));
     }
     let stats = decoders[0].stats();
-    eprintln!("scale {scale}, {}, {} instruction sets: {stats:?}", codec.name(), decoders.len());
+    eprintln!("scale {scale}, {} instruction sets: {stats:?}", decoders.len());
     let used = [stats.late, stats.early, stats.duplicate, stats.former_epoch];
     assert!(used.iter().all(|&count| count > 0), "a kind of anchor has not come: {stats:?}");
-    case(scale, codec, &lines)
+    case(scale, &lines)
 }
 
 /// A call's messages.
-fn call(ivf: &Ivf, scale: usize, codec: &'static dyn AnchorCodec) -> String {
-    let maker = Maker { ivf, scale, codec };
+fn call(ivf: &Ivf, scale: usize) -> String {
+    let maker = Maker { ivf, scale };
     let (every, late) = CALL;
     let lines = ivf.frames().zip(0u32..).map(|(data, frame)| {
         let of = frame.wrapping_sub(late);
@@ -311,12 +308,11 @@ fn call(ivf: &Ivf, scale: usize, codec: &'static dyn AnchorCodec) -> String {
         let messages = hex_list(&messages);
         format!("{{\"timestamp\":{timestamp},\"size\":{size},\"messages\":[{messages}]}}")
     });
-    case(scale, codec, &lines.collect::<Vec<_>>())
+    case(scale, &lines.collect::<Vec<_>>())
 }
 
-fn case(scale: usize, codec: &dyn AnchorCodec, frames: &[String]) -> String {
-    let (name, frames) = (codec.name(), frames.join(",\n"));
-    format!("{{\"scale\":{scale},\"codec\":\"{name}\",\"frames\":[{frames}]}}")
+fn case(scale: usize, frames: &[String]) -> String {
+    format!("{{\"scale\":{scale},\"frames\":[{}]}}", frames.join(",\n"))
 }
 
 /// An outcome as the WebAssembly module numbers it.
@@ -327,7 +323,6 @@ fn number(outcome: AnchorOutcome) -> i32 {
         AnchorOutcome::TooOld => 3,
         AnchorOutcome::Duplicate => 4,
         AnchorOutcome::FormerEpoch => 5,
-        AnchorOutcome::NeedsKey => 6,
         AnchorOutcome::Malformed => -3,
         AnchorOutcome::WrongSize => -4,
     }

@@ -13,8 +13,6 @@
 //! of [`MAX_EARLY_BYTES`] wait for their frame; six references are held, each a high luma and a low picture. Nothing
 //! else grows, and between anchors nothing is allocated once all buffers have their size.
 
-mod streams;
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -38,7 +36,6 @@ use crate::reconstruct::{CELL, Known, Rebuilder};
 use crate::resample::{Samples, Shrink, shrink_detail};
 use crate::simd::Isa;
 use crate::vp9::{DecodeError, DecodedFrame, Decoder, FrameBuffer, FrameKind, Join, SizeLimit};
-use streams::Streams;
 
 /// Most anchors that wait for a frame not decoded yet, each part counted; the oldest is dropped for one more.
 pub const MAX_EARLY: usize = 16;
@@ -105,8 +102,6 @@ pub enum AnchorOutcome {
     Duplicate,
     /// It belongs to an epoch before that of the last anchor.
     FormerEpoch,
-    /// It is predicted from an anchor that is missing: a key anchor must be asked for.
-    NeedsKey,
     /// Its payload is not an anchor.
     Malformed,
     /// It is for a picture of another size: of another low layer, or of a smaller scale than is shown.
@@ -134,8 +129,6 @@ pub struct HybridStats {
     pub duplicate: u64,
     /// Anchors of a former epoch.
     pub former_epoch: u64,
-    /// Anchors that were of no use without one that is missing.
-    pub needs_key: u64,
     /// Anchors whose payload or size was wrong.
     pub malformed: u64,
     /// `frames_late` of the last anchor applied.
@@ -150,7 +143,6 @@ pub struct HybridDecoder {
     decoder: Decoder,
     history: History,
     early: VecDeque<ReassembledAnchor>,
-    streams: Streams,
     references: References,
     searches: Searches,
     /// What is known of the detail that follows from low pictures.
@@ -192,7 +184,6 @@ impl HybridDecoder {
                 .limited(within(SizeLimit::default(), scale)),
             history: History::new(config.history),
             early: VecDeque::new(),
-            streams: Streams::default(),
             references: References::default(),
             searches: Searches::default(),
             learned: fresh(&config),
@@ -339,7 +330,6 @@ impl HybridDecoder {
             AnchorOutcome::Early => self.stats.early += 1,
             AnchorOutcome::Duplicate => self.stats.duplicate += 1,
             AnchorOutcome::FormerEpoch => self.stats.former_epoch += 1,
-            AnchorOutcome::NeedsKey => self.stats.needs_key += 1,
             AnchorOutcome::Malformed | AnchorOutcome::WrongSize => self.stats.malformed += 1,
         }
         outcome
@@ -495,12 +485,6 @@ impl HybridDecoder {
             self.wait(anchor);
             return AnchorOutcome::Early;
         }
-        // What is predicted from it needs it, whether or not its frame is still there.
-        let current = self.history.current().map(Entry::size);
-        let streamed = match self.streams.advance(anchor, current) {
-            Ok(detail) => detail,
-            Err(outcome) => return outcome,
-        };
         let Some(at) = found else { return AnchorOutcome::TooOld };
         let Some(entry) = self.history.entry(at) else { return AnchorOutcome::TooOld };
         // What was made of the low picture is of no use before six younger references. The publisher's own pixels are: those
@@ -531,20 +515,15 @@ impl HybridDecoder {
             return AnchorOutcome::Duplicate;
         }
         let mut colour = None;
-        let detail = if let Some(detail) = streamed {
-            Ok(detail)
-        } else {
-            let (coded, of_colour) = split(header.codec, coded);
-            let detail = payload::decode_image(header, &tiles, coded, made);
-            if let Some(code) = of_colour.filter(|_| own) {
-                let decoded = decode_colour(code, entry.low.samples(), &tiles, made);
-                let Ok(decoded) = decoded else { return AnchorOutcome::Malformed };
-                let show = |colour: &mut Colour| colour.show(decoded);
-                let scales = (made, self.config.scale);
-                colour = Some(self.references.colour((width, height), scales, show));
-            }
-            detail
-        };
+        let (coded, of_colour) = split(header.codec, coded);
+        let detail = payload::decode_image(header, &tiles, coded, made);
+        if let Some(code) = of_colour.filter(|_| own) {
+            let decoded = decode_colour(code, entry.low.samples(), &tiles, made);
+            let Ok(decoded) = decoded else { return AnchorOutcome::Malformed };
+            let show = |colour: &mut Colour| colour.show(decoded);
+            let scales = (made, self.config.scale);
+            colour = Some(self.references.colour((width, height), scales, show));
+        }
         let mut detail = match detail {
             Ok(detail) => detail,
             Err(AnchorCodecError::WrongSize) => return AnchorOutcome::WrongSize,
@@ -670,15 +649,15 @@ fn fresh(config: &HybridConfig) -> Learned {
     if config.prior { Learned::with_prior(config.scale) } else { Learned::new(config.scale) }
 }
 
-#[cfg(all(test, feature = "encode"))]
+#[cfg(test)]
 mod carry_tests;
-#[cfg(all(test, feature = "encode"))]
+#[cfg(test)]
 mod decay_tests;
-#[cfg(all(test, feature = "encode"))]
+#[cfg(test)]
 mod rescale_tests;
-#[cfg(all(test, feature = "encode"))]
+#[cfg(test)]
 mod still_tests;
-#[cfg(all(test, feature = "encode"))]
+#[cfg(test)]
 mod tests;
-#[cfg(all(test, feature = "encode"))]
+#[cfg(test)]
 mod twin_tests;

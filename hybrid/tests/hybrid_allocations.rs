@@ -7,7 +7,7 @@ mod counting;
 
 use common::{ALTREF, REALTIME, ivf};
 use counting::{allocations, peak};
-use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
+use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k};
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
 use windlass_hybrid::decoder::MAX_EARLY_BYTES;
@@ -47,18 +47,13 @@ fn anchor(
     tiles.set(0, 0);
     let tiles = if whole { TileMap::full(low.0, low.1) } else { tiles };
     let image = payload::image(detail, &tiles, scale);
-    let coded = ResidualJpeg.encode(&image, 70).expect("a legal size");
+    let coded = Htj2k::encode(&image, 70).expect("a legal size");
     let (payload, tiled) = payload::pack(&tiles, coded);
     ReassembledAnchor {
         header: AnchorHeader {
             tiled,
             stream: 1,
-            ..AnchorHeader::new(
-                ResidualJpeg.id(),
-                AnchorOrigin::Captured,
-                at(frame),
-                (w as u16, h as u16),
-            )
+            ..AnchorHeader::new(HTJ2K, AnchorOrigin::Captured, at(frame), (w as u16, h as u16))
         },
         payload,
     }

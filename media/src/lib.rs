@@ -284,81 +284,6 @@ pub enum AnchorSource {
     Captured,
 }
 
-/// A codec of anchors, by the names that configurations and clients use.
-///
-/// `windlass_hybrid::anchor::codec` has the codecs themselves, under the same names and ids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AnchorCodecId {
-    /// Residual JPEG: fast, and known to every client.
-    #[default]
-    Jpeg,
-    /// High-throughput JPEG 2000.
-    Htj2k,
-    /// A VP9 stream: each anchor is predicted from the one before.
-    Vp9,
-}
-
-impl AnchorCodecId {
-    /// All codecs, the oldest first.
-    pub const ALL: [AnchorCodecId; 3] =
-        [AnchorCodecId::Jpeg, AnchorCodecId::Htj2k, AnchorCodecId::Vp9];
-
-    /// The id in anchor messages.
-    pub fn id(self) -> u8 {
-        match self {
-            AnchorCodecId::Jpeg => 1,
-            AnchorCodecId::Htj2k => 2,
-            AnchorCodecId::Vp9 => 3,
-        }
-    }
-
-    /// The name in configurations and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            AnchorCodecId::Jpeg => "jpeg",
-            AnchorCodecId::Htj2k => "htj2k",
-            AnchorCodecId::Vp9 => "vp9",
-        }
-    }
-
-    /// The codec of a name; `None` for any other.
-    pub fn from_name(name: &str) -> Option<AnchorCodecId> {
-        AnchorCodecId::ALL.into_iter().find(|c| c.name() == name)
-    }
-}
-
-/// Which codecs of anchors somebody can decode. Whoever does not say: JPEG.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AnchorCodecs(u32);
-
-impl AnchorCodecs {
-    /// None of them.
-    pub const NONE: AnchorCodecs = AnchorCodecs(0);
-
-    /// Whether a codec is among them.
-    pub fn contains(self, codec: AnchorCodecId) -> bool {
-        self.knows(codec.id())
-    }
-
-    /// Whether the codec of an id is among them.
-    pub fn knows(self, id: u8) -> bool {
-        self.0.checked_shr(id.into()).is_some_and(|set| set & 1 == 1)
-    }
-}
-
-impl FromIterator<AnchorCodecId> for AnchorCodecs {
-    fn from_iter<I: IntoIterator<Item = AnchorCodecId>>(codecs: I) -> Self {
-        AnchorCodecs(codecs.into_iter().fold(0, |set, codec| set | 1 << codec.id()))
-    }
-}
-
-impl Default for AnchorCodecs {
-    fn default() -> Self {
-        [AnchorCodecId::Jpeg].into_iter().collect()
-    }
-}
-
 /// How long each stage took, from the frame's arrival at the SFU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StageTimes {
@@ -506,18 +431,6 @@ mod tests {
     fn rungs_are_ordered_as_the_ladder_says() {
         let ladder = [Rung::Q, Rung::QPlus, Rung::H, Rung::HPlus, Rung::F];
         assert!(ladder.windows(2).all(|w| w[0] < w[1]));
-    }
-
-    #[test]
-    fn every_codec_is_found_by_its_name_and_whoever_says_nothing_decodes_jpeg() {
-        for codec in AnchorCodecId::ALL {
-            assert_eq!(AnchorCodecId::from_name(codec.name()), Some(codec));
-            assert!(!AnchorCodecs::NONE.contains(codec));
-            assert!(AnchorCodecId::ALL.into_iter().collect::<AnchorCodecs>().contains(codec));
-        }
-        assert_eq!(AnchorCodecId::from_name("png"), None);
-        assert!(AnchorCodecs::default().contains(AnchorCodecId::Jpeg));
-        assert!(!AnchorCodecs::default().contains(AnchorCodecId::Htj2k));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
-use windlass_media::{AnchorCodecs, Layer, Refusal, Rung, StreamId, TapInput};
+use windlass_media::{Layer, Refusal, Rung, StreamId, TapInput};
 
 pub use crate::core::RegionRequest;
 pub use windlass_media::LayerKnobs;
@@ -64,18 +64,23 @@ pub enum Kind {
 }
 
 /// How to join.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JoinOptions {
     /// Whose the participant is, by an opaque number: equal for those of one identity, or of one address where there are none. What is
     /// scarce is shared among owners; 0: its own.
     pub owner: u64,
     /// The room holds this participant alone, who may subscribe to its own tracks.
     pub loopback: bool,
-    /// The codecs of anchors that the participant can decode. Without that of
-    /// [`SfuConfig::anchor_codec`](crate::SfuConfig::anchor_codec) it is given plain rungs only.
-    pub anchor_codecs: AnchorCodecs,
+    /// Whether the participant can decode anchors; else it is given plain rungs only.
+    pub decodes_anchors: bool,
     /// What the participant may do at first.
     pub may: May,
+}
+
+impl Default for JoinOptions {
+    fn default() -> Self {
+        JoinOptions { owner: 0, loopback: false, decodes_anchors: true, may: May::default() }
+    }
 }
 
 /// What a participant may do; by default everything.
@@ -400,15 +405,13 @@ pub struct AnchorReport {
     pub duplicate: u32,
     /// Came after one of a newer epoch.
     pub former_epoch: u32,
-    /// Of no use without an earlier one.
-    pub needing_whole: u32,
 }
 
 impl AnchorReport {
     /// The sum of its figures.
     pub(crate) fn all(&self) -> u64 {
-        let AnchorReport { used, late, lost, duplicate, former_epoch, needing_whole } = *self;
-        [used, late, lost, duplicate, former_epoch, needing_whole].into_iter().map(u64::from).sum()
+        let AnchorReport { used, late, lost, duplicate, former_epoch } = *self;
+        [used, late, lost, duplicate, former_epoch].into_iter().map(u64::from).sum()
     }
 }
 

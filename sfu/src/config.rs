@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use windlass_media::{AnchorCodecId, AnchorPolicy, MAX_LR_PIXELS};
+use windlass_media::{AnchorPolicy, MAX_LR_PIXELS};
 
 /// The SFU's settings.
 #[derive(Debug, Clone)]
@@ -27,8 +27,6 @@ pub struct SfuConfig {
     pub room_policies: BTreeMap<String, AnchorPolicy>,
     /// Width of an anchor's picture over that of its frame.
     pub scale: u16,
-    /// The codec of all anchors.
-    pub anchor_codec: AnchorCodecId,
     /// Whether the layer above a tapped one is copied too, for captured anchors.
     pub captured: bool,
     /// Whether publishers whose users agree are asked for regions of their pictures.
@@ -65,7 +63,6 @@ impl Default for SfuConfig {
             policy: AnchorPolicy::default(),
             room_policies: BTreeMap::new(),
             scale: 2,
-            anchor_codec: AnchorCodecId::default(),
             captured: true,
             regions: true,
             adapt: false,

@@ -85,7 +85,6 @@ pub(crate) fn report(report: &Report) -> (AnchorReport, Option<(f64, f64)>) {
         lost: report.anchors_lost,
         duplicate: report.anchors_duplicate,
         former_epoch: report.anchors_former_epoch,
-        needing_whole: report.anchors_needing_whole,
     };
     (said, report.decay.zip(report.decay_frames))
 }

@@ -248,10 +248,6 @@ const HELP: &[(&str, &str)] = &[
     ("client_anchors_duplicate_total", "Anchors that reached clients twice, as they report."),
     ("client_anchors_former_epoch_total", "Anchors of a former layer or size, as clients report."),
     (
-        "client_anchors_needing_whole_total",
-        "Anchors that rest on one that a client lacks, as clients report.",
-    ),
-    (
         "tls_certificate_not_after_timestamp_seconds",
         "When the certificate in use ends, in seconds since 1970.",
     ),

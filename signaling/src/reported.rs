@@ -18,7 +18,6 @@ pub(crate) struct Reported {
     lost: AtomicU64,
     duplicate: AtomicU64,
     former_epoch: AtomicU64,
-    needing_whole: AtomicU64,
 }
 
 impl Reported {
@@ -33,7 +32,7 @@ impl Reported {
             Err(ReportError::TooSoon) => return add(&self.too_soon, 1),
             Err(ReportError::Closed) => return,
         };
-        let AnchorReport { used, late, lost, duplicate, former_epoch, needing_whole } = counted;
+        let AnchorReport { used, late, lost, duplicate, former_epoch } = counted;
         add(&self.reports, 1);
         add(&self.excess, excess);
         add(&self.used, used.into());
@@ -41,10 +40,9 @@ impl Reported {
         add(&self.lost, lost.into());
         add(&self.duplicate, duplicate.into());
         add(&self.former_epoch, former_epoch.into());
-        add(&self.needing_whole, needing_whole.into());
     }
 
-    pub(crate) fn metrics(&self) -> [Metric; 10] {
+    pub(crate) fn metrics(&self) -> [Metric; 9] {
         let counter =
             |name, value: &AtomicU64| Metric::counter(name, value.load(Ordering::Relaxed));
         let ignored = |reason: &str, value| {
@@ -61,7 +59,6 @@ impl Reported {
             counter("client_anchors_lost", &self.lost),
             counter("client_anchors_duplicate", &self.duplicate),
             counter("client_anchors_former_epoch", &self.former_epoch),
-            counter("client_anchors_needing_whole", &self.needing_whole),
         ]
     }
 }

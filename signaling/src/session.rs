@@ -735,10 +735,10 @@ impl Session {
             let message = "this socket has joined a room already";
             return Err(ProtocolError::new(ErrorCode::AlreadyJoined, message));
         }
-        let anchor_codecs = join.decodes();
+        let decodes_anchors = join.decodes_anchors();
         let Join { room, name, loopback, token, ticket, seat, .. } = join;
         self.phase = Phase::Entering { request, room: room.clone(), loopback, waits: false };
-        let options = JoinOptions { loopback, anchor_codecs, ..JoinOptions::default() };
+        let options = JoinOptions { loopback, decodes_anchors, ..JoinOptions::default() };
         self.actions.push_back(Action::Join { room, name, token, ticket, seat, options });
         Ok(())
     }

@@ -10,7 +10,7 @@ use str0m::media::{Direction, MediaKind};
 
 use crate::guest::Guest;
 use crate::honest::{Scene, alone};
-use crate::server::{Client, Server};
+use crate::server::{Client, Server, lab};
 
 const FAULTS: &str = "windlass_sfu_faults_total";
 const SECOND: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ fn alone_where_planted(test: impl Future<Output = ()>) {
 
 /// Somebody who publishes and somebody who watches, alone on their server, until they are told to end.
 fn call(server: &Server) -> std::process::Child {
-    let mut load = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    let mut load = lab();
     load.args(["loadtest", "--server", &format!("http://{}", server.addr), "--json"])
         .args([
             "--publishers",

@@ -416,7 +416,7 @@ async fn reports_of_what_was_never_sent_change_no_figure() {
     }
     server.wait_for_metric(&ignored("too_soon"), 27.0);
     assert!(server.metric("windlass_client_anchors_excess_total") > 8.0 * f64::from(all) - 1.0);
-    for name in ["used", "late", "lost", "duplicate", "former_epoch", "needing_whole"] {
+    for name in ["used", "late", "lost", "duplicate", "former_epoch"] {
         let counted = server.metric(&format!("windlass_client_anchors_{name}_total"));
         assert!(counted.abs() < 0.5, "{name}: {counted}");
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::server::Server;
+use crate::server::{Server, lab};
 
 /// No picture of the honest call may come later than this after the one before it.
 const GAP_MS: f64 = 200.0;
@@ -53,14 +53,14 @@ impl Scene {
         Scene::with(&[args, &["--network", "xs"]].concat(), &[], &[])
     }
 
-    /// With more options of `windlass loadtest`, and variables for the server's environment.
+    /// With more options of `windlass-lab loadtest`, and variables for the server's environment.
     pub fn with(args: &[&str], call: &[&str], env: &[(&str, &str)]) -> Scene {
         let alone = alone();
         let args = [args, &["--forwarding-threads", "2"]].concat();
         let env = [env, &[ALLOCATOR]].concat();
         let server = Server::start_enhanced_with(&args, &env);
         // Two rooms, which lie on two threads.
-        let mut load = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        let mut load = lab();
         load.args(["loadtest", "--server", &format!("http://{}", server.addr), "--json"])
             .args(["--publishers", "2", "--ramp", "0.1", "--settle", "0.5", "--seconds", SECONDS])
             .args(["--clip-seconds", "1", "--key-every", "1"])
@@ -116,7 +116,7 @@ impl Scene {
     }
 }
 
-/// A `windlass loadtest` under way.
+/// A `windlass-lab loadtest` under way.
 struct Call(Option<Child>);
 
 impl Call {

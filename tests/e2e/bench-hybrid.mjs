@@ -1,9 +1,9 @@
 // Figures of the hybrid decoder in Chromium for docs/benchmarks.md: ms per frame of VP9 alone, with rebuilding, and with
 // an anchor once in 30 frames, each four frames late, whose cost counts for the frame that it comes after.
-//   node bench-hybrid.mjs [--scales 2,3] [--codec jpeg] [--passes N] [--rounds N] [--module FILE] [--json] FILE.ivf…
+//   node bench-hybrid.mjs [--scales 2,3] [--passes N] [--rounds N] [--module FILE] [--json] FILE.ivf…
 // Every round is a browser of its own, with one pass for the engine to optimise the code; every frame counts with the least
 // time it took. The module is client-web/dist/windlass.wasm unless named (`cargo xtask wasm` builds it); anchors are made by
-// the `twin` example (`client-web/wasm/twin.mjs` says where from); `windlass bench vp9` makes streams and keeps them
+// the `twin` example (`client-web/wasm/twin.mjs` says where from); `windlass-lab bench vp9` makes streams and keeps them
 // (`--keep DIR`). `client-web/wasm/bench.mjs` does the same in Node.
 import { existsSync } from "node:fs";
 import path from "node:path";
@@ -18,7 +18,6 @@ const { values: options, positionals: streams } = parseArgs({
   allowPositionals: true,
   options: {
     scales: { type: "string", default: "2,3" },
-    codec: { type: "string", default: "jpeg" },
     passes: { type: "string", default: "3" },
     rounds: { type: "string", default: "2" },
     module: { type: "string", default: MODULE },
@@ -27,7 +26,7 @@ const { values: options, positionals: streams } = parseArgs({
 });
 const missing = [options.module, ...streams].find((file) => !existsSync(file));
 if (streams.length === 0 || missing) {
-  console.error(missing ? `${missing} is not there` : "usage: node bench-hybrid.mjs [--scales 2,3] [--codec jpeg] FILE.ivf…");
+  console.error(missing ? `${missing} is not there` : "usage: node bench-hybrid.mjs [--scales 2,3] FILE.ivf…");
   process.exit(2);
 }
 
@@ -35,7 +34,7 @@ const least = (a, b) => (a ? b.map((ms, i) => Math.min(ms, a[i])) : b);
 const rows = [];
 for (const stream of streams) {
   for (const scale of options.scales.split(",")) {
-    const cases = twin([stream, "--call", scale, options.codec]);
+    const cases = twin([stream, "--call", scale]);
     const files = await serveFiles(pageFiles(options.module, { "/stream": stream, "/cases.json": Buffer.from(JSON.stringify(cases)) }));
     let best = {};
     try {

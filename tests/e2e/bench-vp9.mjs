@@ -4,7 +4,7 @@
 // over the rounds for the first frames, over the rounds and passes for the others. A stall is a first frame of more than
 // 40 ms (`cold.mjs` tells what the module's warm-up makes of it). Browsers tell wall-clock time only: on a busy machine
 // take more rounds, or the median. The module is client-web/dist/windlass.wasm unless named (`cargo xtask wasm` builds
-// it); `windlass bench vp9` makes streams and keeps them (`--keep DIR`).
+// it); `windlass-lab bench vp9` makes streams and keeps them (`--keep DIR`).
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
@@ -25,7 +25,7 @@ const fail = (sentence) => {
   console.error(sentence);
   process.exit(2);
 };
-if (files.length === 0) fail("Name one or more IVF files of VP9; `windlass bench vp9 --keep DIR` makes some.");
+if (files.length === 0) fail("Name one or more IVF files of VP9; `windlass-lab bench vp9 --keep DIR` makes some.");
 for (const file of files) if (!existsSync(file)) fail(`${file} is not there.`);
 if (!existsSync(options.module)) fail(`${options.module} is not there: build it with \`cargo xtask wasm\`.`);
 

@@ -13,6 +13,7 @@ import { enhanced, nativeFrames, sleep, until } from "./support/call.mjs";
 import { Machines, whyNoMachines } from "./support/machines.mjs";
 import { callSeen, roomEvents, watchCall, watchRoom } from "./support/picture.mjs";
 import { makeScene } from "./support/scene.mjs";
+import { labBinary } from "./support/server.mjs";
 
 const SECONDS = Number(process.env.WINDLASS_FAULTS_SECONDS ?? 600);
 const SEED = Number(process.env.WINDLASS_FAULTS_SEED ?? 1);
@@ -134,7 +135,7 @@ describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) 
     for (let begun = 1; ; begun++) {
       const { address } = sfus[begun % sfus.length];
       const how = ["--publishers", "1", "--subscribers", "2", "--stay", "15", "--seconds", String(SECONDS + 120), "--no-anchors"];
-      const child = spawn("nice", [process.env.WINDLASS_BIN, "loadtest", "--server", `http://${address}:7880`, ...how], { stdio: "ignore" });
+      const child = spawn("nice", [labBinary(), "loadtest", "--server", `http://${address}:7880`, ...how], { stdio: "ignore" });
       const exit = new Promise((resolve) => child.on("exit", resolve));
       const ended = exit.then(() => true);
       while (!over() && !(await Promise.race([ended, sleep(200)])));

@@ -1,4 +1,4 @@
-// A viewer behind access links whose rate changes, on real sockets: `windlass link` between Chromium and the server.
+// A viewer behind access links whose rate changes, on real sockets: `windlass-lab link` between Chromium and the server.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { publish, remote, sleep, subscribe, until } from "./support/call.mjs";

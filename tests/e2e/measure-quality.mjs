@@ -1,13 +1,13 @@
-// What a viewer sees in a real call, and what `windlass eval` makes of the same clip, size and bits: the same clip without anchors, by
+// What a viewer sees in a real call, and what `windlass-lab eval` makes of the same clip, size and bits: the same clip without anchors, by
 // super-resolution, and with stills of the publisher or of the full layer, each in a call of its own. Prints a table; see docs/benchmarks.md.
 //
-//   cargo build --release -p windlass && WINDLASS_BIN=../../target/release/windlass node measure-quality.mjs [CLIP…] [--seconds S] [--only NAME,…] [--uplink KBPS]
+//   cargo build --release -p windlass -p windlass-lab && WINDLASS_BIN=../../target/release/windlass node measure-quality.mjs [CLIP…] [--seconds S] [--only NAME,…] [--uplink KBPS]
 import { execFileSync } from "node:child_process";
 import { parseArgs } from "node:util";
 import { nativeFrames, publish, remote, showLarge, sleep, subscribe, until } from "./support/call.mjs";
 import { capture, quality } from "./support/capture.mjs";
 import { makeScene } from "./support/scene.mjs";
-import { startServer } from "./support/server.mjs";
+import { labBinary, startServer } from "./support/server.mjs";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -37,7 +37,7 @@ function evaluated({ clean, fps, width, height }, { method, scale = 2 }, { video
   const run = (more) => {
     const args = ["eval", clean, "--height", `${height}`, "--fps", `${fps}`, "--uplink", f(video, 0), "--methods", `lanczos,${method}`];
     args.push(...(scale === 2 ? [] : ["--model", `../../models/xs-x${scale}.safetensors`]));
-    const out = execFileSync(process.env.WINDLASS_BIN, [...args, ...more, "--json"], { stdio: ["ignore", "pipe", "ignore"], maxBuffer: 1e8 });
+    const out = execFileSync(labBinary(), [...args, ...more, "--json"], { stdio: ["ignore", "pipe", "ignore"], maxBuffer: 1e8 });
     const { rows } = JSON.parse(out);
     if (rows[0].size !== `${width}x${height}`) throw new Error(`evaluated at ${rows[0].size}`);
     return { lanczos: rows[0], method: rows[1] };

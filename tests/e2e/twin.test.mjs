@@ -22,10 +22,10 @@ async function same(file) {
   try {
     await tab.page.goto(files.url);
     const found = await tab.page.evaluate(() => window.inWorker({ what: "check", stream: "/stream", cases: "/cases.json" }));
-    assert.deepEqual(found.map((one) => `${one.scale} ${one.codec}`), ["2 jpeg", "2 htj2k", "3 jpeg", "3 htj2k"]);
-    for (const { scale, codec, frames, ...anchors } of found) {
+    assert.deepEqual(found.map((one) => one.scale), [2, 3]);
+    for (const { scale, frames, ...anchors } of found) {
       assert.ok(frames >= 20, `${frames} frames`);
-      for (const [kind, count] of Object.entries(anchors)) assert.ok(count > 0, `no anchor was ${kind} at scale ${scale}, ${codec}`);
+      for (const [kind, count] of Object.entries(anchors)) assert.ok(count > 0, `no anchor was ${kind} at scale ${scale}`);
     }
     assert.deepEqual(tab.errors, []);
     return found[0].frames;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Config, File, Settings};
-use crate::{bench, devices, emulate, enhance, eval, health, key, loadtest, simulate, token};
+use crate::{devices, enhance, health, key, token};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -43,27 +43,6 @@ pub enum Command {
     Config(ConfigArgs),
     /// Ask a server whether it lives; the status tells it.
     Health(health::HealthArgs),
-    /// Measure the enhancement offline: the same pipeline on clips, against the original.
-    Eval(Box<eval::EvalArgs>),
-    /// Measure how fast the parts are, against their peers.
-    Bench(bench::BenchArgs),
-    /// Play scenarios of many streams through the scheduler, without pictures.
-    Simulate(simulate::SimulateArgs),
-    /// Stand between clients and a server's UDP port as an access link: its rate, queue, delay, jitter and losses.
-    ///
-    /// Start the server with --advertise and the address that this prints. The same links in simulated time: `windlass
-    /// bench links`.
-    Link(emulate::LinkArgs),
-    /// Load a running server with many calls over real WebRTC, and say what came of it.
-    ///
-    /// Publishers send recorded simulcast VP9 as browsers do and answer requests for key frames; subscribers take video
-    /// and anchors, and say how long anchors took. All clients run in this process, from one core if need be; the server
-    /// is another one. Figures of the server are differences of its /metrics. Ctrl-C ends the run early, with its report.
-    ///
-    /// Each room has --per-room publishers and one or more subscribers who take all of its tracks. Subscribers ask for
-    /// the enhanced rung of the best layer below f that is sent; with `q` alone, the default, or `h` alone, anchors are
-    /// made by super-resolution; where the next larger layer is sent too, of that layer's pixels.
-    Loadtest(Box<loadtest::LoadtestArgs>),
     /// Make a key that access tokens are signed with, in a file, unless it is there.
     Key(key::KeyArgs),
     /// Make an access token, by which a participant joins or an operator administers a server with token keys.

@@ -37,7 +37,7 @@ use crate::{logging, tls};
 pub use annotated::annotated;
 pub use cluster::{Cluster, NodeConfig};
 pub use file::File;
-pub use values::{Advertise, Codec, LayerSize, Named, Proxies, RoomPolicy};
+pub use values::{Advertise, LayerSize, Named, Proxies, RoomPolicy};
 
 /// Part of the budget that is kept for pacing, network and browser, unless the budget is short.
 const DELIVERY: Duration = Duration::from_millis(60);
@@ -338,11 +338,6 @@ pub struct Settings {
     #[arg(long, help_heading = "Anchors", value_name = "Q", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub anchor_quality: Option<u8>,
 
-    /// How anchors are coded: jpeg, htj2k or vp9. Participants whose browser cannot decode it get plain
-    /// rungs [default: htj2k]
-    #[arg(long, help_heading = "Anchors", value_name = "CODEC")]
-    pub anchor_codec: Option<Codec>,
-
     /// What must have changed in a tile (64x64 pixels of the low layer) since it was last sent for it
     /// to be sent again: residual in square grey levels by pixel; 0 sends whole frames [default: 1]
     #[arg(long, help_heading = "Anchors", value_name = "ENERGY")]
@@ -536,7 +531,7 @@ each_option! {
     metrics open_rooms admin_local
     http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers nats node_url node_listen node_address node_room_most nats_credentials nats_ca cluster_token cluster_ca cluster_cert cluster_key engine device network enhancer_threads compute_cap
     cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
-    anchor_fraction anchor_quality anchor_codec tile_threshold tile_refresh_s no_captured
+    anchor_fraction anchor_quality tile_threshold tile_refresh_s no_captured
     no_learn adapt detail_kbps max_enhanced enhancer_memory_mb max_layer max_participants
     max_total_participants max_rooms token_key webhook webhook_secret forwarding_threads no_congestion_control max_tracks max_sockets_per_ip max_joins_per_ip max_stun_per_ip max_tcp_connections max_tcp_per_ip drain_timeout_s log log_json
 }
@@ -650,9 +645,6 @@ impl Config {
             tcp: reach.tcp,
             advertise: reach.advertise,
             budget,
-            anchor_codec: said
-                .anchor_codec
-                .map_or(EnhancerConfig::default().anchor_codec, |codec| codec.0),
             policy: said.policy.unwrap_or_default(),
             room_policies: room_policies(said.room_policy.unwrap_or_default())?,
             limits,
@@ -810,7 +802,6 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
             db
         },
         anchor_fraction: share("anchor-fraction", said.anchor_fraction, default.anchor_fraction)?,
-        anchor_codec: said.anchor_codec.map_or(default.anchor_codec, |codec| codec.0),
         anchor_quality: quality,
         tiles: TileConfig { threshold, refresh, ..TileConfig::default() },
         regions: RegionConfig {

@@ -2,31 +2,24 @@
 //!
 //! Composition only: each command hands its arguments to the crate that does the work.
 
-mod bench;
 mod bridge;
 mod cli;
 mod config;
 mod devices;
-mod emulate;
 mod enhance;
-mod eval;
 mod health;
 mod key;
-mod loadtest;
 mod logging;
 mod metrics;
 mod mutual;
 mod node;
 mod page;
-mod plot;
 mod reload;
 mod serve;
 mod shutdown;
-mod simulate;
 mod supervise;
 mod tls;
 mod token;
-mod viewer;
 mod workers;
 
 use std::process::ExitCode;
@@ -49,13 +42,8 @@ fn main() -> ExitCode {
         Command::Devices(args) => logging::init("warn", false).and_then(|_| devices::run(&args)),
         Command::Config(args) => args.run(),
         Command::Health(args) => health::run(&args),
-        Command::Bench(args) => logging::init("warn", false).and_then(|_| bench::run(&args)),
-        Command::Link(args) => emulate::run(&args),
-        Command::Simulate(args) => simulate::run(&args),
-        Command::Loadtest(args) => logging::init("warn", false).and_then(|_| loadtest::run(&args)),
         Command::Key(args) => key::run(&args),
         Command::Token(args) => token::run(&args),
-        Command::Eval(args) => logging::init("warn", false).and_then(|_| eval::run(&args)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -33,14 +33,6 @@ impl Signals {
         })
     }
 
-    /// Waits for either.
-    pub async fn any(mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-
     /// Waits until the server is to stop. SIGTERM lets rooms end first, for `drain` at most; any signal after that
     /// does not.
     pub async fn rooms_ended(

@@ -5,7 +5,7 @@ mod server;
 use std::process::Command;
 
 use serde_json::json;
-use server::{Client, Server};
+use server::{Client, Server, lab};
 
 /// What nobody may read in a log: of the joins below, and of session descriptions.
 const SECRETS: [&str; 12] = [
@@ -50,7 +50,7 @@ async fn no_level_up_to_debug_logs_names_rooms_addresses_tokens_or_session_descr
         other.hear(&["error"]).await;
         // Calls of real WebRTC clients.
         let url = format!("http://{}", server.addr);
-        let ran = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        let ran = lab()
             .args(["loadtest", "--server", &url, "--publishers", "1", "--seconds", "1"])
             .args(["--ramp", "0", "--clip-seconds", "1"])
             .output()

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use cluster::{ANCHORS, Nats, TOKEN, alone, eventually, until};
 use emulated::{SOURCES, emulated_driver};
 use serde_json::{Value, json};
-use server::{Server, figure, get_from};
+use server::{Server, figure, get_from, lab};
 use windlass_enhancer::engine::{Architecture, Model};
 
 /// Slices as `machine.h` numbers them.
@@ -166,8 +166,6 @@ impl Each {
                 "cuda",
                 "--network",
                 network.to_str().unwrap(),
-                "--anchor-codec",
-                "jpeg",
                 "--anchor-fraction",
                 "0.2",
             ],
@@ -316,7 +314,7 @@ fn every_slice_is_a_device_of_the_placement() {
     let [first, second] = [FIRST, SECOND].map(|device| worker(&server, device).unwrap());
     assert_ne!(first, second);
 
-    let mut load = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    let mut load = lab();
     load.args(["loadtest", "--server", &format!("http://{}", server.addr), "--publishers", "2"]);
     load.args(["--ramp", "0.5", "--seconds", "30", "--budget-ms", "2000", "--json", "--media"])
         .arg(media);

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::process::{Cmd, step, which};
 
-/// What building needs: a C compiler (cryptography), libvpx (the encoder of `windlass eval`).
+/// What building needs: a C compiler (cryptography), libvpx (the encoder of `windlass-lab eval`).
 pub const BUILD: &[&str] = &["build-essential", "pkg-config", "libvpx-dev"];
 /// What the tests need besides: a browser, ffmpeg to read clips, and what clusters learn of each other by.
 pub const TEST: &[&str] = &["chromium", "ffmpeg", "nats-server"];

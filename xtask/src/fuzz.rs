@@ -15,15 +15,7 @@ struct Suite {
 const SUITES: [Suite; 3] = [
     Suite {
         folder: "hybrid/fuzz",
-        targets: &[
-            "decode",
-            "parse",
-            "anchor_message",
-            "anchor_image",
-            "anchor_stream",
-            "flow",
-            "hybrid",
-        ],
+        targets: &["decode", "parse", "anchor_message", "anchor_image", "flow", "hybrid"],
         // Streams that the seeds of the VP9 targets are cut from.
         seeds: Some(&["../tests/fixtures", "../../tests/fixtures/vp9"]),
         most_bytes: 12_300,

@@ -1,7 +1,7 @@
 //! Every figure of the trained networks by one command, as Markdown for `docs/benchmarks.md`.
 //!
 //! In: the held-out clips of `models/data.toml` below `WINDLASS_CLIPS`, all of `models/*.safetensors`. Out, on standard
-//! output: the table of `windlass bench engine --quality`, that of `--choose`, and the same networks in other libraries
+//! output: the table of `windlass-lab bench engine --quality`, that of `--choose`, and the same networks in other libraries
 //! where `bench/engines` is there. What could not be measured is said in its place.
 
 use std::path::{Path, PathBuf};
@@ -66,8 +66,8 @@ pub fn run(args: &Args) -> Result<()> {
     let list: List =
         toml::from_str(&text).with_context(|| format!("reading {}", list.display()))?;
     let (clips, missing) = found(&wanted(list, &args.clips)?, &test::clips_folder());
-    step("Building windlass");
-    Cmd::cargo(["build", "--release", "--quiet", "--package", "windlass"]).run()?;
+    step("Building windlass-lab");
+    Cmd::cargo(["build", "--release", "--quiet", "--package", "windlass-lab"]).run()?;
     println!("### Cost, speed and gain\n");
     for missing in &missing {
         println!("Not measured: {missing}.\n");
@@ -99,7 +99,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn bench() -> Cmd {
-    Cmd::new(target_dir().join("release/windlass")).args(["bench", "engine"])
+    Cmd::new(target_dir().join("release/windlass-lab")).args(["bench", "engine"])
 }
 
 /// The same networks in other libraries.

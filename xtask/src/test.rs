@@ -164,6 +164,7 @@ pub fn e2e(files: &[&str], env: &[(&str, String)]) -> Result<()> {
     page::npm_ci("tests/e2e")?;
     step("Building the server for the browser tests");
     Cmd::cargo(["build", "--quiet", "--package", "windlass"]).run()?;
+    build_lab()?;
     Cmd::cargo(["build", "--quiet", "--package", "windlass-hybrid", "--example", "twin"]).run()?;
     step("Running calls between real browsers");
     let mut cmd = with_clips(
@@ -174,6 +175,11 @@ pub fn e2e(files: &[&str], env: &[(&str, String)]) -> Result<()> {
         cmd = cmd.env(key, value);
     }
     cmd.run()
+}
+
+/// Builds the laboratory's program, by which tests make calls, links and figures.
+pub fn build_lab() -> Result<()> {
+    Cmd::cargo(["build", "--quiet", "--package", "windlass-lab"]).run()
 }
 
 /// Tells tests where the clips are.

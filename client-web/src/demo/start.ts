@@ -38,7 +38,7 @@ const PARTS: readonly { part: string; gives: string }[] = [
 ];
 
 /** What says how much of it. */
-const MEASURE = "windlass eval CLIP --display 1280x720";
+const MEASURE = "windlass-lab eval CLIP --display 1280x720";
 
 /** See the module's head. */
 export class StartScreen {

@@ -62,7 +62,7 @@ export type Join = {
   name: string;
   /** A room of one's own, in which one receives one's own tracks as others would. */
   loopback?: boolean;
-  /** Names of the anchor codecs that the client can decode; unknown ones are ignored. Absent: JPEG. */
+  /** Names of the anchor codecs that the client can decode; unknown ones are ignored. Without `htj2k` it gets plain rungs. */
   anchor_codecs?: Array<string>;
   /** What lets the client in, on a server with token keys. */
   token?: AccessToken;
@@ -140,8 +140,6 @@ export type Report = {
   anchors_duplicate: number;
   /** Anchors that came after one of a newer epoch. */
   anchors_former_epoch: number;
-  /** Anchors of no use without an earlier one that is missing. */
-  anchors_needing_whole: number;
   /** Median time from a frame's arrival at the server to its anchor's use, in ms. */
   latency_p50_ms: number;
   /** 95th percentile of the same, in ms. */

@@ -31,7 +31,7 @@ export type { Grant, IceServers, Report, Rung } from "./protocol.gen.js";
 export const PROTOCOL_VERSION: number = VERSION;
 
 /** The anchor codecs that the WASM decoder knows, by the server's names for them. */
-export const ANCHOR_CODECS: readonly string[] = ["jpeg", "htj2k", "vp9"];
+export const ANCHOR_CODECS: readonly string[] = ["htj2k"];
 
 /** Why servers do not enhance a track. */
 const REFUSALS: readonly Exclude<Refusal, "other">[] = ["promise", "processor", "memory", "full", "size", "slow"];

@@ -48,7 +48,7 @@ const COLOUR_EVERY = 100;
 /** What became of anchors, counted since the start. */
 type AnchorCounts = Pick<
   WorkerStats,
-  "anchorsUsed" | "anchorsLate" | "anchorsLost" | "anchorsDuplicate" | "anchorsFormerEpoch" | "anchorsNeedingWhole"
+  "anchorsUsed" | "anchorsLate" | "anchorsLost" | "anchorsDuplicate" | "anchorsFormerEpoch"
 >;
 const NO_ANCHORS: AnchorCounts = {
   anchorsUsed: 0,
@@ -56,7 +56,6 @@ const NO_ANCHORS: AnchorCounts = {
   anchorsLost: 0,
   anchorsDuplicate: 0,
   anchorsFormerEpoch: 0,
-  anchorsNeedingWhole: 0,
 };
 
 export interface EnhancedTrackEvents {
@@ -256,7 +255,6 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
       anchors_lost: stats.anchorsLost - since.anchorsLost,
       anchors_duplicate: stats.anchorsDuplicate - since.anchorsDuplicate,
       anchors_former_epoch: stats.anchorsFormerEpoch - since.anchorsFormerEpoch,
-      anchors_needing_whole: stats.anchorsNeedingWhole - since.anchorsNeedingWhole,
       latency_p50_ms: fromServer(stats.anchorP50Ms),
       latency_p95_ms: fromServer(stats.anchorP95Ms),
       decode_ms: stats.decodeMs ?? 0,

@@ -115,8 +115,6 @@ export interface WorkerStats {
   /** Came, but gave nothing that their frame had not; came after an anchor of a newer epoch. */
   anchorsDuplicate: number;
   anchorsFormerEpoch: number;
-  /** Came, but are of no use without an earlier one that is missing. */
-  anchorsNeedingWhole: number;
   /** From a frame's arrival here to its anchor being usable; null without anchors. */
   anchorP50Ms: number | null;
   anchorP95Ms: number | null;

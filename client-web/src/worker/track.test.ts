@@ -321,17 +321,6 @@ test("a whole anchor that came before its frame counts, and a decoder that begin
   assert.equal(bench.wholeRequests(), 1);
 });
 
-test("an anchor that is of no use without one that is missing asks for a whole one", () => {
-  const bench = new Bench();
-  bench.pipeline.rung(true, 3);
-  bench.run(1);
-  bench.anchor("applied");
-  bench.anchor("needs-whole");
-  bench.anchor("needs-whole");
-  assert.equal(bench.wholeRequests(), 1);
-  assert.equal(bench.pipeline.stats().anchorsNeedingWhole, 2);
-});
-
 test("what becomes of anchors is counted by kind", () => {
   const bench = new Bench();
   bench.pipeline.rung(true, 3);

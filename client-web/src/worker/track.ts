@@ -130,7 +130,6 @@ export class TrackPipeline {
   private anchorsLost = 0;
   private anchorsDuplicate = 0;
   private anchorsFormerEpoch = 0;
-  private anchorsNeedingWhole = 0;
   private lr: Size | null = null;
   private hr: Size | null = null;
 
@@ -237,10 +236,6 @@ export class TrackPipeline {
       case "former-epoch":
         this.anchorsFormerEpoch++;
         break;
-      case "needs-whole":
-        this.anchorsNeedingWhole++;
-        this.needWholeAnchor(done);
-        break;
       case "lost":
         this.anchorsLost++;
         break;
@@ -310,7 +305,6 @@ export class TrackPipeline {
       anchorsLost: this.anchorsLost,
       anchorsDuplicate: this.anchorsDuplicate,
       anchorsFormerEpoch: this.anchorsFormerEpoch,
-      anchorsNeedingWhole: this.anchorsNeedingWhole,
       anchorP50Ms: this.times.anchor.percentile(now, 0.5),
       anchorP95Ms: this.times.anchor.percentile(now, 0.95),
       decodeMs: this.times.frame.mean(now),

@@ -46,15 +46,7 @@ export interface FrameOutcome {
  * frame, with nothing that its frame has not, of a former epoch, of no use without one that is missing, or of no use at
  * all (too old, malformed, of another size).
  */
-export type AnchorOutcome =
-  | "incomplete"
-  | "applied"
-  | "applied-late"
-  | "early"
-  | "duplicate"
-  | "former-epoch"
-  | "needs-whole"
-  | "lost";
+export type AnchorOutcome = "incomplete" | "applied" | "applied-late" | "early" | "duplicate" | "former-epoch" | "lost";
 
 /** What pictures have lost after anchors, in mean square grey levels of luma, and in how many frames: sums. */
 export interface Decay {
@@ -78,10 +70,9 @@ const OUTCOME_APPLIED = 1;
 const OUTCOME_EARLY = 2;
 const OUTCOME_DUPLICATE = 4;
 const OUTCOME_FORMER_EPOCH = 5;
-const OUTCOME_NEEDS_KEY = 6;
 const STAT_FRAMES_LATE = 8;
-const STAT_DECAY_LOST = 16;
-const STAT_DECAY_FRAMES = 17;
+const STAT_DECAY_LOST = 15;
+const STAT_DECAY_FRAMES = 16;
 const HR = 0;
 
 /** HR sizes over LR sizes that the module can make. */
@@ -158,8 +149,6 @@ export class HybridDecoder {
         return "duplicate";
       case OUTCOME_FORMER_EPOCH:
         return "former-epoch";
-      case OUTCOME_NEEDS_KEY:
-        return "needs-whole";
       default:
         return "lost";
     }

@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use windlass_hybrid::Detail;
-use windlass_hybrid::anchor::codec::{AnchorCodec, ResidualJpeg};
+use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k};
 use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
 
@@ -38,9 +38,9 @@ fn anchor(width: u16, height: u16, rtp_timestamp: u32) -> Vec<u8> {
     let wave = |i: usize| (i as f32 / 5.0).sin() * 90.0;
     let samples = (0..w * h).map(|i| (wave(i % w) * wave(i / w) / 90.0) as i16).collect();
     let detail = Detail::from_samples(w, h, samples).expect("the count is right");
-    let payload = ResidualJpeg.encode(&detail, 60).expect("a legal size");
+    let payload = Htj2k::encode(&detail, 60).expect("a legal size");
     let size = (width, height);
-    let header = AnchorHeader::new(ResidualJpeg.id(), AnchorOrigin::Enhanced, rtp_timestamp, size);
+    let header = AnchorHeader::new(HTJ2K, AnchorOrigin::Enhanced, rtp_timestamp, size);
     let mut messages = encode_chunks(&header, &payload, MAX_CHUNK).expect("a small payload");
     assert_eq!(messages.len(), 1, "the anchor must fit one message");
     messages.remove(0)

@@ -213,7 +213,6 @@ pub unsafe extern "C" fn push_message(handle: *mut Track, ptr: *const u8, len: u
         AnchorOutcome::TooOld => 3,
         AnchorOutcome::Duplicate => 4,
         AnchorOutcome::FormerEpoch => 5,
-        AnchorOutcome::NeedsKey => 6,
         AnchorOutcome::Malformed => -3,
         AnchorOutcome::WrongSize => -4,
     }
@@ -338,9 +337,8 @@ pub unsafe extern "C" fn stat(handle: *const Track, index: u32) -> f64 {
         12 => messages.duplicates,
         13 => stats.duplicate,
         14 => stats.former_epoch,
-        15 => stats.needs_key,
-        16 => return track.decoder.decay().0,
-        17 => track.decoder.decay().1,
+        15 => return track.decoder.decay().0,
+        16 => track.decoder.decay().1,
         _ => return f64::NAN,
     };
     value as f64

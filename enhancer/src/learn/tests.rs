@@ -87,13 +87,12 @@ fn captured(
     let (high, low) = (&high.planes()[0], &low.planes()[0]);
     let mut detail = codec::detail_of(high, low, 2).unwrap();
     prior.take_out(low.into(), &mut detail);
-    let codec = codec::by_name("htj2k").unwrap();
     let size = (HIGH.0 as u16, HIGH.1 as u16);
     let header = AnchorHeader {
         beyond_prior: true,
-        ..AnchorHeader::new(codec.id(), AnchorOrigin::Captured, at, size)
+        ..AnchorHeader::new(codec::HTJ2K, AnchorOrigin::Captured, at, size)
     };
-    ReassembledAnchor { header, payload: codec.encode(&detail, 85).unwrap() }
+    ReassembledAnchor { header, payload: codec::Htj2k::encode(&detail, 85).unwrap() }
 }
 
 /// Frames after the end of the larger layer, PSNR by generic weights, and what learned ones gain, in dB.

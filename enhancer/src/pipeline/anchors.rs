@@ -2,23 +2,19 @@
 //!
 //! Shared by the stream's decoder, the scheduler and the workers; another epoch begins with another. A *whole* anchor
 //! gives all tiles and rests on no other: the first one, and one for all who have said that they have nothing
-//! ([`KeyThrottle`]).
-//!
-//! An anchor of the VP9 stream that was coded but did not leave must not be predicted from: the one after it is predicted
-//! from the last whole anchor, or is whole if that is the one that did not leave.
+//! ([`WholeThrottle`]).
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use windlass_hybrid::Detail;
-use windlass_hybrid::anchor::codec::{self, Htj2k};
+use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::message::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::tiles::TileMap;
-use windlass_media::{Anchor, AnchorCodecId, AnchorSource};
+use windlass_media::{Anchor, AnchorSource};
 
-use crate::encode::{KeyThrottle, Prediction, StreamConfig, StreamEncoder};
+use super::whole_throttle::WholeThrottle;
 use crate::schedule::best::BestOf;
 use crate::schedule::{
     RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, stakes,
@@ -28,7 +24,6 @@ use crate::schedule::{
 #[derive(Debug, Default)]
 pub(super) struct Anchors {
     sent: Mutex<Sent>,
-    stream: Mutex<Stream>,
     asked: Mutex<Asked>,
     limits: Mutex<Limits>,
     allowance: Mutex<Allowance>,
@@ -106,23 +101,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 #[derive(Debug, Default)]
 struct Sent {
     ledger: TileLedger,
-    whole: KeyThrottle,
-}
-
-/// The VP9 stream, if anchors are coded as one.
-#[derive(Debug, Default)]
-struct Stream {
-    encoder: Option<StreamEncoder>,
-    /// The last anchor coded is not known to any subscriber.
-    broken: bool,
-}
-
-/// How anchors are coded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Coding {
-    pub codec: AnchorCodecId,
-    /// 1 to 100.
-    pub quality: u8,
+    whole: WholeThrottle,
 }
 
 /// Why there is no code of a detail.
@@ -135,42 +114,36 @@ pub(super) enum CodeError {
     Late,
 }
 
-/// What codes an image of detail by a codec without state, in so many bytes at most.
+/// What codes an image of detail at a quality of 1 to 100, in so many bytes at most.
 pub(super) trait Stills {
-    fn code(&mut self, image: Detail, how: Coding, most: usize) -> Result<Vec<u8>, CodeError>;
+    fn code(&mut self, image: Detail, quality: u8, most: usize) -> Result<Vec<u8>, CodeError>;
 }
 
 /// The processor.
 pub(super) struct OnProcessor;
 
 impl Stills for OnProcessor {
-    fn code(&mut self, image: Detail, how: Coding, most: usize) -> Result<Vec<u8>, CodeError> {
-        code_still(&image, how, most)
+    fn code(&mut self, image: Detail, quality: u8, most: usize) -> Result<Vec<u8>, CodeError> {
+        code_still(&image, None, quality, most)
     }
 }
 
-/// Codes an image and its colour on the processor.
-fn code_in_colour(
+/// Codes an image, and its colour where there is one, on the processor.
+pub(super) fn code_still(
     image: &Detail,
-    colour: &Detail,
-    how: Coding,
+    colour: Option<&Detail>,
+    quality: u8,
     most: usize,
 ) -> Result<Vec<u8>, CodeError> {
-    match Htj2k::encode_in_colour(image, colour, how.quality) {
-        Ok(coded) if coded.len() > most => Htj2k::fill(image, Some(colour), most),
+    let coded = match colour {
+        Some(colour) => Htj2k::encode_in_colour(image, colour, quality),
+        None => Htj2k::encode(image, quality),
+    };
+    match coded {
+        Ok(coded) if coded.len() > most => Htj2k::fill(image, colour, most),
         coded => coded,
     }
     .map_err(|_| CodeError::Failed)
-}
-
-/// Codes an image on the processor.
-pub(super) fn code_still(image: &Detail, how: Coding, most: usize) -> Result<Vec<u8>, CodeError> {
-    let codec = codec::by_name(how.codec.name()).ok_or(CodeError::Failed)?;
-    let coded = codec.encode(image, how.quality).map_err(|_| CodeError::Failed)?;
-    if coded.len() <= most {
-        return Ok(coded);
-    }
-    codec.encode_within(image, most).map_err(|_| CodeError::Failed)
 }
 
 /// What an anchor is to be.
@@ -301,60 +274,24 @@ impl Anchors {
             sent.whole.failed();
         }
     }
+}
 
-    /// Codes the detail of what was chosen, with its [colour](windlass_hybrid::anchor::colour) where there is one, which is of HTJ2K alone, pictures without state by `stills` in so many bytes at most, and hands the payload, and whether it is tiled, to `send`; what `send` says:
-    /// whether it left.
-    ///
-    /// Anchors of the VP9 stream leave in the order in which they are coded, as each may be predicted from the one before.
-    pub fn code(
-        &self,
-        (how, most): (Coding, usize),
-        (detail, colour): (Detail, Option<Detail>),
-        choice: &Choice,
-        scale: usize,
-        stills: &mut dyn Stills,
-        send: impl FnOnce(Vec<u8>, bool) -> bool,
-    ) -> Result<bool, CodeError> {
-        if how.codec != AnchorCodecId::Vp9 {
-            let image = payload::image(detail, &choice.tiles, scale);
-            let coded = match colour {
-                Some(colour) => code_in_colour(&image, &colour, how, most)?,
-                None => stills.code(image, how, most)?,
-            };
-            return Ok(send_still(&choice.tiles, coded, send));
-        }
-        let mut stream = self.stream.lock();
-        let prediction = match (choice.whole, stream.broken) {
-            (true, _) => Prediction::Key,
-            (false, true) => Prediction::FromKey,
-            (false, false) => Prediction::FromLast,
-        };
-        // Whatever ends this call early leaves the stream broken, a panic too.
-        stream.broken = true;
-        let encoder = match &mut stream.encoder {
-            Some(encoder) => encoder,
-            none => {
-                let config = StreamConfig::new(detail.width(), detail.height());
-                // Subscribers may hold anchors of an encoder before, of the same epoch.
-                let run = RandomState::new().hash_one(()) as u16;
-                let config = StreamConfig { run, ..config.with_quality(how.quality) };
-                none.insert(StreamEncoder::new(config).map_err(|_| CodeError::Failed)?)
-            }
-        };
-        let limit = self.limits().bytes;
-        let budget = (limit < usize::MAX).then_some(limit);
-        let coded = encoder.encode(&detail, &choice.tiles, scale, budget, prediction);
-        let coded = coded.map_err(|_| CodeError::Failed)?;
-        let (payload, tiled) = payload::pack(&choice.tiles, coded.payload);
-        let sent = send(payload, tiled);
-        stream.broken = !sent;
-        if !sent && coded.prediction == Prediction::Key {
-            // Nobody has what later ones would be predicted from.
-            stream.encoder = None;
-            self.sent.lock().whole.failed();
-        }
-        Ok(sent)
-    }
+/// Codes the detail of some tiles, with its [colour](windlass_hybrid::anchor::colour) where there is one, pictures without colour by `stills`, at a
+/// quality and in so many bytes at most, and hands the payload, and whether it is tiled, to `send`; what `send` says: whether it left.
+pub(super) fn code(
+    (quality, most): (u8, usize),
+    (detail, colour): (Detail, Option<Detail>),
+    tiles: &TileMap,
+    scale: usize,
+    stills: &mut dyn Stills,
+    send: impl FnOnce(Vec<u8>, bool) -> bool,
+) -> Result<bool, CodeError> {
+    let image = payload::image(detail, tiles, scale);
+    let coded = match colour {
+        Some(colour) => code_still(&image, Some(&colour), quality, most)?,
+        None => stills.code(image, quality, most)?,
+    };
+    Ok(send_still(tiles, coded, send))
 }
 
 /// Hands the code of the image of these tiles to `send`.
@@ -385,15 +322,11 @@ pub(super) fn arrived(anchor: &Anchor) -> ReassembledAnchor {
 
 #[cfg(test)]
 mod tests {
-    use windlass_hybrid::anchor::stream::{StreamDecoder, StreamError, StreamHeader};
     use windlass_hybrid::detail::ONE;
     use windlass_hybrid::vp9::FrameInfo;
 
     use super::*;
     use crate::schedule::energy_by_tile;
-
-    const MOST: usize = 1 << 20;
-    const VP9: Coding = Coding { codec: AnchorCodecId::Vp9, quality: 75 };
 
     const SIZE: (usize, usize) = (96, 64);
 
@@ -401,11 +334,10 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// A texture that moves with `n`, of pictures of 192 × 128.
-    fn detail(n: usize) -> Detail {
-        let samples = (0..192 * 128).map(|i| {
-            (((i % 192 + 3 * n) as f64 * 0.7).sin() * ((i / 192) as f64).cos() * 130.0) as i16
-        });
+    /// A texture, of pictures of 192 × 128.
+    fn detail() -> Detail {
+        let samples = (0..192 * 128)
+            .map(|i| ((f64::from(i % 192) * 0.7).sin() * f64::from(i / 192).cos() * 130.0) as i16);
         Detail::from_samples(192, 128, samples.collect()).expect("the count is right")
     }
 
@@ -415,29 +347,6 @@ mod tests {
         (info.width, info.height) = (96, 64);
         energy.add(&info);
         energy
-    }
-
-    fn choice(whole: bool) -> Choice {
-        Choice { tiles: TileMap::full(96, 64), whole }
-    }
-
-    /// Codes picture `n`; its payload, had it left.
-    fn code(anchors: &Anchors, n: usize, choice: &Choice, leaves: bool) -> Vec<u8> {
-        let mut out = Vec::new();
-        let sent = anchors.code(
-            (VP9, MOST),
-            (detail(n), None),
-            choice,
-            2,
-            &mut OnProcessor,
-            |payload, tiled| {
-                assert!(!tiled);
-                out = payload;
-                leaves
-            },
-        );
-        assert_eq!(sent, Ok(leaves));
-        out
     }
 
     #[test]
@@ -461,34 +370,6 @@ mod tests {
         let first = anchors.choose(&energy, at(5), &config).expect("the first");
         anchors.forget(&first);
         assert_eq!(anchors.choose(&energy, at(5), &config), Some(first));
-    }
-
-    #[test]
-    fn a_stream_goes_on_from_its_last_whole_anchor_when_one_did_not_leave() {
-        let (anchors, mut decoder) = (Anchors::default(), StreamDecoder::new(192, 128));
-        assert!(decoder.decode(&code(&anchors, 0, &choice(true), true)).is_ok());
-        assert!(decoder.decode(&code(&anchors, 1, &choice(false), true)).is_ok());
-        code(&anchors, 2, &choice(false), false);
-        let next = code(&anchors, 3, &choice(false), true);
-        let header = StreamHeader::parse(&next).expect("our own").0;
-        assert_eq!(header.prediction, Prediction::FromKey);
-        assert!(decoder.decode(&next).is_ok());
-        assert!(decoder.decode(&code(&anchors, 4, &choice(false), true)).is_ok());
-    }
-
-    #[test]
-    fn a_stream_whose_whole_anchor_did_not_leave_begins_anew() {
-        let (anchors, mut decoder) = (Anchors::default(), StreamDecoder::new(192, 128));
-        for n in 0..3 {
-            assert!(decoder.decode(&code(&anchors, n, &choice(n == 0), true)).is_ok());
-        }
-        code(&anchors, 0, &choice(true), false);
-        let next = code(&anchors, 1, &choice(false), true);
-        assert!(decoder.decode(&next).is_ok(), "it rests on nothing that is missing");
-        let mut late = StreamDecoder::new(192, 128);
-        let third = code(&anchors, 2, &choice(false), true);
-        assert_eq!(late.decode(&third), Err(StreamError::NeedsKey));
-        assert!(decoder.decode(&third).is_ok());
     }
 
     #[test]
@@ -551,41 +432,32 @@ mod tests {
 
     #[test]
     fn no_anchor_takes_more_bytes_than_it_may() {
-        let anchors = Anchors::default();
-        let how = Coding { codec: AnchorCodecId::Htj2k, quality: 95 };
-        let bytes = |anchors: &Anchors| {
+        let tiles = TileMap::full(96, 64);
+        let bytes = |most| {
             let mut bytes = 0;
             let send = |payload: Vec<u8>, _| {
                 bytes = payload.len();
                 true
             };
-            let how = (how, anchors.most_bytes(Instant::now()));
-            assert_eq!(
-                anchors.code(how, (detail(0), None), &choice(true), 2, &mut OnProcessor, send),
-                Ok(true)
-            );
+            let sent = code((95, most), (detail(), None), &tiles, 2, &mut OnProcessor, send);
+            assert_eq!(sent, Ok(true));
             bytes
         };
-        let free = bytes(&anchors);
+        let free = bytes(usize::MAX);
         let most = free / 3;
-        anchors.limit(Limits { bytes: most, ..Limits::default() });
-        let limited = bytes(&anchors);
+        let limited = bytes(most);
         assert!((most * 9 / 10..=most).contains(&limited), "{limited} of {most}, {free} before");
     }
 
     #[test]
-    fn stills_are_coded_as_they_come() {
-        let anchors = Anchors::default();
-        let how = Coding { codec: AnchorCodecId::Htj2k, quality: 75 };
+    fn some_tiles_are_coded_with_their_map() {
         let mut tiles = TileMap::empty(96, 64);
         tiles.set(1, 0);
-        let choice = Choice { tiles, whole: false };
-        let how = (how, MOST);
-        let sent =
-            anchors.code(how, (detail(0), None), &choice, 2, &mut OnProcessor, |payload, tiled| {
-                assert!(tiled && !payload.is_empty());
-                true
-            });
-        assert_eq!(sent, Ok(true));
+        let send = |payload: Vec<u8>, tiled| {
+            assert!(tiled && payload.starts_with(&tiles.to_bytes()));
+            false
+        };
+        let sent = code((75, usize::MAX), (detail(), None), &tiles, 2, &mut OnProcessor, send);
+        assert_eq!(sent, Ok(false), "it did not leave");
     }
 }

@@ -33,6 +33,7 @@ mod stills;
 #[cfg(test)]
 mod tests;
 mod tuning;
+mod whole_throttle;
 mod work;
 mod worker;
 
@@ -46,7 +47,7 @@ use thiserror::Error;
 use windlass_hybrid::Picture;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::{self, FrameBuffer};
-use windlass_media::{AnchorCodecId, EnhancerOutput, MAX_LR_PIXELS};
+use windlass_media::{EnhancerOutput, MAX_LR_PIXELS};
 
 use crate::engine::{
     Engine, EngineChoice, InferError, Input, Luma, Model, NetworkChoice, NetworkError, Residual,
@@ -55,7 +56,7 @@ use crate::schedule::promise::promise_of_db;
 use crate::schedule::slots::{SlotConfig, TaskOrder};
 use crate::schedule::{NetworkCost, RegionConfig, SchedulerConfig, Terms, TileConfig};
 use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
-use anchors::{Anchors, Choice, Coding, OnProcessor};
+use anchors::{OnProcessor, code};
 use decode::DecoderFactory;
 use input::{Intake, join};
 use jobs::Jobs;
@@ -117,8 +118,6 @@ pub struct EnhancerConfig {
     pub anchor_fraction: f64,
     /// What the policy `quality-sla` promises: dB that a stream loses at most in the mean for want of an accelerator of its own.
     pub promise_db: f64,
-    /// How anchors are coded.
-    pub anchor_codec: AnchorCodecId,
     /// Quality of the coded anchors, 1 to 100.
     pub anchor_quality: u8,
     /// When a tile of a chosen frame is worth sending.
@@ -159,7 +158,6 @@ impl Default for EnhancerConfig {
             interval: Duration::from_millis(66),
             anchor_fraction: 0.033,
             promise_db: 0.5,
-            anchor_codec: AnchorCodecId::Htj2k,
             anchor_quality: 85,
             tiles: TileConfig::default(),
             regions: RegionConfig::default(),
@@ -242,14 +240,10 @@ impl EnhancerConfig {
         Ok(networks.collect())
     }
 
-    fn coding(&self) -> Coding {
-        Coding { codec: self.anchor_codec, quality: self.anchor_quality }
-    }
-
     /// What the networks cost on this machine, measured as at a start.
     pub fn calibrate(&self) -> Result<Vec<NetworkStats>, StartError> {
         let networks = self.networks()?;
-        let Measured { costs, .. } = calibrate(&networks, self.coding())?;
+        let Measured { costs, .. } = calibrate(&networks, self.anchor_quality)?;
         Ok(named(&networks, &costs))
     }
 
@@ -338,9 +332,8 @@ impl Enhancer {
         decoders: DecoderFactory,
     ) -> Result<Self, StartError> {
         config.validate()?;
-        let coding = config.coding();
-        let Measured { backend, costs, accelerators } = calibrate(networks, coding)?;
-        let gpu = accelerators.and_then(|_| stills::on_gpu(coding.codec));
+        let Measured { backend, costs, accelerators } = calibrate(networks, config.anchor_quality)?;
+        let gpu = accelerators.and_then(|_| stills::on_gpu());
         let devices = accelerators.unwrap_or(config.threads);
         let config = Arc::new(config.with_workers_for(accelerators));
         let live = Live::new(&config);
@@ -403,7 +396,6 @@ impl Enhancer {
                 finished: finished_in.clone(),
                 output: output_in.clone(),
                 enabled: enabled.clone(),
-                coding,
                 gpu: gpu.clone(),
                 live: live.clone(),
                 stats: stats.clone(),
@@ -419,13 +411,7 @@ impl Enhancer {
             let nice = config.nice.saturating_add(LEARN_LATER);
             enhancer.spawn("learn".to_owned(), nice, move || learner.run())?;
         }
-        tracing::info!(
-            backend,
-            codec = coding.codec.name(),
-            threads = config.threads,
-            accelerators,
-            "enhancer started"
-        );
+        tracing::info!(backend, threads = config.threads, accelerators, "enhancer started");
         for (network, NetworkCost { scale, per_pixel }) in networks.iter().zip(costs) {
             let ns_per_pixel = per_pixel.as_nanos() as u64;
             tracing::info!(network = &*network.name, scale, ns_per_pixel, "network measured");
@@ -533,7 +519,7 @@ fn named(networks: &[Network], costs: &[NetworkCost]) -> Vec<NetworkStats> {
 }
 
 /// Runs each network a few times, in far less than a second altogether.
-fn calibrate(networks: &[Network], coding: Coding) -> Result<Measured, StartError> {
+fn calibrate(networks: &[Network], quality: u8) -> Result<Measured, StartError> {
     let (mut backend, mut accelerators) = (None, None);
     let mut costs: Vec<NetworkCost> = Vec::new();
     for network in networks {
@@ -545,7 +531,7 @@ fn calibrate(networks: &[Network], coding: Coding) -> Result<Measured, StartErro
         }
         accelerators = accelerators.max(engine.accelerators());
         let per_pixel = if engine.on_processor() {
-            measure(engine.as_mut(), coding)
+            measure(engine.as_mut(), quality)
         } else {
             measure_accelerator(engine.as_mut())
         };
@@ -556,27 +542,18 @@ fn calibrate(networks: &[Network], coding: Coding) -> Result<Measured, StartErro
 }
 
 /// Inference and coding time per LR pixel on this machine: a first guess for the scheduler.
-fn measure(engine: &mut dyn Engine, coding: Coding) -> Duration {
+fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
     let (low, scale) = (FrameBuffer::grey(160, 90), engine.scale());
     let seen = Picture::grey(scale * 160, scale * 90).y;
-    let choice = Choice { tiles: TileMap::full(160, 90), whole: true };
-    let anchors = Anchors::default();
+    let tiles = TileMap::full(160, 90);
     let mut residual = Residual::default();
     let mut best = Duration::MAX;
     for _ in 0..3 {
         let started = Instant::now();
-        let detail = worker::infer(&low, &seen, &choice.tiles, engine, &mut residual);
+        let detail = worker::infer(&low, &seen, &tiles, engine, &mut residual);
         let coded = detail.ok().and_then(|detail| {
-            anchors
-                .code(
-                    (coding, usize::MAX),
-                    (detail, None),
-                    &choice,
-                    scale,
-                    &mut OnProcessor,
-                    |_, _| true,
-                )
-                .ok()
+            let how = (quality, usize::MAX);
+            code(how, (detail, None), &tiles, scale, &mut OnProcessor, |_, _| true).ok()
         });
         if coded.is_some() {
             best = best.min(started.elapsed());

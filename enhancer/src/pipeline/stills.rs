@@ -4,19 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windlass_hybrid::Detail;
-use windlass_media::AnchorCodecId;
 
-use super::Coding;
 use super::anchors::{CodeError, Stills, code_still};
 use super::slots::{Slots, Stage};
 use crate::engine::cuda::coder::{AnchorError, SharedCoder};
 use crate::stats::{Counters, count};
 
-/// The GPU's coder, if anchors of this codec are to be coded there.
-pub(super) fn on_gpu(codec: AnchorCodecId) -> Option<Arc<SharedCoder>> {
-    if codec != AnchorCodecId::Htj2k {
-        return None;
-    }
+/// The GPU's coder.
+pub(super) fn on_gpu() -> Option<Arc<SharedCoder>> {
     let coder = SharedCoder::of_process();
     coder
         .inspect_err(
@@ -37,9 +32,9 @@ pub(super) struct OnGpu<'a> {
 }
 
 impl Stills for OnGpu<'_> {
-    fn code(&mut self, image: Detail, how: Coding, most: usize) -> Result<Vec<u8>, CodeError> {
+    fn code(&mut self, image: Detail, quality: u8, most: usize) -> Result<Vec<u8>, CodeError> {
         let image = Arc::new(image);
-        match self.coder.code(&image, how.quality, most) {
+        match self.coder.code(&image, quality, most) {
             Ok(coded) => {
                 count(&self.counters.gpu_coded);
                 Ok(coded)
@@ -52,7 +47,7 @@ impl Stills for OnGpu<'_> {
                 let slot = self.slots.take(Stage::Encode, samples, deadline, key);
                 self.waited += asked.elapsed();
                 let _slot = slot.ok_or(CodeError::Late)?;
-                code_still(&image, how, most)
+                code_still(&image, None, quality, most)
             }
         }
     }

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicU32;
 
 use bytes::Bytes;
-use windlass_hybrid::anchor::codec::{self, AnchorCodecError};
-use windlass_hybrid::anchor::stream::{Prediction, StreamDecoder, StreamHeader};
+use windlass_hybrid::anchor::codec;
 use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind};
 use windlass_media::{
     Anchor, AnchorSource, CapturedFrame, Epoch, Owner, StreamId, TapFrame, TapInput,
@@ -207,53 +206,35 @@ fn what_subscribers_see_without_it_does_not_become_an_anchor() {
 }
 
 #[test]
-fn anchors_are_coded_by_the_codec_of_the_configuration() {
-    for codec in AnchorCodecId::ALL {
-        let enhancer = start(EnhancerConfig { anchor_codec: codec, ..config() });
-        enhancer.input().push(frame(1, 0, KEY));
-        let anchor = anchor(&enhancer).expect("an anchor");
-        assert_eq!(anchor.codec, codec.id());
-        let (width, height) = (anchor.width, anchor.height);
-        let detail = match codec {
-            AnchorCodecId::Vp9 => {
-                let mut stream = StreamDecoder::new(width, height);
-                stream.decode(&anchor.payload).cloned().map_err(AnchorCodecError::from)
-            }
-            _ => codec::decode(anchor.codec, &anchor.payload, width, height),
-        };
-        assert_eq!(detail.map(|d| (d.width(), d.height())), Ok((320, 180)));
-    }
+fn anchors_are_coded_at_the_size_of_the_enlarged_picture() {
+    let enhancer = start(config());
+    enhancer.input().push(frame(1, 0, KEY));
+    let anchor = anchor(&enhancer).expect("an anchor");
+    let (width, height) = (anchor.width, anchor.height);
+    let detail = codec::decode(anchor.codec, &anchor.payload, width, height);
+    assert_eq!(detail.map(|d| (d.width(), d.height())), Ok((320, 180)));
 }
 
 #[test]
-fn an_anchor_that_rests_on_no_other_comes_when_it_is_asked_for() {
-    let enhancer = start(EnhancerConfig { anchor_codec: AnchorCodecId::Vp9, ..config() });
-    let mut timestamps = 0..;
-    // A busy machine passes frames over until it has made up for the last anchor.
-    let mut prediction = |kind: u8| {
-        let deadline = Instant::now() + 10 * SECOND;
-        while Instant::now() < deadline {
-            enhancer.input().push(frame(1, timestamps.next().expect("no end"), kind));
-            let soon = Instant::now() + SECOND;
-            while let Ok(output) = enhancer.output.recv_deadline(soon) {
-                if let EnhancerOutput::Anchor(anchor) = output {
-                    return StreamHeader::parse(&anchor.payload).expect("our own").0.prediction;
-                }
-            }
-        }
-        panic!("no anchor came");
-    };
-    assert_eq!(prediction(KEY), Prediction::Key);
-    assert_eq!(prediction(DELTA), Prediction::FromLast);
-    enhancer.input().push(TapInput::WholeAnchor { stream: StreamId(1) });
-    let deadline = Instant::now() + 10 * SECOND;
-    while prediction(DELTA) != Prediction::Key {
-        assert!(Instant::now() < deadline, "none came");
-    }
-    for _ in 0..1000 {
+fn an_anchor_of_all_tiles_comes_when_it_is_asked_for() {
+    let enhancer = start(config());
+    enhancer.input().push(frame(1, 0, KEY));
+    assert!(anchor(&enhancer).is_some_and(|first| !first.tiled));
+    enhancer.input().push(frame(1, 3000, DELTA));
+    eventually("found that nothing has changed", || enhancer.stats().counters.known == 1);
+    for _ in 0..1001 {
         enhancer.input().push(TapInput::WholeAnchor { stream: StreamId(1) });
     }
-    eventually("two whole anchors counted", || enhancer.stats().counters.whole_anchors == 2);
+    // One in two seconds.
+    for n in 2..300 {
+        if enhancer.stats().counters.whole_anchors == 2 {
+            break;
+        }
+        enhancer.input().push(frame(1, n * 3000, DELTA));
+        std::thread::sleep(FRAME);
+    }
+    assert_eq!(enhancer.stats().counters.whole_anchors, 2);
+    assert!(anchor(&enhancer).is_some_and(|second| !second.tiled));
     let counters = enhancer.stats().counters;
     assert_eq!((counters.whole_anchor_requests, counters.dropped_decode_queue), (1001, 0));
 }

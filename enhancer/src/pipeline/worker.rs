@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use crossbeam_channel::Sender;
-use windlass_hybrid::anchor::codec::detail_of;
+use windlass_hybrid::anchor::codec::{HTJ2K, detail_of};
 use windlass_hybrid::anchor::colour;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::{TILE, TileMap};
@@ -18,12 +18,10 @@ use windlass_hybrid::resample::Samples;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::FrameBuffer;
 use windlass_hybrid::{Detail, Plane};
-use windlass_media::{
-    Anchor, AnchorCodecId, AnchorPolicy, AnchorSource, EnhancerOutput, StageTimes,
-};
+use windlass_media::{Anchor, AnchorPolicy, AnchorSource, EnhancerOutput, StageTimes};
 
 use super::Network;
-use super::anchors::{CodeError, Coding, OnProcessor, Stills, arrived, send_still};
+use super::anchors::{CodeError, OnProcessor, Stills, arrived, code, send_still};
 use super::jobs::Jobs;
 use super::learn::{Desk, equip, of};
 use super::on_card::{OnCard, Stay, Unfit};
@@ -70,7 +68,6 @@ pub(super) struct Worker {
     pub finished: Sender<Finished>,
     pub output: Sender<EnhancerOutput>,
     pub enabled: Arc<AtomicBool>,
-    pub coding: Coding,
     /// What codes anchors of networks that run on the GPU.
     pub gpu: Option<Arc<SharedCoder>>,
     pub stats: Arc<Stats>,
@@ -289,11 +286,9 @@ impl Worker {
             frame.anchors.note_uncertainty(&choice.tiles, energies.into_iter());
         }
         let samples = (choice.tiles.count() * TILE * TILE * scale * scale) as u64;
-        // Only the processor codes colour, and only HTJ2K has any.
-        let in_colour =
-            source == AnchorSource::Captured && self.coding.codec == AnchorCodecId::Htj2k;
+        // Only the processor codes colour.
         let colour = match &job.captured {
-            Some(high) if in_colour => {
+            Some(high) if source == AnchorSource::Captured => {
                 let [_, u, v] = high.samples();
                 Some(colour::image([u, v], frame.picture.samples(), &choice.tiles, scale))
             }
@@ -317,13 +312,12 @@ impl Worker {
                 return false;
             }
         }
-        let coding = Coding { quality: self.live.get().anchor_quality, ..self.coding };
+        let quality = self.live.get().anchor_quality;
         // To search for what fits takes several codings, for which pictures of the publisher's own have the time.
         let most_bytes = match source {
             AnchorSource::Captured => frame.anchors.most_bytes(Instant::now()),
             AnchorSource::Enhanced => frame.anchors.limits().bytes,
         };
-        let still = coding.codec != AnchorCodecId::Vp9;
         let (width, height) = match &made {
             Made::Here(detail) => (detail.width(), detail.height()),
             Made::There(there) => there.size(),
@@ -355,7 +349,7 @@ impl Worker {
                 rtp_timestamp: frame.rtp_timestamp,
                 arrival: frame.arrival,
                 source,
-                codec: self.coding.codec.id(),
+                codec: HTJ2K,
                 tiled,
                 width: side(width),
                 height: side(height),
@@ -390,7 +384,7 @@ impl Worker {
         let sent = match made {
             Made::There(there) => {
                 let wants_detail = frame.twin.measures();
-                let how = (coding.quality, most_bytes);
+                let how = (quality, most_bytes);
                 let coded = gpu.and_then(|gpu| there.code(gpu, &choice.tiles, how, wants_detail));
                 let Some(coded) = coded else {
                     // Once more, by way of the processor.
@@ -406,21 +400,15 @@ impl Worker {
             }
             Made::Here(mut detail) => {
                 prior.take_out(low, &mut detail);
-                let wanted = (still && frame.twin.measures()).then(|| detail.clone());
+                let wanted = frame.twin.measures().then(|| detail.clone());
                 let mut on_processor = OnProcessor;
                 let stills: &mut dyn Stills = match &mut on_gpu {
                     Some(on_gpu) => on_gpu,
                     None => &mut on_processor,
                 };
                 let send = |payload, tiled| send(payload, tiled, wanted.as_ref());
-                frame.anchors.code(
-                    (coding, most_bytes),
-                    (detail, colour),
-                    &choice,
-                    scale,
-                    stills,
-                    send,
-                )
+                let how = (quality, most_bytes);
+                code(how, (detail, colour), &choice.tiles, scale, stills, send)
             }
         };
         run.waited += on_gpu.map_or(Duration::ZERO, |on_gpu| on_gpu.waited);

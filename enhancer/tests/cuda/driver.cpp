@@ -5,7 +5,7 @@
 // EMULATED_ARCH (80), EMULATED_MEMORY (bytes that can be allocated), EMULATED_LOST (a file; while it exists, everything
 // fails as after the device's loss; with a device's number at its end, of that device alone), EMULATED_HANG (a file; while it exists,
 // nobody who waits for a device gets an answer), EMULATED_FULL (a file; while it exists, nobody is given memory), EMULATED_INCLUDE (where emulate.h is), EMULATED_DRIVER (the driver's version), EMULATED_WRONG (products are a little too large),
-// EMULATED_SKIP (a kernel that does nothing, so that `windlass bench gpu` can be tried: `multiply_only` takes hours).
+// EMULATED_SKIP (a kernel that does nothing, so that `windlass-lab bench gpu` can be tried: `multiply_only` takes hours).
 
 #include <cstdarg>
 #include <cstdint>

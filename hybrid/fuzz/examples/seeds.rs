@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windlass_hybrid::anchor::codec::{ALL, AnchorCodec, ResidualJpeg};
+use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k};
 use windlass_hybrid::anchor::message::{AnchorHeader, AnchorOrigin, encode_chunks};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::tiles::TileMap;
@@ -62,16 +62,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     {
         for quality in [5, 75, 100] {
             let head = [width.to_be_bytes(), height.to_be_bytes()].concat();
-            for codec in ALL {
-                let image = image(codec, width, height, quality)?;
-                fs::write(
-                    images.join(format!("{width}x{height}-{quality}-{}", codec.name())),
-                    [&head[..], &image].concat(),
-                )?;
-            }
-            let image = image(&ResidualJpeg, width, height, quality)?;
+            let image = image(width, height, quality)?;
+            fs::write(
+                images.join(format!("{width}x{height}-{quality}")),
+                [&head[..], &image].concat(),
+            )?;
             let header = AnchorHeader {
-                codec: 1,
+                codec: HTJ2K,
                 source: AnchorOrigin::Enhanced,
                 tiled: false,
                 beyond_prior: false,
@@ -91,13 +88,6 @@ fn main() -> Result<(), Box<dyn Error>> {
                 join(0, &chunks, MOST_BYTES),
             )?;
         }
-    }
-    let streams = folder("anchor_stream")?;
-    let anchors = parts(include_bytes!("../../tests/fixtures/anchor_stream.bin"));
-    for (name, chunks) in
-        [("whole", &anchors[..]), ("lossy", &anchors[2..]), ("key", &anchors[..1])]
-    {
-        fs::write(streams.join(name), join(0, chunks, MOST_BYTES))?;
     }
     Ok(())
 }
@@ -119,17 +109,16 @@ fn with_anchors(frames: &[&[u8]], options: u8) -> Result<Option<Vec<Vec<u8>>>, B
             continue;
         }
         let late = n / 2 % 3;
-        let codec = ALL[n % ALL.len()];
         let mut tiles = TileMap::empty(width, height);
         tiles.set(n % tiles.columns(), n / 3 % tiles.rows());
         let tiles = if n % 2 == 0 { tiles } else { TileMap::full(width, height) };
         let (w, h) = (width * scale, height * scale);
         let samples = (0..w * h).map(|i| ((i / 5 % w * 37 + i / w / 9 * 91) % 400) as i16 - 200);
         let detail = Detail::from_samples(w, h, samples.collect()).ok_or("a wrong count")?;
-        let coded = codec.encode(&payload::image(detail, &tiles, scale), 1)?;
+        let coded = Htj2k::encode(&payload::image(detail, &tiles, scale), 1)?;
         let (payload, tiled) = payload::pack(&tiles, coded);
         let header = AnchorHeader {
-            codec: codec.id(),
+            codec: HTJ2K,
             // Only what a publisher gave teaches the filters.
             source: if n % 4 < 2 { AnchorOrigin::Captured } else { AnchorOrigin::Enhanced },
             tiled,
@@ -149,27 +138,11 @@ fn with_anchors(frames: &[&[u8]], options: u8) -> Result<Option<Vec<Vec<u8>>>, B
     Ok(Some(chunks))
 }
 
-/// The parts of a fixture, each behind its length.
-fn parts(mut rest: &[u8]) -> Vec<Vec<u8>> {
-    let mut parts = Vec::new();
-    while let Some((size, tail)) = rest.split_first_chunk::<2>() {
-        let (part, next) = tail.split_at(usize::from(u16::from_be_bytes(*size)));
-        parts.push(part.to_vec());
-        rest = next;
-    }
-    parts
-}
-
-fn image(
-    codec: &dyn AnchorCodec,
-    width: u16,
-    height: u16,
-    quality: u8,
-) -> Result<Vec<u8>, Box<dyn Error>> {
+fn image(width: u16, height: u16, quality: u8) -> Result<Vec<u8>, Box<dyn Error>> {
     let (width, height) = (usize::from(width), usize::from(height));
     let samples = (0..width * height).map(|i| ((i * 37 + i / width * 91) % 400) as i16 - 200);
     let detail = Detail::from_samples(width, height, samples.collect()).ok_or("a wrong count")?;
-    Ok(codec.encode(&detail, quality)?)
+    Ok(Htj2k::encode(&detail, quality)?)
 }
 
 /// The IVF files among the arguments and in the folders among them.

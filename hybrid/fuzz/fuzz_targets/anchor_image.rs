@@ -1,11 +1,10 @@
 //! Payloads of anchors: four bytes of width and height (u16, big endian), then the coded picture.
-//! Every codec reads it: what one writes, the others refuse at once.
 
 #![no_main]
 #![allow(missing_docs)]
 
 use libfuzzer_sys::fuzz_target;
-use windlass_hybrid::anchor::codec::ALL;
+use windlass_hybrid::anchor::codec::Htj2k;
 
 /// Largest side, so that runs are fast.
 const SIDE: u16 = 512;
@@ -14,10 +13,8 @@ fuzz_target!(|data: &[u8]| {
     let Some((head, payload)) = data.split_first_chunk::<4>() else { return };
     let width = u16::from_be_bytes([head[0], head[1]]) % (SIDE + 1);
     let height = u16::from_be_bytes([head[2], head[3]]) % (SIDE + 1);
-    for codec in ALL {
-        if let Ok(detail) = codec.decode(payload, width, height) {
-            assert_eq!((detail.width(), detail.height()), (width.into(), height.into()));
-            assert_eq!(detail.samples().len(), usize::from(width) * usize::from(height));
-        }
+    if let Ok(detail) = Htj2k::decode(payload, width, height) {
+        assert_eq!((detail.width(), detail.height()), (width.into(), height.into()));
+        assert_eq!(detail.samples().len(), usize::from(width) * usize::from(height));
     }
 });

@@ -6,7 +6,7 @@ pub(crate) fn low_layer() -> Vec<Vec<u8>> {
 }
 
 /// The parts of a fixture, each behind its length (u16, big endian).
-pub(crate) fn parts(mut rest: &[u8]) -> Vec<Vec<u8>> {
+fn parts(mut rest: &[u8]) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     while let Some((size, tail)) = rest.split_first_chunk::<2>() {
         let (part, next) = tail.split_at(usize::from(u16::from_be_bytes(*size)));

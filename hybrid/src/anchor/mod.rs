@@ -1,6 +1,5 @@
 //! Anchors: the HR detail of frames or [tiles], coded ([`codec`]) and cut into messages ([`message`]).
 
-pub(crate) mod chain;
 pub mod codec;
 pub mod colour;
 #[cfg(test)]
@@ -8,7 +7,6 @@ pub(crate) mod fixture;
 pub mod message;
 pub mod payload;
 pub mod prior;
-pub mod stream;
 pub mod tiles;
 
 pub use message::{AnchorHeader, AnchorMessageError, AnchorOrigin, ReassembledAnchor, Reassembler};

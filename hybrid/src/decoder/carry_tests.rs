@@ -1,7 +1,7 @@
 //! What anchors are worth to other frames than their own, on pictures made here.
 
 use super::*;
-use crate::anchor::codec::{AnchorCodec, Htj2k, detail_of};
+use crate::anchor::codec::{HTJ2K, Htj2k, detail_of};
 use crate::anchor::{AnchorHeader, AnchorOrigin};
 use crate::picture::{Plane, psnr};
 use crate::resample::box_half;
@@ -43,11 +43,10 @@ fn give_from(
 ) -> AnchorOutcome {
     let low = box_half(high);
     let detail = detail_of(high, &low, 2).expect("sizes fit");
-    let coded = Htj2k.encode(&payload::image(detail, tiles, 2), 98).expect("a legal size");
+    let coded = Htj2k::encode(&payload::image(detail, tiles, 2), 98).expect("a legal size");
     let (payload, tiled) = payload::pack(tiles, coded);
     let size = (SIZE.0 as u16, SIZE.1 as u16);
-    let header =
-        AnchorHeader { stream: 1, tiled, ..AnchorHeader::new(Htj2k.id(), source, at, size) };
+    let header = AnchorHeader { stream: 1, tiled, ..AnchorHeader::new(HTJ2K, source, at, size) };
     d.push_anchor(&ReassembledAnchor { header, payload })
 }
 

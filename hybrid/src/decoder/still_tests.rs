@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::anchor::codec::{AnchorCodec, HTJ2K, ResidualJpeg};
+use crate::anchor::codec::{HTJ2K, Htj2k};
 use crate::anchor::fixture::low_layer;
 use crate::picture::{Plane, psnr};
 use crate::still::{StillMaker, StillRequest};
@@ -107,10 +107,10 @@ fn a_pictures_colour_is_shown_and_carried_with_its_luma() {
 
 /// An anchor that says that the filters are right.
 fn enhanced(frame: usize) -> ReassembledAnchor {
-    let payload = ResidualJpeg.encode(&Detail::zero(192, 128), 70).expect("a legal size");
+    let payload = Htj2k::encode(&Detail::zero(192, 128), 70).expect("a legal size");
     let mut anchor = anchor(frame, payload, false);
     anchor.header.beyond_prior = false;
-    (anchor.header.codec, anchor.header.source) = (ResidualJpeg.id(), AnchorOrigin::Enhanced);
+    (anchor.header.codec, anchor.header.source) = (HTJ2K, AnchorOrigin::Enhanced);
     anchor
 }
 
@@ -191,9 +191,9 @@ proptest! {
 fn an_enhanced_anchor_leaves_fresh_pictures_of_the_publisher_alone() {
     let zero = |source| {
         let mut anchor = anchor(2, Vec::new(), false);
-        let coded = ResidualJpeg.encode(&Detail::zero(192, 128), 70).expect("a legal size");
+        let coded = Htj2k::encode(&Detail::zero(192, 128), 70).expect("a legal size");
         anchor.header.beyond_prior = false;
-        (anchor.header.codec, anchor.header.source) = (ResidualJpeg.id(), source);
+        (anchor.header.codec, anchor.header.source) = (HTJ2K, source);
         anchor.payload = coded;
         anchor
     };

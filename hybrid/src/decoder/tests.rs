@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::anchor::codec::{AnchorCodec, ResidualJpeg};
+use crate::anchor::codec::{HTJ2K, Htj2k};
 use crate::anchor::{AnchorHeader, AnchorOrigin};
 
 pub const REALTIME: &[u8] = include_bytes!("../../tests/fixtures/realtime.ivf");
@@ -31,7 +31,7 @@ fn detail(width: u16, height: u16) -> Detail {
 }
 
 pub fn anchor(frame: usize, width: u16, height: u16) -> ReassembledAnchor {
-    let payload = ResidualJpeg.encode(&detail(width, height), 70).expect("a legal size");
+    let payload = Htj2k::encode(&detail(width, height), 70).expect("a legal size");
     packed(frame, width, height, payload, false)
 }
 
@@ -47,7 +47,7 @@ fn tiles(
         map.set(column, row);
     }
     let image = payload::image(detail(width, height), &map, scale);
-    let coded = ResidualJpeg.encode(&image, 70).expect("a legal size");
+    let coded = Htj2k::encode(&image, 70).expect("a legal size");
     let (payload, tiled) = payload::pack(&map, coded);
     packed(frame, width, height, payload, tiled)
 }
@@ -63,12 +63,7 @@ fn packed(
         header: AnchorHeader {
             tiled,
             stream: 1,
-            ..AnchorHeader::new(
-                ResidualJpeg.id(),
-                AnchorOrigin::Enhanced,
-                at(frame),
-                (width, height),
-            )
+            ..AnchorHeader::new(HTJ2K, AnchorOrigin::Enhanced, at(frame), (width, height))
         },
         payload,
     }
@@ -534,10 +529,9 @@ fn detail_beyond_the_prior_shows_what_all_of_it_would() {
             let luma = Samples::from(&low.planes()[0]);
             Prior::new(Isa::detect(), 2).take_out(luma, &mut rest);
             anchor.header.beyond_prior = true;
-            anchor.payload = ResidualJpeg.encode(&rest, 100).expect("a legal size");
+            anchor.payload = Htj2k::encode(&rest, 100).expect("a legal size");
         } else {
-            anchor.payload =
-                ResidualJpeg.encode(&detail(width, height), 100).expect("a legal size");
+            anchor.payload = Htj2k::encode(&detail(width, height), 100).expect("a legal size");
         }
         give(&mut d, &anchor);
         d.hr().expect("shown").clone()

@@ -4,9 +4,10 @@ use crate::api::JoinOptions;
 use windlass_media::Rung;
 
 use bytes::Bytes;
+use windlass_hybrid::anchor::codec::HTJ2K;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
-use windlass_media::{AnchorCodecId, EnhancerOutput, Layer, LayerKnobs, PublisherKnobs};
+use windlass_media::{EnhancerOutput, Layer, LayerKnobs, PublisherKnobs};
 
 use super::world::*;
 use super::*;
@@ -64,9 +65,7 @@ fn call_with_stills() -> (World, TrackId, usize) {
     world.camera.layers = vec![Layer::Q, Layer::H];
     world.offer_stills();
     world.run(Duration::from_secs(2));
-    let anchor_codecs = AnchorCodecId::ALL.into_iter().collect();
-    let options = JoinOptions { anchor_codecs, ..JoinOptions::default() };
-    world.core.join(world.now, "room", SUBSCRIBER, options).expect("joined");
+    world.core.join(world.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
     let at = world.subscribe(SUBSCRIBER, track);
     (world, track, at)
 }
@@ -103,7 +102,7 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
         .collect();
     assert_eq!(asked.len(), 1, "two at once are one too many");
     let header = AnchorHeader {
-        codec: AnchorCodecId::Htj2k.id(),
+        codec: HTJ2K,
         source: AnchorOrigin::Captured,
         tiled: true,
         beyond_prior: true,

@@ -5,9 +5,7 @@ use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Rid};
 use str0m::rtp::RtpWrite;
 use windlass_hybrid::anchor::AnchorHeader;
 use windlass_media::Rung;
-use windlass_media::{
-    Anchor, AnchorCodecId, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes,
-};
+use windlass_media::{Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes};
 
 use super::world::*;
 use super::*;
@@ -698,17 +696,14 @@ fn the_payload_of_other_subscribers_is_not_touched_by_rewriting() {
 
 #[test]
 fn a_subscriber_that_cannot_decode_the_anchors_gets_plain_rungs_and_is_counted() {
-    let mut world = World::new(SfuConfig { anchor_codec: AnchorCodecId::Htj2k, ..config() });
-    world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
+    let mut world = World::new(config());
+    let without = JoinOptions { decodes_anchors: false, ..JoinOptions::default() };
+    world.core.join(world.now, "room", PUBLISHER, without).expect("joined");
     let track = world.publish();
     world.run(Duration::from_millis(500));
     let third = ParticipantId(3);
-    let both = JoinOptions {
-        anchor_codecs: AnchorCodecId::ALL.into_iter().collect(),
-        ..JoinOptions::default()
-    };
-    world.core.join(world.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
-    world.core.join(world.now, "room", third, both).expect("joined");
+    world.core.join(world.now, "room", SUBSCRIBER, without).expect("joined");
+    world.core.join(world.now, "room", third, JoinOptions::default()).expect("joined");
     for id in [SUBSCRIBER, third] {
         world.subscribe(id, track);
         world.core.set_max_rung(world.now, id, track, Rung::HPlus);

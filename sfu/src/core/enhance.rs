@@ -266,7 +266,7 @@ fn give(
         return;
     }
     let video = &peer.slots[slot].video;
-    if !peer.takes(anchor.codec) {
+    if !peer.takes_anchors() {
         return;
     }
     counters.anchors_due += 1;

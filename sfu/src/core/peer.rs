@@ -11,7 +11,7 @@ use str0m::format::PayloadParams;
 use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
 use str0m::rtp::{ExtensionValues, RtpPacket, RtpWrite, Ssrc};
 use str0m::{Event, IceConnectionState, Input, Output as RtcOutput, Rtc, RtcError};
-use windlass_media::{AnchorCodecId, AnchorCodecs, Layer, Owner, Rung};
+use windlass_media::{Layer, Owner, Rung};
 
 use super::Output;
 use super::agreed::Agreed;
@@ -248,8 +248,6 @@ pub struct Peer {
     control_channel: Option<ChannelId>,
     /// Data channels that the client has opened.
     opened: usize,
-    /// The codecs of anchors that it can decode.
-    pub codecs: AnchorCodecs,
     /// What it may do.
     pub may: May,
     /// On what it receives.
@@ -303,7 +301,6 @@ impl Peer {
             region_channel: None,
             control_channel: None,
             opened: 0,
-            codecs: AnchorCodecs::NONE,
             may: May::default(),
             slots: Vec::new(),
             downlink: Downlink::default(),
@@ -354,18 +351,8 @@ impl Peer {
     }
 
     /// Whether it can decode anchors, and may have them.
-    fn takes_anchors(&self) -> bool {
+    pub fn takes_anchors(&self) -> bool {
         self.decodes_anchors && self.may.enhance
-    }
-
-    /// Whether it can decode publishers' stills, and may have them.
-    pub fn takes_stills(&self) -> bool {
-        self.takes(AnchorCodecId::Htj2k.id())
-    }
-
-    /// Whether it can decode anchors of this codec, and may have them.
-    pub fn takes(&self, codec: u8) -> bool {
-        self.codecs.knows(codec) && self.may.enhance
     }
 
     /// Whether anchors can reach the participant, and it can decode them.

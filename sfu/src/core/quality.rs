@@ -4,7 +4,7 @@
 //! which bits buy back. Anchors of the publisher's own pixels give back a part of the octaves. What is predicted is the usual face
 //! at 25 to 30 frames a second.
 //!
-//! Fitted by least squares to `fixtures/quality.csv`, which `windlass eval` measured (`docs/benchmarks.md`, *Rungs at the size shown*); a test does it again.
+//! Fitted by least squares to `fixtures/quality.csv`, which `windlass-lab eval` measured (`docs/benchmarks.md`, *Rungs at the size shown*); a test does it again.
 //! Mean absolute error 3.5 points; of a clip that was not fitted to 5.3, and 3.8 once its own mean is taken out: rungs of one camera are compared, never two cameras.
 
 use super::costs::AnchorCosts;

@@ -7,10 +7,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use windlass_hybrid::anchor::codec::HTJ2K;
 use windlass_hybrid::anchor::message::AnchorMessageError;
 use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::anchor::{ReassembledAnchor, Reassembler};
-use windlass_media::AnchorCodecId;
 
 use crate::api::TrackId;
 
@@ -120,7 +120,7 @@ impl RegionRequest {
         };
         of_these_tiles
             && header.epoch == self.id
-            && header.codec == AnchorCodecId::Htj2k.id()
+            && header.codec == HTJ2K
             && header.beyond_prior
             && (header.width, header.height) == enlarged(self.size, self.scale)
             && answer.payload.len() <= self.bytes
@@ -141,7 +141,7 @@ mod tests {
     fn answer(request: &RegionRequest, bytes: usize) -> Vec<Vec<u8>> {
         let tiled = request.tiles != WHOLE;
         let header = AnchorHeader {
-            codec: AnchorCodecId::Htj2k.id(),
+            codec: HTJ2K,
             source: AnchorOrigin::Captured,
             tiled,
             beyond_prior: true,
@@ -193,7 +193,7 @@ mod tests {
         let (mut regions, now) = (Regions::default(), Instant::now());
         let request = asked(&mut regions, now);
         // Of other lengths, as what repeats itself is not looked at.
-        for (at, value, bytes) in [(1, AnchorCodecId::Vp9.id(), 500), (3, 1, 501)] {
+        for (at, value, bytes) in [(1, 3, 500), (3, 1, 501)] {
             let mut messages = answer(&request, bytes);
             messages[0][at] = value;
             assert_eq!(give(&mut regions, now, &messages[..1]), Err(Refused::Unasked));

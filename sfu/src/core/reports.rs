@@ -48,7 +48,6 @@ impl Claims {
             lost: most(said.lost),
             duplicate: most(said.duplicate),
             former_epoch: most(said.former_epoch),
-            needing_whole: most(said.needing_whole),
         };
         self.unsaid = left;
         Ok(TakenReport { excess: said.all() - counted.all(), counted })
@@ -99,12 +98,11 @@ mod tests {
             lost: 5,
             duplicate: 0,
             former_epoch: u32::MAX,
-            needing_whole: 1,
         };
         let taken = claims.take(now + SECOND, all).unwrap();
         let counted = AnchorReport { used: 3, late: 3, ..AnchorReport::default() };
         assert_eq!(taken.counted, counted);
-        assert_eq!(taken.excess, 3 * u64::from(u32::MAX) + 6 - 6);
+        assert_eq!(taken.excess, 3 * u64::from(u32::MAX) + 5 - 6);
         claims.sent();
         let late = AnchorReport { late: 9, ..AnchorReport::default() };
         let taken = claims.take(now + 2 * SECOND, late).unwrap();

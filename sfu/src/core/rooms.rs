@@ -61,7 +61,7 @@ impl Core {
         let speaks = entry.speakers.speaker();
         self.outputs
             .extend(speaks.map(|participant| Output::Event(id, SfuEvent::Speaker { participant })));
-        let decodes = options.anchor_codecs.contains(self.config.anchor_codec);
+        let decodes = options.decodes_anchors;
         self.counters.joins += 1;
         self.counters.joins_without_codec += u64::from(!decodes || !options.may.enhance);
         let must = now + self.config.connect;
@@ -71,7 +71,6 @@ impl Core {
         let room_of = if options.loopback { opaque(&publisher) } else { opaque(room) };
         peer.owner = Owner { room: room_of, publisher };
         peer.may = options.may;
-        peer.codecs = options.anchor_codecs;
         self.peers.insert(id, peer);
         let tracks = self.tracks.values().filter(|t| present.contains(&t.info.participant));
         let tracks = tracks.map(|t| t.info.clone()).collect();

@@ -1,7 +1,7 @@
 //! Streams that the enhancer enlarges by more than the least.
 
 use crate::api::JoinOptions;
-use windlass_media::{AnchorCodecId, EnhancerOutput};
+use windlass_media::EnhancerOutput;
 use windlass_media::{Layer, Rung};
 
 use super::view::View;
@@ -24,9 +24,7 @@ fn watched_in(view: Option<View>, layers: &[Layer]) -> World {
     world.camera.layers = layers.to_vec();
     world.offer_stills();
     world.run(Duration::from_secs(2));
-    let anchor_codecs = AnchorCodecId::ALL.into_iter().collect();
-    let options = JoinOptions { anchor_codecs, ..JoinOptions::default() };
-    world.core.join(world.now, "room", SUBSCRIBER, options).expect("joined");
+    world.core.join(world.now, "room", SUBSCRIBER, JoinOptions::default()).expect("joined");
     world.subscribe(SUBSCRIBER, track);
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
     if let Some(view) = view {

@@ -2,12 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_media::{AnchorCodecId, AnchorCodecs, Rung};
+use windlass_media::Rung;
 
 use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::AccessToken;
 use crate::limits;
 use crate::moderate::Moderate;
+
+/// The name of the codec of all anchors: High-throughput JPEG 2000.
+pub const ANCHOR_CODEC: &str = "htj2k";
 
 /// One client message with the id that its answer will carry.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -79,7 +82,7 @@ pub struct Join {
     /// A room of one's own, in which one receives one's own tracks as others would.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub loopback: bool,
-    /// Names of the anchor codecs that the client can decode; unknown ones are ignored. Absent: JPEG.
+    /// Names of the anchor codecs that the client can decode; unknown ones are ignored. Without `htj2k` it gets plain rungs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub anchor_codecs: Option<Vec<String>>,
@@ -98,11 +101,9 @@ pub struct Join {
 }
 
 impl Join {
-    /// The anchor codecs that the client can decode and the server knows.
-    pub fn decodes(&self) -> AnchorCodecs {
-        self.anchor_codecs.as_ref().map_or_else(AnchorCodecs::default, |names| {
-            names.iter().filter_map(|name| AnchorCodecId::from_name(name)).collect()
-        })
+    /// Whether the client can decode anchors.
+    pub fn decodes_anchors(&self) -> bool {
+        self.anchor_codecs.iter().flatten().any(|name| name == ANCHOR_CODEC)
     }
 }
 
@@ -204,8 +205,6 @@ pub struct Report {
     pub anchors_duplicate: u32,
     /// Anchors that came after one of a newer epoch.
     pub anchors_former_epoch: u32,
-    /// Anchors of no use without an earlier one that is missing.
-    pub anchors_needing_whole: u32,
     /// Median time from a frame's arrival at the server to its anchor's use, in ms.
     pub latency_p50_ms: f64,
     /// 95th percentile of the same, in ms.

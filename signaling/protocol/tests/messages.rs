@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use windlass_media::{AnchorCodecId, Layer, Refusal};
+use windlass_media::{Layer, Refusal};
 use windlass_protocol::{
     AccessToken, ClientMessage, ErrorCode, Grant, IceServer, IceServers, Join, Knock, LayerKnobs,
     Moderate, Offer, OwnTrack, Participant, ProtocolError, Publish, Report, Request, Rung,
@@ -115,7 +115,7 @@ fn client_messages_have_the_documented_shapes() {
         (
             json!({"type": "report", "track": "t1", "shown_fps": 30.0, "enhanced_fps": 28.5,
                 "anchors_used": 5, "anchors_late": 1, "anchors_lost": 0,
-                "anchors_duplicate": 2, "anchors_former_epoch": 3, "anchors_needing_whole": 4,
+                "anchors_duplicate": 2, "anchors_former_epoch": 3,
                 "latency_p50_ms": 120.0, "latency_p95_ms": 180.0, "decode_ms": 2.5,
                 "reconstruct_ms": 4.5, "decay": 0.25, "decay_frames": 30.0}),
             None,
@@ -128,7 +128,6 @@ fn client_messages_have_the_documented_shapes() {
                 anchors_lost: 0,
                 anchors_duplicate: 2,
                 anchors_former_epoch: 3,
-                anchors_needing_whole: 4,
                 latency_p50_ms: 120.0,
                 latency_p95_ms: 180.0,
                 decode_ms: 2.5,
@@ -150,18 +149,19 @@ fn client_messages_have_the_documented_shapes() {
 }
 
 #[test]
-fn a_client_that_names_no_codecs_decodes_jpeg_and_unknown_names_are_ignored() {
+fn a_client_decodes_anchors_if_it_names_their_codec_and_unknown_names_are_ignored() {
     let join = |codecs: Value| {
         let mut wire = json!({"type": "join", "version": 1, "room": "a", "name": "b"});
         wire["anchor_codecs"] = codecs;
         parse(&wire).map(|request| match request.message {
-            ClientMessage::Join(join) => AnchorCodecId::ALL.map(|c| join.decodes().contains(c)),
+            ClientMessage::Join(join) => join.decodes_anchors(),
             other => panic!("{other:?}"),
         })
     };
-    assert_eq!(join(Value::Null), Ok([true, false, false]));
-    assert_eq!(join(json!(["htj2k", "vp9", "av9000"])), Ok([false, true, true]));
-    assert_eq!(join(json!([])), Ok([false; 3]));
+    assert_eq!(join(Value::Null), Ok(false));
+    assert_eq!(join(json!(["jpeg", "htj2k", "av9000"])), Ok(true));
+    assert_eq!(join(json!(["jpeg"])), Ok(false));
+    assert_eq!(join(json!([])), Ok(false));
     for wrong in [json!("jpeg"), json!([1]), json!([""]), json!(vec!["x"; 17]), json!(["a b"])] {
         assert!(join(wrong.clone()).is_err(), "{wrong}");
     }

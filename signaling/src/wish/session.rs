@@ -12,7 +12,6 @@ use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
 use tokio::sync::Mutex as TurnMutex;
 use tokio::sync::oneshot;
-use windlass_media::AnchorCodecs;
 use windlass_protocol::{ErrorCode, Grant, limits};
 use windlass_sfu::{
     JoinOptions, Offer, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
@@ -132,8 +131,7 @@ pub(super) async fn begin(
 ) -> Result<Response, WishError> {
     let Caller { way, room, admission, permit, sdp } = caller;
     let owner = permit.owner(admission.identity.as_deref());
-    let anchor_codecs = AnchorCodecs::NONE;
-    let options = JoinOptions { owner, anchor_codecs, ..JoinOptions::default() };
+    let options = JoinOptions { owner, decodes_anchors: false, ..JoinOptions::default() };
     if let Place::At(url) = entry::place(shared, room, &options).await {
         return Ok(elsewhere(&url, way, room, query));
     }

@@ -2,8 +2,15 @@
 import { spawn } from "node:child_process";
 import dgram from "node:dgram";
 import net from "node:net";
+import path from "node:path";
 import { once } from "node:events";
 import { UdpProxy } from "./udp_proxy.mjs";
+
+/** The laboratory's program: beside the server's, unless `WINDLASS_LAB` names it. */
+export const labBinary = () => {
+  const { WINDLASS_LAB, WINDLASS_BIN } = process.env;
+  return WINDLASS_LAB ?? path.join(path.dirname(WINDLASS_BIN), "windlass-lab");
+};
 
 /** A TCP port that was free a moment ago, and one for media, which is taken by UDP and TCP. */
 async function freePorts() {
@@ -19,17 +26,17 @@ async function freePorts() {
 }
 
 /**
- * Starts `windlass serve`; with `path` its media goes through an impaired path, with `link` through `windlass link` of these options. `host` is the address of its page,
+ * Starts `windlass serve`; with `path` its media goes through an impaired path, with `link` through `windlass-lab link` of these options. `host` is the address of its page,
  * `secure` whether `args` have it speak HTTPS, `udpHost` the address of its media port, `advertiseTcp` an address at which that port is told for TCP.
  */
-export async function startServer({ args = [], path, link, host, secure = false, udpHost = "127.0.0.1", advertiseTcp } = {}) {
+export async function startServer({ args = [], path: impaired, link, host, secure = false, udpHost = "127.0.0.1", advertiseTcp } = {}) {
   const bin = process.env.WINDLASS_BIN;
   if (!bin) throw new Error("WINDLASS_BIN must name the windlass binary; run `cargo xtask test e2e`");
   const ports = await freePorts();
-  const proxy = path ? await UdpProxy.start(ports.udp, path) : undefined;
+  const proxy = impaired ? await UdpProxy.start(ports.udp, impaired) : undefined;
   const linkPort = link ? (await freePorts()).udp : undefined;
   const emulator = link
-    ? spawn(bin, ["link", "--listen", `127.0.0.1:${linkPort}`, "--to", `127.0.0.1:${ports.udp}`, ...link], { stdio: "inherit" })
+    ? spawn(labBinary(), ["link", "--listen", `127.0.0.1:${linkPort}`, "--to", `127.0.0.1:${ports.udp}`, ...link], { stdio: "inherit" })
     : undefined;
   const front = proxy?.port ?? linkPort;
   const advertise = front ? ["--advertise", `127.0.0.1:${front}`] : [];

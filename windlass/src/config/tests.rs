@@ -1,5 +1,3 @@
-use windlass_media::AnchorCodecId;
-
 use super::*;
 
 /// What a file says, checked.
@@ -55,7 +53,6 @@ const ALL: &str = r#"
     room-policy: ["lectures=cost-effective", "a=b=per-frame"]
     anchor-fraction: 0.1
     anchor-quality: 70
-    anchor-codec: "htj2k"
     tile-threshold: 0.5
     tile-refresh-s: 20
     no-captured: false
@@ -145,7 +142,6 @@ fn values_out_of_range_are_refused_by_name() {
         ("anchor-fraction: -0.1", "anchor-fraction"),
         ("anchor-fraction: .nan", "anchor-fraction"),
         ("anchor-quality: 0", "anchor-quality"),
-        ("anchor-codec: \"png\"", "jpeg, htj2k"),
         ("engine: \"gpu\"", "auto, cpu, cuda"),
         ("device: [\"0\"]", "device needs an engine"),
         ("engine: \"auto\"\ndevice: [\"nvidia0\"]", "windlass devices"),
@@ -177,23 +173,6 @@ fn values_out_of_range_are_refused_by_name() {
             Err(error) => format!("{error:#}"),
         };
         assert!(error.contains(name), "{text}: {error}");
-    }
-}
-
-#[test]
-fn the_codec_of_a_name_is_the_codecs_own() {
-    use windlass_hybrid::anchor::codec::{self, AnchorCodec};
-    use windlass_hybrid::anchor::stream::VP9_STREAM;
-    for said in AnchorCodecId::ALL {
-        let own = match said {
-            AnchorCodecId::Vp9 => Some(VP9_STREAM),
-            still => codec::by_name(still.name()).map(AnchorCodec::id),
-        };
-        assert_eq!(own, Some(said.id()));
-        let text = format!("anchor-codec: \"{}\"", said.name());
-        let config = Config::resolve(parse(&text).unwrap()).unwrap();
-        assert_eq!(config.sfu.anchor_codec, said);
-        assert_eq!(config.enhancer.unwrap().anchor_codec, said);
     }
 }
 

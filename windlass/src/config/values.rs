@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use serde::Deserialize;
-use windlass_media::{AnchorCodecId, AnchorPolicy, UnknownPolicy};
+use windlass_media::{AnchorPolicy, UnknownPolicy};
 use windlass_signaling::{Network, NoNetwork};
 
 /// An address to advertise: `IP` or `IP:PORT`.
@@ -83,31 +83,6 @@ impl FromStr for LayerSize {
 }
 
 impl TryFrom<String> for LayerSize {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-/// A codec of anchors, by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Codec(pub AnchorCodecId);
-
-impl FromStr for Codec {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let names = || AnchorCodecId::ALL.map(AnchorCodecId::name).join(", ");
-        match AnchorCodecId::from_name(text) {
-            Some(codec) => Ok(Codec(codec)),
-            None => Err(format!("anchor-codec: `{text}` is none of {}", names())),
-        }
-    }
-}
-
-impl TryFrom<String> for Codec {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::server::Server;
+use crate::server::{Server, lab};
 
 /// Each test has many processes: one after the other.
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -87,7 +87,7 @@ impl Drop for Worker {
 /// Two publishers with a subscriber each for so long, on the server; its report comes when it ends.
 pub fn call(server: &Server, seconds: &str) -> JoinHandle<Output> {
     let url = format!("http://{}", server.addr);
-    let mut load = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    let mut load = lab();
     load.args(["loadtest", "--server", &url, "--publishers", "2", "--ramp", "0.5"]);
     load.args(["--seconds", seconds, "--clip-seconds", "2", "--json"]);
     std::thread::spawn(move || load.output().unwrap())

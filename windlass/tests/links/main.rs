@@ -5,22 +5,17 @@ mod namespace;
 mod server;
 mod trace;
 
-use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use namespace::Namespace;
 use serde_json::Value;
-use server::Server;
+use server::{Server, lab};
 use trace::{Running, Tenth};
 
 const S: fn(u64) -> Duration = Duration::from_secs;
 /// What a packet may take beyond the usual before it has waited in a queue.
 const QUEUED_MS: f64 = 100.0;
-
-fn windlass() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_windlass"))
-}
 
 fn figure(row: &Value, key: &str) -> f64 {
     row[key].as_f64().unwrap_or_else(|| panic!("{key} in {row}"))
@@ -78,7 +73,7 @@ fn a_kernels_shaper_is_followed_down_and_up() {
     let server = Server::start(&["--http", "0.0.0.0:0", "--open-rooms", "--udp", &udp]);
     let url = format!("http://{}:{}", link.ours, server.addr.port());
     let call = Running::start(
-        link.command(env!("CARGO_BIN_EXE_windlass")),
+        link.command(lab().get_program()),
         &[
             &["--server", &url, "--publishers", "1", "--layers", "q,h,f", "--no-anchors"][..],
             // It would take a fifth of the narrow link.
@@ -127,7 +122,7 @@ fn a_kernels_shaper_is_followed_down_and_up() {
 #[ignore = "takes five minutes"]
 fn five_minutes_of_300_kbit_queue_no_anchors_and_delay_no_video() {
     let call = Running::start(
-        windlass(),
+        lab(),
         &[
             &["--own", "--publishers", "1", "--layers", "q", "--links", "300k"][..],
             &["--links-of", "subscribers", "--ramp", "0", "--seconds", "300"],

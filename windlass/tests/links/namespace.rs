@@ -2,6 +2,7 @@
 //!
 //! It has no name: it belongs to a process that reads from us, and ends, interfaces and all, when that process or this one does.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -56,9 +57,9 @@ impl Namespace {
     }
 
     /// Runs a program inside.
-    pub fn command(&self, program: &str) -> Command {
+    pub fn command(&self, program: &OsStr) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["--net", "--target", &self.holder.id().to_string(), program]);
+        command.args(["--net", "--target", &self.holder.id().to_string()]).arg(program);
         command
     }
 

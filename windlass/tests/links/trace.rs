@@ -1,4 +1,4 @@
-//! `windlass loadtest --trace`: what its viewer got, tenth by tenth.
+//! `windlass-lab loadtest --trace`: what its viewer got, tenth by tenth.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};

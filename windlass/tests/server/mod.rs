@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,6 +19,13 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// Longer than anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The laboratory's program, which makes calls: beside the server's.
+pub fn lab() -> Command {
+    let program = Path::new(env!("CARGO_BIN_EXE_windlass")).with_file_name("windlass-lab");
+    assert!(program.exists(), "{}: build it: `cargo build -p windlass-lab`", program.display());
+    Command::new(program)
+}
 
 /// Status line, head and body of an answer.
 pub fn get_from(addr: SocketAddr, path: &str, head: &str) -> String {
@@ -120,6 +128,13 @@ impl Server {
             assert!(since.elapsed() < PATIENCE, "no {text:?} in {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// The laboratory's program, which makes calls: beside the server's.
+    pub fn lab() -> Command {
+        let program = Path::new(env!("CARGO_BIN_EXE_windlass")).with_file_name("windlass-lab");
+        assert!(program.exists(), "{}: build it: `cargo build -p windlass-lab`", program.display());
+        Command::new(program)
     }
 
     /// Status line, head and body of an answer.

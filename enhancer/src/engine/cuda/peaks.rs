@@ -1,4 +1,4 @@
-//! What the device can do, measured: the ceilings beside which `windlass bench gpu` puts the engine.
+//! What the device can do, measured: the ceilings beside which `windlass-lab bench gpu` puts the engine.
 
 use std::sync::Arc;
 use std::time::Instant;

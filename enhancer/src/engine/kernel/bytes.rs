@@ -1,5 +1,5 @@
 //! Products of 8-bit numbers, four channels at a time: how fast they are. No network runs in them; what that would be worth
-//! is what `windlass bench engine` shows.
+//! is what `windlass-lab bench engine` shows.
 
 use std::arch::x86_64::{_mm512_dpbusd_epi32, _mm512_reduce_add_epi32, _mm512_set1_epi32};
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! Codec 2, *HTJ2K*: JPEG 2000 Part 15 of the detail itself, in sixteenths of a grey level, by the
+//! Codec 2, HTJ2K: JPEG 2000 Part 15 of the detail itself, in sixteenths of a grey level, by the
 //! 9/7 wavelet ([`windlass_htj2k`]).
 //!
 //! A payload is a bare codestream of signed samples of 13 bits. Ours reads in other people's
@@ -7,7 +7,7 @@
 use windlass_htj2k::{Encoder, Error, Format, Limits};
 
 use super::Strength;
-use super::{AnchorCodec, AnchorCodecError, HTJ2K, check_size};
+use super::{AnchorCodecError, check_size};
 use crate::detail::Detail;
 
 /// Codec 2: see the module's text.
@@ -22,16 +22,24 @@ fn format(width: u16, height: u16) -> Format {
     Format { width: width.into(), height: height.into(), bits: 13, signed: true }
 }
 
-impl AnchorCodec for Htj2k {
-    fn id(&self) -> u8 {
-        HTJ2K
+impl Htj2k {
+    /// Levels of the transform. Three lose up to 0.8 dB at 5 kB; more than five have nothing to gather.
+    pub const LEVELS: u8 = 5;
+
+    /// What the samples of a detail are to it.
+    pub fn format(detail: &Detail) -> Result<Format, AnchorCodecError> {
+        Htj2k::format_of(detail.width(), detail.height())
     }
 
-    fn name(&self) -> &'static str {
-        "htj2k"
+    /// What the samples of a detail of so many columns and rows are to it.
+    pub fn format_of(width: usize, height: usize) -> Result<Format, AnchorCodecError> {
+        let (width, height) = super::checked_size(width, height)?;
+        Ok(format(width, height))
     }
 
-    fn decode(&self, payload: &[u8], width: u16, height: u16) -> Result<Detail, AnchorCodecError> {
+    /// The detail in `payload`, which comes from the network. `width` and `height` are those of
+    /// the picture that is coded, in HR samples.
+    pub fn decode(payload: &[u8], width: u16, height: u16) -> Result<Detail, AnchorCodecError> {
         check_size(width, height)?;
         let limits = Limits {
             max_side: u32::from(width.max(height)),
@@ -48,32 +56,9 @@ impl AnchorCodec for Htj2k {
             .ok_or(AnchorCodecError::Malformed)
     }
 
-    #[cfg(feature = "encode")]
-    fn encode(&self, detail: &Detail, quality: u8) -> Result<Vec<u8>, AnchorCodecError> {
+    /// Codes detail at a quality of 1 to 100.
+    pub fn encode(detail: &Detail, quality: u8) -> Result<Vec<u8>, AnchorCodecError> {
         with_encoder(detail, |encoder| Ok(encoder.encode(Htj2k::step(quality))))
-    }
-
-    #[cfg(feature = "encode")]
-    fn encode_within(&self, detail: &Detail, budget: usize) -> Result<Vec<u8>, AnchorCodecError> {
-        Htj2k::fill(detail, None, budget)
-    }
-}
-
-/// What browsers need to code stills of their own, and what a coder of the same codestreams elsewhere, such as on a GPU, has
-/// to know.
-impl Htj2k {
-    /// Levels of the transform. Three lose up to 0.8 dB at 5 kB; more than five have nothing to gather.
-    pub const LEVELS: u8 = 5;
-
-    /// What the samples of a detail are to it.
-    pub fn format(detail: &Detail) -> Result<Format, AnchorCodecError> {
-        Htj2k::format_of(detail.width(), detail.height())
-    }
-
-    /// What the samples of a detail of so many columns and rows are to it.
-    pub fn format_of(width: usize, height: usize) -> Result<Format, AnchorCodecError> {
-        let (width, height) = super::checked_size(width, height)?;
-        Ok(format(width, height))
     }
 
     /// Codes detail, and behind it [colour](crate::anchor::colour) where there is any, by one quantiser, in at most `budget` bytes, and in at
@@ -89,7 +74,6 @@ impl Htj2k {
     }
 
     /// Codes detail, and behind it colour, at a quality of 1 to 100.
-    #[cfg(feature = "encode")]
     pub fn encode_in_colour(
         detail: &Detail,
         colour: &Detail,
@@ -104,12 +88,11 @@ impl Htj2k {
     }
 
     /// The quantiser step of a quality, in sixteenths of a grey level.
-    #[cfg(feature = "encode")]
     pub fn step(quality: u8) -> f32 {
         super::step_of(quality) * f32::from(crate::detail::ONE)
     }
 
-    /// [`encode_within`](AnchorCodec::encode_within) by that coder, which makes codestreams of the detail at such steps.
+    /// [`fill`](Htj2k::fill) by that coder, which makes codestreams of the detail at such steps.
     pub fn encode_within_by(
         strength: Strength,
         budget: usize,

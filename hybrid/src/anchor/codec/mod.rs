@@ -2,28 +2,22 @@
 //!
 //! What is coded is a plane of luma detail: of a whole picture, `HR_Y − Lanczos(LR_Y)`, or the mosaic of
 //! its chosen tiles ([`super::tiles`]). Every bit is spent on detail, and however coarse the quantiser,
-//! nothing is the worst that can come out of it: the Lanczos picture. Chroma is always that of the low
-//! layer.
+//! nothing is the worst that can come out of it: the Lanczos picture. Chroma is that of the low layer, unless
+//! [colour](super::colour) comes with it.
 //!
-//! Codecs 1 ([`ResidualJpeg`]) and 2 ([`Htj2k`]) code each anchor by itself; what they cost and keep
-//! stands in `docs/anchor-codecs.md`. Others join as further [`AnchorCodec`]s with ids of their own.
+//! There is one codec, [`Htj2k`]; what it costs and keeps, beside others that were tried, stands in
+//! `docs/anchor-codecs.md`. The header of an anchor names it by its id, so that another could join it.
 
 mod htj2k;
-mod jpeg;
 mod rate;
 
 pub use htj2k::Htj2k;
-pub use jpeg::ResidualJpeg;
 pub use rate::Strength;
 
 use crate::detail::{Detail, ONE};
-#[cfg(feature = "encode")]
-use crate::picture::Plane;
 use crate::resample::{Samples, Scratch, lanczos};
 use crate::simd::Isa;
 
-/// Codec id of [`ResidualJpeg`].
-pub const RESIDUAL_JPEG: u8 = 1;
 /// Codec id of [`Htj2k`].
 pub const HTJ2K: u8 = 2;
 /// The quality that keeps most of an enhanced anchor's gain for 2 to 4 kB at 640×360, measured in
@@ -54,9 +48,6 @@ pub enum AnchorCodecError {
     /// The payload holds a picture of another size than its header says.
     #[error("the anchor's payload has another size than its header")]
     WrongSize,
-    /// The payload is predicted from anchors that are not here: a key anchor must come first.
-    #[error("the anchor's payload needs a key anchor")]
-    NeedsKey,
     /// The encoder failed.
     #[error("the anchor could not be encoded")]
     Encode,
@@ -68,42 +59,6 @@ pub enum AnchorCodecError {
     },
 }
 
-/// One way to code the detail of an anchor.
-pub trait AnchorCodec: Sync {
-    /// The id in the message header.
-    fn id(&self) -> u8;
-
-    /// The name in configurations and tables.
-    fn name(&self) -> &'static str;
-
-    /// The detail in `payload`, which comes from the network. `width` and `height` are those of
-    /// the picture that is coded, in HR samples.
-    fn decode(&self, payload: &[u8], width: u16, height: u16) -> Result<Detail, AnchorCodecError>;
-
-    /// Codes detail at a quality of 1 to 100. The same quality means about the same error in all
-    /// codecs.
-    #[cfg(feature = "encode")]
-    fn encode(&self, detail: &Detail, quality: u8) -> Result<Vec<u8>, AnchorCodecError>;
-
-    /// Codes detail in at most `budget` bytes, and in at least 95 % of them unless the finest
-    /// quality needs less. Pictures of a few blocks have too few codes for the lower bound.
-    #[cfg(feature = "encode")]
-    fn encode_within(&self, detail: &Detail, budget: usize) -> Result<Vec<u8>, AnchorCodecError>;
-}
-
-/// All codecs, the oldest first.
-pub const ALL: [&dyn AnchorCodec; 2] = [&ResidualJpeg, &Htj2k];
-
-/// The codec of an id.
-pub fn by_id(id: u8) -> Result<&'static dyn AnchorCodec, AnchorCodecError> {
-    ALL.into_iter().find(|codec| codec.id() == id).ok_or(AnchorCodecError::UnknownCodec(id))
-}
-
-/// The codec of a name.
-pub fn by_name(name: &str) -> Option<&'static dyn AnchorCodec> {
-    ALL.into_iter().find(|codec| codec.name() == name)
-}
-
 /// Decodes a payload by the codec of its header.
 pub fn decode(
     codec: u8,
@@ -111,13 +66,10 @@ pub fn decode(
     width: u16,
     height: u16,
 ) -> Result<Detail, AnchorCodecError> {
-    by_id(codec)?.decode(payload, width, height)
-}
-
-/// Codes the detail of an HR luma plane over its low one, as residual JPEG.
-#[cfg(feature = "encode")]
-pub fn encode(high: &Plane, low: &Plane, quality: u8) -> Result<Vec<u8>, AnchorCodecError> {
-    ResidualJpeg.encode(&detail_of(high, low, 2)?, quality)
+    if codec != HTJ2K {
+        return Err(AnchorCodecError::UnknownCodec(codec));
+    }
+    Htj2k::decode(payload, width, height)
 }
 
 /// `HR_Y − lanczos(LR_Y)`; the sizes must differ by a factor of exactly `scale`.
@@ -153,12 +105,6 @@ fn check_size(width: u16, height: u16) -> Result<(), AnchorCodecError> {
     Ok(())
 }
 
-/// The size of detail that may be coded.
-#[cfg(feature = "encode")]
-fn size_of(detail: &Detail) -> Result<(u16, u16), AnchorCodecError> {
-    checked_size(detail.width(), detail.height())
-}
-
 fn checked_size(width: usize, height: usize) -> Result<(u16, u16), AnchorCodecError> {
     let width = u16::try_from(width).unwrap_or(u16::MAX);
     let height = u16::try_from(height).unwrap_or(u16::MAX);
@@ -168,7 +114,6 @@ fn checked_size(width: usize, height: usize) -> Result<(u16, u16), AnchorCodecEr
 /// The quantiser step of a quality, in grey levels of an orthonormal transform: 16 at quality 50,
 /// scaled as libjpeg scales its tables. It is the same for all frequencies, because the low layer
 /// already carries what the eye and the usual tables weigh most.
-#[cfg(feature = "encode")]
 pub fn step_of(quality: u8) -> f32 {
     let quality = f32::from(quality.clamp(1, 100));
     let scale = if quality < 50.0 { 5000.0 / quality } else { 200.0 - 2.0 * quality };
@@ -178,6 +123,7 @@ pub fn step_of(quality: u8) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::picture::Plane;
     use proptest::prelude::*;
 
     fn textured(width: usize, height: usize) -> Detail {
@@ -188,7 +134,6 @@ mod tests {
     }
 
     /// Detail as super-resolution makes it: edges and patches of texture on nothing much.
-    #[cfg(feature = "encode")]
     fn realistic(width: usize, height: usize, strength: f64, seed: u32) -> Detail {
         let mut state = seed;
         let samples = (0..width * height)
@@ -206,39 +151,31 @@ mod tests {
         Detail::from_samples(width, height, samples).expect("the count is right")
     }
 
-    #[cfg(feature = "encode")]
     #[test]
     fn fine_quality_keeps_detail_within_a_grey_level_or_so() {
         let detail = textured(50, 38);
-        for codec in ALL {
-            let bytes = codec.encode(&detail, 98).expect("a legal size");
-            let back = decode(codec.id(), &bytes, 50, 38).expect("our own bytes");
-            for (a, b) in detail.samples().iter().zip(back.samples()) {
-                assert!((a - b).abs() <= 3 * ONE, "{}", codec.name());
-            }
+        let bytes = Htj2k::encode(&detail, 98).expect("a legal size");
+        let back = decode(HTJ2K, &bytes, 50, 38).expect("our own bytes");
+        for (a, b) in detail.samples().iter().zip(back.samples()) {
+            assert!((a - b).abs() <= 3 * ONE);
         }
     }
 
-    #[cfg(feature = "encode")]
     #[test]
     fn another_size_than_the_header_says_is_refused() {
-        for codec in ALL {
-            let bytes = codec.encode(&textured(32, 16), 50).expect("a legal size");
-            for (w, h) in [(16, 32), (64, 16), (31, 16), (8192, 4096)] {
-                assert!(codec.decode(&bytes, w, h).is_err());
-            }
-            let zero = codec.decode(&bytes, 0, 16);
-            assert_eq!(zero, Err(AnchorCodecError::Size { width: 0, height: 16 }));
-            let none = codec.encode(&Detail::zero(0, 9), 50);
-            assert_eq!(none, Err(AnchorCodecError::Size { width: 0, height: 9 }));
+        let bytes = Htj2k::encode(&textured(32, 16), 50).expect("a legal size");
+        for (w, h) in [(16, 32), (64, 16), (31, 16), (8192, 4096)] {
+            assert!(Htj2k::decode(&bytes, w, h).is_err());
         }
+        let zero = Htj2k::decode(&bytes, 0, 16);
+        assert_eq!(zero, Err(AnchorCodecError::Size { width: 0, height: 16 }));
+        let none = Htj2k::encode(&Detail::zero(0, 9), 50);
+        assert_eq!(none, Err(AnchorCodecError::Size { width: 0, height: 9 }));
     }
 
     #[test]
     fn an_unknown_codec_is_refused() {
         assert_eq!(decode(9, &[], 8, 8), Err(AnchorCodecError::UnknownCodec(9)));
-        assert!(by_name("png").is_none());
-        assert!(detail_of(&Plane::filled(3, 3, 0), &Plane::filled(1, 1, 0), 2).is_err());
     }
 
     #[test]
@@ -250,58 +187,39 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_names_find_their_codec() {
-        for (id, name) in [(RESIDUAL_JPEG, "jpeg"), (HTJ2K, "htj2k")] {
-            assert_eq!(by_id(id).map(AnchorCodec::name), Ok(name));
-            assert_eq!(by_name(name).map(AnchorCodec::id), Some(id));
-        }
-    }
-
-    #[cfg(feature = "encode")]
-    #[test]
     fn a_budget_below_the_coarsest_code_is_refused_and_one_above_the_finest_is_not_filled() {
         let detail = realistic(320, 180, 20.0, 7);
-        for codec in ALL {
-            assert_eq!(
-                codec.encode_within(&detail, 90),
-                Err(AnchorCodecError::Budget { budget: 90 })
-            );
-            let finest = codec.encode_within(&detail, 1 << 20).expect("the finest fits");
-            assert!(finest.len() >= codec.encode(&detail, 97).expect("a legal size").len());
-        }
+        let within = |budget| Htj2k::fill(&detail, None, budget);
+        assert_eq!(within(90), Err(AnchorCodecError::Budget { budget: 90 }));
+        let finest = within(1 << 20).expect("the finest fits");
+        assert!(finest.len() >= Htj2k::encode(&detail, 97).expect("a legal size").len());
     }
 
     proptest! {
         #[test]
         fn any_bytes_decode_or_fail_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            for codec in ALL {
-                let _ = codec.decode(&bytes, 16, 16);
-            }
+            let _ = Htj2k::decode(&bytes, 16, 16);
         }
 
-        #[cfg(feature = "encode")]
         #[test]
         fn damaged_payloads_decode_or_fail_without_panic(
             edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
             keep in any::<prop::sample::Index>(),
             cut: bool,
         ) {
-            for codec in ALL {
-                let mut bytes = codec.encode(&textured(40, 24), 60).expect("a legal size");
-                for (at, value) in &edits {
-                    *at.get_mut(&mut bytes) = *value;
-                }
-                if cut {
-                    bytes.truncate(keep.index(bytes.len()));
-                }
-                if let Ok(detail) = codec.decode(&bytes, 40, 24) {
-                    prop_assert_eq!(detail.samples().len(), 40 * 24);
-                }
+            let mut bytes = Htj2k::encode(&textured(40, 24), 60).expect("a legal size");
+            for (at, value) in &edits {
+                *at.get_mut(&mut bytes) = *value;
+            }
+            if cut {
+                bytes.truncate(keep.index(bytes.len()));
+            }
+            if let Ok(detail) = Htj2k::decode(&bytes, 40, 24) {
+                prop_assert_eq!(detail.samples().len(), 40 * 24);
             }
         }
     }
 
-    #[cfg(feature = "encode")]
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -311,20 +229,18 @@ mod tests {
             strength in 4.0f64..60.0, seed: u32, share in 0.0f64..1.0,
         ) {
             let detail = realistic(width, height, strength, seed);
-            for codec in ALL {
-                // Budgets from twice the coarsest code on, which tell of detail, to the finest.
-                let coarse = codec.encode(&detail, 1).expect("a legal size").len() as f64;
-                let finest = codec.encode_within(&detail, 1 << 24).expect("it fits").len() as f64;
-                let least = (2.0 * coarse).min(finest);
-                let budget = (least * (finest / least).powf(share)) as usize;
-                let code = codec.encode_within(&detail, budget).expect("the coarsest fits");
-                prop_assert!(
-                    code.len() <= budget && code.len() >= budget * 95 / 100,
-                    "{}: {} of {}", codec.name(), code.len(), budget,
-                );
-                let back = codec.decode(&code, width as u16, height as u16);
-                prop_assert_eq!(back.map(|d| d.width()), Ok(width));
-            }
+            // Budgets from twice the coarsest code on, which tell of detail, to the finest.
+            let coarse = Htj2k::encode(&detail, 1).expect("a legal size").len() as f64;
+            let finest = Htj2k::fill(&detail, None, 1 << 24).expect("it fits").len() as f64;
+            let least = (2.0 * coarse).min(finest);
+            let budget = (least * (finest / least).powf(share)) as usize;
+            let code = Htj2k::fill(&detail, None, budget).expect("the coarsest fits");
+            prop_assert!(
+                code.len() <= budget && code.len() >= budget * 95 / 100,
+                "{} of {}", code.len(), budget,
+            );
+            let back = Htj2k::decode(&code, width as u16, height as u16);
+            prop_assert_eq!(back.map(|d| d.width()), Ok(width));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The coder on trial, before subscribers are sent what it makes: everything must be what the processor makes of the same.
 
-use windlass_hybrid::anchor::codec::{AnchorCodec, Htj2k, Strength, detail_of};
+use windlass_hybrid::anchor::codec::{Htj2k, Strength, detail_of};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::tiles::TileMap;
@@ -42,7 +42,7 @@ fn codes(coder: &mut CudaCoder) -> Result<bool, AnchorError> {
     let format = Htj2k::format(&detail)?;
     coder.transform(&[detail.samples()], format, Htj2k::LEVELS)?;
     let coded = coder.encode(&QUALITIES.map(|quality| (0, Htj2k::step(quality))))?;
-    let wanted = QUALITIES.map(|quality| Htj2k.encode(&detail, quality).ok());
+    let wanted = QUALITIES.map(|quality| Htj2k::encode(&detail, quality).ok());
     Ok(coded.iter().eq(wanted.iter().flatten()))
 }
 

@@ -1,0 +1,85 @@
+//! When an anchor gives all tiles, changed or not: on request, one for all who ask, not too often.
+//!
+//! Late joiners and subscribers who lost an anchor ask; whoever asks while a whole anchor is due, or
+//! too soon after one, shares the next. Time is an argument, as a span since any fixed moment.
+
+use std::time::Duration;
+
+/// Collects requests for whole anchors of one stream.
+#[derive(Debug, Clone)]
+pub struct WholeThrottle {
+    interval: Duration,
+    last: Option<Duration>,
+    wanted: bool,
+}
+
+impl WholeThrottle {
+    /// At most one whole anchor in `interval`.
+    pub fn new(interval: Duration) -> Self {
+        Self { interval, last: None, wanted: false }
+    }
+
+    /// Somebody needs a whole anchor.
+    pub fn request(&mut self) {
+        self.wanted = true;
+    }
+
+    /// Whether the anchor that is made now shall be a whole anchor; if so, it answers all requests.
+    pub fn take(&mut self, now: Duration) -> bool {
+        let rested = self.last.is_none_or(|last| now.saturating_sub(last) >= self.interval);
+        let due = self.last.is_none() || self.wanted && rested;
+        if due {
+            self.last = Some(now);
+            self.wanted = false;
+        }
+        due
+    }
+
+    /// The whole anchor that [`take`](Self::take) allowed was not sent: the next one is due at once.
+    pub fn failed(&mut self) {
+        self.last = None;
+    }
+}
+
+impl Default for WholeThrottle {
+    /// One whole anchor in two seconds.
+    fn default() -> Self {
+        Self::new(Duration::from_secs(2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn the_first_anchor_is_a_whole_anchor() {
+        let mut throttle = WholeThrottle::default();
+        assert!(throttle.take(at(70_000)));
+        assert!(!throttle.take(at(90_000)), "nobody asked");
+    }
+
+    #[test]
+    fn one_that_was_not_sent_is_due_again_at_once() {
+        let mut throttle = WholeThrottle::default();
+        assert!(throttle.take(at(0)));
+        throttle.failed();
+        assert!(throttle.take(at(1)) && !throttle.take(at(2)));
+    }
+
+    #[test]
+    fn requests_share_one_whole_anchor_and_wait_for_it() {
+        let mut throttle = WholeThrottle::new(at(2000));
+        assert!(throttle.take(at(0)));
+        for _ in 0..5 {
+            throttle.request();
+        }
+        assert!(!throttle.take(at(1999)));
+        assert!(throttle.take(at(2000)));
+        assert!(!throttle.take(at(9000)));
+    }
+}

@@ -1,0 +1,43 @@
+//! `windlass-lab bench engine`: networks on the CPU, on every instruction set and type of number that it has.
+//!
+//! Source: issue 6, *The CPU engine*; `docs/design.md`, *Reports*. What the CPU can do at most is measured in the same
+//! passes, by multiplications in registers alone, and each network stands beside that ([`measure`]). Weights are the
+//! built-in ones where the network is built in, else random: they say nothing about quality, and the same about speed.
+//! What trained networks gain stands beside what they cost with `--quality` ([`quality`]); which of them the server would choose
+//! here is said with `--choose` ([`choose`]).
+
+mod args;
+mod choose;
+mod measure;
+mod quality;
+mod report;
+
+pub use args::EngineArgs;
+
+use anyhow::{Context, Result};
+
+use self::report::Report;
+use crate::eval::report::Machine;
+
+/// Runs the bench and prints its report.
+pub fn run(args: &EngineArgs) -> Result<()> {
+    if !args.quality.quality.is_empty() {
+        return quality::run(args);
+    }
+    if !args.choose.choose.is_empty() {
+        return choose::run(args);
+    }
+    let mut peaks = measure::Peaks::default();
+    let mut rows = Vec::new();
+    for case in args.cases() {
+        eprintln!("{case}");
+        rows.extend(measure::rows(&case, args, &mut peaks).with_context(|| case.to_string())?);
+    }
+    let report = Report::new(Machine::here(), peaks, rows);
+    if args.json {
+        println!("{}", report.json()?);
+    } else {
+        print!("{}", report.table());
+    }
+    Ok(())
+}

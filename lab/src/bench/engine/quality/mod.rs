@@ -1,0 +1,159 @@
+//! `windlass-lab bench engine --quality`: what trained networks cost and what they gain, in one table.
+//!
+//! In: clips and networks. Clips are coded, decoded and scored by `eval`'s own machinery
+//! ([`networks`](crate::eval::networks)); networks are timed by [`measure`](super::measure) on the low picture of the
+//! first clip. Out: a row by network ([`row`]), and with `--crops` pictures ([`crops`]).
+
+mod args;
+mod crops;
+mod models;
+mod report;
+mod row;
+
+pub use args::QualityArgs;
+
+use anyhow::{Context, Result};
+use windlass_enhancer::engine::Simd;
+
+use self::report::Report;
+use self::row::{Plain, Row};
+use super::args::{Case, EngineArgs};
+use super::measure::{self, Peaks};
+use crate::bench::networks::Size;
+use crate::eval::clip::{self, Clip};
+use crate::eval::ffmpeg::{self, Ffmpeg};
+use crate::eval::networks::{self, BICUBIC, Call, LANCZOS, Network, SHARPENED, Shown};
+use crate::eval::report::Machine;
+use crate::eval::row::Row as Scored;
+use crate::eval::scale::Scale;
+
+/// What a scale gave: the rows of all clips, and the low picture's size of the first.
+struct Found {
+    scale: Scale,
+    low: Size,
+    rows: Vec<Scored>,
+}
+
+/// Runs the bench and prints its report.
+pub fn run(args: &EngineArgs) -> Result<()> {
+    let wanted = &args.quality;
+    wanted.check()?;
+    let simd = if args.backends.is_empty() {
+        None
+    } else {
+        let found = args.forms().pop();
+        Some(found.context("the CPU has none of the backends that were named")?)
+    };
+    let mut networks = models::read(&wanted.models, simd)?;
+    let tools = ffmpeg::find(wanted.ffmpeg.as_deref())?;
+    let mut found: Vec<Found> = Vec::new();
+    for number in 0..wanted.quality.len() {
+        play(number, wanted, &tools, &mut networks, &mut found)?;
+    }
+    let mut peaks = Peaks::default();
+    let mut rows = Vec::new();
+    for network in &networks {
+        rows.push(row(network, &found, args, &mut peaks)?);
+    }
+    let plain = found.iter().flat_map(plain).collect();
+    let report = Report {
+        command: "bench engine --quality",
+        machine: Machine::here(),
+        clip_seconds: wanted.clip_seconds,
+        passes: args.passes.get(),
+        rows,
+        plain,
+    };
+    if args.json {
+        println!("{}", report.json()?);
+    } else {
+        print!("{}", report.markdown());
+    }
+    Ok(())
+}
+
+/// Plays one clip at every scale and uplink, and writes its picture.
+fn play(
+    number: usize,
+    args: &QualityArgs,
+    tools: &Ffmpeg,
+    networks: &mut [Network],
+    found: &mut Vec<Found>,
+) -> Result<()> {
+    let spec = &args.quality[number];
+    let name = crate::eval::name(&args.quality, number);
+    let uplinks = args.uplinks();
+    let highest = uplinks.last().copied();
+    let mut shown = Vec::new();
+    for scale in scales(networks) {
+        let clip = clip::read(&tools.reader, &spec.path, &args.wanted(spec, scale))?;
+        let keep = args.crops.is_some().then(|| clip.frames.len() / 2);
+        for &uplink_kbps in &uplinks {
+            let (vmaf, screen) = (tools.vmaf.as_deref(), spec.screen);
+            let call = Call { name: &name, clip: &clip, screen, uplink_kbps, vmaf };
+            let keep = keep.filter(|_| Some(uplink_kbps) == highest);
+            let played = networks::play(&call, scale, networks, keep)?;
+            if let Some(frame) = keep {
+                shown.push(panels(&clip, scale, frame, &played)?);
+            }
+            add(found, scale, &clip, played);
+        }
+    }
+    if let (Some(folder), Some(kbps)) = (&args.crops, highest) {
+        let path = crops::write(folder, &format!("{name}_{kbps}k"), &shown, args.crop_at)?;
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(())
+}
+
+/// The scales of the networks, each once, the smallest first.
+fn scales(networks: &[Network]) -> Vec<Scale> {
+    let mut scales: Vec<Scale> = networks.iter().map(|network| network.upscaler.scale()).collect();
+    scales.sort_by_key(|scale| scale.factor());
+    scales.dedup();
+    scales
+}
+
+/// Keeps the rows of a call.
+fn add(found: &mut Vec<Found>, scale: Scale, clip: &Clip, played: Vec<Shown>) {
+    let rows = played.into_iter().map(|(row, _)| row);
+    if let Some(found) = found.iter_mut().find(|found| found.scale == scale) {
+        found.rows.extend(rows);
+    } else {
+        let low = scale.low(clip.frames.size());
+        found.push(Found { scale, low: Size(low.width, low.height), rows: rows.collect() });
+    }
+}
+
+/// The source's frame, and what was made of it.
+fn panels(clip: &Clip, scale: Scale, frame: usize, played: &[Shown]) -> Result<crops::Shown> {
+    let source = clip.frames.frames()?.nth(frame).context("the clip has no such frame")??;
+    let made =
+        played.iter().filter_map(|(row, picture)| Some((row.method.clone(), picture.clone()?)));
+    Ok([(format!("source ×{scale}"), source)].into_iter().chain(made).collect())
+}
+
+/// A network's row.
+fn row(network: &Network, found: &[Found], args: &EngineArgs, peaks: &mut Peaks) -> Result<Row> {
+    let Network { name, upscaler } = network;
+    let own = found.iter().find(|found| found.scale == upscaler.scale());
+    let Found { low, rows, .. } = own.with_context(|| format!("{name} was not played"))?;
+    let model = upscaler.model().clone();
+    let case = Case { network: model.architecture(), size: *low, threads: 1 };
+    let backend = upscaler.backend();
+    let simd = Simd::available().into_iter().find(|simd| simd.name() == backend);
+    let simd = simd.with_context(|| format!("{backend} is no backend of this processor"))?;
+    eprintln!("timing {name}: {case}");
+    let speeds = measure::rows_with((model, true), &[simd], &case, args, peaks)?;
+    let speed = speeds.first().with_context(|| format!("{name} was not timed"))?;
+    Ok(Row::new(name, case.network, speed, row::gains(rows, name)))
+}
+
+/// What needs no network, at one scale.
+fn plain(found: &Found) -> [Plain; 3] {
+    [BICUBIC, LANCZOS, SHARPENED].map(|method| Plain {
+        method: method.to_owned(),
+        scale: found.scale.factor(),
+        quality: row::gains(&found.rows, method),
+    })
+}

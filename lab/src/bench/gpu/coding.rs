@@ -1,0 +1,92 @@
+//! Anchors coded on the GPU, beside the processor's coder of the same codestreams.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use windlass_enhancer::engine::cuda::coder::CudaCoder;
+use windlass_hybrid::Detail;
+use windlass_hybrid::anchor::codec::Htj2k;
+
+use super::args::{Coding, GpuArgs};
+use super::report::{CodingRow, percentile};
+use crate::bench::networks::Size;
+
+/// Least batches, and pictures of the processor, of which times are taken.
+const LEAST: usize = 20;
+
+/// Sizes and qualities of which every byte must be the processor's.
+const CHECKED: [Size; 5] = [Size(1, 1), Size(64, 64), Size(65, 63), Size(200, 150), Size(641, 359)];
+const QUALITIES: [u8; 5] = [1, 40, 75, 95, 100];
+
+/// Codes pictures of tiny, odd and larger sizes on both; the number of codestreams, all of them equal.
+pub fn check() -> Result<usize> {
+    let mut coder = CudaCoder::new()?;
+    for size in CHECKED {
+        let details: Vec<Detail> =
+            (0..3).map(|n| detail(size, n)).collect::<Option<_>>().context("a size")?;
+        let samples: Vec<&[i16]> = details.iter().map(Detail::samples).collect();
+        coder.transform(&samples, Htj2k::format(&details[0])?, Htj2k::LEVELS)?;
+        for quality in QUALITIES {
+            let jobs: Vec<_> = (0..details.len()).map(|n| (n, Htj2k::step(quality))).collect();
+            for (coded, detail) in coder.encode(&jobs)?.iter().zip(&details) {
+                let Size(width, height) = size;
+                let equal = *coded == Htj2k::encode(detail, quality)?;
+                ensure!(equal, "coding {width}x{height} at {quality}: not the processor's bytes");
+            }
+        }
+    }
+    Ok(3 * CHECKED.len() * QUALITIES.len())
+}
+
+/// Measures pictures of a size, so many at once, as the server codes anchors: at its default quality.
+pub fn row(coding: &Coding, args: &GpuArgs, quality: u8) -> Result<CodingRow> {
+    let &Coding { size, batch } = coding;
+    let details: Vec<Detail> =
+        (0..batch).map(|n| detail(size, n)).collect::<Option<_>>().context("a size")?;
+    let samples: Vec<&[i16]> = details.iter().map(Detail::samples).collect();
+    let jobs: Vec<(usize, f32)> = (0..batch).map(|n| (n, Htj2k::step(quality))).collect();
+    let format = Htj2k::format(&details[0])?;
+    let mut coder = CudaCoder::new()?;
+    let mut code = || {
+        coder.transform(&samples, format, Htj2k::LEVELS)?;
+        coder.encode(&jobs)
+    };
+    let coded = code()?;
+    let (mut times, began) = (Vec::new(), Instant::now());
+    while times.len() < LEAST || began.elapsed().as_secs_f64() < args.seconds {
+        let began = Instant::now();
+        code()?;
+        times.push(1e3 * began.elapsed().as_secs_f64());
+    }
+    let frame_ms = times.iter().sum::<f64>() / (times.len() * batch) as f64;
+    let (mut equal, mut done, began) = (true, 0, Instant::now());
+    while done < LEAST.max(batch) || began.elapsed().as_secs_f64() < args.seconds {
+        equal &= Htj2k::encode(&details[done % batch], quality)? == coded[done % batch];
+        done += 1;
+    }
+    let cpu_ms = 1e3 * began.elapsed().as_secs_f64() / done as f64;
+    Ok(CodingRow {
+        size: format!("{}x{}", size.0, size.1),
+        batch,
+        quality,
+        frame_ms,
+        p50_ms: percentile(&mut times, 0.5),
+        p99_ms: percentile(&mut times, 0.99),
+        bytes: coded.iter().map(Vec::len).sum::<usize>() / batch,
+        cpu_ms,
+        equal,
+    })
+}
+
+/// Detail like super-resolution's: edges, and patches of texture on nothing much; another for each `n`.
+fn detail(Size(width, height): Size, n: usize) -> Option<Detail> {
+    let mut state = n as u32 + 1;
+    let samples = (0..width * height).map(|i| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let (x, y) = ((i % width + 13 * n) as f64, (i / width) as f64);
+        let texture = if (x / 41.0).sin() * (y / 53.0).cos() > 0.5 { 60.0 } else { 3.0 };
+        let edge = (-((x * 0.8 + y * 0.6) % 97.0 - 48.0).powi(2) / 6.0).exp() * 160.0;
+        (texture * (f64::from(state >> 16) / 32_768.0 - 1.0) + edge) as i16
+    });
+    Detail::from_samples(width, height, samples.collect())
+}

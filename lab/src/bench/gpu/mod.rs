@@ -1,0 +1,103 @@
+//! `windlass-lab bench gpu`: networks on the GPU, beside what the GPU can do.
+//!
+//! Source: `docs/design.md`, *Reports*; seed 000 §6.2 and §8. The device's own rates are measured first, then every
+//! network at every size ([`measure`]), with pictures that differ, copies to and from the device included. Last, anchors of the sizes that the
+//! networks make are coded ([`coding`]), and what the processor has to do with a stream is measured ([`processor`]), of which follows
+//! what a stream costs ([`cost`]). Weights are
+//! the built-in ones where the network is the built-in one, else random: they say nothing about quality, and the same about speed.
+
+mod args;
+mod coding;
+mod conformance;
+mod cost;
+mod measure;
+mod processor;
+mod report;
+mod shared;
+
+pub use args::GpuArgs;
+
+use anyhow::{Context, Result};
+use windlass_enhancer::EnhancerConfig;
+use windlass_enhancer::engine::cuda::peaks;
+
+use self::args::Stream;
+use self::cost::{CostRow, Measured, Prices};
+use self::report::Report;
+use crate::bench::networks::Network;
+use crate::eval::report::Machine;
+
+/// Products in a row of each warp when the tensor cores are measured: some milliseconds.
+const ROUNDS: u16 = 20_000;
+/// Bytes of a copy when memory is measured: far more than caches hold.
+const BYTES: usize = 512 << 20;
+
+/// Runs the bench and prints its report.
+pub fn run(args: &GpuArgs) -> Result<()> {
+    let conforms =
+        if args.conformance { conformance::check(&args.variants())? } else { Vec::new() };
+    if args.conformance {
+        eprintln!("{} codestreams are those of the processor", coding::check()?);
+    }
+    let peaks = peaks::measure(ROUNDS, BYTES).context("measuring the GPU")?;
+    let (mut rows, mut device) = (Vec::new(), String::new());
+    for case in args.cases() {
+        eprintln!("{case}");
+        let row = measure::row(&case, args, &peaks).with_context(|| case.to_string())?;
+        let Some((row, name)) = row else { continue };
+        rows.push(row);
+        device = name;
+    }
+    let mut shared = Vec::new();
+    if args.workers > 0 {
+        for &Network(network) in &args.networks {
+            for &size in &args.sizes {
+                shared.push(shared::row(network, size, args)?);
+            }
+        }
+    }
+    let mut report = Report::new(Machine::here(), device, &peaks, rows, shared);
+    report.conformance = conforms;
+    let quality = EnhancerConfig::default().anchor_quality;
+    for case in args.codings() {
+        eprintln!("{case}");
+        report.coding.push(coding::row(&case, args, quality).with_context(|| case.to_string())?);
+    }
+    for stream in &args.cost {
+        match report.on_card(stream) {
+            Some((infer_ms, code_ms)) => {
+                eprintln!("cost of {stream}");
+                let row = cost_row(stream, infer_ms, code_ms, args);
+                report.costs.push(row.with_context(|| stream.to_string())?);
+            }
+            None => eprintln!("no cost of {stream}: its network and size were not measured"),
+        }
+    }
+    report.prices = prices(args);
+    if args.json {
+        println!("{}", report.json()?);
+    } else {
+        print!("{}", report.table());
+    }
+    Ok(())
+}
+
+fn prices(args: &GpuArgs) -> Prices {
+    Prices { card_euro_hour: args.card_euro_hour, core_euro_hour: args.core_euro_hour }
+}
+
+/// What a stream costs whose pictures take so long on the card.
+fn cost_row(stream: &Stream, infer_ms: f64, code_ms: f64, args: &GpuArgs) -> Result<CostRow> {
+    let on_cores = processor::measure(stream, args.seconds, args.reencode_speed)?;
+    let measured = Measured {
+        fps: stream.fps,
+        infer_ms,
+        code_ms,
+        decode_ms: on_cores.decode,
+        follow_ms: on_cores.follow,
+        paint_ms: on_cores.paint,
+        encode_ms: on_cores.encode,
+    };
+    let (model, stream) = (stream.network.0.to_string(), stream.to_string());
+    Ok(CostRow::new(model, stream, measured, prices(args)))
+}

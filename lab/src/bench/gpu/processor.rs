@@ -1,0 +1,148 @@
+//! What of a stream the processor does, by the product's own code: decoding every low frame, following what subscribers see, and
+//! painting that where there is an anchor, which the card compares with it; and, of the other way, encoding every high frame by
+//! libvpx as seed 000 appendix B says.
+//!
+//! Processor time of one thread. The stream is a drawn scene; high frames are the scene mirrored and repeated to the size.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use windlass_enhancer::twin::Twin;
+use windlass_hybrid::picture::Picture;
+use windlass_hybrid::vp9::Decoder;
+use windlass_vpx::ReencodeConfig;
+
+use super::args::Stream;
+use super::cost::ANCHOR_FRACTION;
+use crate::bench::mirror;
+use crate::bench::networks::Size;
+use crate::eval::cpu_clock::CpuClock;
+use crate::eval::vpx::{Encoder, EncoderConfig};
+use crate::loadtest::scene;
+
+/// Low frames that are decoded again and again, and high frames that are encoded.
+const LOW_FRAMES: usize = 60;
+const HIGH_FRAMES: usize = 40;
+/// The drawn scene's loop, and its greatest size; larger pictures repeat it.
+const LOOP_S: f64 = 10.0;
+const DRAWN: Size = Size(1_280, 720);
+/// Bits by sample: the paper's 35.5 Mbit/s of 2160p60, and about what the SDK lets its layers have.
+const BITS: f64 = 35.5e6 / (3_840.0 * 2_160.0 * 60.0);
+
+/// By picture, in ms of one core.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Processor {
+    pub decode: f64,
+    pub follow: f64,
+    pub paint: f64,
+    pub encode: f64,
+}
+
+/// Measures a stream, decoding for so many seconds at least.
+pub fn measure(stream: &Stream, seconds: f64, speed: u8) -> Result<Processor> {
+    let (Size(width, height), scale) = (stream.size, stream.network.0.scale);
+    let high = Size(scale * width, scale * height);
+    let chunks = low_frames(stream)?;
+    let (mut decode, mut follow, mut paint) =
+        (CpuClock::default(), CpuClock::default(), CpuClock::default());
+    let began = Instant::now();
+    while decode.mean_run_ms().is_none() || began.elapsed().as_secs_f64() < seconds {
+        let (mut decoder, twin, mut due) = (Decoder::new(), Twin::new(scale), 0.0);
+        for (n, chunk) in (0..).zip(&chunks) {
+            let frames = decode.measure(|| decoder.decode(chunk).map(<[_]>::to_vec))?;
+            follow.measure(|| twin.follow(n, &frames));
+            due += ANCHOR_FRACTION;
+            if due >= 1.0 {
+                due -= 1.0;
+                paint.measure(|| twin.start(n)).context("the twin has forgotten the frame")?;
+            }
+        }
+    }
+    let mean = |clock: CpuClock| clock.mean_run_ms().context("nothing was measured");
+    Ok(Processor {
+        decode: mean(decode)?,
+        follow: mean(follow)?,
+        paint: mean(paint)?,
+        encode: encode(high, stream.fps, speed)?,
+    })
+}
+
+fn kbps(Size(width, height): Size, fps: f64) -> u32 {
+    (1e-3 * BITS * (width * height) as f64 * fps).round().max(10.0) as u32
+}
+
+/// The scene at a size, frame by frame.
+fn pictures(Size(width, height): Size, fps: f64, count: usize) -> impl Iterator<Item = Picture> {
+    let drawn = Size(width.min(DRAWN.0), height.min(DRAWN.1));
+    (0..count).map(move |n| {
+        let picture = scene::draw(drawn.0, drawn.1, n as f64 / (LOOP_S * fps));
+        if drawn == Size(width, height) {
+            picture
+        } else {
+            mirror::picture(&picture, width, height)
+        }
+    })
+}
+
+fn low_frames(stream: &Stream) -> Result<Vec<Vec<u8>>> {
+    let &Stream { size, fps, .. } = stream;
+    let mut encoder = Encoder::new(EncoderConfig {
+        width: size.0,
+        height: size.1,
+        fps,
+        kbps: kbps(size, fps),
+        screen: false,
+        cpu_used: None,
+    })?;
+    pictures(size, fps, LOW_FRAMES).map(|picture| Ok(encoder.encode(&picture)?)).collect()
+}
+
+/// Encoding a high frame.
+fn encode(size: Size, fps: f64, cpu_used: u8) -> Result<f64> {
+    let mut encoder = Encoder::reencoder(ReencodeConfig {
+        width: size.0,
+        height: size.1,
+        fps,
+        kbps: kbps(size, fps),
+        cpu_used,
+    })?;
+    let (mut clock, mut bytes) = (CpuClock::default(), 0);
+    for picture in pictures(size, fps, HIGH_FRAMES) {
+        bytes += clock.measure(|| encoder.push(&picture))?.len();
+    }
+    bytes += clock.measure(|| encoder.finish())?.len();
+    ensure!(bytes > 0, "nothing was encoded");
+    clock.mean_ms(HIGH_FRAMES).context("nothing was measured")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::args::STREAMS;
+    use super::*;
+
+    #[test]
+    fn a_small_stream_is_measured() {
+        let stream: Stream = "chain:2x8x2@64x36p30".parse().unwrap();
+        let measured = measure(&stream, 0.0, 8).unwrap();
+        let Processor { decode, follow, paint, encode } = measured;
+        assert!([decode, follow, paint, encode].iter().all(|ms| *ms > 0.0), "{measured:?}");
+    }
+
+    #[test]
+    #[ignore = "a measurement: docs/benchmarks.md, what a stream costs"]
+    fn the_processors_half_of_what_streams_cost() {
+        for text in STREAMS {
+            let stream: Stream = text.parse().unwrap();
+            println!("{text}: {:?} ms", measure(&stream, 1.0, 8).unwrap());
+        }
+    }
+
+    #[test]
+    fn bits_are_the_papers_and_near_those_of_the_sdk() {
+        assert_eq!(kbps(Size(3_840, 2_160), 60.0), 35_500);
+        assert_eq!(kbps(Size(640, 360), 30.0), 493);
+        let sizes = |size| pictures(size, 30.0, 2).map(|p| (p.width(), p.height())).last();
+        assert_eq!(sizes(Size(2_560, 1_440)), Some((2_560, 1_440)));
+        assert_eq!(sizes(Size(48, 32)), Some((48, 32)));
+    }
+}

@@ -1,0 +1,215 @@
+//! What is timed: every frame of a stream, and anchors that come late.
+
+use std::hint::black_box;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k, detail_of};
+use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
+use windlass_hybrid::vp9::{Decoder, FrameBuffer, Join};
+use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
+
+use crate::bench::vp9::best::Best;
+use crate::bench::vp9::libvpx;
+use crate::bench::vp9::native::now_ms;
+use crate::bench::vp9::streams::Stream;
+use crate::eval::scale::Scale;
+
+/// Frames from one anchor to the next.
+const INTERVAL: usize = 30;
+/// How late the anchors of a steady stream come.
+const LATE: usize = 4;
+/// Quality of the anchors' JPEG.
+const QUALITY: u8 = 75;
+
+/// A low layer, its peer, and anchors.
+pub struct Bench<'a> {
+    low: &'a Stream,
+    high: &'a Stream,
+    scale: usize,
+    /// By frame, first to last.
+    anchors: Vec<(usize, ReassembledAnchor)>,
+}
+
+/// Times of a stream by frame.
+#[derive(Debug, Default)]
+pub struct Times {
+    /// Our decoder, anchors included: they are seen from the next frame on.
+    pub hybrid: Best,
+    /// Our decoder, making every sample anew.
+    pub anew: Best,
+    /// The low layer alone.
+    pub low: Best,
+    /// libvpx, of pictures as large as HR.
+    pub libvpx: Best,
+}
+
+/// Times of anchors that come late.
+#[derive(Debug, Default)]
+pub struct Late {
+    /// All of it, to the new picture on display.
+    pub anchor: Best,
+    /// Decoding the anchor's image, which is part of that.
+    pub image: Best,
+}
+
+impl Bench<'_> {
+    /// Makes an anchor a second out of the peer's pictures.
+    pub fn new<'a>(low: &'a Stream, high: &'a Stream, scale: usize) -> Result<Bench<'a>> {
+        ensure!(low.chunks.len() == high.chunks.len(), "the streams differ in length");
+        let by: Scale = scale.to_string().parse()?;
+        let (mut lows, mut highs) = (Decoder::new(), Decoder::new());
+        let mut anchors = Vec::new();
+        for (n, (low, high)) in low.chunks.iter().zip(&high.chunks).enumerate() {
+            let shown = |decoder: &mut Decoder, chunk: &[u8]| -> Result<_> {
+                let frames = decoder.decode(chunk)?;
+                let frame = frames.iter().rfind(|f| f.info.shown).context("nothing is shown")?;
+                Ok(frame.picture.clone())
+            };
+            let (low, high) = (shown(&mut lows, low)?, shown(&mut highs, high)?);
+            if n % INTERVAL == 0 {
+                anchors.push((n, anchor(n, &low, &high, by)?));
+            }
+        }
+        Ok(Bench { low, high, scale, anchors })
+    }
+
+    fn config(&self) -> HybridConfig {
+        HybridConfig { scale: self.scale, ..HybridConfig::default() }
+    }
+
+    /// Times whole streams; who begins changes from pass to pass.
+    pub fn steady(&self, passes: NonZeroU32) -> Result<Times> {
+        let mut times = Times::default();
+        for pass in 0..passes.get() {
+            for turn in 0..4 {
+                match (pass + turn) % 4 {
+                    0 => self.hybrid(HybridDecoder::new(self.config()), &mut times.hybrid)?,
+                    1 => {
+                        let decoder = HybridDecoder::new(self.config()).making_all_anew();
+                        self.hybrid(decoder, &mut times.anew)?;
+                    }
+                    2 => {
+                        let mut decoder = Decoder::new();
+                        for (n, chunk) in self.low.chunks.iter().enumerate() {
+                            let start = now_ms();
+                            black_box(decoder.decode(chunk)?);
+                            times.low.record(n, now_ms() - start);
+                        }
+                    }
+                    _ => {
+                        let mut decoder = libvpx::Decoder::new()?;
+                        for (n, chunk) in self.high.chunks.iter().enumerate() {
+                            let start = now_ms();
+                            decoder.decode(chunk, |_| ())?;
+                            times.libvpx.record(n, now_ms() - start);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(times)
+    }
+
+    fn hybrid(&self, mut decoder: HybridDecoder, times: &mut Best) -> Result<()> {
+        for (n, chunk) in self.low.chunks.iter().enumerate() {
+            let due = self.anchors.iter().find(|(frame, _)| frame + LATE == n);
+            let start = now_ms();
+            black_box(decoder.push_frame(timestamp(n), chunk)?);
+            let outcome = due.map(|(_, anchor)| decoder.push_anchor(anchor));
+            times.record(n, now_ms() - start);
+            ensure!(
+                matches!(outcome, None | Some(AnchorOutcome::Applied { .. })),
+                "an anchor was {outcome:?}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Times whole streams by the clock, HR pictures made by so many threads.
+    pub fn threaded(&self, threads: NonZeroU32, passes: NonZeroU32) -> Result<Best> {
+        let mut times = Best::default();
+        for _ in 0..passes.get() {
+            let mut decoder = HybridDecoder::new(self.config())
+                .with_threads(Arc::new(Scoped), threads.get() as usize);
+            for (n, chunk) in self.low.chunks.iter().enumerate() {
+                let due = self.anchors.iter().find(|(frame, _)| frame + LATE == n);
+                let start = Instant::now();
+                black_box(decoder.push_frame(timestamp(n), chunk)?);
+                due.map(|(_, anchor)| decoder.push_anchor(anchor));
+                times.record(n, start.elapsed().as_secs_f64() * 1e3);
+            }
+        }
+        Ok(times)
+    }
+
+    /// Times anchors that are `k` frames late.
+    pub fn late(&self, k: usize, passes: NonZeroU32) -> Result<Late> {
+        let mut late = Late::default();
+        for _ in 0..passes.get() {
+            let mut decoder = HybridDecoder::new(self.config());
+            let mut taken = 0;
+            for (n, chunk) in self.low.chunks.iter().enumerate() {
+                decoder.push_frame(timestamp(n), chunk)?;
+                let due = self.anchors.iter().find(|(frame, _)| frame + k == n);
+                let Some((_, anchor)) = due else { continue };
+                let start = now_ms();
+                black_box(payload::decode(anchor, self.scale)?);
+                let decoded = now_ms();
+                let outcome = decoder.push_anchor(anchor);
+                decoder.refresh();
+                late.anchor.record(taken, now_ms() - decoded);
+                late.image.record(taken, decoded - start);
+                let frames_late = k as u32;
+                ensure!(outcome == AnchorOutcome::Applied { frames_late }, "{outcome:?}");
+                taken += 1;
+            }
+        }
+        Ok(late)
+    }
+}
+
+/// A thread for every second piece of work.
+struct Scoped;
+
+impl Join for Scoped {
+    fn join(&self, first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) {
+        std::thread::scope(|scope| {
+            scope.spawn(second);
+            first();
+        });
+    }
+}
+
+fn timestamp(n: usize) -> u32 {
+    3000 * n as u32
+}
+
+/// The anchor of frame `n`: what the peer's picture has beyond the low one.
+fn anchor(
+    n: usize,
+    low: &FrameBuffer,
+    high: &FrameBuffer,
+    scale: Scale,
+) -> Result<ReassembledAnchor> {
+    let (high, low) = (&high.planes()[0], &low.planes()[0]);
+    let detail = detail_of(high, low, scale.factor()).context("the peer has another size")?;
+    let size = (detail.width() as u16, detail.height() as u16);
+    let header = AnchorHeader::new(HTJ2K, AnchorOrigin::Enhanced, timestamp(n), size);
+    Ok(ReassembledAnchor { header, payload: Htj2k::encode(&detail, QUALITY)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::vp9::streams::tests::drawn;
+
+    #[test]
+    fn streams_that_do_not_fit_each_other_are_refused() {
+        let (low, high) = (drawn(3), drawn(3));
+        assert!(Bench::new(&low, &high, 2).is_err());
+        assert!(Bench::new(&low, &drawn(2), 2).is_err());
+    }
+}

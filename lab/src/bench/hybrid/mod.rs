@@ -1,0 +1,49 @@
+//! `windlass-lab bench hybrid`: our decoder's HR pictures against libvpx decoding pictures of that size.
+//!
+//! Source: issue 4, *Speed* and *Late anchors*; the house way of measuring is that of `bench vp9`:
+//! streams as Chromium makes them, turns pass by pass, the least time of each frame, processor time
+//! ([`measure`]) → report ([`report`]).
+
+mod args;
+mod measure;
+mod report;
+
+pub use args::HybridArgs;
+
+use anyhow::{Context, Result};
+
+use self::report::Report;
+use crate::bench::vp9::streams;
+use crate::eval::report::Machine;
+
+/// Runs the bench and prints its report.
+pub fn run(args: &HybridArgs) -> Result<()> {
+    let mut rows = Vec::new();
+    for &case in &args.cases {
+        let named = || format!("measuring {}", case.name());
+        let made = args.streams(case);
+        let mut streams = streams::collect(&made).with_context(named)?;
+        let mut next = || streams.next().context("a stream is missing")?;
+        let (low, high) = (next()?, next()?);
+        eprintln!("{}: making anchors", case.name());
+        let bench = measure::Bench::new(&low, &high, case.shape().2).with_context(named)?;
+        eprintln!("{}: {} passes", case.name(), args.passes);
+        let times = bench.steady(args.passes).with_context(named)?;
+        rows.push(report::steady(case, &times));
+        for &threads in &args.threads {
+            let times = bench.threaded(threads, args.passes).with_context(named)?;
+            rows.push(report::threaded(case, threads, &times));
+        }
+        for k in [1, 4, 8] {
+            let late = bench.late(k, args.passes).with_context(named)?;
+            rows.push(report::late(case, k, &late, &times));
+        }
+    }
+    let report = Report { command: "bench hybrid", machine: Machine::here(), rows };
+    if args.json {
+        println!("{}", report.json()?);
+    } else {
+        print!("{}", report.table());
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! `windlass-lab bench links`: how well a viewer's bandwidth is found and used, over named links, in simulated time.
+//!
+//! In: the SFU's own core, WebRTC clients on both ends (str0m), the links of `windlass-link`; publishers whose layers have the rates that
+//! our SDK gives them and no pictures, and anchors of fixed size. Out: by link, what of it was used, how long datagrams waited before it,
+//! how soon a change was followed, freezes, changes of rung. A seed decides links and cameras; the stack draws its identifiers itself,
+//! so that figures of two runs differ a little.
+
+mod camera;
+mod measure;
+mod world;
+
+use std::fmt::Write as _;
+use std::num::NonZeroU32;
+
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+use windlass_link::Profile;
+
+use self::measure::measure;
+use crate::eval::report::Machine;
+
+/// Send calls to a viewer behind named links, in simulated time.
+#[derive(Debug, Clone, Args)]
+pub struct LinksArgs {
+    /// The links: 3g, lte, wifi-lossy, dsl, step-down, step-up, bursty, or rates in kbit/s (300k).
+    #[arg(long, value_delimiter = ',', value_name = "LINK,…", default_values_t = Profile::ALL)]
+    pub links: Vec<Profile>,
+
+    /// Publishers, of whom the viewer takes all.
+    #[arg(long, default_value = "4", value_name = "N")]
+    pub publishers: NonZeroU32,
+
+    /// Simulated seconds.
+    #[arg(long, default_value = "60", value_name = "S")]
+    pub seconds: NonZeroU32,
+
+    /// Seeds, each a run of its own; figures are means, and the worst of `converged`.
+    #[arg(long, value_delimiter = ',', default_value = "1", value_name = "N,…")]
+    pub seeds: Vec<u64>,
+
+    /// Without enhancement.
+    #[arg(long)]
+    pub no_anchors: bool,
+
+    /// Print each second of each run: what was carried, waited and held.
+    #[arg(long)]
+    pub trace: bool,
+
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Report {
+    command: &'static str,
+    machine: Machine,
+    publishers: u32,
+    seconds: u32,
+    seeds: Vec<u64>,
+    rows: Vec<Row>,
+}
+
+/// One link.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub link: String,
+    /// What it could carry in the mean after the first ten seconds.
+    pub capacity_kbps: f64,
+    /// Video and anchors that the viewer took over that.
+    pub utilisation: f64,
+    /// All that it carried over that: headers, repairs, probes and padding included.
+    pub carried: f64,
+    /// From the beginning until what is carried is 85 % of the rate, in seconds.
+    pub first_s: f64,
+    /// How long a step of the rate took to be followed ([`Following`](crate::viewer::Following)), the longest.
+    pub converged_s: Option<f64>,
+    /// Wait before the bottleneck, its transmission included.
+    pub wait_p50_ms: f64,
+    /// See `wait_p50_ms`.
+    pub wait_p95_ms: f64,
+    /// Share of datagrams that found its queue full.
+    pub overflow: f64,
+    /// Of all tracks together, by minute.
+    pub freezes: f64,
+    /// Share of the time that a track stood still.
+    pub frozen: f64,
+    /// Share of the time that a track was paused for want of bandwidth.
+    pub paused: f64,
+    /// Frames a second that the viewer saw of a track.
+    pub fps: f64,
+    /// Changes of rung by track and minute.
+    pub changes: f64,
+    /// Key frames that the viewer asked for because it had lost some, by minute.
+    pub asks: f64,
+    /// From a frame's arrival at the SFU to its anchor's at the viewer, 95th percentile, where there are any.
+    pub anchor_age_p95_ms: Option<f64>,
+}
+
+/// Runs the bench and prints its report.
+pub fn run(args: &LinksArgs) -> Result<()> {
+    let mut rows = Vec::new();
+    for &link in &args.links {
+        eprintln!("{link}");
+        rows.push(measure(link, args)?);
+    }
+    let report = Report {
+        command: "bench links",
+        machine: Machine::here(),
+        publishers: args.publishers.get(),
+        seconds: args.seconds.get(),
+        seeds: args.seeds.clone(),
+        rows,
+    };
+    if args.json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        print!("{}", report.table());
+    }
+    Ok(())
+}
+
+impl Report {
+    fn table(&self) -> String {
+        let mut out = format!(
+            "{} publishers, {} s, seeds {:?}\n\n| link | kbit/s | used | carried | first, s | converged, s | wait p50, ms | p95 | overflow | freezes/min | frozen | paused | fps | changes/min | asks/min |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+            self.publishers, self.seconds, self.seeds,
+        );
+        for r in &self.rows {
+            let converged = r.converged_s.map_or("–".to_owned(), |s| format!("{s:.1}"));
+            let _ = writeln!(
+                out,
+                "| {} | {:.0} | {:.0} % | {:.0} % | {:.1} | {converged} | {:.0} | {:.0} | {:.2} % | {:.1} | {:.2} % | {:.1} % | {:.1} | {:.1} | {:.1} |",
+                r.link,
+                r.capacity_kbps,
+                100.0 * r.utilisation,
+                100.0 * r.carried,
+                r.first_s,
+                r.wait_p50_ms,
+                r.wait_p95_ms,
+                100.0 * r.overflow,
+                r.freezes,
+                100.0 * r.frozen,
+                100.0 * r.paused,
+                r.fps,
+                r.changes,
+                r.asks,
+            );
+        }
+        out
+    }
+}

@@ -1,0 +1,85 @@
+//! What planning for streams with a promised quality costs (`windlass-lab bench schedule`): seed 002 takes 0.8 ms each 200 ms.
+//!
+//! In: clients like those of `enhancer/scenarios/clients.yaml`, on one accelerator for each 40 of them, as many again as fit. Every
+//! plan is carried out as it says, and what decays changes, so that some are refused and others come back.
+
+use std::num::NonZeroU32;
+
+use serde::Serialize;
+use windlass_enhancer::schedule::promise::admission::{Admission, EVERY};
+use windlass_enhancer::schedule::promise::{BatchCost, Client, Decay};
+use windlass_media::StreamId;
+
+use crate::eval::cpu_clock::thread_time;
+
+/// What a plan of so many clients takes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlanRow {
+    /// Those who want the promise.
+    pub clients: u32,
+    /// Of them, served in the mean.
+    pub served: f64,
+    /// Processor time of a plan: median, and the longest of a hundred.
+    pub plan_ms: f64,
+    /// See `plan_ms`.
+    pub p99_ms: f64,
+}
+
+/// Measures so many plans.
+pub fn measure(count: NonZeroU32, plans: u32) -> PlanRow {
+    let mut clients: Vec<Client> = (0..count.get()).map(client).collect();
+    let devices = clients.len().div_ceil(40);
+    let mut admission = Admission::default();
+    let (mut times, mut served) = (Vec::new(), 0);
+    for plan in 0..plans + 25 {
+        let now = 100.0 + EVERY * f64::from(plan);
+        for (n, client) in (0u32..).zip(&mut clients) {
+            // Slowly up and down, each at a time of its own.
+            let turn = f64::from(plan) / 40.0 + f64::from(n);
+            client.decay = Decay::line(0.006 + 0.003 * turn.sin());
+        }
+        let before = thread_time();
+        admission.plan(now, &clients, &vec![now; devices]);
+        let took = thread_time().saturating_sub(before);
+        for planned in admission.planned().iter().filter(|planned| planned.begins < now + EVERY) {
+            clients[admission.served()[planned.client]].last = Some(planned.anchored);
+        }
+        if plan >= 25 {
+            times.push(1e3 * took.as_secs_f64());
+            served += admission.served().len();
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    PlanRow {
+        clients: count.get(),
+        served: served as f64 / times.len().max(1) as f64,
+        plan_ms: times[times.len() / 2],
+        p99_ms: times[(times.len() * 99 / 100).min(times.len() - 1)],
+    }
+}
+
+fn client(id: u32) -> Client {
+    Client {
+        id: StreamId(id),
+        decay: Decay::line(0.006),
+        promise: 0.04,
+        frame: 1.0 / 60.0,
+        cost: BatchCost { fixed: 0.010, each: 0.004, most: 8 },
+        shape: 0,
+        delay: (0.008, 0.008),
+        fraction: 1.0,
+        last: None,
+        phase: 0.000_37 * f64::from(id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_are_served_and_a_plan_takes_time() {
+        let row = measure(NonZeroU32::new(40).expect("not zero"), 20);
+        assert!(row.served > 10.0 && row.plan_ms > 0.0 && row.p99_ms >= row.plan_ms, "{row:?}");
+    }
+}

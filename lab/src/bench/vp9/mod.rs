@@ -1,0 +1,77 @@
+//! `windlass-lab bench vp9`: our VP9 decoder against libvpx, frame by frame.
+//!
+//! Source: issue 3, *Speed* and *Made for its purpose*. Streams as Chromium makes them ([`streams`])
+//! → checked once against libvpx, then timed in turn with it ([`native`]) → the WebAssembly module in
+//! Node ([`wasm`]) → report ([`report`]).
+//!
+//! Made for busy machines: decoders take turns pass by pass, every frame counts with its least time
+//! ([`best`]), and that is processor time where the system tells it, so that what else runs matters
+//! little.
+
+pub mod args;
+pub mod best;
+pub mod libvpx;
+pub mod native;
+mod report;
+pub mod streams;
+mod wasm;
+
+pub use args::Vp9Args;
+
+use anyhow::{Context, Result};
+
+use self::native::Variant;
+use self::report::{Report, Row};
+use self::streams::Stream;
+use crate::eval::report::Machine;
+
+/// Runs the bench and prints its report.
+pub fn run(args: &Vp9Args) -> Result<()> {
+    let module = args.wasm.then(|| wasm::Runner::new(args)).transpose()?;
+    let mut rows = Vec::new();
+    for stream in streams::collect(args)? {
+        let stream = stream?;
+        let named = || format!("measuring {}", stream.name);
+        measure(&stream, args, module.as_ref(), &mut rows).with_context(named)?;
+    }
+    let report =
+        Report { command: "bench vp9", machine: Machine::here(), passes: args.passes, rows };
+    if args.json {
+        println!("{}", report.json()?);
+    } else {
+        print!("{}", report.table());
+    }
+    Ok(())
+}
+
+/// All rows of one stream.
+fn measure(
+    stream: &Stream,
+    args: &Vp9Args,
+    module: Option<&wasm::Runner>,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    eprintln!("{}: comparing our pictures with libvpx's", stream.name);
+    let facts = native::check(stream)?;
+    eprintln!("{}: {} passes", stream.name, args.passes);
+    let times = native::measure(stream, args.passes)?;
+    let row = |target, variant: Variant| Row::new(target, stream, &facts, variant.name());
+    for variant in [Variant::Decode, Variant::DecodeInfo, Variant::Parse] {
+        let mut row = row("native", variant);
+        row.time(times.of(variant), times.of(Variant::Libvpx), &facts.keys);
+        if variant != Variant::Decode {
+            row.x_decode = times.of(variant).speed_up(times.of(Variant::Decode));
+        }
+        rows.push(row);
+    }
+    if let Some(module) = module {
+        eprintln!("{}: WebAssembly in Node", stream.name);
+        let found = module.measure(stream, args.passes)?;
+        let mut row = row("wasm", Variant::Decode);
+        row.time(&found.steady, times.of(Variant::Libvpx), &facts.keys);
+        row.first_ms = found.cold.first();
+        row.stall_ms = found.cold.most_after_first();
+        rows.push(row);
+    }
+    Ok(())
+}

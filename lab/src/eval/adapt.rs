@@ -1,0 +1,284 @@
+//! `windlass-lab eval --adapt`: what a network gains that learns its last layer from the call itself.
+//!
+//! Source: seed 000 §2 and LiveNAS; [`LastLayer`]. The first seconds of a clip are the call so far: one picture a second of
+//! them has an HR picture, the camera's own or as the full layer has it (what a server that decodes `f` knows). The
+//! pictures after are measured, each through the network alone, without anchors: by Lanczos, by the generic network and by what
+//! it has become. The same frames for all seconds, so that rows compare. Once a second what was learned is tried on a picture
+//! of which the server knows the truth, and given up for good where it does not help any more.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+use windlass_enhancer::engine::{
+    CpuEngine, Engine, Input, LastLayer, Learned, Luma, Model, Residual,
+};
+use windlass_hybrid::picture::Plane;
+use windlass_hybrid::resample::to_plane;
+
+use super::args::EvalArgs;
+use super::captured::rates;
+use super::clip::{self, Clip};
+use super::cpu_clock::CpuClock;
+use super::ffmpeg;
+use super::low_layer::{self, Coded};
+use super::metrics;
+use super::report::Machine;
+use super::scale::Scale;
+use super::sr;
+
+/// Frames between those that are learned from and those that are measured.
+const GAP: usize = 10;
+/// Every so manyeth frame after them is measured.
+const EVERY: usize = 5;
+
+/// All that was measured.
+#[derive(Debug, Clone, Serialize)]
+struct Report {
+    command: &'static str,
+    machine: Machine,
+    rows: Vec<Row>,
+}
+
+/// One clip, uplink, source and time of learning.
+#[derive(Debug, Clone, Serialize)]
+struct Row {
+    clip: String,
+    uplink_kbps: u32,
+    /// `camera`, or `f` and its bit rate.
+    from: String,
+    seconds: f64,
+    /// Pictures that were learned from.
+    pictures: usize,
+    /// PSNR-Y in dB, mean over the frames measured.
+    lanczos_db: f64,
+    generic_db: f64,
+    adapted_db: f64,
+    gain_db: f64,
+    /// What was expected, by what was held back; none: the generic weights were kept.
+    held_back_db: Option<f64>,
+    /// Seconds after which it was given up, if it was.
+    given_up_s: Option<f64>,
+    /// Processor time of all learning so far, in seconds; left out with `--no-times`.
+    cpu_s: Option<f64>,
+    frames: usize,
+}
+
+/// A network after some seconds of a call.
+struct Pupil {
+    seconds: f64,
+    pictures: usize,
+    cpu_s: f64,
+    held_back_db: Option<f64>,
+    learned: Option<Learned>,
+    given_up_s: Option<f64>,
+}
+
+/// Runs the command and prints its table.
+pub fn run(args: &EvalArgs) -> Result<()> {
+    let model = sr::network(args.model.as_deref())?;
+    let scale = Scale::of(model.architecture());
+    let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
+    let mut rows = Vec::new();
+    for spec in &args.clips {
+        let name = spec.path.file_name().unwrap_or(spec.path.as_os_str()).to_string_lossy();
+        eprintln!("{name}: reading");
+        let clip = clip::read(&tools.reader, &spec.path, &args.wanted(spec, scale))?;
+        let screen = args.screen || spec.screen;
+        let full_kbps = args.captured().full_kbps;
+        let full_kbps = full_kbps.unwrap_or_else(|| rates::layer_kbps(clip.frames.size()));
+        let full = low_layer::encode(&clip, full_kbps, screen, |picture| picture)?;
+        for kbps in args.uplinks() {
+            eprintln!("{name} at {kbps} kbit/s");
+            let low = low_layer::encode(&clip, kbps, screen, |picture| scale.shrink(&picture))?;
+            for from in [None, Some(&full)] {
+                let pupils = learn(args, &clip, &low, from, &model, scale)?;
+                let known = Known { clip: &clip, low: &low, from, model: &model, scale };
+                let from =
+                    from.map_or_else(|| "camera".to_owned(), |_| format!("f, {full_kbps} kbit/s"));
+                for row in measure(&known, pupils)? {
+                    let (clip, from) = (name.to_string(), from.clone());
+                    let cpu_s = row.cpu_s.filter(|_| !args.no_times);
+                    rows.push(Row { clip, from, uplink_kbps: kbps, cpu_s, ..row });
+                }
+            }
+        }
+    }
+    if args.json {
+        let report = Report { command: "eval", machine: Machine::here(), rows };
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{}", table(&rows));
+    }
+    Ok(())
+}
+
+fn luma(plane: &Plane) -> Result<Luma<'_>> {
+    Ok(Luma::new(plane.samples(), plane.width(), plane.height(), plane.stride())?)
+}
+
+/// The network after each of the asked seconds.
+fn learn(
+    args: &EvalArgs,
+    clip: &Clip,
+    low: &Coded,
+    from: Option<&Coded>,
+    model: &Arc<Model>,
+    scale: Scale,
+) -> Result<Vec<Pupil>> {
+    let mut seconds = args.adapt.clone();
+    seconds.sort_by(f64::total_cmp);
+    let frames = |seconds: f64| (seconds * clip.fps).round() as usize;
+    let last = seconds.last().copied().map_or(0, frames);
+    ensure!(
+        last + GAP < clip.frames.len(),
+        "the clip has {:.1} s, which leaves nothing to measure after {} s of learning; name fewer with --adapt",
+        clip.frames.len() as f64 / clip.fps,
+        last as f64 / clip.fps
+    );
+    let mut engine = CpuEngine::new(model.clone());
+    let mut lessons = LastLayer::new(model.clone());
+    let (mut pupils, mut pictures, mut cpu_s) = (Vec::new(), 0, 0.0);
+    let step = (clip.fps.round() as usize).max(1);
+    let highs = from.map_or(&clip.frames, |full| &full.pictures).frames()?;
+    for (n, (high, picture)) in highs.zip(low.pictures.frames()?).enumerate().take(last + 1) {
+        let (high, picture) = (high?, picture?);
+        while pupils.len() < seconds.len() && frames(seconds[pupils.len()]) <= n {
+            let mut clock = CpuClock::default();
+            let learned = clock.measure(|| lessons.learned());
+            pupils.push(Pupil {
+                seconds: seconds[pupils.len()],
+                pictures,
+                held_back_db: learned.as_ref().map(|learned| learned.held_back_db),
+                cpu_s: cpu_s + clock.mean_run_ms().unwrap_or_default() / 1000.0,
+                learned,
+                given_up_s: None,
+            });
+        }
+        if n % step == 0 && n < last {
+            let twin = sr::without_anchors(&picture.y, scale);
+            let twin = model.architecture().has_twin().then_some(&twin).map(luma).transpose()?;
+            let input = Input { low: luma(&picture.y)?, twin };
+            let mut clock = CpuClock::default();
+            clock.measure(|| {
+                lessons.see(&mut engine, &input, luma(&high.y)?).map_err(anyhow::Error::from)
+            })?;
+            cpu_s += clock.mean_run_ms().unwrap_or_default() / 1000.0;
+            pictures += 1;
+        }
+    }
+    Ok(pupils)
+}
+
+/// What pupils are measured on.
+struct Known<'a> {
+    clip: &'a Clip,
+    low: &'a Coded,
+    /// What the server knows; none: the camera's own pictures.
+    from: Option<&'a Coded>,
+    model: &'a Arc<Model>,
+    scale: Scale,
+}
+
+/// Measures the pictures after the last second of learning.
+fn measure(known: &Known<'_>, mut pupils: Vec<Pupil>) -> Result<Vec<Row>> {
+    let Known { clip, low, model, scale, .. } = *known;
+    let last = pupils.last().map_or(0.0, |pupil| pupil.seconds);
+    let from = (last * clip.fps).round() as usize + GAP;
+    let mut engine = CpuEngine::new(model.clone());
+    let mut residual = Residual::default();
+    let (mut frames, mut lanczos, mut generic) = (0, 0.0, 0.0);
+    let mut adapted = vec![0.0; pupils.len()];
+    let step = (clip.fps.round() as usize).max(1);
+    let truth = known.from.map_or(&clip.frames, |full| &full.pictures).frames()?;
+    let pictures = clip.frames.frames()?.zip(low.pictures.frames()?).zip(truth);
+    for (n, ((original, picture), truth)) in pictures.enumerate() {
+        let (original, picture, truth) = (original?, picture?, truth?);
+        let at = n.checked_sub(from);
+        if let Some(at) = at.filter(|at| at.is_multiple_of(step)) {
+            let twin = sr::without_anchors(&picture.y, scale);
+            let twin = model.architecture().has_twin().then_some(&twin).map(luma).transpose()?;
+            let input = Input { low: luma(&picture.y)?, twin };
+            for pupil in &mut pupils {
+                let Some(learned) = &pupil.learned else { continue };
+                if learned.gain_db(&mut engine, model, &input, luma(&truth.y)?)? < 0.0 {
+                    pupil.learned = None;
+                    pupil.given_up_s = Some(at as f64 / clip.fps);
+                }
+            }
+        }
+        if !at.is_some_and(|at| at.is_multiple_of(EVERY)) {
+            continue;
+        }
+        frames += 1;
+        let base = scale.base(&picture.y);
+        lanczos += metrics::psnr_db(&original.y, &to_plane(&base));
+        let twin = sr::without_anchors(&picture.y, scale);
+        let twin = model.architecture().has_twin().then_some(&twin).map(luma).transpose()?;
+        let input = Input { low: luma(&picture.y)?, twin };
+        let mut quality = |weights: &Arc<Model>| -> Result<f64> {
+            engine.swap(weights)?;
+            engine.infer_batch(&[input], std::slice::from_mut(&mut residual))?;
+            let detail =
+                residual.to_detail().context("the picture has another size than it says")?;
+            let mut high = base.clone();
+            for (base, d) in high.samples_mut().iter_mut().zip(detail.samples()) {
+                *base = base.saturating_add(*d);
+            }
+            Ok(metrics::psnr_db(&original.y, &to_plane(&high)))
+        };
+        let before = quality(model)?;
+        generic += before;
+        for (sum, pupil) in adapted.iter_mut().zip(&pupils) {
+            *sum += pupil.learned.as_ref().map_or(Ok(before), |learned| quality(&learned.model))?;
+        }
+    }
+    let mean = |sum: f64| sum / f64::from(frames.max(1));
+    let rows = pupils.into_iter().zip(adapted).map(|(pupil, adapted)| Row {
+        clip: String::new(),
+        uplink_kbps: 0,
+        from: String::new(),
+        seconds: pupil.seconds,
+        pictures: pupil.pictures,
+        lanczos_db: mean(lanczos),
+        generic_db: mean(generic),
+        adapted_db: mean(adapted),
+        gain_db: mean(adapted - generic),
+        held_back_db: pupil.held_back_db,
+        given_up_s: pupil.given_up_s,
+        cpu_s: Some(pupil.cpu_s),
+        frames: frames as usize,
+    });
+    Ok(rows.collect())
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut out = String::from(
+        "| clip, uplink | learned from | after | Lanczos | generic | adapted | gain | held back | CPU |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for row in rows {
+        let mut held =
+            row.held_back_db.map_or_else(|| "generic".to_owned(), |db| format!("{db:+.2}"));
+        if let Some(seconds) = row.given_up_s {
+            let _ = write!(held, ", given up after {seconds:.0} s");
+        }
+        let cpu = row.cpu_s.map_or_else(|| "–".to_owned(), |s| format!("{s:.2} s"));
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            out,
+            "| {}, {} | {} | {} s, {} pictures | {:.2} | {:.2} | {:.2} | {:+.2} | {held} | {cpu} |",
+            row.clip,
+            row.uplink_kbps,
+            row.from,
+            row.seconds,
+            row.pictures,
+            row.lanczos_db,
+            row.generic_db,
+            row.adapted_db,
+            row.gain_db,
+        );
+    }
+    out
+}

@@ -1,0 +1,170 @@
+//! Stills that the server asks for.
+//!
+//! [`Source::Dds`] is DDS's own way: from each looked-at frame of the low stream alone, regions
+//! of at most 4 % of the picture whose objectness is above 0.5 and that overlap what the low stream already answers by
+//! at most 30 % are sent, of *that* frame, at a fixed fine quality. What a detector's objectness says there, the
+//! uncertainty of super-resolution says here: `u / (u + 1)`, with `u` the energy of what it adds (square grey levels
+//! by sample); answered are tiles where that is below 0.3. Nothing is remembered. [`Source::Regions`] is ours: scores
+//! of the live server (`enhancer/schedule/regions`), of the camera's *next* frame, within a cap on area and bytes. Both are coded by HTJ2K as
+//! what the receivers' filters do not expect.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use windlass_enhancer::schedule::{RegionConfig, RegionLedger, Subjects, energy_by_tile, stakes};
+use windlass_enhancer::twin::Twin;
+use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
+use windlass_hybrid::anchor::colour;
+use windlass_hybrid::anchor::payload as payloads;
+use windlass_hybrid::anchor::prior::Prior;
+use windlass_hybrid::anchor::tiles::{TILE, TileMap};
+use windlass_hybrid::picture::Plane;
+use windlass_hybrid::simd::Isa;
+use windlass_hybrid::vp9;
+
+use super::{CapturedSettings, Sender, Source, Way, transmission};
+use crate::eval::anchors::{AnchorTrack, rtp_timestamp, shown_at};
+use crate::eval::clip::Clip;
+use crate::eval::low_layer::Coded;
+use crate::eval::scale::Scale;
+use crate::eval::sr::Upscaler;
+use crate::eval::vpx;
+
+/// Largest region of DDS, as a share of the picture.
+const LARGEST: f64 = 0.04;
+/// Least objectness of a region.
+const OBJECTNESS: f64 = 0.5;
+/// Objectness below which the low stream has the answer.
+const ANSWERED: f64 = 0.3;
+/// Most overlap (intersection over union) with what is answered.
+const OVERLAP: f64 = 0.3;
+/// The fine quality of DDS, near QP 26 of H.264.
+const DDS_QUALITY: u8 = 85;
+
+/// The regions of a clip as anchors.
+pub fn make(
+    clip: &Clip,
+    low: &Coded,
+    scale: Scale,
+    source: Source,
+    settings: &CapturedSettings,
+    way: &Way,
+    upscaler: &mut Upscaler,
+) -> Result<AnchorTrack> {
+    let step = ((clip.fps / settings.detail_fps).round() as usize).max(1);
+    let bytes_per_s = f64::from(settings.detail_kbps) * 125.0;
+    let config = RegionConfig { area: settings.area, bytes_per_s, ..RegionConfig::default() };
+    let between = Duration::from_secs_f64(step as f64 / clip.fps);
+    let mut prior = Prior::new(Isa::detect(), scale.factor());
+    // A request takes as long as its answer's way back.
+    let back = (way.delay.as_secs_f64() * clip.fps).ceil() as usize;
+    let mut asked: Vec<(usize, TileMap)> = Vec::new();
+    let mut ledger = RegionLedger::default();
+    let mut subjects = Subjects::new();
+    let mut sender = Sender::new(clip.frames.size());
+    let (twin, mut decoder) = (Twin::new(scale.factor()), vp9::Decoder::new());
+    for (n, (original, picture)) in clip.frames.frames()?.zip(low.pictures.frames()?).enumerate() {
+        let (original, picture) = (original?, picture?);
+        if source == Source::Regions {
+            twin.follow(rtp_timestamp(n, clip.fps), decoder.decode(&low.frames[n].data)?);
+        }
+        if n % step == 0 {
+            let (detail, all) = (
+                upscaler.detail(&picture.y)?,
+                TileMap::full(picture.y.width(), picture.y.height()),
+            );
+            let energies = energy_by_tile(&detail, &all, scale.factor());
+            let uncertainty: Vec<f64> = energies.map(|(_, energy)| energy).collect();
+            let tiles = if source == Source::Dds {
+                dds(&uncertainty, &picture.y)
+            } else {
+                let (now, at) = (shown_at(n, clip.fps), rtp_timestamp(n, clip.fps));
+                let stakes = stakes(&uncertainty, &subjects.weigh((&picture.y).into()));
+                let lost = twin.lost(at).with_context(|| format!("the twin has no frame {n}"))?;
+                let size = (picture.y.width(), picture.y.height());
+                ledger.choose(size, &lost, stakes.as_deref(), now, &config)
+            };
+            // DDS sends the frame that was looked at, which the camera has kept.
+            let frame = if source == Source::Dds { n } else { n + if n == 0 { 0 } else { back } };
+            asked.extend(tiles.map(|tiles| (frame, tiles)));
+        }
+        let Some(at) = asked.iter().position(|(frame, _)| *frame == n) else { continue };
+        let (_, tiles) = asked.swap_remove(at);
+        let mut detail = detail_of(&original.y, &picture.y, scale.factor())?;
+        prior.take_out((&picture.y).into(), &mut detail);
+        let image = payloads::image(detail, &tiles, scale.factor());
+        let coded = if source == Source::Dds {
+            Htj2k::encode(&image, DDS_QUALITY)?
+        } else {
+            let [_, u, v] = original.samples();
+            let colour = colour::image([u, v], picture.samples(), &tiles, scale.factor());
+            Htj2k::fill(&image, Some(&colour), config.bytes(Some(between)))?
+        };
+        let (payload, tiled) = payloads::pack(&tiles, coded);
+        let asking = if source == Source::Dds { way.delay } else { Duration::ZERO };
+        let took = asking + way.delay + transmission(payload.len(), way.uplink_kbps);
+        let at = shown_at(n, clip.fps);
+        if source == Source::Regions {
+            ledger.captured(&tiles, at);
+        }
+        sender.send(n, rtp_timestamp(n, clip.fps), at + took, &payload, tiled)?;
+        if let (Source::Regions, Some(sent)) = (source, sender.anchors.last()) {
+            twin.give(&sent.anchor);
+        }
+    }
+    // The decoder takes them in the order in which they are ready.
+    sender.anchors.sort_by_key(|anchor| anchor.ready_at);
+    Ok(AnchorTrack {
+        kbps: vpx::kbps(sender.bytes, clip.frames.len(), clip.fps),
+        anchors: sender.anchors,
+        lost: 0,
+        bytes: sender.bytes,
+        sr_share: 0.0,
+        infer_ms: None,
+        encode_ms: None,
+    })
+}
+
+/// DDS's regions of one frame.
+fn dds(uncertainty: &[f64], low: &Plane) -> Option<TileMap> {
+    let mut map = TileMap::empty(low.width(), low.height());
+    let (columns, rows) = (map.columns(), map.rows());
+    let objectness: Vec<f64> = uncertainty.iter().map(|u| u / (u + 1.0)).collect();
+    let most = ((LARGEST * (low.width() * low.height()) as f64) as usize / (TILE * TILE)).max(1);
+    for (wide, high) in [(1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (1, 3)] {
+        if wide * high > most {
+            continue;
+        }
+        for row in 0..rows.saturating_sub(high - 1) {
+            for column in 0..columns.saturating_sub(wide - 1) {
+                let tiles = || {
+                    (row..row + high)
+                        .flat_map(move |r| (column..column + wide).map(move |c| (c, r)))
+                };
+                let of = |(c, r): (usize, usize)| objectness[r * columns + c];
+                let mean = tiles().map(of).sum::<f64>() / (wide * high) as f64;
+                let answered = tiles().filter(|&tile| of(tile) < ANSWERED).count();
+                let overlap = answered as f64 / (wide * high) as f64;
+                if mean > OBJECTNESS && overlap <= OVERLAP {
+                    tiles().for_each(|(c, r)| map.set(c, r));
+                }
+            }
+        }
+    }
+    (map.count() > 0).then_some(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dds_takes_small_uncertain_regions_and_leaves_what_is_answered() {
+        let low = Plane::filled(640, 360, 0);
+        let mut uncertainty = vec![0.1; 60];
+        assert_eq!(dds(&uncertainty, &low), None);
+        (uncertainty[0], uncertainty[13]) = (9.0, 4.0);
+        let map = dds(&uncertainty, &low).unwrap();
+        assert_eq!(map.iter().collect::<Vec<_>>(), [(0, 0), (3, 1)]);
+    }
+}

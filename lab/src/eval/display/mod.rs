@@ -1,0 +1,496 @@
+//! `windlass-lab eval --display WxH`: what a person sees, at the size shown, for equal bits.
+//!
+//! Two sides are given every clip. *Plain*: VP9 of every size from a quarter of the shown one up to all of it, enlarged
+//! as browsers do ([`resize`]) and sharpened. *Windlass*: the low layers `q` (a quarter) and `h` (half), rebuilt at the
+//! shown size by the product's decoder, alone and with stills of the publisher's own ([`ours`]); and the full size as it
+//! is. All bits that reach the viewer count: key frames, stills and their headers. Scored at the shown size → rows → [`compare`]d hull
+//! with hull → a table, JSON, or a [`page`] for people.
+
+mod compare;
+mod ours;
+mod page;
+mod quality;
+mod resize;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::str::FromStr;
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+use windlass_hybrid::picture::Picture;
+
+use self::compare::{Comparison, Gap};
+use self::ours::{Maker, Stills, StillsFrom};
+use self::quality::Quality;
+use super::args::EvalArgs;
+use super::captured::rates;
+use super::clip::{self, Clip, Wanted};
+use super::ffmpeg;
+use super::frames::Size;
+use super::low_layer::{self, Coded};
+use super::report::Machine;
+use super::scale::Scale;
+use super::score::{Besides, Scorer};
+
+/// Eighths of the shown size, in both directions, that plain video is coded at.
+const EIGHTHS: [usize; 5] = [2, 3, 4, 6, 8];
+/// Rates of every size, over the one that Chromium gives it.
+const RATES: [f64; 4] = [0.5, 1.0, 1.5, 2.5];
+/// Bits of the stills, over those of the low layer.
+const SHARES: [f64; 3] = [0.1, 0.2, 0.4];
+/// The share that the page shows, at Chromium's rate.
+const SHOWN_SHARE: f64 = 0.2;
+
+/// A size in pixels, as `1280x720`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DisplaySize(Size);
+
+impl FromStr for DisplaySize {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<DisplaySize> {
+        let sides =
+            text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+        let (width, height) =
+            sides.with_context(|| format!("a size is WIDTHxHEIGHT, as 1280x720, not {text:?}"))?;
+        ensure!(
+            (256..=3840).contains(&width) && (256..=2160).contains(&height),
+            "--display must be from 256x256 to 3840x2160, not {text}"
+        );
+        Ok(DisplaySize(Size { width, height }))
+    }
+}
+
+/// Who made the picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// VP9, enlarged.
+    Plain,
+    /// The product.
+    Windlass,
+}
+
+/// What made the shown picture of the decoded one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ShownBy {
+    /// Nothing: it has the shown size.
+    Itself,
+    /// Bicubic interpolation.
+    Bicubic,
+    /// Lanczos, and an unsharp mask.
+    Sharpened,
+    /// The hybrid decoder, without stills.
+    Filters,
+    /// The hybrid decoder, with stills.
+    Stills,
+}
+
+/// One configuration of one clip.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The clip's name.
+    pub clip: String,
+    /// Who made it.
+    pub side: Side,
+    /// What was coded.
+    pub size: String,
+    /// The layer of that size: `q` or `h`; empty for others.
+    pub layer: &'static str,
+    /// What enlarged it.
+    pub shown_by: ShownBy,
+    /// Where its stills come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stills_from: Option<StillsFrom>,
+    /// Bit rate of the video.
+    pub video_kbps: f64,
+    /// Bit rate of the stills.
+    pub still_kbps: f64,
+    /// Both.
+    pub total_kbps: f64,
+    /// How many stills reached the picture.
+    pub stills: usize,
+    /// What it looks like.
+    #[serde(flatten)]
+    pub quality: Quality,
+}
+
+/// Two pictures of the same frame for about the same bits.
+#[derive(Debug)]
+struct Sight {
+    clip: String,
+    layer: &'static str,
+    frame: usize,
+    original: Picture,
+    /// Of the same video as `plain`, which is sharpened.
+    bicubic: Picture,
+    plain: (Picture, Row),
+    ours: (Picture, Row),
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    command: &'static str,
+    machine: Machine,
+    display: String,
+    rows: Vec<Row>,
+    comparisons: Vec<Comparison>,
+    gaps: Vec<Gap>,
+}
+
+/// Runs the comparison and prints it.
+pub fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
+    let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
+    if tools.vmaf.is_none() {
+        eprintln!("note: no ffmpeg with libvmaf here, so VMAF stays empty; name one with --ffmpeg");
+    }
+    let (mut rows, mut sights) = (Vec::new(), Vec::new());
+    for (number, spec) in args.clips.iter().enumerate() {
+        let name = super::run::name(&args.clips, number);
+        eprintln!("{name}: reading");
+        let quarter: Scale = "4".parse()?;
+        let wanted = Wanted { height: display.0.height as u32, ..args.wanted(spec, quarter) };
+        let clip = clip::read(&tools.reader, &spec.path, &wanted)
+            .with_context(|| format!("evaluating {}", spec.path.display()))?;
+        let size = clip.frames.size();
+        if size != display.0 {
+            eprintln!("{name}: shown at {size}, the most that the clip has of {}", display.0);
+        }
+        let bench = Bench {
+            name: &name,
+            clip: &clip,
+            screen: args.screen || spec.screen,
+            vmaf: tools.vmaf.as_deref(),
+        };
+        let (found, seen) = bench.evaluate().with_context(|| format!("evaluating {name}"))?;
+        rows.extend(found);
+        sights.extend(seen);
+    }
+    let report = Report {
+        command: "eval",
+        machine: Machine::here(),
+        display: display.0.to_string(),
+        comparisons: compare::compare(&rows),
+        gaps: compare::gaps(&rows),
+        rows,
+    };
+    if let Some(folder) = &args.html {
+        let path = page::write(folder, &report, &sights)?;
+        eprintln!("wrote {}", path.display());
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{}", table(&report));
+    }
+    Ok(())
+}
+
+/// One clip at the size that it is shown at.
+struct Bench<'a> {
+    name: &'a str,
+    clip: &'a Clip,
+    screen: bool,
+    vmaf: Option<&'a Path>,
+}
+
+impl Bench<'_> {
+    fn evaluate(&self) -> Result<(Vec<Row>, Vec<Sight>)> {
+        let (mut rows, mut sights) = (Vec::new(), Vec::new());
+        let shown = self.clip.frames.size();
+        let full = self.code(shown, f64::from(rates::layer_kbps(shown)))?;
+        let full = Clip { frames: full.pictures, fps: self.clip.fps };
+        let mut maker = Maker::new(self.clip, &full)?;
+        for eighths in EIGHTHS {
+            let size = part(shown, eighths);
+            let usual = f64::from(rates::layer_kbps(size));
+            for rate in RATES {
+                let coded = self.code(size, usual * rate)?;
+                rows.extend(self.plain(&coded, size)?.into_iter().map(|(row, _)| row));
+                if size == shown {
+                    let itself = rows.last().cloned();
+                    rows.extend(itself.map(|row| Row { side: Side::Windlass, ..row }));
+                }
+                let Some(scale) = scale_of(eighths) else { continue };
+                rows.push(self.ours(&coded, size, scale, None)?.0);
+                for (from, share) in [StillsFrom::F, StillsFrom::Publisher]
+                    .into_iter()
+                    .flat_map(|f| SHARES.map(|s| (f, s)))
+                {
+                    let stills = maker.make(from, &coded, scale, share)?;
+                    let (row, picture) = self.ours(&coded, size, scale, Some((from, &stills)))?;
+                    let usual = (rate - 1.0).abs() < 1e-9 && (share - SHOWN_SHARE).abs() < 1e-9;
+                    if usual && from == StillsFrom::F {
+                        // Plain video of as many bits, to look at beside it.
+                        let equal = self.code(size, row.total_kbps)?;
+                        let mut plain = self.plain(&equal, size)?;
+                        let sharpened = plain.pop().context("nothing was shown")?;
+                        let bicubic = plain.pop().context("nothing was shown")?;
+                        rows.extend([bicubic.0, sharpened.0.clone()]);
+                        sights.push(self.sight((row.clone(), picture), sharpened, bicubic.1)?);
+                    }
+                    rows.push(row);
+                }
+            }
+        }
+        Ok((rows, sights))
+    }
+
+    fn code(&self, size: Size, kbps: f64) -> Result<Coded> {
+        eprintln!("{}: {size} at {kbps:.0} kbit/s", self.name);
+        let shown = self.clip.frames.size();
+        low_layer::encode(self.clip, kbps.round().max(1.0) as u32, self.screen, |picture| {
+            if size == shown { picture } else { resize::down(&picture, size) }
+        })
+    }
+
+    /// Every way to show a plain picture; the last one is what the row of a full-size picture is taken from.
+    fn plain(&self, coded: &Coded, size: Size) -> Result<Vec<(Row, Picture)>> {
+        let shown = self.clip.frames.size();
+        let ways = if size == shown {
+            [ShownBy::Sharpened, ShownBy::Itself]
+        } else {
+            [ShownBy::Bicubic, ShownBy::Sharpened]
+        };
+        let show = |by: ShownBy| -> Result<(Row, Picture)> {
+            let keep = [self.kept_frame()];
+            let mut scorer = self.scorer(&keep)?;
+            for picture in coded.pictures.frames()? {
+                scorer.push(&resize::shown(&picture?, shown, by))?;
+            }
+            let (quality, kept) = scored(scorer)?;
+            let row = self.row(Side::Plain, size, by, coded.kbps, quality);
+            Ok((row, kept))
+        };
+        ways.into_iter().map(show).collect()
+    }
+
+    fn ours(
+        &self,
+        coded: &Coded,
+        size: Size,
+        scale: Scale,
+        stills: Option<(StillsFrom, &Stills)>,
+    ) -> Result<(Row, Picture)> {
+        let none = Stills::default();
+        let keep = [self.kept_frame()];
+        let mut scorer = self.scorer(&keep)?;
+        let shown = stills.map_or(&none, |(_, stills)| stills);
+        let applied =
+            ours::play(self.clip.fps, coded, scale, shown, |picture| scorer.push(picture))?;
+        let (quality, kept) = scored(scorer)?;
+        let by = if stills.is_some() { ShownBy::Stills } else { ShownBy::Filters };
+        let row = self.row(Side::Windlass, size, by, coded.kbps, quality);
+        let row = Row {
+            stills_from: stills.map(|(from, _)| from),
+            still_kbps: shown.kbps(),
+            total_kbps: coded.kbps + shown.kbps(),
+            stills: applied,
+            ..row
+        };
+        Ok((row, kept))
+    }
+
+    fn scorer<'a>(&'a self, keep: &'a [usize]) -> Result<Scorer<'a>> {
+        Scorer::new(&self.clip.frames, self.vmaf, Besides::Ssimulacra2, keep)
+    }
+
+    /// The frame that is kept to be looked at.
+    fn kept_frame(&self) -> usize {
+        self.clip.frames.len() * 3 / 4
+    }
+
+    fn row(
+        &self,
+        side: Side,
+        size: Size,
+        shown_by: ShownBy,
+        video_kbps: f64,
+        quality: Quality,
+    ) -> Row {
+        let shown = self.clip.frames.size();
+        let layer = match () {
+            () if size == part(shown, 2) => "q",
+            () if size == part(shown, 4) => "h",
+            () => "",
+        };
+        Row {
+            clip: self.name.to_owned(),
+            side,
+            size: size.to_string(),
+            layer,
+            shown_by,
+            stills_from: None,
+            video_kbps,
+            still_kbps: 0.0,
+            total_kbps: video_kbps,
+            stills: 0,
+            quality,
+        }
+    }
+
+    fn sight(
+        &self,
+        ours: (Row, Picture),
+        plain: (Row, Picture),
+        bicubic: Picture,
+    ) -> Result<Sight> {
+        let frame = self.kept_frame();
+        let original =
+            self.clip.frames.frames()?.nth(frame).context("the clip became shorter")??;
+        Ok(Sight {
+            clip: self.name.to_owned(),
+            layer: ours.0.layer,
+            frame,
+            original,
+            bicubic,
+            plain: (plain.1, plain.0),
+            ours: (ours.1, ours.0),
+        })
+    }
+}
+
+/// The means, and the picture that was kept.
+fn scored(scorer: Scorer<'_>) -> Result<(Quality, Picture)> {
+    let (scores, mut kept) = scorer.finish()?;
+    Ok((Quality::of(&scores)?, kept.pop().context("no picture was kept")?))
+}
+
+/// So many eighths of a size, with even sides.
+fn part(size: Size, eighths: usize) -> Size {
+    let side = |full: usize| full * eighths / 16 * 2;
+    Size { width: side(size.width), height: side(size.height) }
+}
+
+/// What the decoder enlarges so many eighths by; `None` for sizes that it does not take.
+fn scale_of(eighths: usize) -> Option<Scale> {
+    matches!(eighths, 2 | 4).then(|| (8 / eighths).to_string().parse().ok()).flatten()
+}
+
+fn named(from: StillsFrom) -> &'static str {
+    match from {
+        StillsFrom::F => "f",
+        StillsFrom::Publisher => "publisher",
+    }
+}
+
+/// The report for people: the comparisons, then all rows.
+fn table(report: &Report) -> String {
+    let or_dash =
+        |v: Option<f64>, digits: usize| v.map_or("–".into(), |v| format!("{v:.digits$}"));
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "Windlass against plain VP9, sharpened or not, at {}, hull against hull\n\
+         {:<16} {:<6} {:<12} {:<12} {:>10} {:>12}",
+        report.display, "clip", "sizes", "stills from", "metric", "BD-rate %", "BD-quality"
+    );
+    for one in &report.comparisons {
+        let _ = writeln!(
+            out,
+            "{:<16} {:<6} {:<12} {:<12} {:>10} {:>12}",
+            one.clip,
+            one.sizes,
+            named(one.stills_from),
+            one.metric,
+            or_dash(one.bd_rate_percent, 1),
+            or_dash(one.bd_quality, 2)
+        );
+    }
+    let _ = writeln!(
+        out,
+        "\n{:<16} {:<12} {:>10} {:>10}   from q to h, both sharpened",
+        "clip", "metric", "closed %", "% of h"
+    );
+    for gap in &report.gaps {
+        let _ = writeln!(
+            out,
+            "{:<16} {:<12} {:>10.0} {:>10.0}",
+            gap.clip, gap.metric, gap.closed_percent, gap.bits_percent
+        );
+    }
+    let _ = writeln!(
+        out,
+        "\n{:<16} {:<9} {:>9} {:<17} {:>7} {:>7} {:>7} {:>6} {:>7} {:>6} {:>6} {:>7}",
+        "clip",
+        "side",
+        "size",
+        "shown by",
+        "video",
+        "stills",
+        "total",
+        "count",
+        "PSNR-Y",
+        "VMAF",
+        "NEG",
+        "SSIMU2"
+    );
+    for row in &report.rows {
+        let q = &row.quality;
+        let _ = writeln!(
+            out,
+            "{:<16} {:<9} {:>9} {:<10} {:>7.0} {:>7.0} {:>7.0} {:>6} {:>7.2} {:>6} {:>6} {:>7.1}",
+            row.clip,
+            format!("{:?}", row.side).to_lowercase(),
+            row.size,
+            match row.stills_from {
+                Some(from) => format!("stills, {}", named(from)),
+                None => format!("{:?}", row.shown_by).to_lowercase(),
+            },
+            row.video_kbps,
+            row.still_kbps,
+            row.total_kbps,
+            row.stills,
+            q.psnr_y_db,
+            or_dash(q.vmaf, 1),
+            or_dash(q.vmaf_neg, 1),
+            q.ssimulacra2
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::synthetic;
+
+    #[test]
+    fn a_size_has_two_sides() {
+        let size: DisplaySize = "1280x720".parse().unwrap();
+        assert_eq!(size.0, Size { width: 1280, height: 720 });
+        for wrong in ["", "720", "1280x", "1280x720x3", "100x100", "axb", "99999x720"] {
+            assert!(wrong.parse::<DisplaySize>().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn sides_of_parts_are_even() {
+        let shown = Size { width: 1080, height: 608 };
+        assert_eq!(part(shown, 3), Size { width: 404, height: 228 });
+        assert_eq!(part(shown, 8), shown);
+    }
+
+    #[test]
+    fn a_clip_is_shown_by_both_sides_from_the_same_video() {
+        let clip = synthetic::panning(30);
+        let bench = Bench { name: "panning", clip: &clip, screen: false, vmaf: None };
+        let size = part(clip.frames.size(), 4);
+        let coded = bench.code(size, 300.0).unwrap();
+        let plain = bench.plain(&coded, size).unwrap();
+        let by = [plain[0].0.shown_by, plain[1].0.shown_by];
+        assert_eq!(by, [ShownBy::Bicubic, ShownBy::Sharpened]);
+        let mut maker = Maker::new(&clip, &clip).unwrap();
+        for from in [StillsFrom::F, StillsFrom::Publisher] {
+            let stills = maker.make(from, &coded, Scale::TWO, 0.4).unwrap();
+            let (ours, _) = bench.ours(&coded, size, Scale::TWO, Some((from, &stills))).unwrap();
+            assert_eq!((ours.layer, ours.shown_by, ours.stills), ("h", ShownBy::Stills, 1));
+            assert!((ours.video_kbps - plain[0].0.video_kbps).abs() < 1e-9);
+            assert!(ours.still_kbps > 0.0 && ours.total_kbps > plain[0].0.total_kbps);
+            assert!(ours.quality.psnr_y_db > plain[0].0.quality.psnr_y_db, "{ours:?}");
+        }
+    }
+}

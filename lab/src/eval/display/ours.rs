@@ -1,0 +1,110 @@
+//! The product's side: a low layer rebuilt at the shown size, with stills of the publisher's own.
+//!
+//! Who is held to a low layer decides where stills come from. A *viewer* on a narrow link: the full layer `f` reaches the
+//! server, which makes stills of it with the anchor codec, coding what the filters do not expect. A *publisher* on a
+//! narrow uplink: its page makes them the same way, of the camera itself, and they take their time on the uplink.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use windlass_enhancer::EnhancerConfig;
+use windlass_hybrid::HybridConfig;
+use windlass_hybrid::anchor::AnchorOrigin;
+use windlass_hybrid::picture::Picture;
+
+use crate::eval::anchors::{self, AnchorSettings, AnchorTrack};
+use crate::eval::captured::transmission;
+use crate::eval::clip::Clip;
+use crate::eval::coding::Target;
+use crate::eval::low_layer::Coded;
+use crate::eval::scale::Scale;
+use crate::eval::sr::Upscaler;
+use crate::eval::{rebuild, select};
+
+/// Stills a second.
+const STILLS_PER_S: f64 = 0.5;
+/// From the frame's arrival, or the camera, to the browser; the publisher's take their time on the uplink besides.
+const DELAY: Duration = Duration::from_millis(130);
+
+/// Where stills come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StillsFrom {
+    /// The server makes them of the full layer.
+    F,
+    /// The publisher makes them of its camera and sends them beside its low layer.
+    Publisher,
+}
+
+/// Stills of a clip.
+#[derive(Debug, Default)]
+pub struct Stills {
+    track: AnchorTrack,
+}
+
+impl Stills {
+    /// Their bit rate.
+    pub fn kbps(&self) -> f64 {
+        self.track.kbps
+    }
+}
+
+/// What stills are made of.
+pub struct Maker<'a> {
+    clip: &'a Clip,
+    /// The full layer as the server decodes it.
+    full: &'a Clip,
+    upscaler: Upscaler,
+}
+
+impl<'a> Maker<'a> {
+    /// Of a clip and its full layer.
+    pub fn new(clip: &'a Clip, full: &'a Clip) -> Result<Maker<'a>> {
+        Ok(Maker { clip, full, upscaler: Upscaler::new()? })
+    }
+
+    /// Stills for a low layer that take about `share` of its bits.
+    pub fn make(
+        &mut self,
+        from: StillsFrom,
+        low: &Coded,
+        scale: Scale,
+        share: f64,
+    ) -> Result<Stills> {
+        let kbps = share * low.kbps;
+        let bytes = (kbps * 125.0 / STILLS_PER_S).round().max(1.0) as usize;
+        let (of, delay) = match from {
+            StillsFrom::F => (self.full, DELAY),
+            // A still goes out as fast as the whole uplink of the two carries it.
+            StillsFrom::Publisher => (self.clip, DELAY + transmission(bytes, low.kbps + kbps)),
+        };
+        let product = EnhancerConfig::default();
+        let settings = AnchorSettings {
+            fraction: STILLS_PER_S / self.clip.fps,
+            target: Target::Budget(bytes),
+            tiles: Some(product.tiles),
+            beyond_prior: true,
+            source: AnchorOrigin::Captured,
+            delay,
+            loss: 0.0,
+            seed: 1,
+        };
+        let chosen = select::scheduled(low, self.clip.fps, settings.fraction);
+        let track = anchors::make(of, low, scale, &settings, &chosen, &mut self.upscaler)?;
+        Ok(Stills { track })
+    }
+}
+
+/// Rebuilds the clip with stills, hands on every picture, and says how many stills reached it.
+pub fn play(
+    fps: f64,
+    low: &Coded,
+    scale: Scale,
+    stills: &Stills,
+    mut show: impl FnMut(&Picture) -> Result<()>,
+) -> Result<usize> {
+    let config = HybridConfig { scale: scale.factor(), ..HybridConfig::default() };
+    let played = rebuild::play(low, fps, &stills.track.anchors, config, |_, picture| show(picture));
+    Ok(played.context("playing the low layer with its stills")?.anchors)
+}

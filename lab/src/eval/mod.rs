@@ -1,0 +1,56 @@
+//! `windlass-lab eval`: the product's pipeline offline, against the original.
+//!
+//! Source: `docs/design.md`, *Reports*. Decode a clip ([`clip`]) → scale it down, encode as Chromium
+//! does, decode ([`low_layer`]) → choose frames ([`select`]), make their anchors ([`anchors`],
+//! coded by [`coding`]; [`captured`] ones as publishers send them) → make HR pictures by every [`method`] ([`methods`]
+//! alone from the low layer, [`rebuild`] by the codec, [`nemo_style`] as the papers do) with the delay that anchors
+//! have → [`score`] → [`row`]s, their means, and in a [`sweep`] [`bd`]-rates and plots → [`report`].
+//! [`stage`] is where they come together. [`display`] compares at the size shown, [`controller`] and [`adapt`] other things in the same way; [`networks`] is what `bench engine --quality` takes of it. Everything but the `…_ms` columns repeats exactly.
+
+mod adapt;
+mod anchors;
+pub mod args;
+mod bd;
+mod captured;
+pub mod clip;
+mod codec_trace;
+mod coding;
+mod controller;
+pub mod cpu_clock;
+mod decay;
+mod deserving;
+mod display;
+#[cfg(test)]
+mod face;
+pub mod ffmpeg;
+pub mod frames;
+mod gains;
+pub mod low_layer;
+mod method;
+mod methods;
+mod metrics;
+mod nemo_style;
+pub mod networks;
+pub mod pictures;
+mod rebuild;
+pub mod report;
+pub mod row;
+mod run;
+mod rungs;
+pub mod scale;
+mod score;
+mod select;
+mod sharpen;
+pub mod sr;
+mod stage;
+pub mod stats;
+mod sweep;
+#[cfg(test)]
+pub mod synthetic;
+mod table;
+mod variants;
+mod vmaf;
+pub mod vpx;
+
+pub use args::EvalArgs;
+pub use run::{name, run};

@@ -1,0 +1,246 @@
+//! Runs every method on every clip and uplink; progress goes to standard error.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use windlass_hybrid::anchor::AnchorOrigin;
+
+use super::adapt;
+use super::anchors::AnchorSettings;
+use super::args::{ClipSpec, EvalArgs};
+use super::captured::{Source, rates};
+use super::clip::{self, Clip};
+use super::controller;
+use super::display;
+use super::ffmpeg::{self, Ffmpeg};
+use super::method::Method;
+use super::pictures;
+use super::report::{Machine, Report, Settings};
+use super::row::{self, Row};
+use super::rungs;
+use super::sr::Upscaler;
+use super::stage::{Panel, Plan, Stage};
+use super::sweep;
+use super::{codec_trace, deserving};
+
+/// Methods whose pictures stand beside the original, in this order.
+const SHOWN: [Method; 7] = [
+    Method::Bicubic,
+    Method::Lanczos,
+    Method::Hybrid,
+    Method::PerFrameSr,
+    Method::Captured(Source::Full),
+    Method::Captured(Source::Regions),
+    Method::Both(Source::Regions),
+];
+
+/// Runs the command and prints its report on standard output.
+pub fn run(args: &EvalArgs) -> Result<()> {
+    let mut args = args.clone();
+    let network = args.model.as_deref().map(Upscaler::from_file).transpose()?;
+    if let Some(network) = &network {
+        args.scale = network.scale();
+    }
+    let args = &args;
+    args.check()?;
+    if args.controller {
+        return controller::run(args);
+    }
+    if let Some(size) = args.display {
+        return display::run(args, size);
+    }
+    if !args.adapt.is_empty() {
+        return adapt::run(args);
+    }
+    let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
+    if tools.vmaf.is_none() {
+        eprintln!(
+            "note: no ffmpeg with libvmaf here, so VMAF stays empty (the Python package imageio-ffmpeg 0.8 has one; \
+             name it with --ffmpeg)"
+        );
+    }
+    let mut upscaler = network.map_or_else(Upscaler::new, Ok)?;
+    if let Some(name) = &args.backend {
+        upscaler = upscaler.on(name)?;
+    }
+    let plan = plan(args, &tools);
+    let mut rows = Vec::new();
+    for (number, spec) in args.clips.iter().enumerate() {
+        let named = || format!("evaluating {}", spec.path.display());
+        let name = name(&args.clips, number);
+        evaluate(spec, &name, args, &tools, &plan, &mut upscaler, &mut rows).with_context(named)?;
+    }
+    rows.extend(row::means(&rows));
+    let reference = args.bd_reference.to_string();
+    if let Some(folder) = &args.plots {
+        for name in sweep::write_plots(&rows, folder)? {
+            eprintln!("wrote {}", folder.join(name).display());
+        }
+    }
+    let report = Report {
+        command: "eval",
+        machine: Machine::here(),
+        settings: Settings {
+            scale: args.scale.factor(),
+            anchor_source: if args.oracle { "captured" } else { "enhanced" },
+            delay_ms: args.delay_ms,
+            anchor_loss: args.anchor_loss,
+            seed: args.seed,
+            backend: upscaler.backend().to_owned(),
+        },
+        rungs: if args.rungs { rungs::rungs(&rows) } else { Vec::new() },
+        bd: if args.sweep { sweep::differences(&rows, &reference) } else { Vec::new() },
+        rows,
+    };
+    if args.json {
+        println!("{}", report.json()?);
+    } else {
+        print!("{}", report.table());
+    }
+    Ok(())
+}
+
+/// What the arguments ask of every clip.
+fn plan<'a>(args: &EvalArgs, tools: &'a Ffmpeg) -> Plan<'a> {
+    let ways = args
+        .fractions()
+        .into_iter()
+        .flat_map(|fraction| args.targets().into_iter().map(move |target| (fraction, target)))
+        .map(|(fraction, target)| AnchorSettings {
+            tiles: Some(args.tiles()),
+            beyond_prior: !args.whole_detail,
+            fraction,
+            target,
+            source: if args.oracle { AnchorOrigin::Captured } else { AnchorOrigin::Enhanced },
+            delay: Duration::from_millis(u64::from(args.delay_ms)),
+            loss: args.anchor_loss,
+            seed: args.seed,
+        })
+        .collect();
+    Plan {
+        scale: args.scale,
+        methods: args.methods(),
+        ways,
+        captured: args.captured(),
+        nemo_step: args.nemo_step.get() as usize,
+        vmaf: tools.vmaf.as_deref(),
+        times: !args.no_times,
+        quiet: false,
+    }
+}
+
+/// All rows of one clip.
+fn evaluate(
+    spec: &ClipSpec,
+    name: &str,
+    args: &EvalArgs,
+    tools: &Ffmpeg,
+    plan: &Plan<'_>,
+    upscaler: &mut Upscaler,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    eprintln!("{name}: reading");
+    let clip = clip::read(&tools.reader, &spec.path, &args.wanted(spec, args.scale))?;
+    eprintln!(
+        "{name}: {} frames of {} at {:.2} fps",
+        clip.frames.len(),
+        clip.frames.size(),
+        clip.fps
+    );
+    let shown = match &args.pictures {
+        Some(_) => pictures::chosen_frames(clip.frames.len()),
+        None => Vec::new(),
+    };
+    let size = plan.scale.low(clip.frames.size());
+    let by_size = args.rungs && args.uplink.is_empty();
+    let uplinks = if by_size { vec![rates::layer_kbps(size)] } else { args.uplinks() };
+    for uplink in uplinks {
+        eprintln!("{name} at {uplink} kbit/s: encoding the low layer");
+        let mut stage = Stage::new(plan, name, &clip, uplink, args.screen || spec.screen)?;
+        let (found, panels) = stage.rows(upscaler, &SHOWN, &shown)?;
+        rows.extend(found);
+        let mut deserved = Vec::new();
+        if let Some(folder) = &args.gains {
+            let frames = stage.deserved(upscaler)?;
+            let path = folder.join(format!("{}_{uplink}k_gains.csv", stem(&spec.path)));
+            fs::create_dir_all(folder)?;
+            fs::write(&path, deserving::csv(&frames))
+                .with_context(|| format!("writing {}", path.display()))?;
+            eprintln!("{name} at {uplink} kbit/s: {}", deserving::line(&frames));
+            deserved = frames;
+        }
+        if let Some(folder) = &args.codec_traces {
+            let trace = codec_trace::of(stage.low(), clip.fps, &deserved)?;
+            let low = plan.scale.low(clip.frames.size());
+            let remark = format!("{name}, {low}, {uplink} kbit/s, as Chromium codes it");
+            let path = folder.join(format!("{}_{uplink}k.csv", stem(&spec.path)));
+            fs::create_dir_all(folder)?;
+            fs::write(&path, trace.csv(&remark))
+                .with_context(|| format!("writing {}", path.display()))?;
+        }
+        if let Some(folder) = &args.pictures {
+            show(folder, &format!("{}_{uplink}k", stem(&spec.path)), &clip, &shown, &panels)?;
+        }
+    }
+    Ok(())
+}
+
+/// A clip's name in the report: its own or its file's, numbered where an earlier clip has the same.
+pub fn name(clips: &[ClipSpec], number: usize) -> String {
+    let of = |spec: &ClipSpec| {
+        if let Some(name) = &spec.name {
+            return name.clone();
+        }
+        let name = spec.path.file_name();
+        name.map_or_else(|| spec.path.display().to_string(), |n| n.to_string_lossy().into_owned())
+    };
+    let own = of(&clips[number]);
+    match clips[..number].iter().filter(|spec| of(spec) == own).count() {
+        0 => own,
+        earlier => format!("{} #{}", own, earlier + 1),
+    }
+}
+
+/// Writes the chosen frames of the shown methods beside the original.
+fn show(folder: &Path, stem: &str, clip: &Clip, frames: &[usize], panels: &[Panel]) -> Result<()> {
+    let wanted = |(n, _): &(usize, _)| frames.contains(n);
+    for (i, (n, original)) in clip.frames.frames()?.enumerate().filter(wanted).enumerate() {
+        let original = original?;
+        let names = SHOWN.map(|method| method.to_string());
+        let mut columns = vec![("original", &original)];
+        for (shown, name) in SHOWN.iter().zip(&names) {
+            let found =
+                panels.iter().find(|(method, _)| method == shown).and_then(|(_, kept)| kept.get(i));
+            columns.extend(found.map(|picture| (name.as_str(), picture)));
+        }
+        let path = pictures::write(
+            folder,
+            &format!("{stem}_f{n:04}"),
+            pictures::busiest(&original.y),
+            &columns,
+        )?;
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(())
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map_or_else(|| "clip".to_owned(), |s| s.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clips_of_the_same_file_are_numbered() {
+        let clips: Vec<ClipSpec> =
+            ["x/a.mp4", "b.mp4", "a.mp4@height=360"].map(|text| text.parse().unwrap()).into();
+        let names: Vec<String> = (0..3).map(|number| name(&clips, number)).collect();
+        assert_eq!(names, ["a.mp4", "b.mp4", "a.mp4 #2"]);
+        let named: Vec<ClipSpec> = vec!["x/a.mp4@name=anna".parse().unwrap()];
+        assert_eq!(name(&named, 0), "anna");
+    }
+}

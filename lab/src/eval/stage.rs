@@ -1,0 +1,563 @@
+//! One clip at one uplink: every method on the same low layer, every way of making anchors.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use windlass_hybrid::picture::Picture;
+
+use super::anchors::{self, AnchorSettings, AnchorTrack};
+use super::captured::{CapturedSettings, Source, Way, rates, regions};
+use super::clip::Clip;
+use super::coding::Target;
+use super::decay::{Bucket, decay};
+use super::deserving::{self, Deserved};
+use super::gains::{self, Gains};
+use super::low_layer::{self, Coded};
+use super::method::Method;
+use super::methods::{self, Cost};
+use super::metrics;
+use super::nemo_style;
+use super::rebuild::{self, Played};
+use super::row::{AnchorKey, Quality, Row, Times};
+use super::scale::Scale;
+use super::score::{Besides, Scorer, Scores};
+use super::select;
+use super::sr::Upscaler;
+
+/// What all rows of a run share.
+#[derive(Debug, Clone)]
+pub struct Plan<'a> {
+    /// HR over LR.
+    pub scale: Scale,
+    /// The methods, in the order of the report.
+    pub methods: Vec<Method>,
+    /// The ways of making anchors; at least one where a method of the plan runs.
+    pub ways: Vec<AnchorSettings>,
+    /// How captured anchors are made.
+    pub captured: CapturedSettings,
+    /// NEMO looks at every so manyeth frame.
+    pub nemo_step: usize,
+    /// An ffmpeg with libvmaf.
+    pub vmaf: Option<&'a Path>,
+    /// Whether rows tell processor times.
+    pub times: bool,
+    /// Whether progress goes to standard error.
+    pub quiet: bool,
+}
+
+/// One clip at one uplink.
+pub struct Stage<'a> {
+    plan: &'a Plan<'a>,
+    name: String,
+    clip: &'a Clip,
+    uplink_kbps: u32,
+    screen: bool,
+    low: Coded,
+    /// The low layer of what stills leave of the uplink.
+    lean: Option<Coded>,
+    /// The full layer, with its bit rate.
+    full: Option<(Clip, f64)>,
+    bicubic_db: Vec<f64>,
+    lanczos_db: Vec<f64>,
+    /// True gains by the target that they were measured with.
+    gains: Vec<(Target, Gains)>,
+}
+
+/// A method with the pictures of it that were set aside.
+pub type Panel = (Method, Vec<Picture>);
+
+/// What a method gave.
+struct Outcome {
+    scores: Scores,
+    kept: Vec<Picture>,
+    cost: Cost,
+    /// What playing anchors found, where there are some.
+    played: Option<Played>,
+    /// The stream that was shown, where it is not the low layer.
+    video: Option<Coded>,
+}
+
+/// The anchors of one way of making them, for each selection that was asked for.
+#[derive(Default)]
+struct Tracks {
+    scheduled: AnchorTrack,
+    /// Bits of those that the publisher sends, by where they come from.
+    sent_kbps: Vec<(Source, f64)>,
+    /// The same frames, whole.
+    whole: Option<AnchorTrack>,
+    /// The same with all of their detail coded.
+    papers: Option<AnchorTrack>,
+    other: Vec<(Method, AnchorTrack)>,
+}
+
+impl<'a> Stage<'a> {
+    /// Encodes the low layer.
+    pub fn new(
+        plan: &'a Plan<'a>,
+        name: &str,
+        clip: &'a Clip,
+        uplink_kbps: u32,
+        screen: bool,
+    ) -> Result<Stage<'a>> {
+        let encode = |kbps: u32| {
+            low_layer::encode(clip, kbps, screen, |picture| plan.scale.shrink(&picture))
+        };
+        let low = encode(uplink_kbps)?;
+        let sources = || plan.methods.iter().filter_map(|method| method.captured());
+        let lean = plan.captured.within && sources().any(Source::takes_uplink);
+        let lean =
+            lean.then(|| encode(uplink_kbps.saturating_sub(plan.captured.detail_kbps).max(20)));
+        let lean = lean.transpose()?;
+        let mut full = None;
+        if plan.methods.contains(&Method::Full) || sources().any(|source| source == Source::Full) {
+            let kbps = plan.captured.full_kbps;
+            let kbps = kbps.unwrap_or_else(|| rates::layer_kbps(clip.frames.size()));
+            let coded = low_layer::encode(clip, kbps, screen, |picture| picture)?;
+            full = Some((Clip { frames: coded.pictures, fps: clip.fps }, coded.kbps));
+        }
+        let (mut bicubic_db, mut lanczos_db) = (Vec::new(), Vec::new());
+        for (original, picture) in clip.frames.frames()?.zip(low.pictures.frames()?) {
+            let (original, picture) = (original?, picture?);
+            let psnr = |high: Picture| metrics::psnr_db(&original.y, &high.y);
+            bicubic_db.push(psnr(plan.scale.bicubic(&picture)));
+            lanczos_db.push(psnr(plan.scale.lanczos(&picture)));
+        }
+        let name = name.to_owned();
+        let gains = Vec::new();
+        Ok(Stage {
+            plan,
+            name,
+            clip,
+            uplink_kbps,
+            screen,
+            low,
+            lean,
+            full,
+            bicubic_db,
+            lanczos_db,
+            gains,
+        })
+    }
+
+    /// The low layer.
+    pub fn low(&self) -> &Coded {
+        &self.low
+    }
+
+    /// All rows: methods without anchors once, the others for each way of making them. Of the first
+    /// way, the frames numbered `keep` of the methods in `shown` are set aside.
+    pub fn rows(
+        &mut self,
+        upscaler: &mut Upscaler,
+        shown: &[Method],
+        keep: &[usize],
+    ) -> Result<(Vec<Row>, Vec<Panel>)> {
+        let (mut rows, mut panels) = (Vec::new(), Vec::new());
+        let plan = self.plan;
+        for (number, way) in plan.ways.iter().enumerate() {
+            let wanted = |method: &&Method| number == 0 || method.has_enhanced();
+            let methods: Vec<Method> = plan.methods.iter().filter(wanted).copied().collect();
+            if methods.is_empty() {
+                break;
+            }
+            let tracks = self.tracks(way, &methods, upscaler)?;
+            for method in methods {
+                self.say(&format!("{method}{}", self.way_name(method, way)));
+                let keep = if number == 0 && shown.contains(&method) { keep } else { &[] };
+                let outcome = self.play(method, &tracks, keep, upscaler)?;
+                let key = method.has_anchors().then(|| key(method, way, &plan.captured));
+                rows.push(self.row(method, key, &tracks, &outcome));
+                if number == 0 {
+                    panels.push((method, outcome.kept));
+                }
+            }
+        }
+        Ok((rows, panels))
+    }
+
+    /// The row of a method that needs no anchors, whether the plan has it or not, and its pictures numbered `keep`.
+    pub fn alone(
+        &self,
+        method: Method,
+        upscaler: &mut Upscaler,
+        keep: &[usize],
+    ) -> Result<(Row, Vec<Picture>)> {
+        let tracks = Tracks::default();
+        let outcome = self.play(method, &tracks, keep, upscaler)?;
+        Ok((self.row(method, None, &tracks, &outcome), outcome.kept))
+    }
+
+    fn say(&self, what: &str) {
+        if !self.plan.quiet {
+            eprintln!("{} at {} kbit/s: {what}", self.name, self.uplink_kbps);
+        }
+    }
+
+    /// How anchors are made, where there are several ways.
+    fn way_name(&self, method: Method, way: &AnchorSettings) -> String {
+        if method.has_anchors() && self.plan.ways.len() > 1 {
+            format!(", fraction {}, {}", way.fraction, way.target)
+        } else {
+            String::new()
+        }
+    }
+
+    /// Makes the anchors that the methods need.
+    fn tracks(
+        &mut self,
+        way: &AnchorSettings,
+        methods: &[Method],
+        upscaler: &mut Upscaler,
+    ) -> Result<Tracks> {
+        // `direct` has the bits of the anchors, if not the anchors.
+        let chosen = if methods.iter().any(|m| m.has_enhanced() || *m == Method::Direct) {
+            select::scheduled(&self.low, self.clip.fps, way.fraction)
+        } else {
+            Vec::new()
+        };
+        let (mut other, mut sent_kbps) = (Vec::new(), Vec::new());
+        for &method in methods {
+            if let Some(source) = method.captured() {
+                let captured = self.captured(source, way, upscaler)?;
+                sent_kbps.push((source, captured.kbps));
+                let track = match method {
+                    Method::Both(_) => {
+                        let low = self.low_of(method);
+                        let chosen = select::scheduled(low, self.clip.fps, way.fraction);
+                        let (clip, scale) = (self.clip, self.plan.scale);
+                        let beside = &captured.anchors;
+                        let enhanced =
+                            anchors::make_beside(clip, low, scale, way, &chosen, beside, upscaler)?;
+                        captured.with(enhanced)
+                    }
+                    _ => captured,
+                };
+                other.push((method, track));
+                continue;
+            }
+            let frames = match method {
+                Method::KeyUniform => {
+                    select::key_uniform(self.low.frames.iter().map(|f| f.tier), chosen.len())
+                }
+                Method::Nemo => select::nemo(self.gains(way, upscaler)?, chosen.len()),
+                _ => continue,
+            };
+            other.push((method, self.make(way, &frames, false, upscaler)?));
+        }
+        let whole = methods.contains(&Method::WholeFrames);
+        let whole = whole.then(|| self.make(way, &chosen, false, upscaler)).transpose()?;
+        let papers = AnchorSettings { beyond_prior: false, ..*way };
+        let wanted = methods.contains(&Method::NemoStyle);
+        let papers = wanted.then(|| self.make(&papers, &chosen, false, upscaler)).transpose()?;
+        let scheduled = self.make(way, &chosen, true, upscaler)?;
+        Ok(Tracks { scheduled, sent_kbps, whole, papers, other })
+    }
+
+    /// The low layer that a method rests on.
+    fn low_of(&self, method: Method) -> &Coded {
+        let lean = method.captured().is_some_and(Source::takes_uplink);
+        self.lean.as_ref().filter(|_| lean).unwrap_or(&self.low)
+    }
+
+    /// Makes the captured anchors of a source.
+    fn captured(
+        &self,
+        source: Source,
+        way: &AnchorSettings,
+        upscaler: &mut Upscaler,
+    ) -> Result<AnchorTrack> {
+        let (low, settings) = (self.low_of(Method::Captured(source)), &self.plan.captured);
+        let to_browser = Way { delay: way.delay, uplink_kbps: f64::from(self.uplink_kbps) };
+        match source {
+            Source::Full => {
+                let (full, _) = self.full.as_ref().context("there is no full layer")?;
+                let target = Target::Quality(settings.quality);
+                let source = windlass_hybrid::anchor::AnchorOrigin::Captured;
+                let way = AnchorSettings { source, target, fraction: settings.fraction, ..*way };
+                let chosen = select::scheduled(low, self.clip.fps, way.fraction);
+                anchors::make(full, low, self.plan.scale, &way, &chosen, upscaler)
+            }
+            Source::Regions | Source::Dds => {
+                let scale = self.plan.scale;
+                regions::make(self.clip, low, scale, source, settings, &to_browser, upscaler)
+            }
+        }
+    }
+
+    fn make(
+        &self,
+        way: &AnchorSettings,
+        frames: &[usize],
+        tiles: bool,
+        upscaler: &mut Upscaler,
+    ) -> Result<AnchorTrack> {
+        let way = AnchorSettings { tiles: way.tiles.filter(|_| tiles), ..*way };
+        anchors::make(self.clip, &self.low, self.plan.scale, &way, frames, upscaler)
+    }
+
+    /// The true gains of all candidates under a target.
+    fn gains(&mut self, way: &AnchorSettings, upscaler: &mut Upscaler) -> Result<&Gains> {
+        let found = self.gains.iter().position(|(target, _)| *target == way.target);
+        let at = if let Some(at) = found {
+            at
+        } else {
+            let step = self.plan.nemo_step.max(1);
+            let every: Vec<usize> = (0..self.low.frames.len()).step_by(step).collect();
+            self.say(&format!("measuring the true gains of {} frames", every.len()));
+            let lossless = AnchorSettings { loss: 0.0, ..*way };
+            let all = self.make(&lossless, &every, false, upscaler)?;
+            let config = Method::Nemo.config(self.plan.scale).unwrap_or_default();
+            let gains = gains::measure(self.clip, &self.low, &all, config)?;
+            self.gains.push((way.target, gains));
+            self.gains.len() - 1
+        };
+        Ok(&self.gains[at].1)
+    }
+
+    /// What every frame's anchor alone would give, made in the first of the plan's ways, beside what is known of the frame.
+    pub fn deserved(&mut self, upscaler: &mut Upscaler) -> Result<Vec<Deserved>> {
+        let way = *self.plan.ways.first().context("no method of the plan has anchors")?;
+        self.gains(&way, upscaler)?;
+        let (_, gains) = &self.gains[0];
+        Ok(deserving::deserved(&self.low, self.clip.fps, gains))
+    }
+
+    fn play(
+        &self,
+        method: Method,
+        tracks: &Tracks,
+        keep: &[usize],
+        upscaler: &mut Upscaler,
+    ) -> Result<Outcome> {
+        let scale = self.plan.scale;
+        let mut scorer = Scorer::new(&self.clip.frames, self.plan.vmaf, Besides::Ssim, keep)?;
+        let (mut played, mut video) = (None, None);
+        let cost = match method {
+            Method::Direct => {
+                let kbps = self.low.kbps + tracks.scheduled.kbps;
+                let coded = low_layer::encode_at(self.clip, kbps, self.screen)?;
+                methods::plain(video.insert(coded), &mut scorer)?
+            }
+            Method::DirectTwice => {
+                let coded = low_layer::encode_at(self.clip, 2.0 * self.low.kbps, self.screen)?;
+                methods::plain(video.insert(coded), &mut scorer)?
+            }
+            Method::Full => {
+                let (full, _) = self.full.as_ref().context("there is no full layer")?;
+                for picture in full.frames.frames()? {
+                    scorer.push(&picture?)?;
+                }
+                Cost::default()
+            }
+            Method::Bicubic => methods::upscaled(&self.low, &mut scorer, |low| scale.bicubic(low))?,
+            Method::Lanczos => methods::upscaled(&self.low, &mut scorer, |low| scale.lanczos(low))?,
+            Method::LanczosSharp => {
+                methods::upscaled(&self.low, &mut scorer, |low| methods::lanczos_sharp(scale, low))?
+            }
+            Method::PerFrameSr => methods::per_frame_sr(&self.low, &mut scorer, upscaler)?,
+            Method::NemoStyle => {
+                let anchors = &tracks.of(method).anchors;
+                let show = |_: usize, picture: &Picture| scorer.push(picture);
+                let found = nemo_style::play(&self.low, scale, anchors, show)?;
+                self.rebuilt(played.insert(found))
+            }
+            Method::KeyUniform
+            | Method::Nemo
+            | Method::NoAnchors
+            | Method::WholeFrames
+            | Method::Hybrid
+            | Method::Captured(_)
+            | Method::Both(_)
+            | Method::Unresolved { .. }
+            | Method::Variant(_) => {
+                let config = method.config(scale).context("the method has no settings")?;
+                let track = method.has_anchors().then(|| tracks.of(method));
+                let anchors = track.map_or(&[][..], |track| &track.anchors);
+                let show = |_: usize, picture: &Picture| scorer.push(picture);
+                let low = self.low_of(method);
+                let found = rebuild::play(low, self.clip.fps, anchors, config, show)?;
+                self.rebuilt(played.insert(found))
+            }
+        };
+        let (scores, kept) = scorer.finish()?;
+        Ok(Outcome { scores, kept, cost, played, video })
+    }
+
+    /// What rebuilding cost beyond decoding.
+    fn rebuilt(&self, played: &Played) -> Cost {
+        let reconstruct_ms = (played.whole_ms - self.low.decode_ms).max(0.0);
+        Cost { reconstruct_ms, infer_ms: None }
+    }
+
+    fn row(
+        &self,
+        method: Method,
+        key: Option<AnchorKey>,
+        tracks: &Tracks,
+        outcome: &Outcome,
+    ) -> Row {
+        let Outcome { scores, cost, played, .. } = outcome;
+        let track = method.has_anchors().then(|| tracks.of(method));
+        let video = outcome.video.as_ref().unwrap_or_else(|| self.low_of(method));
+        let full_kbps = self.full.as_ref().map_or(0.0, |(_, kbps)| *kbps);
+        let video_kbps = if method == Method::Full { full_kbps } else { video.kbps };
+        let beside_kbps = match method.captured() {
+            Some(Source::Full) => full_kbps,
+            Some(source) => {
+                let sent = tracks.sent_kbps.iter().find(|(of, _)| *of == source);
+                sent.map_or(0.0, |(_, kbps)| *kbps)
+            }
+            None => 0.0,
+        };
+        let anchor_kbps = track.map_or(0.0, |track| track.kbps);
+        let times = Times {
+            encode_ms: Some(video.encode_ms),
+            decode_ms: Some(video.decode_ms),
+            reconstruct_ms: Some(cost.reconstruct_ms),
+            infer_ms: track.map_or(cost.infer_ms, |track| track.infer_ms),
+            anchor_encode_ms: track.and_then(|track| track.encode_ms),
+        };
+        Row {
+            clip: self.name.clone(),
+            size: self.clip.frames.size().to_string(),
+            fps: self.clip.fps,
+            uplink_kbps: self.uplink_kbps,
+            method: method.to_string(),
+            key,
+            quality: Quality::of(scores, &self.bicubic_db, &self.lanczos_db),
+            video_kbps,
+            anchor_kbps,
+            total_kbps: video_kbps + anchor_kbps,
+            publisher_kbps: video_kbps + beside_kbps,
+            anchor_bytes: track.map_or(0, |track| track.bytes),
+            frames: self.clip.frames.len(),
+            anchors: played.as_ref().map_or(0, |played| played.anchors),
+            anchors_lost: track.map_or(0, |track| track.lost),
+            sr_share: track
+                .map_or(if method == Method::PerFrameSr { 1.0 } else { 0.0 }, |t| t.sr_share),
+            times: if self.plan.times { times } else { Times::default() },
+            decay: played.as_ref().map_or_else(Vec::new, |played| self.decay(played, scores)),
+        }
+    }
+
+    fn decay(&self, played: &Played, scores: &Scores) -> Vec<Bucket> {
+        decay(&played.distances, scores, &self.lanczos_db)
+    }
+}
+
+impl Tracks {
+    /// The anchors of a method that has some.
+    fn of(&self, method: Method) -> &AnchorTrack {
+        let own = self.other.iter().find(|(of, _)| *of == method);
+        let whole = match method {
+            Method::WholeFrames => &self.whole,
+            Method::NemoStyle => &self.papers,
+            _ => &None,
+        };
+        own.map(|(_, track)| track).or(whole.as_ref()).unwrap_or(&self.scheduled)
+    }
+}
+
+fn key(method: Method, way: &AnchorSettings, captured: &CapturedSettings) -> AnchorKey {
+    if let Method::Captured(source) = method {
+        let of_server = source == Source::Full;
+        return AnchorKey {
+            anchor_fraction: if of_server { captured.fraction } else { 0.0 },
+            anchor_quality: of_server.then_some(captured.quality),
+            anchor_budget_bytes: None,
+        };
+    }
+    let (anchor_quality, anchor_budget_bytes) = match way.target {
+        Target::Quality(quality) => (Some(quality), None),
+        Target::Budget(bytes) => (None, Some(bytes)),
+    };
+    AnchorKey { anchor_fraction: way.fraction, anchor_quality, anchor_budget_bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::report::{Machine, Report, Settings};
+    use crate::eval::{row, sweep, synthetic};
+
+    fn plan(qualities: &[u8]) -> Plan<'static> {
+        let base = synthetic::anchor_settings(0.2, 66);
+        let way = |&quality: &u8| AnchorSettings { target: Target::Quality(quality), ..base };
+        Plan {
+            scale: Scale::TWO,
+            methods: Method::ALL.to_vec(),
+            ways: qualities.iter().map(way).collect(),
+            captured: synthetic::captured_settings(),
+            nemo_step: 1,
+            vmaf: None,
+            times: false,
+            quiet: true,
+        }
+    }
+
+    fn rows(plan: &Plan<'_>) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (name, clip) in [("a", synthetic::panning(12)), ("b", synthetic::panning(9))] {
+            for uplink in [150, 400] {
+                let mut stage = Stage::new(plan, name, &clip, uplink, false).unwrap();
+                rows.extend(stage.rows(&mut Upscaler::new().unwrap(), &[], &[]).unwrap().0);
+            }
+        }
+        rows.extend(row::means(&rows));
+        rows
+    }
+
+    #[test]
+    fn two_runs_give_the_same_report_and_the_same_plots_byte_for_byte() {
+        let plan = plan(&[85, 40]);
+        let run = || {
+            let rows = rows(&plan);
+            let folder = tempfile::tempdir().unwrap();
+            let plots: Vec<Vec<u8>> = sweep::write_plots(&rows, folder.path())
+                .unwrap()
+                .iter()
+                .map(|name| std::fs::read(folder.path().join(name)).unwrap())
+                .collect();
+            let bd = sweep::differences(&rows, "lanczos");
+            let settings = Settings {
+                scale: 2,
+                anchor_source: "enhanced",
+                delay_ms: 66,
+                anchor_loss: 0.0,
+                seed: 1,
+                backend: "cpu".into(),
+            };
+            let rungs = Vec::new();
+            let machine = Machine::here();
+            let report = Report { command: "eval", machine, settings, rows, rungs, bd };
+            (report.json().unwrap(), report.table(), plots)
+        };
+        let (first, second) = (run(), run());
+        assert!(first.0 == second.0, "{}\n{}", first.0, second.0);
+        assert!(first.1 == second.1 && first.2 == second.2);
+        assert_eq!(first.2.len(), 3);
+        assert!(!first.0.contains("NaN"));
+    }
+
+    /// The rows of a method on clip `a`.
+    fn of<'a>(rows: &'a [Row], method: &'a str) -> impl Iterator<Item = &'a Row> {
+        rows.iter().filter(move |r| r.clip == "a" && r.method == method)
+    }
+
+    #[test]
+    fn methods_without_anchors_have_one_row_and_the_others_one_for_each_way() {
+        let plan = plan(&[85, 40]);
+        let rows = rows(&plan);
+        assert_eq!((of(&rows, "lanczos").count(), of(&rows, "direct").count()), (2, 2));
+        for method in ["hybrid", "nemo", "nemo-style", "key-uniform"] {
+            assert_eq!(of(&rows, method).count(), 4, "{method}");
+        }
+        let bytes: Vec<usize> = of(&rows, "hybrid").map(|row| row.anchor_bytes).collect();
+        assert!(bytes[0] > bytes[1], "quality 85 and then 40: {bytes:?}");
+        assert_eq!(rows.iter().filter(|r| r.clip == row::MEAN).count(), rows.len() / 3);
+        assert!(
+            of(&rows, "nemo-style").all(|r| r.decay.first().is_some_and(|b| b.from_frames == 0))
+        );
+        assert!(of(&rows, "lanczos").all(|r| r.quality.worst_vs_lanczos_db.abs() < 1e-12));
+    }
+}

@@ -1,0 +1,78 @@
+//! Clips without files, for the tests of `eval`.
+
+use std::time::Duration;
+
+use windlass_hybrid::anchor::AnchorOrigin;
+use windlass_hybrid::picture::Picture;
+
+use super::anchors::{self, AnchorSettings, AnchorTrack};
+use super::captured::CapturedSettings;
+use super::clip::Clip;
+use super::coding::Target;
+use super::frames::{FrameWriter, Size};
+use super::low_layer::{self, Coded};
+use super::scale::Scale;
+use super::select;
+use super::sr::Upscaler;
+
+/// A clip of 192×128 whose luma is `luma(n, x, y)`.
+pub fn clip(frames: usize, luma: impl Fn(usize, usize, usize) -> u8) -> Clip {
+    let size = Size { width: 192, height: 128 };
+    let mut writer = FrameWriter::new(size).unwrap();
+    for n in 0..frames {
+        let mut picture = Picture::grey(size.width, size.height);
+        for (i, v) in picture.y.samples_mut().iter_mut().enumerate() {
+            *v = luma(n, i % size.width, i / size.width);
+        }
+        writer.push(&picture).unwrap();
+    }
+    Clip { frames: writer.finish().unwrap(), fps: 30.0 }
+}
+
+/// A pan over a texture.
+pub fn panning(frames: usize) -> Clip {
+    clip(frames, |n, x, y| {
+        let (x, y) = ((x + 2 * n) as f32, y as f32);
+        (128.0 + 50.0 * (x * 0.7).sin() + 40.0 * (y * 0.9 + x * 0.05).cos()) as u8
+    })
+}
+
+/// Its low layer of half the size.
+pub fn low_layer(clip: &Clip, kbps: u32) -> Coded {
+    low_layer::encode(clip, kbps, false, |picture| Scale::TWO.shrink(&picture)).unwrap()
+}
+
+/// Enhanced anchors at a fine quality.
+pub fn anchor_settings(fraction: f64, delay_ms: u64) -> AnchorSettings {
+    AnchorSettings {
+        fraction,
+        target: Target::Quality(90),
+        tiles: None,
+        beyond_prior: true,
+        source: AnchorOrigin::Enhanced,
+        delay: Duration::from_millis(delay_ms),
+        loss: 0.0,
+        seed: 1,
+    }
+}
+
+/// Captured anchors of a short clip.
+pub fn captured_settings() -> CapturedSettings {
+    CapturedSettings {
+        full_kbps: Some(800),
+        fraction: 0.2,
+        quality: 80,
+        detail_fps: 6.0,
+        detail_kbps: 100,
+        within: false,
+        area: 0.5,
+    }
+}
+
+/// Those anchors on a fifth of the frames, chosen by the scheduler.
+pub fn track(clip: &Clip, low: &Coded, delay_ms: u64) -> AnchorTrack {
+    let settings = anchor_settings(0.2, delay_ms);
+    let chosen = select::scheduled(low, clip.fps, settings.fraction);
+    let mut upscaler = Upscaler::new().unwrap();
+    anchors::make(clip, low, Scale::TWO, &settings, &chosen, &mut upscaler).unwrap()
+}

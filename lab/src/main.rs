@@ -1,0 +1,51 @@
+//! The laboratory of Windlass: what its parts are worth, how fast they are, and what a server bears.
+//!
+//! Nothing of the server depends on it.
+
+mod bench;
+mod cli;
+mod emulate;
+mod eval;
+mod loadtest;
+mod plot;
+mod simulate;
+mod viewer;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow};
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = start_logging().and_then(|()| match cli.command {
+        Command::Bench(args) => bench::run(&args),
+        Command::Eval(args) => eval::run(&args),
+        Command::Link(args) => emulate::run(&args),
+        Command::Loadtest(args) => loadtest::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("windlass-lab: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Logs warnings on standard error, or what `WINDLASS_LOG` asks for.
+fn start_logging() -> Result<()> {
+    let text = std::env::var("WINDLASS_LOG").unwrap_or_else(|_| "warn".into());
+    let filter = EnvFilter::builder()
+        .parse(&text)
+        .with_context(|| format!("WINDLASS_LOG: `{text}` is no log filter; try `info`"))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .try_init()
+        .map_err(|e| anyhow!("cannot start logging: {e}"))
+}

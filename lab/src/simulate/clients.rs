@@ -1,0 +1,61 @@
+//! `windlass-lab simulate` of scenarios with `clients`: how many have what they were promised (seed 002).
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use windlass_enhancer::simulate::clients::{self, ClientsReport, ClientsScenario, Way};
+
+/// Plays it; a table, or one JSON object a line.
+pub fn play(scenario: &ClientsScenario, seed: Option<u64>, json: bool) -> Result<String> {
+    let seed = seed.unwrap_or(scenario.seed);
+    let scenario = ClientsScenario { seed, ..scenario.clone() };
+    let reports = clients::run(&scenario)?;
+    let mut text = String::new();
+    if json {
+        let object = serde_json::json!({"command": "simulate", "about": scenario.about, "seed": seed, "rows": reports});
+        writeln!(text, "{object}")?;
+        return Ok(text);
+    }
+    writeln!(text, "\n{}", scenario.about)?;
+    writeln!(
+        text,
+        "\n| promise | way | clients | ours : it | promises broken | of it taken | pictures by batch | idle |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
+    )?;
+    for report in &reports {
+        let same = |other: &&ClientsReport| {
+            other.promise == report.promise && other.way == Way::QualitySla
+        };
+        let ours = reports.iter().find(same).map_or(0.0, |ours| ours.clients);
+        let promise: Vec<String> = report.promise.iter().map(f64::to_string).collect();
+        let fixed = report.fixed.map_or_else(String::new, |(interval, batch)| match report.way {
+            Way::Static => format!(" (every {interval} frames, batches of {batch})"),
+            _ => format!(" (every {interval} frames)"),
+        });
+        writeln!(
+            text,
+            "| {} | {}{fixed} | {:.1} | {:.2} | {:.1} % | {:.0} % | {:.1} | {:.0} % |",
+            promise.join("–"),
+            name(report.way),
+            report.clients,
+            ours / report.clients.max(1e-9),
+            100.0 * report.broken,
+            100.0 * report.taken,
+            report.batch,
+            100.0 * report.idle
+        )?;
+    }
+    if let Some(paper) = &scenario.paper {
+        writeln!(text, "\n{paper}")?;
+    }
+    Ok(text)
+}
+
+fn name(way: Way) -> &'static str {
+    match way {
+        Way::Static => "static",
+        Way::Clipper => "clipper",
+        Way::Chameleon => "chameleon",
+        Way::Reactive => "reactive (ARISE-α)",
+        Way::QualitySla => "quality-sla",
+    }
+}
