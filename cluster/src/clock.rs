@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use windlass_media::Epoch;
+use windlass_types::Epoch;
 
 /// Frames whose arrival is remembered: some seconds of a stream.
 const REMEMBERED: usize = 512;

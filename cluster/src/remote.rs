@@ -18,7 +18,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Request;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
-use windlass_media::{EnhancerOutput, StreamId, TapInput};
+use windlass_types::{EnhancerOutput, StreamId, TapInput};
 
 use crate::choice::{Name, WorkerState, Workers};
 use crate::clock::Arrivals;

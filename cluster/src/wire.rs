@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
-use windlass_media::{
+use windlass_types::{
     Anchor, AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, Epoch, Layer, Owner,
     PublisherKnobs, Refusal, StageTimes, StreamId, TapFrame, TapInput,
 };

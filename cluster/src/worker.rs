@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{self, Sender};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
-use windlass_media::{EnhancerOutput, StreamId, TapInput};
+use windlass_types::{EnhancerOutput, StreamId, TapInput};
 
 use crate::clock;
 use crate::proto::enhancer_server::Enhancer as Service;

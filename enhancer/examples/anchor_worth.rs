@@ -23,15 +23,17 @@ use windlass_enhancer::engine::{
 };
 use windlass_enhancer::schedule::worth::{Belief, Truth};
 use windlass_enhancer::twin::Twin;
-use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k, detail_of};
+use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::tiles::TileMap;
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::{Samples, box_down};
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::Decoder;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
+use windlass_types::AnchorSource;
+use windlass_types::message::HTJ2K;
+use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_types::tiles::TileMap;
 use windlass_vpx::{Encoder, EncoderConfig};
 
 type Failure = Box<dyn Error>;
@@ -155,7 +157,7 @@ fn anchor(at: u32, (width, height): (usize, usize), payload: Vec<u8>) -> Reassem
     let header = AnchorHeader {
         beyond_prior: true,
         stream: 1,
-        ..AnchorHeader::new(HTJ2K, AnchorOrigin::Enhanced, at, size)
+        ..AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, at, size)
     };
     ReassembledAnchor { header, payload }
 }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use windlass_enhancer::schedule::memory;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
 use windlass_hybrid::picture::Picture;
-use windlass_media::{
+use windlass_types::{
     AnchorPolicy, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput,
 };
 use windlass_vpx::{Encoder, FrameUse, SequenceConfig};

@@ -27,15 +27,17 @@ use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::engine::{
     CpuEngine, Engine, InferError, Luma, Model, Residual, embedded_model,
 };
-use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k, detail_of};
-use windlass_hybrid::anchor::message::encode_chunks;
+use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler};
 use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::box_down;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::FrameBuffer;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
+use windlass_types::AnchorSource;
+use windlass_types::message::HTJ2K;
+use windlass_types::message::encode_chunks;
+use windlass_types::message::{AnchorHeader, ReassembledAnchor, Reassembler};
 use windlass_vpx::{Encoder, EncoderConfig, FrameUse};
 
 use flow::Flow;
@@ -106,7 +108,7 @@ fn main() -> Result<(), Failure> {
         for (_, anchor) in coming.extract_if(.., |(at, _)| *at <= n) {
             decoder.push_anchor(&anchor);
             if let Some(apart) = &mut apart
-                && anchor.header.source == AnchorOrigin::Captured
+                && anchor.header.source == AnchorSource::Captured
             {
                 apart.push_anchor(&anchor);
             }
@@ -200,7 +202,7 @@ impl Settings {
         &self,
         n: usize,
         codec: u8,
-        source: AnchorOrigin,
+        source: AnchorSource,
         payload: &[u8],
     ) -> Result<Option<ReassembledAnchor>, Failure> {
         let header = AnchorHeader {
@@ -256,7 +258,7 @@ impl Source for Captured<'_> {
         let mut detail = detail_of(&high.y, low, self.settings.scale)?;
         self.prior.take_out(low.into(), &mut detail);
         let payload = Htj2k::fill(&detail, None, self.bytes)?;
-        let anchor = self.settings.sent(n, HTJ2K, AnchorOrigin::Captured, &payload)?;
+        let anchor = self.settings.sent(n, HTJ2K, AnchorSource::Captured, &payload)?;
         Ok(anchor.map(|anchor| (anchor, None)))
     }
 }
@@ -296,7 +298,7 @@ impl Source for Enhanced<'_> {
         self.prior.take_out(low.into(), &mut detail);
         let sent = |quality| {
             let payload = Htj2k::encode(&detail, quality)?;
-            self.settings.sent(n, HTJ2K, AnchorOrigin::Enhanced, &payload)
+            self.settings.sent(n, HTJ2K, AnchorSource::Enhanced, &payload)
         };
         let own = self.settings.own.map(sent).transpose()?.flatten();
         Ok(sent(config.anchor_quality)?.map(|anchor| (anchor, own)))

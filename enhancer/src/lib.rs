@@ -1,8 +1,8 @@
 //! Decode, schedule, super-resolve and encode anchors for every tapped publisher.
 //!
 //! The server's half of enhancement (`docs/design.md`). Data flows one way:
-//! [`TapInput`](windlass_media::TapInput) → decode → [`schedule`] → infer ([`engine`]) → encode →
-//! [`EnhancerOutput`](windlass_media::EnhancerOutput), on threads that [`pipeline::Enhancer`] runs.
+//! [`TapInput`](windlass_types::TapInput) → decode → [`schedule`] → infer ([`engine`]) → encode →
+//! [`EnhancerOutput`](windlass_types::EnhancerOutput), on threads that [`pipeline::Enhancer`] runs.
 //! [`offline`] makes the same choices without threads and clocks.
 //!
 //! ```no_run

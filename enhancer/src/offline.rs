@@ -77,7 +77,7 @@ impl AnchorPlanner {
 
 #[cfg(test)]
 mod tests {
-    use windlass_media::StreamId;
+    use windlass_types::StreamId;
 
     use super::*;
     use crate::schedule::Tier;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use windlass_media::{Layer, StreamId};
+use windlass_types::{Layer, StreamId};
 
 use crate::schedule::{Candidate, Scheduler, SchedulerConfig, Tier};
 

@@ -13,13 +13,14 @@
 
 use parking_lot::Mutex;
 use windlass_hybrid::anchor::codec::detail_of;
-use windlass_hybrid::anchor::message::{AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::anchor::payload;
-use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::detail::ONE;
 use windlass_hybrid::resample::Samples;
 use windlass_hybrid::vp9::DecodedFrame;
 use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Plane};
+use windlass_types::AnchorSource;
+use windlass_types::message::ReassembledAnchor;
+use windlass_types::tiles::{TILE, TileMap};
 
 use crate::schedule::energy_by_tile;
 use crate::schedule::worth::{Change, Old};
@@ -125,7 +126,7 @@ impl Twin {
     fn show_all(&self, anchor: &ReassembledAnchor) {
         let Some(all) = &mut *self.all.lock() else { return };
         let outcome = all.push_anchor(anchor);
-        if anchor.header.source == AnchorOrigin::Enhanced
+        if anchor.header.source == AnchorSource::Enhanced
             && matches!(outcome, AnchorOutcome::Applied { .. })
         {
             self.marks.lock().enhanced = Some(anchor.header.rtp_timestamp);
@@ -212,7 +213,7 @@ impl Twin {
 
     /// Takes an anchor that has just left; `wanted` is what it was coded from, where the loss by that is to be measured.
     pub fn sent(&self, anchor: &ReassembledAnchor, wanted: Option<&Detail>) {
-        if anchor.header.source == AnchorOrigin::Captured {
+        if anchor.header.source == AnchorSource::Captured {
             self.give(anchor);
         } else {
             self.show_all(anchor);
@@ -298,9 +299,10 @@ impl Twin {
 mod tests {
     use std::sync::Arc;
 
-    use windlass_hybrid::anchor::AnchorHeader;
-    use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k};
+    use windlass_hybrid::anchor::codec::Htj2k;
     use windlass_hybrid::vp9::{FrameBuffer, FrameInfo, FrameKind};
+    use windlass_types::message::AnchorHeader;
+    use windlass_types::message::HTJ2K;
 
     use super::*;
 
@@ -320,7 +322,7 @@ mod tests {
     fn anchor(detail: &Detail) -> ReassembledAnchor {
         let header = AnchorHeader {
             stream: 1,
-            ..AnchorHeader::new(HTJ2K, AnchorOrigin::Enhanced, 0, (192, 128))
+            ..AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, 0, (192, 128))
         };
         ReassembledAnchor { header, payload: Htj2k::encode(detail, 90).expect("it can be coded") }
     }
@@ -357,7 +359,7 @@ mod tests {
         twin.sent(&anchor(&detail(true)), None);
         assert_eq!(luma(&twin), Some(plain.clone()), "networks do not see what networks added");
         let mut own = anchor(&detail(true));
-        own.header.source = AnchorOrigin::Captured;
+        own.header.source = AnchorSource::Captured;
         twin.sent(&own, None);
         let changed = luma(&twin).expect("it is remembered");
         assert!(changed.iter().zip(&plain).any(|(a, b)| a.abs_diff(*b) >= 7));
@@ -405,7 +407,7 @@ mod tests {
             twin.sent(&anchor(wanted), None);
             twin.follow(3000, &[shown()]);
             let mut own = anchor(&detail(true));
-            (own.header.source, own.header.rtp_timestamp) = (AnchorOrigin::Captured, 3000);
+            (own.header.source, own.header.rtp_timestamp) = (AnchorSource::Captured, 3000);
             twin.give(&own).1.expect("enhanced anchors were seen")
         };
         assert!(given(&detail(true)) > 3.0, "they have given the same");

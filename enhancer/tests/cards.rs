@@ -24,7 +24,7 @@ use windlass_enhancer::engine::{
 };
 use windlass_enhancer::pipeline::Network;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
-use windlass_media::{AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput};
+use windlass_types::{AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput};
 
 /// A file by which the emulated driver is told something.
 fn told(variable: &str, of: &str) -> PathBuf {

@@ -4,14 +4,16 @@ use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::engine::{
     CpuEngine, Engine, Residual, embedded_model, infer_tiles, infer_tiles_fused,
 };
-use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k};
+use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::tiles::TileMap;
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::{Samples, box_half};
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
+use windlass_types::AnchorSource;
+use windlass_types::message::HTJ2K;
+use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_types::tiles::TileMap;
 use windlass_vpx::{Encoder, EncoderConfig};
 
 const HIGH: (usize, usize) = (640, 360);
@@ -55,7 +57,7 @@ fn anchor(engine: &mut CpuEngine, n: usize, low: Samples<'_>, seen: &Plane) -> R
     let header = AnchorHeader {
         beyond_prior: true,
         stream: 1,
-        ..AnchorHeader::new(HTJ2K, AnchorOrigin::Enhanced, n as u32 * TICKS, size)
+        ..AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, n as u32 * TICKS, size)
     };
     let payload = Htj2k::encode(&detail, config.anchor_quality).expect("it can be coded");
     ReassembledAnchor { header, payload }

@@ -18,7 +18,7 @@ use chromium::three_seconds;
 use clips::clip;
 use windlass_enhancer::engine::NetworkChoice;
 use windlass_enhancer::{Enhancer, EnhancerConfig, PipelineCounters};
-use windlass_media::{
+use windlass_types::{
     AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame,
     TapInput,
 };

@@ -16,8 +16,10 @@ use chromium::three_seconds;
 use clips::clip;
 use windlass_enhancer::engine::NetworkChoice;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
-use windlass_media::{
+use windlass_hybrid::anchor::payload;
+use windlass_types::AnchorSource;
+use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_types::{
     Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput,
 };
 
@@ -139,7 +141,7 @@ fn a_call_gets_anchors_in_time_with_the_timestamps_of_their_frames() {
 fn received(anchor: &Anchor) -> ReassembledAnchor {
     let header = AnchorHeader {
         codec: anchor.codec,
-        source: AnchorOrigin::Enhanced,
+        source: AnchorSource::Enhanced,
         tiled: anchor.tiled,
         beyond_prior: true,
         part: 0,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use counting::{allocations, peak};
 use windlass_enhancer::schedule::{Candidate, NetworkCost, Scheduler, SchedulerConfig, Tier};
-use windlass_media::StreamId;
+use windlass_types::StreamId;
 
 const STREAMS: u32 = 40;
 const INTERVAL: Duration = Duration::from_millis(66);

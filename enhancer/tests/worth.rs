@@ -18,7 +18,7 @@ use windlass_enhancer::engine::{
 };
 use windlass_enhancer::pipeline::{EngineFactory, Network};
 use windlass_enhancer::{Enhancer, EnhancerConfig, EnhancerStats};
-use windlass_media::{
+use windlass_types::{
     AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame,
     TapInput,
 };

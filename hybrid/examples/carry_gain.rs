@@ -14,14 +14,16 @@ mod clips;
 use std::time::Instant;
 
 use clips::{CLIPS, Clip, coded};
-use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k, detail_of};
+use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::picture::{Plane, psnr};
 use windlass_hybrid::resample::{Samples, Scratch, bicubic};
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::Decoder;
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
+use windlass_types::AnchorSource;
+use windlass_types::message::HTJ2K;
+use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 
 const INTERVAL: usize = 30;
 const AGES: [usize; 6] = [1, 2, 4, 8, 15, 29];
@@ -75,7 +77,7 @@ fn measure(clip: Clip, scale: usize) {
             let header = AnchorHeader {
                 stream: 1,
                 beyond_prior: true,
-                ..AnchorHeader::new(HTJ2K, AnchorOrigin::Captured, at, size)
+                ..AnchorHeader::new(HTJ2K, AnchorSource::Captured, at, size)
             };
             let payload = Htj2k::fill(&detail, None, budget).expect("a legal size");
             let start = Instant::now();

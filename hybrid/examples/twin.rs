@@ -11,14 +11,17 @@
 //! `twin FILE.ivf --call SCALE` prints a single case for measurements: an anchor of the whole frame once in 30, as
 //! in a call with the default settings, four frames late and of about a call's size; no checksums.
 
-use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k};
-use windlass_hybrid::anchor::message::encode_chunks;
-use windlass_hybrid::anchor::tiles::TileMap;
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, Reassembler, payload};
+use windlass_hybrid::anchor::codec::Htj2k;
+use windlass_hybrid::anchor::payload;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::still::{StillMaker, StillRequest};
 use windlass_hybrid::vp9::FrameBuffer;
 use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Picture, Plane};
+use windlass_types::AnchorSource;
+use windlass_types::message::HTJ2K;
+use windlass_types::message::encode_chunks;
+use windlass_types::message::{AnchorHeader, Reassembler};
+use windlass_types::tiles::TileMap;
 
 /// Between two anchors of a call, and how much later than its frame one comes, in frames.
 const CALL: (u32, u32) = (30, 4);
@@ -86,7 +89,7 @@ struct Of {
     frame: u32,
     seed: u32,
     epoch: u16,
-    source: AnchorOrigin,
+    source: AnchorSource,
     part: u8,
 }
 
@@ -151,7 +154,7 @@ impl Maker<'_> {
             frame: (round * 7 + 5).wrapping_sub(round % 3 * 3),
             seed: round,
             epoch: 5 + (round / 2) as u16,
-            source: AnchorOrigin::Enhanced,
+            source: AnchorSource::Enhanced,
             part: 0,
         };
         let whole = round.is_multiple_of(2);
@@ -161,7 +164,7 @@ impl Maker<'_> {
             (true, 4) => {
                 let mut again = self.messages(of, &self.full(), COARSE);
                 again.truncate(1);
-                let captured = Of { source: AnchorOrigin::Captured, ..of };
+                let captured = Of { source: AnchorSource::Captured, ..of };
                 again.extend(self.messages(captured, &self.every_second(true), COARSE));
                 let repeated = Of { part: 1, ..of };
                 again.extend(self.messages(repeated, &self.every_second(true), COARSE));
@@ -297,7 +300,7 @@ fn call(ivf: &Ivf, scale: usize) -> String {
     let lines = ivf.frames().zip(0u32..).map(|(data, frame)| {
         let of = frame.wrapping_sub(late);
         let messages = if of.is_multiple_of(every) {
-            let source = AnchorOrigin::Enhanced;
+            let source = AnchorSource::Enhanced;
             let of = Of { frame: of, seed: frame / every, epoch: 0, source, part: 0 };
             let samples = ivf.width * scale * ivf.height * scale;
             maker.messages(of, &maker.full(), Size::Budget(samples / SAMPLES_PER_BYTE))

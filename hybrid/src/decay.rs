@@ -7,10 +7,10 @@
 //! Making the older picture takes as long as a frame, so only some anchors are looked at.
 
 use crate::anchor::codec::detail_of;
-use crate::anchor::tiles::TileMap;
 use crate::detail::{Detail, ONE};
 use crate::picture::Plane;
 use crate::resample::Samples;
+use windlass_types::tiles::TileMap;
 
 /// One anchor of so many is looked at.
 const EVERY: u32 = 4;
@@ -70,7 +70,7 @@ impl DecayMeter {
 
 /// Over the whole picture; outside of the tiles nothing differs.
 fn mean_square(a: &Detail, b: &Detail, tiles: &TileMap, scale: usize) -> f64 {
-    let side = crate::anchor::tiles::TILE * scale;
+    let side = windlass_types::tiles::TILE * scale;
     let mut sum = 0.0;
     for y in 0..a.height() {
         for (n, (a, b)) in a.row(y).chunks(side).zip(b.row(y).chunks(side)).enumerate() {

@@ -18,10 +18,8 @@ use std::sync::Arc;
 
 use crate::anchor::codec::{AnchorCodecError, MAX_AREA};
 use crate::anchor::colour::{decode as decode_colour, split};
-use crate::anchor::message::{AnchorHeader, AnchorOrigin, MAX_ANCHOR, ReassembledAnchor};
 use crate::anchor::payload;
 use crate::anchor::prior::Prior;
-use crate::anchor::tiles::{TILE, TileMap};
 use crate::decay::DecayMeter;
 use crate::detail::Detail;
 use crate::history::{Entry, Given, History};
@@ -36,6 +34,9 @@ use crate::reconstruct::{CELL, Known, Rebuilder};
 use crate::resample::{Samples, Shrink, shrink_detail};
 use crate::simd::Isa;
 use crate::vp9::{DecodeError, DecodedFrame, Decoder, FrameBuffer, FrameKind, Join, SizeLimit};
+use windlass_types::message::{AnchorHeader, MAX_ANCHOR, ReassembledAnchor};
+use windlass_types::tiles::{TILE, TileMap};
+use windlass_types::{AnchorSource, SCALES};
 
 /// Most anchors that wait for a frame not decoded yet, each part counted; the oldest is dropped for one more.
 pub const MAX_EARLY: usize = 16;
@@ -43,8 +44,6 @@ pub const MAX_EARLY: usize = 16;
 pub const MAX_EARLY_BYTES: usize = 2 * MAX_ANCHOR;
 /// Most frames that [`HybridConfig::history`] may ask for.
 pub const MAX_HISTORY: usize = 64;
-/// Linear sizes of HR over LR that there are.
-pub const SCALES: std::ops::RangeInclusive<usize> = 2..=4;
 /// An anchor this far ahead of the last frame (10 s at 90 kHz) is not early but astray.
 const MAX_LEAD: u32 = 900_000;
 
@@ -489,7 +488,7 @@ impl HybridDecoder {
         let Some(entry) = self.history.entry(at) else { return AnchorOutcome::TooOld };
         // What was made of the low picture is of no use before six younger references. The publisher's own pixels are: those
         // after them take them over.
-        let own = header.source == AnchorOrigin::Captured;
+        let own = header.source == AnchorSource::Captured;
         if !own && self.references.are_beyond(entry.id()) {
             return AnchorOutcome::TooOld;
         }
@@ -557,14 +556,14 @@ impl HybridDecoder {
         header: &AnchorHeader,
     ) {
         let Some(entry) = self.history.entry(at) else { return };
-        let captured = header.source == AnchorOrigin::Captured;
+        let captured = header.source == AnchorSource::Captured;
         let (id, low) = (entry.id(), entry.low.clone());
         let (isa, scale) = (self.config.isa, self.config.scale);
         let luma = Samples::from(&low.planes()[0]);
         let skip = outside(tiles, low.width(), low.height());
         let skip = skip.as_deref();
         let looked =
-            if header.source == AnchorOrigin::Enhanced { self.decay.anchor(id) } else { None };
+            if header.source == AnchorSource::Enhanced { self.decay.anchor(id) } else { None };
         let begins = self.references.get(id).is_none();
         let fits = !captured && self.references.before(id).iter().any(Reference::has_captured);
         let shows = looked.is_some() || fits || begins && !tiles.is_full();

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::anchor::tiles::TileMap;
 use crate::cut::is_cut;
 use crate::vp9::{DecodedFrame, FrameBuffer};
+use windlass_types::tiles::TileMap;
 
 /// A frame that was shown.
 pub(crate) struct Entry {

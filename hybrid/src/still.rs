@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use crate::anchor::codec::{AnchorCodecError, Htj2k, detail_of};
 use crate::anchor::prior::Prior;
-use crate::anchor::tiles::TileMap;
 use crate::anchor::{colour, payload};
 use crate::resample::{Samples, area};
 use crate::simd::Isa;
 use crate::vp9::{DecodeError, Decoder, FrameBuffer, SizeLimit};
+use windlass_types::tiles::TileMap;
 
 /// Low pictures that are remembered: a still is made of a frame that has just been sent.
 const REMEMBERED: usize = 8;
@@ -148,11 +148,12 @@ impl StillMaker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::anchor::codec::HTJ2K;
     use crate::anchor::fixture::low_layer;
-    use crate::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
     use crate::picture::{Plane, psnr};
     use crate::{AnchorOutcome, HybridConfig, HybridDecoder};
+    use windlass_types::AnchorSource;
+    use windlass_types::message::HTJ2K;
+    use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 
     const ALL: [u8; 1] = [0b11];
     const LEFT: [u8; 1] = [0b01];
@@ -216,7 +217,7 @@ mod tests {
         let before = shown(&viewer);
         let header = AnchorHeader {
             beyond_prior: true,
-            ..AnchorHeader::new(HTJ2K, AnchorOrigin::Captured, 6000, (192, 128))
+            ..AnchorHeader::new(HTJ2K, AnchorSource::Captured, 6000, (192, 128))
         };
         let outcome = viewer.push_anchor(&ReassembledAnchor { header, payload: still.payload });
         assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 0 });

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
-use windlass_media::{Layer, Refusal, Rung, StreamId, TapInput};
+use windlass_types::{Layer, Refusal, Rung, StreamId, TapInput};
 
 pub use crate::core::RegionRequest;
-pub use windlass_media::LayerKnobs;
+pub use windlass_types::LayerKnobs;
 
 /// A string that is no identity of the kind asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

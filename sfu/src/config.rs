@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use windlass_media::{AnchorPolicy, MAX_LR_PIXELS};
+use windlass_types::{AnchorPolicy, MAX_LR_PIXELS};
 
 /// The SFU's settings.
 #[derive(Debug, Clone)]

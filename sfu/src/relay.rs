@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_media::{Anchor, Layer, Refusal};
+use windlass_types::{Anchor, Layer, Refusal};
 
 use crate::api::{Kind, ParticipantId, TrackId};
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use windlass_media::Layer;
 use windlass_protocol::{
     ErrorCode, LayerKnobs, Offer, ProtocolError, Report, ServerMessage, Track, TrackKind,
     TrackStats,
@@ -12,6 +11,7 @@ use windlass_protocol::{
 use windlass_sfu::{
     AnchorReport, Ended, Kind, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
 };
+use windlass_types::Layer;
 
 use crate::directory::{Directory, Given};
 use crate::session::{EnterError, close};

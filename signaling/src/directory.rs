@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use windlass_media::{AnchorPolicy, Rung};
 use windlass_protocol::TrackKind;
 use windlass_sfu::{JoinError, ParticipantId, TrackId};
+use windlass_types::{AnchorPolicy, Rung};
 
 use crate::access::Grants;
 use crate::door::{self, Refused};

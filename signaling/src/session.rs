@@ -10,7 +10,6 @@ mod ruled;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use windlass_media::Rung;
 use windlass_protocol::View as ViewMessage;
 use windlass_protocol::{
     AccessToken, ClientMessage, Error, ErrorCode, Grant, IceServers, Join, Moderate, OwnTrack,
@@ -20,6 +19,7 @@ use windlass_sfu::{
     Answer, Ended, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent, Subscribe,
     TrackId, TrackInfo, UplinkReport, View,
 };
+use windlass_types::Rung;
 
 use self::ruled::Ruled;
 use crate::access::AccessError;
@@ -64,7 +64,7 @@ impl Default for SessionConfig {
         Self {
             budget: Duration::from_millis(200),
             scale: 2,
-            lr_pixels: windlass_media::MAX_LR_PIXELS,
+            lr_pixels: windlass_types::MAX_LR_PIXELS,
             max_sections: 64,
             idle: Duration::from_secs(30),
             ping: Duration::from_secs(10),

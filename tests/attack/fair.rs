@@ -113,7 +113,7 @@ impl Publisher {
     fn send(&mut self, frame: &[u8], seq: &mut u64, number: u32, fps: f64) {
         let pt = self.rtc.codec_config().find(|p| p.spec().format.profile_id == Some(0));
         let Some(pt) = pt.map(str0m::format::PayloadParams::pt) else { return };
-        let key = windlass_hybrid::vp9::key_frame_size(frame).is_some();
+        let key = windlass_types::key_frame::key_frame_size(frame).is_some();
         let ticks = (f64::from(number) * 90_000.0 / fps) as u32;
         let parts = frame.chunks(PAYLOAD).count();
         for (n, part) in frame.chunks(PAYLOAD).enumerate() {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use windlass_enhancer::Enhancer;
-use windlass_media::TapInput;
 use windlass_sfu::{SfuHandle, TapSink};
+use windlass_types::TapInput;
 
 /// Tapped frames that may wait for the enhancer; beyond, the SFU drops and counts them, and each of their streams needs a key frame. Half
 /// a second of 250 streams: so long a busy processor may keep the bridge from running, and so long each decoder's own queue is.

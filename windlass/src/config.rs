@@ -24,13 +24,13 @@ use windlass_enhancer::engine::cuda::devices::DeviceName;
 use windlass_enhancer::engine::{EngineChoice, NetworkChoice};
 use windlass_enhancer::schedule::slots::TaskOrder;
 use windlass_enhancer::schedule::{RegionConfig, TileConfig};
-use windlass_media::AnchorPolicy;
 use windlass_sfu::{Limits, SfuConfig, share_of_one};
 use windlass_signaling::access::{Access, TokenKey};
 use windlass_signaling::webhooks::{WebhookSecret, WebhookUrl};
 use windlass_signaling::{
     DoorLimits, Origin, Origins, SignalingConfig, TrustedProxies, TurnSecret, TurnUrl,
 };
+use windlass_types::AnchorPolicy;
 
 use crate::{logging, tls};
 

@@ -24,8 +24,8 @@ use windlass_cluster::token::ClusterToken;
 use windlass_cluster::worker::{Offered, Worker, WorkerService};
 use windlass_enhancer::engine::{EngineChoice, cuda};
 use windlass_enhancer::{Enhancer, EnhancerInput};
-use windlass_media::TapInput;
 use windlass_signaling::metrics_page;
+use windlass_types::TapInput;
 
 use crate::cli::ServeArgs;
 use crate::config::Config;

@@ -7,9 +7,9 @@ use anyhow::Result;
 use windlass_cluster::mutual::Mutual;
 use windlass_cluster::nats::{self, Client, Heard};
 use windlass_cluster::remote::{Remote, RemoteConfig};
-use windlass_media::TapInput;
 use windlass_sfu::SfuHandle;
 use windlass_signaling::Metric;
+use windlass_types::TapInput;
 
 use crate::config::Config;
 use crate::metrics;

@@ -5,6 +5,7 @@
 
 mod advisories;
 mod apt;
+mod borders;
 mod fuzz;
 mod gpu;
 mod memory;

@@ -6,9 +6,11 @@
 use std::io::Write;
 
 use windlass_hybrid::Detail;
-use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k};
-use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
+use windlass_hybrid::anchor::codec::Htj2k;
+use windlass_types::AnchorSource;
+use windlass_types::message::AnchorHeader;
+use windlass_types::message::HTJ2K;
+use windlass_types::message::{MAX_CHUNK, encode_chunks};
 
 /// The anchor's frame in the second file; the one behind it is decoded before the anchor comes.
 const ANCHORED: usize = 4;
@@ -40,7 +42,7 @@ fn anchor(width: u16, height: u16, rtp_timestamp: u32) -> Vec<u8> {
     let detail = Detail::from_samples(w, h, samples).expect("the count is right");
     let payload = Htj2k::encode(&detail, 60).expect("a legal size");
     let size = (width, height);
-    let header = AnchorHeader::new(HTJ2K, AnchorOrigin::Enhanced, rtp_timestamp, size);
+    let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, rtp_timestamp, size);
     let mut messages = encode_chunks(&header, &payload, MAX_CHUNK).expect("a small payload");
     assert_eq!(messages.len(), 1, "the anchor must fit one message");
     messages.remove(0)

@@ -56,12 +56,12 @@
 
 pub mod warm_up;
 
-use windlass_hybrid::anchor::Reassembler;
-use windlass_hybrid::decoder::SCALES;
 use windlass_hybrid::resample::Samples;
 use windlass_hybrid::still::{StillError, StillMaker, StillRequest};
 use windlass_hybrid::vp9::{DecodeError, Decoder, FrameBuffer, SizeLimit};
 use windlass_hybrid::{AnchorOutcome, Effort, HybridConfig, HybridDecoder, Picture};
+use windlass_types::SCALES;
+use windlass_types::message::Reassembler;
 
 use crate::warm_up::Piece;
 

@@ -10,7 +10,7 @@
 //! Format of `stream.bin`: pieces, each behind its length (u32, little-endian). A VP9 frame begins
 //! with the bits 10, an anchor message with its version.
 
-use windlass_hybrid::anchor::message::VERSION;
+use windlass_types::message::VERSION;
 
 /// The pieces and their lengths.
 const STREAM: &[u8] = include_bytes!("../warm-up/stream.bin");
@@ -66,8 +66,8 @@ fn pieces() -> impl Iterator<Item = &'static [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_hybrid::anchor::Reassembler;
     use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
+    use windlass_types::message::Reassembler;
 
     #[test]
     fn every_piece_is_decoded_and_every_anchor_applied() {

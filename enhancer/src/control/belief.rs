@@ -4,7 +4,7 @@
 //! was last seen of it, in proportion to what can be. Each interval moves a belief part of the way; another scene moves
 //! it all the way, so that a change of content is believed at once.
 
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 use super::meter::{LowMeasure, Measurements};
 use super::model::{Model, across};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 use super::ascent::Ascent;
 use super::belief::Belief;

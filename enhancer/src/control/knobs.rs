@@ -1,6 +1,6 @@
 //! What the controller sets.
 
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 /// Everything that is adapted of one publisher; maps one to one onto the server's `knobs` message, and the last two
 /// onto the scheduler's anchor fraction and the anchors' coding.

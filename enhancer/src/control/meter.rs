@@ -10,7 +10,7 @@ use std::time::Duration;
 use windlass_hybrid::picture::Plane;
 use windlass_hybrid::resample::{Samples, box_half, lanczos2x};
 use windlass_hybrid::vp9::{FrameBuffer, FrameInfo, FrameKind, ac_step};
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 use super::texture::Texture;
 

@@ -12,7 +12,7 @@
 //!
 //! Coefficients were fitted to VMAF by least squares (`docs/benchmarks.md`, *The controller*); quality is on its scale.
 
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 use super::knobs::{Knobs, divisor};
 

@@ -4,9 +4,9 @@
 //! looks at, so that every sample comes out as it would from the whole picture. Accelerators are given the whole picture: parts
 //! of many sizes could not go in one launch with others.
 
-use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::detail::ONE;
 use windlass_hybrid::{Detail, resample::Samples};
+use windlass_types::tiles::{TILE, TileMap};
 
 use super::{Engine, InferError, Input, Luma, Residual};
 
@@ -136,6 +136,7 @@ mod tests {
     use super::*;
     use crate::engine::{Architecture, CpuEngine, Model, embedded_model};
     use windlass_hybrid::Plane;
+    use windlass_hybrid::anchor::mosaic::gather;
 
     fn plane(width: usize, height: usize) -> Plane {
         let samples = (0..width * height).map(|i| ((i * 7919 + i / width * 31) % 251) as u8);
@@ -163,7 +164,7 @@ mod tests {
         let (part, work) =
             infer_tiles(&mut engine, (&low).into(), &some, &mut residual).expect("a size");
         assert!(work < 200 * 150 * 6 / 10, "{work}");
-        assert_eq!(some.gather(&part, 2), some.gather(&whole, 2));
+        assert_eq!(gather(&some, &part, 2), gather(&some, &whole, 2));
     }
 
     #[test]
@@ -184,7 +185,7 @@ mod tests {
                 infer_some(&mut engine, (&low).into(), twin, tiles, &mut residual).expect("a size")
             };
             let (whole, part) = (infer(&full).0, infer(&some).0);
-            assert_eq!(some.gather(&part, scale), some.gather(&whole, scale), "{architecture}");
+            assert_eq!(gather(&some, &part, scale), gather(&some, &whole, scale), "{architecture}");
             assert!(part.samples().iter().any(|&s| s != 0), "{architecture}");
         }
     }

@@ -8,12 +8,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
+use windlass_hybrid::anchor::codec;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, codec};
 use windlass_hybrid::resample::{Samples, Scratch, lanczos, to_plane};
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_hybrid::{Detail, Plane};
+use windlass_types::AnchorSource;
+use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 
 use super::*;
 use crate::engine::{CpuEngine, Engine, Input, Luma, Model, Residual, fused_model};
@@ -90,7 +92,7 @@ fn captured(
     let size = (HIGH.0 as u16, HIGH.1 as u16);
     let header = AnchorHeader {
         beyond_prior: true,
-        ..AnchorHeader::new(codec::HTJ2K, AnchorOrigin::Captured, at, size)
+        ..AnchorHeader::new(windlass_types::message::HTJ2K, AnchorSource::Captured, at, size)
     };
     ReassembledAnchor { header, payload: codec::Htj2k::encode(&detail, 85).unwrap() }
 }

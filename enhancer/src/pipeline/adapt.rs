@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use windlass_hybrid::vp9::DecodedFrame;
-use windlass_media::{Layer, PublisherKnobs};
+use windlass_types::{Layer, PublisherKnobs};
 
 use super::anchors::Limits;
 use crate::control::{Controller, ControllerConfig, Knobs, Measurements, Meter};

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::Htj2k;
-use windlass_hybrid::anchor::message::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
 use windlass_hybrid::anchor::payload;
-use windlass_hybrid::anchor::tiles::TileMap;
-use windlass_media::{Anchor, AnchorSource};
+use windlass_types::Anchor;
+use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_types::tiles::TileMap;
 
 use super::whole_throttle::WholeThrottle;
 use crate::schedule::best::BestOf;
@@ -306,16 +306,12 @@ pub(super) fn send_still(
 
 /// An anchor as subscribers have it once it has arrived, but for their own timeline and epoch.
 pub(super) fn arrived(anchor: &Anchor) -> ReassembledAnchor {
-    let source = match anchor.source {
-        AnchorSource::Enhanced => AnchorOrigin::Enhanced,
-        AnchorSource::Captured => AnchorOrigin::Captured,
-    };
     let size = (anchor.width, anchor.height);
     let header = AnchorHeader {
         tiled: anchor.tiled,
         beyond_prior: anchor.beyond_prior,
         stream: anchor.stream.0,
-        ..AnchorHeader::new(anchor.codec, source, anchor.rtp_timestamp, size)
+        ..AnchorHeader::new(anchor.codec, anchor.source, anchor.rtp_timestamp, size)
     };
     ReassembledAnchor { header, payload: anchor.payload.to_vec() }
 }

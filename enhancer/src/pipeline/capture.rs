@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 use windlass_hybrid::vp9::{FrameBuffer, SizeLimit};
-use windlass_media::{CapturedFrame, EnhancerOutput, StreamId};
+use windlass_types::{CapturedFrame, EnhancerOutput, StreamId};
 
 use super::Timing;
 use super::decode::{

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use windlass_media::{CAPTURED_WITHIN, StreamId};
+use windlass_types::{CAPTURED_WITHIN, StreamId};
 
 use super::select::Job;
 

@@ -1,6 +1,6 @@
 //! Whom the processor has time for, and that what is dropped is counted, once.
 
-use windlass_media::Refusal;
+use windlass_types::Refusal;
 
 use super::*;
 

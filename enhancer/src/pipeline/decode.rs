@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use windlass_hybrid::AnchorOutcome;
-use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::resample::Samples;
 use windlass_hybrid::vp9::{
     DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference, SizeLimit,
 };
-use windlass_media::{Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame};
+use windlass_types::tiles::TileMap;
+use windlass_types::{Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame};
 
 use super::Timing;
 use super::adapt::{Adaptation, Operator, Uplink};

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
-use windlass_hybrid::vp9::key_frame_size;
-use windlass_media::{EnhancerOutput, Owner, Refusal, StreamId, TapFrame, TapInput};
+use windlass_types::key_frame::key_frame_size;
+use windlass_types::{EnhancerOutput, Owner, Refusal, StreamId, TapFrame, TapInput};
 
 use super::adapt::{Operator, Uplink};
 use super::capture::{CaptureDecoder, CapturePacket, Captures};

@@ -45,9 +45,9 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, bounded};
 use thiserror::Error;
 use windlass_hybrid::Picture;
-use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::vp9::{self, FrameBuffer};
-use windlass_media::{EnhancerOutput, MAX_LR_PIXELS};
+use windlass_types::tiles::TileMap;
+use windlass_types::{EnhancerOutput, MAX_LR_PIXELS};
 
 use crate::engine::{
     Engine, EngineChoice, InferError, Input, Luma, Model, NetworkChoice, NetworkError, Residual,

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_hybrid::anchor::mosaic::scatter;
 use windlass_hybrid::resample::Samples;
 use windlass_hybrid::{Detail, Plane};
+use windlass_types::tiles::TileMap;
 
 use super::anchors::CodeError;
 use crate::engine::cuda::Held;
@@ -87,7 +88,7 @@ impl OnCard {
             Ok((code, Some(mosaic))) => {
                 let (width, height) = self.size();
                 let mut detail = Detail::zero(width, height);
-                let fits = tiles.scatter(&mosaic, self.scale, &mut detail);
+                let fits = scatter(tiles, &mosaic, self.scale, &mut detail);
                 Some(Ok((code, fits.then_some(detail))))
             }
             Err(AnchorError::Codec(_)) => Some(Err(CodeError::Failed)),

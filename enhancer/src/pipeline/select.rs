@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use windlass_hybrid::vp9::FrameBuffer;
-use windlass_media::{CAPTURED_WITHIN, EnhancerOutput, StreamId};
+use windlass_types::{CAPTURED_WITHIN, EnhancerOutput, StreamId};
 
 use super::anchors::Choice;
 use super::coming::Coming;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU32;
 use bytes::Bytes;
 use windlass_hybrid::anchor::codec;
 use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind};
-use windlass_media::{
+use windlass_types::{
     Anchor, AnchorSource, CapturedFrame, Epoch, Owner, StreamId, TapFrame, TapInput,
 };
 
@@ -140,7 +140,7 @@ fn frame(stream: u32, timestamp: u32, kind: u8) -> TapInput {
         arrival: Instant::now(),
         key: kind != DELTA,
         most_scale: 4,
-        policy: windlass_media::AnchorPolicy::default(),
+        policy: windlass_types::AnchorPolicy::default(),
         data: Bytes::from(vec![kind; 500]),
     })
 }

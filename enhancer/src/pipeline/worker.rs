@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use crossbeam_channel::Sender;
-use windlass_hybrid::anchor::codec::{HTJ2K, detail_of};
+use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::colour;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::resample::Samples;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::FrameBuffer;
 use windlass_hybrid::{Detail, Plane};
-use windlass_media::{Anchor, AnchorPolicy, AnchorSource, EnhancerOutput, StageTimes};
+use windlass_types::message::HTJ2K;
+use windlass_types::tiles::{TILE, TileMap};
+use windlass_types::{Anchor, AnchorPolicy, AnchorSource, EnhancerOutput, StageTimes};
 
 use super::Network;
 use super::anchors::{CodeError, OnProcessor, Stills, arrived, code, send_still};
@@ -36,7 +37,7 @@ use crate::schedule::worth::{AGAIN_DB, Belief, Change};
 use crate::stats::{Stats, count};
 
 /// Of all networks.
-pub(super) const MOST_SCALE: usize = *windlass_hybrid::decoder::SCALES.end();
+pub(super) const MOST_SCALE: usize = *windlass_types::SCALES.end();
 /// Greatest payload of an anchor in bytes: what the messages to the browser can carry.
 const MAX_PAYLOAD: usize = 1 << 20;
 

@@ -22,7 +22,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use windlass_media::{Owner, Refusal, StreamId};
+use windlass_types::{Owner, Refusal, StreamId};
 
 use super::memory;
 use super::shares::Shares;
@@ -51,7 +51,7 @@ const WEIGHT_OF_LESS: f64 = 0.05;
 const FIRST_RATE: f64 = 30.0;
 const FIRST_COST: f64 = 0.0006;
 /// And bytes: of the largest pictures that are enhanced unless that is configured.
-const UNKNOWN: u64 = memory::of(windlass_media::MAX_LR_PIXELS as u64, 0);
+const UNKNOWN: u64 = memory::of(windlass_types::MAX_LR_PIXELS as u64, 0);
 
 /// What a stream's decoders did since they were last asked.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -86,7 +86,7 @@ mod tests {
     use std::time::Duration;
 
     use proptest::prelude::*;
-    use windlass_media::StreamId;
+    use windlass_types::StreamId;
 
     use super::*;
 

@@ -19,7 +19,7 @@
 //! ```
 //! use std::time::Duration;
 //! use windlass_enhancer::schedule::{Candidate, Scheduler, SchedulerConfig, Tier};
-//! use windlass_media::StreamId;
+//! use windlass_types::StreamId;
 //!
 //! let mut scheduler = Scheduler::new(SchedulerConfig::default());
 //! scheduler.push(Candidate {
@@ -63,7 +63,7 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use windlass_media::{AnchorPolicy, Owner, Refusal, StreamId};
+use windlass_types::{AnchorPolicy, Owner, Refusal, StreamId};
 
 pub use cost::CostModel;
 pub use gain::GainEstimator;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_media::{Refusal, StreamId};
+use windlass_types::{Refusal, StreamId};
 
 use super::{Scheduler, policy};
 

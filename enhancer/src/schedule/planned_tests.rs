@@ -1,6 +1,6 @@
 //! The scheduler with streams that are promised a quality.
 
-use windlass_media::Refusal;
+use windlass_types::Refusal;
 
 use super::tests::config;
 use super::*;

@@ -12,7 +12,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use windlass_media::AnchorPolicy;
+use windlass_types::AnchorPolicy;
 
 use super::gain::GainEstimator;
 use super::{Candidate, SchedulerConfig};

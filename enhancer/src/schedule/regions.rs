@@ -13,8 +13,8 @@
 
 use std::time::Duration;
 
-use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::detail::{Detail, ONE};
+use windlass_types::tiles::{TILE, TileMap};
 
 /// What one request may ask for, and when a tile is due.
 #[derive(Debug, Clone, Copy, PartialEq)]

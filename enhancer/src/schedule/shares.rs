@@ -6,7 +6,7 @@
 //!
 //! Pure, and without allocations once it has seen as many streams.
 
-use windlass_media::Owner;
+use windlass_types::Owner;
 
 /// Computes shares; its memory is used again.
 #[derive(Debug, Default)]

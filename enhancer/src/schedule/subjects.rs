@@ -9,8 +9,8 @@
 use std::sync::OnceLock;
 
 use rustface::{Detector, ImageData, Model};
-use windlass_hybrid::anchor::tiles::TILE;
 use windlass_hybrid::resample::Samples;
+use windlass_types::tiles::TILE;
 
 static CASCADE: &[u8] = include_bytes!("../../../models/seeta-frontal.bin");
 

@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::vp9::{FrameInfo, FrameKind};
+use windlass_types::tiles::{TILE, TileMap};
 
 /// Energy that an intra block counts for, by sample: what was there is lost.
 const INTRA: u64 = 64;

@@ -1,6 +1,6 @@
 //! Streams whose enhanced anchors are worth nothing.
 
-use windlass_media::AnchorPolicy;
+use windlass_types::AnchorPolicy;
 
 use super::tests::config;
 use super::worth::{AGAIN_DB, PROBE_EVERY};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_media::StreamId;
+use windlass_types::StreamId;
 
 use super::camera::{Camera, Coded};
 use super::events::Random;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use windlass_media::AnchorPolicy;
+use windlass_types::AnchorPolicy;
 
 use super::network::Link;
 use crate::schedule::queue::{LAMBDA, Order};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use windlass_media::AnchorPolicy;
+use windlass_types::AnchorPolicy;
 
 use super::events::{Device, Random};
 use super::frames::{Frame, Source};

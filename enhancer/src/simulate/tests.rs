@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::scenario::OrderName;
 use super::*;
 use crate::schedule::Tier;
-use windlass_media::AnchorPolicy;
+use windlass_types::AnchorPolicy;
 
 fn group(name: &str, count: u32, width: u32) -> Group {
     Group {

@@ -7,10 +7,12 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k};
-use windlass_hybrid::anchor::message::{AnchorHeader, AnchorOrigin, encode_chunks};
+use windlass_types::message::HTJ2K;
+use windlass_hybrid::anchor::codec::Htj2k;
+use windlass_types::AnchorSource;
+use windlass_types::message::{AnchorHeader, encode_chunks};
 use windlass_hybrid::anchor::payload;
-use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_types::tiles::{TileMap};
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::vp9::Parser;
 use windlass_hybrid_fuzz::LIMIT;
@@ -69,7 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             )?;
             let header = AnchorHeader {
                 codec: HTJ2K,
-                source: AnchorOrigin::Enhanced,
+                source: AnchorSource::Enhanced,
                 tiled: false,
                 beyond_prior: false,
                 part: 0,
@@ -120,7 +122,7 @@ fn with_anchors(frames: &[&[u8]], options: u8) -> Result<Option<Vec<Vec<u8>>>, B
         let header = AnchorHeader {
             codec: HTJ2K,
             // Only what a publisher gave teaches the filters.
-            source: if n % 4 < 2 { AnchorOrigin::Captured } else { AnchorOrigin::Enhanced },
+            source: if n % 4 < 2 { AnchorSource::Captured } else { AnchorSource::Enhanced },
             tiled,
             beyond_prior: false,
             part: 0,

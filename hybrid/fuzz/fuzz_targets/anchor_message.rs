@@ -5,7 +5,7 @@
 #![allow(missing_docs)]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
-use windlass_hybrid::anchor::message::{AnchorHeader, HEADER_BYTES, MAX_ANCHOR, Reassembler};
+use windlass_types::message::{AnchorHeader, HEADER_BYTES, MAX_ANCHOR, Reassembler};
 use windlass_hybrid_fuzz::{container, mutate};
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {

@@ -5,7 +5,7 @@
 #![allow(missing_docs)]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
-use windlass_hybrid::anchor::message::{HEADER_BYTES, Reassembler};
+use windlass_types::message::{HEADER_BYTES, Reassembler};
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_hybrid_fuzz::hybrid::{RESET, is_message, scale};

@@ -1,6 +1,6 @@
 //! Inputs of the target `hybrid`: chunks are frames, messages of anchors, or [`RESET`].
 
-use windlass_hybrid::anchor::message::VERSION;
+use windlass_types::message::VERSION;
 
 /// The chunk that stands for a gap: the decoder is reset.
 pub const RESET: &[u8] = b"R";

@@ -1,17 +1,18 @@
 //! The colour of an anchor's frame: what its chroma has beyond the bicubic picture of the low one.
 //!
 //! It travels behind the luma's detail in the same payload, as a second codestream of
-//! [HTJ2K](super::codec): one image, of the U of the chosen [tiles](super::tiles) and below it their V, each half as wide and high
+//! [HTJ2K](super::codec): one image, of the U of the chosen [tiles](windlass_types::tiles) and below it their V, each half as wide and high
 //! as the luma's. Only the publisher's own pixels have colour; networks make luma alone. Cells that the code says
 //! nothing of keep the low picture's colour.
 
-use super::codec::{AnchorCodecError, HTJ2K, Htj2k};
-use super::tiles::{TILE, TileMap};
+use super::codec::{AnchorCodecError, Htj2k};
 use crate::detail::{Detail, ONE};
 use crate::picture::Plane;
 use crate::reconstruct::carry::plan::SIDE;
 use crate::resample::{Samples, Scratch, bicubic};
 use crate::simd::Isa;
+use windlass_types::message::HTJ2K;
+use windlass_types::tiles::{TILE, TileMap};
 
 /// Less than this, in sixteenths of a grey level, is what is left of the waves beside.
 const LEAST: u16 = ONE.unsigned_abs();
@@ -132,10 +133,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::anchor::message::{AnchorHeader, AnchorOrigin, ReassembledAnchor};
     use crate::anchor::payload;
     use crate::picture::psnr;
     use crate::vp9::FrameBuffer;
+    use windlass_types::AnchorSource;
+    use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 
     const SIZE: (usize, usize) = (150, 70);
 
@@ -196,7 +198,7 @@ mod tests {
         assert_eq!(split(HTJ2K, &both), (&luma[..], Some(&colour[..])));
         assert_eq!(split(HTJ2K, &luma), (&luma[..], None));
         assert_eq!(split(1, &both), (&both[..], None));
-        let header = AnchorHeader::new(HTJ2K, AnchorOrigin::Captured, 0, (300, 140));
+        let header = AnchorHeader::new(HTJ2K, AnchorSource::Captured, 0, (300, 140));
         let anchor = ReassembledAnchor { header, payload: both };
         let detail = payload::decode(&anchor, 2).map(|(detail, _)| detail);
         assert_eq!(detail, Ok(Detail::zero(300, 140)), "old decoders leave colour alone");

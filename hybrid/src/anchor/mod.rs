@@ -1,12 +1,9 @@
-//! Anchors: the HR detail of frames or [tiles], coded ([`codec`]) and cut into messages ([`message`]).
+//! Anchors: the HR detail of frames or [tiles](windlass_types::tiles), coded ([`codec`]). [Messages](windlass_types::message) carry them.
 
 pub mod codec;
 pub mod colour;
 #[cfg(test)]
 pub(crate) mod fixture;
-pub mod message;
+pub mod mosaic;
 pub mod payload;
 pub mod prior;
-pub mod tiles;
-
-pub use message::{AnchorHeader, AnchorMessageError, AnchorOrigin, ReassembledAnchor, Reassembler};

@@ -1,16 +1,17 @@
 //! What the payload of an anchor holds: which tiles it gives, and their image.
 //!
-//! A whole anchor is the image alone, of the detail at HR size. An anchor of [tiles](super::tiles) is their map and
+//! A whole anchor is the image alone, of the detail at HR size. An anchor of [tiles](windlass_types::tiles) is their map and
 //! the image of their mosaic; the header says which it is. Behind the image there may be one of its [colour](super::colour).
 
 use super::codec::{self, AnchorCodecError};
-use super::message::{AnchorHeader, ReassembledAnchor};
-use super::tiles::TileMap;
+use super::mosaic::{gather, scatter};
 use crate::detail::Detail;
+use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_types::tiles::TileMap;
 
 /// The detail as the codec is to see it: all of it, or the mosaic of the chosen tiles.
 pub fn image(detail: Detail, tiles: &TileMap, scale: usize) -> Detail {
-    if tiles.is_full() { detail } else { tiles.gather(&detail, scale) }
+    if tiles.is_full() { detail } else { gather(tiles, &detail, scale) }
 }
 
 /// The payload of a coded [`image`], and whether the header must say that it is tiled.
@@ -61,7 +62,7 @@ pub fn decode_image(
     let (width, height) = tiles.mosaic(scale);
     let mosaic = codec::decode(header.codec, coded, side(width), side(height))?;
     let mut detail = Detail::zero(header.width.into(), header.height.into());
-    if tiles.scatter(&mosaic, scale, &mut detail) {
+    if scatter(tiles, &mosaic, scale, &mut detail) {
         Ok(detail)
     } else {
         Err(AnchorCodecError::WrongSize)

@@ -1,11 +1,13 @@
 //! What anchors are worth to other frames than their own, on pictures made here.
 
 use super::*;
-use crate::anchor::codec::{HTJ2K, Htj2k, detail_of};
-use crate::anchor::{AnchorHeader, AnchorOrigin};
+use crate::anchor::codec::{Htj2k, detail_of};
 use crate::picture::{Plane, psnr};
 use crate::resample::box_half;
 use crate::vp9::FrameInfo;
+use windlass_types::AnchorSource;
+use windlass_types::message::AnchorHeader;
+use windlass_types::message::HTJ2K;
 
 const SIZE: (usize, usize) = (256, 192);
 
@@ -31,11 +33,11 @@ fn show(d: &mut HybridDecoder, at: u32, high: &Plane) -> Plane {
 }
 
 fn give(d: &mut HybridDecoder, at: u32, high: &Plane, tiles: &TileMap) -> AnchorOutcome {
-    give_from(AnchorOrigin::Enhanced, d, at, high, tiles)
+    give_from(AnchorSource::Enhanced, d, at, high, tiles)
 }
 
 fn give_from(
-    source: AnchorOrigin,
+    source: AnchorSource,
     d: &mut HybridDecoder,
     at: u32,
     high: &Plane,
@@ -136,7 +138,7 @@ fn the_publishers_own_pixels_are_taken_however_many_references_are_younger() {
         }
         if captured {
             let own = scene(0, 0.0);
-            let outcome = give_from(AnchorOrigin::Captured, &mut d, 0, &own, &all());
+            let outcome = give_from(AnchorSource::Captured, &mut d, 0, &own, &all());
             assert_eq!(outcome, AnchorOutcome::Applied { frames_late: late });
         }
         psnr(d.picture_at(late).map(|p| &p.y).expect("shown"), &scene(0, f64::from(late) * 0.5))
@@ -189,7 +191,7 @@ fn a_picture_that_stands_still_is_the_one_made_anew() {
 #[test]
 fn filters_that_one_scene_taught_are_not_used_in_the_next() {
     let [mut taught, mut untaught] = decoders();
-    let outcome = give_from(AnchorOrigin::Captured, &mut taught, 0, &scene(0, 0.0), &all());
+    let outcome = give_from(AnchorSource::Captured, &mut taught, 0, &scene(0, 0.0), &all());
     assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 0 });
     let mut dark = scene(1, 0.0);
     dark.samples_mut().iter_mut().for_each(|v| *v /= 3);
@@ -201,7 +203,7 @@ fn what_the_publisher_gave_is_lost_where_it_no_longer_fits() {
     let [mut none, _] = decoders();
     assert_eq!(none.lost(0), Some(vec![1.0; 4]), "what networks made is not the publisher's");
     assert_eq!(none.lost(1), None);
-    let outcome = give_from(AnchorOrigin::Captured, &mut none, 0, &scene(0, 0.0), &all());
+    let outcome = give_from(AnchorSource::Captured, &mut none, 0, &scene(0, 0.0), &all());
     assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 0 });
     let mut lost = |n: u32, picture: &Plane| {
         show(&mut none, n, picture);

@@ -3,10 +3,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::anchor::codec::{HTJ2K, Htj2k};
+use crate::anchor::codec::Htj2k;
 use crate::anchor::fixture::low_layer;
 use crate::picture::{Plane, psnr};
 use crate::still::{StillMaker, StillRequest};
+use windlass_types::message::HTJ2K;
 
 /// The tiles of a low picture of 96 × 64 samples: both, or the right one alone.
 const ALL: [u8; 1] = [0b11];
@@ -22,7 +23,7 @@ fn anchor(frame: usize, payload: Vec<u8>, tiled: bool) -> ReassembledAnchor {
             tiled,
             beyond_prior: true,
             stream: 1,
-            ..AnchorHeader::new(HTJ2K, AnchorOrigin::Captured, at(frame), (192, 128))
+            ..AnchorHeader::new(HTJ2K, AnchorSource::Captured, at(frame), (192, 128))
         },
         payload,
     }
@@ -110,7 +111,7 @@ fn enhanced(frame: usize) -> ReassembledAnchor {
     let payload = Htj2k::encode(&Detail::zero(192, 128), 70).expect("a legal size");
     let mut anchor = anchor(frame, payload, false);
     anchor.header.beyond_prior = false;
-    (anchor.header.codec, anchor.header.source) = (HTJ2K, AnchorOrigin::Enhanced);
+    (anchor.header.codec, anchor.header.source) = (HTJ2K, AnchorSource::Enhanced);
     anchor
 }
 
@@ -197,7 +198,7 @@ fn an_enhanced_anchor_leaves_fresh_pictures_of_the_publisher_alone() {
         anchor.payload = coded;
         anchor
     };
-    let quality = |enhanced: Option<AnchorOrigin>| {
+    let quality = |enhanced: Option<AnchorSource>| {
         let mut d = HybridDecoder::new(HybridConfig { learning: false, ..HybridConfig::default() });
         push(&mut d, 0..1);
         assert_eq!(d.push_anchor(&still(0)), APPLIED);
@@ -207,9 +208,9 @@ fn an_enhanced_anchor_leaves_fresh_pictures_of_the_publisher_alone() {
         }
         psnr(shown(&mut d), &original(2))
     };
-    let (without, with) = (quality(None), quality(Some(AnchorOrigin::Enhanced)));
+    let (without, with) = (quality(None), quality(Some(AnchorSource::Enhanced)));
     assert!(with > without - 0.5, "{without} dB, then {with} dB");
-    assert!(quality(Some(AnchorOrigin::Captured)) < without - 1.0, "it does displace");
+    assert!(quality(Some(AnchorSource::Captured)) < without - 1.0, "it does displace");
 }
 
 #[test]

@@ -3,8 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::anchor::codec::{HTJ2K, Htj2k};
-use crate::anchor::{AnchorHeader, AnchorOrigin};
+use crate::anchor::codec::Htj2k;
+use windlass_types::AnchorSource;
+use windlass_types::message::AnchorHeader;
+use windlass_types::message::HTJ2K;
 
 pub const REALTIME: &[u8] = include_bytes!("../../tests/fixtures/realtime.ivf");
 pub const ALTREF: &[u8] = include_bytes!("../../tests/fixtures/altref.ivf");
@@ -63,7 +65,7 @@ fn packed(
         header: AnchorHeader {
             tiled,
             stream: 1,
-            ..AnchorHeader::new(HTJ2K, AnchorOrigin::Enhanced, at(frame), (width, height))
+            ..AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, at(frame), (width, height))
         },
         payload,
     }
@@ -488,7 +490,7 @@ fn parts_share_one_reference_and_a_lost_one_costs_its_tiles_alone() {
 
 /// An anchor of the publisher's own pixels.
 pub fn captured(anchor: ReassembledAnchor) -> ReassembledAnchor {
-    let header = AnchorHeader { source: AnchorOrigin::Captured, ..anchor.header };
+    let header = AnchorHeader { source: AnchorSource::Captured, ..anchor.header };
     ReassembledAnchor { header, ..anchor }
 }
 

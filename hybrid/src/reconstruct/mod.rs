@@ -19,7 +19,6 @@ pub mod learned;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::decoder::SCALES;
 use crate::detail::{Detail, ONE};
 use crate::picture::{Picture, Plane};
 use crate::resample::{self, Samples, bicubic, lanczos};
@@ -31,6 +30,7 @@ use carry::reference::{Reference, References};
 use carry::searches::Searches;
 use carry::warp::{self, Shares, blend};
 use learned::Learned;
+use windlass_types::SCALES;
 
 /// Side of a cell in low samples: what is left alone or made anew.
 pub(crate) const CELL: usize = learned::CELL;

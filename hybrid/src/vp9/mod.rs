@@ -42,7 +42,6 @@
 //! | `kernels/` | inner loops: scalar, and SIMD that equals it | 8.5, 8.7, 8.8 |
 //! | `frame`, `tile` | order of tiles and filtering; partitions and blocks | 6.4 |
 //! | `decoder` | frames, references, contexts | 6.1, 8.10 |
-//! | `key_size` | the size of a key frame that is not decoded | 6.2 |
 //! | `frame_buffer`, `info`, `visitor`, `threads` | what goes in and out | |
 
 // A kernel's parts must land in the function that has the target features, and the arithmetic
@@ -59,7 +58,6 @@ mod header;
 mod info;
 #[allow(unsafe_code)]
 pub mod kernels;
-mod key_size;
 pub mod loop_filter;
 mod predict;
 mod probability;
@@ -71,7 +69,6 @@ mod visitor;
 pub use decoder::{Decoder, Parser, SizeLimit};
 pub use frame_buffer::{FrameBuffer, PictureRows, PlaneBuffer, PlaneRows};
 pub use info::{Block, FrameInfo, FrameKind, MotionVector, Part, PredictionMode, Reference};
-pub use key_size::key_frame_size;
 pub use residual::quantiser::ac_step;
 pub use threads::{Join, OneThread};
 pub use visitor::Visitor;

@@ -11,7 +11,7 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use windlass_enhancer::schedule::{Candidate, NetworkCost, Scheduler, SchedulerConfig, Tier};
-use windlass_media::StreamId;
+use windlass_types::StreamId;
 
 use super::plans::{self, PlanRow};
 use crate::eval::cpu_clock::thread_time;

@@ -10,16 +10,17 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use windlass_enhancer::schedule::{TileConfig, TileLedger};
 use windlass_enhancer::twin::Twin;
-use windlass_hybrid::anchor::codec::{HTJ2K, detail_of};
-use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
+use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::tiles::TileMap;
-use windlass_hybrid::anchor::{
-    AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler, colour, payload,
-};
+use windlass_hybrid::anchor::{colour, payload};
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9;
+use windlass_types::AnchorSource;
+use windlass_types::message::HTJ2K;
+use windlass_types::message::{AnchorHeader, ReassembledAnchor, Reassembler};
+use windlass_types::message::{MAX_CHUNK, encode_chunks};
+use windlass_types::tiles::TileMap;
 
 use super::clip::Clip;
 use super::coding::{self, Target};
@@ -74,7 +75,7 @@ pub struct AnchorSettings {
     /// Whether only what the decoder's built-in filters do not expect is coded; the papers code all.
     pub beyond_prior: bool,
     /// Whether the original gives the detail, or super-resolution.
-    pub source: AnchorOrigin,
+    pub source: AnchorSource,
     /// From a frame's arrival to its anchor at the browser.
     pub delay: Duration,
     /// Share of messages that are lost.
@@ -150,7 +151,7 @@ pub fn make_beside(
     {
         let (original, picture) = (original?, picture?);
         let at = rtp_timestamp(frame, fps);
-        if settings.source == AnchorOrigin::Enhanced {
+        if settings.source == AnchorSource::Enhanced {
             twin.follow(at, decoder.decode(&low.frames[frame].data)?);
         }
         if chosen.binary_search(&frame).is_err() {
@@ -168,7 +169,7 @@ pub fn make_beside(
         };
         let Some(mut tiles) = tiles else { continue };
         let mut detail = match settings.source {
-            AnchorOrigin::Enhanced => {
+            AnchorSource::Enhanced => {
                 let start = twin.start(at);
                 let start = start.with_context(|| format!("the twin has no frame {frame}"))?;
                 let (detail, samples) = upscaler.tiles(&picture.y, &start, &tiles)?;
@@ -179,7 +180,7 @@ pub fn make_beside(
                 }
                 detail
             }
-            AnchorOrigin::Captured => detail_of(&original.y, &picture.y, scale.factor())?,
+            AnchorSource::Captured => detail_of(&original.y, &picture.y, scale.factor())?,
         };
         if tiles.count() == 0 {
             continue;
@@ -189,7 +190,7 @@ pub fn make_beside(
         }
         let header = header(&detail, at, settings);
         let wanted = twin.measures().then(|| detail.clone());
-        let colour = (settings.source == AnchorOrigin::Captured).then(|| {
+        let colour = (settings.source == AnchorSource::Captured).then(|| {
             let [_, u, v] = original.samples();
             colour::image([u, v], picture.samples(), &tiles, scale.factor())
         });
@@ -263,7 +264,7 @@ mod tests {
     use super::*;
     use crate::eval::synthetic;
 
-    fn settings(source: AnchorOrigin, loss: f64) -> AnchorSettings {
+    fn settings(source: AnchorSource, loss: f64) -> AnchorSettings {
         AnchorSettings { source, loss, beyond_prior: false, ..synthetic::anchor_settings(0.2, 0) }
     }
 
@@ -272,7 +273,7 @@ mod tests {
         let clip = synthetic::panning(3);
         let low = synthetic::low_layer(&clip, 300);
         let mut upscaler = Upscaler::new().unwrap();
-        let how = settings(AnchorOrigin::Captured, 0.0);
+        let how = settings(AnchorSource::Captured, 0.0);
         let track = make(&clip, &low, Scale::TWO, &how, &[1], &mut upscaler).unwrap();
         let detail = super::super::coding::decode(&track.anchors[0].anchor, 2).unwrap();
         let original = clip.frames.frames().unwrap().nth(1).unwrap().unwrap();
@@ -293,7 +294,7 @@ mod tests {
         let chosen: Vec<usize> = (0..12).collect();
         let mut upscaler = Upscaler::new().unwrap();
         let mut made = |loss| {
-            let how = settings(AnchorOrigin::Enhanced, loss);
+            let how = settings(AnchorSource::Enhanced, loss);
             let track = make(&clip, &low, Scale::TWO, &how, &chosen, &mut upscaler).unwrap();
             (track.bytes, track.lost, track.anchors.iter().map(|a| a.frame).collect::<Vec<_>>())
         };

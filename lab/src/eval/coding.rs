@@ -4,9 +4,10 @@ use std::fmt;
 
 use anyhow::{Context, Result, ensure};
 use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k};
-use windlass_hybrid::anchor::tiles::TileMap;
-use windlass_hybrid::anchor::{ReassembledAnchor, payload};
+use windlass_hybrid::anchor::payload;
 use windlass_hybrid::detail::Detail;
+use windlass_types::message::ReassembledAnchor;
+use windlass_types::tiles::TileMap;
 
 /// What the code of an anchor is held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use windlass_enhancer::schedule::{Candidate, GainEstimator, Tier};
-use windlass_media::StreamId;
+use windlass_types::StreamId;
 
 use super::anchors::{STREAM, shown_at};
 use super::gains::Gains;

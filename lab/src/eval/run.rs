@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use windlass_hybrid::anchor::AnchorOrigin;
+use windlass_types::AnchorSource;
 
 use super::adapt;
 use super::anchors::AnchorSettings;
@@ -113,7 +113,7 @@ fn plan<'a>(args: &EvalArgs, tools: &'a Ffmpeg) -> Plan<'a> {
             beyond_prior: !args.whole_detail,
             fraction,
             target,
-            source: if args.oracle { AnchorOrigin::Captured } else { AnchorOrigin::Enhanced },
+            source: if args.oracle { AnchorSource::Captured } else { AnchorSource::Enhanced },
             delay: Duration::from_millis(u64::from(args.delay_ms)),
             loss: args.anchor_loss,
             seed: args.seed,

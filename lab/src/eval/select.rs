@@ -8,7 +8,7 @@
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::offline::AnchorPlanner;
 use windlass_enhancer::schedule::{Candidate, SchedulerConfig, Tier};
-use windlass_media::StreamId;
+use windlass_types::StreamId;
 
 use super::anchors::{STREAM, shown_at};
 use super::gains::Gains;

@@ -9,11 +9,11 @@ use windlass_enhancer::engine::{
     infer_tiles_fused,
 };
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::to_plane;
 use windlass_hybrid::simd::Isa;
+use windlass_types::tiles::TileMap;
 
 use super::cpu_clock::CpuClock;
 use super::scale::Scale;

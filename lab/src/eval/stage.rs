@@ -272,7 +272,7 @@ impl<'a> Stage<'a> {
             Source::Full => {
                 let (full, _) = self.full.as_ref().context("there is no full layer")?;
                 let target = Target::Quality(settings.quality);
-                let source = windlass_hybrid::anchor::AnchorOrigin::Captured;
+                let source = windlass_types::AnchorSource::Captured;
                 let way = AnchorSettings { source, target, fraction: settings.fraction, ..*way };
                 let chosen = select::scheduled(low, self.clip.fps, way.fraction);
                 anchors::make(full, low, self.plan.scale, &way, &chosen, upscaler)

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use windlass_hybrid::anchor::AnchorOrigin;
 use windlass_hybrid::picture::Picture;
+use windlass_types::AnchorSource;
 
 use super::anchors::{self, AnchorSettings, AnchorTrack};
 use super::captured::CapturedSettings;
@@ -49,7 +49,7 @@ pub fn anchor_settings(fraction: f64, delay_ms: u64) -> AnchorSettings {
         target: Target::Quality(90),
         tiles: None,
         beyond_prior: true,
-        source: AnchorOrigin::Enhanced,
+        source: AnchorSource::Enhanced,
         delay: Duration::from_millis(delay_ms),
         loss: 0.0,
         seed: 1,

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use windlass_link::Profile;
-use windlass_media::{Layer, Rung};
 use windlass_signaling::access::TokenKey;
+use windlass_types::{Layer, Rung};
 
 use super::children::Part;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use windlass_hybrid::picture::Picture;
 use windlass_hybrid::resample::box_down;
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 use super::args::LoadtestArgs;
 use super::recording::{Frame, Recording};

@@ -8,8 +8,8 @@ use str0m::Event;
 use str0m::media::{Direction, MediaKind, Mid, Pt, Rid, Simulcast, SimulcastLayer};
 use str0m::rtp::RtpWrite;
 use windlass_link::Profile;
-use windlass_media::Layer;
 use windlass_protocol::{Offer, Publish, ServerMessage, TrackKind};
+use windlass_types::Layer;
 
 use super::access::Access;
 use super::args::Peer;

@@ -5,7 +5,7 @@
 //! on over loops and jumps, so that receivers see one stream without end.
 
 use anyhow::{Result, bail, ensure};
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 /// RTP's clock of video.
 pub const CLOCK_HZ: f64 = 90_000.0;

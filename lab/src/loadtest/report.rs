@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use windlass_media::Rung;
+use windlass_types::Rung;
 
 use super::args::LoadtestArgs;
 use super::balance::Balance;
@@ -358,7 +358,7 @@ impl Row {
             seconds,
             layers: recording
                 .layers()
-                .map(windlass_media::Layer::rid)
+                .map(windlass_types::Layer::rid)
                 .collect::<Vec<_>>()
                 .join(","),
             budget_ms: args.budget_ms.get(),
@@ -461,7 +461,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use windlass_media::Layer;
+    use windlass_types::Layer;
 
     use super::*;
     use crate::loadtest::recording::Frame;

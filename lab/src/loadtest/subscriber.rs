@@ -7,10 +7,10 @@ use anyhow::{Context, Result, bail};
 use str0m::Event;
 use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Mid};
 use str0m::rtp::RtpPacket;
-use windlass_hybrid::anchor::message::AnchorHeader;
 use windlass_link::Profile;
-use windlass_media::Rung;
 use windlass_protocol::{ClientMessage, Offer, Report, ServerMessage, Subscribe, Track, TrackKind};
+use windlass_types::Rung;
+use windlass_types::message::AnchorHeader;
 
 use super::access::Access;
 use super::args::Peer;

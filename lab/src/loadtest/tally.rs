@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use windlass_media::Rung;
+use windlass_types::Rung;
 
 use super::downlinks::Downlinks;
 use super::latencies::Latencies;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use windlass_media::Rung;
+use windlass_types::Rung;
 
 use super::tally::{Tally, Totals};
 

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use windlass_hybrid::anchor::AnchorOrigin;
-use windlass_hybrid::anchor::message::Reassembler;
-use windlass_media::Rung;
+use windlass_types::AnchorSource;
+use windlass_types::Rung;
+use windlass_types::message::Reassembler;
 
 use super::arrivals::{Arrivals, Packet};
 use super::tally::Totals;
@@ -22,7 +22,7 @@ pub struct Watching {
     pictures: Watcher,
     given: Given,
     anchors: Reassembler,
-    recent: VecDeque<(u32, AnchorOrigin)>,
+    recent: VecDeque<(u32, AnchorSource)>,
     /// What the totals have of it already.
     counted: Counted,
 }
@@ -155,7 +155,7 @@ impl Watching {
             }
             self.recent.push_back(frame);
             totals.anchors += 1;
-            totals.anchors_captured += u64::from(header.source == AnchorOrigin::Captured);
+            totals.anchors_captured += u64::from(header.source == AnchorSource::Captured);
         }
         let age = f64::from(header.age_ms);
         let lag = self.video.completed(header.rtp_timestamp);
@@ -204,7 +204,7 @@ impl Watching {
 
 #[cfg(test)]
 mod tests {
-    use windlass_hybrid::anchor::message::{AnchorHeader, encode_chunks};
+    use windlass_types::message::{AnchorHeader, encode_chunks};
 
     use super::*;
 
@@ -212,7 +212,7 @@ mod tests {
     const FRAME: [u8; 100] = [0x8c; 100];
 
     fn anchor(timestamp: u32, part: u8, age_ms: u16) -> Vec<u8> {
-        let header = AnchorHeader::new(1, AnchorOrigin::Enhanced, timestamp, (640, 360));
+        let header = AnchorHeader::new(1, AnchorSource::Enhanced, timestamp, (640, 360));
         let header = AnchorHeader { tiled: true, part, age_ms, ..header };
         encode_chunks(&header, &[7; 100], 1000).unwrap().remove(0)
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use windlass_cluster::simulate::day::{DayReport, DayScenario, Kind, Way, play as play_day};
 use windlass_enhancer::schedule::devices_for;
 use windlass_enhancer::simulate::{self, Scenario, Traces};
-use windlass_media::AnchorPolicy;
+use windlass_types::AnchorPolicy;
 
 /// Streams of a kind that the scheduler is given to learn what one takes, and for how long.
 const SAMPLED: (u32, f64) = (200, 12.0);

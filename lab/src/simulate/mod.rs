@@ -18,7 +18,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use windlass_enhancer::simulate::{OrderName, Placement};
-use windlass_media::AnchorPolicy;
+use windlass_types::AnchorPolicy;
 
 use file::File;
 use plots::Plots;

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::time::SystemTime;
 
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 /// What a sender report says: a wall-clock time of the sender, and the RTP timestamp that was due then.
 pub type Report = (SystemTime, u32);

@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_media::{Layer, Rung};
+use windlass_types::{Layer, Rung};
 
 use super::costs::AnchorCosts;
 use super::quality;

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use str0m::media::Mid;
-use windlass_hybrid::anchor::message::{self, AnchorHeader, AnchorOrigin};
-use windlass_media::{Anchor, AnchorSource};
+use windlass_types::Anchor;
+use windlass_types::message::{self, AnchorHeader};
 
 use super::used::Used;
 
@@ -245,10 +245,6 @@ pub fn messages(
     if anchor.payload.is_empty() || anchor.width == 0 || anchor.height == 0 {
         return None;
     }
-    let source = match anchor.source {
-        AnchorSource::Enhanced => AnchorOrigin::Enhanced,
-        AnchorSource::Captured => AnchorOrigin::Captured,
-    };
     let size = (anchor.width, anchor.height);
     let header = AnchorHeader {
         tiled: anchor.tiled,
@@ -256,7 +252,7 @@ pub fn messages(
         stream: anchor.stream.0,
         epoch,
         age_ms: u16::try_from(age.as_millis()).unwrap_or(u16::MAX),
-        ..AnchorHeader::new(anchor.codec, source, rtp_timestamp, size)
+        ..AnchorHeader::new(anchor.codec, anchor.source, rtp_timestamp, size)
     };
     message::encode_chunks(&header, &anchor.payload, max_message).ok()
 }

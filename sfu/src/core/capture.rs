@@ -4,7 +4,7 @@
 //! rung: whoever can carry the layer itself is given that. Each frame is handed on with the timestamp that the tapped
 //! layer has for the same camera frame.
 
-use windlass_media::{CapturedFrame, Layer, TapInput};
+use windlass_types::{CapturedFrame, Layer, TapInput};
 
 use super::alignment::Alignment;
 use super::tap::Tap;

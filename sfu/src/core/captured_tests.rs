@@ -1,13 +1,14 @@
 //! Calls whose publisher gives its own pixels: a larger layer, or stills.
 
 use crate::api::JoinOptions;
-use windlass_media::Rung;
+use windlass_types::Rung;
 
 use bytes::Bytes;
-use windlass_hybrid::anchor::codec::HTJ2K;
-use windlass_hybrid::anchor::tiles::TileMap;
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
-use windlass_media::{EnhancerOutput, Layer, LayerKnobs, PublisherKnobs};
+use windlass_types::AnchorSource;
+use windlass_types::message::AnchorHeader;
+use windlass_types::message::HTJ2K;
+use windlass_types::tiles::TileMap;
+use windlass_types::{EnhancerOutput, Layer, LayerKnobs, PublisherKnobs};
 
 use super::world::*;
 use super::*;
@@ -103,7 +104,7 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
     assert_eq!(asked.len(), 1, "two at once are one too many");
     let header = AnchorHeader {
         codec: HTJ2K,
-        source: AnchorOrigin::Captured,
+        source: AnchorSource::Captured,
         tiled: true,
         beyond_prior: true,
         part: 0,
@@ -124,9 +125,7 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
     };
     assert_eq!(stills(&world), []);
     let channel = world.clients[0].channel.expect("open");
-    for message in
-        windlass_hybrid::anchor::message::encode_chunks(&header, &payload, 1000).expect("fits")
-    {
+    for message in windlass_types::message::encode_chunks(&header, &payload, 1000).expect("fits") {
         let rtc = &mut world.clients[0].rtc;
         assert!(rtc.channel(channel).expect("channel").write(true, &message).expect("written"));
     }

@@ -3,9 +3,9 @@
 use crate::api::{JoinError, JoinOptions, Kind};
 use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Rid};
 use str0m::rtp::RtpWrite;
-use windlass_hybrid::anchor::AnchorHeader;
-use windlass_media::Rung;
-use windlass_media::{Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes};
+use windlass_types::Rung;
+use windlass_types::message::AnchorHeader;
+use windlass_types::{Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes};
 
 use super::world::*;
 use super::*;
@@ -90,7 +90,7 @@ fn what_the_path_loses_is_sent_again() {
     assert_continuous(&world.clients[at].received);
 }
 
-pub(super) fn anchor_of(frame: &windlass_media::TapFrame, now: Instant) -> EnhancerOutput {
+pub(super) fn anchor_of(frame: &windlass_types::TapFrame, now: Instant) -> EnhancerOutput {
     assert!(now >= frame.arrival);
     EnhancerOutput::Anchor(Anchor {
         stream: frame.stream,
@@ -196,7 +196,7 @@ fn an_anchor_arrives_with_the_timestamp_of_its_frame() {
 
 #[test]
 fn a_rooms_policy_goes_with_its_frames_and_lets_anchors_be_as_much_later() {
-    use windlass_media::AnchorPolicy::{CostEffective, LatencySensitive, PerFrame};
+    use windlass_types::AnchorPolicy::{CostEffective, LatencySensitive, PerFrame};
     let (mut world, track, at) = call();
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
     let of = |world: &mut World, room, policy| {
@@ -218,7 +218,7 @@ fn a_rooms_policy_goes_with_its_frames_and_lets_anchors_be_as_much_later() {
 #[test]
 fn policies_of_rooms_are_bounded() {
     let (mut world, ..) = call();
-    let policy = Some(windlass_media::AnchorPolicy::PerFrame);
+    let policy = Some(windlass_types::AnchorPolicy::PerFrame);
     let most = crate::Limits::default().rooms;
     for n in 0..most {
         assert!(world.core.set_policy(world.now, Some(&n.to_string()), policy));
@@ -234,9 +234,9 @@ fn an_anchor_that_is_late_or_of_an_unknown_frame_is_dropped_and_counted() {
     world.run(Duration::from_secs(2));
     let frame = world.last_tapped();
     world.core.enhancer(world.now + Duration::from_secs(1), anchor_of(&frame, world.now));
-    let strange = windlass_media::TapFrame { rtp_timestamp: 1, ..frame.clone() };
+    let strange = windlass_types::TapFrame { rtp_timestamp: 1, ..frame.clone() };
     world.core.enhancer(world.now, anchor_of(&strange, world.now));
-    let gone = windlass_media::TapFrame { epoch: Epoch(999), ..frame };
+    let gone = windlass_types::TapFrame { epoch: Epoch(999), ..frame };
     world.core.enhancer(world.now, anchor_of(&gone, world.now));
     world.run(Duration::from_millis(100));
     assert!(world.clients[at].messages.is_empty());
@@ -251,9 +251,9 @@ fn a_captured_picture_is_sent_after_the_budget_and_not_much_later() {
     world.run(Duration::from_secs(2));
     let frame = world.last_tapped();
     let made = anchor_of(&frame, world.now);
-    let windlass_media::EnhancerOutput::Anchor(mut captured) = made else { panic!("{made:?}") };
-    captured.source = windlass_media::AnchorSource::Captured;
-    let captured = windlass_media::EnhancerOutput::Anchor(captured);
+    let windlass_types::EnhancerOutput::Anchor(mut captured) = made else { panic!("{made:?}") };
+    captured.source = windlass_types::AnchorSource::Captured;
+    let captured = windlass_types::EnhancerOutput::Anchor(captured);
     let soon = world.now + Duration::from_millis(900);
     let never = world.now + Duration::from_millis(1100);
     world.core.enhancer(soon, captured.clone());
@@ -625,7 +625,7 @@ fn layers_larger_than_are_enhanced_are_not_tapped_and_viewers_are_told() {
         SfuEvent::TrackStats(stats) => stats.first().map(|stats| stats.refused),
         _ => None,
     });
-    assert_eq!(stats, Some(Some(windlass_media::Refusal::Size)));
+    assert_eq!(stats, Some(Some(windlass_types::Refusal::Size)));
 }
 
 /// The first bytes of a key frame of this size.

@@ -3,7 +3,7 @@
 //! Bytes are counted as anchors come and averaged over some seconds, as there may be one in four seconds. While none can come, since nobody
 //! holds a rung with anchors, what is believed goes back to what is assumed: other times, other anchors.
 
-use windlass_media::AnchorSource;
+use windlass_types::AnchorSource;
 
 /// A mean reaches over so many seconds.
 const SPAN_S: f64 = 8.0;

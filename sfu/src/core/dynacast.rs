@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 /// Not needed for as long, a layer is paused.
 const UNUSED: Duration = Duration::from_secs(6);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use windlass_media::{
+use windlass_types::{
     Anchor, AnchorSource, CAPTURED_WITHIN, EnhancerOutput, Epoch, Layer, LayerKnobs,
     PublisherKnobs, Rung, StageTimes, StreamId, TapInput,
 };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use str0m::media::{Mid, Pt};
 use str0m::rtp::RtpPacket;
-use windlass_media::{Layer, StreamId, TapInput};
+use windlass_types::{Layer, StreamId, TapInput};
 
 use super::alignment::Report;
 use super::capture;

@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 use super::used::Used;
 use crate::api::ParticipantId;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use windlass_media::{Layer, LayerKnobs, Rung, TapInput};
+use windlass_types::{Layer, LayerKnobs, Rung, TapInput};
 
 use super::allocator::{Demand, Grant};
 use super::dynacast;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 /// A layer without packets for this long is not being sent.
 const SILENCE: Duration = Duration::from_secs(1);

@@ -62,7 +62,7 @@ use std::time::{Duration, Instant};
 
 use str0m::Input;
 use str0m::net::{DatagramRecv, Receive};
-use windlass_media::{AnchorPolicy, Refusal, StreamId, TapInput};
+use windlass_types::{AnchorPolicy, Refusal, StreamId, TapInput};
 
 pub use self::fault::{Fault, contained, tell_panics};
 pub use self::negotiate::{Answered, ReadOffer};

@@ -11,7 +11,7 @@ use str0m::format::PayloadParams;
 use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
 use str0m::rtp::{ExtensionValues, RtpPacket, RtpWrite, Ssrc};
 use str0m::{Event, IceConnectionState, Input, Output as RtcOutput, Rtc, RtcError};
-use windlass_media::{Layer, Owner, Rung};
+use windlass_types::{Layer, Owner, Rung};
 
 use super::Output;
 use super::agreed::Agreed;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 use super::rewriter::PacketIn;
 

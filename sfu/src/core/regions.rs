@@ -7,10 +7,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use windlass_hybrid::anchor::codec::HTJ2K;
-use windlass_hybrid::anchor::message::AnchorMessageError;
-use windlass_hybrid::anchor::tiles::TileMap;
-use windlass_hybrid::anchor::{ReassembledAnchor, Reassembler};
+use windlass_types::message::AnchorMessageError;
+use windlass_types::message::HTJ2K;
+use windlass_types::message::{ReassembledAnchor, Reassembler};
+use windlass_types::tiles::TileMap;
 
 use crate::api::TrackId;
 
@@ -129,8 +129,9 @@ impl RegionRequest {
 
 #[cfg(test)]
 mod tests {
-    use windlass_hybrid::anchor::message::encode_chunks;
-    use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin};
+    use windlass_types::AnchorSource;
+    use windlass_types::message::AnchorHeader;
+    use windlass_types::message::encode_chunks;
 
     use super::*;
 
@@ -142,7 +143,7 @@ mod tests {
         let tiled = request.tiles != WHOLE;
         let header = AnchorHeader {
             codec: HTJ2K,
-            source: AnchorOrigin::Captured,
+            source: AnchorSource::Captured,
             tiled,
             beyond_prior: true,
             part: 0,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use str0m::media::{Mid, Pt};
-use windlass_media::{Layer, TapInput};
+use windlass_types::{Layer, TapInput};
 
 use super::forward::Sound;
 use super::rewriter::{PacketIn, Source};

@@ -1,6 +1,6 @@
 //! A room on two and three SFUs.
 
-use windlass_media::{Layer, Rung};
+use windlass_types::{Layer, Rung};
 
 use super::tests::anchor_of;
 use super::world::*;

@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 use super::vp9::{Descriptor, key_frame_size};
 use crate::api::TrackId;

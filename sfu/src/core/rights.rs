@@ -54,7 +54,7 @@ impl Core {
 mod tests {
     use std::time::Duration;
 
-    use windlass_media::Rung;
+    use windlass_types::Rung;
 
     use crate::api::{JoinOptions, May, Offer, OfferError, Publish, SfuEvent};
     use crate::core::world::*;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
-use windlass_media::Owner;
+use windlass_types::Owner;
 
 use super::peer::Peer;
 use super::speakers::Speakers;

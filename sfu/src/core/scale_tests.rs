@@ -1,8 +1,8 @@
 //! Streams that the enhancer enlarges by more than the least.
 
 use crate::api::JoinOptions;
-use windlass_media::EnhancerOutput;
-use windlass_media::{Layer, Rung};
+use windlass_types::EnhancerOutput;
+use windlass_types::{Layer, Rung};
 
 use super::view::View;
 use super::world::*;
@@ -36,7 +36,7 @@ fn watched_in(view: Option<View>, layers: &[Layer]) -> World {
 
 /// The enhancer enlarges what it was last given by `scale`.
 fn enlarge(world: &mut World, scale: u16) {
-    let windlass_media::TapFrame { stream, epoch, .. } = world.last_tapped();
+    let windlass_types::TapFrame { stream, epoch, .. } = world.last_tapped();
     world.core.enhancer(world.now, EnhancerOutput::Scale { stream, epoch, scale });
     world.run(Duration::from_secs(1));
 }

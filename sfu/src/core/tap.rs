@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windlass_media::{AnchorPolicy, Epoch, Layer, Owner, StreamId, TapFrame, TapInput};
+use windlass_types::{AnchorPolicy, Epoch, Layer, Owner, StreamId, TapFrame, TapInput};
 
 use super::keyframes;
 use super::rewriter::PacketIn;

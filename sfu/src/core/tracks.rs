@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use str0m::media::Mid;
-use windlass_media::{Layer, LayerKnobs, PublisherKnobs, Refusal, Rung, StreamId, TapInput};
+use windlass_types::{Layer, LayerKnobs, PublisherKnobs, Refusal, Rung, StreamId, TapInput};
 
 use super::alignment::Alignment;
 use super::costs::{AnchorCosts, Costs};

@@ -1,6 +1,6 @@
 //! How a viewer shows a track, and what follows from it: how much the track matters beside others, and which layer is enough.
 
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 /// A tile on a viewer's screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! Reads what forwarding needs, and rewrites picture id and TL0PICIDX in place. Foreign bytes: whatever is cut
 //! short or impossible is an error, never a panic.
 
-pub use windlass_hybrid::vp9::key_frame_size;
+pub use windlass_types::key_frame::key_frame_size;
 
 /// The descriptor cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 use crate::api::{JoinOptions, Kind};
 use std::collections::HashMap;
 use str0m::media::Mid;
-use windlass_media::Rung;
+use windlass_types::Rung;
 
 use str0m::change::SdpAnswer;
 use str0m::channel::{ChannelData, ChannelId};
@@ -11,7 +11,7 @@ use str0m::media::{Direction, MediaKind, Rid, Simulcast, SimulcastLayer};
 use str0m::net::TcpType;
 use str0m::rtp::{RtpPacket, RtpWrite};
 use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
-use windlass_media::{Layer, LayerKnobs};
+use windlass_types::{Layer, LayerKnobs};
 
 use super::*;
 use crate::api::{Answer, Offer, Publish, Subscribe};
@@ -350,7 +350,7 @@ impl World {
         told.collect()
     }
 
-    pub(super) fn last_tapped(&self) -> windlass_media::TapFrame {
+    pub(super) fn last_tapped(&self) -> windlass_types::TapFrame {
         let frames = self.taps.iter().rev();
         let mut frames =
             frames.filter_map(|t| if let TapInput::Frame(f) = t { Some(f.clone()) } else { None });

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
-use windlass_media::{AnchorPolicy, EnhancerOutput, Rung};
+use windlass_types::{AnchorPolicy, EnhancerOutput, Rung};
 
 use super::places::Places;
 use super::vitals::{Ill, Vitals};

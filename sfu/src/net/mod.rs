@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
-use windlass_media::{AnchorPolicy, Rung};
+use windlass_types::{AnchorPolicy, Rung};
 
 pub use self::handle::SfuHandle;
 use self::handle::Way;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
-use windlass_media::{EnhancerOutput, StreamId, TapInput};
+use windlass_types::{EnhancerOutput, StreamId, TapInput};
 
 use super::handover::{self, Handed, Handover};
 use super::places::Places;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_media::Rung;
+use windlass_types::Rung;
 
 use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::AccessToken;

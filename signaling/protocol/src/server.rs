@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windlass_media::{Layer, LayerKnobs, Refusal, Rung};
+use windlass_types::{Layer, LayerKnobs, Refusal, Rung};
 
 use crate::client::TrackKind;
 use crate::error::{ErrorCode, ProtocolError};
@@ -178,7 +178,7 @@ pub enum ServerMessage {
 
 /// Of servers that do not say it.
 fn max_lr_pixels() -> u32 {
-    windlass_media::MAX_LR_PIXELS
+    windlass_types::MAX_LR_PIXELS
 }
 
 /// Of servers that do not say it.

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use windlass_media::{Layer, Refusal};
 use windlass_protocol::{
     AccessToken, ClientMessage, ErrorCode, Grant, IceServer, IceServers, Join, Knock, LayerKnobs,
     Moderate, Offer, OwnTrack, Participant, ProtocolError, Publish, Report, Request, Rung,
     ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink, View, Welcome, limits,
 };
+use windlass_types::{Layer, Refusal};
 
 fn shape(message: &ServerMessage) -> Value {
     serde_json::from_str(&message.to_json()).unwrap()

@@ -8,9 +8,9 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use windlass_media::{AnchorPolicy, Rung};
 use windlass_protocol::{Grant, TrackKind, limits};
 use windlass_sfu::{ParticipantId, TrackId};
+use windlass_types::{AnchorPolicy, Rung};
 
 use super::error::{AdminError, AdminErrorCode};
 use super::operator::Operator;

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use windlass_media::AnchorPolicy;
+use windlass_types::AnchorPolicy;
 
 use super::error::{AdminError, AdminErrorCode};
 use super::operator::Operator;

@@ -31,7 +31,7 @@ fn camera(track: u64) -> TrackInfo {
         kind: Kind::Video,
         name: "camera".into(),
         muted: false,
-        stream: Some(windlass_media::StreamId(5)),
+        stream: Some(windlass_types::StreamId(5)),
     }
 }
 

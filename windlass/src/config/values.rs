@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use serde::Deserialize;
-use windlass_media::{AnchorPolicy, UnknownPolicy};
 use windlass_signaling::{Network, NoNetwork};
+use windlass_types::{AnchorPolicy, UnknownPolicy};
 
 /// An address to advertise: `IP` or `IP:PORT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

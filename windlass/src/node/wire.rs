@@ -7,11 +7,11 @@ use bytes::Bytes;
 use windlass_cluster::relay::message::What;
 use windlass_cluster::relay::{self, Message};
 use windlass_cluster::wire::{WireError, layer, micros, narrow, refusal, source, source_name};
-use windlass_media::{Anchor, Epoch, Layer, Refusal, StageTimes, StreamId};
 use windlass_sfu::{
     Kind, Made, ParticipantId, Publish, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack,
     TrackId,
 };
+use windlass_types::{Anchor, Epoch, Layer, Refusal, StageTimes, StreamId};
 
 /// Sequence numbers of publishers begin with sixteen bits; greater ones are of no real stream.
 const MOST_SEQ: u64 = 1 << 48;

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use prost::Message as _;
-use windlass_media::{AnchorSource, Refusal};
+use windlass_types::{AnchorSource, Refusal};
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_hybrid::anchor::tiles::TileMap;
+use windlass_types::tiles::TileMap;
 
 use super::CudaError;
 use super::driver::{Device, DeviceBuffer};

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_media::StreamId;
+use windlass_types::StreamId;
 
 use super::plan::{Packing, Planned};
 use super::settings::{setting, share};

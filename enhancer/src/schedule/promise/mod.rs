@@ -18,7 +18,7 @@ pub mod settings;
 mod streams;
 mod viewers;
 
-use windlass_media::StreamId;
+use windlass_types::StreamId;
 
 pub use admission::{Admission, Verdict};
 pub use decay::Decay;

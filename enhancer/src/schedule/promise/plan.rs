@@ -14,7 +14,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use windlass_media::StreamId;
+use windlass_types::StreamId;
 
 use super::{Anchored, Client, HORIZON, Setting};
 

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use windlass_media::{Refusal, StreamId};
+use windlass_types::{Refusal, StreamId};
 
 use super::admission::{Admission, EVERY, Verdict};
 use super::decay::REBUILT;

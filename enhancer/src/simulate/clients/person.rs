@@ -1,6 +1,6 @@
 //! One client: what it shows, how stale that is, and what it lacks.
 
-use windlass_media::StreamId;
+use windlass_types::StreamId;
 
 use super::super::events::Random;
 use super::scenario::ClientsScenario;

@@ -9,12 +9,12 @@ use super::colour::Colour;
 use super::reference::{Reference, References};
 use super::searches::Searches;
 use super::warp::{self, Area, Shares, Step, WHOLE, misfit};
-use crate::anchor::tiles::{TILE, TileMap};
 use crate::flow::{self, FlowVector};
 use crate::picture::Plane;
 use crate::resample::Samples;
 use crate::simd::Isa;
 use crate::vp9::FrameBuffer;
+use windlass_types::tiles::{TILE, TileMap};
 
 /// Side of a cell in low samples: it has one share.
 pub(crate) const SIDE: usize = 4;

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use windlass_hybrid::anchor::codec::{HTJ2K, Htj2k, detail_of};
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, payload};
+use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
+use windlass_hybrid::anchor::payload;
 use windlass_hybrid::vp9::{Decoder, FrameBuffer, Join};
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
+use windlass_types::AnchorSource;
+use windlass_types::message::HTJ2K;
+use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 
 use crate::bench::vp9::best::Best;
 use crate::bench::vp9::libvpx;
@@ -197,7 +200,7 @@ fn anchor(
     let (high, low) = (&high.planes()[0], &low.planes()[0]);
     let detail = detail_of(high, low, scale.factor()).context("the peer has another size")?;
     let size = (detail.width() as u16, detail.height() as u16);
-    let header = AnchorHeader::new(HTJ2K, AnchorOrigin::Enhanced, timestamp(n), size);
+    let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, timestamp(n), size);
     Ok(ReassembledAnchor { header, payload: Htj2k::encode(&detail, QUALITY)? })
 }
 

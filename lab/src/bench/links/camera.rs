@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 /// From one frame to the next.
 const EVERY: Duration = Duration::from_micros(33_333);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use windlass_link::{Course, Profile};
-use windlass_media::Rung;
 use windlass_sfu::SfuConfig;
+use windlass_types::Rung;
 
 use super::world::{Tenth, World};
 use super::{LinksArgs, Row};

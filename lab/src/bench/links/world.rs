@@ -13,15 +13,15 @@ use str0m::media::{
 use str0m::net::{Protocol, Receive};
 use str0m::rtp::RtpWrite;
 use str0m::{Candidate, Event, Input, Output as RtcOutput, Rtc};
-use windlass_hybrid::anchor::codec::HTJ2K;
-use windlass_hybrid::anchor::message::AnchorHeader;
 use windlass_link::{Conditions, Course, Link};
-use windlass_media::{
-    Anchor, AnchorSource, EnhancerOutput, Layer, Rung, StageTimes, TapFrame, TapInput,
-};
 use windlass_sfu::core::{Core, Output};
 use windlass_sfu::{
     JoinOptions, Kind, Offer, ParticipantId, Publish, SfuConfig, SfuEvent, Subscribe, TrackId,
+};
+use windlass_types::message::AnchorHeader;
+use windlass_types::message::HTJ2K;
+use windlass_types::{
+    Anchor, AnchorSource, EnhancerOutput, Layer, Rung, StageTimes, TapFrame, TapInput,
 };
 
 use super::camera::Camera;

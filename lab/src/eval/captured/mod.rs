@@ -12,9 +12,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use windlass_hybrid::anchor::codec::HTJ2K;
-use windlass_hybrid::anchor::message::{MAX_CHUNK, encode_chunks};
-use windlass_hybrid::anchor::{AnchorHeader, AnchorOrigin, ReassembledAnchor, Reassembler};
+use windlass_types::AnchorSource;
+use windlass_types::message::HTJ2K;
+use windlass_types::message::{AnchorHeader, ReassembledAnchor, Reassembler};
+use windlass_types::message::{MAX_CHUNK, encode_chunks};
 
 use super::anchors::{STREAM, TimedAnchor};
 use super::frames::Size;
@@ -122,7 +123,7 @@ impl Sender {
             tiled,
             beyond_prior: true,
             stream: STREAM,
-            ..AnchorHeader::new(HTJ2K, AnchorOrigin::Captured, rtp_timestamp, size)
+            ..AnchorHeader::new(HTJ2K, AnchorSource::Captured, rtp_timestamp, size)
         };
         let mut whole: Option<ReassembledAnchor> = None;
         for message in encode_chunks(&header, payload, MAX_CHUNK)? {

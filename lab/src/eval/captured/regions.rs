@@ -17,10 +17,10 @@ use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::colour;
 use windlass_hybrid::anchor::payload as payloads;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::tiles::{TILE, TileMap};
 use windlass_hybrid::picture::Plane;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9;
+use windlass_types::tiles::{TILE, TileMap};
 
 use super::{CapturedSettings, Sender, Source, Way, transmission};
 use crate::eval::anchors::{AnchorTrack, rtp_timestamp, shown_at};

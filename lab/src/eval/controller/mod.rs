@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use windlass_enhancer::control::{Controller, ControllerConfig, Measurements};
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 use super::args::{ClipSpec, EvalArgs};
 use super::cpu_clock::CpuClock;

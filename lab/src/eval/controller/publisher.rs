@@ -7,7 +7,7 @@ use anyhow::Result;
 use windlass_enhancer::control::{Knobs, divisor};
 use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::box_down;
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 use crate::eval::vpx::{Encoder, EncoderConfig};
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use windlass_enhancer::control::Knobs;
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 /// One point of the grid.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

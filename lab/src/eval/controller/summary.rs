@@ -261,7 +261,7 @@ fn saving(cells: &[Cell], cell: &Cell, setting: Setting) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use windlass_media::Layer;
+    use windlass_types::Layer;
 
     use super::*;
 

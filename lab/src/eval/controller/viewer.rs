@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use windlass_enhancer::control::{Meter, divisor};
 use windlass_hybrid::picture::Picture;
 use windlass_hybrid::{HybridConfig, HybridDecoder, vp9};
-use windlass_media::Layer;
+use windlass_types::Layer;
 
 use crate::eval::cpu_clock::CpuClock;
 

@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use windlass_enhancer::EnhancerConfig;
 use windlass_hybrid::HybridConfig;
-use windlass_hybrid::anchor::AnchorOrigin;
 use windlass_hybrid::picture::Picture;
+use windlass_types::AnchorSource;
 
 use crate::eval::anchors::{self, AnchorSettings, AnchorTrack};
 use crate::eval::captured::transmission;
@@ -85,7 +85,7 @@ impl<'a> Maker<'a> {
             target: Target::Budget(bytes),
             tiles: Some(product.tiles),
             beyond_prior: true,
-            source: AnchorOrigin::Captured,
+            source: AnchorSource::Captured,
             delay,
             loss: 0.0,
             seed: 1,

@@ -186,7 +186,7 @@ mod tests {
     use crate::eval::coding::Target;
     use crate::eval::sr::Upscaler;
     use crate::eval::synthetic;
-    use windlass_hybrid::anchor::AnchorOrigin;
+    use windlass_types::AnchorSource;
 
     fn pictures(low: &Coded, anchors: &[TimedAnchor]) -> Vec<Picture> {
         let mut shown = Vec::new();
@@ -206,7 +206,7 @@ mod tests {
         let flat = low.pictures.frames().unwrap().next().unwrap().unwrap();
         assert!(flat.y.samples().iter().all(|&v| v == 128), "the case is not the one it means");
         let mut settings = synthetic::anchor_settings(0.2, 0);
-        settings.source = AnchorOrigin::Captured;
+        settings.source = AnchorSource::Captured;
         settings.target = Target::Quality(97);
         settings.delay = Duration::ZERO;
         let mut upscaler = Upscaler::new().unwrap();

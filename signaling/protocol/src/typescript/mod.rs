@@ -7,7 +7,7 @@ mod tidy;
 use std::fmt::Write;
 
 use ts_rs::{Config, TS};
-use windlass_media::{Layer, LayerKnobs, Refusal, Rung};
+use windlass_types::{Layer, LayerKnobs, Refusal, Rung};
 
 use crate::{
     AccessToken, ClientMessage, Error, ErrorCode, Grant, IceCredential, IceServer, IceServers,

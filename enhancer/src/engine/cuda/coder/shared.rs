@@ -13,8 +13,8 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use parking_lot::{Condvar, Mutex};
 use thiserror::Error;
 use windlass_hybrid::anchor::codec::AnchorCodecError;
-use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::{Detail, Plane};
+use windlass_types::tiles::TileMap;
 
 use super::trial::trial;
 use super::work::{Code, Coded, Image, Job, Kind, run};

@@ -3,10 +3,10 @@
 use windlass_hybrid::anchor::codec::{Htj2k, Strength, detail_of};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::detail::ONE;
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::{Detail, Plane};
+use windlass_types::tiles::TileMap;
 
 use super::shared::AnchorError;
 use super::{CudaCoder, TileDetail};

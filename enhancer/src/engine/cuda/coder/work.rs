@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k, Strength};
-use windlass_hybrid::anchor::tiles::TileMap;
 use windlass_hybrid::{Detail, Plane};
+use windlass_types::tiles::TileMap;
 
 use super::shared::AnchorError;
 use super::{CudaCoder, TileDetail};

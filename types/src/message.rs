@@ -5,9 +5,9 @@
 //! | at | field | |
 //! | --- | --- | --- |
 //! | 0 | version | u8, 1 |
-//! | 1 | codec | u8, see [`codec`](super::codec) |
+//! | 1 | codec | u8, 2: [`HTJ2K`] |
 //! | 2 | source | u8, 0 enhanced, 1 captured |
-//! | 3 | flags | u8, bit 0: a [tile map](super::tiles) comes before the image in the payload; bit 1: the image is of detail beyond the [built-in filters](super::prior); bits 4 to 7: part, 0 without tiles; other bits 0 |
+//! | 3 | flags | u8, bit 0: a [tile map](super::tiles) comes before the image in the payload; bit 1: the image is of detail beyond the built-in filters; bits 4 to 7: part, 0 without tiles; other bits 0 |
 //! | 4 | stream | u32 |
 //! | 8 | epoch | u16 |
 //! | 10 | chunk index | u16 |
@@ -26,10 +26,12 @@
 
 use std::collections::VecDeque;
 
-use crate::decoder::SCALES;
+use crate::{AnchorSource, SCALES};
 
 /// The version this code speaks.
 pub const VERSION: u8 = 1;
+/// The codec of all anchors: High-throughput JPEG 2000 (`windlass_hybrid::anchor::codec`).
+pub const HTJ2K: u8 = 2;
 /// Bytes before the payload of a message.
 pub const HEADER_BYTES: usize = 24;
 /// Flag: the payload begins with a tile map.
@@ -47,25 +49,16 @@ pub const MAX_IN_FLIGHT: usize = 8;
 /// Most payload bytes a [`Reassembler`] holds.
 pub const MAX_BYTES_IN_FLIGHT: usize = 2 * 1024 * 1024;
 
-/// Where the detail of an anchor comes from, on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AnchorOrigin {
-    /// Super-resolution made it.
-    Enhanced,
-    /// The publisher's own pixels.
-    Captured,
-}
-
 /// The header of every message of one anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnchorHeader {
     /// Codec id of the payload.
     pub codec: u8,
     /// Where the detail comes from.
-    pub source: AnchorOrigin,
+    pub source: AnchorSource,
     /// Whether the payload begins with a map of the tiles that it gives.
     pub tiled: bool,
-    /// Whether the image is of detail beyond what the [built-in filters](super::prior) expect.
+    /// Whether the image is of detail beyond what the built-in filters expect.
     pub beyond_prior: bool,
     /// Which part of the frame's tiles this is, 0 to 15; 0 where it is not tiled.
     pub part: u8,
@@ -97,7 +90,7 @@ impl AnchorHeader {
     /// That of a whole anchor in one piece; what is not named here is 0 or not so.
     pub fn new(
         codec: u8,
-        source: AnchorOrigin,
+        source: AnchorSource,
         rtp_timestamp: u32,
         (width, height): (u16, u16),
     ) -> Self {
@@ -172,8 +165,8 @@ impl AnchorHeader {
         let header = Self {
             codec: head[1],
             source: match head[2] {
-                0 => AnchorOrigin::Enhanced,
-                1 => AnchorOrigin::Captured,
+                0 => AnchorSource::Enhanced,
+                1 => AnchorSource::Captured,
                 other => return Err(AnchorMessageError::Source(other)),
             },
             tiled,
@@ -207,8 +200,8 @@ impl AnchorHeader {
         out[0] = VERSION;
         out[1] = self.codec;
         out[2] = match self.source {
-            AnchorOrigin::Enhanced => 0,
-            AnchorOrigin::Captured => 1,
+            AnchorSource::Enhanced => 0,
+            AnchorSource::Captured => 1,
         };
         let beyond = if self.beyond_prior { BEYOND_PRIOR } else { 0 };
         out[3] = beyond | if self.tiled { TILED | self.part << 4 } else { 0 };
@@ -413,7 +406,7 @@ mod tests {
     fn header(rtp_timestamp: u32) -> AnchorHeader {
         AnchorHeader {
             codec: 1,
-            source: AnchorOrigin::Enhanced,
+            source: AnchorSource::Enhanced,
             tiled: false,
             beyond_prior: false,
             part: 0,
@@ -435,7 +428,7 @@ mod tests {
     #[test]
     fn the_header_has_the_bytes_of_the_description() {
         let h = AnchorHeader {
-            source: AnchorOrigin::Captured,
+            source: AnchorSource::Captured,
             beyond_prior: true,
             chunk_index: 1,
             chunk_count: 2,
@@ -528,7 +521,7 @@ mod tests {
         ) {
             let h = AnchorHeader {
                 codec,
-                source: if captured { AnchorOrigin::Captured } else { AnchorOrigin::Enhanced },
+                source: if captured { AnchorSource::Captured } else { AnchorSource::Enhanced },
                 tiled: part.is_some(), beyond_prior, part: part.unwrap_or_default(),
                 stream, epoch, chunk_index: index % count, chunk_count: count, age_ms,
                 rtp_timestamp, width, height,

@@ -1,16 +1,21 @@
-//! What passes between the SFU and the enhancer, and the words both use for it.
+//! What passes between the parts: frames, anchors and their messages, layers, rungs, reports.
 //!
 //! Plain data only: no I/O, no clocks (an [`Instant`] is always an argument), no codecs.
 //! The SFU fills [`TapInput`]s from RTP; the enhancer answers with [`Anchor`]s. Both queues are
 //! bounded by their owners, with a drop rule and a counter.
 
+pub mod key_frame;
+pub mod message;
 mod policy;
+pub mod tiles;
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+/// Sizes of HR pictures over those of low ones that decoders can make.
+pub const SCALES: std::ops::RangeInclusive<usize> = 2..=4;
 /// How long after its frame a picture of the publisher's own is still worth sending, whatever the budget: it is carried to the frames
 /// of now by flow, and browsers keep the low pictures that it needs for so long.
 pub const CAPTURED_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
@@ -310,7 +315,7 @@ pub struct Anchor {
     pub arrival: Instant,
     /// Where its detail comes from.
     pub source: AnchorSource,
-    /// Codec id of the payload, as `windlass_hybrid::anchor` numbers them.
+    /// Codec id of the payload, see [`message`].
     pub codec: u8,
     /// Whether the payload begins with a map of the tiles that it gives.
     pub tiled: bool,
