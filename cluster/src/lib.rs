@@ -15,7 +15,6 @@ pub mod remote;
 mod rogues;
 pub mod rooms;
 pub mod sealed;
-pub mod simulate;
 pub mod ticket;
 pub mod token;
 pub mod wire;

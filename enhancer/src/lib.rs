@@ -24,7 +24,6 @@ mod learn;
 pub mod offline;
 pub mod pipeline;
 pub mod schedule;
-pub mod simulate;
 mod stats;
 pub mod sustain;
 pub mod twin;

@@ -9,6 +9,7 @@ mod eval;
 mod loadtest;
 mod plot;
 mod simulate;
+mod simulator;
 mod viewer;
 
 use std::process::ExitCode;

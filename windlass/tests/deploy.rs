@@ -10,7 +10,6 @@ use std::process::Command;
 use cluster::{Nats, Worker, alone, eventually, until};
 use serde_json::{Value, json};
 use server::{Client, Server, figure};
-use windlass_cluster::simulate::scaling::Scaling;
 
 fn deploy(name: &str) -> PathBuf {
     PathBuf::from("../deploy").join(name)
@@ -322,15 +321,4 @@ async fn spreads(server: &Server) {
     assert!(["ws://localhost:7882/ws", "ws://localhost:7884/ws"].contains(&url), "{answer}");
     until(server, "windlass_relay_links", 1.0);
     until(server, "windlass_cluster_rooms_shared", 1.0);
-}
-
-#[test]
-fn the_chart_scales_as_the_simulation_does() {
-    let values: Value = serde_saphyr::from_str(&read("helm/windlass/values.yaml")).unwrap();
-    let (said, played) = (&values["autoscaling"], Scaling::default());
-    assert_eq!(said["target"], played.target);
-    assert_eq!(said["streams"].as_f64(), Some(played.streams));
-    assert_eq!(said["cooldownS"], played.cooldown_s);
-    assert_eq!(said["keda"]["pollingS"], played.poll_s);
-    assert_eq!(said["min"], played.min);
 }

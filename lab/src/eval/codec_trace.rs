@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::simulator::streams::{Trace, TraceFrame};
 use anyhow::{Context, Result};
-use windlass_enhancer::simulate::{Trace, TraceFrame};
 
 use super::deserving::Deserved;
 use super::low_layer::Coded;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::simulator::streams::clients::{self, ClientsReport, ClientsScenario, Way};
 use anyhow::Result;
-use windlass_enhancer::simulate::clients::{self, ClientsReport, ClientsScenario, Way};
 
 /// Plays it; a table, or one JSON object a line.
 pub fn play(scenario: &ClientsScenario, seed: Option<u64>, json: bool) -> Result<String> {

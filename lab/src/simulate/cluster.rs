@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::simulator::servers::{ClusterReport, ClusterScenario, play as play_cluster};
 use anyhow::Result;
-use windlass_cluster::simulate::{ClusterReport, ClusterScenario, play as play_cluster};
 
 /// Plays it; the report as a table or JSON.
 pub fn play(mut scenario: ClusterScenario, seed: Option<u64>, json: bool) -> Result<String> {

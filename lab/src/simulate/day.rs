@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
+use crate::simulator::servers::day::{DayReport, DayScenario, Kind, Way, play as play_day};
+use crate::simulator::streams::{self, Scenario, Traces};
 use anyhow::{Result, ensure};
 use serde::Serialize;
-use windlass_cluster::simulate::day::{DayReport, DayScenario, Kind, Way, play as play_day};
 use windlass_enhancer::schedule::devices_for;
-use windlass_enhancer::simulate::{self, Scenario, Traces};
 use windlass_types::AnchorPolicy;
 
 /// Streams of a kind that the scheduler is given to learn what one takes, and for how long.
@@ -88,7 +88,7 @@ accelerators: [{accelerators}]
 streams: [{{ name: one, count: {count}, width: {width}, height: {height}, fps: {fps}, policy: {} }}]",
         policy.name()
     ))?;
-    let report = simulate::run(&sampled, &Traces::new())?;
+    let report = streams::run(&sampled, &Traces::new())?;
     Ok(report.compute_demand / f64::from(count))
 }
 

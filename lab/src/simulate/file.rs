@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use crate::simulator::servers::ClusterScenario;
+use crate::simulator::servers::day::DayScenario;
+use crate::simulator::streams::clients::ClientsScenario;
+use crate::simulator::streams::{RequestScenario, Scenario, StageScenario, Trace, Traces};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use windlass_cluster::simulate::ClusterScenario;
-use windlass_cluster::simulate::day::DayScenario;
-use windlass_enhancer::simulate::clients::ClientsScenario;
-use windlass_enhancer::simulate::{RequestScenario, Scenario, StageScenario, Trace, Traces};
 
 /// What a file is about.
 #[derive(Debug, Clone)]
@@ -79,7 +79,7 @@ fn traces(scenario: &Scenario, folder: &Path) -> Result<Traces> {
 /// All that are shipped.
 #[cfg(test)]
 pub fn shipped() -> Vec<std::path::PathBuf> {
-    let folder = "../enhancer/scenarios";
+    let folder = "scenarios";
     let files = std::fs::read_dir(folder).expect("the folder is there");
     let paths = files.map(|file| file.expect("it can be read").path());
     paths.filter(|path| path.extension().is_some_and(|e| e == "yaml")).collect()
@@ -101,9 +101,9 @@ mod tests {
     #[test]
     fn clients_are_told_from_streams() {
         let read = |text| parse(text, Path::new(""));
-        let clients = read(include_str!("../../../enhancer/scenarios/clients.yaml"));
+        let clients = read(include_str!("../../scenarios/clients.yaml"));
         assert!(matches!(clients, Ok(File::Clients(_))), "{clients:?}");
-        let streams = read(include_str!("../../../enhancer/scenarios/burst.yaml"));
+        let streams = read(include_str!("../../scenarios/burst.yaml"));
         assert!(matches!(streams, Ok(File::Streams(..))), "{streams:?}");
         assert!(read("clients: 3").is_err());
     }

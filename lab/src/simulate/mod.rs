@@ -15,9 +15,9 @@ mod streams;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use crate::simulator::streams::{OrderName, Placement};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use windlass_enhancer::simulate::{OrderName, Placement};
 use windlass_types::AnchorPolicy;
 
 use file::File;
@@ -99,15 +99,15 @@ impl From<OrderArg> for OrderName {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass-lab simulate enhancer/scenarios/thousand.yaml
-  windlass-lab simulate enhancer/scenarios/networks.yaml --order fifo,shortest,calibrated
-  windlass-lab simulate enhancer/scenarios/recommend.yaml enhancer/scenarios/verify.yaml
-  windlass-lab simulate enhancer/scenarios/stages.yaml enhancer/scenarios/slots.yaml
-  windlass-lab simulate enhancer/scenarios/cluster.yaml
-  windlass-lab simulate enhancer/scenarios/day.yaml
-  windlass-lab simulate enhancer/scenarios/placement.yaml --placement anchor,stream
-  windlass-lab simulate enhancer/scenarios/policies.yaml --policy latency-sensitive,cost-effective,quality-sla,key-uniform,per-frame,nemo
-  windlass-lab simulate enhancer/scenarios/recorded.yaml enhancer/scenarios/network.yaml --plot plots
+  windlass-lab simulate lab/scenarios/thousand.yaml
+  windlass-lab simulate lab/scenarios/networks.yaml --order fifo,shortest,calibrated
+  windlass-lab simulate lab/scenarios/recommend.yaml lab/scenarios/verify.yaml
+  windlass-lab simulate lab/scenarios/stages.yaml lab/scenarios/slots.yaml
+  windlass-lab simulate lab/scenarios/cluster.yaml
+  windlass-lab simulate lab/scenarios/day.yaml
+  windlass-lab simulate lab/scenarios/placement.yaml --placement anchor,stream
+  windlass-lab simulate lab/scenarios/policies.yaml --policy latency-sensitive,cost-effective,quality-sla,key-uniform,per-frame,nemo
+  windlass-lab simulate lab/scenarios/recorded.yaml lab/scenarios/network.yaml --plot plots
   windlass-lab simulate my.yaml --seed 7 --json";
 
 /// An order's name.

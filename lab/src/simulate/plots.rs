@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use windlass_enhancer::simulate::{
+use crate::simulator::streams::{
     OrderName, Report, RequestReport, RequestRow, Second, StageReport, StageRow, Way,
 };
+use anyhow::{Context, Result};
 
 use crate::plot::{Curve, Plot};
 
@@ -118,7 +118,7 @@ fn dotted(name: &str, line: Vec<(f64, f64)>) -> Curve {
 
 #[cfg(test)]
 mod tests {
-    use windlass_enhancer::simulate::{RequestScenario, Scenario, run, run_requests, run_stages};
+    use crate::simulator::streams::{RequestScenario, Scenario, run, run_requests, run_stages};
 
     use super::super::file::{self, File};
     use super::*;

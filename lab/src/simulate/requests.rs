@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::simulator::streams::{RequestReport, RequestRow, RequestScenario, run_requests};
 use anyhow::{Context, Result};
-use windlass_enhancer::simulate::{RequestReport, RequestRow, RequestScenario, run_requests};
 
 use super::SimulateArgs;
 use super::plots::Plots;
@@ -37,7 +37,7 @@ pub fn play(
 fn placements(
     scenario: &RequestScenario,
     args: &SimulateArgs,
-) -> Vec<windlass_enhancer::simulate::Placement> {
+) -> Vec<crate::simulator::streams::Placement> {
     match &args.placement[..] {
         [] => vec![scenario.placement],
         some => some.iter().map(|&placement| placement.into()).collect(),

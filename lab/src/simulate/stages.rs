@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::simulator::streams::{StageReport, StageScenario, Way, run_stages};
 use anyhow::{Context, Result};
-use windlass_enhancer::simulate::{StageReport, StageScenario, Way, run_stages};
 
 use super::SimulateArgs;
 use super::plots::Plots;

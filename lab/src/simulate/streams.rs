@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::simulator::streams::{self, GroupReport, Placement, Report, Scenario, Traces};
 use anyhow::{Context, Result};
-use windlass_enhancer::simulate::{self, GroupReport, Placement, Report, Scenario, Traces};
 
 use super::SimulateArgs;
 use super::plots::Plots;
@@ -17,7 +17,7 @@ pub fn play(
 ) -> Result<()> {
     let mut reports = Vec::new();
     for scenario in variants(scenario, args) {
-        let report = simulate::run(&scenario, traces).context("cannot play the scenario")?;
+        let report = streams::run(&scenario, traces).context("cannot play the scenario")?;
         if args.json {
             println!("{}", serde_json::to_string(&json(&scenario, &report)?)?);
         } else {
@@ -176,7 +176,7 @@ fn table(report: &Report, way: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use windlass_enhancer::simulate::Scenario;
+    use crate::simulator::streams::Scenario;
 
     use super::super::file::{self, File};
     use super::*;
@@ -190,7 +190,7 @@ mod tests {
                 continue;
             };
             let short = Scenario { seconds: 1.0, ..scenario };
-            let report = simulate::run(&short, &traces).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+            let report = streams::run(&short, &traces).unwrap_or_else(|e| panic!("{path:?}: {e}"));
             assert!(report.all.frames > 0, "{path:?}");
             assert!(table(&report, &way(&short)).contains("anchors"));
             played += 1;

@@ -102,7 +102,7 @@ pub struct Anchored {
 
 impl Client {
     /// What it would lack in the mean if it had an accelerator of its own: an anchor as soon as the last is made.
-    pub(crate) fn reference(&self) -> f64 {
+    pub fn reference(&self) -> f64 {
         let alone = self.cost.seconds(1);
         let apart = (alone / self.frame).ceil().max(1.0 / self.fraction.clamp(1e-3, 1.0));
         self.decay.mean(self.end_to_end(1), apart)
@@ -114,7 +114,7 @@ impl Client {
     }
 
     /// What it lacks in the mean beyond that at a setting, where a picture waits so many frames for its batch and nothing else queues.
-    pub(crate) fn lacks(&self, setting: Setting, waits: f64) -> f64 {
+    pub fn lacks(&self, setting: Setting, waits: f64) -> f64 {
         let late = self.end_to_end(setting.batch) + waits;
         self.decay.mean(late, f64::from(setting.interval)) - self.reference()
     }

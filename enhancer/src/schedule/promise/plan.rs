@@ -236,7 +236,7 @@ impl Seen {
 
 impl Client {
     /// When the newest of its frames at a time was captured.
-    pub(crate) fn newest_frame(&self, at: f64) -> f64 {
+    pub fn newest_frame(&self, at: f64) -> f64 {
         let frames = ((at - self.phase) / self.frame + 1e-6).floor();
         self.phase + frames * self.frame
     }

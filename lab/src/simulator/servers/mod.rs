@@ -1,0 +1,634 @@
+//! A cluster in simulated time: nodes with [`Rooms`] of their own, a bucket that lets one of two claims win and tells all nodes a while later, and
+//! clients that come by any node, are sent on, and come again where their node is lost.
+//!
+//! What decides is the product's own code; made up are clients, losses and how long news take. Equal scenarios give equal reports, but for the time that
+//! deciding took here.
+
+pub mod day;
+pub mod scaling;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+use windlass_cluster::rooms::{Claim, Crowd, NodeLease, Place, RENEW, Rooms};
+
+/// What is played.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClusterScenario {
+    /// In a line.
+    pub about: String,
+    /// Decides what is left to chance.
+    pub seed: u64,
+    /// Servers.
+    pub nodes: usize,
+    /// Rooms at a time.
+    pub rooms: usize,
+    /// Participants at a time; they come in the first minute.
+    pub participants: usize,
+    /// How long it goes on.
+    pub seconds: u64,
+    /// As many of a room's participants as its node wants, before it spreads; 0: all.
+    pub room_most: usize,
+    /// How long a participant stays, on average.
+    pub stay_s: f64,
+    /// From writing into the bucket to all nodes' knowing.
+    pub news_ms: u64,
+    /// A node is lost each time after so long; 0: none.
+    pub lose_every_s: u64,
+    /// And is back after so long.
+    pub back_after_s: u64,
+    /// From its node's loss to a client's next attempt.
+    pub notice_ms: u64,
+    /// The bucket cannot be reached from then on...
+    pub down_at_s: u64,
+    /// ...for so long.
+    pub down_for_s: u64,
+}
+
+impl Default for ClusterScenario {
+    fn default() -> Self {
+        ClusterScenario {
+            about: String::new(),
+            seed: 1,
+            nodes: 100,
+            rooms: 10_000,
+            participants: 100_000,
+            room_most: 0,
+            seconds: 180,
+            stay_s: 600.0,
+            news_ms: 5,
+            lose_every_s: 30,
+            back_after_s: 20,
+            notice_ms: 500,
+            down_at_s: 0,
+            down_for_s: 0,
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct ClusterReport {
+    /// Joins that ended on a node.
+    pub joins: u64,
+    /// Times that a client was sent to another node.
+    pub hops: u64,
+    /// Claims that somebody else was quicker to write.
+    pub conflicts: u64,
+    /// Times that a client asked a node that was lost.
+    pub dead_ends: u64,
+    /// Participants whose node was lost.
+    pub displaced: u64,
+    /// From that to a node again, in ms.
+    pub back_p50_ms: u64,
+    /// See above.
+    pub back_p99_ms: u64,
+    /// The most participants of a node over the mean of all that live, as it was each second after the first minute: on average and at the most.
+    pub imbalance_mean: f64,
+    /// See above.
+    pub imbalance_most: f64,
+    /// Seconds at which some room had participants on two nodes, and such rooms at the most.
+    pub split_seconds: u64,
+    /// Rooms that were on several nodes as their claims say, at the most.
+    pub spread_rooms_most: usize,
+    /// See above.
+    pub split_rooms_most: usize,
+    /// Rooms whose participants were sent to another node to be with others.
+    pub healed: u64,
+    /// Written to the buckets a second: leases, claims.
+    pub writes_per_s: (f64, f64),
+    /// What the bucket's servers tell nodes a second, both together.
+    pub told_per_s: f64,
+    /// What deciding where a room is took here, in ns.
+    pub place_ns: f64,
+}
+
+/// Milliseconds since the beginning.
+type Time = u64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A client wants into its room, by a node. `since`: since when, after its node was lost.
+    Ask {
+        client: usize,
+        node: usize,
+        hops: u8,
+        since: Option<Time>,
+    },
+    Leave {
+        client: usize,
+        visit: u64,
+    },
+    Lease {
+        node: usize,
+        life: u64,
+    },
+    Claimed {
+        room: usize,
+        revision: u64,
+    },
+    Released {
+        room: usize,
+        revision: u64,
+    },
+    Lose,
+    Back {
+        node: usize,
+    },
+    Tidy {
+        node: usize,
+        life: u64,
+    },
+    Look,
+}
+
+struct Node {
+    rooms: Rooms,
+    /// Counts its lives; odd while it lives.
+    life: u64,
+    /// Participants by room.
+    local: HashMap<usize, HashSet<usize>>,
+    participants: usize,
+}
+
+struct Client {
+    room: usize,
+    at: Option<usize>,
+    visit: u64,
+}
+
+struct Play<'a> {
+    scenario: &'a ClusterScenario,
+    rng: StdRng,
+    start: Instant,
+    now: Time,
+    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    number: u64,
+    nodes: Vec<Node>,
+    clients: Vec<Client>,
+    /// The bucket: a room's claim, if any, and the last revision.
+    bucket: BTreeMap<usize, (Option<Claim>, u64)>,
+    /// Claims of which nobody has been told, by revision.
+    written: HashMap<u64, Claim>,
+    revision: u64,
+    report: ClusterReport,
+    backs: Vec<u64>,
+    imbalances: Vec<f64>,
+    decided: (u64, Duration),
+    writes: (u64, u64),
+    told: u64,
+}
+
+fn key(room: usize) -> String {
+    format!("r{room}")
+}
+
+/// Of a node in one of its lives: what it had claimed in another is another's.
+fn name(node: usize, life: u64) -> String {
+    format!("n{node}.{life}")
+}
+
+/// Plays a scenario.
+pub fn play(scenario: &ClusterScenario) -> ClusterReport {
+    let mut play = Play::new(scenario);
+    let end = scenario.seconds * 1_000;
+    while let Some(Reverse((at, _, event))) = play.events.pop() {
+        if at > end {
+            break;
+        }
+        play.now = at;
+        play.event(event);
+    }
+    play.done()
+}
+
+impl<'a> Play<'a> {
+    fn new(scenario: &'a ClusterScenario) -> Self {
+        let nodes = (0..scenario.nodes.max(1)).map(|n| Node {
+            rooms: Rooms::new(&name(n, 0)),
+            life: 0,
+            local: HashMap::new(),
+            participants: 0,
+        });
+        let mut play = Play {
+            scenario,
+            rng: StdRng::seed_from_u64(scenario.seed),
+            start: Instant::now(),
+            now: 0,
+            events: BinaryHeap::new(),
+            number: 0,
+            nodes: nodes.collect(),
+            clients: Vec::new(),
+            bucket: BTreeMap::new(),
+            written: HashMap::new(),
+            revision: 0,
+            report: ClusterReport::default(),
+            backs: Vec::new(),
+            imbalances: Vec::new(),
+            decided: (0, Duration::ZERO),
+            writes: (0, 0),
+            told: 0,
+        };
+        for node in 0..play.nodes.len() {
+            play.begin(node);
+        }
+        for client in 0..scenario.participants {
+            let room = play.rng.random_range(0..scenario.rooms.max(1));
+            play.clients.push(Client { room, at: None, visit: 0 });
+            let at = play.rng.random_range(1_000..60_000);
+            play.ask(at, client);
+        }
+        if scenario.lose_every_s > 0 {
+            play.after(60_000, Event::Lose);
+        }
+        play.after(60_000, Event::Look);
+        play
+    }
+
+    fn after(&mut self, ms: Time, event: Event) {
+        self.number += 1;
+        self.events.push(Reverse((self.now + ms, self.number, event)));
+    }
+
+    fn instant(&self) -> Instant {
+        self.start + Duration::from_millis(self.now)
+    }
+
+    fn is_down(&self) -> bool {
+        let (from, long) = (self.scenario.down_at_s * 1_000, self.scenario.down_for_s * 1_000);
+        (from..from + long).contains(&self.now)
+    }
+
+    /// By any node, as a load balancer that knows nothing but who lives would have it.
+    fn ask(&mut self, ms: Time, client: usize) {
+        let node = self.rng.random_range(0..self.nodes.len());
+        self.after(ms, Event::Ask { client, node, hops: 0, since: None });
+    }
+
+    /// A node begins to live, and knows what there is in the buckets.
+    fn begin(&mut self, node: usize) {
+        let now = self.instant();
+        let down = self.is_down();
+        let claims: Vec<(usize, Claim, u64)> = self
+            .bucket
+            .iter()
+            .filter_map(|(&room, (claim, revision))| Some((room, claim.clone()?, *revision)))
+            .collect();
+        let this = &mut self.nodes[node];
+        this.life += 1;
+        this.rooms = Rooms::new(&name(node, this.life));
+        if !down {
+            this.rooms.readable(Some(now));
+            for (room, claim, revision) in claims {
+                this.rooms.claimed_by(&key(room), &claim, revision, now);
+            }
+        }
+        let life = this.life;
+        // Not all at the same moment.
+        let (lease, tidy) = (self.rng.random_range(0..300), self.rng.random_range(0..1_000));
+        self.after(lease, Event::Lease { node, life });
+        self.after(tidy, Event::Tidy { node, life });
+    }
+
+    fn lives(&self, node: usize) -> bool {
+        self.nodes[node].life % 2 == 1
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Ask { client, node, hops, since } => self.asked(client, node, hops, since),
+            Event::Leave { client, visit } => {
+                if self.clients[client].visit == visit {
+                    self.leave(client);
+                    self.clients[client].room =
+                        self.rng.random_range(0..self.scenario.rooms.max(1));
+                    self.ask(1_000, client);
+                }
+            }
+            Event::Lease { node, life } => self.lease(node, life),
+            Event::Claimed { room, revision } => {
+                let now = self.instant();
+                let claim = self.written.remove(&revision);
+                let bytes = serde_json::to_vec(&claim).unwrap_or_default();
+                for node in self.nodes.iter_mut().filter(|node| node.life % 2 == 1) {
+                    let _ = node.rooms.claimed(&key(room), &bytes, revision, now);
+                    self.told += 1;
+                }
+            }
+            Event::Released { room, revision } => {
+                for node in self.nodes.iter_mut().filter(|node| node.life % 2 == 1) {
+                    node.rooms.released(&key(room), revision);
+                    self.told += 1;
+                }
+            }
+            Event::Lose => self.lose(),
+            Event::Back { node } => self.begin(node),
+            Event::Tidy { node, life } => self.tidy(node, life),
+            Event::Look => self.look(),
+        }
+    }
+
+    fn lease(&mut self, node: usize, life: u64) {
+        if self.nodes[node].life != life {
+            return;
+        }
+        let (now, down) = (self.instant(), self.is_down());
+        self.after(RENEW.as_millis() as u64, Event::Lease { node, life });
+        if down {
+            self.nodes[node].rooms.readable(None);
+            return;
+        }
+        self.writes.0 += 1;
+        let participants = u32::try_from(self.nodes[node].participants).unwrap_or(u32::MAX);
+        let relay = (self.scenario.room_most > 0).then(|| format!("http://{node}"));
+        let url = format!("ws://{node}");
+        let lease = NodeLease { url, relay, participants, draining: false };
+        let bytes = serde_json::to_vec(&lease).unwrap_or_default();
+        for other in self.nodes.iter_mut().filter(|node| node.life % 2 == 1) {
+            let _ = other.rooms.renewed(&name(node, life), &bytes, now);
+            self.told += 1;
+        }
+        self.nodes[node].rooms.readable_again(now);
+    }
+
+    fn asked(&mut self, client: usize, node: usize, hops: u8, since: Option<Time>) {
+        if !self.lives(node) {
+            self.report.dead_ends += 1;
+            let (node, ms) = (self.rng.random_range(0..self.nodes.len()), self.scenario.notice_ms);
+            self.after(ms, Event::Ask { client, node, hops: 0, since });
+            return;
+        }
+        let (room, now) = (self.clients[client].room, self.instant());
+        let here = self.nodes[node].local.get(&room).map_or(0, HashSet::len);
+        let most = match self.scenario.room_most {
+            0 => usize::MAX,
+            most => most,
+        };
+        let mut afar = HashMap::new();
+        if here >= most {
+            let others = self.nodes.iter().enumerate().filter(|(other, _)| *other != node);
+            for (other, at) in others.filter(|(_, at)| at.life % 2 == 1) {
+                if let Some(there) = at.local.get(&room) {
+                    afar.insert(name(other, at.life).as_str().into(), there.len());
+                }
+            }
+        }
+        let crowd = Crowd { here, most, afar: &afar };
+        let began = Instant::now();
+        let place = self.nodes[node].rooms.place(&key(room), &crowd, now);
+        self.decided = (self.decided.0 + 1, self.decided.1 + began.elapsed());
+        match place {
+            Place::Here => self.enter(client, node, since),
+            Place::At(url) => {
+                self.report.hops += 1;
+                let to = url.trim_start_matches("ws://").parse().unwrap_or(node);
+                // After some, a client waits a moment.
+                let ms = if hops < 3 { 50 } else { self.scenario.notice_ms };
+                self.after(
+                    ms,
+                    Event::Ask { client, node: to, hops: hops.saturating_add(1), since },
+                );
+            }
+            Place::Wait(until) => {
+                let ms = until.saturating_duration_since(now).as_millis() as u64 + 5;
+                self.after(ms, Event::Ask { client, node, hops, since });
+            }
+            Place::Spread(given) => {
+                if self.claim(room, node, given.revision, given.claim) {
+                    self.report.hops += 1;
+                    let to = given.url.trim_start_matches("ws://").parse().unwrap_or(node);
+                    let ms = 50 + self.scenario.news_ms;
+                    let hops = hops.saturating_add(1);
+                    self.after(ms, Event::Ask { client, node: to, hops, since });
+                } else {
+                    self.report.conflicts += 1;
+                    self.after(50, Event::Ask { client, node, hops, since });
+                }
+            }
+            Place::Claim(revision) => {
+                let own = name(node, self.nodes[node].life);
+                if self.claim(room, node, revision, Claim { node: own, with: Vec::new() }) {
+                    self.enter(client, node, since);
+                } else {
+                    self.report.conflicts += 1;
+                    self.after(50, Event::Ask { client, node, hops, since });
+                }
+            }
+        }
+    }
+
+    /// What the bucket says to a claim in the place of a revision.
+    fn claim(&mut self, room: usize, node: usize, revision: u64, claim: Claim) -> bool {
+        if self.is_down() {
+            return false;
+        }
+        self.writes.1 += 1;
+        let (owner, last) =
+            self.bucket.get(&room).map_or((false, 0), |(claim, last)| (claim.is_some(), *last));
+        // One that was given up may be claimed as if there had been none.
+        if last != revision && (revision != 0 || owner) {
+            return false;
+        }
+        self.revision += 1;
+        let (revision, now) = (self.revision, self.instant());
+        self.nodes[node].rooms.claimed_by(&key(room), &claim, revision, now);
+        self.written.insert(revision, claim.clone());
+        self.bucket.insert(room, (Some(claim), revision));
+        self.after(self.scenario.news_ms, Event::Claimed { room, revision });
+        true
+    }
+
+    fn enter(&mut self, client: usize, node: usize, since: Option<Time>) {
+        self.report.joins += 1;
+        if let Some(since) = since {
+            self.backs.push(self.now - since);
+        }
+        let this = &mut self.clients[client];
+        this.at = Some(node);
+        this.visit += 1;
+        let (room, visit) = (this.room, this.visit);
+        self.nodes[node].local.entry(room).or_default().insert(client);
+        self.nodes[node].participants += 1;
+        let stay = -(1.0 - self.rng.random::<f64>()).ln() * self.scenario.stay_s * 1_000.0;
+        self.after(stay.clamp(1_000.0, 1e9) as u64, Event::Leave { client, visit });
+    }
+
+    fn leave(&mut self, client: usize) {
+        let this = &mut self.clients[client];
+        this.visit += 1;
+        let Some(node) = this.at.take() else { return };
+        let node = &mut self.nodes[node];
+        node.participants -= 1;
+        if let Some(there) = node.local.get_mut(&this.room) {
+            there.remove(&client);
+            if there.is_empty() {
+                node.local.remove(&this.room);
+            }
+        }
+    }
+
+    fn lose(&mut self) {
+        self.after(self.scenario.lose_every_s * 1_000, Event::Lose);
+        let node = self.rng.random_range(0..self.nodes.len());
+        if !self.lives(node) {
+            return;
+        }
+        let mut clients: Vec<usize> = self.nodes[node].local.values().flatten().copied().collect();
+        clients.sort_unstable();
+        self.report.displaced += clients.len() as u64;
+        for client in clients {
+            self.leave(client);
+            let to = self.rng.random_range(0..self.nodes.len());
+            let jitter = self.rng.random_range(0..=self.scenario.notice_ms / 2);
+            let since = Some(self.now);
+            let ms = self.scenario.notice_ms * 3 / 4 + jitter;
+            self.after(ms, Event::Ask { client, node: to, hops: 0, since });
+        }
+        self.nodes[node].life += 1;
+        self.after(self.scenario.back_after_s * 1_000, Event::Back { node });
+    }
+
+    fn tidy(&mut self, node: usize, life: u64) {
+        if self.nodes[node].life != life {
+            return;
+        }
+        self.after(1_000, Event::Tidy { node, life });
+        if self.is_down() {
+            return;
+        }
+        let now = self.instant();
+        let this = &mut self.nodes[node];
+        let local: HashSet<String> = this.local.keys().map(|&room| key(room)).collect();
+        let tidy = this.rooms.tidy(&local, now);
+        let room = |key: &str| key.trim_start_matches('r').parse::<usize>().unwrap_or_default();
+        for (key, revision) in tidy.release {
+            self.writes.1 += 1;
+            let room = room(&key);
+            if self.bucket.get(&room).is_some_and(|known| known.1 == revision) {
+                self.revision += 1;
+                self.bucket.insert(room, (None, self.revision));
+                let revision = self.revision;
+                self.after(self.scenario.news_ms, Event::Released { room, revision });
+            }
+        }
+        for (key, revision, claim) in tidy.claim {
+            self.claim(room(&key), node, revision, claim);
+        }
+        for (key, url) in tidy.moved {
+            self.report.healed += 1;
+            let there = self.nodes[node].local.get(&room(&key)).cloned().unwrap_or_default();
+            let mut there: Vec<usize> = there.into_iter().collect();
+            there.sort_unstable();
+            let to = url.trim_start_matches("ws://").parse().unwrap_or(node);
+            for client in there {
+                self.leave(client);
+                self.after(50, Event::Ask { client, node: to, hops: 0, since: None });
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        self.after(1_000, Event::Look);
+        let living: Vec<usize> = (0..self.nodes.len()).filter(|&node| self.lives(node)).collect();
+        let of = |node: &usize| self.nodes[*node].participants;
+        let all: usize = living.iter().map(of).sum();
+        let most = living.iter().map(of).max().unwrap_or_default();
+        if all > 0 {
+            self.imbalances.push(most as f64 * living.len() as f64 / all as f64);
+        }
+        let mut nodes: HashMap<usize, Vec<String>> = HashMap::new();
+        for &node in &living {
+            for &room in self.nodes[node].local.keys() {
+                nodes.entry(room).or_default().push(name(node, self.nodes[node].life));
+            }
+        }
+        nodes.retain(|_, nodes| nodes.len() > 1);
+        let has = |room: &usize, name: &String| {
+            let claim = self.bucket.get(room).and_then(|(claim, _)| claim.as_ref());
+            claim.is_some_and(|claim| claim.node == *name || claim.with.contains(name))
+        };
+        let split = nodes.iter().filter(|(room, nodes)| !nodes.iter().all(|n| has(room, n)));
+        let split = split.count();
+        self.report.spread_rooms_most = self.report.spread_rooms_most.max(nodes.len() - split);
+        self.report.split_seconds += u64::from(split > 0);
+        self.report.split_rooms_most = self.report.split_rooms_most.max(split);
+    }
+
+    fn done(mut self) -> ClusterReport {
+        self.backs.sort_unstable();
+        let at = |share: f64| {
+            let last = self.backs.len().saturating_sub(1);
+            self.backs.get((last as f64 * share) as usize).copied().unwrap_or_default()
+        };
+        let seconds = self.scenario.seconds.max(1) as f64;
+        let mean = self.imbalances.iter().sum::<f64>() / self.imbalances.len().max(1) as f64;
+        ClusterReport {
+            back_p50_ms: at(0.5),
+            back_p99_ms: at(0.99),
+            imbalance_mean: mean,
+            imbalance_most: self.imbalances.iter().copied().fold(0.0, f64::max),
+            writes_per_s: (self.writes.0 as f64 / seconds, self.writes.1 as f64 / seconds),
+            told_per_s: self.told as f64 / seconds,
+            place_ns: self.decided.1.as_nanos() as f64 / self.decided.0.max(1) as f64,
+            ..self.report
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> ClusterScenario {
+        ClusterScenario {
+            nodes: 5,
+            rooms: 50,
+            participants: 400,
+            seconds: 150,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn no_room_is_on_two_nodes_though_nodes_are_lost() {
+        let report = play(&small());
+        assert!(report.displaced > 0 && report.joins > 400, "{report:?}");
+        assert_eq!((report.split_seconds, report.healed), (0, 0), "{report:?}");
+        assert!(report.back_p99_ms < 4_000, "{report:?}");
+    }
+
+    #[test]
+    fn rooms_that_are_too_large_are_on_several_nodes_which_all_know_it() {
+        let large = ClusterScenario { rooms: 5, room_most: 30, stay_s: 60.0, ..small() };
+        let report = play(&large);
+        assert!(report.spread_rooms_most >= 4 && report.displaced > 0, "{report:?}");
+        assert_eq!(report.split_seconds, 0, "{report:?}");
+        assert!(report.back_p99_ms < 4_000, "{report:?}");
+    }
+
+    #[test]
+    fn without_the_bucket_rooms_may_be_split_and_are_whole_again_after_it_is_back() {
+        let split = ClusterScenario {
+            down_at_s: 70,
+            down_for_s: 20,
+            lose_every_s: 0,
+            stay_s: 30.0,
+            ..small()
+        };
+        let report = play(&split);
+        assert!(report.split_seconds > 0 && report.healed > 0, "{report:?}");
+        assert!(report.split_seconds < 20 + 10, "{report:?}");
+    }
+
+    #[test]
+    fn equal_scenarios_have_equal_reports() {
+        let of = || ClusterReport { place_ns: 0.0, ..play(&small()) };
+        assert_eq!(of(), of());
+    }
+}

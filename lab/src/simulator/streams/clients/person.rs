@@ -1,0 +1,111 @@
+//! One client: what it shows, how stale that is, and what it lacks.
+
+use windlass_types::StreamId;
+
+use super::super::events::Random;
+use super::scenario::ClientsScenario;
+use windlass_enhancer::schedule::promise::{Anchored, BatchCost, Client, Decay};
+
+/// Content changes its pace about so often.
+const SCENE_S: f64 = 5.0;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) struct Person {
+    pub client: Client,
+    pub leaves: f64,
+    /// What content really loses with each frame.
+    decay: f64,
+    mean_decay: f64,
+    varies: f64,
+    scene_ends: f64,
+    /// Results on their way.
+    coming: Vec<Anchored>,
+    /// Frames shown, what they lacked beyond the reference, and those of it over the promise.
+    pub shown: f64,
+    pub lacked: f64,
+    /// When its next frame may be sent, by its own interval.
+    pub next_send: f64,
+}
+
+impl Person {
+    pub fn new(
+        id: u32,
+        now: f64,
+        promise: &[f64],
+        of: &ClientsScenario,
+        random: &mut Random,
+    ) -> Person {
+        let frame = 1.0 / of.clients.fps;
+        let (least, most) = of.clients.decay;
+        let mean_decay = least + (most - least) * random.share();
+        let promise = match promise {
+            [one] => *one,
+            [least, most, ..] => least + (most - least) * random.share(),
+            [] => 0.0,
+        };
+        let client = Client {
+            id: StreamId(id),
+            decay: Decay::line(mean_decay),
+            promise,
+            frame,
+            cost: BatchCost {
+                fixed: of.batch_ms / 1e3,
+                each: of.picture_ms / 1e3,
+                most: of.most_batch,
+            },
+            shape: 0,
+            delay: (of.clients.up_ms / 1e3, of.clients.down_ms / 1e3),
+            fraction: 1.0,
+            last: None,
+            phase: now + frame * random.share(),
+        };
+        Person {
+            client,
+            // They have come at any time of their stay.
+            leaves: now + of.clients.stay_s * random.share(),
+            decay: mean_decay,
+            mean_decay,
+            varies: of.clients.varies,
+            scene_ends: now,
+            coming: Vec::new(),
+            shown: 0.0,
+            lacked: 0.0,
+            next_send: now,
+        }
+    }
+
+    /// A result is on its way.
+    pub fn give(&mut self, anchored: Anchored) {
+        self.coming.push(anchored);
+    }
+
+    /// Lives for a step that ends at `now`.
+    pub fn live(&mut self, now: f64, step: f64, random: &mut Random) {
+        if now >= self.scene_ends {
+            self.scene_ends = now + SCENE_S * 2.0 * random.share();
+            self.decay = self.mean_decay * (1.0 + self.varies * (2.0 * random.share() - 1.0));
+        }
+        let Person { coming, client, decay, .. } = self;
+        coming.retain(|&anchored| {
+            let there = anchored.shown <= now;
+            if there && client.last.is_none_or(|last| anchored.captured > last.captured) {
+                client.last = Some(anchored);
+                // §4.3: by the frame that has just come, and the one that it was tracked from.
+                client.decay = Decay::line(*decay);
+            }
+            !there
+        });
+        let Some(last) = client.last else { return };
+        let stale = (now - last.captured) / client.frame;
+        let really = Client { decay: Decay::line(self.decay), ..*client };
+        self.shown += step;
+        self.lacked += really.decay.over(stale - step / client.frame, stale) * client.frame
+            - step * really.reference();
+    }
+
+    /// What it lacked in the mean beyond the reference.
+    pub fn lacks(&self) -> f64 {
+        self.lacked / self.shown.max(1e-9)
+    }
+}

@@ -1,0 +1,49 @@
+//! Ours, and the baselines of seed 002 (§6.3).
+
+use serde::Serialize;
+
+use windlass_enhancer::schedule::promise::settings::setting;
+use windlass_enhancer::schedule::promise::{Client, Setting};
+
+/// How clients are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// One interval and batch for all, and so many clients that each has its promise in the mean: the best of all such settings, found
+    /// beforehand.
+    Static,
+    /// The same interval for all; as large batches as each stands, of those that happen to wait (Clipper-like).
+    Clipper,
+    /// Each its own interval, no batches (Chameleon-like).
+    Chameleon,
+    /// Each its own interval and batch, but nothing packed (ARISE-α).
+    Reactive,
+    /// The product's policy `quality-sla` (ARISE).
+    QualitySla,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Way; 5] =
+        [Way::Static, Way::Clipper, Way::Chameleon, Way::Reactive, Way::QualitySla];
+
+    /// How a client's pictures are made; `fixed` is the static setting.
+    pub fn setting(self, client: &Client, fixed: Setting) -> Setting {
+        let alone = Client {
+            cost: windlass_enhancer::schedule::promise::BatchCost { most: 1, ..client.cost },
+            ..*client
+        };
+        match self {
+            Way::Static => fixed,
+            // The largest batch by which its promise holds at that interval.
+            Way::Clipper => {
+                let holds =
+                    |batch: usize| client.lacks(Setting { batch, ..fixed }, 0.0) <= client.promise;
+                let batch = (1..=client.cost.most).rev().find(|&batch| holds(batch)).unwrap_or(1);
+                Setting { batch, ..fixed }
+            }
+            Way::Chameleon => setting(&alone),
+            Way::Reactive | Way::QualitySla => setting(client),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Many streams without pictures: the scheduler and the accelerators' queue, driven by events.
+//!
+//! Source: issue 7, *`windlass-lab simulate`*. In: a [`Scenario`] and a seed. Out: a [`Report`]. The same code decides as in the server
+//! ([`Scheduler`], [`AcceleratorQueue`], [`JctModel`]); made up are frames (sizes at random about a bit rate, or of a recorded [`Trace`]), the network, what inference takes
+//! (the network's cost over the device's speed, with noise), and when devices fail. Deterministic: equal seeds give equal reports.
+
+mod camera;
+pub mod clients;
+mod course;
+mod events;
+mod frames;
+mod network;
+mod quality;
+mod report;
+mod requests;
+mod scenario;
+mod site;
+mod stages;
+mod trace;
+
+pub use course::Second;
+pub use report::{GroupReport, Report};
+pub use requests::{RequestReport, RequestRow, RequestScenario, run_requests};
+pub use scenario::{OrderName, Placement, Scenario, ScenarioError};
+pub use stages::{StageReport, StageRow, StageScenario, Way, run_stages};
+pub use trace::{Trace, TraceFrame, Traces};
+
+use std::time::Duration;
+
+use events::Random;
+use report::Tally;
+use site::Site;
+use windlass_enhancer::schedule::SchedulerCounters;
+
+/// Plays a scenario with the traces that it names.
+pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Report, ScenarioError> {
+    scenario.check()?;
+    if let Some(name) = scenario.traces().find(|name| !traces.contains_key(*name)) {
+        return Err(ScenarioError::Trace(name.to_owned()));
+    }
+    let mut random = Random::new(scenario.seed);
+    let sources = frames::sources(scenario, traces, &mut random);
+    let mut tally = Tally::new(scenario);
+    let accelerators = &scenario.accelerators;
+    let mut sites: Vec<Site> = match scenario.placement {
+        Placement::Anchor => vec![Site::new(scenario, accelerators, sources)],
+        Placement::Stream => {
+            let mut shares = vec![Vec::new(); accelerators.len()];
+            for (stream, source) in sources.into_iter().enumerate() {
+                shares[stream % accelerators.len()].push(source);
+            }
+            let own = accelerators.iter().zip(shares);
+            own.map(|(a, share)| Site::new(scenario, std::slice::from_ref(a), share)).collect()
+        }
+    };
+    let interval = Duration::from_secs_f64(scenario.interval_ms / 1e3);
+    let (end, mut now) = (scenario.length(), Duration::ZERO);
+    while now < end {
+        now += interval;
+        for site in &mut sites {
+            site.interval(now, &mut tally, &mut random);
+        }
+        let wanted = sites.iter().map(Site::devices_wanted).sum();
+        tally.devices_wanted = tally.devices_wanted.max(wanted);
+        tally.demand_s = sites.iter().map(Site::demand).sum();
+    }
+    let mut counters = SchedulerCounters::default();
+    for site in &sites {
+        counters += site.counters();
+    }
+    let used = sites.iter().flat_map(Site::busy).map(|busy| busy.as_secs_f64() / scenario.seconds);
+    let mut report = tally.report(scenario, used.collect(), counters);
+    for (kept, refused) in sites.iter().map(Site::promised) {
+        report.promised = (report.promised.0 + kept, report.promised.1 + refused);
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! What anchors are predicted to be worth to those who watch a stream.
+//!
+//! An anchor's detail is carried to the frames after it and is lost as they change. By measurement (`docs/benchmarks.md`, *Decay*: dB
+//! over Lanczos 4–7, 8–15 and 16–31 frames after an anchor) what is left after `n` frames is near `g ÷ (1 + n ÷ τ)`: 3.3, 2.2, 1.6 dB
+//! on d13 by g = 5, τ = 10 and 2.2, 1.4, 1.0 dB on s18 by g = 3.6, τ = 8. Here `n` counts residual: bytes since the anchor's frame
+//! over those of a mean frame, so that a stream that hardly changes keeps its detail. Anchors count from when they are there.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use windlass_enhancer::schedule::promise::promise_of_db;
+
+/// Quality is compared by chunks of so many seconds (seed 000 §8.2 takes video chunks).
+const CHUNK: Duration = Duration::from_secs(1);
+
+/// One stream as somebody sees it.
+#[derive(Debug, Clone)]
+pub(super) struct Watching {
+    /// dB that an anchor gives its own frame.
+    best_db: f64,
+    /// Frames after which half of that is left.
+    half_life: f64,
+    mean_bytes: f64,
+    /// How long after its arrival a frame is shown.
+    delay: Duration,
+    /// Frames that are not shown yet: when they are, the bytes up to them, and whether they are key frames.
+    frames: VecDeque<(Duration, f64, bool)>,
+    /// Bytes so far, but for key frames', which replace all.
+    bytes: f64,
+    /// Bytes up to the frame of the newest anchor that is there.
+    anchor: Option<f64>,
+    /// Anchors to come: when, and the bytes up to their frames.
+    coming: Vec<(Duration, f64)>,
+    chunk: (f64, u32),
+    chunk_ends: Duration,
+}
+
+impl Watching {
+    pub fn new(best_db: f64, half_life: f64, mean_bytes: f64, delay: Duration) -> Watching {
+        Watching {
+            best_db,
+            half_life,
+            mean_bytes: mean_bytes.max(1.0),
+            delay,
+            frames: VecDeque::new(),
+            bytes: 0.0,
+            anchor: None,
+            coming: Vec::new(),
+            chunk: (0.0, 0),
+            chunk_ends: Duration::ZERO,
+        }
+    }
+
+    /// A frame arrives. Its place, for its anchor.
+    pub fn frame(&mut self, at: Duration, bytes: u32, key: bool) -> f64 {
+        if !key {
+            self.bytes += f64::from(bytes);
+        }
+        self.frames.push_back((at + self.delay, self.bytes, key));
+        self.bytes
+    }
+
+    /// Shows all frames that are due by `now`, when all anchors that will be there by then are known; hands each second that has ended
+    /// to `ended`.
+    pub fn show(&mut self, now: Duration, mut ended: impl FnMut(Chunk)) {
+        while let Some(&shown) = self.frames.front().filter(|(at, ..)| *at <= now) {
+            self.frames.pop_front();
+            if let Some(chunk) = self.show_frame(shown) {
+                ended(chunk);
+            }
+        }
+    }
+
+    fn show_frame(&mut self, (at, frame, key): (Duration, f64, bool)) -> Option<Chunk> {
+        let ended = (at >= self.chunk_ends && self.chunk.1 > 0).then(|| {
+            let (sum, frames) = std::mem::take(&mut self.chunk);
+            let gain_db = sum / f64::from(frames);
+            Chunk { gain_db, lacks_db: self.best_db - gain_db }
+        });
+        if at >= self.chunk_ends {
+            self.chunk_ends = at + CHUNK;
+        }
+        if key {
+            self.anchor = None;
+        }
+        let Watching { coming, anchor, .. } = self;
+        coming.retain(|&(ready, place)| {
+            let is_there = ready <= at && place <= frame;
+            if is_there {
+                *anchor = Some(anchor.map_or(place, |newest| newest.max(place)));
+            }
+            !is_there
+        });
+        let gain = self.anchor.map_or(0.0, |place| {
+            let frames = (frame - place).max(0.0) / self.mean_bytes;
+            self.best_db / (1.0 + frames / self.half_life)
+        });
+        self.chunk.0 += gain;
+        self.chunk.1 += 1;
+        ended
+    }
+
+    /// How many frames of residual lie between the frame at `place` and the newest anchor before it, there or to come.
+    pub fn stale(&self, place: f64) -> f64 {
+        let coming = self.coming.iter().map(|&(_, place)| place).chain(self.anchor);
+        let newest = coming.filter(|&anchor| anchor <= place).fold(f64::MIN, f64::max);
+        (place - newest) / self.mean_bytes
+    }
+
+    /// What a viewer would report (`d ÷ L` and `L`): what is lost in so many frames, in square grey levels of pictures of 40 dB.
+    pub fn decay(&self) -> (f64, f64) {
+        const FRAMES: f64 = 15.0;
+        let lost_db = self.best_db * (1.0 - 1.0 / (1.0 + FRAMES / self.half_life));
+        (promise_of_db(lost_db) / FRAMES, FRAMES)
+    }
+
+    /// The anchor of the frame at `place` will be there.
+    pub fn anchor(&mut self, ready: Duration, place: f64) {
+        self.coming.push((ready, place));
+    }
+}
+
+/// What a second of a stream came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Chunk {
+    /// Gained over no anchors, the mean of its frames.
+    pub gain_db: f64,
+    /// Below super-resolution of every frame.
+    pub lacks_db: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: Duration = Duration::from_millis(33);
+
+    /// What each of 30 frames gains when the anchor of the third is there with the sixth.
+    fn gains(delay: Duration) -> Vec<f64> {
+        let mut seen = Watching::new(4.0, 10.0, 100.0, delay);
+        let mut gains = Vec::new();
+        for n in 0..60u32 {
+            let place = if n < 30 { seen.frame(FRAME * n, 100, n == 0) } else { 0.0 };
+            if n == 2 {
+                seen.anchor(FRAME * 5, place);
+            }
+            let before = seen.chunk.0;
+            let shown = seen.chunk.1;
+            seen.show(FRAME * n, |_| {});
+            if seen.chunk.1 > shown {
+                gains.push(seen.chunk.0 - before);
+            }
+        }
+        gains
+    }
+
+    #[test]
+    fn detail_is_there_when_its_anchor_is_and_halves_with_what_changes() {
+        let gains = gains(Duration::ZERO);
+        assert!(gains[..5].iter().all(|&gain| gain == 0.0), "{gains:?}");
+        assert!((gains[12] - 2.0).abs() < 1e-9 && (gains[5] - 4.0 / 1.3).abs() < 1e-9, "{gains:?}");
+    }
+
+    #[test]
+    fn who_watches_later_has_it_from_its_own_frame_on() {
+        let gains = gains(FRAME * 4);
+        assert!(
+            gains[..2].iter().all(|&gain| gain == 0.0) && (gains[2] - 4.0).abs() < 1e-9,
+            "{gains:?}"
+        );
+    }
+
+    #[test]
+    fn a_second_ends_with_its_last_frame() {
+        let mut seen = Watching::new(4.0, 10.0, 100.0, Duration::ZERO);
+        let mut ended = Vec::new();
+        for n in 0..70u32 {
+            seen.frame(FRAME * n, 100, false);
+            seen.show(FRAME * n, |chunk| ended.push(chunk));
+        }
+        assert_eq!(ended, [Chunk { gain_db: 0.0, lacks_db: 4.0 }; 2]);
+    }
+
+    #[test]
+    fn anchors_that_come_out_of_order_do_not_take_newer_detail_away() {
+        let mut seen = Watching::new(4.0, 10.0, 100.0, Duration::ZERO);
+        let places: Vec<f64> = (0..4).map(|n| seen.frame(FRAME * n, 100, false)).collect();
+        seen.anchor(FRAME * 4, places[3]);
+        seen.anchor(FRAME * 5, places[0]);
+        seen.frame(FRAME * 6, 100, false);
+        seen.show(FRAME * 6, |_| {});
+        assert_eq!(seen.anchor, Some(places[3]));
+    }
+}

@@ -1,0 +1,177 @@
+//! The accelerators' queue alone, under load that no scheduler holds back.
+//!
+//! Source: seed 001 §5.4 (PrefillOnly): requests of few kinds that have something in common to load, at rates relative to *x*, what is
+//! served by second when all come at once. There it is a prefix's cache that is loaded or not, here a network; there a request's own
+//! tokens, here pixels. In: a [`RequestScenario`]. Out: a [`RequestReport`]: each order at each load, and how much more load the
+//! calibrated order bears at no greater mean and 99th percentile of latency. The queue and its model are the server's
+//! ([`AcceleratorQueue`](windlass_enhancer::schedule::queue::AcceleratorQueue), [`JctModel`](windlass_enhancer::schedule::jct::JctModel)); networks have been
+//! profiled before the first request, as the paper's are. Deterministic: equal scenarios give equal reports.
+
+mod play;
+mod scenario;
+
+use serde::Serialize;
+
+use super::scenario::{OrderName, ScenarioError};
+use play::{Outcome, Round};
+pub use scenario::RequestScenario;
+
+/// Rates that are tried for what an order bears: so many each time that the rate doubles.
+const STEPS: u32 = 16;
+/// From this share of the least load on.
+const LEAST_RATE: f64 = 1.0 / 16.0;
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RequestReport {
+    /// What the scenario shows.
+    pub about: String,
+    /// What a paper reports of the like, and why this may differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paper: Option<String>,
+    /// Of chance.
+    pub seed: u64,
+    /// How often it was played.
+    pub rounds: u64,
+    /// Requests of a round.
+    pub requests: u64,
+    /// The paper's *x*: served by second in the calibrated order when all come at once.
+    pub at_once_per_s: f64,
+    /// By order, all at once, then by load.
+    pub rows: Vec<RequestRow>,
+    /// The calibrated order by λ.
+    pub lambdas: Vec<RequestRow>,
+}
+
+/// An order at a load.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RequestRow {
+    /// By what accelerators took their next job.
+    pub order: OrderName,
+    /// What a second of waiting counted for, in seconds of work.
+    pub lambda: f64,
+    /// Offered over `at_once_per_s`; `None`: all at once.
+    pub load: Option<f64>,
+    /// Served by second.
+    pub throughput_per_s: f64,
+    /// From coming to done, the mean in milliseconds.
+    pub mean_ms: f64,
+    /// Half were no longer.
+    pub p50_ms: f64,
+    /// 99 % were no longer.
+    pub p99_ms: f64,
+    /// The longest.
+    pub most_ms: f64,
+    /// How often a network was loaded, by request.
+    pub loads: f64,
+    /// Share of the time that accelerators worked.
+    pub utilisation: f64,
+    /// Of the calibrated order: its load over the greatest that first-come-first-served bears with no greater mean and 99th percentile.
+    /// `None` where it does not bear a sixteenth of the least load.
+    pub x_fifo: Option<f64>,
+    /// The same against the shortest by what was expected first.
+    pub x_shortest: Option<f64>,
+    /// Every hundredth of latencies, the least first, in milliseconds.
+    #[serde(skip)]
+    pub percentiles_ms: Vec<f64>,
+}
+
+/// Plays a scenario.
+pub fn run_requests(scenario: &RequestScenario) -> Result<RequestReport, ScenarioError> {
+    scenario.check()?;
+    let rounds: Vec<Round> = (0..scenario.rounds).map(|n| Round::new(scenario, n)).collect();
+    let all = |name: OrderName, lambda: f64, every: f64| {
+        let order = RequestScenario::order(name, lambda);
+        rounds.iter().fold(Outcome::default(), |mut all, round| {
+            all.add(round.play(scenario, order, every));
+            all
+        })
+    };
+    let requests = (scenario.count() * scenario.rounds) as f64;
+    let at_once = requests / all(OrderName::Calibrated, scenario.lambda, 0.0).end.max(1e-9);
+    let row = |name: OrderName, lambda: f64, load: Option<f64>| {
+        let every = load.map_or(0.0, |load| 1.0 / (load * at_once));
+        RequestRow::new(scenario, name, lambda, load, all(name, lambda, every))
+    };
+    let mut rows = Vec::new();
+    for &name in &scenario.orders {
+        rows.push(row(name, scenario.lambda, None));
+        rows.extend(scenario.loads.iter().map(|&load| row(name, scenario.lambda, Some(load))));
+    }
+    let curve = |name: OrderName| -> Vec<(f64, f64, f64)> {
+        if !scenario.orders.contains(&name) || !scenario.orders.contains(&OrderName::Calibrated) {
+            return Vec::new();
+        }
+        let points = rates(&scenario.loads).into_iter().map(|load| {
+            let row = row(name, scenario.lambda, Some(load));
+            (load, row.mean_ms, row.p99_ms)
+        });
+        points.collect()
+    };
+    let (fifo, shortest) = (curve(OrderName::Fifo), curve(OrderName::Shortest));
+    for row in rows.iter_mut().filter(|row| row.order == OrderName::Calibrated) {
+        let Some(load) = row.load else { continue };
+        (row.x_fifo, row.x_shortest) = (more(load, row, &fifo), more(load, row, &shortest));
+    }
+    let by_lambda = |&lambda: &f64| row(OrderName::Calibrated, lambda, Some(scenario.lambdas_at));
+    Ok(RequestReport {
+        about: scenario.about.clone(),
+        paper: scenario.paper.clone(),
+        seed: scenario.seed,
+        rounds: scenario.rounds,
+        requests: scenario.count(),
+        at_once_per_s: at_once,
+        lambdas: scenario.lambdas.iter().map(by_lambda).collect(),
+        rows,
+    })
+}
+
+/// The rates that an order is tried at.
+fn rates(loads: &[f64]) -> Vec<f64> {
+    let (least, most) = loads.iter().fold((f64::MAX, 0.0f64), |(l, m), &x| (l.min(x), m.max(x)));
+    let rates = (0..).map(|n| least * LEAST_RATE * 2f64.powf(f64::from(n) / f64::from(STEPS)));
+    rates.take_while(|&rate| rate <= most * 1.0001).collect()
+}
+
+/// A load over the greatest of a curve up to which neither mean nor 99th percentile is greater.
+fn more(load: f64, row: &RequestRow, curve: &[(f64, f64, f64)]) -> Option<f64> {
+    let bears = |&&(_, mean, p99): &&(f64, f64, f64)| mean <= row.mean_ms && p99 <= row.p99_ms;
+    curve.iter().rev().find(bears).map(|&(rate, ..)| load / rate)
+}
+
+impl RequestRow {
+    fn new(
+        scenario: &RequestScenario,
+        order: OrderName,
+        lambda: f64,
+        load: Option<f64>,
+        mut outcome: Outcome,
+    ) -> RequestRow {
+        let latencies = &mut outcome.latencies;
+        latencies.sort_by(f64::total_cmp);
+        let percentile = |share: f64| {
+            let at = (latencies.len() as f64 * share) as usize;
+            latencies.get(at.min(latencies.len().saturating_sub(1))).map_or(0.0, |s| 1e3 * s)
+        };
+        let count = latencies.len().max(1) as f64;
+        RequestRow {
+            order,
+            lambda: if order == OrderName::Fifo { 0.0 } else { lambda },
+            load,
+            throughput_per_s: count / outcome.end.max(1e-9),
+            mean_ms: 1e3 * latencies.iter().sum::<f64>() / count,
+            p50_ms: percentile(0.5),
+            p99_ms: percentile(0.99),
+            most_ms: percentile(1.0),
+            loads: outcome.loads as f64 / count,
+            utilisation: outcome.busy
+                / (outcome.end.max(1e-9) * scenario.accelerators.len() as f64),
+            x_fifo: None,
+            x_shortest: None,
+            percentiles_ms: (0..=100).map(|n| percentile(f64::from(n) / 100.0)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! What is asked of the accelerators' queue, as a file says it.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::scenario::{
+    self, Accelerator, OrderName, Placement, ScenarioError, value, within,
+};
+use windlass_enhancer::schedule::queue::Order;
+
+/// Requests that come as they like, to the queue alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestScenario {
+    /// What it shows, in a sentence.
+    pub about: String,
+    /// What a paper reports of the like, and why this may differ.
+    #[serde(default)]
+    pub paper: Option<String>,
+    /// Decides what is left to chance.
+    #[serde(default = "scenario::one")]
+    pub seed: u64,
+    /// How often it is played, each time by other chance; figures are of all together.
+    #[serde(default = "scenario::one")]
+    pub rounds: u64,
+    /// Which orders are compared.
+    #[serde(default = "all_orders")]
+    pub orders: Vec<OrderName>,
+    /// What a second of waiting counts for, in seconds of work.
+    #[serde(default = "scenario::lambda")]
+    pub lambda: f64,
+    /// Others that it is compared with.
+    #[serde(default)]
+    pub lambdas: Vec<f64>,
+    /// At which of the loads.
+    #[serde(default = "unit")]
+    pub lambdas_at: f64,
+    /// Requests offered by second, over those served by second when all come at once.
+    #[serde(default = "loads")]
+    pub loads: Vec<f64>,
+    /// One queue for all accelerators, or each with its own, to which networks are dealt out.
+    #[serde(default)]
+    pub placement: Placement,
+    /// What runs them; their `load_ms` is added to the networks'.
+    pub accelerators: Vec<Accelerator>,
+    /// Inference on an accelerator of speed 1, by LR pixel.
+    pub ns_by_pixel: f64,
+    /// Groups of requests that are alike. Calls come in random order, at random times (a Poisson process).
+    pub requests: Vec<RequestGroup>,
+}
+
+/// Requests that are alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestGroup {
+    /// How many networks there are.
+    pub networks: u32,
+    /// How many requests of each.
+    pub each: u32,
+    /// How many of a network come together: by one call.
+    #[serde(default = "one")]
+    pub together: u32,
+    /// Over how many seconds those of a call come.
+    #[serde(default)]
+    pub over_s: f64,
+    /// Mean time to load a network.
+    #[serde(default)]
+    pub load_ms: f64,
+    /// Standard deviation of that between networks, over the mean.
+    #[serde(default)]
+    pub load_spread: f64,
+    /// LR pixels of a request, the least and the most.
+    pub pixels: (u32, u32),
+}
+
+/// Most requests of a scenario, all rounds together.
+const MOST_REQUESTS: u64 = 1_000_000;
+
+impl RequestScenario {
+    /// Whether all values make sense.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        value((1..=1000).contains(&self.rounds), "rounds", "from 1 to 1000")?;
+        value(!self.orders.is_empty() && self.orders.len() <= 8, "orders", "from 1 to 8")?;
+        let lambdas = [self.lambda].into_iter().chain(self.lambdas.iter().copied());
+        value(
+            lambdas.clone().all(|l| within(l, 0.0, 1e6)),
+            "lambda, lambdas",
+            "from 0 to 1000000",
+        )?;
+        let loads = self.loads.iter().chain([&self.lambdas_at]);
+        value(
+            loads.clone().all(|&l| within(l, 0.01, 100.0)),
+            "loads, lambdas_at",
+            "from 0.01 to 100",
+        )?;
+        value((1..=64).contains(&self.loads.len()), "loads", "from 1 to 64")?;
+        value(lambdas.count() <= 64, "lambdas", "at most 63")?;
+        value((1..=1000).contains(&self.accelerators.len()), "accelerators", "from 1 to 1000")?;
+        self.accelerators.iter().try_for_each(Accelerator::check)?;
+        let whole = self.accelerators.iter().all(|a| a.fails_at_s.is_none());
+        value(
+            whole,
+            "accelerators: fails_at_s",
+            "left out where requests come to the queue alone",
+        )?;
+        value(within(self.ns_by_pixel, 0.001, 1e9), "ns_by_pixel", "from 0.001 to 1000000000")?;
+        for group in &self.requests {
+            value((1..=1000).contains(&group.networks), "requests: networks", "from 1 to 1000")?;
+            value(
+                (1..=group.each).contains(&group.together),
+                "requests: together",
+                "from 1 to each",
+            )?;
+            value(within(group.over_s, 0.0, 86_400.0), "requests: over_s", "from 0 to 86400")?;
+            value(within(group.load_ms, 0.0, 60_000.0), "requests: load_ms", "from 0 to 60000")?;
+            value(within(group.load_spread, 0.0, 1.0), "requests: load_spread", "from 0 to 1")?;
+            let (least, most) = group.pixels;
+            let ordered = 1 <= least && least <= most && most <= 1 << 26;
+            value(ordered, "requests: pixels", "[least, most], from 1 to 67108864")?;
+        }
+        let networks: u64 = self.requests.iter().map(|g| u64::from(g.networks)).sum();
+        value(networks <= 1000, "requests: networks", "at most 1000 together")?;
+        let count = self.count().saturating_mul(self.rounds);
+        value(
+            (1..=MOST_REQUESTS).contains(&count),
+            "requests: each",
+            "so that 1 to 1000000 come in all rounds",
+        )
+    }
+
+    /// Requests of a round.
+    pub fn count(&self) -> u64 {
+        self.requests.iter().map(|g| u64::from(g.networks) * u64::from(g.each)).sum()
+    }
+
+    pub(super) fn order(name: OrderName, lambda: f64) -> Order {
+        match name {
+            OrderName::Fifo => Order::Fifo,
+            OrderName::Shortest => Order::Shortest { lambda },
+            OrderName::Calibrated => Order::Calibrated { lambda },
+        }
+    }
+}
+
+fn all_orders() -> Vec<OrderName> {
+    vec![OrderName::Fifo, OrderName::Shortest, OrderName::Calibrated]
+}
+
+/// Those of seed 001 §5.4.2.
+fn loads() -> Vec<f64> {
+    vec![0.25, 0.5, 1.0, 2.0, 3.0, 4.0]
+}
+
+fn unit() -> f64 {
+    1.0
+}
+
+fn one() -> u32 {
+    1
+}

@@ -1,0 +1,278 @@
+//! One selector with its streams and accelerators.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use windlass_types::AnchorPolicy;
+
+use super::events::{Device, Random};
+use super::frames::{Frame, Source};
+use super::network::Link;
+use super::report::Tally;
+use super::scenario::{Accelerator, Scenario};
+use windlass_enhancer::schedule::best::BestOf;
+use windlass_enhancer::schedule::jct::JctModel;
+use windlass_enhancer::schedule::pace::Paces;
+use windlass_enhancer::schedule::queue::{AcceleratorQueue, Shape};
+use windlass_enhancer::schedule::{Candidate, Chosen, Scheduler, SchedulerCounters, Tier};
+
+/// Jobs that may wait for each device. Time bounds them before: the scheduler lets no more wait than can be in time, 800 ms of work by the
+/// most patient policy.
+const JOBS_PER_DEVICE: usize = 256;
+
+/// A chosen frame on its way.
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    chosen: Chosen,
+    arrival: Duration,
+    /// Of its stream among the sources.
+    source: usize,
+    group: usize,
+    /// Of its frame in its stream, for what its anchor is worth.
+    place: f64,
+    /// Counts the frames of its stream.
+    number: u64,
+    /// What its anchor is known to be worth, over that of any frame.
+    worth: Option<f64>,
+}
+
+/// For the policy that chooses by what inference gave.
+#[derive(Debug, Clone, Default)]
+struct Gate {
+    best: BestOf,
+    /// Frames that have come.
+    came: u64,
+    /// The last of them that was inferred.
+    asked: u64,
+}
+
+/// See the module.
+pub(super) struct Site {
+    scheduler: Scheduler,
+    jct: JctModel,
+    paces: Paces,
+    queue: AcceleratorQueue<Job>,
+    devices: Vec<Device>,
+    sources: Vec<Source>,
+    /// By group.
+    policies: Vec<AnchorPolicy>,
+    /// By group, to viewers.
+    downlinks: Vec<Link>,
+    /// Seconds by pixel of each network on a device of speed 1.
+    costs: Vec<f64>,
+    least_scale: usize,
+    /// The operator's, which no policy undercuts.
+    deadline: Duration,
+    anchor_fraction: f64,
+    /// Of each source.
+    best: Vec<Gate>,
+    /// Candidates that are not decided yet.
+    candidates: HashMap<u64, Job>,
+    chosen: Vec<Chosen>,
+    out: Vec<Job>,
+}
+
+impl Site {
+    pub fn new(scenario: &Scenario, accelerators: &[Accelerator], sources: Vec<Source>) -> Site {
+        let config = scenario.scheduler(accelerators);
+        let networks = config.networks.clone();
+        let (deadline, anchor_fraction) = (config.deadline, config.anchor_fraction);
+        let mut scheduler = Scheduler::new(config);
+        let policies: Vec<AnchorPolicy> =
+            scenario.streams.iter().map(|group| group.policy).collect();
+        for source in &sources {
+            scheduler.set_policy(source.id, policies[source.group], Duration::ZERO);
+        }
+        Site {
+            scheduler,
+            jct: JctModel::new(&networks),
+            paces: Paces::new(accelerators.len()),
+            queue: AcceleratorQueue::new(
+                scenario.order(),
+                JOBS_PER_DEVICE * accelerators.len().max(1),
+            ),
+            devices: accelerators.iter().map(Device::new).collect(),
+            best: vec![Gate::default(); sources.len()],
+            deadline,
+            anchor_fraction,
+            sources,
+            policies,
+            downlinks: scenario.streams.iter().map(|group| group.downlink).collect(),
+            costs: scenario.networks.iter().map(|n| 1e-9 * n.ns_by_pixel).collect(),
+            least_scale: networks[0].scale,
+            candidates: HashMap::new(),
+            chosen: Vec::new(),
+            out: Vec::new(),
+        }
+    }
+
+    pub fn counters(&self) -> SchedulerCounters {
+        self.scheduler.counters()
+    }
+
+    /// How many streams have the promise, and how many were refused it.
+    pub fn promised(&self) -> (usize, usize) {
+        self.scheduler.promised()
+    }
+
+    pub fn busy(&self) -> impl Iterator<Item = Duration> + '_ {
+        self.devices.iter().map(|device| device.busy)
+    }
+
+    pub fn devices_wanted(&self) -> u32 {
+        self.scheduler.devices_wanted()
+    }
+
+    /// Seconds of accelerators that all would take in a second.
+    pub fn demand(&self) -> f64 {
+        self.scheduler.demand()
+    }
+
+    /// An interval that ends at `tick`: devices work on what waits, frames come, and anchors are chosen.
+    pub fn interval(&mut self, tick: Duration, tally: &mut Tally, random: &mut Random) {
+        self.serve(tick, tally, random);
+        for source in &mut self.sources {
+            // Anchors of this time are all known.
+            let group = source.group;
+            source.seen.show(tick, |chunk| tally.chunk(group, tick, chunk));
+        }
+        for (at, source) in self.sources.iter_mut().enumerate() {
+            let (group, id) = (source.group, source.id);
+            let scale = self.scheduler.scale(id).unwrap_or(self.least_scale);
+            while let Some(frame) = source.next(tick, random) {
+                let Frame::Whole(frame, worth) = frame else {
+                    tally.lost_frame(group);
+                    continue;
+                };
+                let (arrival, key) = (frame.arrival, frame.tier == Tier::Key);
+                let place = source.seen.frame(arrival, frame.bytes, key);
+                let name = tally.frame(group, arrival);
+                self.best[at].came += 1;
+                let number = self.best[at].came;
+                let chosen = Chosen {
+                    id: name,
+                    stream: id,
+                    width: frame.width,
+                    height: frame.height,
+                    network: 0,
+                    cost: Duration::ZERO,
+                    deadline: Duration::ZERO,
+                    probe: false,
+                };
+                self.candidates
+                    .insert(name, Job { chosen, arrival, source: at, group, place, number, worth });
+                // A silent stream is forgotten, with its policy.
+                self.scheduler.set_policy(id, self.policies[group], arrival);
+                if self.policies[group] == AnchorPolicy::QualitySla && key {
+                    // Made-up content changes no pace.
+                    self.scheduler.report_decay(id, 0, arrival, source.seen.decay());
+                }
+                if let Some(gone) = self.scheduler.push(Candidate { id: name, scale, ..frame }) {
+                    self.candidates.remove(&gone.id);
+                }
+            }
+        }
+        let there = self.devices.iter().filter(|device| device.works_at(tick)).count();
+        self.scheduler.set_devices(u32::try_from(there).unwrap_or(u32::MAX));
+        self.chosen.clear();
+        self.scheduler.tick(tick, &mut self.chosen);
+        for &chosen in &self.chosen {
+            let Some(job) = self.candidates.remove(&chosen.id) else { continue };
+            let shape = Shape { network: chosen.network, size: (chosen.width, chosen.height) };
+            let job = Job { chosen, ..job };
+            if let Some(refused) = self.queue.push(self.waits_since(&job), shape, job, &self.jct) {
+                self.scheduler.finished(&refused.chosen, None);
+                tally.dropped(refused.group, tick);
+            }
+        }
+        let scheduler = &self.scheduler;
+        self.candidates.retain(|&id, job| scheduler.holds(job.chosen.stream, id));
+    }
+
+    /// From when on a job counts as waiting: whoever may be later has not begun to.
+    fn waits_since(&self, job: &Job) -> Duration {
+        job.arrival + job.chosen.deadline.saturating_sub(self.deadline)
+    }
+
+    /// Lets devices work until a time, the one that is free first at a time.
+    fn serve(&mut self, until: Duration, tally: &mut Tally, random: &mut Random) {
+        loop {
+            self.devices.iter_mut().for_each(Device::settle);
+            let free = self.devices.iter().enumerate().filter(|(_, d)| d.works_at(d.free));
+            let Some((at, _)) = free.min_by_key(|(_, d)| d.free) else { return };
+            let free = self.devices[at].free;
+            if free >= until {
+                return;
+            }
+            let Site { devices, queue, jct, paces, out, .. } = self;
+            let device = &devices[at];
+            let there = |n: usize| devices[n].works_at(free);
+            // What it cannot finish in time is left to faster ones, if there are any that could.
+            let suits = |shape: Shape, job: &Job| {
+                let expected =
+                    jct.predict(shape.network, shape.pixels(), device.has(shape.network));
+                let left = (job.arrival + job.chosen.deadline).saturating_sub(free);
+                paces.on(at, expected) <= left || paces.at_best(expected, there) > left
+            };
+            let Some(shape) = queue.pop_fitting(free, &device.resident, 1, jct, suits, out) else {
+                // Nothing waits for it: whatever comes, comes at the tick.
+                self.devices[at].free = until;
+                continue;
+            };
+            while let Some(job) = self.out.pop() {
+                self.make(at, shape, job, tally, random);
+            }
+        }
+    }
+
+    /// Lets a device make an anchor, if it can be in time.
+    fn make(&mut self, at: usize, shape: Shape, job: Job, tally: &mut Tally, random: &mut Random) {
+        let since = self.waits_since(&job);
+        let device = &mut self.devices[at];
+        let (begun, is_resident) = (device.free, device.has(shape.network));
+        let mean = self.jct.predict(shape.network, shape.pixels(), is_resident);
+        let expected = self.paces.on(at, mean);
+        let deadline = job.chosen.deadline;
+        if begun + expected > job.arrival + deadline {
+            self.scheduler.finished(&job.chosen, None);
+            return tally.dropped(job.group, begun);
+        }
+        let work = self.costs[shape.network] * shape.pixels() as f64;
+        let took = device.takes(work, shape.network, 0.0, random);
+        if let Some(failure) = device.fails_between(begun, begun + took) {
+            // Its job goes back; another device takes it in the same interval.
+            device.fail(failure);
+            tally.given_back += 1;
+            if let Some(refused) = self.queue.push(since, shape, job, &self.jct) {
+                self.scheduler.finished(&refused.chosen, None);
+                tally.dropped(refused.group, begun);
+            }
+            return;
+        }
+        device.work(took, shape.network);
+        tally.work(begun, took, shape.network, is_resident);
+        let by_mean = self.paces.observe(at, mean, took);
+        self.jct.observe(shape.network, shape.pixels(), is_resident, by_mean);
+        self.scheduler.finished(&job.chosen, Some(took));
+        if self.policies[job.group] == AnchorPolicy::Nemo {
+            let gain = self.sources[job.source].seen.stale(job.place);
+            let gate = &mut self.best[job.source];
+            let frames = job.number.saturating_sub(gate.asked).max(1);
+            gate.asked = job.number;
+            if !gate.best.passes(gain, self.anchor_fraction, frames) {
+                tally.not_best += 1;
+                return;
+            }
+        }
+        let latency = (begun + took).saturating_sub(job.arrival);
+        let missed = latency > deadline;
+        tally.anchor(job.group, begun + took, latency, missed);
+        if !missed {
+            tally.worth(job.group, job.worth);
+            match self.downlinks[job.group].carry(begun + took, random) {
+                Some(there) => self.sources[job.source].seen.anchor(there, job.place),
+                None => tally.lost_anchor(job.group),
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The processor's slots, under requests whose stages take turns on the processor and at inference.
+//!
+//! Source: seed 003 §3–4 (ZARN). In: a [`StageScenario`]. Out: a [`StageReport`]: deadlines missed by `threads` (all that are ready run,
+//! the operating system shares the cores among them, and its switching costs), by slots in the order of arrival, and by slots for the
+//! nearest deadline, at each cap. Who gets a slot is decided by the server's code ([`SlotQueue`](windlass_enhancer::schedule::slots::SlotQueue));
+//! made up are requests, what stages take, and the processor: tasks that run share its cores equally, and each task more than there are
+//! cores slows all down by a share. Deterministic: equal scenarios give equal reports.
+
+mod play;
+mod scenario;
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::scenario::ScenarioError;
+use play::{Outcome, Round};
+pub use scenario::StageScenario;
+use windlass_enhancer::schedule::slots::{SlotConfig, TaskOrder};
+
+/// By what tasks run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// All at once, as the operating system has it.
+    Threads,
+    /// In slots, in the order of arrival.
+    Fifo,
+    /// In slots, the nearest deadline first.
+    Edf,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StageReport {
+    /// What the scenario shows.
+    pub about: String,
+    /// What a paper reports of the like, and why this may differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paper: Option<String>,
+    /// Of chance.
+    pub seed: u64,
+    /// How often it was played.
+    pub rounds: u64,
+    /// Requests of a round.
+    pub requests: u32,
+    /// By way and cap.
+    pub rows: Vec<StageRow>,
+}
+
+/// A way at a cap.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StageRow {
+    /// By what tasks ran.
+    pub way: Way,
+    /// `cpu_tasks_cap`; none for `threads`.
+    pub cap: Option<usize>,
+    /// Requests of the first round that took too long or were given up.
+    pub missed_first: u64,
+    /// Those of a round, in the mean.
+    pub missed: f64,
+    /// Requests of a round that were given up, in the mean.
+    pub given_up: f64,
+    /// From coming to done, the mean in milliseconds.
+    pub mean_ms: f64,
+    /// Half were no longer.
+    pub p50_ms: f64,
+    /// 95 % were no longer.
+    pub p95_ms: f64,
+    /// What a request waited for slots in the mean, in milliseconds.
+    pub waited_ms: f64,
+}
+
+/// Plays a scenario.
+pub fn run_stages(scenario: &StageScenario) -> Result<StageReport, ScenarioError> {
+    scenario.check()?;
+    let rounds: Vec<Round> = (0..scenario.rounds).map(|n| Round::new(scenario, n)).collect();
+    let ms = |ms: f64| Duration::from_secs_f64(1e-3 * ms);
+    let play = |way: Way, cap: Option<usize>| {
+        let config = SlotConfig {
+            cap: cap.unwrap_or(usize::MAX),
+            order: if way == Way::Edf { TaskOrder::Edf } else { TaskOrder::Fifo },
+            lost_cause_threshold: ms(scenario.lost_cause_threshold_ms),
+            patience: ms(scenario.patience_ms),
+            most: usize::MAX,
+        };
+        let outcomes: Vec<Outcome> = rounds.iter().map(|r| r.play(scenario, config)).collect();
+        StageRow::new(way, cap, &outcomes)
+    };
+    let mut rows = vec![play(Way::Threads, None)];
+    for way in [Way::Fifo, Way::Edf] {
+        rows.extend(scenario.caps.iter().map(|&cap| play(way, Some(cap))));
+    }
+    Ok(StageReport {
+        about: scenario.about.clone(),
+        paper: scenario.paper.clone(),
+        seed: scenario.seed,
+        rounds: scenario.rounds,
+        requests: scenario.count,
+        rows,
+    })
+}
+
+impl StageRow {
+    fn new(way: Way, cap: Option<usize>, outcomes: &[Outcome]) -> StageRow {
+        let mut latencies: Vec<f64> = outcomes.iter().flat_map(|o| &o.latencies).copied().collect();
+        latencies.sort_by(f64::total_cmp);
+        let percentile = |share: f64| {
+            let at = (latencies.len() as f64 * share) as usize;
+            latencies.get(at.min(latencies.len().saturating_sub(1))).map_or(0.0, |s| 1e3 * s)
+        };
+        let mean = |of: &dyn Fn(&Outcome) -> f64| {
+            outcomes.iter().map(of).sum::<f64>() / outcomes.len().max(1) as f64
+        };
+        let done = latencies.len().max(1) as f64;
+        StageRow {
+            way,
+            cap,
+            missed_first: outcomes.first().map_or(0, |o| o.missed),
+            missed: mean(&|o| o.missed as f64),
+            given_up: mean(&|o| o.given_up as f64),
+            mean_ms: 1e3 * latencies.iter().sum::<f64>() / done,
+            p50_ms: percentile(0.5),
+            p95_ms: percentile(0.95),
+            waited_ms: 1e3 * outcomes.iter().map(|o| o.waited_s).sum::<f64>() / done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
