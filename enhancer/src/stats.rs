@@ -79,8 +79,6 @@ counters! {
     dropped_schedule_queue,
     /// Chosen frames in which no tile was worth sending again.
     unchanged,
-    /// Inferred frames that were not among the best (policy `nemo`).
-    not_best,
     /// Frames super-resolved to see whether their streams' anchors are worth something again.
     probes,
     /// Chosen frames that did not become anchors because their streams' are worth nothing: most of the probes, and frames whose

@@ -192,25 +192,6 @@ impl Twin {
         all.picture_at(rtp_timestamp).map(|seen| seen.y.clone())
     }
 
-    /// Mean square grey levels by which a frame's detail in these tiles differs from what subscribers see of it who have had all anchors. Known from
-    /// the first frame on that comes after it was asked for; until then, and where the frame is not remembered, without bound.
-    pub fn changes(
-        &self,
-        rtp_timestamp: u32,
-        low: Samples<'_>,
-        detail: &Detail,
-        tiles: &TileMap,
-    ) -> f64 {
-        let mut all = self.all.lock();
-        let config = HybridConfig { scale: self.scale, ..HybridConfig::default() };
-        let all = all.get_or_insert_with(|| HybridDecoder::new(config));
-        let seen =
-            all.picture_at(rtp_timestamp).and_then(|seen| detail_of(&seen.y, low, self.scale).ok());
-        let whole = TileMap::full(low.width, low.height).count().max(1) as f64;
-        let differences = seen.and_then(|seen| self.difference(detail, &seen, tiles));
-        differences.map_or(f64::MAX, |all| all.iter().map(|(_, e)| e).sum::<f64>() / whole)
-    }
-
     /// Takes an anchor that has just left; `wanted` is what it was coded from, where the loss by that is to be measured.
     pub fn sent(&self, anchor: &ReassembledAnchor, wanted: Option<&Detail>) {
         if anchor.header.source == AnchorSource::Captured {

@@ -222,7 +222,8 @@ async fn policies_are_set_from_this_machine_alone_and_by_their_names() {
     assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
     let done = http(&server, &post("", lectures)).await;
     assert!(done.starts_with("HTTP/1.1 200") && done.ends_with(lectures), "{done}");
-    for wrong in [r#"{"policy":"best"}"#, r#"{"rom":"x","policy":"per-frame"}"#, r#"{"room":"x"}"#]
+    for wrong in
+        [r#"{"policy":"best"}"#, r#"{"rom":"x","policy":"quality-sla"}"#, r#"{"room":"x"}"#]
     {
         let answer = http(&server, &post("", wrong)).await;
         assert!(answer.starts_with("HTTP/1.1 422"), "{answer}");

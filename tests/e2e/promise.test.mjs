@@ -44,18 +44,6 @@ describe("a promised quality", { timeout: 300_000 }, () => {
     assert.ok((await metric("schedule_not_planned_total")) > 0);
   });
 
-  test("nemo infers every frame and sends the best", async () => {
-    await set({ policy: "nemo" });
-    const before = await metric("anchors_total");
-    const inferred = await metric("not_best_total");
-    const more = async () => [(await metric("anchors_total")) - before, (await metric("not_best_total")) - inferred];
-    await until(async () => (await more())[0] >= 5, "anchors are sent", 60_000);
-    const [sent, left] = await more();
-    console.log(`nemo: ${sent} sent, ${left} inferred and not sent`);
-    assert.ok(left > 4 * sent, `${left} of ${sent + left}`);
-    assert.equal(await metric("promised_streams"), 0);
-  });
-
   test("who would break the promise to others is refused, its viewers are told, and its picture goes on", async () => {
     await close();
     // Alone each takes all that there is, to be nearly as good as with an accelerator of its own.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How the anchors of a room's streams are chosen (seed 000 §5.2 and, for the baselines, §2).
+/// How the anchors of a room's streams are chosen (NeuroScaler §5.2, ARISE).
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -17,14 +17,8 @@ pub enum AnchorPolicy {
     LatencySensitive,
     /// For streams that nobody answers: the best of 666 ms, at most 7.5 % of all frames, later by as much.
     CostEffective,
-    /// A quality promised to each stream, and to no more streams than it can be kept to (seed 002).
+    /// A quality promised to each stream, and to no more streams than it can be kept to.
     QualitySla,
-    /// A baseline: every frame, as far as compute goes.
-    PerFrame,
-    /// A baseline: key frames, and frames at equal distances.
-    KeyUniform,
-    /// A baseline: every frame is super-resolved, and those are sent that differ most from what viewers have (NEMO).
-    Nemo,
 }
 
 /// Most pixels of a layer that is enhanced, in either orientation: 960×540, the half layer of a 1080p camera. Servers tap no larger
@@ -89,14 +83,8 @@ impl std::error::Error for UnknownPolicy {}
 
 impl AnchorPolicy {
     /// All of them, the default first.
-    pub const ALL: [AnchorPolicy; 6] = [
-        AnchorPolicy::LatencySensitive,
-        AnchorPolicy::CostEffective,
-        AnchorPolicy::QualitySla,
-        AnchorPolicy::PerFrame,
-        AnchorPolicy::KeyUniform,
-        AnchorPolicy::Nemo,
-    ];
+    pub const ALL: [AnchorPolicy; 3] =
+        [AnchorPolicy::LatencySensitive, AnchorPolicy::CostEffective, AnchorPolicy::QualitySla];
 
     /// What configuration calls it.
     pub fn name(self) -> &'static str {
@@ -104,9 +92,6 @@ impl AnchorPolicy {
             AnchorPolicy::LatencySensitive => "latency-sensitive",
             AnchorPolicy::CostEffective => "cost-effective",
             AnchorPolicy::QualitySla => "quality-sla",
-            AnchorPolicy::PerFrame => "per-frame",
-            AnchorPolicy::KeyUniform => "key-uniform",
-            AnchorPolicy::Nemo => "nemo",
         }
     }
 

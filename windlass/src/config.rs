@@ -315,8 +315,9 @@ pub struct Settings {
     pub lost_cause_threshold_ms: Option<u32>,
 
     /// How anchors are chosen: latency-sensitive (for calls: every 66 ms, within the budget), cost-effective (for streams
-    /// that nobody answers: the best of 666 ms, 7.5 % of all frames, later by as much), quality-sla (the same quality
-    /// for each, and for no more than it can be kept to), or, to compare with, per-frame, key-uniform or nemo. While the server runs: POST {"room": NAME, "policy": POLICY} to /admin/policy
+    /// that nobody answers: the best of 666 ms, 7.5 % of all frames, later by as much) or quality-sla (the same quality
+    /// for each, and for no more than it can be kept to). While the server runs: POST {"room": NAME, "policy": POLICY} to
+    /// /admin/policy
     /// [default: latency-sensitive]
     #[arg(long, help_heading = "Anchors", value_name = "POLICY")]
     pub policy: Option<AnchorPolicy>,

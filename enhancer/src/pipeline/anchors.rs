@@ -15,7 +15,6 @@ use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
 
 use super::whole_throttle::WholeThrottle;
-use crate::schedule::best::BestOf;
 use crate::schedule::{
     RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, stakes,
 };
@@ -27,7 +26,6 @@ pub(super) struct Anchors {
     asked: Mutex<Asked>,
     limits: Mutex<Limits>,
     allowance: Mutex<Allowance>,
-    best: Mutex<BestOf>,
 }
 
 /// What a controller lets anchors take, within what the operator allows.
@@ -174,12 +172,6 @@ impl Anchors {
     /// An anchor of so many bytes has left.
     pub fn took(&self, bytes: usize) {
         self.allowance.lock().take(bytes);
-    }
-
-    /// Whether an anchor that changes so much of what subscribers see is sent, by the policy `nemo`.
-    pub fn passes(&self, gain: f64, fraction: f64) -> bool {
-        let most = f64::from(self.limits().per_mille) / 1000.0;
-        self.best.lock().passes(gain, fraction.min(most), 1)
     }
 
     /// Somebody has nothing.

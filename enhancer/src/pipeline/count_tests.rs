@@ -106,7 +106,6 @@ fn every_frame_is_counted_once_whatever_becomes_of_it() {
             + c.late_infer
             + c.infer_errors
             + c.known
-            + c.not_best
             + c.late_encode
             + c.encode_errors
             + c.dropped_anchors

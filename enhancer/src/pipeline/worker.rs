@@ -19,7 +19,7 @@ use windlass_hybrid::vp9::FrameBuffer;
 use windlass_hybrid::{Detail, Plane};
 use windlass_types::message::HTJ2K;
 use windlass_types::tiles::{TILE, TileMap};
-use windlass_types::{Anchor, AnchorPolicy, AnchorSource, EnhancerOutput, StageTimes};
+use windlass_types::{Anchor, AnchorSource, EnhancerOutput, StageTimes};
 
 use super::Network;
 use super::anchors::{CodeError, OnProcessor, Stills, arrived, code, send_still};
@@ -196,9 +196,7 @@ impl Worker {
             engine.take_time();
             let made = equip(engine, network, job).and_then(|own| {
                 learned = own;
-                // What `nemo` looks at is here.
-                let stays = run.stays && frame.policy != AnchorPolicy::Nemo;
-                if let Some(gpu) = gpu.filter(|_| stays) {
+                if let Some(gpu) = gpu.filter(|_| run.stays) {
                     match OnCard::infer(gpu, engine, low, &start) {
                         Ok(Some(there)) => return Ok(Made::There(there)),
                         Ok(None) => {}
@@ -267,17 +265,6 @@ impl Worker {
                 return false;
             }
         };
-        if let Made::Here(detail) = &made
-            && source == AnchorSource::Enhanced
-            && frame.policy == AnchorPolicy::Nemo
-            && !choice.whole
-        {
-            let gain = frame.twin.changes(frame.rtp_timestamp, low, detail, &choice.tiles);
-            if !frame.anchors.passes(gain, self.live.get().anchor_fraction) {
-                count(&counters.not_best);
-                return false;
-            }
-        }
         let inferred = Instant::now();
         if source == AnchorSource::Enhanced && frame.captures.regions.load(Ordering::Relaxed) {
             let energies = match &made {

@@ -40,7 +40,6 @@
 //! ```
 
 pub mod admission;
-pub mod best;
 mod cost;
 mod gain;
 pub mod jct;
@@ -271,7 +270,7 @@ struct Stream {
     earned: f64,
     /// Width and height of its last picture.
     size: (u32, u32),
-    policy: AnchorPolicy,
+    policy: &'static dyn Policy,
     /// Its frames are decided at the tick that is under way.
     due: bool,
     /// For the policy `quality-sla`.
@@ -312,7 +311,7 @@ impl Stream {
             first_seen: arrival,
             earned: 0.0,
             size: (0, 0),
-            policy: AnchorPolicy::default(),
+            policy: policy::of(AnchorPolicy::default()),
             due: false,
             promised: Promised::default(),
             most: 1.0,
@@ -332,9 +331,7 @@ impl Stream {
 impl Stream {
     /// Whether it makes no anchors but probes.
     fn is_held_back(&self) -> bool {
-        self.worth.holds_back()
-            && self.captured != Captured::Pictures
-            && policy::of(self.policy).weighs()
+        self.worth.holds_back() && self.captured != Captured::Pictures && self.policy.weighs()
     }
 }
 
@@ -491,11 +488,11 @@ impl Scheduler {
         let mut evicted = None;
         stream.promised.saw(candidate.arrival);
         stream.most = f64::from(candidate.per_mille) / 1000.0;
-        let policy = policy::of(stream.policy);
+        let policy = stream.policy;
         if !policy.plans() {
             stream.earned += share(policy, &self.config, &candidate);
         }
-        let intervals = intervals(stream.policy, &self.config) as usize;
+        let intervals = intervals(policy, &self.config) as usize;
         let most = self.config.frames_per_stream.max(1).saturating_mul(intervals).min(MOST_HELD);
         if stream.frames.len() >= most.max(self.config.frames_per_stream.max(1)) {
             let oldest = stream.frames.remove(0);
@@ -515,11 +512,16 @@ impl Scheduler {
     /// Chooses a stream's anchors by another policy from the next tick on. Frames that the last one held are decided by the new
     /// one. A stream that it does not know has the policy from its first frame on.
     pub fn set_policy(&mut self, stream: StreamId, policy: AnchorPolicy, now: Duration) {
+        self.set_policy_by(stream, policy::of(policy), now);
+    }
+
+    /// The same for a policy of the caller's own.
+    pub fn set_policy_by(&mut self, stream: StreamId, policy: &'static dyn Policy, now: Duration) {
         let known = self.streams.entry(stream).or_insert_with(|| {
             self.regroup = true;
             Stream::new(stream, now)
         });
-        if std::mem::replace(&mut known.policy, policy) != policy {
+        if std::mem::replace(&mut known.policy, policy).name() != policy.name() {
             self.promises.left(stream);
         }
     }
@@ -751,8 +753,8 @@ impl Scheduler {
         let all: f64 = self.streams.values().map(|stream| stream.spent).sum();
         let (mut shortest, mut longest) = (u64::MAX, 0);
         for (&id, stream) in &mut self.streams {
-            let policy = policy::of(stream.policy);
-            let every = intervals(stream.policy, config);
+            let policy = stream.policy;
+            let every = intervals(policy, config);
             (shortest, longest) = (shortest.min(every), longest.max(every));
             stream.due = is_due(id, ticks, every);
             if !stream.due {
@@ -851,7 +853,7 @@ impl Scheduler {
             let candidate = &entry.candidate;
             let Some(stream) = self.streams.get_mut(&candidate.stream) else { continue };
             let (width, height) = (candidate.width, candidate.height);
-            let (network, policy) = (entry.network, policy::of(stream.policy));
+            let (network, policy) = (entry.network, stream.policy);
             let deadline = policy.deadline(&self.config);
             let Some(costs) = self.costs.get_mut(network) else {
                 self.counters.lost_causes += 1;
@@ -981,9 +983,9 @@ fn fraction(policy: &dyn Policy, config: &SchedulerConfig) -> f64 {
 }
 
 /// Every how manyeth tick a policy decides.
-fn intervals(policy: AnchorPolicy, config: &SchedulerConfig) -> u64 {
+fn intervals(policy: &dyn Policy, config: &SchedulerConfig) -> u64 {
     let base = config.interval.as_secs_f64().max(1e-3);
-    (policy::of(policy).interval(config).as_secs_f64() / base).round().clamp(1.0, 1e3) as u64
+    (policy.interval(config).as_secs_f64() / base).round().clamp(1.0, 1e3) as u64
 }
 
 /// Whether a stream is decided at a tick: streams of neighbouring numbers at different ones.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use windlass_types::{Refusal, StreamId};
 
-use super::{Scheduler, policy};
+use super::Scheduler;
 
 impl Scheduler {
     /// Somebody who watches a stream says by how much its picture got worse with each of so many frames after an anchor, in
@@ -46,7 +46,7 @@ impl Scheduler {
         let streams = self.streams.iter_mut().filter_map(|(&id, stream)| {
             // A silent stream needs nothing.
             let there = now.saturating_sub(stream.last_seen) < SILENT && stream.size != (0, 0);
-            if !policy::of(stream.policy).plans() || !there {
+            if !stream.policy.plans() || !there {
                 return None;
             }
             let (width, height) = stream.size;

@@ -1,7 +1,6 @@
 //! Policies: how the anchors of a room's streams are chosen, and what may be asked of them.
 //!
-//! Source: seed 000 §5.2 (`latency-sensitive` and `cost-effective`) and §2 (the baselines `per-frame`, `key-uniform`, `nemo`), seed 002
-//! (`quality-sla`). All streams
+//! Source: NeuroScaler §5.2 (`latency-sensitive` and `cost-effective`), ARISE (`quality-sla`). All streams
 //! share one compute cap and one merge, whatever their policies; a policy says how long a stream's frames are held before
 //! they are compared, how many may become anchors, by when, and what each is worth.
 //!
@@ -19,6 +18,9 @@ use super::{Candidate, SchedulerConfig};
 
 /// How anchors are chosen: see the module.
 pub trait Policy: fmt::Debug + Send + Sync {
+    /// What it is called; policies of one name are alike.
+    fn name(&self) -> &'static str;
+
     /// How long frames are held before they are compared with each other.
     fn interval(&self, operator: &SchedulerConfig) -> Duration {
         operator.interval
@@ -44,7 +46,7 @@ pub trait Policy: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Whether a stream whose anchors are worth nothing goes without them. The baselines, and what was promised, do not ask.
+    /// Whether a stream whose anchors are worth nothing goes without them. What was promised does not ask.
     fn weighs(&self) -> bool {
         false
     }
@@ -76,6 +78,10 @@ pub trait Policy: fmt::Debug + Send + Sync {
 struct LatencySensitive;
 
 impl Policy for LatencySensitive {
+    fn name(&self) -> &'static str {
+        AnchorPolicy::LatencySensitive.name()
+    }
+
     fn weighs(&self) -> bool {
         true
     }
@@ -90,6 +96,10 @@ impl CostEffective {
 }
 
 impl Policy for CostEffective {
+    fn name(&self) -> &'static str {
+        AnchorPolicy::CostEffective.name()
+    }
+
     fn interval(&self, operator: &SchedulerConfig) -> Duration {
         AnchorPolicy::CostEffective.holds().max(operator.interval)
     }
@@ -107,43 +117,15 @@ impl Policy for CostEffective {
     }
 }
 
-/// A baseline: every frame, as far as compute goes.
-#[derive(Debug)]
-struct PerFrame;
-
-impl Policy for PerFrame {
-    fn fraction(&self, _: &SchedulerConfig) -> f64 {
-        1.0
-    }
-
-    fn least_residual(&self, _: &SchedulerConfig) -> f64 {
-        0.0
-    }
-
-    fn ranks_frames(&self) -> bool {
-        false
-    }
-}
-
-/// A baseline: key frames, and frames at equal distances.
-#[derive(Debug)]
-struct KeyUniform;
-
-impl Policy for KeyUniform {
-    fn least_residual(&self, _: &SchedulerConfig) -> f64 {
-        0.0
-    }
-
-    fn ranks_frames(&self) -> bool {
-        false
-    }
-}
-
 /// A quality promised to each stream: which frames become anchors says the plan ([`super::promise`]), not their gains.
 #[derive(Debug)]
 struct QualitySla;
 
 impl Policy for QualitySla {
+    fn name(&self) -> &'static str {
+        AnchorPolicy::QualitySla.name()
+    }
+
     fn fraction(&self, _: &SchedulerConfig) -> f64 {
         1.0
     }
@@ -167,8 +149,5 @@ pub fn of(policy: AnchorPolicy) -> &'static dyn Policy {
         AnchorPolicy::LatencySensitive => &LatencySensitive,
         AnchorPolicy::CostEffective => &CostEffective,
         AnchorPolicy::QualitySla => &QualitySla,
-        // Inference on every frame as well; which of them are sent is decided by what came of it ([`super::best`]).
-        AnchorPolicy::PerFrame | AnchorPolicy::Nemo => &PerFrame,
-        AnchorPolicy::KeyUniform => &KeyUniform,
     }
 }

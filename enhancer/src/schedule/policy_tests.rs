@@ -98,22 +98,6 @@ fn a_policy_is_switched_while_running_and_held_frames_are_decided() {
 }
 
 #[test]
-fn per_frame_takes_all_that_compute_allows() {
-    let mut s = Scheduler::new(config());
-    s.set_policy(StreamId(0), named("per-frame"), Duration::ZERO);
-    assert_eq!(ticks(&mut s, 0, 10, |_| 1).concat(), (0..20).collect::<Vec<u64>>());
-}
-
-#[test]
-fn key_uniform_spaces_anchors_evenly_whatever_frames_carry() {
-    let mut s = Scheduler::new(config());
-    s.set_policy(StreamId(0), named("key-uniform"), Duration::ZERO);
-    let all = ticks(&mut s, 0, 50, |id| (id as u32 * 7919) % 5_000).concat();
-    let gaps: Vec<u64> = all.windows(2).map(|w| w[1] - w[0]).collect();
-    assert!(gaps[2..].iter().all(|gap| (4..=6).contains(gap)), "{all:?}");
-}
-
-#[test]
 fn the_signal_for_autoscaling_is_what_all_fractions_would_take() {
     let mut s = Scheduler::new(config());
     let interval = config().interval;

@@ -334,10 +334,8 @@ proptest! {
                 let nothing = |v: f64| !v.is_finite() || v <= 0.0;
                 prop_assert!(!nothing(compute_cap) && devices > 0, "there was no compute");
                 // Others have their own.
-                let by_operator = matches!(
-                    policies[chosen.stream.0 as usize],
-                    AnchorPolicy::LatencySensitive | AnchorPolicy::KeyUniform
-                );
+                let by_operator =
+                    policies[chosen.stream.0 as usize] == AnchorPolicy::LatencySensitive;
                 prop_assert!(!by_operator || !nothing(anchor_fraction), "no frame was to be an anchor");
             }
             prop_assert!(s.credit_s.is_finite() && s.outstanding_s >= 0.0);

@@ -96,7 +96,6 @@ const SUMS: [(&str, &[&str]); 9] = [
             "enhancer_late_infer_total",
             "enhancer_infer_errors_total",
             "enhancer_known_total",
-            "enhancer_not_best_total",
             "enhancer_worthless_total",
             "enhancer_late_encode_total",
             "enhancer_encode_errors_total",

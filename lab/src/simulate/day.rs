@@ -3,11 +3,10 @@
 use std::fmt::Write;
 
 use crate::simulator::servers::day::{DayReport, DayScenario, Kind, Way, play as play_day};
-use crate::simulator::streams::{self, Scenario, Traces};
+use crate::simulator::streams::{self, PlayedPolicy, Scenario, Traces};
 use anyhow::{Result, ensure};
 use serde::Serialize;
 use windlass_enhancer::schedule::devices_for;
-use windlass_types::AnchorPolicy;
 
 /// Streams of a kind that the scheduler is given to learn what one takes, and for how long.
 const SAMPLED: (u32, f64) = (200, 12.0);
@@ -59,8 +58,8 @@ pub fn play(mut scenario: DayScenario, seed: Option<u64>, json: bool) -> Result<
     ensure!(scenario.scaling.streams >= 1.0, "scaling.streams must be 1 or more");
     scenario.seed = seed.unwrap_or(scenario.seed);
     let of = |policy| scenario.streams.iter().map(move |kind| demand(kind, policy));
-    let anchors: Vec<f64> = of(AnchorPolicy::LatencySensitive).collect::<Result<_>>()?;
-    let frames: Vec<f64> = of(AnchorPolicy::PerFrame).collect::<Result<_>>()?;
+    let anchors: Vec<f64> = of(PlayedPolicy::default()).collect::<Result<_>>()?;
+    let frames: Vec<f64> = of(PlayedPolicy::PerFrame).collect::<Result<_>>()?;
     let names = scenario.streams.iter().map(|kind| kind.name.clone());
     let demand_ms = names.zip(anchors.iter().zip(&frames));
     let demand_ms = demand_ms.map(|(name, (a, f))| (name, a * 1e3, f * 1e3)).collect();
@@ -74,7 +73,7 @@ pub fn play(mut scenario: DayScenario, seed: Option<u64>, json: bool) -> Result<
 }
 
 /// Seconds of an accelerator that one stream takes in a second, as the scheduler's own code asks for it.
-fn demand(kind: &Kind, policy: AnchorPolicy) -> Result<f64> {
+fn demand(kind: &Kind, policy: PlayedPolicy) -> Result<f64> {
     let (count, seconds) = SAMPLED;
     let Kind { width, height, fps, ns_by_pixel, anchor_fraction, .. } = kind;
     let accelerators = vec!["{}"; ACCELERATORS].join(", ");
@@ -85,8 +84,7 @@ seconds: {seconds}
 anchor_fraction: {anchor_fraction}
 networks: [{{ ns_by_pixel: {ns_by_pixel} }}]
 accelerators: [{accelerators}]
-streams: [{{ name: one, count: {count}, width: {width}, height: {height}, fps: {fps}, policy: {} }}]",
-        policy.name()
+streams: [{{ name: one, count: {count}, width: {width}, height: {height}, fps: {fps}, policy: {policy} }}]",
     ))?;
     let report = streams::run(&sampled, &Traces::new())?;
     Ok(report.compute_demand / f64::from(count))
@@ -197,9 +195,9 @@ scaling: { streams: 15 }
         let scenario: DayScenario = serde_saphyr::from_str(SMALL).unwrap();
         let kind = &scenario.streams[0];
         // 320 x 180 pixels at 87 ns: 5.01 ms an anchor, 0.99 anchors a second, 30 frames.
-        let anchors = demand(kind, AnchorPolicy::LatencySensitive).unwrap();
+        let anchors = demand(kind, PlayedPolicy::default()).unwrap();
         assert!((anchors / 0.00496 - 1.0).abs() < 0.06, "{anchors}");
-        let frames = demand(kind, AnchorPolicy::PerFrame).unwrap();
+        let frames = demand(kind, PlayedPolicy::PerFrame).unwrap();
         assert!((frames / 0.1503 - 1.0).abs() < 0.06, "{frames}");
     }
 

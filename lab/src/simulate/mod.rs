@@ -15,10 +15,9 @@ mod streams;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::simulator::streams::{OrderName, Placement};
+use crate::simulator::streams::{OrderName, Placement, PlayedPolicy};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use windlass_types::AnchorPolicy;
 
 use file::File;
 use plots::Plots;
@@ -42,7 +41,7 @@ pub struct SimulateArgs {
     /// How all streams' anchors are chosen, in place of what the scenario says (latency-sensitive, cost-effective, quality-sla,
     /// per-frame, key-uniform, nemo); several are compared.
     #[arg(long, value_delimiter = ',', value_name = "POLICY,…")]
-    pub policy: Vec<AnchorPolicy>,
+    pub policy: Vec<PlayedPolicy>,
 
     /// Where anchors are made, in place of the scenario's; several are compared.
     #[arg(long, value_delimiter = ',', value_name = "PLACEMENT,…")]

@@ -196,7 +196,7 @@ fn an_anchor_arrives_with_the_timestamp_of_its_frame() {
 
 #[test]
 fn a_rooms_policy_goes_with_its_frames_and_lets_anchors_be_as_much_later() {
-    use windlass_types::AnchorPolicy::{CostEffective, LatencySensitive, PerFrame};
+    use windlass_types::AnchorPolicy::{CostEffective, LatencySensitive, QualitySla};
     let (mut world, track, at) = call();
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
     let of = |world: &mut World, room, policy| {
@@ -204,21 +204,21 @@ fn a_rooms_policy_goes_with_its_frames_and_lets_anchors_be_as_much_later() {
         world.run(Duration::from_secs(1));
         world.last_tapped().policy
     };
-    assert_eq!(of(&mut world, Some("other"), Some(PerFrame)), LatencySensitive);
+    assert_eq!(of(&mut world, Some("other"), Some(QualitySla)), LatencySensitive);
     assert_eq!(of(&mut world, Some("room"), Some(CostEffective)), CostEffective);
-    assert_eq!(of(&mut world, None, Some(PerFrame)), CostEffective, "its own goes before");
+    assert_eq!(of(&mut world, None, Some(QualitySla)), CostEffective, "its own goes before");
     let frame = world.last_tapped();
     world.core.enhancer(world.now + Duration::from_millis(800), anchor_of(&frame, world.now));
     world.run(Duration::from_millis(100));
     assert!(!world.clients[at].messages.is_empty());
     assert_eq!(world.core.stats().counters.anchors_dropped_late, 0);
-    assert_eq!(of(&mut world, Some("room"), None), PerFrame);
+    assert_eq!(of(&mut world, Some("room"), None), QualitySla);
 }
 
 #[test]
 fn policies_of_rooms_are_bounded() {
     let (mut world, ..) = call();
-    let policy = Some(windlass_types::AnchorPolicy::PerFrame);
+    let policy = Some(windlass_types::AnchorPolicy::QualitySla);
     let most = crate::Limits::default().rooms;
     for n in 0..most {
         assert!(world.core.set_policy(world.now, Some(&n.to_string()), policy));

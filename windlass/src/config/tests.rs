@@ -50,7 +50,7 @@ const ALL: &str = r#"
     lost-cause-threshold-ms: 20
     policy: "latency-sensitive"
     quality-sla-db: 1.5
-    room-policy: ["lectures=cost-effective", "a=b=per-frame"]
+    room-policy: ["lectures=cost-effective", "a=b=quality-sla"]
     anchor-fraction: 0.1
     anchor-quality: 70
     tile-threshold: 0.5
@@ -195,14 +195,15 @@ fn a_short_budget_leaves_time_for_inference() {
 #[test]
 fn rooms_have_policies_of_their_own() {
     let config = |text: &str| Config::resolve(parse(text).unwrap());
-    let said = "policy: key-uniform\nroom-policy: ['lectures=cost-effective', 'a=b=per-frame']";
+    let said =
+        "policy: cost-effective\nroom-policy: ['lectures=cost-effective', 'a=b=quality-sla']";
     let sfu = config(said).unwrap().sfu;
-    assert_eq!(sfu.policy, AnchorPolicy::KeyUniform);
+    assert_eq!(sfu.policy, AnchorPolicy::CostEffective);
     assert_eq!(sfu.room_policies["lectures"], AnchorPolicy::CostEffective);
-    assert_eq!(sfu.room_policies["a=b"], AnchorPolicy::PerFrame);
-    let twice = parse("room-policy: ['tea=per-frame', 'tea=key-uniform']").unwrap_err();
+    assert_eq!(sfu.room_policies["a=b"], AnchorPolicy::QualitySla);
+    let twice = parse("room-policy: ['tea=quality-sla', 'tea=cost-effective']").unwrap_err();
     assert!(twice.to_string().contains("\"tea\" twice"), "{twice}");
-    for wrong in ["room-policy: ['tea']", "room-policy: ['=per-frame']", "policy: 'fair'"] {
+    for wrong in ["room-policy: ['tea']", "room-policy: ['=quality-sla']", "policy: 'fair'"] {
         assert!(parse(wrong).is_err(), "{wrong}");
     }
 }

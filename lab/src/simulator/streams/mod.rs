@@ -4,12 +4,14 @@
 //! ([`Scheduler`], [`AcceleratorQueue`], [`JctModel`]); made up are frames (sizes at random about a bit rate, or of a recorded [`Trace`]), the network, what inference takes
 //! (the network's cost over the device's speed, with noise), and when devices fail. Deterministic: equal seeds give equal reports.
 
+mod best;
 mod camera;
 pub mod clients;
 mod course;
 mod events;
 mod frames;
 mod network;
+mod policy;
 mod quality;
 mod report;
 mod requests;
@@ -19,6 +21,7 @@ mod stages;
 mod trace;
 
 pub use course::Second;
+pub use policy::PlayedPolicy;
 pub use report::{GroupReport, Report};
 pub use requests::{RequestReport, RequestRow, RequestScenario, run_requests};
 pub use scenario::{OrderName, Placement, Scenario, ScenarioError};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::policy::PlayedPolicy;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use windlass_types::AnchorPolicy;
 
 use super::network::Link;
 use windlass_enhancer::schedule::queue::{LAMBDA, Order};
@@ -144,7 +144,7 @@ pub struct Group {
     pub most_scale: usize,
     /// How their anchors are chosen.
     #[serde(default)]
-    pub policy: AnchorPolicy,
+    pub policy: PlayedPolicy,
     /// How long after its arrival a frame is shown: nothing in calls, seconds in broadcasts.
     #[serde(default)]
     pub watched_after_ms: f64,

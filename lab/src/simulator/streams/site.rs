@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use windlass_types::AnchorPolicy;
 
+use super::best::BestOf;
 use super::events::{Device, Random};
 use super::frames::{Frame, Source};
 use super::network::Link;
+use super::policy::PlayedPolicy;
 use super::report::Tally;
 use super::scenario::{Accelerator, Scenario};
-use windlass_enhancer::schedule::best::BestOf;
 use windlass_enhancer::schedule::jct::JctModel;
 use windlass_enhancer::schedule::pace::Paces;
 use windlass_enhancer::schedule::queue::{AcceleratorQueue, Shape};
@@ -55,7 +56,7 @@ pub(super) struct Site {
     devices: Vec<Device>,
     sources: Vec<Source>,
     /// By group.
-    policies: Vec<AnchorPolicy>,
+    policies: Vec<PlayedPolicy>,
     /// By group, to viewers.
     downlinks: Vec<Link>,
     /// Seconds by pixel of each network on a device of speed 1.
@@ -78,10 +79,10 @@ impl Site {
         let networks = config.networks.clone();
         let (deadline, anchor_fraction) = (config.deadline, config.anchor_fraction);
         let mut scheduler = Scheduler::new(config);
-        let policies: Vec<AnchorPolicy> =
+        let policies: Vec<PlayedPolicy> =
             scenario.streams.iter().map(|group| group.policy).collect();
         for source in &sources {
-            scheduler.set_policy(source.id, policies[source.group], Duration::ZERO);
+            scheduler.set_policy_by(source.id, policies[source.group].of(), Duration::ZERO);
         }
         Site {
             scheduler,
@@ -162,8 +163,8 @@ impl Site {
                 self.candidates
                     .insert(name, Job { chosen, arrival, source: at, group, place, number, worth });
                 // A silent stream is forgotten, with its policy.
-                self.scheduler.set_policy(id, self.policies[group], arrival);
-                if self.policies[group] == AnchorPolicy::QualitySla && key {
+                self.scheduler.set_policy_by(id, self.policies[group].of(), arrival);
+                if self.policies[group] == PlayedPolicy::Product(AnchorPolicy::QualitySla) && key {
                     // Made-up content changes no pace.
                     self.scheduler.report_decay(id, 0, arrival, source.seen.decay());
                 }
@@ -254,7 +255,7 @@ impl Site {
         let by_mean = self.paces.observe(at, mean, took);
         self.jct.observe(shape.network, shape.pixels(), is_resident, by_mean);
         self.scheduler.finished(&job.chosen, Some(took));
-        if self.policies[job.group] == AnchorPolicy::Nemo {
+        if self.policies[job.group] == PlayedPolicy::Nemo {
             let gain = self.sources[job.source].seen.stale(job.place);
             let gate = &mut self.best[job.source];
             let frames = job.number.saturating_sub(gate.asked).max(1);

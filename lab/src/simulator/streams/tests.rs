@@ -20,7 +20,7 @@ fn group(name: &str, count: u32, width: u32) -> Group {
         joins_over_s: 1.0,
         leaves_at_s: None,
         most_scale: 2,
-        policy: AnchorPolicy::default(),
+        policy: PlayedPolicy::default(),
         watched_after_ms: 0.0,
         best_db: 5.0,
         half_life: 10.0,
@@ -178,7 +178,7 @@ proptest! {
 fn lectures_that_are_too_many_do_not_lock_calls_out() {
     // One lecture saves compute up; then there are far too many.
     let lectures = |name: &str, count, joins_at_s| Group {
-        policy: AnchorPolicy::CostEffective,
+        policy: PlayedPolicy::Product(AnchorPolicy::CostEffective),
         joins_at_s,
         ..group(name, count, 320)
     };
@@ -270,10 +270,11 @@ proptest! {
 
 #[test]
 fn every_policy_can_be_played_and_nemo_sends_no_more_than_the_fraction() {
-    for policy in AnchorPolicy::ALL {
+    let baselines = [PlayedPolicy::PerFrame, PlayedPolicy::KeyUniform, PlayedPolicy::Nemo];
+    for policy in AnchorPolicy::ALL.map(PlayedPolicy::Product).into_iter().chain(baselines) {
         let report = play(&scenario(vec![Group { policy, ..group("q", 4, 320) }], 1));
         assert!(report.all.anchors > 0 && report.all.gain_db > 0.0, "{policy}: {report:?}");
-        if policy == AnchorPolicy::Nemo {
+        if policy == PlayedPolicy::Nemo {
             assert!(report.utilisation[0] > 0.6, "all frames are inferred: {report:?}");
             assert!((0.02..0.036).contains(&report.all.fraction), "{report:?}");
         }
