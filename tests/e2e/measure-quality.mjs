@@ -43,7 +43,7 @@ function evaluated({ clean, fps, width, height }, { method, scale = 2 }, { video
     return { lanczos: rows[0], method: rows[1] };
   };
   if (method !== "captured@regions") return run([]);
-  const stills = (kbps) => run(["--detail-fps", "0.5", "--detail-kbps", f(kbps, 0)]);
+  const stills = (kbps) => run(["--stills-fps", "0.5", "--stills-kbps", f(kbps, 0)]);
   // What a rate control is given is not what it uses.
   return stills((anchors * anchors) / stills(anchors).method.anchor_kbps);
 }

@@ -22,8 +22,7 @@ use windlass_cluster::token::ClusterToken;
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::engine::cuda::devices::DeviceName;
 use windlass_enhancer::engine::{EngineChoice, NetworkChoice};
-use windlass_enhancer::schedule::slots::TaskOrder;
-use windlass_enhancer::schedule::{RegionConfig, TileConfig};
+use windlass_enhancer::schedule::RegionConfig;
 use windlass_sfu::{Limits, SfuConfig, share_of_one};
 use windlass_signaling::access::{Access, TokenKey};
 use windlass_signaling::webhooks::{WebhookSecret, WebhookUrl};
@@ -72,7 +71,7 @@ mod memory;
 mod turn;
 
 /// Options whose change takes effect while the server runs.
-pub const LIVE: [&str; 19] = [
+pub const LIVE: [&str; 17] = [
     "compute-cap",
     "max-enhanced",
     "policy",
@@ -80,8 +79,6 @@ pub const LIVE: [&str; 19] = [
     "room-policy",
     "anchor-fraction",
     "anchor-quality",
-    "tile-threshold",
-    "tile-refresh-s",
     "max-participants",
     "max-total-participants",
     "max-rooms",
@@ -300,19 +297,10 @@ pub struct Settings {
     #[arg(long, help_heading = "Enhancement", value_name = "SHARE")]
     pub compute_cap: Option<f64>,
 
-    /// Frames that are decoded and anchors that are coded at once; 0: as many as the machine has cores [default: 0]
+    /// Frames that are decoded and anchors that are coded at once, those with the nearest deadline first; 0: as many as the
+    /// machine has cores [default: 0]
     #[arg(long, help_heading = "Enhancement", value_name = "N")]
     pub cpu_tasks: Option<usize>,
-
-    /// Which of them is next where more wait: edf (the nearest deadline; what cannot meet it comes last or is
-    /// refused) or fifo (the first that came) [default: edf]
-    #[arg(long, help_heading = "Enhancement", value_name = "ORDER")]
-    pub cpu_order: Option<Named<TaskOrder>>,
-
-    /// Milliseconds, 0 to 2000, by which an anchor may be expected to miss its deadline and still be coded, with
-    /// edf [default: 0]
-    #[arg(long, help_heading = "Enhancement", value_name = "MS")]
-    pub lost_cause_threshold_ms: Option<u32>,
 
     /// How anchors are chosen: latency-sensitive (for calls: every 66 ms, within the budget), cost-effective (for streams
     /// that nobody answers: the best of 666 ms, 7.5 % of all frames, later by as much) or quality-sla (the same quality
@@ -339,16 +327,6 @@ pub struct Settings {
     #[arg(long, help_heading = "Anchors", value_name = "Q", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub anchor_quality: Option<u8>,
 
-    /// What must have changed in a tile (64x64 pixels of the low layer) since it was last sent for it
-    /// to be sent again: residual in square grey levels by pixel; 0 sends whole frames [default: 1]
-    #[arg(long, help_heading = "Anchors", value_name = "ENERGY")]
-    pub tile_threshold: Option<f64>,
-
-    /// Seconds, 1 to 3600, after which a tile is sent again although nothing has changed in it, for
-    /// those who missed it [default: 10]
-    #[arg(long, help_heading = "Anchors", value_name = "S")]
-    pub tile_refresh_s: Option<u64>,
-
     /// Never make anchors of a publisher's own larger pictures, be they of its next larger layer or stills; by
     /// super-resolution alone
     #[arg(long, help_heading = "Publishers' own pictures", value_name = "BOOL", num_args = 0..=1, require_equals = true,
@@ -370,7 +348,7 @@ pub struct Settings {
     /// Bit rate in kbit/s, 10 to 1000, of the stills that a publisher is asked for where it sends no larger
     /// layer and its user has agreed; 0 asks for none [default: 50]
     #[arg(long, help_heading = "Publishers' own pictures", value_name = "KBPS")]
-    pub detail_kbps: Option<u32>,
+    pub stills_kbps: Option<u32>,
 
     /// Publishers that are enhanced at a time [default: 64]
     #[arg(long, help_heading = "Enhancement", value_name = "N")]
@@ -531,9 +509,9 @@ macro_rules! each_option {
 each_option! {
     metrics open_rooms admin_local
     http udp advertise tcp no_tcp advertise_tcp turn_url turn_secret turn_ttl_s turn_username turn_password tls_cert tls_key tls_self_signed trusted_proxies origins budget_ms no_enhancer workers nats node_url node_listen node_address node_room_most nats_credentials nats_ca cluster_token cluster_ca cluster_cert cluster_key engine device network enhancer_threads compute_cap
-    cpu_tasks cpu_order lost_cause_threshold_ms policy room_policy quality_sla_db
-    anchor_fraction anchor_quality tile_threshold tile_refresh_s no_captured
-    no_learn adapt detail_kbps max_enhanced enhancer_memory_mb max_layer max_participants
+    cpu_tasks policy room_policy quality_sla_db
+    anchor_fraction anchor_quality no_captured
+    no_learn adapt stills_kbps max_enhanced enhancer_memory_mb max_layer max_participants
     max_total_participants max_rooms token_key webhook webhook_secret forwarding_threads no_congestion_control max_tracks max_sockets_per_ip max_joins_per_ip max_stun_per_ip max_tcp_connections max_tcp_per_ip drain_timeout_s log log_json
 }
 
@@ -748,10 +726,10 @@ fn room_policies(said: Vec<RoomPolicy>) -> Result<BTreeMap<String, AnchorPolicy>
 
 /// Bit rate of the stills that publishers are asked for; 0: none.
 fn stills_kbps(said: &Settings) -> Result<u32> {
-    let kbps = said.detail_kbps.unwrap_or(50);
+    let kbps = said.stills_kbps.unwrap_or(50);
     allow!(
         kbps == 0 || (10..=1000).contains(&kbps),
-        "detail-kbps",
+        "stills-kbps",
         "must be 0 or from 10 to 1000, not {kbps}"
     );
     Ok(kbps)
@@ -770,23 +748,8 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
         "enhancer-threads",
         "must be from 1 to 256, not {threads}"
     );
-    let lost = said.lost_cause_threshold_ms.unwrap_or(0);
-    allow!(lost <= 2000, "lost-cause-threshold-ms", "must be from 0 to 2000, not {lost}");
     let quality = said.anchor_quality.unwrap_or(default.anchor_quality);
     allow!((1..=100).contains(&quality), "anchor-quality", "must be from 1 to 100, not {quality}");
-    let threshold = said.tile_threshold.unwrap_or(default.tiles.threshold);
-    allow!(
-        threshold.is_finite() && threshold >= 0.0,
-        "tile-threshold",
-        "must be 0 or more, not {threshold}"
-    );
-    let refresh = said.tile_refresh_s.map_or(default.tiles.refresh, Duration::from_secs);
-    allow!(
-        (1..=3600).contains(&refresh.as_secs()),
-        "tile-refresh-s",
-        "must be from 1 to 3600, not {}",
-        refresh.as_secs()
-    );
     Ok(EnhancerConfig {
         budget,
         delivery_allowance: DELIVERY.min(budget * 3 / 10),
@@ -794,8 +757,6 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
         network: said.network.clone().map_or(default.network, |network| network.0),
         threads,
         cpu_tasks: said.cpu_tasks.unwrap_or(default.cpu_tasks),
-        cpu_order: said.cpu_order.map_or(default.cpu_order, |order| order.0),
-        lost_cause_threshold: Duration::from_millis(lost.into()),
         compute_cap: share("compute-cap", said.compute_cap, default.compute_cap)?,
         promise_db: {
             let db = said.quality_sla_db.unwrap_or(default.promise_db);
@@ -804,7 +765,6 @@ fn enhancer(said: &Settings, budget: Duration) -> Result<EnhancerConfig> {
         },
         anchor_fraction: share("anchor-fraction", said.anchor_fraction, default.anchor_fraction)?,
         anchor_quality: quality,
-        tiles: TileConfig { threshold, refresh, ..TileConfig::default() },
         regions: RegionConfig {
             bytes_per_s: f64::from(stills_kbps(said)?) * 125.0,
             ..default.regions

@@ -1,6 +1,6 @@
 //! What is known against the dependencies: crates by RustSec's database, packages of npm by its registry.
 //!
-//! Where one cannot be asked, `advisories.toml` is the answer: somebody's dated note of what was asked last. It holds for [`DAYS`]; after
+//! Where one cannot be asked, `xtask/advisories.toml` is the answer: somebody's dated note of what was asked last. It holds for [`DAYS`]; after
 //! that the check fails, so that nobody goes without for ever.
 
 use std::path::{Path, PathBuf};
@@ -17,11 +17,10 @@ use crate::process::{Cmd, step};
 use crate::{root, target_dir};
 
 /// Where crates of ours are locked, the workspaces of their own included.
-pub const WORKSPACES: [&str; 5] =
-    [".", "sfu/fuzz", "signaling/fuzz", "hybrid/fuzz", "bench/engines"];
+pub const WORKSPACES: [&str; 5] = [".", "sfu/fuzz", "signaling/fuzz", "hybrid/fuzz", "lab/engines"];
 const PACKAGES: [&str; 3] = ["client-web", "tests/e2e", "tests/chart"];
 const DATABASE: &str = "https://github.com/rustsec/advisory-db";
-const NOTES: &str = "advisories.toml";
+const NOTES: &str = "xtask/advisories.toml";
 /// For so long a note stands for an answer.
 const DAYS: i64 = 60;
 
@@ -108,7 +107,7 @@ fn packages() -> Result<bool> {
     Ok(true)
 }
 
-/// What `advisories.toml` says.
+/// What `xtask/advisories.toml` says.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Notes {

@@ -34,8 +34,8 @@ const ARROWS: [(&str, &[&str]); 15] = [
 /// Folders whose code is given time and bytes as arguments, and what it therefore never names.
 const PURE: [&str; 8] = [
     "types/src",
-    "link/src",
-    "htj2k/src",
+    "lab/link/src",
+    "hybrid/htj2k/src",
     "hybrid/src",
     "enhancer/src/schedule",
     "sfu/src/core",

@@ -61,7 +61,7 @@ enum Task {
     /// Check licences and sources of all dependencies with cargo-deny.
     Deny,
     /// Ask what is known against all dependencies: RustSec's database and npm's registry, or, where they cannot be reached, the notes in
-    /// advisories.toml.
+    /// xtask/advisories.toml.
     Advisories {
         /// A folder with RustSec's database, such as a clone of it.
         #[arg(long)]
@@ -120,9 +120,9 @@ fn perform(task: Task) -> Result<()> {
         Task::Run { args } => {
             page::build()?;
             step("Building the server (the first time takes some minutes)");
-            Cmd::cargo(["build", "--release", "--package", "windlass"]).run()?;
+            Cmd::cargo(["build", "--profile", "serve", "--package", "windlass"]).run()?;
             step("Starting the server; stop it with Ctrl-C");
-            Cmd::new(target_dir().join("release/windlass")).arg("serve").args(args).exec()
+            Cmd::new(target_dir().join("serve/windlass")).arg("serve").args(args).exec()
         }
         Task::Test { parts } => test::run(&parts),
         Task::Protocol => protocol::write(),

@@ -2,7 +2,7 @@
 //!
 //! In: the held-out clips of `models/data.toml` below `WINDLASS_CLIPS`, all of `models/*.safetensors`. Out, on standard
 //! output: the table of `windlass-lab bench engine --quality`, that of `--choose`, and the same networks in other libraries
-//! where `bench/engines` is there. What could not be measured is said in its place.
+//! where `lab/engines` is there. What could not be measured is said in its place.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::process::{Cmd, step};
 use crate::{root, target_dir, test};
 
 /// The networks in other libraries: a workspace of its own, so that nobody else builds those libraries.
-const LIBRARIES: &str = "bench/engines/Cargo.toml";
+const LIBRARIES: &str = "lab/engines/Cargo.toml";
 
 /// What is measured.
 #[derive(clap::Args)]

@@ -116,7 +116,7 @@ pub fn deny() -> Result<()> {
     }
     step("Checking licences and sources of dependencies");
     for workspace in advisories::WORKSPACES {
-        // By deny.toml of the folder that this runs in: the flag that says so has moved between versions.
+        // By .cargo/deny.toml of the folder that this runs in: the flag that says so has moved between versions.
         Cmd::cargo(["deny", "--log-level", "error", "--manifest-path"])
             .arg(root().join(workspace).join("Cargo.toml"))
             .args(["check", "licenses", "bans", "sources"])

@@ -53,7 +53,7 @@ use crate::engine::{
     Engine, EngineChoice, InferError, Input, Luma, Model, NetworkChoice, NetworkError, Residual,
 };
 use crate::schedule::promise::promise_of_db;
-use crate::schedule::slots::{SlotConfig, TaskOrder};
+use crate::schedule::slots::SlotConfig;
 use crate::schedule::{NetworkCost, RegionConfig, SchedulerConfig, Terms, TileConfig};
 use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
 use anchors::{OnProcessor, code};
@@ -136,10 +136,6 @@ pub struct EnhancerConfig {
     pub output_queue: usize,
     /// Frames decoded and anchors coded at once; 0 for as many as the machine has cores.
     pub cpu_tasks: usize,
-    /// Which of them is next.
-    pub cpu_order: TaskOrder,
-    /// By how much an anchor may be expected to miss its deadline and still be coded.
-    pub lost_cause_threshold: Duration,
     /// Whether networks learn from captured pictures, for enhanced anchors of the same stream.
     pub learn: bool,
     /// Nice value of all threads (Linux): on a busy machine, forwarding goes first.
@@ -167,8 +163,6 @@ impl Default for EnhancerConfig {
             decode_queue: 16,
             output_queue: 128,
             cpu_tasks: 0,
-            cpu_order: TaskOrder::default(),
-            lost_cause_threshold: Duration::ZERO,
             learn: true,
             nice: 2,
         }
@@ -197,8 +191,6 @@ impl EnhancerConfig {
         let cores = available_parallelism().map_or(1, std::num::NonZero::get);
         SlotConfig {
             cap: if self.cpu_tasks == 0 { cores } else { self.cpu_tasks },
-            order: self.cpu_order,
-            lost_cause_threshold: self.lost_cause_threshold,
             // A thread waits for one at a time.
             most: self.threads,
             ..SlotConfig::default()

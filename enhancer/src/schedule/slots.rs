@@ -22,7 +22,6 @@
 //! Pure: times are since one origin that the caller keeps to. Bounded: of tasks that may be refused [`SlotConfig::most`] wait, and the
 //! last of the order is given back where there are more; those that must run are one for each stream, and bounded with the streams.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 /// Nothing is expected to take longer.
@@ -41,18 +40,6 @@ pub enum TaskOrder {
     /// Whose deadline is nearest; shorter ones before it while it has time to spare.
     #[default]
     Edf,
-}
-
-impl FromStr for TaskOrder {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "fifo" => Ok(TaskOrder::Fifo),
-            "edf" => Ok(TaskOrder::Edf),
-            _ => Err(format!("cpu-order: `{text}` is neither edf nor fifo")),
-        }
-    }
 }
 
 /// How many run, and who next.

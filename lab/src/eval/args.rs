@@ -160,11 +160,11 @@ pub struct EvalArgs {
 
     /// Requests of regions a second.
     #[arg(long, default_value_t = 1.0, value_name = "F", help_heading = "Captured anchors")]
-    pub detail_fps: f64,
+    pub stills_fps: f64,
 
     /// Most bit rate of all regions in kbit/s.
     #[arg(long, default_value = "50", value_name = "K", help_heading = "Captured anchors")]
-    pub detail_kbps: NonZeroU32,
+    pub stills_kbps: NonZeroU32,
 
     /// Take the stills' bits from the uplink, of which the low layer then gets less, instead of adding them.
     #[arg(long, help_heading = "Captured anchors")]
@@ -304,9 +304,9 @@ impl EvalArgs {
             ensure!((0.0..=1.0).contains(&share), "{share} is not a share, from 0 to 1");
         }
         ensure!(
-            self.detail_fps > 0.0 && self.detail_fps <= 30.0,
-            "--detail-fps must be more than 0 and at most 30, not {}",
-            self.detail_fps
+            self.stills_fps > 0.0 && self.stills_fps <= 30.0,
+            "--stills-fps must be more than 0 and at most 30, not {}",
+            self.stills_fps
         );
         if let Some(seconds) = self.seconds {
             ensure!(
@@ -370,8 +370,8 @@ impl EvalArgs {
             full_kbps: self.full_kbps.map(NonZeroU32::get),
             fraction: self.captured_fraction,
             quality: self.captured_quality,
-            detail_fps: self.detail_fps,
-            detail_kbps: self.detail_kbps.get(),
+            stills_fps: self.stills_fps,
+            stills_kbps: self.stills_kbps.get(),
             within: self.within,
             area: self.region_area,
         }
@@ -639,7 +639,7 @@ mod tests {
         let rungs = parse(&["a.mp4", "--rungs"]).unwrap();
         assert_eq!(rungs.methods().last().unwrap().to_string(), "both@regions");
         assert!(parse(&["a.mp4", "--captured-from", "h"]).is_err());
-        assert!(parse(&["a.mp4", "--detail-fps", "0"]).unwrap().check().is_err());
+        assert!(parse(&["a.mp4", "--stills-fps", "0"]).unwrap().check().is_err());
     }
 
     #[test]

@@ -96,8 +96,8 @@ mod tests {
         let clip = clip(FRAMES);
         let low = synthetic::low_layer(&clip, 150);
         let settings = CapturedSettings {
-            detail_fps: 1.0,
-            detail_kbps: 30,
+            stills_fps: 1.0,
+            stills_kbps: 30,
             area: 1.0,
             ..CapturedSettings::default()
         };

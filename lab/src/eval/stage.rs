@@ -106,7 +106,7 @@ impl<'a> Stage<'a> {
         let sources = || plan.methods.iter().filter_map(|method| method.captured());
         let lean = plan.captured.within && sources().any(Source::takes_uplink);
         let lean =
-            lean.then(|| encode(uplink_kbps.saturating_sub(plan.captured.detail_kbps).max(20)));
+            lean.then(|| encode(uplink_kbps.saturating_sub(plan.captured.stills_kbps).max(20)));
         let lean = lean.transpose()?;
         let mut full = None;
         if plan.methods.contains(&Method::Full) || sources().any(|source| source == Source::Full) {

@@ -62,8 +62,8 @@ pub fn captured_settings() -> CapturedSettings {
         full_kbps: Some(800),
         fraction: 0.2,
         quality: 80,
-        detail_fps: 6.0,
-        detail_kbps: 100,
+        stills_fps: 6.0,
+        stills_kbps: 100,
         within: false,
         area: 0.5,
     }

@@ -46,19 +46,15 @@ const ALL: &str = r#"
     enhancer-threads: 4
     compute-cap: 0.5
     cpu-tasks: 3
-    cpu-order: "fifo"
-    lost-cause-threshold-ms: 20
     policy: "latency-sensitive"
     quality-sla-db: 1.5
     room-policy: ["lectures=cost-effective", "a=b=quality-sla"]
     anchor-fraction: 0.1
     anchor-quality: 70
-    tile-threshold: 0.5
-    tile-refresh-s: 20
     no-captured: false
     no-learn: true
     adapt: true
-    detail-kbps: 40
+    stills-kbps: 40
     max-enhanced: 8
     enhancer-memory-mb: 512
     max-layer: 640x360
@@ -146,11 +142,6 @@ fn values_out_of_range_are_refused_by_name() {
         ("device: [\"0\"]", "device needs an engine"),
         ("engine: \"auto\"\ndevice: [\"nvidia0\"]", "windlass devices"),
         ("network: \"l\"", "auto, xs, m"),
-        ("tile-threshold: -1.0", "tile-threshold"),
-        ("tile-threshold: .inf", "tile-threshold"),
-        ("tile-refresh-s: 0", "tile-refresh-s"),
-        ("cpu-order: \"sjf\"", "edf nor fifo"),
-        ("lost-cause-threshold-ms: 3000", "lost-cause-threshold-ms"),
         ("enhancer-threads: 0", "enhancer-threads"),
         ("token-key: [\"k1=short\"]", "32 bytes"),
         ("webhook: [\"https://example.org\"]", "webhook-secret"),

@@ -78,9 +78,9 @@ pub struct CapturedSettings {
     /// Quality of their code.
     pub quality: u8,
     /// Requests of regions a second.
-    pub detail_fps: f64,
+    pub stills_fps: f64,
     /// Bit rate of all regions.
-    pub detail_kbps: u32,
+    pub stills_kbps: u32,
     /// Whether that rate is taken from the uplink instead of added to it.
     pub within: bool,
     /// Most of a picture's area that one request may name.

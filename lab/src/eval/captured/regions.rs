@@ -51,8 +51,8 @@ pub fn make(
     way: &Way,
     upscaler: &mut Upscaler,
 ) -> Result<AnchorTrack> {
-    let step = ((clip.fps / settings.detail_fps).round() as usize).max(1);
-    let bytes_per_s = f64::from(settings.detail_kbps) * 125.0;
+    let step = ((clip.fps / settings.stills_fps).round() as usize).max(1);
+    let bytes_per_s = f64::from(settings.stills_kbps) * 125.0;
     let config = RegionConfig { area: settings.area, bytes_per_s, ..RegionConfig::default() };
     let between = Duration::from_secs_f64(step as f64 / clip.fps);
     let mut prior = Prior::new(Isa::detect(), scale.factor());
