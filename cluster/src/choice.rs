@@ -3,7 +3,7 @@
 //! Workers are named in the configuration, or come and go by their leases. A lease that is not renewed takes a worker's new
 //! streams, never those that it has: it is judged by its answers ([`crate::judge`]), and what the cluster's bucket says may be old.
 //!
-//! Source: seed 000 §4.2 (load balance over instances). Pure: every time is an argument.
+//! Source: NeuroScaler §4.2 (load balance over instances). Pure: every time is an argument.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

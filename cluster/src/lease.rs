@@ -1,6 +1,6 @@
 //! What a worker says of itself where all SFUs of a cluster can read it, until it says it again or is no longer believed.
 //!
-//! Pure: bytes in, values out. Source: seed 000 §4.2 (capacities are known to the scheduler); decision 011.
+//! Pure: bytes in, values out. Source: NeuroScaler §4.2 (capacities are known to the scheduler); decision 011.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Enhancers and SFUs on other machines.
 //!
-//! Source: `docs/decisions/011-enhancer-workers.md` and `012-leases-in-nats.md`; seed 000 §4.2 and §7. [`wire`] says the same as [`windlass_types`] in the messages of
+//! Source: `docs/decisions/011-enhancer-workers.md` and `012-leases-in-nats.md`; NeuroScaler §4.2 and §7. [`wire`] says the same as [`windlass_types`] in the messages of
 //! `proto/enhancer.proto`, whose times are spans: what becomes of them is [`clock`]'s.
 
 pub mod choice;

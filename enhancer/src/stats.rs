@@ -255,7 +255,7 @@ pub struct EnhancerStats {
     pub counters: PipelineCounters,
     /// What the selection decided.
     pub scheduler: SchedulerCounters,
-    /// Inferences side by side that would give all streams the anchors that their fractions allow (seed 000 §5.2's signal for autoscaling).
+    /// Inferences side by side that would give all streams the anchors that their fractions allow (NeuroScaler §5.2's signal for autoscaling).
     pub devices_wanted: u64,
     /// The same unrounded, without the cap: seconds of accelerators in each second.
     pub compute_demand: f64,

@@ -1,6 +1,6 @@
 //! The hybrid decoder of one subscribed track: low layer and anchors in, HR pictures out.
 //!
-//! Source: seed 000 §4 and §6 (hybrid decoding), design.md *Reconstruction*. Frames come in
+//! Source: NeuroScaler §4 and §6 (hybrid decoding), design.md *Reconstruction*. Frames come in
 //! decoding order and anchors whenever they arrive: before their frame, with it, or late. An anchor
 //! makes its frame a reference, all of it or by tiles: every frame after it takes from its picture what fits, by dense
 //! flow straight from there, so that a late anchor ends where one in time would have. The picture on display is
@@ -365,7 +365,7 @@ impl HybridDecoder {
     }
 
     /// What pictures have lost after anchors, in mean square grey levels of luma, and in how many frames, as far as it was looked at:
-    /// sums since the decoder was made (seed 002 §4.3).
+    /// sums since the decoder was made (ARISE §4.3).
     pub fn decay(&self) -> (f64, u64) {
         self.decay.total()
     }

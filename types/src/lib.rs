@@ -229,7 +229,7 @@ pub enum TapInput {
         /// The camera's frames per second.
         fps: f64,
     },
-    /// Somebody who watches says by how much its picture gets worse from frame to frame after an anchor (seed 002 §4.3).
+    /// Somebody who watches says by how much its picture gets worse from frame to frame after an anchor (ARISE §4.3).
     Decay {
         /// The stream.
         stream: StreamId,

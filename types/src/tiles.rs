@@ -1,6 +1,6 @@
 //! Tiles: the parts of a picture that an anchor gives, each a superblock of the low layer.
 //!
-//! Source: seed 001 (DDS) sends regions, seed 000 whole frames; here an anchor is a set of tiles, so
+//! Source: DDS sends regions, NeuroScaler whole frames; here an anchor is a set of tiles, so
 //! that a still background is not sent again. A tile is [`TILE`] × [`TILE`] low samples, those at the
 //! right and lower edges less. For coding, the chosen tiles are packed row by row into a *mosaic*
 //! of whole tiles, as wide as there are tiles to fill a row of the picture.

@@ -267,8 +267,8 @@ pub struct Settings {
     #[arg(long, help_heading = "Enhancement", value_name = "FILE", requires = "cluster_ca")]
     pub cluster_key: Option<PathBuf>,
 
-    /// What runs the network: auto (the GPUs where any works, else the processor), cpu, cuda, or by onnxruntime tensorrt,
-    /// onnxruntime-cuda [default: cpu]
+    /// What runs the network: auto (the GPUs where any works, else the processor), cpu or cuda
+    /// [default: cpu]
     #[arg(long, help_heading = "Enhancement", value_name = "NAME")]
     pub engine: Option<Named<EngineChoice>>,
 

@@ -1,6 +1,6 @@
 //! Gradient ascent within bounds.
 //!
-//! Source: seed 001 §4.1.2, equation 4.2: `k += α·(ΔQ/Δk − λ·Δr/Δk)`, with knobs normalised to 0…1 so that more is more
+//! Source: OneAdapt §4.1.2, equation 4.2: `k += α·(ΔQ/Δk − λ·Δr/Δk)`, with knobs normalised to 0…1 so that more is more
 //! resources (§4.1.5). Differences are central. The paper takes one step an interval with a fixed α; here the
 //! objective is a model that costs microseconds, so steps are taken until none helps, each halved until it
 //! does, and the way gone in one interval is bounded instead.

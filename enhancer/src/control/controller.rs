@@ -61,7 +61,7 @@ impl Default for ControllerConfig {
     }
 }
 
-/// Knobs as shares of what may be had, each 0 to 1 and more for more resources (seed 001 §4.1.5).
+/// Knobs as shares of what may be had, each 0 to 1 and more for more resources (OneAdapt §4.1.5).
 type Normal = [f64; 3];
 const USAGE: usize = 0;
 const ANCHORS: usize = 1;
@@ -259,7 +259,7 @@ impl Controller {
     }
 
     /// Whether another layer has made its case: the knob of layers moves by the gradient and takes the closest value
-    /// (seed 001 §4.1.5), so a large advantage switches at once and a small one when it lasts.
+    /// (OneAdapt §4.1.5), so a large advantage switches at once and a small one when it lasts.
     fn leans(&mut self, to: Layer, advantage: f64) -> bool {
         let before = if self.lean.0 == to { self.lean.1 } else { 0.0 };
         let decisive = if self.belief.is_new() { DECISIVE / 2.0 } else { DECISIVE };
@@ -271,7 +271,7 @@ impl Controller {
         self.lean.1 >= 1.0 && rested
     }
 
-    /// Predicted quality less λ × resources (seed 001, equation 4.1), and a wall where the uplink ends.
+    /// Predicted quality less λ × resources (OneAdapt, equation 4.1), and a wall where the uplink ends.
     fn objective(&self, model: &Model, choice: Choice, at: &Normal, uplink: f64) -> f64 {
         let smooth = self.knobs(choice, at, uplink, model.area);
         let expected = model.expect(&smooth);

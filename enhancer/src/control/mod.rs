@@ -1,6 +1,6 @@
 //! Knobs by gradient: what a publisher is asked to send, and how many anchors its stream gets.
 //!
-//! Source: seed 001, OneAdapt (§4.1): every interval the configuration moves along the gradient of *accuracy − λ ·
+//! Source: OneAdapt (§4.1): every interval the configuration moves along the gradient of *accuracy − λ ·
 //! resources* (equations 4.1 and 4.2), with the gradient taken from what is at hand instead of from trials (§4.1.3).
 //! Accuracy is picture quality here, and the knobs are the low layer, its frame and bit rate, and enhanced anchors'
 //! fraction and bytes.

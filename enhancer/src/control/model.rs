@@ -1,6 +1,6 @@
 //! What quality and bits to expect of knobs: OutputGrad of OneAdapt as a chain of two models.
 //!
-//! Seed 001 §4.1.3 splits how the output changes with a knob into how the decoded picture changes with it (InputGrad)
+//! OneAdapt §4.1.3 splits how the output changes with a knob into how the decoded picture changes with it (InputGrad)
 //! and how the output changes with the picture (DNNGrad). Here the picture is described by three numbers by layer: the
 //! quantiser step that the bits buy, how often frames come, and how much of the lost octaves anchors give back.
 //!

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::cuda::Held;
 use super::{
-    Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Model, OrtEngine,
-    Provider, Residual, SwapError,
+    Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Model, Residual,
+    SwapError,
 };
 
 /// What the operator wants.
@@ -24,21 +24,11 @@ pub enum EngineChoice {
     Cpu,
     /// The GPUs; without one, a warning and the processor.
     Cuda,
-    /// A GPU by TensorRT, through onnxruntime; without these, a warning and the processor.
-    TensorRt,
-    /// A GPU by cuDNN, through onnxruntime; likewise.
-    OnnxruntimeCuda,
 }
 
 impl EngineChoice {
     /// All of them.
-    pub const ALL: [EngineChoice; 5] = [
-        EngineChoice::Auto,
-        EngineChoice::Cpu,
-        EngineChoice::Cuda,
-        EngineChoice::TensorRt,
-        EngineChoice::OnnxruntimeCuda,
-    ];
+    pub const ALL: [EngineChoice; 3] = [EngineChoice::Auto, EngineChoice::Cpu, EngineChoice::Cuda];
 
     /// As in the configuration.
     pub fn name(self) -> &'static str {
@@ -46,45 +36,27 @@ impl EngineChoice {
             EngineChoice::Auto => "auto",
             EngineChoice::Cpu => "cpu",
             EngineChoice::Cuda => "cuda",
-            EngineChoice::TensorRt => "tensorrt",
-            EngineChoice::OnnxruntimeCuda => "onnxruntime-cuda",
         }
-    }
-
-    /// Whether its engines take other weights so fast that streams can have their own.
-    pub fn refits(self) -> bool {
-        !matches!(self, EngineChoice::TensorRt | EngineChoice::OnnxruntimeCuda)
     }
 
     /// An engine for the network; never fails.
     pub fn engine(self, model: Arc<Model>) -> Box<dyn Engine> {
-        let by_onnxruntime = |provider| match OrtEngine::new(model.clone(), provider) {
+        if self == EngineChoice::Cpu {
+            return Box::new(CpuEngine::new(model));
+        }
+        match on_a_card(&model) {
             Ok(gpu) => {
-                let none = Box::new(|_: &Arc<Model>| Err(CudaError::NoDevice));
-                Ok(Box::new(OnGpu::new(gpu, CpuEngine::new(model.clone()), none)) as Box<_>)
+                let cpu = CpuEngine::new(model);
+                return Box::new(OnGpu::new(gpu, cpu, Box::new(on_a_card)));
             }
-            Err(why) => Err(why.to_string()),
-        };
-        let made: Result<Box<dyn Engine>, String> = match self {
-            EngineChoice::Cpu => return Box::new(CpuEngine::new(model)),
-            EngineChoice::TensorRt => by_onnxruntime(Provider::TensorRt),
-            EngineChoice::OnnxruntimeCuda => by_onnxruntime(Provider::Cuda),
-            EngineChoice::Auto | EngineChoice::Cuda => match on_a_card(&model) {
-                Ok(gpu) => {
-                    let cpu = CpuEngine::new(model.clone());
-                    Ok(Box::new(OnGpu::new(gpu, cpu, Box::new(on_a_card))))
-                }
-                Err(why) => Err(why.to_string()),
-            },
-        };
-        made.unwrap_or_else(|why| {
-            if self == EngineChoice::Auto {
-                tracing::debug!(why, "the network runs on the processor");
-            } else {
-                tracing::warn!(why, "no GPU to be used: the network runs on the processor");
+            Err(why) if self == EngineChoice::Auto => {
+                tracing::debug!(%why, "the network runs on the processor");
             }
-            Box::new(CpuEngine::new(model))
-        })
+            Err(why) => {
+                tracing::warn!(%why, "no GPU to be used: the network runs on the processor");
+            }
+        }
+        Box::new(CpuEngine::new(model))
     }
 }
 

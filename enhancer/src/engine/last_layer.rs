@@ -1,6 +1,6 @@
 //! The last layer of a network, learned anew from a publisher's own pixels while a call goes on.
 //!
-//! Source: seed 000 §2 (content-aware networks; here without a training farm), LiveNAS (online learning from patches of the
+//! Source: NeuroScaler §2 (content-aware networks; here without a training farm), LiveNAS (online learning from patches of the
 //! publisher). The layers before make features; what the last one adds is linear in them, so the weights that would have
 //! made the least error on the pictures seen so far are those of a ridge regression about the generic ones: no steps,
 //! no learning rate, and its sums tell exactly what any weights would have given on parts that were held back.

@@ -27,9 +27,7 @@ mod last_layer;
 mod model;
 mod network_choice;
 mod number;
-pub mod onnx;
 mod packed;
-mod runtime;
 mod simd;
 mod tiles;
 
@@ -54,7 +52,6 @@ pub use model::{
     Conv, Model, ModelError, by_four_model, embedded_model, fused_m_model, fused_model,
 };
 pub use network_choice::{NamedModel, NetworkChoice, NetworkError};
-pub use runtime::{OrtEngine, Provider, RuntimeError};
 pub use simd::Simd;
 pub use tiles::{infer_tiles, infer_tiles_fused};
 

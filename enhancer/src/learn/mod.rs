@@ -1,6 +1,6 @@
 //! What a running call teaches the network: the rules, without threads, queues and clocks.
 //!
-//! Source: seed 000 §2 and LiveNAS, by the regression of [`LastLayer`](crate::engine::LastLayer). A [`Pupil`] learns one
+//! Source: NeuroScaler §2 and LiveNAS, by the regression of [`LastLayer`](crate::engine::LastLayer). A [`Pupil`] learns one
 //! network's last layer for one stream and size, and says when its weights may be used. [`Progress`] is where the stream finds
 //! them. [`Allowance`] and [`Waiting`] keep the time and the memory of all of it within bounds. Its thread is `pipeline::learn`.
 

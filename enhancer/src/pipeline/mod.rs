@@ -174,17 +174,10 @@ impl EnhancerConfig {
         Timing { budget: self.budget, delivery: self.delivery_allowance }
     }
 
-    /// As many workers as these accelerators need; learning where the engine can use what is learned.
+    /// As many workers as these accelerators need.
     fn with_workers_for(self, accelerators: Option<usize>) -> Self {
         let needed = WORKERS_BY_ACCELERATOR * accelerators.unwrap_or(0);
-        let learn = self.learn && self.engine.refits();
-        if self.learn && !learn {
-            tracing::info!(
-                engine = self.engine.name(),
-                "networks do not learn: the engine takes seconds to take other weights"
-            );
-        }
-        EnhancerConfig { threads: self.threads.max(needed), learn, ..self }
+        EnhancerConfig { threads: self.threads.max(needed), ..self }
     }
 
     fn slots(&self) -> SlotConfig {

@@ -1,8 +1,7 @@
 //! Slots for the stages that run on the processor: [`SlotQueue`] behind a lock.
 //!
 //! Decoders and coders take a slot before they begin and give it back when they are done, in a panic too. Who finds one free and nobody
-//! waiting pays for a lock and no more. What a stage takes is learned from what it took, by what it works on: seed
-//! 003 has no estimates; the line is that of the accelerators, seed 001 §5.3.3.
+//! waiting pays for a lock and no more. What a stage takes is learned from what it took, by what it works on: ZARN has no estimates; the line is that of the accelerators, PrefillOnly §5.3.3.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};

@@ -161,7 +161,7 @@ impl Worker {
         let within = within(job.chosen.deadline, captured.is_some());
         let deadline = frame.arrival + within.min(Duration::from_secs(3_600));
         let (asked, key) = (Instant::now(), u64::from(frame.stream.0));
-        // Where it runs on the processor, inference is one of its stages (seed 003 §3.2), and the coding that follows a part of it.
+        // Where it runs on the processor, inference is one of its stages (ZARN §3.2), and the coding that follows a part of it.
         let mut slot = None;
         if captured.is_none() && engine.on_processor() {
             let work = (job.choice.tiles.count() as u64, job.chosen.cost);

@@ -1,6 +1,6 @@
 //! Which streams are enhanced, where not all can be: the others are refused, and their plain video goes on.
 //!
-//! Source: seed 002 §5.2 refuses clients that would break its promise to others; here the promise is that a frame is decoded while
+//! Source: ARISE §5.2 refuses clients that would break its promise to others; here the promise is that a frame is decoded while
 //! it can still become an anchor, and what may break it is the processor's time. A stream's demand is its frames per
 //! second × what one took of a slot; all demands and what else takes slots (coding, inference) together may be no more than a
 //! share of the slots. Time in a slot is time by the clock: what the machine's other work takes of it is in it. Beside it, all

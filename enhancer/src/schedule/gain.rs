@@ -1,4 +1,4 @@
-//! Algorithm 1 of seed 000 (Appendix A): how much residual an anchor would clear.
+//! Algorithm 1 of NeuroScaler (Appendix A): how much residual an anchor would clear.
 //!
 //! In: the frames of one stream's interval in decoding order, and the residual accumulated before
 //! them, in bytes. Out: one gain per frame: `(k − i) × Res[i]`, where `Res` is the accumulated

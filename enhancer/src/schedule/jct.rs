@@ -1,6 +1,6 @@
 //! How long a job on an accelerator will take, from what jobs did take: a line for each network, and what it costs to load one.
 //!
-//! Source: seed 001 §5.3.3 (*continuous JCT calibration*: a small linear model of what is not in the cache; here the cache is the
+//! Source: PrefillOnly §5.3.3 (*continuous JCT calibration*: a small linear model of what is not in the cache; here the cache is the
 //! network that the device has loaded). The paper profiles beforehand; here every finished job is a sample, and old ones fade.
 //!
 //! Time of a job = fixed + by pixel × LR pixels of the whole batch, + loading, where another network was resident.

@@ -3,7 +3,7 @@
 //! Expected times are means, and a processor that others use as well makes some jobs wait: with a full queue, all that is chosen would be
 //! due at its deadline, and half of it late. The margin follows the share of chosen frames that were late, as a quantile is followed
 //! by stochastic approximation: it grows by `STEP × (1 − LATE)` with each of those, and shrinks by `STEP × LATE` with each that was in time,
-//! and so rests where the share of `LATE` is late. No seed has it: they take profiled times for certain.
+//! and so rests where the share of `LATE` is late. No paper has it: they take profiled times for certain.
 
 use std::time::Duration;
 

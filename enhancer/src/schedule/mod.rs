@@ -1,6 +1,6 @@
 //! Which frames become anchors: zero-inference selection under a compute cap.
 //!
-//! Source: seed 000 §5.1 (selection), §5.2 (global selector) and Appendix A (Algorithm 1), with the
+//! Source: NeuroScaler §5.1 (selection), §5.2 (global selector) and Appendix A (Algorithm 1), with the
 //! latency-sensitive interval of 66 ms.
 //!
 //! Pure: no clocks, threads or randomness. Every time is a [`Duration`] since one origin that the
@@ -11,7 +11,7 @@
 //! Every candidate of an interval is decided at its tick and then forgotten; but of a stream that got nothing because compute was
 //! spent, the best frame that can still be in time waits for the next tick.
 //!
-//! **Fairness.** The seed compares the frames of all streams by tier and gain. Here that holds among streams that have had no more
+//! **Fairness.** NeuroScaler compares the frames of all streams by tier and gain. Here that holds among streams that have had no more
 //! and no less than their fair share ([`shares`]) of what was spent lately, but for an anchor; whoever is behind goes before them, and
 //! whoever is ahead comes after. So key frames, which a stream may have as many of as it likes, go before everything within their
 //! stream's share, and not beyond.
@@ -436,7 +436,7 @@ pub struct Scheduler {
     margin: Margin,
 }
 
-/// How many accelerators do `demand_s` seconds of inference in each second, where they may be used for a share `compute_cap` of their time: seed 000 §5.2.
+/// How many accelerators do `demand_s` seconds of inference in each second, where they may be used for a share `compute_cap` of their time: NeuroScaler §5.2.
 pub fn devices_for(demand_s: f64, compute_cap: f64) -> u32 {
     let capped = compute_cap.is_finite() && compute_cap > 0.0;
     let cap = if capped { compute_cap.min(1.0) } else { 1.0 };
@@ -585,7 +585,7 @@ impl Scheduler {
         })
     }
 
-    /// How many accelerators would give all streams the anchors that their fractions allow: seed 000 §5.2's signal for autoscaling,
+    /// How many accelerators would give all streams the anchors that their fractions allow: NeuroScaler §5.2's signal for autoscaling,
     /// `⌈ΣT_DNN ÷ T_intv⌉`, of the last second.
     pub fn devices_wanted(&self) -> u32 {
         devices_for(self.demand_s, self.config.compute_cap)

@@ -1,7 +1,7 @@
 //! By which network each stream's anchors are made, and so how much its pictures are enlarged: the best that the machine can
 //! sustain inside the budget.
 //!
-//! Source: issue 6, *Choosing a model*; seed 000 §5.2 counts one network's cost, here there are several. A stream may have a
+//! Source: NeuroScaler §5.2 counts one network's cost, here there are several. A stream may have a
 //! network whose inference leaves most of the deadline to everything else; all together may take a share of the devices'
 //! time. Where the publisher gives pictures of its own, the scale is the largest that is watched, and no network runs that cannot be
 //! sustained. Scales come first: a network for the whole way to the camera's size gains more over what browsers make of

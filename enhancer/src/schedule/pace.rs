@@ -1,6 +1,6 @@
 //! How much faster or slower each device is than what jobs are expected to take.
 //!
-//! Seed 000 §5.2 places anchors over equal servers. On unequal ones, the expected time is that of a mean device ([`JctModel`]
+//! NeuroScaler §5.2 places anchors over equal servers. On unequal ones, the expected time is that of a mean device ([`JctModel`]
 //! learns what jobs took over the device's pace), and a slow device must leave alone what it cannot finish in time while another
 //! could.
 //!

@@ -8,7 +8,7 @@ use super::Scheduler;
 
 impl Scheduler {
     /// Somebody who watches a stream says by how much its picture got worse with each of so many frames after an anchor, in
-    /// square grey levels of luma (`d ÷ L` and `L`, seed 002 §4.3). What are no such numbers is left alone, and so is who has said
+    /// square grey levels of luma (`d ÷ L` and `L`, ARISE §4.3). What are no such numbers is left alone, and so is who has said
     /// something within the last second.
     pub fn report_decay(
         &mut self,

@@ -5,7 +5,7 @@
 //! they are compared, how many may become anchors, by when, and what each is worth.
 //!
 //! A stream of a longer interval is decided at every so manyeth tick. Which one depends on its number, so that streams of the
-//! same policy spread their work over all ticks instead of filling the queue at one of them (seed 000 has one interval for
+//! same policy spread their work over all ticks instead of filling the queue at one of them (NeuroScaler has one interval for
 //! all, and so no such choice).
 
 use std::fmt;

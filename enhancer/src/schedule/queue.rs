@@ -1,6 +1,6 @@
 //! Which of the chosen frames an accelerator takes next.
 //!
-//! Source: seed 001 §5.3, Algorithm 1 (PrefillOnly): shortest remaining job first, its completion time estimated anew each time a
+//! Source: PrefillOnly §5.3, Algorithm 1 (PrefillOnly): shortest remaining job first, its completion time estimated anew each time a
 //! device is free (a network that the device has loaded makes its jobs shorter), less λ × the time that the job has waited.
 //! [`Order::Fifo`] and [`Order::Shortest`], which estimates once, are the baselines.
 //!
@@ -116,7 +116,7 @@ impl<T> AcceleratorQueue<T> {
 
     /// Takes a job that counts as waiting since `came`. Where there is no room, the one that would be served last is given back.
     ///
-    /// Seed 001 counts from when a request is queued. Jobs with a deadline count from as long before it as for all of them, even if that is
+    /// PrefillOnly counts from when a request is queued. Jobs with a deadline count from as long before it as for all of them, even if that is
     /// still to come: of two that take the same, the one with the nearer deadline goes first.
     pub fn push(&mut self, came: Duration, shape: Shape, job: T, jct: &JctModel) -> Option<T> {
         let at_first = jct.predict(shape.network, shape.pixels(), false);

@@ -1,6 +1,6 @@
 //! HR reconstruction: every high picture is `B + w (C − B)`.
 //!
-//! Source: seed 000 §4 and §6.2 (high pictures follow the low layer's motion), changed as
+//! Source: NeuroScaler §4 and §6.2 (high pictures follow the low layer's motion), changed as
 //! `docs/reconstruction.md` measures:
 //!
 //! - `B = Lanczos(LR) + P(LR)` is made anew from the bit-exact low picture, so that nothing can drift in it.

@@ -215,7 +215,7 @@ pub struct FrameInfo {
     pub filter_ref_deltas: [i8; 4],
     /// What it changes by with zero vectors and with others.
     pub filter_mode_deltas: [i8; 2],
-    /// Size of the coded frame in bytes: the accumulated residual of seed 000 §4.1 counts these.
+    /// Size of the coded frame in bytes: the accumulated residual of NeuroScaler §4.1 counts these.
     pub encoded_bytes: usize,
     /// Temporal layer; VP9 frames do not say it themselves, so it is what the caller told.
     pub temporal_layer: Option<u8>,

@@ -3,7 +3,7 @@
 //!
 //! Source: VP9 bitstream and decoding process specification v0.7 (each file names its sections);
 //! where libvpx and the text part, libvpx rules, and the place says so. What is said of blocks, their
-//! residuals above all, is what anchors are chosen by (seed 000 §5).
+//! residuals above all, is what anchors are chosen by (NeuroScaler §5).
 //!
 //! - [`Decoder`]: chunks in (a frame or a superframe, as it comes off the depacketiser), pictures
 //!   out, hidden ones too, bit-exact with libvpx, each with its [`FrameInfo`].

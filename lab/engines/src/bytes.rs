@@ -4,8 +4,8 @@
 
 use anyhow::{Context, Result, ensure};
 use windlass_enhancer::engine::Model;
-use windlass_enhancer::engine::onnx::wire::{Number, node, with_int};
-use windlass_enhancer::engine::onnx::{Graph, LOW, Steps, take};
+use crate::onnx::wire::{Number, node, with_int};
+use crate::onnx::{Graph, LOW, Steps, take};
 
 use crate::args::Size;
 use crate::calibrate::Range;

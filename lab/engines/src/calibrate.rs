@@ -5,7 +5,7 @@
 use anyhow::Result;
 use candle_core::Tensor;
 use windlass_enhancer::engine::Model;
-use windlass_enhancer::engine::onnx::{Steps, take};
+use crate::onnx::{Steps, take};
 
 use crate::args::Size;
 use crate::engines::candle::{Layers, tensor};

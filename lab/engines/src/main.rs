@@ -1,6 +1,6 @@
 //! Windlass's engines beside inference libraries: the same weights, the same pictures, one process, by turns.
 //!
-//! Source: issue 6, *The CPU engine*. What the figures say: `docs/benchmarks.md`, *CPU engine against libraries*; how to
+//! What the figures say: `docs/benchmarks.md`, *CPU engine against libraries*; how to
 //! run it: the README beside this crate.
 
 mod args;
@@ -8,6 +8,7 @@ mod bytes;
 mod calibrate;
 mod engines;
 mod measure;
+mod onnx;
 mod pictures;
 mod quality;
 mod report;

@@ -1,6 +1,6 @@
 //! Anchors for a coded low layer, made as the server makes them, with the delay they would have.
 //!
-//! Source: seed 000 §5. The chosen frames ([`select`](super::select)) get detail, by
+//! Source: NeuroScaler §5. The chosen frames ([`select`](super::select)) get detail, by
 //! super-resolution or, as the publisher would give it, from the original; it is coded
 //! ([`coding`](super::coding)), cut into messages and put together again as a browser does it.
 //! Every message byte counts, lost ones too.

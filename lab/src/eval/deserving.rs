@@ -1,7 +1,7 @@
 //! Which frames deserve an anchor: what each frame's anchor alone would have given, beside what is known of the frame
 //! without inference, and how far the two go together.
 //!
-//! Source: seed 000 §4.1, whose middle tier (alternative references) real-time VP9 does not have. Rank correlation
+//! Source: NeuroScaler §4.1, whose middle tier (alternative references) real-time VP9 does not have. Rank correlation
 //! (Spearman's) by clip; a feature that can rank nothing (all frames are alike) has none.
 
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! True gains of anchors, as NEMO's selection needs them: every candidate frame as the only anchor.
 //!
-//! Source: seed 000 §2. For each candidate the whole clip is rebuilt and every frame's PSNR taken:
+//! Source: NeuroScaler §2. For each candidate the whole clip is rebuilt and every frame's PSNR taken:
 //! work that grows with the square of the clip's length, which is why the product predicts gains
 //! instead. Anchors have their delay here too.
 

@@ -1,6 +1,6 @@
 //! Which frames become anchors: the product's scheduler, and the two selections it is compared with.
 //!
-//! Source: seed 000 §2 and §5.1. *Key+Uniform* takes key frames and evenly spaced ones. *NEMO*
+//! Source: NeuroScaler §2 and §5.1. *Key+Uniform* takes key frames and evenly spaced ones. *NEMO*
 //! knows the true gains ([`gains`](super::gains)): it takes, one after the other, the frame that
 //! raises the sum over all frames of the best quality so far. Both get as many anchors as the
 //! scheduler chose. All three give frame numbers, ascending.

@@ -1,4 +1,4 @@
-//! `windlass-lab simulate` of scenarios with `clients`: how many have what they were promised (seed 002).
+//! `windlass-lab simulate` of scenarios with `clients`: how many have what they were promised (ARISE).
 
 use std::fmt::Write as _;
 

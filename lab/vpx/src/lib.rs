@@ -4,7 +4,7 @@
 //! Source: WebRTC's `libvpx_vp9_encoder.cc` (L1T1) for [`Encoder::new`]: one-pass CBR, no
 //! look-ahead, buffers of 1000/600/500 ms, under- and overshoot 50 %, cyclic-refresh adaptive
 //! quantisation, one key frame. Two things differ, so that a run repeats and frames pair by number:
-//! one thread, and no frame dropping. Seed 000 appendix B for [`Encoder::reencoder`].
+//! one thread, and no frame dropping. NeuroScaler appendix B for [`Encoder::reencoder`].
 //!
 //! In: I420 pictures, kbit/s, frames per second. Out: one complete VP9 frame for each picture.
 //! The only module of this crate with `unsafe` for libvpx: its FFI.
@@ -90,7 +90,7 @@ pub struct SequenceConfig {
     pub error_resilient: bool,
 }
 
-/// A video re-encoded as in seed 000: constrained VBR, look-ahead of 16, alt-refs, a key frame
+/// A video re-encoded as in NeuroScaler: constrained VBR, look-ahead of 16, alt-refs, a key frame
 /// every 120.
 #[derive(Debug, Clone, Copy)]
 pub struct ReencodeConfig {

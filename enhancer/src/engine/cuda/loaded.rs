@@ -1,7 +1,7 @@
 //! A network on a card: its kernels, and the weights that are resident, of which every picture of a launch may have its own.
 //!
 //! Weights of a stream are taken by changing an address; only those that are not on the card yet are uploaded first.
-//! Source: seed 000 §6.1 (models in the accelerator's memory, refit).
+//! Source: NeuroScaler §6.1 (models in the accelerator's memory, refit).
 
 use std::sync::{Arc, Weak};
 

@@ -1,4 +1,4 @@
-//! Which streams have the promise: as many as it can be kept to (seed 002 §4.4.2, *Verify* and *Apply*).
+//! Which streams have the promise: as many as it can be kept to (ARISE §4.4.2, *Verify* and *Apply*).
 //!
 //! Every [`EVERY`] seconds all who want it are put in an order: who is served already before who is not, and of each those who take the
 //! least of an accelerator first. The longest beginning of that order whose plan keeps every promise is served; the others are refused,

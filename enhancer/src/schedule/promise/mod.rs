@@ -1,4 +1,4 @@
-//! A quality promised to each stream, and as many streams as it can be kept to: seed 002 (ARISE), §4.
+//! A quality promised to each stream, and as many streams as it can be kept to: ARISE, §4.
 //!
 //! Between two anchors a picture gets worse with each frame, its [`Decay`], reported by those who watch: what the next anchor changed over
 //! the frames since the last, `d ÷ L`. So what a frame lacks follows from its staleness, the frames since the one that its anchor was

@@ -1,4 +1,4 @@
-//! Step 2: the anchors of the next second, packed into batches (seed 002 §4.4.2, Algorithm 1).
+//! Step 2: the anchors of the next second, packed into batches (ARISE §4.4.2, Algorithm 1).
 //!
 //! *Simulate*: when each stream's next anchor is due by its setting. *Adjust*: whoever is due next fills the batch of the accelerator
 //! that is free first, as far as each of it stands so large a batch; all of a batch take the frame that is newest when it begins, so

@@ -1,4 +1,4 @@
-//! Step 1: each stream's pseudo-optimal setting, as if all others were like it (seed 002 §4.4.1).
+//! Step 1: each stream's pseudo-optimal setting, as if all others were like it (ARISE §4.4.1).
 //!
 //! `max (batch ÷ seconds(batch)) ÷ (1 ÷ (interval × frame))` such that the mean of what its frames lack, at staleness
 //! `e2e … e2e + interval − 1`, is at most the promise beyond the reference. What is lacking grows with the interval, so that the longest

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use candle_core::{Device, Storage, Tensor};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use windlass_enhancer::engine::onnx::{Steps, take};
+use crate::onnx::{Steps, take};
 use windlass_enhancer::engine::{Architecture, Model};
 
 use super::{Worker, unit};

@@ -10,7 +10,7 @@ use ort::ep::{self, ExecutionProviderDispatch};
 use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::TensorRef;
-use windlass_enhancer::engine::onnx::{LOW, RESIDUAL};
+use crate::onnx::{LOW, RESIDUAL};
 
 use super::{Worker, unit};
 use crate::args::Size;

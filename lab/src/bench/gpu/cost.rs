@@ -1,7 +1,7 @@
 //! What a stream costs: anchors on 7.5 % of the frames against super-resolving and encoding every frame. Pure arithmetic on
 //! what was measured and what the operator says that things cost.
 //!
-//! Source: seed 000 §8.2 (its figure is 22.3 times as many streams for the money). Card and cores are taken to be had in any ratio: whoever
+//! Source: NeuroScaler §8.2 (its figure is 22.3 times as many streams for the money). Card and cores are taken to be had in any ratio: whoever
 //! rents both together and leaves one idle pays for that, too.
 
 use std::fmt::Write as _;

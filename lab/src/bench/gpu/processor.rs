@@ -1,6 +1,6 @@
 //! What of a stream the processor does, by the product's own code: decoding every low frame, following what subscribers see, and
 //! painting that where there is an anchor, which the card compares with it; and, of the other way, encoding every high frame by
-//! libvpx as seed 000 appendix B says.
+//! libvpx as NeuroScaler appendix B says.
 //!
 //! Processor time of one thread. The stream is a drawn scene; high frames are the scene mirrored and repeated to the size.
 

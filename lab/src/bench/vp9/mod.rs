@@ -1,6 +1,6 @@
 //! `windlass-lab bench vp9`: our VP9 decoder against libvpx, frame by frame.
 //!
-//! Source: issue 3, *Speed* and *Made for its purpose*. Streams as Chromium makes them ([`streams`])
+//! Streams as Chromium makes them ([`streams`])
 //! → checked once against libvpx, then timed in turn with it ([`native`]) → the WebAssembly module in
 //! Node ([`wasm`]) → report ([`report`]).
 //!

@@ -35,7 +35,7 @@ use summary::Cell;
 
 pub use scene::Trace;
 
-/// How long knobs stay, as in seed 001 (§4.1.1).
+/// How long knobs stay, as in OneAdapt (§4.1.1).
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the command and prints its report on standard output.

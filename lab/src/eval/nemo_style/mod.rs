@@ -1,6 +1,6 @@
 //! The reconstruction of the papers, as a baseline: `nemo-style`.
 //!
-//! Source: seed 000 §2 and §6.2, from the text alone. An HR picture is the previous HR picture,
+//! Source: NeuroScaler §2 and §6.2, from the text alone. An HR picture is the previous HR picture,
 //! moved by the block's own VP9 vectors times the scale and by its own filter, plus the residual of
 //! the low layer, bilinearly enlarged. Intra blocks come from the enlarged low picture, and an
 //! anchor replaces the HR picture of its frame. No base, no back-projection, no trust: what the

@@ -3,7 +3,7 @@
 //! In: a scenario, what a stream of each kind takes of an accelerator (from the scheduler's own code), and how many accelerators do so much. Out: machine hours, and
 //! what went without. Which worker a stream goes to, when it leaves, and what a draining worker does are decided by the product's own
 //! [`Workers`], one for each server. Made up are who comes when, how long a worker takes to start, and that every lease is renewed in time. Seconds are
-//! the smallest step; a day takes one or two of them here. Sources: seed 000 §4.2 and §5.2; decisions 011 and 012.
+//! the smallest step; a day takes one or two of them here. Sources: NeuroScaler §4.2 and §5.2; decisions 011 and 012.
 
 mod scenario;
 

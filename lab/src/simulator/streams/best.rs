@@ -1,6 +1,6 @@
 //! Which of the inferred frames are sent by the baseline `nemo`: those that would change most of what viewers see.
 //!
-//! Source: NEMO as seed 000 §2 describes it: inference on every frame, then the frames of greatest gain. It looks at a whole video
+//! Source: NEMO as NeuroScaler §2 describes it: inference on every frame, then the frames of greatest gain. It looks at a whole video
 //! beforehand; here frames to come are taken to gain as the last ones did, so that a frame is sent whose gain is among the greatest
 //! `fraction` of the last [`REMEMBERED`], once the fraction allows another.
 

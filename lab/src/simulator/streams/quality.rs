@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use windlass_enhancer::schedule::promise::promise_of_db;
 
-/// Quality is compared by chunks of so many seconds (seed 000 §8.2 takes video chunks).
+/// Quality is compared by chunks of so many seconds (NeuroScaler §8.2 takes video chunks).
 const CHUNK: Duration = Duration::from_secs(1);
 
 /// One stream as somebody sees it.

@@ -50,7 +50,7 @@ pub struct Scenario {
     pub streams: Vec<Group>,
 }
 
-/// Where anchors are made (seed 000 §5.2).
+/// Where anchors are made (NeuroScaler §5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {

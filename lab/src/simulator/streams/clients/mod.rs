@@ -1,4 +1,4 @@
-//! Clients with a promise of quality: how many an accelerator serves, by the product's scheduler and by the baselines of seed 002.
+//! Clients with a promise of quality: how many an accelerator serves, by the product's scheduler and by the baselines of ARISE.
 //!
 //! In: a [`ClientsScenario`] and a seed. Out: by promise and [`Way`], how many were served at once in the mean, and whether they had what
 //! they were promised. `quality-sla` is decided by the scheduler's own code ([`Admission`]); for the others clients send by

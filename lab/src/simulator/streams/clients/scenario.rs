@@ -1,4 +1,4 @@
-//! What is simulated of seed 002, as a file says it.
+//! What is simulated of ARISE, as a file says it.
 
 use serde::{Deserialize, Serialize};
 

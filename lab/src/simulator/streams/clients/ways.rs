@@ -1,4 +1,4 @@
-//! Ours, and the baselines of seed 002 (§6.3).
+//! Ours, and the baselines of ARISE (§6.3).
 
 use serde::Serialize;
 

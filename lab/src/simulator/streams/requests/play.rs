@@ -9,7 +9,7 @@ use windlass_enhancer::schedule::NetworkCost;
 use windlass_enhancer::schedule::jct::JctModel;
 use windlass_enhancer::schedule::queue::{AcceleratorQueue, Order, Shape};
 
-/// Each network has been run and loaded so often before the first request: seed 001 §5.3.3 profiles beforehand.
+/// Each network has been run and loaded so often before the first request: PrefillOnly §5.3.3 profiles beforehand.
 const PROFILED: usize = 8;
 
 /// The requests of a round.

@@ -101,7 +101,7 @@ impl StageScenario {
     }
 }
 
-/// Seed 003's footnote 2.
+/// ZARN's footnote 2.
 fn tenth_over() -> f64 {
     1.1
 }
@@ -110,7 +110,7 @@ fn one_slot() -> Vec<usize> {
     vec![1]
 }
 
-/// Longer than anybody waits: seed 003 has no bound.
+/// Longer than anybody waits: ZARN has no bound.
 fn patience() -> f64 {
     600_000.0
 }
