@@ -1,4 +1,4 @@
-// Figures of the hybrid decoder in Chromium for docs/benchmarks.md: ms per frame of VP9 alone, with rebuilding, and with
+// Figures of the hybrid decoder in Chromium for lab/notes/hybrid-decoder.md: ms per frame of VP9 alone, with rebuilding, and with
 // an anchor once in 30 frames, each four frames late, whose cost counts for the frame that it comes after.
 //   node bench-hybrid.mjs [--scales 2,3] [--passes N] [--rounds N] [--module FILE] [--json] FILE.ivf…
 // Every round is a browser of its own, with one pass for the engine to optimise the code; every frame counts with the least

@@ -1,4 +1,4 @@
-// Figures of the VP9 decoder in Chromium for docs/benchmarks.md: steady state and the first three seconds of a call.
+// Figures of the VP9 decoder in Chromium for lab/notes/in-the-browser.md: steady state and the first three seconds of a call.
 //   node bench-vp9.mjs [--passes N] [--rounds N] [--module FILE] [--json] FILE.ivf…
 // Every round is a browser of its own that has never seen the module. Every frame counts with the least time it took:
 // over the rounds for the first frames, over the rounds and passes for the others. A stall is a first frame of more than

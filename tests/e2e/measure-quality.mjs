@@ -1,5 +1,5 @@
 // What a viewer sees in a real call, and what `windlass-lab eval` makes of the same clip, size and bits: the same clip without anchors, by
-// super-resolution, and with stills of the publisher or of the full layer, each in a call of its own. Prints a table; see docs/benchmarks.md.
+// super-resolution, and with stills of the publisher or of the full layer, each in a call of its own. Prints a table; see lab/notes/captured-anchors.md.
 //
 //   cargo build --release -p windlass -p windlass-lab && WINDLASS_BIN=../../target/release/windlass node measure-quality.mjs [CLIP…] [--seconds S] [--only NAME,…] [--uplink KBPS]
 import { execFileSync } from "node:child_process";

@@ -1,4 +1,4 @@
-// Figures of a real call for docs/benchmarks.md: anchor latency by stage, CPU by role, browser times.
+// Figures of a real call for lab/notes/a-real-call.md: anchor latency by stage, CPU by role, browser times.
 //   cargo build --release -p windlass && WINDLASS_BIN=target/release/windlass node measure.mjs [--layers q|qh] [--json]
 //     [--size WxH] [--browser] [--no-congestion-control] [--budget-ms N]
 // Run it in tests/e2e on a machine that does nothing else. `--size` is the camera's (else 1280x720 for q, 640x360 for

@@ -1,4 +1,4 @@
-//! Every figure of the trained networks by one command, as Markdown for `docs/benchmarks.md`.
+//! Every figure of the trained networks by one command, as Markdown for `lab/notes/networks-all-figures.md`.
 //!
 //! In: the held-out clips of `models/data.toml` below `WINDLASS_CLIPS`, all of `models/*.safetensors`. Out, on standard
 //! output: the table of `windlass-lab bench engine --quality`, that of `--choose`, and the same networks in other libraries

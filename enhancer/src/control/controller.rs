@@ -78,7 +78,7 @@ struct Choice {
 /// Least share of the uplink that is used.
 const LEAST_USAGE: f64 = 0.3;
 /// Frame rates that a publisher is asked for, as shares of the camera's: two frames of three judder and gained nothing,
-/// one of three lost (`docs/benchmarks.md`).
+/// one of three lost (`lab/notes/controller.md`).
 const RATES: [f64; 2] = [0.5, 1.0];
 /// Bytes of an enhanced anchor by full-size sample.
 const MOST_ANCHOR_BYTES: f64 = 0.06;

@@ -10,7 +10,7 @@
 //! 2. **The quality gradient**, by finite differences of [`Model::quality`]: loss by coding noise, by the octaves that
 //!    a smaller layer lacks, and by frames that are held.
 //!
-//! Coefficients were fitted to VMAF by least squares (`docs/benchmarks.md`, *The controller*); quality is on its scale.
+//! Coefficients were fitted to VMAF by least squares (`lab/notes/controller.md`); quality is on its scale.
 
 use windlass_types::Layer;
 

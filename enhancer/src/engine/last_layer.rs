@@ -7,7 +7,7 @@
 //!
 //! In: pictures of which the HR luma is known (a decoded larger layer, the camera's own tiles) and an engine. Out: weights of
 //! the same architecture ([`Engine::swap`]), or none where they would not have helped on what was held back. Pictures that
-//! are worse than what the network makes teach it to be worse (`docs/benchmarks.md`, *SR models*): they are the caller's to keep away.
+//! are worse than what the network makes teach it to be worse (`lab/notes/networks.md`): they are the caller's to keep away.
 //!
 //! Features are read through the engine itself, by weights whose last layer passes some channels on: every backend can.
 

@@ -1,4 +1,4 @@
-//! What learning gains on clips once the larger layer has ended, against that layer: the figures of `docs/benchmarks.md`.
+//! What learning gains on clips once the larger layer has ended, against that layer: the figures of `lab/notes/networks.md`.
 //!
 //! Everything as in the server, but without threads and clocks: for the first part of a clip a captured anchor and a lesson
 //! a second, then nothing captured, and each fifth frame is measured, by generic and by learned weights.

@@ -45,7 +45,7 @@ impl Default for Limits {
 
 /// What an anchor of the publisher's own pixels may take of subscribers' links: so many bytes, and what was saved while little was sent.
 ///
-/// On faces stills of 2 to 8 kB are worth their bits, one in one to four seconds (`docs/benchmarks.md`, *What a viewer sees*). The first one,
+/// On faces stills of 2 to 8 kB are worth their bits, one in one to four seconds (`lab/notes/what-a-viewer-sees.md`). The first one,
 /// and that of a screen which shows another page after a while, may take more.
 #[derive(Debug)]
 struct Allowance {

@@ -5,7 +5,7 @@
 //! network whose inference leaves most of the deadline to everything else; all together may take a share of the devices'
 //! time. Where the publisher gives pictures of its own, the scale is the largest that is watched, and no network runs that cannot be
 //! sustained. Scales come first: a network for the whole way to the camera's size gains more over what browsers make of
-//! a smaller picture than a better network of the smaller scale does (`docs/benchmarks.md`, *SR models*). Then networks of each scale
+//! a smaller picture than a better network of the smaller scale does (`lab/notes/networks.md`). Then networks of each scale
 //! are raised level by level, so that no stream has the best before all have the second best, as each level
 //! gives less for more. To rise needs more room than to stay; a network that is not used for its own cost is believed
 //! a little cheaper each time, so that it is tried again.

@@ -67,7 +67,7 @@ pub struct TileConfig {
     /// A tile is sent again after this time whatever happened, for whoever missed it.
     pub refresh: Duration,
     /// A tile of which subscribers have captured detail is left out for this time, however it changes: what a network adds
-    /// to it makes faces worse by 0.1 dB (`docs/benchmarks.md`).
+    /// to it makes faces worse by 0.1 dB (`lab/notes/quality.md`).
     pub captured: Duration,
 }
 

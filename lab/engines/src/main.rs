@@ -1,6 +1,6 @@
 //! Windlass's engines beside inference libraries: the same weights, the same pictures, one process, by turns.
 //!
-//! What the figures say: `docs/benchmarks.md`, *CPU engine against libraries*; how to
+//! What the figures say: `lab/notes/cpu-engine.md`; how to
 //! run it: the README beside this crate.
 
 mod args;

@@ -7,9 +7,9 @@ use windlass_types::AnchorSource;
 
 /// A mean reaches over so many seconds.
 const SPAN_S: f64 = 8.0;
-/// Stills take a tenth to two fifths of the quarter layer's bits (`docs/benchmarks.md`, *What a viewer sees*): a fifth of 150 kbit/s.
+/// Stills take a tenth to two fifths of the quarter layer's bits (`lab/notes/what-a-viewer-sees.md`): a fifth of 150 kbit/s.
 const CAPTURED_ASSUMED_BPS: f64 = 30_000.0;
-/// An enhanced anchor a second takes 9 to 24 kbit/s of a face (`docs/benchmarks.md`, *Enhanced anchors by flow*).
+/// An enhanced anchor a second takes 9 to 24 kbit/s of a face (`lab/notes/enhanced-anchors.md`).
 const ENHANCED_ASSUMED_BPS: f64 = 20_000.0;
 /// More than this a rung does not need: where anchors would take more, pacing thins them out.
 const NEEDED_BPS: u64 = 120_000;

@@ -4,7 +4,7 @@
 //! which bits buy back. Anchors of the publisher's own pixels give back a part of the octaves. What is predicted is the usual face
 //! at 25 to 30 frames a second.
 //!
-//! Fitted by least squares to `fixtures/quality.csv`, which `windlass-lab eval` measured (`docs/benchmarks.md`, *Rungs at the size shown*); a test does it again.
+//! Fitted by least squares to `fixtures/quality.csv`, which `windlass-lab eval` measured (`lab/notes/rungs.md`); a test does it again.
 //! Mean absolute error 3.5 points; of a clip that was not fitted to 5.3, and 3.8 once its own mean is taken out: rungs of one camera are compared, never two cameras.
 
 use super::costs::AnchorCosts;
@@ -21,7 +21,7 @@ const NOISE_POWER: f64 = -1.2;
 const LEAST_BITS: f64 = 0.7;
 /// Stills, by the mean of three people of whom one gains 16 points at the quarter layer and one 1 (error 5 there, 0.8 at the half layer): what they give back where they have all the bits that they can use, by octave cubed as far as they reach, and the share of the video's bits that is nearly two thirds of that.
 const STILLS: (f64, f64) = (1.0, 0.05);
-/// What enhanced anchors give at the bits of one a second (`docs/benchmarks.md`, *Enhanced anchors by flow*: 0.1 to 0.4), and those bits.
+/// What enhanced anchors give at the bits of one a second (`lab/notes/enhanced-anchors.md`: 0.1 to 0.4), and those bits.
 const ENHANCED: (f64, f64) = (0.3, 20_000.0);
 /// For what may come any moment: of equals the rung with anchors is held.
 const HOPE: f64 = 0.05;

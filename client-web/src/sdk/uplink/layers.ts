@@ -76,7 +76,7 @@ export function layerSettings(
 /**
  * Sets the frame rates of layers apart. Chromium has one encoder for layers that differ by their size alone, each half the next
  * one's, and that takes every second sample of a picture for the smaller one, which costs `h` beside `f` 3 to 4 dB. Else each
- * layer is encoded by itself, of means (docs/benchmarks.md, "Live and evaluated: the same").
+ * layer is encoded by itself, of means (lab/notes/captured-anchors.md).
  */
 function apart(settings: LayerSetting[]): void {
   const taken = new Set<number>();

@@ -2,7 +2,7 @@
  * Decides which layer of a camera a narrow uplink is spent on. Pure; times are milliseconds and arguments.
  *
  * Chromium gives bits to the layer of the lowest cap first, which is the smallest: an uplink of 200 kbit/s is all `q`. From some 100 kbit/s on the half layer of a usual camera
- * shows more for the same bits, wherever it is shown larger than the quarter layer is (`docs/benchmarks.md`, *Rungs at the size shown*). So where the
+ * shows more for the same bits, wherever it is shown larger than the quarter layer is (`lab/notes/rungs.md`). So where the
  * uplink has room for that and not for both, `h` leads: it has the lower cap, which is what there is, and `q` the rest. Chromium gives the first layer
  * its cap even where the estimate is less, and a later one nothing where less than 30 kbit/s are left.
  * Whether anybody wants `q`, or takes `h`, the server says by its knobs. Where `q` is needed, as somebody takes nothing larger, `h` leaves enough for

@@ -1,7 +1,7 @@
 //! How a picture gets worse with the frames since its anchor: `lost(s) = first × s ^ power`.
 //!
 //! ARISE §4.3 finds a line (power 1) for trackers of objects and depth. Rebuilt video loses most in the first frames after an anchor
-//! (`docs/benchmarks.md`, *A promised quality*: 1.4, 1.7, 2.2, 2.4 to 3.0 and 2.8 to 3.0 square grey levels after 2, 4, 8, 15 and 30 frames on two
+//! (`lab/notes/scheduler.md`: 1.4, 1.7, 2.2, 2.4 to 3.0 and 2.8 to 3.0 square grey levels after 2, 4, 8, 15 and 30 frames on two
 //! clips, a power of [`REBUILT`]), so that a line through what was lost at one distance promises far too much at shorter ones: asked
 //! for more anchors it would find a steeper line, and ask for more.
 

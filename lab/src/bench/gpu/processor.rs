@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "a measurement: docs/benchmarks.md, what a stream costs"]
+    #[ignore = "a measurement: lab/notes/gpu-engine.md, what a stream costs"]
     fn the_processors_half_of_what_streams_cost() {
         for text in STREAMS {
             let stream: Stream = text.parse().unwrap();

@@ -179,7 +179,7 @@ mod tests {
         let length = Duration::from_secs(60);
         world.run(length).expect("runs");
         let row = figures(Profile::StepDown, &world, &down, length, 4.0);
-        // The figures are in docs/benchmarks.md; these are what nothing may fall back behind.
+        // The figures are in lab/notes/links.md; these are what nothing may fall back behind.
         assert!(row.converged_s.is_some_and(|s| s <= 6.0), "{row:?}");
         assert!(row.carried >= 0.75 && row.wait_p95_ms <= 200.0, "{row:?}");
         assert!(row.frozen <= 0.05, "{row:?}");
