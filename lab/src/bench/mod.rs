@@ -1,6 +1,6 @@
 //! `windlass-lab bench`: how fast the parts are, against their peers, measured in one run.
 //!
-//! Source: `docs/design.md`, *Reports*. Each bench prints a table, or one JSON object with `--json`;
+//! Source: `lab/reports.md`. Each bench prints a table, or one JSON object with `--json`;
 //! progress goes to standard error.
 
 mod anchors;

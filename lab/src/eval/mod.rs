@@ -1,6 +1,6 @@
 //! `windlass-lab eval`: the product's pipeline offline, against the original.
 //!
-//! Source: `docs/design.md`, *Reports*. Decode a clip ([`clip`]) → scale it down, encode as Chromium
+//! Source: `lab/reports.md`. Decode a clip ([`clip`]) → scale it down, encode as Chromium
 //! does, decode ([`low_layer`]) → choose frames ([`select`]), make their anchors ([`anchors`],
 //! coded by [`coding`]; [`captured`] ones as publishers send them) → make HR pictures by every [`method`] ([`methods`]
 //! alone from the low layer, [`rebuild`] by the codec, [`nemo_style`] as the papers do) with the delay that anchors

@@ -1,6 +1,6 @@
 //! `windlass-lab bench engine`: networks on the CPU, on every instruction set and type of number that it has.
 //!
-//! Source: `docs/design.md`, *Reports*. What the CPU can do at most is measured in the same
+//! Source: `lab/reports.md`. What the CPU can do at most is measured in the same
 //! passes, by multiplications in registers alone, and each network stands beside that ([`measure`]). Weights are the
 //! built-in ones where the network is built in, else random: they say nothing about quality, and the same about speed.
 //! What trained networks gain stands beside what they cost with `--quality` ([`quality`]); which of them the server would choose
