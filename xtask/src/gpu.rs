@@ -1,5 +1,5 @@
-//! What can be checked of the GPU's engines without a GPU, by NVIDIA's and Microsoft's own libraries: the kernels of all
-//! networks compiled by NVRTC, and the ONNX files run by onnxruntime. Both come from PyPI.
+//! What can be checked of the GPU's engine without a GPU, by NVIDIA's own compiler: the kernels of all networks, by NVRTC, which
+//! comes from PyPI.
 
 use std::path::{Path, PathBuf};
 
@@ -8,25 +8,20 @@ use anyhow::{Result, bail};
 use crate::process::{Cmd, Missing, step, which};
 use crate::target_dir;
 
-/// The libraries: package and version, the file, and the folder in the wheel that has it.
+/// The library: package and version, the file, and the folder in the wheel that has it.
 const NVRTC: [&str; 3] =
     ["nvidia-cuda-nvrtc-cu12==12.9.86", "libnvrtc.so.12", "nvidia/cuda_nvrtc/lib"];
-const ONNXRUNTIME: [&str; 3] =
-    ["onnxruntime==1.31.1", "libonnxruntime.so.1.31.1", "onnxruntime/capi"];
 
-/// Runs the tests; [`Missing`] where the libraries cannot be had.
+/// Runs the tests; [`Missing`] where the library cannot be had.
 pub fn run() -> Result<()> {
     let nvrtc = library(NVRTC)?;
-    let onnxruntime = library(ONNXRUNTIME)?;
     step("Compiling the kernels of all networks by NVRTC");
     let test = ["test", "--quiet", "--package", "windlass-enhancer"];
     Cmd::cargo(test)
         .args(["--test", "cuda", "--test", "cuda_coder", "--test", "cuda_wgmma", "compile"])
         .env("LD_LIBRARY_PATH", nvrtc.parent().unwrap_or(&nvrtc))
         .env("WINDLASS_TEST_ALL_KERNELS", "1")
-        .run()?;
-    step("Running all networks by onnxruntime");
-    Cmd::cargo(test).args(["--lib", "runtime"]).env("ORT_DYLIB_PATH", onnxruntime).run()
+        .run()
 }
 
 /// The library, unpacked once below the target folder.

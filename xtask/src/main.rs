@@ -71,7 +71,7 @@ enum Task {
     Neon,
     /// Run the codec's tests in Miri and with AddressSanitizer.
     Memory,
-    /// Check the GPU's engines without a GPU: kernels by NVRTC, ONNX files by onnxruntime, both from PyPI.
+    /// Check the GPU's engine without a GPU: its kernels by NVRTC, which comes from PyPI.
     Gpu,
     /// Run the long tests, which take about two hours: rare impairments, other browsers, many seeds, fuzzing.
     Soak {
