@@ -4,10 +4,10 @@ use anyhow::{Result, bail};
 
 use crate::process::{Cmd, step, which};
 
-/// What building needs: a C compiler (cryptography), libvpx (the encoder of `windlass-lab eval`).
-pub const BUILD: &[&str] = &["build-essential", "pkg-config", "libvpx-dev"];
-/// What the tests need besides: a browser, ffmpeg to read clips, and what clusters learn of each other by.
-pub const TEST: &[&str] = &["chromium", "ffmpeg", "nats-server"];
+/// What building the server needs: a C compiler, for cryptography and the allocator.
+pub const BUILD: &[&str] = &["build-essential"];
+/// What the tests and the laboratory need besides: libvpx, a browser, ffmpeg to read clips, and what clusters learn of each other by.
+pub const TEST: &[&str] = &["pkg-config", "libvpx-dev", "chromium", "ffmpeg", "nats-server"];
 /// What the long tests need besides: a TURN server, shaped links, another browser, an encoder that is none, and certificates.
 pub const SOAK: &[&str] = &[
     "coturn",

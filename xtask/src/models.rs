@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use crate::process::{Cmd, step};
-use crate::{root, target_dir, test};
+use crate::{apt, root, target_dir, test};
 
 /// The networks in other libraries: a workspace of its own, so that nobody else builds those libraries.
 const LIBRARIES: &str = "lab/engines/Cargo.toml";
@@ -66,6 +66,8 @@ pub fn run(args: &Args) -> Result<()> {
     let list: List =
         toml::from_str(&text).with_context(|| format!("reading {}", list.display()))?;
     let (clips, missing) = found(&wanted(list, &args.clips)?, &test::clips_folder());
+    apt::install(apt::BUILD)?;
+    apt::install(apt::TEST)?;
     step("Building windlass-lab");
     Cmd::cargo(["build", "--release", "--quiet", "--package", "windlass-lab"]).run()?;
     println!("### Cost, speed and gain\n");
