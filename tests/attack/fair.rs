@@ -1,7 +1,7 @@
 //! Publishers who take enhancement away from others: with large pictures for few bits, with much to decode, and by coming first.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -17,7 +17,7 @@ use windlass_hybrid::Picture;
 use windlass_vpx::{Encoder, FrameUse, SequenceConfig};
 
 use crate::honest::{Scene, alone, memory};
-use crate::server::{Client, Server};
+use crate::server::{Client, Server, lab};
 
 const MIB: f64 = 1_048_576.0;
 /// Most bytes of a frame in a packet.
@@ -198,7 +198,7 @@ impl Gang {
 
 /// An honest publisher and a viewer who come now, for some seconds.
 fn latecomers(server: &Server) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_windlass"))
+    lab()
         .args(["loadtest", "--server", &format!("http://{}", server.addr), "--json"])
         .args(["--publishers", "1", "--ramp", "0.1", "--seconds", "5", "--clip-seconds", "1"])
         .stdout(Stdio::piped())

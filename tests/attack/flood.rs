@@ -3,14 +3,14 @@
 //!
 //! `WINDLASS_ATTACK_DATAGRAMS` says how many malformed datagrams are sent (45,000 unless told otherwise).
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
 use crate::honest::alone;
-use crate::server::{Client, Server};
+use crate::server::{Client, Server, lab};
 use crate::{datagrams, mallory, sockets};
 
 /// Sent in a second: what a home uplink can carry of small datagrams. More fills the socket before anything of ours sees it.
@@ -24,7 +24,7 @@ struct Call(Child);
 
 impl Call {
     fn start(server: &Server, seconds: u64) -> Call {
-        let child = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        let child = lab()
             .args(["loadtest", "--server", &format!("http://{}", server.addr), "--json"])
             .args(["--publishers", "2", "--per-room", "2", "--subscribers", "1", "--ramp", "0.5"])
             .args(["--clip-seconds", "2", "--key-every", "1", "--seconds", &seconds.to_string()])

@@ -1,7 +1,7 @@
 //! No attack: two hundred honest people of one office, behind one address, who join a room within ten seconds. No bound that
 //! holds attackers may hurt them.
 
-use std::process::Command;
+use crate::server::lab;
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::honest::alone;
 #[test]
 fn two_hundred_of_one_address_join_a_room_within_ten_seconds() {
     let _alone = alone();
-    let ran = Command::new(env!("CARGO_BIN_EXE_windlass"))
+    let ran = lab()
         .args(["loadtest", "--own", "--json", "--publishers", "2", "--per-room", "2"])
         .args(["--subscribers", "198", "--ramp", "9", "--settle", "3", "--seconds", "3"])
         .args(["--clip-seconds", "1", "--no-anchors", "--client-processes", "1"])

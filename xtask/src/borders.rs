@@ -123,7 +123,13 @@ fn arrows(metadata: &Metadata) -> Result<Vec<String>> {
 
 /// What of a file's code, without its tests, is not pure.
 fn impure(text: &str) -> impl Iterator<Item = &'static str> {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    // Tests come last in a file.
+    let opens =
+        |&(_, rest): &(&str, &str)| rest.lines().next().is_some_and(|l| l.ends_with("mod tests {"));
+    let tests =
+        text.match_indices("#[cfg(test)]\n").map(|(at, mark)| (at, text.split_at(at + mark.len())));
+    let tests = tests.filter(|(_, parts)| opens(parts)).map(|(at, _)| at).next();
+    let code = text.get(..tests.unwrap_or(text.len())).unwrap_or_default();
     let code: String = code
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"))
@@ -173,7 +179,7 @@ mod tests {
 
     #[test]
     fn comments_and_tests_may_name_clocks_and_code_may_not() {
-        let text = "// Instant::now\nfn a() { Instant::now() }\n#[cfg(test)]\nmod tests { fn b() { std::fs::read() } }";
+        let text = "#[cfg(test)]\nmod fixture;\n// tokio::\nfn a() { Instant::now() }\n#[cfg(test)]\npub mod tests {\n std::fs::read()\n}";
         assert_eq!(impure(text).collect::<Vec<_>>(), ["Instant::now"]);
         assert_eq!(impure("//! tokio::net\n").count(), 0);
     }

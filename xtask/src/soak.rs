@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::process::{Cmd, Missing, step};
-use crate::test::{build_lab, e2e, with_clips};
+use crate::test::{build_programs, e2e, with_clips};
 use crate::{apt, fuzz, gpu, memory, neon, page, target_dir};
 
 /// Browser tests that take long or need other browsers.
@@ -91,7 +91,7 @@ fn browsers(times: u32) -> Result<()> {
 /// So many malformed datagrams, beside a call.
 fn attack(datagrams: u32) -> Result<()> {
     step(&format!("Attacking a server with {datagrams} datagrams"));
-    build_lab()?;
+    build_programs()?;
     Cmd::cargo(["test", "--quiet", "--package", "windlass", "--test", "attack"])
         .env("WINDLASS_ATTACK_DATAGRAMS", datagrams.to_string())
         .run()
@@ -100,7 +100,7 @@ fn attack(datagrams: u32) -> Result<()> {
 /// Viewers behind narrow links, on real sockets: an emulated one, and one of the kernel's where it has what that needs.
 fn links() -> Result<()> {
     step("Calling over narrow links for seven minutes");
-    build_lab()?;
+    build_programs()?;
     Cmd::cargo(["test", "--quiet", "--package", "windlass", "--test", "links"])
         .args(["--", "--ignored", "--nocapture", "--test-threads", "1"])
         .run()
@@ -109,10 +109,10 @@ fn links() -> Result<()> {
 /// Twenty participants who come and go over bad links: nothing may be left of them, and what the server counts must add up.
 fn visits(seconds: u32) -> Result<()> {
     step(&format!("Having twenty participants come and go for {seconds} seconds"));
-    Cmd::cargo(["build", "--release", "--quiet", "--package", "windlass"]).run()?;
-    let run =
-        ["run", "--release", "--quiet", "--package", "windlass-lab", "--", "loadtest", "--own"];
-    Cmd::cargo(run)
+    let programs = ["--package", "windlass", "--package", "windlass-lab"];
+    Cmd::cargo(["build", "--release", "--quiet"]).args(programs).run()?;
+    Cmd::new(target_dir().join("release/windlass-lab"))
+        .args(["loadtest", "--own"])
         .args(["--publishers", "8", "--per-room", "2", "--subscribers", "3", "--layers", "q,h"])
         .args(["--stay", "60", "--seconds", &seconds.to_string(), "--links"])
         .arg("3g,lte,wifi-lossy,dsl,step-down,step-up,bursty")

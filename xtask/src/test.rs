@@ -147,7 +147,7 @@ fn wasm_twin() -> Result<()> {
 fn chart() -> Result<()> {
     page::npm_ci("tests/chart")?;
     step("Building the server for the chart's tests");
-    Cmd::cargo(["build", "--quiet", "--package", "windlass"]).run()?;
+    build_programs()?;
     step("Rendering and checking the Helm chart");
     Cmd::new("node")
         .args(["--test", "chart.test.mjs"])
@@ -164,8 +164,7 @@ fn npm(script: &str) -> Result<()> {
 pub fn e2e(files: &[&str], env: &[(&str, String)]) -> Result<()> {
     page::npm_ci("tests/e2e")?;
     step("Building the server for the browser tests");
-    Cmd::cargo(["build", "--quiet", "--package", "windlass"]).run()?;
-    build_lab()?;
+    build_programs()?;
     Cmd::cargo(["build", "--quiet", "--package", "windlass-hybrid", "--example", "twin"]).run()?;
     step("Running calls between real browsers");
     let mut cmd = with_clips(
@@ -178,9 +177,10 @@ pub fn e2e(files: &[&str], env: &[(&str, String)]) -> Result<()> {
     cmd.run()
 }
 
-/// Builds the laboratory's program, by which tests make calls, links and figures.
-pub fn build_lab() -> Result<()> {
-    Cmd::cargo(["build", "--quiet", "--package", "windlass-lab"]).run()
+/// Builds the server, and the laboratory's program, by which tests make calls, links and figures: together, as what they share would
+/// be built once for each.
+pub fn build_programs() -> Result<()> {
+    Cmd::cargo(["build", "--quiet", "--package", "windlass", "--package", "windlass-lab"]).run()
 }
 
 /// Tells tests where the clips are.

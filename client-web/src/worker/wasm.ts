@@ -43,8 +43,7 @@ export interface FrameOutcome {
 
 /**
  * What became of an anchor message: not complete yet, applied (to its frame on time, or to a later one), kept for its
- * frame, with nothing that its frame has not, of a former epoch, of no use without one that is missing, or of no use at
- * all (too old, malformed, of another size).
+ * frame, with nothing that its frame has not, of a former epoch, or of no use (too old, malformed, of another size).
  */
 export type AnchorOutcome = "incomplete" | "applied" | "applied-late" | "early" | "duplicate" | "former-epoch" | "lost";
 

@@ -43,7 +43,7 @@
 //!
 //! ## Outcomes
 //!
-//! 0 kept, the anchor is not complete yet · 1 applied · 2 early, waits for its frame · 3 too old · 4 gives nothing new · 5 of a former epoch · 6 needs a key anchor first ·
+//! 0 kept, the anchor is not complete yet · 1 applied · 2 early, waits for its frame · 3 too old · 4 gives nothing new · 5 of a former epoch ·
 //! -1 no such decoder · -2 malformed message · -3 malformed payload · -4 wrong size.
 //! After 1 with `stat(9) > 0` the picture on display can be bettered by `refresh`.
 //!
@@ -52,7 +52,8 @@
 //! 0 frames, 1 frame errors, 2 enhanced pictures, 3 anchors applied, 4 of them late, 5 too old,
 //! 6 early, 7 malformed or of wrong size, 8 `frames_late` of the last anchor applied,
 //! 9 whether `refresh` would make another picture (0 or 1), 10 messages malformed,
-//! 11 anchors dropped unfinished, 12 repeated messages, 13 anchors that gave nothing new, 14 anchors of a former epoch, 15 anchors that need a key anchor first.
+//! 11 anchors dropped unfinished, 12 repeated messages, 13 anchors that gave nothing new, 14 anchors of a former epoch, 15 and 16 what pictures
+//! have lost after anchors and in how many frames.
 
 pub mod warm_up;
 

@@ -217,7 +217,8 @@ fn anchors_are_coded_at_the_size_of_the_enlarged_picture() {
 
 #[test]
 fn an_anchor_of_all_tiles_comes_when_it_is_asked_for() {
-    let enhancer = start(config());
+    let enhancer =
+        Enhancer::start_parts(config(), &idle_engines(), decoders(Duration::ZERO)).unwrap();
     enhancer.input().push(frame(1, 0, KEY));
     assert!(anchor(&enhancer).is_some_and(|first| !first.tiled));
     enhancer.input().push(frame(1, 3000, DELTA));

@@ -1,6 +1,6 @@
 //! Which of the chosen frames an accelerator takes next.
 //!
-//! Source: PrefillOnly §5.3, Algorithm 1 (PrefillOnly): shortest remaining job first, its completion time estimated anew each time a
+//! Source: PrefillOnly §5.3, Algorithm 1: shortest remaining job first, its completion time estimated anew each time a
 //! device is free (a network that the device has loaded makes its jobs shorter), less λ × the time that the job has waited.
 //! [`Order::Fifo`] and [`Order::Shortest`], which estimates once, are the baselines.
 //!

@@ -1,6 +1,6 @@
 //! Which of the tasks of the processor run now: slots, and who gets the next one.
 //!
-//! Source: ZARN §3.2 (ZARN): no more than `cpu_tasks_cap` tasks are given to the operating system at once, the others wait until
+//! Source: ZARN §3.2: no more than `cpu_tasks_cap` tasks are given to the operating system at once, the others wait until
 //! one yields; nothing is preempted; the next is the first that came, or the one with the nearest deadline, which "can be past but no
 //! more than `lost_cause_threshold`".
 //!

@@ -1,6 +1,6 @@
 //! What people look at in a low picture, by tile: faces and text.
 //!
-//! Source: DDS §3.1 (DDS asks for the regions in which its network finds something). A call's viewers look at the face that
+//! Source: DDS §3.1 (it asks for the regions in which its network finds something). A call's viewers look at the face that
 //! speaks and at what is to be read, so their tiles count for more among those that the publisher is asked for.
 //!
 //! Faces are found by a cascade (`models/seeta-frontal.md`). Text is told by its strokes: two strong edges of opposite sign within a

@@ -7,17 +7,17 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windlass_types::message::HTJ2K;
 use windlass_hybrid::anchor::codec::Htj2k;
-use windlass_types::AnchorSource;
-use windlass_types::message::{AnchorHeader, encode_chunks};
 use windlass_hybrid::anchor::payload;
-use windlass_types::tiles::{TileMap};
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::vp9::Parser;
 use windlass_hybrid_fuzz::LIMIT;
 use windlass_hybrid_fuzz::container::join;
 use windlass_hybrid_fuzz::hybrid::scale;
+use windlass_types::AnchorSource;
+use windlass_types::message::HTJ2K;
+use windlass_types::message::{AnchorHeader, encode_chunks};
+use windlass_types::tiles::TileMap;
 
 /// Longest seed in bytes.
 const MOST_BYTES: usize = 12 * 1024;

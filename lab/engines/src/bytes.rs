@@ -2,10 +2,10 @@
 //! unsigned bytes by a scale and a zero point and taken back at once, weights are bytes with sign, scaled by output. What
 //! runs it recognises a convolution or sum between those and computes in bytes.
 
-use anyhow::{Context, Result, ensure};
-use windlass_enhancer::engine::Model;
 use crate::onnx::wire::{Number, node, with_int};
 use crate::onnx::{Graph, LOW, Steps, take};
+use anyhow::{Context, Result, ensure};
+use windlass_enhancer::engine::Model;
 
 use crate::args::Size;
 use crate::calibrate::Range;

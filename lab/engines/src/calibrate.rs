@@ -2,10 +2,10 @@
 //!
 //! Source: the least and greatest value, the default of onnxruntime's static quantisation.
 
+use crate::onnx::{Steps, take};
 use anyhow::Result;
 use candle_core::Tensor;
 use windlass_enhancer::engine::Model;
-use crate::onnx::{Steps, take};
 
 use crate::args::Size;
 use crate::engines::candle::{Layers, tensor};

@@ -209,7 +209,8 @@ fn verdicts(rows: &[Row]) -> Vec<Verdict> {
     let same =
         |a: &Row, b: &Row| (&a.network, &a.input, a.threads) == (&b.network, &b.input, b.threads);
     for case in rows.chunk_by(same) {
-        let ways = [("f32", Some("f32"), false), ("any", None, false), ("any on a GPU", None, true)];
+        let ways =
+            [("f32", Some("f32"), false), ("any", None, false), ("any on a GPU", None, true)];
         for (number, wanted, on_gpu) in ways {
             let best = |ours: bool| {
                 let fit = case.iter().filter(|row| {

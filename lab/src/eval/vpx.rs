@@ -1,3 +1,3 @@
-//! libvpx's VP9 encoder, which the enhancer has.
+//! libvpx's VP9 encoder.
 
 pub use windlass_vpx::{Encoder, EncoderConfig, FrameUse, kbps};

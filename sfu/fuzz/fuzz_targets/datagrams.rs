@@ -25,8 +25,11 @@ fuzz_target!(|data: &[u8]| {
     }
     let stats = call.core.stats();
     let c = stats.counters;
-    let known =
-        c.datagrams_taken + c.datagrams_costly + c.datagrams_malformed + c.datagrams_unknown + c.strangers_limited;
+    let known = c.datagrams_taken
+        + c.datagrams_costly
+        + c.datagrams_malformed
+        + c.datagrams_unknown
+        + c.strangers_limited;
     assert_eq!(c.datagrams_in, known);
     if options & 1 != 0 {
         assert_eq!((stats.participants, stats.connected), (2, 2), "nobody was thrown out");

@@ -164,7 +164,7 @@ fn stills_are_counted_on_before_anything_is_tapped() {
             world.offer_stills();
         }
         world.run(Duration::from_secs(3));
-        let costs = world.core.tracks[&track].anchor_costs(world.now, u32::MAX, (false, true), 2);
+        let costs = world.core.tracks[&track].anchor_costs(world.now, u32::MAX, false, 2);
         costs[Layer::H as usize].expect("anchors are made of it").captured_bps
     };
     assert!(captured_bps(false) == 0 && captured_bps(true) > 0);

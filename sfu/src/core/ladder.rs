@@ -372,10 +372,9 @@ impl Peer {
                 rates: track.dynacast.rates(now, measured),
                 sizes: track.likely_sizes(),
                 anchors: if able && self.can_take_anchors() {
-                    let given = (captured, true);
                     // For a tile of unknown size anchors are made at the least scale.
                     let most_octaves = if slot.view.is_some() { 2 } else { 1 };
-                    track.anchor_costs(now, most_pixels, given, most_octaves)
+                    track.anchor_costs(now, most_pixels, captured, most_octaves)
                 } else {
                     [None; 3]
                 },

@@ -91,20 +91,19 @@ impl Track {
     }
 
     /// What anchors of each layer are expected to take; `None`: none are made of it. `captured`: pictures of a larger layer are made anchors;
-    /// `stills`: the subscriber can decode those that the publisher is asked for; `most_octaves`: anchors are no larger than that.
+    /// `most_octaves`: anchors are no larger than that.
     pub(super) fn anchor_costs(
         &self,
         now: Instant,
         most_pixels: u32,
-        (captured, stills): (bool, bool),
+        captured: bool,
         most_octaves: u8,
     ) -> [Option<AnchorCosts>; 3] {
         let most = self.most_enhanced(most_pixels);
         let sent = Layer::ALL.map(|layer| self.layers.rate(layer, now).is_some());
-        let stills = stills && self.stills;
         Layer::ALL.map(|layer| {
             let larger = Layer::ALL.into_iter().filter(|&l| l > layer);
-            let given = larger.rev().find(|&l| stills || captured && sent[l as usize]);
+            let given = larger.rev().find(|&l| self.stills || captured && sent[l as usize]);
             let octaves = given.map_or(0, |l| l as u8 - layer as u8).min(most_octaves);
             let enhanced = Rung::plus(layer).is_some() && most >= Some(layer);
             enhanced.then(|| self.costs.expected(octaves))

@@ -86,7 +86,7 @@ fn a_join_asks_the_sfu_and_is_answered_by_welcome() {
         token: None,
         ticket: None,
         seat: None,
-        options: JoinOptions::default(),
+        options: JoinOptions { decodes_anchors: false, ..JoinOptions::default() },
     };
     assert_eq!(drain(&mut session), [asked]);
     session.joined(Ok(entered(Grants::participant())));

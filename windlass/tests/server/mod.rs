@@ -5,10 +5,10 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
@@ -20,11 +20,20 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 /// Longer than anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The laboratory's program, which makes calls: beside the server's.
+/// The laboratory's program, which makes calls: beside the server's. Cargo makes it with its own tests alone, so it is built
+/// here where it is missing.
 pub fn lab() -> Command {
-    let program = Path::new(env!("CARGO_BIN_EXE_windlass")).with_file_name("windlass-lab");
-    assert!(program.exists(), "{}: build it: `cargo build -p windlass-lab`", program.display());
-    Command::new(program)
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+        let program = Path::new(env!("CARGO_BIN_EXE_windlass")).with_file_name("windlass-lab");
+        if !program.exists() {
+            let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+            let build = ["build", "--quiet", "--package", "windlass-lab", "--profile", profile];
+            let _ = Command::new(env!("CARGO")).args(build).status();
+        }
+        assert!(program.exists(), "{}: `cargo build -p windlass-lab` makes it", program.display());
+        program
+    });
+    Command::new(&*PROGRAM)
 }
 
 /// Status line, head and body of an answer.
@@ -128,13 +137,6 @@ impl Server {
             assert!(since.elapsed() < PATIENCE, "no {text:?} in {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
-    }
-
-    /// The laboratory's program, which makes calls: beside the server's.
-    pub fn lab() -> Command {
-        let program = Path::new(env!("CARGO_BIN_EXE_windlass")).with_file_name("windlass-lab");
-        assert!(program.exists(), "{}: build it: `cargo build -p windlass-lab`", program.display());
-        Command::new(program)
     }
 
     /// Status line, head and body of an answer.

@@ -14,12 +14,12 @@ mod rate;
 pub use htj2k::Htj2k;
 pub use rate::Strength;
 
+use windlass_types::message::HTJ2K;
+
 use crate::detail::{Detail, ONE};
 use crate::resample::{Samples, Scratch, lanczos};
 use crate::simd::Isa;
 
-/// Codec id of [`Htj2k`].
-pub const HTJ2K: u8 = 2;
 /// The quality that keeps most of an enhanced anchor's gain for 2 to 4 kB at 640×360, measured in
 /// `docs/reconstruction.md`.
 pub const DEFAULT_QUALITY: u8 = 75;

@@ -1,9 +1,9 @@
 //! candle, Hugging Face's tensors in Rust: it has no graph, so the layers are called one by one.
 
+use crate::onnx::{Steps, take};
 use anyhow::{Context, Result, bail, ensure};
 use candle_core::{Device, Storage, Tensor};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use crate::onnx::{Steps, take};
 use windlass_enhancer::engine::{Architecture, Model};
 
 use super::{Worker, unit};

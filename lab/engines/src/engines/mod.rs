@@ -13,9 +13,9 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use windlass_enhancer::engine::{Model, Simd, onnx};
 
+use self::onnxruntime::Provider;
 use crate::args::{Maker, Size};
 use crate::calibrate::ranges;
-use self::onnxruntime::Provider;
 use crate::{bytes, pictures::pictures};
 
 /// Pictures whose values 8 bits must span; none of them is measured.

@@ -4,17 +4,16 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use crate::onnx::{LOW, RESIDUAL};
 use anyhow::{Context, Result, anyhow};
 use ort::environment::Environment;
 use ort::ep::{self, ExecutionProviderDispatch};
 use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::TensorRef;
-use crate::onnx::{LOW, RESIDUAL};
 
 use super::{Worker, unit};
 use crate::args::Size;
-
 
 /// The library, once for the process; what went wrong stays so.
 static LIBRARY: OnceLock<Result<Environment, String>> = OnceLock::new();

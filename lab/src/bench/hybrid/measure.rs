@@ -24,7 +24,7 @@ use crate::eval::scale::Scale;
 const INTERVAL: usize = 30;
 /// How late the anchors of a steady stream come.
 const LATE: usize = 4;
-/// Quality of the anchors' JPEG.
+/// Quality of the anchors.
 const QUALITY: u8 = 75;
 
 /// A low layer, its peer, and anchors.

@@ -1,6 +1,6 @@
 //! `windlass-lab bench hybrid`: our decoder's HR pictures against libvpx decoding pictures of that size.
 //!
-//! Source: issue 4, *Speed* and *Late anchors*; the house way of measuring is that of `bench vp9`:
+//! The house way of measuring is that of `bench vp9`:
 //! streams as Chromium makes them, turns pass by pass, the least time of each frame, processor time
 //! ([`measure`]) → report ([`report`]).
 

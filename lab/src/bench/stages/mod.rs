@@ -1,6 +1,6 @@
 //! `windlass-lab bench stages`: decoding and coding on a busy processor, by plain threads and with slots.
 //!
-//! Source: ZARN §4.1 (ZARN): who misses its deadline where the operating system alone schedules, with slots in the order of
+//! Source: ZARN §4.1: who misses its deadline where the operating system alone schedules, with slots in the order of
 //! arrival, and with slots by deadline. Nothing is simulated: VP9 frames are decoded and anchors coded as in the server, in real time.
 //! In: a clip, or a drawn scene. Out: by load and way of scheduling what was missed, how long it took, and what was done in time.
 

@@ -182,4 +182,10 @@ mod tests {
         let gaps: Vec<u64> = all.windows(2).map(|w| w[1] - w[0]).collect();
         assert!(gaps[2..].iter().all(|gap| (4..=6).contains(gap)), "{all:?}");
     }
+
+    #[test]
+    fn baselines_ask_for_no_worth() {
+        assert!(BASELINES.iter().all(|(policy, _)| !policy.of().weighs()));
+        assert!(PlayedPolicy::default().of().weighs());
+    }
 }

@@ -1,6 +1,6 @@
 //! The accelerators' queue alone, under load that no scheduler holds back.
 //!
-//! Source: PrefillOnly §5.4 (PrefillOnly): requests of few kinds that have something in common to load, at rates relative to *x*, what is
+//! Source: PrefillOnly §5.4: requests of few kinds that have something in common to load, at rates relative to *x*, what is
 //! served by second when all come at once. There it is a prefix's cache that is loaded or not, here a network; there a request's own
 //! tokens, here pixels. In: a [`RequestScenario`]. Out: a [`RequestReport`]: each order at each load, and how much more load the
 //! calibrated order bears at no greater mean and 99th percentile of latency. The queue and its model are the server's

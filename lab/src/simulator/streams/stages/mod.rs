@@ -1,6 +1,6 @@
 //! The processor's slots, under requests whose stages take turns on the processor and at inference.
 //!
-//! Source: ZARN §3–4 (ZARN). In: a [`StageScenario`]. Out: a [`StageReport`]: deadlines missed by `threads` (all that are ready run,
+//! Source: ZARN §3–4. In: a [`StageScenario`]. Out: a [`StageReport`]: deadlines missed by `threads` (all that are ready run,
 //! the operating system shares the cores among them, and its switching costs), by slots in the order of arrival, and by slots for the
 //! nearest deadline, at each cap. Who gets a slot is decided by the server's code ([`SlotQueue`](windlass_enhancer::schedule::slots::SlotQueue));
 //! made up are requests, what stages take, and the processor: tasks that run share its cores equally, and each task more than there are
