@@ -217,17 +217,14 @@ fn anchors_are_coded_at_the_size_of_the_enlarged_picture() {
 
 #[test]
 fn an_anchor_of_all_tiles_comes_when_it_is_asked_for() {
-    let enhancer =
-        Enhancer::start_parts(config(), &idle_engines(), decoders(Duration::ZERO)).unwrap();
+    let enhancer = start(config());
     enhancer.input().push(frame(1, 0, KEY));
     assert!(anchor(&enhancer).is_some_and(|first| !first.tiled));
-    enhancer.input().push(frame(1, 3000, DELTA));
-    eventually("found that nothing has changed", || enhancer.stats().counters.known == 1);
     for _ in 0..1001 {
         enhancer.input().push(TapInput::WholeAnchor { stream: StreamId(1) });
     }
     // One in two seconds.
-    for n in 2..300 {
+    for n in 1..300 {
         if enhancer.stats().counters.whole_anchors == 2 {
             break;
         }
@@ -235,7 +232,6 @@ fn an_anchor_of_all_tiles_comes_when_it_is_asked_for() {
         std::thread::sleep(FRAME);
     }
     assert_eq!(enhancer.stats().counters.whole_anchors, 2);
-    assert!(anchor(&enhancer).is_some_and(|second| !second.tiled));
     let counters = enhancer.stats().counters;
     assert_eq!((counters.whole_anchor_requests, counters.dropped_decode_queue), (1001, 0));
 }
