@@ -149,7 +149,7 @@ pub(super) fn code_still(
 pub(super) struct Choice {
     /// The tiles to make.
     pub tiles: TileMap,
-    /// Whether it must rest on no other.
+    /// Whether all of them, for those who have none.
     pub whole: bool,
 }
 

@@ -1,12 +1,9 @@
 //! Fixtures for tests.
 
-/// A small low layer: eight frames of 96 × 64 samples (`enhancer/examples/low_layer.rs`).
+/// A small low layer: eight frames of 96 × 64 samples, each behind its length (u16, big endian); see
+/// `enhancer/examples/low_layer.rs`.
 pub(crate) fn low_layer() -> Vec<Vec<u8>> {
-    parts(include_bytes!("../../tests/fixtures/low_layer.bin"))
-}
-
-/// The parts of a fixture, each behind its length (u16, big endian).
-fn parts(mut rest: &[u8]) -> Vec<Vec<u8>> {
+    let mut rest: &[u8] = include_bytes!("../../tests/fixtures/low_layer.bin");
     let mut out = Vec::new();
     while let Some((size, tail)) = rest.split_first_chunk::<2>() {
         let (part, next) = tail.split_at(usize::from(u16::from_be_bytes(*size)));

@@ -28,7 +28,6 @@ use super::cpu_clock::CpuClock;
 use super::low_layer::Coded;
 use super::scale::Scale;
 use super::sr::Upscaler;
-use super::vpx;
 
 /// The stream that all messages are of.
 pub const STREAM: u32 = 1;
@@ -227,7 +226,7 @@ pub fn make_beside(
         lost,
         bytes,
         sr_share: work as f64 / (low.pictures.size().area() * low.frames.len().max(1)) as f64,
-        kbps: vpx::kbps(bytes, low.frames.len(), fps),
+        kbps: windlass_vpx::kbps(bytes, low.frames.len(), fps),
         infer_ms: upscaler.infer_ms(),
         encode_ms: clock.mean_run_ms(),
     })

@@ -9,7 +9,7 @@ use windlass_hybrid::vp9::{self, Block, FrameInfo, MotionVector};
 use super::clip::Clip;
 use super::cpu_clock::CpuClock;
 use super::frames::{FrameStore, FrameWriter, Size};
-use super::vpx::{self, Encoder, EncoderConfig};
+use windlass_vpx::{Encoder, EncoderConfig};
 
 /// One coded frame.
 #[derive(Debug, Clone)]
@@ -100,7 +100,7 @@ pub fn encode(
     }
     let bytes = frames.iter().map(|frame| frame.data.len()).sum();
     Ok(Coded {
-        kbps: vpx::kbps(bytes, frames.len(), clip.fps),
+        kbps: windlass_vpx::kbps(bytes, frames.len(), clip.fps),
         encode_ms: encoding.mean_run_ms().unwrap_or_default(),
         decode_ms: decoding.mean_run_ms().unwrap_or_default(),
         frames,

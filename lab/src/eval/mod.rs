@@ -50,7 +50,6 @@ pub mod synthetic;
 mod table;
 mod variants;
 mod vmaf;
-pub mod vpx;
 
 pub use args::EvalArgs;
 pub use run::{name, run};

@@ -15,7 +15,7 @@ use crate::eval::args::Fps;
 use crate::eval::clip::{self, Wanted};
 use crate::eval::ffmpeg;
 use crate::eval::scale::Scale;
-use crate::eval::vpx::{Encoder, EncoderConfig, FrameUse};
+use windlass_vpx::{Encoder, EncoderConfig, FrameUse};
 
 /// Lines of the full layer.
 const FULL_LINES: u32 = 720;

@@ -20,9 +20,6 @@ use crate::detail::{Detail, ONE};
 use crate::resample::{Samples, Scratch, lanczos};
 use crate::simd::Isa;
 
-/// The quality that keeps most of an enhanced anchor's gain for 2 to 4 kB at 640×360, measured in
-/// `docs/reconstruction.md`.
-pub const DEFAULT_QUALITY: u8 = 75;
 /// Largest HR side that is decoded.
 pub const MAX_SIDE: u16 = 8192;
 /// Largest HR area that is decoded: four times the largest low picture.

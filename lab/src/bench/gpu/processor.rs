@@ -17,8 +17,8 @@ use super::cost::ANCHOR_FRACTION;
 use crate::bench::mirror;
 use crate::bench::networks::Size;
 use crate::eval::cpu_clock::CpuClock;
-use crate::eval::vpx::{Encoder, EncoderConfig};
 use crate::loadtest::scene;
+use windlass_vpx::{Encoder, EncoderConfig};
 
 /// Low frames that are decoded again and again, and high frames that are encoded.
 const LOW_FRAMES: usize = 60;

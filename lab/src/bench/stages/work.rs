@@ -14,7 +14,7 @@ use windlass_hybrid::vp9::Decoder;
 use crate::bench::vp9::streams::Stream;
 use crate::eval::cpu_clock::CpuClock;
 use crate::eval::scale::Scale;
-use crate::eval::vpx::{Encoder, EncoderConfig};
+use windlass_vpx::{Encoder, EncoderConfig};
 
 /// HR over LR.
 const SCALE: usize = 2;

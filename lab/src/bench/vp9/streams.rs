@@ -17,7 +17,7 @@ use crate::bench::ivf;
 use crate::bench::mirror;
 use crate::eval::ffmpeg;
 use crate::eval::frames::Size;
-use crate::eval::vpx::{self, Encoder, EncoderConfig};
+use windlass_vpx::{Encoder, EncoderConfig};
 
 /// Frames per second of made streams.
 const FPS: u32 = 30;
@@ -56,7 +56,7 @@ fn read(path: &Path, name: &str) -> Result<Stream> {
     let named = || format!("reading {}", path.display());
     let bytes = std::fs::read(path).with_context(named)?;
     let ivf = ivf::read(&bytes).with_context(named)?;
-    let kbps = vpx::kbps(ivf.chunks.iter().map(Vec::len).sum(), ivf.chunks.len(), ivf.fps);
+    let kbps = windlass_vpx::kbps(ivf.chunks.iter().map(Vec::len).sum(), ivf.chunks.len(), ivf.fps);
     Ok(Stream { name: name.to_owned(), path: path.to_owned(), kbps, chunks: ivf.chunks })
 }
 

@@ -28,7 +28,6 @@ use crate::eval::clip::Clip;
 use crate::eval::low_layer::Coded;
 use crate::eval::scale::Scale;
 use crate::eval::sr::Upscaler;
-use crate::eval::vpx;
 
 /// Largest region of DDS, as a share of the picture.
 const LARGEST: f64 = 0.04;
@@ -115,7 +114,7 @@ pub fn make(
     // The decoder takes them in the order in which they are ready.
     sender.anchors.sort_by_key(|anchor| anchor.ready_at);
     Ok(AnchorTrack {
-        kbps: vpx::kbps(sender.bytes, clip.frames.len(), clip.fps),
+        kbps: windlass_vpx::kbps(sender.bytes, clip.frames.len(), clip.fps),
         anchors: sender.anchors,
         lost: 0,
         bytes: sender.bytes,

@@ -9,7 +9,7 @@ use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::box_down;
 use windlass_types::Layer;
 
-use crate::eval::vpx::{Encoder, EncoderConfig};
+use windlass_vpx::{Encoder, EncoderConfig};
 
 /// The encoder of one publisher.
 #[derive(Debug, Default)]

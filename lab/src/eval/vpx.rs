@@ -1,3 +1,0 @@
-//! libvpx's VP9 encoder.
-
-pub use windlass_vpx::{Encoder, EncoderConfig, FrameUse, kbps};
