@@ -21,9 +21,11 @@ const TOUCHED: f64 = 4.0 * 1_048_576.0;
 const PATIENCE: Duration = Duration::from_secs(12);
 /// Pictures come steadily when so many have come.
 const WARM: Duration = Duration::from_millis(1300);
-/// An enhanced call holds all its memory when two decoders of each stream have filled their histories of 48 pictures, of which one
-/// begins with the first anchor.
-const WARM_ENHANCED: Duration = Duration::from_secs(4);
+/// An enhanced call takes more memory for its first seconds: decoders fill their histories, the first anchors come. It has all of it when the
+/// most of a time like this is no longer above the most of the time before it, but for [`SETTLED`].
+const WARM_ENHANCED: Duration = Duration::from_secs(2);
+/// What resident memory varies by from second to second without growing.
+const SETTLED: f64 = 1_048_576.0;
 /// The longest that any scene takes.
 const SECONDS: &str = "60";
 /// The allocator keeps what is free for ten seconds, in case it is wanted again; a test need not wait for that.
@@ -77,9 +79,12 @@ impl Scene {
             assert!(since.elapsed() < PATIENCE, "the honest call does not begin: {}", server.log());
             std::thread::sleep(Duration::from_millis(20));
         }
-        let enhanced = !args.contains(&"--no-enhancer");
-        std::thread::sleep(if enhanced { WARM_ENHANCED } else { WARM });
-        let before = memory(&server);
+        let before = if args.contains(&"--no-enhancer") {
+            std::thread::sleep(WARM);
+            memory(&server)
+        } else {
+            settled_memory(&server)
+        };
         Scene { server, call, before, _alone: alone }
     }
 
@@ -160,6 +165,32 @@ fn unhurt(row: &Value) {
 /// Resident bytes.
 pub fn memory(server: &Server) -> f64 {
     server.metric("process_resident_memory_bytes")
+}
+
+/// The most that the server takes, in bytes, when it takes no more from time to time.
+fn settled_memory(server: &Server) -> f64 {
+    let most_of = |time: Duration| {
+        let since = Instant::now();
+        let mut most = 0.0_f64;
+        while since.elapsed() < time {
+            most = most.max(memory(server));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        most
+    };
+    let since = Instant::now();
+    let mut before = most_of(WARM_ENHANCED);
+    loop {
+        let now = most_of(WARM_ENHANCED);
+        if now <= before + SETTLED {
+            return now;
+        }
+        assert!(
+            since.elapsed() < PATIENCE,
+            "the honest call's memory grows: {before} bytes, then {now}"
+        );
+        before = now;
+    }
 }
 
 /// One scene at a time.

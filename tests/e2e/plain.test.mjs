@@ -35,9 +35,12 @@ const plantable = () => {
   };
 };
 
-/** In the page, before its scripts: notes when media can come, when the first tile with a picture is there, and each native picture that is shown. */
+/**
+ * In the page, before its scripts: notes when media can come, when the first tile with a picture is there, each native picture that is
+ * shown, and when the first track was last said to be native: by the page's clock, as what asks from outside comes a tenth of a second later.
+ */
 const watch = () => {
-  window.seen = { media: null, tile: null, frames: [] };
+  window.seen = { media: null, tile: null, frames: [], native: null };
   const { seen } = window;
   window.RTCPeerConnection = class extends RTCPeerConnection {
     constructor(...args) {
@@ -48,7 +51,11 @@ const watch = () => {
     }
   };
   let watched = null;
+  let state = null;
   setInterval(() => {
+    const now = window.windlass?.remoteVideos()[0]?.state;
+    if (now === "native" && state !== now) seen.native = performance.now();
+    state = now;
     const video = document.querySelector('.tile[data-video="on"] video.picture:not(.enhanced)');
     if (video === null || video === watched) return;
     watched = video;
@@ -146,7 +153,8 @@ describe("the plain picture goes on", { timeout: 120_000 }, () => {
     return tab;
   }
 
-  describe("from the beginning", { concurrency: 3 }, () => {
+  // One page at a time: what is measured is what a fault costs, not what other pages do on two cores.
+  describe("from the beginning", () => {
     for (const [what, routes, expected] of [
       ["the worker's script is missing", { "/worker.js": missing }, NO_WORKER],
       ["the page's policy allows no workers", { "/": policy(/worker-src [^;]*/, "worker-src 'none'") }, NO_WORKER],
@@ -206,7 +214,7 @@ describe("the plain picture goes on", { timeout: 120_000 }, () => {
         await ours(page);
         const at = await plant(page, "windlass decoder", fault);
         const now = await until(async () => (await told(page)).state === "native" && told(page), "the native picture is shown");
-        const ms = (await page.evaluate(() => performance.now())) - at;
+        const ms = (await page.evaluate(() => window.seen.native)) - at;
         const stood = await gap(page, at, 1500);
         console.log(`plain: a track's worker ${fault}: native after ${Math.round(ms)} ms, the native picture stood for ${stood} ms`);
         assert.equal(now.reason, fault === "throws" ? "worker" : "stalled");
