@@ -150,3 +150,23 @@ test("when the frames end, so does the port of their copies", async () => {
   await passing;
   assert.ok(t.port.closed);
 });
+
+test("where frames were lost, a key frame is asked for until one comes", async (t) => {
+  const [relay, m] = [new Relay(), media()];
+  let now = 0;
+  t.mock.method(performance, "now", () => now);
+  const comes = async (at: number, type: string) => {
+    now = at;
+    m.give({ ...frame(1), type });
+    await settled();
+    return m.asked.length;
+  };
+  void relay.pass(m.transformer, "received", 1, true);
+  assert.equal(await comes(33, "delta"), 1);
+  assert.equal(await comes(390, "delta"), 1);
+  assert.equal(await comes(420, "delta"), 2);
+  assert.equal(await comes(790, "delta"), 2);
+  assert.equal(await comes(830, "delta"), 3);
+  assert.equal(await comes(1300, "key"), 3);
+  assert.equal(await comes(2000, "delta"), 3);
+});

@@ -9,6 +9,9 @@ import type { FrameCopy, SentFrame, ToRelayByPort, TransformRole } from "./messa
 /** Copies that a worker may leave unanswered: two seconds of frames. It gets none beyond. */
 const MOST_UNTAKEN = 60;
 
+/** A key frame is asked for again after this time: a request can be lost, and Chromium's encoder ignores one right after a key frame. */
+const KEY_FRAME_EVERY_MS = 400;
+
 /** What is used of a `MessagePort`. */
 export interface CopyPort {
   postMessage(message: FrameCopy | SentFrame, transfer: Transferable[]): void;
@@ -74,15 +77,25 @@ export class Relay {
     this.of(id).connect(port);
   }
 
-  /** Passes the frames of a receiver or sender on until it ends. */
-  async pass(transformer: Transformer, role: TransformRole, id: number): Promise<void> {
+  /** Passes the frames of a receiver or sender on until it ends. `keyFrame`: frames before were lost, so a key frame is asked for until one comes. */
+  async pass(transformer: Transformer, role: TransformRole, id: number, keyFrame = false): Promise<void> {
     const copies = this.of(id);
     copies.askKeyFrame = () => void transformer.sendKeyFrameRequest().catch(() => undefined);
     const reader = transformer.readable.getReader() as ReadableStreamDefaultReader<RTCEncodedVideoFrame>;
     const writer = transformer.writable.getWriter();
+    let asked = keyFrame ? performance.now() : null;
+    if (keyFrame) copies.askKeyFrame();
     for (;;) {
       const { value: frame, done } = await reader.read();
       if (done) break;
+      if (asked !== null) {
+        const now = performance.now();
+        if (frame.type !== "delta") asked = null;
+        else if (now - asked >= KEY_FRAME_EVERY_MS) {
+          asked = now;
+          copies.askKeyFrame();
+        }
+      }
       try {
         // What is written is gone, so the copy is made first.
         copies.hand((afterGap) =>

@@ -165,6 +165,5 @@ function followReceived(port: MessagePort): void {
 
 self.onrtctransform = ({ transformer }) => {
   const { role, id, keyFrame } = transformer.options as TransformOptions;
-  relay.pass(transformer, role, id).catch(reportError);
-  if (keyFrame) transformer.sendKeyFrameRequest().catch(() => undefined);
+  relay.pass(transformer, role, id, keyFrame).catch(reportError);
 };
