@@ -3,7 +3,7 @@
 //   node bench.mjs MODULE.wasm [--scales 2,3] [--passes N] [--json] FILE.ivf…
 // Every frame's time is its least over the passes, and the process's own time where that is less, so that a busy machine
 // hardly matters. Anchors are made by the `twin`
-// example (`twin.mjs` says where from). `tests/e2e/bench-hybrid.mjs` does the same in Chromium.
+// example (`twin.mjs` says where from). `tests/e2e/measure/bench-hybrid.mjs` does the same in Chromium.
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";

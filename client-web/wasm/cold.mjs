@@ -1,7 +1,7 @@
 // Times the first 30 frames of a call in Node, in a module just compiled: cold, and after its warm-up.
 //   node cold.mjs MODULE.wasm [--rounds N] [--decode] [--json] FILE.ivf…
 // With `--decode` VP9 alone, else as in a call, with rebuilding. Every round is a process of its own; cold and warm take
-// turns. `tests/e2e/cold.mjs` does the same in Chromium.
+// turns. `tests/e2e/measure/cold.mjs` does the same in Chromium.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";

@@ -9,29 +9,8 @@ use crate::process::{Cmd, Missing, step};
 use crate::test::{build_programs, e2e, with_clips};
 use crate::{apt, fuzz, gpu, memory, neon, page, target_dir};
 
-/// Browser tests that take long or need other browsers.
-const SUITES: [&str; 20] = [
-    "call.test.mjs",
-    "impaired.test.mjs",
-    "stills-faults.test.mjs",
-    "stills-uplink.test.mjs",
-    "lead.test.mjs",
-    "still-check.test.mjs",
-    "learn.test.mjs",
-    "networks.test.mjs",
-    "policy.test.mjs",
-    "promise.test.mjs",
-    "links.test.mjs",
-    "https.test.mjs",
-    "adaptive.test.mjs",
-    "audio.test.mjs",
-    "ipv6.test.mjs",
-    "restart.test.mjs",
-    "turn.test.mjs",
-    "firefox.test.mjs",
-    "gstreamer.test.mjs",
-    "faults.test.mjs",
-];
+/// Browser tests that take long or need other browsers, and two of every change's, which last longer here.
+const SUITES: [&str; 3] = ["ci/call.test.mjs", "ci/impaired.test.mjs", "soak"];
 
 /// A part, under its name.
 type Part = (&'static str, Box<dyn Fn() -> Result<()>>);
@@ -128,7 +107,7 @@ fn record_vp9(minutes: u32) -> Result<Vec<PathBuf>> {
     }
     page::npm_ci("tests/e2e")?;
     step("Recording the VP9 streams of calls in Chromium");
-    with_clips(Cmd::new("node").arg("record-vp9.mjs").dir("tests/e2e"))
+    with_clips(Cmd::new("node").arg("measure/record-vp9.mjs").dir("tests/e2e"))
         .args(["--plans", "usual,starved", "--minutes", &minutes.to_string(), "--out"])
         .arg(&out)
         .run()?;

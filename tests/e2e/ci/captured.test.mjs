@@ -1,0 +1,154 @@
+// A subscriber that is given less than the publisher's full layer: anchors come of that layer, not of super-resolution.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { enhancedAt, publish, remote, sleep, subscribe, until } from "../support/call.mjs";
+import { capture, means, numbers, scored } from "../support/capture.mjs";
+import { makeScene } from "../support/scene.mjs";
+import { startServer } from "../support/server.mjs";
+import { standing } from "../support/standing.mjs";
+
+describe("a rung between h and f", { timeout: 240_000 }, () => {
+  let scene;
+  let server;
+  let publisher;
+  let viewer;
+  let captured;
+  let pairs;
+  let shown;
+  let during;
+
+  before(async () => {
+    // Chromium sends no third layer of a smaller camera; at 15 frames a second slow machines code and rebuild all of it in time.
+    scene = makeScene({ clip: "s18", width: 960, height: 540, fps: 15, frames: 150, out: "output" });
+    // Three such layers take more than a processor to code, and where two do everything pictures come late: they are used all the same.
+    server = await startServer({ args: ["--no-congestion-control", "--anchor-fraction", "0.2"] });
+    publisher = await publish(server, scene, { layers: "qhf" });
+    viewer = await subscribe(server, { query: "&maxRung=h%2B" });
+    await enhancedAt(viewer.page, scene.width);
+    const state = () => standing(server, publisher, viewer);
+    // Chromium sends the full layer once its estimate has climbed, and sender reports tell which frames belong together.
+    const flows = async () => (await server.metrics()).windlass_enhancer_captured_anchors_total >= 2;
+    await until(flows, "anchors are made of the full layer", 60_000, state);
+    // Counted before pixels are copied, which takes what processor there is for several times as long as it captures.
+    const before = await server.metrics();
+    const anchors = async () => (await server.metrics()).windlass_enhancer_anchors_total - before.windlass_enhancer_anchors_total;
+    await until(async () => (await anchors()) >= 16, "sixteen more anchors", 60_000, state);
+    const after = await server.metrics();
+    // All parts of the clip, as layers are coarse for seconds after its cut. To copy pixels may take so much of the processor that the
+    // viewer shows the native picture for a while.
+    captured = { enhanced: [], plain: [] };
+    pairs = [];
+    for (let tries = 0; tries < 8 && pairs.length < 100; tries++) {
+      await enhancedAt(viewer.page, scene.width);
+      const part = await capture(viewer.page, 3);
+      captured.enhanced.push(...part.enhanced);
+      pairs.push(...scored(part, scene, 1));
+    }
+    const grown = (name) => after[name] - before[name];
+    during = {
+      anchors: grown("windlass_enhancer_anchors_total"),
+      captured: grown("windlass_enhancer_captured_anchors_total"),
+      frames: grown("windlass_sfu_captured_frames_total"),
+      unaligned: grown("windlass_sfu_captured_unaligned_total"),
+    };
+    shown = await remote(viewer.page);
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  test("anchors are the publisher's own pixels while it sends them", () => {
+    console.log(`captured: ${JSON.stringify(during)}, ${JSON.stringify(shown.stats)}`);
+    assert.equal(shown.rung, "h+");
+    assert.ok(during.frames > 60, JSON.stringify(during));
+    assert.equal(during.unaligned, 0, "every frame's low frame is known");
+    assert.ok(during.captured >= 3 && during.captured >= 0.8 * during.anchors, JSON.stringify(during));
+  });
+
+  test("the picture is better than the low layer alone can be, in order", () => {
+    const list = numbers(captured.enhanced, scene);
+    assert.equal(list.filter((n) => n < 0).length, 0, `numbers ${list}`);
+    const q = means(pairs);
+    const worst = pairs.reduce((a, b) => (b.enhanced - b.lanczos < a.enhanced - a.lanczos ? b : a));
+    console.log(
+      `captured from f: PSNR-Y over ${q.pairs} frames: ${q.enhanced.toFixed(2)} dB, bicubic ${q.bicubic.toFixed(2)} dB, Lanczos ${q.lanczos.toFixed(2)} dB`,
+      `worst frame: ${JSON.stringify(worst)}`,
+    );
+    assert.ok(q.pairs >= 40, `only ${q.pairs} pairs`);
+    assert.ok(q.enhanced > q.lanczos + 0.5, JSON.stringify(q));
+  });
+
+  test("when nobody needs it any more the full layer is no longer decoded", async () => {
+    await viewer.page.evaluate(() => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0], "f"));
+    await sleep(2000);
+    const before = (await server.metrics()).windlass_enhancer_captured_decoded_total;
+    await sleep(2000);
+    assert.equal((await server.metrics()).windlass_enhancer_captured_decoded_total, before);
+    assert.equal((await remote(viewer.page)).rung, "f");
+  });
+
+  test("nothing is written to the console as an error", () => {
+    assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+  });
+});
+
+describe("regions that the server asks for", { timeout: 240_000 }, () => {
+  let scene;
+  let server;
+  let publisher;
+  let viewer;
+
+  const counts = async () => {
+    const all = await server.metrics();
+    const total = (name) => all[`windlass_sfu_${name}_total`];
+    return { asked: total("region_requests"), given: total("regions_in"), unasked: total("regions_unasked") };
+  };
+
+  before(async () => {
+    scene = makeScene({ clip: "d13", out: "output" });
+    server = await startServer({ args: ["--no-congestion-control"] });
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  test("nothing is asked of a publisher whose user has not agreed", async () => {
+    publisher = await publish(server, scene, { layers: "qh" });
+    viewer = await subscribe(server);
+    await enhancedAt(viewer.page, scene.width);
+    await sleep(3000);
+    assert.deepEqual(await counts(), { asked: 0, given: 0, unasked: 0 });
+    await viewer.close();
+    await publisher.close();
+  });
+
+  test("whoever agreed is asked for tiles, gives them at their frame, and subscribers use them", async () => {
+    publisher = await publish(server, scene, { layers: "qh", query: "&detail=1", room: "regions" });
+    viewer = await subscribe(server, { room: "regions" });
+    await enhancedAt(viewer.page, scene.width);
+    await until(async () => (await counts()).given >= 6, "regions have come", 40_000);
+    const { asked, given, unasked } = await counts();
+    const { stills } = await publisher.page.evaluate(() => {
+      const { stills } = window.windlass.room.published.find((p) => p.kind === "video");
+      return { stills };
+    });
+    const { stats } = await remote(viewer.page);
+    console.log(`regions: asked ${asked}, given ${given}, ${JSON.stringify(stills.regions)}, used ${stats.anchorsUsed}, lost ${stats.anchorsLost}`);
+    assert.equal(unasked, 0);
+    // The first may come before the layers have had all that they may use for a while.
+    assert.ok(given >= 0.7 * (asked - stills.regions.capped), `${given} of ${asked}`);
+    assert.ok(stills.regions.capped <= 6, `${stills.regions.capped} were beyond the client's caps`);
+    assert.ok(stats.anchorsUsed >= 0.8 * given, `${stats.anchorsUsed} of ${given}`);
+    assert.ok(stats.anchorsLost <= 2, `${stats.anchorsLost} lost`);
+  });
+
+  test("nothing is written to the console as an error", () => {
+    assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+  });
+});

@@ -1,0 +1,133 @@
+// Firefox and Chromium in one room: each sees the other's moving picture, and Firefox rebuilds it too.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { enhanced, publish, remote, until } from "../support/call.mjs";
+import { firefoxPath, openFirefox, ownAddress } from "../support/firefox.mjs";
+import { makeScene } from "../support/scene.mjs";
+import { startServer } from "../support/server.mjs";
+
+const missing = (!firefoxPath && "no Firefox found; set WINDLASS_FIREFOX to its path") || (!ownAddress && "no address but localhost");
+
+/** What a page shows of the first remote video: frames so far, and its picture in 64 × 36 grey values. */
+const shown = (page, selector) =>
+  page.evaluate((selector) => {
+    const video = [...document.querySelectorAll(selector)].find((v) => v.videoWidth > 0);
+    if (!video) return null;
+    if (video.framesSeen === undefined) {
+      // Firefox counts none in getVideoPlaybackQuality() where a stream is played.
+      video.framesSeen = 0;
+      const seen = () => {
+        video.framesSeen++;
+        video.requestVideoFrameCallback(seen);
+      };
+      video.requestVideoFrameCallback(seen);
+    }
+    const canvas = document.createElement("canvas");
+    Object.assign(canvas, { width: 64, height: 36 });
+    const context = canvas.getContext("2d");
+    context.drawImage(video, 0, 0, 64, 36);
+    const { data } = context.getImageData(0, 0, 64, 36);
+    const grey = Array.from({ length: 64 * 36 }, (_, i) => (data[4 * i] + data[4 * i + 1] + data[4 * i + 2]) / 3);
+    return { frames: video.framesSeen, width: video.videoWidth, grey };
+  }, selector);
+
+/** Waits until a picture has moved on by `frames` frames and is another one. (Firefox's drawn camera is all of one colour, which changes.) */
+async function moves(page, selector, frames = 60) {
+  const from = await until(() => shown(page, selector), `there is a picture in ${selector}`, 30_000);
+  let seen;
+  const moved = async () => {
+    const now = await shown(page, selector);
+    seen = { frames: now.frames - from.frames, change: Math.max(...now.grey.map((v, i) => Math.abs(v - from.grey[i]))) };
+    return seen.frames >= frames && seen.change > 2 && now;
+  };
+  return until(moved, `the picture in ${selector} moves`, 30_000).catch((error) => {
+    throw new Error(`${error.message}: ${JSON.stringify(seen)}`);
+  });
+}
+
+const PLAIN = ".tile[data-video] video.picture:not(.enhanced)";
+const ENHANCED = ".tile[data-video] video.enhanced";
+
+describe("a room with Firefox and Chromium", { timeout: 240_000, skip: missing }, () => {
+  let server;
+  let chromium;
+  let firefox;
+  let fox;
+
+  const join = async (page, name, query) => {
+    await page.goto(`${server.url}/?room=call&name=${name}&auto=1&view=enhanced${query}`);
+    await until(() => page.evaluate(() => window.windlass?.phase === "call"), `${name} joins`, 20_000);
+  };
+
+  before(async () => {
+    server = await startServer({ udpHost: ownAddress, args: ["--no-congestion-control"] });
+    chromium = await publish(server, makeScene({ clip: "d13", out: "output" }), { query: "&view=enhanced" });
+    firefox = await openFirefox();
+    fox = await firefox.newPage();
+    await join(fox.page, "Fox", "&layers=qh&detail=1");
+    console.log(await firefox.version());
+  });
+
+  after(async () => {
+    await Promise.all([chromium?.close(), firefox?.close()]);
+    await server?.stop();
+  });
+
+  test("Firefox publishes VP9 in layers, and Chromium shows it moving", async () => {
+    const picture = await moves(chromium.page, PLAIN);
+    const sent = await fox.page.evaluate(async () => {
+      const stats = [...(await window.windlass.room.connectionStats()).values()];
+      const video = stats.filter((s) => s.type === "outbound-rtp" && s.kind === "video");
+      return video.map((s) => ({ rid: s.rid, frames: s.framesEncoded, codec: stats.find((c) => c.id === s.codecId)?.mimeType }));
+    });
+    console.log(`Chromium shows Firefox's camera ${picture.width} wide; it sends ${JSON.stringify(sent)}`);
+    const layers = sent.filter((layer) => layer.frames > 30);
+    assert.deepEqual(layers.map((layer) => layer.rid).sort(), ["h", "q"]);
+    assert.ok(layers.every((layer) => layer.codec === "video/VP9"));
+  });
+
+  test("Chromium's view of Firefox's camera is enhanced", async () => {
+    await enhanced(chromium.page, 40_000);
+    await moves(chromium.page, ENHANCED);
+  });
+
+  test("Firefox shows Chromium's camera moving, and enhanced by its own decoder", async () => {
+    await moves(fox.page, PLAIN);
+    const seen = await enhanced(fox.page, 40_000);
+    const { frames } = await moves(fox.page, ENHANCED);
+    const { lr, hr, enhancedFps, decodeMs } = (await remote(fox.page)).stats;
+    console.log(`Firefox: ${seen.rung}, ${lr.width} to ${hr.width} wide, ${enhancedFps.toFixed(0)} fps enhanced, ${decodeMs?.toFixed(1)} ms a frame, ${frames} shown`);
+    assert.ok(hr.width > lr.width && enhancedFps > 10, `${enhancedFps} fps`);
+    const told = await fox.page.evaluate(() => document.querySelector(".tile .notice").textContent);
+    assert.equal(told, "", "nothing is missing");
+  });
+
+  test("neither browser complains", () => {
+    assert.deepEqual(fox.errors, []);
+    assert.deepEqual(chromium.errors, []);
+  });
+
+  for (const [lack, init] of [
+    ["encoded transforms", () => delete window.RTCRtpScriptTransform],
+    ["video frames", () => delete window.VideoFrame],
+    ["tracks of canvases", () => delete HTMLCanvasElement.prototype.captureStream],
+    ["WebAssembly", () => delete window.WebAssembly],
+  ]) {
+    test(`without ${lack} the plain picture is shown, with the reason`, async () => {
+      const poor = await firefox.newPage({ init });
+      await join(poor.page, "Poor", "&source=none");
+      await moves(poor.page, PLAIN, 20);
+      const tile = await poor.page.evaluate(() => {
+        const tiles = [...document.querySelectorAll(".tile[data-video=on]")];
+        return tiles.map((t) => [t.dataset.state, t.querySelector(".notice").textContent]);
+      });
+      assert.ok(tile.length >= 1);
+      for (const [state, told] of tile) {
+        assert.equal(state, "native");
+        assert.match(told, /enhancement cannot run here/);
+      }
+      assert.deepEqual(poor.errors, []);
+      await poor.page.close();
+    });
+  }
+});

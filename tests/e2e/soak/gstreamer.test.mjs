@@ -1,0 +1,61 @@
+// GStreamer, a WebRTC stack that no browser has, as a WHIP encoder.
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { enhanced, nativeFrames, remote, subscribe, until } from "../support/call.mjs";
+import { ownAddress } from "../support/firefox.mjs";
+import { startServer } from "../support/server.mjs";
+
+/** The system's own, which has the system's packages. */
+const PYTHON = "/usr/bin/python3";
+const NEEDS = "import gi; gi.require_version('GstWebRTC', '1.0'); from gi.repository import GstWebRTC";
+const missing =
+  (spawnSync(PYTHON, ["-c", NEEDS]).status !== 0 && "no GStreamer with WebRTC for Python") || (!ownAddress && "no address but localhost");
+
+describe("GStreamer as an encoder", { timeout: 120_000, skip: missing }, () => {
+  let server;
+  let viewer;
+  let encoder;
+  let said = "";
+
+  before(async () => {
+    // It pairs no loopback address, as Firefox.
+    server = await startServer({ udpHost: ownAddress, args: ["--no-congestion-control"] });
+    viewer = await subscribe(server);
+    const script = fileURLToPath(new URL("../support/gstreamer_whip.py", import.meta.url));
+    encoder = spawn(PYTHON, [script, `${server.url}/whip/call`], { stdio: ["ignore", "pipe", "inherit"] });
+    encoder.stdout.on("data", (text) => (said += text));
+  });
+
+  after(async () => {
+    encoder?.kill("SIGKILL");
+    await viewer?.close();
+    await server?.stop();
+  });
+
+  test("a participant sees and hears what it sends, enhanced", async () => {
+    await until(async () => (await nativeFrames(viewer.page)) > 60, `the viewer sees its picture (${said})`, 30_000);
+    const seen = await enhanced(viewer.page, 40_000);
+    const { lr, hr } = (await remote(viewer.page)).stats;
+    const heard = await until(
+      () =>
+        viewer.page.evaluate(async () => {
+          for (const s of (await window.windlass.room.connectionStats()).values()) {
+            if (s.type === "inbound-rtp" && s.kind === "audio") return s.totalAudioEnergy;
+          }
+        }),
+      "the viewer hears it",
+    );
+    console.log(`GStreamer is given as ${seen.rung}, ${lr.width} to ${hr.width} wide, loudness ${heard.toFixed(2)}`);
+    assert.deepEqual(said.trim().split("\n"), ["connecting", "connected"]);
+  });
+
+  test("its session ends when it says so", async () => {
+    encoder.kill("SIGINT");
+    await once(encoder, "exit");
+    await until(async () => (await server.metrics()).windlass_sfu_participants === 1, "the viewer is alone", 5000);
+    assert.deepEqual(viewer.errors, []);
+  });
+});

@@ -1,0 +1,87 @@
+// A publisher on a weak uplink sends the size that is worth most of what it has.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { publish, subscribe, until } from "../support/call.mjs";
+import { makeScene } from "../support/scene.mjs";
+import { startServer } from "../support/server.mjs";
+
+/** Size of the picture that a viewer decodes, and how many it has decoded. */
+const received = (page) =>
+  page.evaluate(async () => {
+    for (const s of (await window.windlass.room.connectionStats()).values()) {
+      if (s.type === "inbound-rtp" && s.kind === "video") return { width: s.frameWidth, frames: s.framesDecoded };
+    }
+    return null;
+  });
+
+/** What the publisher's browser is told of its layers, what it sends of them, and its estimate: for messages. */
+const sending = (page) =>
+  page.evaluate(async () => {
+    const { sender } = window.windlass.room.published.find((p) => p.kind === "video");
+    const stats = [...(await sender.getStats()).values()];
+    return {
+      told: sender.getParameters().encodings.map(({ rid, active, maxBitrate }) => ({ rid, active, maxBitrate })),
+      sent: stats.filter((s) => s.type === "outbound-rtp").map(({ rid, targetBitrate, frameWidth }) => ({ rid, targetBitrate, frameWidth })),
+      estimate: stats.find((s) => s.type === "candidate-pair" && s.nominated)?.availableOutgoingBitrate,
+    };
+  });
+
+describe("a camera on a weak uplink", { timeout: 360_000 }, () => {
+  let server;
+  let publisher;
+  let viewer;
+
+  before(async () => {
+    server = await startServer({ args: ["--no-enhancer"], path: {} });
+    server.proxy.uplinkKbps = 220;
+    publisher = await publish(server, makeScene({ clip: "s18", width: 1280, height: 720, out: "output" }), { layers: "qh" });
+    viewer = await subscribe(server);
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  /** Waits until pictures of this width have come for five seconds. */
+  const steady = async (width) => {
+    let since = null;
+    let from = 0;
+    await until(
+      async () => {
+        const now = await received(viewer.page);
+        if (now?.width !== width) since = null;
+        else if (since === null) [since, from] = [performance.now(), now.frames];
+        return since !== null && performance.now() - since >= 5000 && now.frames - from >= 25;
+      },
+      `pictures of ${width} columns come`,
+      60_000,
+      () => sending(publisher.page),
+    );
+    console.log(`at ${server.proxy.uplinkKbps} kbit/s: ${JSON.stringify(await sending(publisher.page))}`);
+  };
+
+  test("sends its half size where the bits do for that", async () => {
+    await steady(640);
+  });
+
+  test("sends its quarter size to those who can take no other, and its half size again", async () => {
+    const most = (rung) => viewer.page.evaluate((most) => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0].id, most), rung);
+    await most("q");
+    await steady(320);
+    await most("f");
+    await steady(640);
+  });
+
+  test("sends its quarter size where they do not", async () => {
+    server.proxy.uplinkKbps = 80;
+    await steady(320);
+  });
+
+  test("sends its half size again when the uplink is wider", async () => {
+    server.proxy.uplinkKbps = 220;
+    await steady(640);
+    assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+  });
+});

@@ -1,0 +1,83 @@
+// A call whose clients send nothing but through a TURN server, coturn, by names and passwords that end.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { enhanced, nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
+import { selectedPair } from "../support/paths.mjs";
+import { makeScene } from "../support/scene.mjs";
+import { startServer } from "../support/server.mjs";
+import { startTurn } from "../support/turn_server.mjs";
+
+const SECRET = "the secret of both";
+
+/** Runs in the page: all that goes out goes through a relay. */
+function relayOnly() {
+  const Plain = window.RTCPeerConnection;
+  window.connections = [];
+  window.RTCPeerConnection = class extends Plain {
+    constructor(config) {
+      super({ ...config, iceTransportPolicy: "relay" });
+      window.connections.push(this);
+    }
+  };
+}
+
+const turn = await startTurn(SECRET);
+
+describe("a network that lets nothing through but TURN", { timeout: 120_000, skip: turn === null && "coturn is not installed" }, () => {
+  test("the call goes through coturn, and comes back with a new name when that was away", async () => {
+    const scene = makeScene({ clip: "d13", out: "output" });
+    const args = ["--turn-url", `turn:127.0.0.1:${turn.port}?transport=udp`, "--turn-secret", SECRET, "--turn-ttl-s", "70", "--log", "debug"];
+    const server = await startServer({ args });
+    const publisher = await publish(server, scene, { init: relayOnly });
+    const viewer = await subscribe(server, { init: relayOnly });
+    const pages = [publisher.page, viewer.page];
+    try {
+      await enhanced(viewer.page, 40_000);
+      const from = await nativeFrames(viewer.page);
+      await sleep(3000);
+      const frames = (await nativeFrames(viewer.page)) - from;
+      const pairs = await Promise.all(pages.map(selectedPair));
+      console.log("turn:", JSON.stringify({ frames, pairs }));
+      for (const { local } of pairs) assert.deepEqual([local.candidateType, local.relayProtocol], ["relay", "udp"]);
+      assert.ok(frames >= 60, `${frames} frames in 3 s`);
+
+      // Its name and password end in less than a minute: before it looks for another path, it gets others.
+      const names = () => viewer.page.evaluate(() => window.connections.at(-1).getConfiguration().iceServers.map((s) => s.username));
+      const [before] = await names();
+      await sleep(8000);
+      turn.pause();
+      await until(async () => (await server.metrics()).windlass_sfu_ice_restarts_total >= 2, "both clients restart ICE", 20_000);
+      turn.resume();
+      const again = await nativeFrames(viewer.page);
+      await until(async () => (await nativeFrames(viewer.page)) > again + 60, "pictures come again", 20_000);
+      assert.equal((await selectedPair(viewer.page)).local.candidateType, "relay");
+      assert.match(before, /^\d+:p\d+$/);
+      const [after] = await names();
+      assert.ok(Number.parseInt(after, 10) > Number.parseInt(before, 10), `${before}, ${after}`);
+
+      const passwords = await viewer.page.evaluate(() => window.connections.at(-1).getConfiguration().iceServers.map((s) => s.credential));
+      const log = server.log();
+      for (const secret of [SECRET, ...passwords]) assert.ok(!log.includes(secret), "a secret is in the log");
+      assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+    } finally {
+      await viewer.close();
+      await publisher.close();
+      await server.stop();
+    }
+  });
+
+  test("a password that is not of the secret opens nothing", async () => {
+    const scene = makeScene({ clip: "d13", out: "output" });
+    const server = await startServer({ args: ["--turn-url", `turn:127.0.0.1:${turn.port}`, "--turn-secret", "another secret"] });
+    const publisher = await publish(server, scene, { init: relayOnly });
+    try {
+      await sleep(5000);
+      assert.equal(await selectedPair(publisher.page), null);
+      assert.equal((await server.metrics()).windlass_sfu_connected, 0);
+    } finally {
+      await publisher.close();
+      await server.stop();
+      await turn.stop();
+    }
+  });
+});
