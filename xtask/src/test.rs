@@ -153,7 +153,9 @@ pub fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
     files.sort();
     step("Building the server for the browser tests");
     build_programs()?;
-    Cmd::cargo(["build", "--quiet", "--package", "windlass-hybrid", "--example", "twin"]).run()?;
+    for (package, example) in [("windlass-hybrid", "twin"), ("windlass-signaling", "embed")] {
+        Cmd::cargo(["build", "--quiet", "--package", package, "--example", example]).run()?;
+    }
     step("Running calls between real browsers");
     let mut cmd = with_clips(
         Cmd::new("node").args(["--test", "--test-concurrency=1"]).args(&files).dir("tests/e2e"),

@@ -1,0 +1,58 @@
+// The examples, as a reader would start them: an SFU in a program of one's own, a page of a few lines, a publisher by WHIP.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { openPage } from "../support/browser.mjs";
+import { until } from "../support/call.mjs";
+
+/** Pictures that the page's elements have shown, each that shows any. */
+const shown = (tab) =>
+  tab.page.evaluate(() => [...document.querySelectorAll("video")].map((v) => v.getVideoPlaybackQuality().totalVideoFrames));
+
+describe("the examples", { timeout: 90_000 }, () => {
+  let program;
+  let url;
+  const tabs = [];
+
+  async function open(page) {
+    const tab = await openPage();
+    tabs.push(tab);
+    await tab.page.goto(new URL(page, url).href);
+    return tab;
+  }
+
+  before(async () => {
+    program = spawn(path.join(path.dirname(process.env.WINDLASS_BIN), "examples/embed"), ["0"], { stdio: ["ignore", "pipe", "inherit"] });
+    let said = "";
+    program.stdout.on("data", (data) => (said += data));
+    url = await until(() => said.match(/^http:\S+$/m)?.[0], "the example says where it is");
+  });
+
+  after(async () => {
+    await Promise.all(tabs.map((tab) => tab.close()));
+    program?.kill("SIGINT");
+  });
+
+  test("who opens the page sees all others in the call, a publisher by WHIP among them", async () => {
+    const first = await open("/");
+    const second = await open("/");
+    for (const tab of [first, second]) {
+      const moves = async () => (await shown(tab)).filter((frames) => frames > 10).length === 1;
+      await until(moves, "one other's picture moves", 20_000, () => tab.page.textContent("#status"));
+    }
+    const publisher = await open("/whip.html");
+    await until(async () => (await publisher.page.textContent("#status")) === "connected", "the WHIP publisher is connected", 15_000, () =>
+      publisher.page.textContent("#status"),
+    );
+    await until(async () => (await shown(first)).filter((frames) => frames > 10).length === 2, "its picture moves too", 20_000);
+    await publisher.page.goto("about:blank");
+    await until(async () => (await shown(first)).length === 1, "its session ends with its page", 15_000);
+    assert.deepEqual(tabs.map((tab) => tab.errors), [[], [], []]);
+  });
+
+  test("ends when it is interrupted", async () => {
+    program.kill("SIGINT");
+    await until(() => program.exitCode === 0, "the program ends");
+  });
+});
