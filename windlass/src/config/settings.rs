@@ -280,8 +280,8 @@ settings! {
         #[arg(value_name = "URL", requires = "nats")]
         Restart node_url: String;
 
-        /// Listening address for other servers of the cluster, and the URL by which they reach it, so that a room can
-        /// span servers [default: the URL of the listening address]
+        /// Listening address for other servers of the cluster, so that a room can span servers; URL: where they reach it, if
+        /// not at the listening address
         #[arg(value_name = "IP:PORT[,URL]", requires = "node_url")]
         Restart node_listen: Parsed<NodeListen>;
 
