@@ -254,7 +254,7 @@ fn publishers_who_came_first_and_take_much_give_way_to_one_who_takes_little() {
     let _alone = alone();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let frames = busy((848, 480));
-    let server = Server::start_enhanced_with(&["--network", "xs", "--cpu-tasks", "1"], &[]);
+    let server = Server::start_enhanced_with(&["--network", "xs", "--enhancer-threads", "1"], &[]);
     let gang = runtime.block_on(Gang::of(&server, 4, frames, 60.0));
     std::thread::sleep(Duration::from_millis(2_500));
     let streams = server.metric("windlass_enhancer_streams");

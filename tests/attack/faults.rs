@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A scene with faults planted; none where the server is no build for development.
 fn scene(plant: &str) -> Option<Scene> {
     let env = [("WINDLASS_PLANT", plant)];
-    cfg!(debug_assertions).then(|| Scene::with(&["--no-enhancer"], &["--no-anchors"], &env))
+    cfg!(debug_assertions).then(|| Scene::with(&["--device=off"], &["--no-anchors"], &env))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

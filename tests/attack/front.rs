@@ -146,7 +146,7 @@ fn unfinished_request_heads_over_tls_cost_no_more() {
     };
     let (certificate, key) = (pair.cert.pem(), pair.signing_key.serialize_pem());
     let (cert, key) = (file("cert.pem", certificate.clone()), file("key.pem", key));
-    let server = Server::start_with(&["--tls-cert", &cert, "--tls-key", &key], &[ALLOCATOR]);
+    let server = Server::start_with(&["--tls", &format!("{cert},{key}")], &[ALLOCATOR]);
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(certificate.as_bytes()).expect("PEM")).expect("one");
     let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))

@@ -47,7 +47,7 @@ pub struct Scene {
 impl Scene {
     /// With these options of `windlass serve`, without an enhancer; `--token-key` [`TOKEN_KEY`] closes its rooms.
     pub fn open(args: &[&str]) -> Scene {
-        Scene::with(&[args, &["--no-enhancer"]].concat(), &["--no-anchors"], &[])
+        Scene::with(&[args, &["--device=off"]].concat(), &["--no-anchors"], &[])
     }
 
     /// The same with an enhancer, and anchors in the honest calls.
@@ -79,7 +79,7 @@ impl Scene {
             assert!(since.elapsed() < PATIENCE, "the honest call does not begin: {}", server.log());
             std::thread::sleep(Duration::from_millis(20));
         }
-        let before = if args.contains(&"--no-enhancer") {
+        let before = if args.contains(&"--device=off") {
             std::thread::sleep(WARM);
             memory(&server)
         } else {

@@ -14,7 +14,7 @@ fn two_hundred_of_one_address_join_a_room_within_ten_seconds() {
         .args(["loadtest", "--own", "--json", "--publishers", "2", "--per-room", "2"])
         .args(["--subscribers", "198", "--ramp", "9", "--settle", "3", "--seconds", "3"])
         .args(["--clip-seconds", "1", "--no-anchors", "--client-processes", "1"])
-        .args(["--forwarded-for", "198.51.100.7", "--", "--no-enhancer"])
+        .args(["--forwarded-for", "198.51.100.7", "--", "--device=off"])
         // The only option that such a room needs is its size.
         .args(["--max-participants", "200", "--trusted-proxies", "127.0.0.1"])
         .output()

@@ -96,11 +96,11 @@ test("Helm finds nothing to blame, and values that make no sense are refused wit
     [relay("port: 7881"), /sfu.relay.port is that of signalling or of media/],
     [relay("port: 7880"), /sfu.relay.port is that of signalling or of media/],
     [relay("port: 70000"), /relay.port/],
-    [relay("roomMost: 33"), /sfu.relay.roomMost is more than sfu.config.max-participants/],
-    [relay("roomMost: -1"), /roomMost/],
-    [relay("roomMosts: 3"), /roomMosts/],
+    [relay("maxParticipants: 33"), /sfu.relay.maxParticipants is more than sfu.config.max-participants/],
+    [relay("maxParticipants: -1"), /maxParticipants/],
+    [relay("maxParticipantss: 3"), /maxParticipantss/],
     ["sfu: { config: { node-listen: 0.0.0.0:1 } }", /sfu.config.node-listen is the chart's own/],
-    ["sfu: { config: { node-room-most: 3 } }", /sfu.config.node-room-most is the chart's own/],
+    ["sfu: { config: { node-max-participants: 3 } }", /sfu.config.node-max-participants is the chart's own/],
     ["sfu: { kind: DaemonSet, ingress: { enabled: true, host: a.example, podDomain: b.example } }", /must be StatefulSet/],
     ["enhancer: { gpu: { count: 0 } }", /gpu.count/],
     ["autoscaling: { kind: keda, min: 5, max: 4 }", /autoscaling.min is more/],
@@ -203,7 +203,7 @@ test("GPUs, nodes and addresses are as they were asked for", options, () => {
 });
 
 test("servers relay where they are told to, with the cluster's token and certificates, and else listen for nobody", options, () => {
-  const asked = ["--node-listen", "--node-address", "--node-room-most", "--cluster-token", "--cluster-ca", "--cluster-cert", "--cluster-key"];
+  const asked = ["--node-listen", "--node-max-participants", "--cluster-token", "--cluster-tls"];
   const server = (manifests) => {
     const [{ args, ports, volumeMounts }] = pods(manifests).find((m) => m.metadata.name === "w-windlass").spec.template.spec.containers;
     const said = Object.fromEntries(args.map((arg) => arg.split(/=(.*)/)).filter(([name]) => asked.includes(name)));
@@ -211,9 +211,7 @@ test("servers relay where they are told to, with the cluster's token and certifi
   };
   const shown = {
     "--cluster-token": "@/etc/windlass/cluster/token",
-    "--cluster-ca": "/etc/windlass/cluster/ca.crt",
-    "--cluster-cert": "/etc/windlass/cluster/tls.crt",
-    "--cluster-key": "/etc/windlass/cluster/tls.key",
+    "--cluster-tls": ["ca.crt", "tls.crt", "tls.key"].map((file) => `/etc/windlass/cluster/${file}`).join(","),
   };
   for (const name of CASES.filter((name) => name !== "relay" && name !== "tls")) {
     const { said, port } = server(of(name));
@@ -222,18 +220,18 @@ test("servers relay where they are told to, with the cluster's token and certifi
   const byName = of("relay");
   const { said, port, mounts } = server(byName);
   const address = "https://$(POD_NAME).w-windlass-pods.calls.svc.cluster.local:7883";
-  assert.deepEqual(said, { "--node-listen": "0.0.0.0:7883", "--node-address": address, "--node-room-most": "30", ...shown });
+  assert.deepEqual(said, { "--node-listen": `0.0.0.0:7883,${address}`, "--node-max-participants": "30", ...shown });
   assert.deepEqual(port, { name: "relay", containerPort: 7883, protocol: "TCP" }, "nothing of it on the node");
   assert.ok(mounts.includes("cluster") && one(byName, "Secret", "w-windlass-cluster-sfu"), "though there are no enhancers");
   const { spec } = one(byName, "Service", "w-windlass-pods");
   assert.deepEqual([spec.clusterIP, spec.publishNotReadyAddresses], ["None", true], "names that lead to pods, while they drain too");
   const byNode = server(of("tls"));
-  assert.deepEqual(byNode.said, { "--node-listen": "0.0.0.0:7883", "--node-address": "https://$(NODE_NAME).sfu.example.org:7883", ...shown });
+  assert.deepEqual(byNode.said, { "--node-listen": "0.0.0.0:7883,https://$(NODE_NAME).sfu.example.org:7883", ...shown });
   assert.deepEqual(byNode.port, { name: "relay", containerPort: 7883, hostPort: 7883, protocol: "TCP" });
   const other = server(of("values", `{ cluster: { domain: k8s.internal }, ${relay("port: 9000", "ipv6: true")} }`));
-  assert.deepEqual([other.said["--node-listen"], other.port.containerPort], ["[::]:9000", 9000]);
-  assert.match(other.said["--node-address"], /\.w-windlass-pods\.calls\.svc\.k8s\.internal:9000$/);
-  assert.equal(other.said["--node-room-most"], undefined, "the program's own: max-participants");
+  assert.equal(other.port.containerPort, 9000);
+  assert.match(other.said["--node-listen"], /^\[::\]:9000,https:.*\.w-windlass-pods\.calls\.svc\.k8s\.internal:9000$/);
+  assert.equal(other.said["--node-max-participants"], undefined, "the program's own: max-participants");
 });
 
 test("rooms need tokens by a key that Helm makes and keeps, or by keys of the operator's, unless they are opened", options, () => {
@@ -301,7 +299,7 @@ function commandLine(manifests, workload, folder) {
     for (const [key, text] of Object.entries(data)) writeFileSync(place(`${mountPath}/${key}`), text);
   }
   const filled = containers[0].args.map((arg) => arg.replace(/\$\((\w+)\)/g, (all, name) => variables[name] ?? all));
-  return filled.map((arg) => arg.replace(/=(@?)(\/etc\/.*)$/, (_, at, path) => `=${at}${place(path)}`));
+  return filled.map((arg) => arg.replace(/(?<=[=@,])\/etc\/[^,]*/g, (path) => place(path)));
 }
 
 const scratch = () => mkdtempSync(join(tmpdir(), "windlass-chart-files-"));

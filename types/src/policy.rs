@@ -22,7 +22,7 @@ pub enum AnchorPolicy {
 }
 
 /// Most pixels of a layer that is enhanced, in either orientation: 960×540, the half layer of a 1080p camera. Servers tap no larger
-/// one unless they are configured to, and browsers rebuild none.
+/// one, and browsers rebuild none.
 pub const MAX_LR_PIXELS: u32 = 960 * 540;
 
 /// Why a stream is not enhanced though somebody wants it to be.

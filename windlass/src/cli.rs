@@ -30,8 +30,8 @@ pub enum Command {
     ///
     /// The last prints a link to a room. With --open-rooms whoever reaches the server may enter every room.
     ///
-    /// Browsers give camera and microphone to pages from localhost or over HTTPS only: add --tls-cert and --tls-key
-    /// (or --tls-self-signed to try it), or put a proxy with a certificate before the HTTP port. Media goes to the UDP
+    /// Browsers give camera and microphone to pages from localhost or over HTTPS only: add --tls CERT,KEY
+    /// (or --tls self-signed to try it), or put a proxy with a certificate before the HTTP port. Media goes to the UDP
     /// port directly.
     #[command(verbatim_doc_comment)]
     Serve(Box<ServeArgs>),
@@ -170,13 +170,13 @@ mod tests {
     fn the_command_line_wins_over_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("windlass.yaml");
-        std::fs::write(&file, "budget-ms: 150\nno-enhancer: true\nmax-participants: 3\n").unwrap();
+        std::fs::write(&file, "budget-ms: 150\ndevice: off\nmax-participants: 3\n").unwrap();
         let file = file.to_str().unwrap();
         let config = load(&["--config", file, "--budget-ms", "300"]).unwrap();
         assert_eq!(config.sfu.budget.as_millis(), 300);
         assert_eq!(config.sfu.limits.participants_per_room, 3);
         assert!(config.enhancer.is_none());
-        let config = load(&["--config", file, "--no-enhancer=false"]).unwrap();
+        let config = load(&["--config", file, "--device=cpu"]).unwrap();
         assert!(config.enhancer.is_some());
     }
 

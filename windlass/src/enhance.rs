@@ -38,17 +38,17 @@ pub const MOST_BYTES: usize = 4 << 20;
 /// Arguments of `windlass enhance`.
 #[derive(Debug, Clone, Args)]
 pub struct EnhanceArgs {
-    /// Address for SFUs
+    /// Listening address for SFUs
     #[arg(long, default_value = "127.0.0.1:7890", value_name = "ADDRESS")]
     listen: SocketAddr,
 
-    /// Where SFUs reach it, as its lease says: http://host:port or https://host:port [default: what it listens on]
+    /// URL by which SFUs reach this worker, written to its lease: http://host:port or https://host:port [default: the listening
+    /// address]
     #[arg(long, value_name = "URL")]
     address: Option<String>,
 
-    /// Start an enhancer for every GPU without slices and for every slice (MIG) of the others, or of those that --device names:
-    /// each a process of its own, at ports one after the other from those of --listen, --metrics and --address, started
-    /// again when it ends
+    /// Start a process for every GPU without slices and for every slice (MIG) of the others, or only for those that --device
+    /// names. Ports count up from those of --listen, --metrics and --address. A process that ends is started again
     #[arg(long)]
     each_device: bool,
 
@@ -56,7 +56,7 @@ pub struct EnhanceArgs {
     #[arg(long, hide = true, value_name = "PID")]
     parent: Option<i32>,
 
-    /// What `windlass serve` is told of enhancement, cluster and logs holds here
+    /// The options of `windlass serve`, of which those of enhancement, cluster and logs count here
     #[command(flatten)]
     serve: ServeArgs,
 }
@@ -117,15 +117,15 @@ pub fn run(args: &EnhanceArgs) -> Result<()> {
     }
     logging::init(&config.log, config.log_json)?;
     let Some(enhancer) = &config.enhancer else {
-        bail!("--no-enhancer leaves nothing to offer; start it without");
+        bail!("--device off leaves nothing to offer: name a device, or leave the option out");
     };
     if args.each_device && enhancer.engine == EngineChoice::Cpu {
-        bail!("--each-device needs an engine that runs on GPUs: add --engine auto or cuda");
+        bail!("--each-device needs GPUs: add --device auto or cuda");
     }
     let open = config.cluster.token.is_none() || config.cluster.files.is_none();
     if !args.listen.ip().is_loopback() && open {
         bail!(
-            "{} can be reached by others: --cluster-token and --cluster-ca, --cluster-cert and --cluster-key say who may",
+            "{} can be reached by others: --cluster-token and --cluster-tls are needed, which authenticate servers",
             args.listen
         );
     }

@@ -119,7 +119,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
         StartError::Tcp { addr, source } => {
             let error = socket_error("--tcp", "TCP", addr, &source);
-            error.context("media by TCP; `--no-tcp` does without")
+            error.context("media by TCP; `--tcp off` does without")
         }
         other @ StartError::Thread(_) => other.into(),
     })?;
@@ -251,7 +251,7 @@ fn announce(config: &Config, http: SocketAddr, udp: SocketAddr) -> Result<()> {
     if !secure {
         logging::announce(
             "Browsers on other machines need HTTPS for camera and microphone: put a proxy with a \
-             certificate before this port, or use --tls-cert and --tls-key (--tls-self-signed to try it).",
+             certificate before this port, or use --tls CERT,KEY (--tls self-signed to try it).",
         )?;
     }
     if config.sfu.candidates(udp).iter().all(|a| a.ip().is_loopback()) {

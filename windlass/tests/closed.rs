@@ -15,7 +15,7 @@ fn windlass(args: &[&str]) -> Output {
 
 /// What a server says that does not start.
 fn refused(args: &[&str]) -> String {
-    let ended = windlass(&[&["serve", "--udp", "127.0.0.1:0", "--no-enhancer"], args].concat());
+    let ended = windlass(&[&["serve", "--udp", "127.0.0.1:0", "--device=off"], args].concat());
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
     String::from_utf8(ended.stderr).unwrap()
 }

@@ -104,7 +104,7 @@ async fn neither_access_tokens_nor_their_keys_are_logged() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_has_so_many_sockets_and_joins_and_its_neighbours_have_theirs() {
-    let limits = ["--max-sockets-per-ip", "2", "--max-joins-per-ip", "3"];
+    let limits = ["--max-per-ip", "sockets=2,joins=3"];
     let server = Server::start(&[&limits[..], &["--trusted-proxies", "127.0.0.1"]].concat());
     let from = |address| [("x-forwarded-for", address)];
     let mut one = Client::open_with(&server, "/ws", &from("2001:db8::1")).await;

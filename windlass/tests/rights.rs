@@ -51,7 +51,7 @@ fn serve(nats: &Nats) -> Server {
         &url,
         "--node-listen",
         "127.0.0.1:0",
-        "--node-room-most",
+        "--node-max-participants",
         "1",
     ])
 }

@@ -92,8 +92,8 @@ fn where_there_is_none_the_reason_is_told() {
     assert_eq!((&report["rows"], &report["driver"]), (&Value::Array(Vec::new()), &Value::Null));
     let (_, error, code) = ended(windlass(&["devices"], &machine).env("EMULATED_NOT_LOADED", "1"));
     assert_eq!((error.contains("installed but not loaded"), code), (true, Some(1)), "{error}");
-    for (engine, told) in [("cuda", "finds no GPU"), ("cpu", "needs an engine that runs on GPUs")] {
-        let args = ["enhance", "--each-device", "--engine", engine];
+    for (device, told) in [("cuda", "finds no GPU"), ("cpu", "--each-device needs GPUs")] {
+        let args = ["enhance", "--each-device", "--device", device];
         let (_, error, code) = ended(&mut windlass(&args, &machine));
         assert_eq!((error.contains(told), code), (true, Some(1)), "{error}");
     }
@@ -115,35 +115,24 @@ fn a_server_has_the_slice_that_it_was_told() {
         let cards = page.lines().filter(|line| line.starts_with("windlass_enhancer_card_working{"));
         cards.map(str::to_owned).collect::<Vec<_>>()
     };
-    let first = working(&of(&["--engine", "cuda"]));
+    let first = working(&of(&["--device", "cuda"]));
     assert!(
         first.len() == 1 && first[0].contains(FIRST) && first[0].ends_with(" 1"),
         "without a word the first: {first:?}"
     );
-    let second = working(&of(&["--engine", "cuda", "--device", "0:1"]));
+    let second = working(&of(&["--device", "0:1"]));
     assert!(
         second.len() == 1 && second[0].contains(SECOND) && second[0].ends_with(" 1"),
         "{second:?}"
     );
-    let whole =
-        working(&of(&["--engine", "cuda", "--device", "GPU-cacacaca-caca-caca-caca-cacacaca01"]));
+    let whole = working(&of(&["--device", "GPU-cacacaca-caca-caca-caca-cacacaca01"]));
     assert!(whole.len() == 1 && whole[0].contains(WHOLE), "{whole:?}");
     for (device, told) in [
         ("0:5", "there is no device 0:5; there are: 0:0 (MIG-"),
         ("0", "is cut into slices"),
         ("0:0,0:1", "--each-device"),
     ] {
-        let serve = [
-            "serve",
-            "--http",
-            "127.0.0.1:0",
-            "--udp",
-            "127.0.0.1:0",
-            "--engine",
-            "cuda",
-            "--device",
-            device,
-        ];
+        let serve = ["serve", "--http", "127.0.0.1:0", "--udp", "127.0.0.1:0", "--device", device];
         let (_, error, code) = ended(&mut windlass(&serve, &machine));
         assert_eq!((error.contains(told), code), (true, Some(1)), "{error}");
     }
@@ -162,7 +151,7 @@ impl Each {
             ["enhance", "--each-device", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]
                 .as_slice(),
             &[
-                "--engine",
+                "--device",
                 "cuda",
                 "--network",
                 network.to_str().unwrap(),
@@ -172,7 +161,8 @@ impl Each {
             &[
                 "--budget-ms",
                 "2000",
-                "--no-learn",
+                "--captured",
+                "layers,stills",
                 "--cluster-token",
                 TOKEN,
                 "--nats",
@@ -372,7 +362,7 @@ fn a_worker_of_a_cluster_has_the_slice_that_it_was_told() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_enhanced(&["--nats", &nats.url(), "--cluster-token", TOKEN]);
     let network = network(folder.path());
-    let args = ["enhance", "--listen", "127.0.0.1:0", "--nats", &nats.url(), "--engine", "cuda"];
+    let args = ["enhance", "--listen", "127.0.0.1:0", "--nats", &nats.url()];
     let mut command = windlass(&args, &machine);
     command.args(["--device", "0:1", "--cluster-token", TOKEN, "--network"]).arg(network);
     let started = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();

@@ -59,7 +59,7 @@ fn write_pair(folder: &Path) -> Vec<u8> {
 
 fn with_files(folder: &Path) -> Server {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    Server::start(&["--tls-cert", &path("cert.pem"), "--tls-key", &path("key.pem")])
+    Server::start(&["--tls", &format!("{},{}", path("cert.pem"), path("key.pem"))])
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn browsers_are_told_to_come_by_https_alone_but_not_at_localhost_nor_by_a_certif
     assert!(told(&server, &trusted, "calls.example"));
     assert!(!told(&server, &trusted, "localhost:7880") && !told(&server, &trusted, "192.0.2.1"));
     let env = [("XDG_CACHE_HOME", dir.path().to_str().unwrap())];
-    let server = Server::start_with(&["--tls-self-signed"], &env);
+    let server = Server::start_with(&["--tls=self-signed"], &env);
     let own = std::fs::read(dir.path().join("windlass/tls/cert.pem")).unwrap();
     assert!(!told(&server, &own, "calls.example"));
 }
@@ -125,13 +125,13 @@ fn a_changed_certificate_is_used_and_a_broken_one_is_not() {
 fn a_development_certificate_is_made_kept_and_for_localhost() {
     let cache = tempfile::tempdir().unwrap();
     let env = [("XDG_CACHE_HOME", cache.path().to_str().unwrap())];
-    let server = Server::start_with(&["--tls-self-signed"], &env);
+    let server = Server::start_with(&["--tls=self-signed"], &env);
     let certificate = cache.path().join("windlass/tls/cert.pem");
     let first = std::fs::read(&certificate).unwrap();
     let answer = get(connect(&server, &first, "localhost").unwrap(), "/healthz");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     drop(server);
-    let server = Server::start_with(&["--tls-self-signed"], &env);
+    let server = Server::start_with(&["--tls=self-signed"], &env);
     assert_eq!(std::fs::read(&certificate).unwrap(), first);
     assert!(connect(&server, &first, "127.0.0.1").is_ok());
 }
@@ -157,9 +157,9 @@ fn slow_and_plain_clients_hold_nobody_up() {
 #[test]
 fn certificate_and_key_come_together_or_not_at_all() {
     for args in [
-        &["--tls-cert", "a.pem"][..],
-        &["--tls-key", "a.pem"][..],
-        &["--tls-self-signed", "--tls-cert", "a.pem", "--tls-key", "b.pem"][..],
+        ["--tls", "a.pem"].as_slice(),
+        &["--tls", ",a.pem"],
+        &["--tls=self-signed", "--tls", "a.pem,b.pem"],
     ] {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
             .arg("serve")
@@ -167,6 +167,6 @@ fn certificate_and_key_come_together_or_not_at_all() {
             .output()
             .unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && error.contains("tls-"), "{error}");
+        assert!(!output.status.success() && error.contains("--tls"), "{error}");
     }
 }

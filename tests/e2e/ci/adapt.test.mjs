@@ -1,4 +1,4 @@
-// A publisher's knobs follow its uplink in a call (`--adapt`): what the server says reaches the sender's parameters, and is
+// A publisher's knobs follow its uplink in a call (`--captured` with `adapt`): what the server says reaches the sender's parameters, and is
 // undone when nobody watches any more.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -32,7 +32,7 @@ describe("knobs that follow the uplink", { timeout: 240_000 }, () => {
 
   before(async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
-    server = await startServer({ args: ["--adapt", "--no-congestion-control"], path: {} });
+    server = await startServer({ args: ["--captured=layers,stills,learn,adapt", "--no-congestion-control"], path: {} });
     publisher = await publish(server, scene, { layers: "qh", query: "&detail=1", init: keepSenders });
     viewer = await subscribe(server);
     await until(async () => (await nativeFrames(viewer.page)) > 30, "the picture is received", 30_000);

@@ -33,7 +33,7 @@ describe("a room on one of three servers", { timeout: 180_000 }, () => {
   before(async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
     nats = await startNats();
-    const args = (ports) => ["--no-enhancer", "--nats", nats.url, "--cluster-token", "a-cluster-of-these-tests", "--node-url", `ws://localhost:${ports.http}/ws`, "--drain-timeout-s", "10"];
+    const args = (ports) => ["--device=off", "--nats", nats.url, "--cluster-token", "a-cluster-of-these-tests", "--node-url", `ws://localhost:${ports.http}/ws`, "--drain-timeout-s", "10"];
     servers = await Promise.all([0, 1, 2].map(() => startServer({ args })));
     const known = async (s) => (await s.metrics()).windlass_cluster_nodes === 3;
     for (const server of servers) await until(() => known(server), "each knows three servers", 10_000);
@@ -109,7 +109,7 @@ describe("two servers without NATS", { timeout: 120_000 }, () => {
 
   before(async () => {
     nats = await startNats();
-    const args = (ports) => ["--no-enhancer", "--nats", nats.url, "--cluster-token", "a-cluster-of-these-tests", "--node-url", `ws://localhost:${ports.http}/ws`];
+    const args = (ports) => ["--device=off", "--nats", nats.url, "--cluster-token", "a-cluster-of-these-tests", "--node-url", `ws://localhost:${ports.http}/ws`];
     servers = await Promise.all([0, 1].map(() => startServer({ args })));
     await until(async () => (await of("windlass_cluster_nodes")).every((n) => n === 2), "each knows two servers", 10_000);
     nats.stop();

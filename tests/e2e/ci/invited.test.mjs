@@ -22,7 +22,7 @@ describe("the page of a server with a token key", { timeout: 60_000 }, () => {
     folder = mkdtempSync(path.join(tmpdir(), "windlass-key-"));
     windlass("key", path.join(folder, "k1"));
     key = `k1=@${path.join(folder, "k1")}`;
-    server = await startServer({ args: ["--token-key", key, "--no-enhancer"] });
+    server = await startServer({ args: ["--token-key", key, "--device=off"] });
     tab = await openPage();
   });
 

@@ -39,7 +39,7 @@ describe("rights while a call runs", { timeout: 120_000 }, () => {
 
   before(async () => {
     const scene = makeScene({ clip: "d13", frames: 60, out: "output/rights" });
-    server = await startServer({ args: ["--token-key", `k1=${SECRET}`, "--no-enhancer"] });
+    server = await startServer({ args: ["--token-key", `k1=${SECRET}`, "--device=off"] });
     [ana, other] = await Promise.all([openPage({ camera: scene.file }), openPage()]);
     bo = await ana.newPage();
     cy = await other.newPage();

@@ -5,7 +5,7 @@ import { subscribe, until } from "../support/call.mjs";
 import { startServer } from "../support/server.mjs";
 
 test("somebody who waits alone in a room has a connection", { timeout: 60_000 }, async () => {
-  const server = await startServer({ args: ["--no-enhancer"] });
+  const server = await startServer({ args: ["--device=off"] });
   let waiting;
   try {
     waiting = await subscribe(server, { name: "Early" });

@@ -22,8 +22,8 @@ const SMALL = { width: 640, height: 360 };
 const LARGE = { width: 960, height: 540 };
 const HD = { width: 1280, height: 720 };
 const CALLS = {
-  "no anchors": { args: ["--compute-cap", "0", "--no-captured"], method: "no-anchors" },
-  enhanced: { args: ["--no-captured"], method: "hybrid" },
+  "no anchors": { args: ["--compute-cap", "0", "--captured=off"], method: "no-anchors" },
+  enhanced: { args: ["--captured=off"], method: "hybrid" },
   stills: { args: ["--compute-cap", "0"], query: "&detail=1", method: "captured@regions" },
   "stills of q": { size: HD, args: ["--compute-cap", "0"], layers: "q", query: "&detail=1", method: "captured@regions", scale: 4 },
   "from f to q": { size: HD, args: [], layers: "qhf", watch: "&maxRung=q%2B", method: "captured@f", scale: 4 },

@@ -30,7 +30,7 @@ describe("a call that fits its tiles", { timeout: 240_000 }, () => {
   let viewer;
 
   before(async () => {
-    server = await startServer({ args: ["--no-enhancer"] });
+    server = await startServer({ args: ["--device=off"] });
     publisher = await publish(server, makeScene({ clip: "s18", width: 960, height: 540, out: "output" }), { layers: "qhf" });
     viewer = await subscribe(server, { query: "&adaptive=1" });
   });

@@ -51,7 +51,7 @@ describe("audio in a call", { timeout: 180_000 }, () => {
   let plain;
 
   before(async () => {
-    server = await startServer({ args: ["--no-enhancer"] });
+    server = await startServer({ args: ["--device=off"] });
     publisher = await publish(server, makeScene({ out: "output" }), { layers: "q" });
     viewer = await subscribe(server);
     await speak(publisher.page);

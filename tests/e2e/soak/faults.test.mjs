@@ -48,7 +48,7 @@ function certificates(folder, addresses, clock) {
   openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=node", "-keyout", file("node.key"), "-out", file("node.csr"));
   writeFileSync(file("ext"), `subjectAltName=${names}\nbasicConstraints=CA:FALSE\n`);
   openssl("x509", "-req", "-in", file("node.csr"), "-CA", file("ca.pem"), "-CAkey", file("ca.key"), "-CAcreateserial", "-days", "20", "-extfile", file("ext"), "-out", file("node.pem"));
-  return ["--cluster-token", "a-cluster-of-tests", "--cluster-ca", file("ca.pem"), "--cluster-cert", file("node.pem"), "--cluster-key", file("node.key")];
+  return ["--cluster-token", "a-cluster-of-tests", "--cluster-tls", ["ca.pem", "node.pem", "node.key"].map(file).join(",")];
 }
 
 const why = whyNoMachines();
@@ -109,7 +109,7 @@ describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) 
       // In place: the process has the file mapped.
       m.jump = (seconds) => writeFileSync(offset, new BigInt64Array([BigInt(seconds)]), { flag: existsSync(offset) ? "r+" : "w" });
       m.jump(0);
-      const own = ["--http", `${m.address}:7880`, "--udp", `${m.address}:7881`, "--node-url", `ws://${m.address}:7880/ws`, "--node-listen", `${m.address}:7883`, "--node-room-most", "1", "--no-congestion-control", "--open-rooms"];
+      const own = ["--http", `${m.address}:7880`, "--udp", `${m.address}:7881`, "--node-url", `ws://${m.address}:7880/ws`, "--node-listen", `${m.address}:7883`, "--node-max-participants", "1", "--no-congestion-control", "--open-rooms"];
       m.start(bin, ["serve", ...own, ...shared], { LD_PRELOAD: clock, CLOCK_OFFSET: offset });
     }
     await until(async () => (await all("windlass_cluster_nodes")).every((n) => n === 3), "each server knows three", 30_000);

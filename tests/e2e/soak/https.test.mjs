@@ -18,7 +18,7 @@ describe("a server with a development certificate", { timeout: 120_000, skip: !a
   before(async () => {
     // The certificate is the server's own.
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
-    server = await startServer({ host: address, secure: true, args: ["--tls-self-signed", "--open-rooms"] });
+    server = await startServer({ host: address, secure: true, args: ["--tls=self-signed", "--open-rooms"] });
   });
 
   after(async () => {

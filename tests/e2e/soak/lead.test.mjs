@@ -32,7 +32,7 @@ describe("a camera on a weak uplink", { timeout: 360_000 }, () => {
   let viewer;
 
   before(async () => {
-    server = await startServer({ args: ["--no-enhancer"], path: {} });
+    server = await startServer({ args: ["--device=off"], path: {} });
     server.proxy.uplinkKbps = 220;
     publisher = await publish(server, makeScene({ clip: "s18", width: 1280, height: 720, out: "output" }), { layers: "qh" });
     viewer = await subscribe(server);

@@ -46,7 +46,7 @@ describe("policies", { timeout: 300_000 }, () => {
 
   before(async () => {
     const scene = makeScene({ clip: "s18", out: "output" });
-    server = await startServer({ args: ["--no-congestion-control", "--no-captured"] });
+    server = await startServer({ args: ["--no-congestion-control", "--captured=off"] });
     publisher = await publish(server, scene, { layers: "q" });
     viewer = await subscribe(server);
     await enhancedAt(viewer.page, scene.width / 2);

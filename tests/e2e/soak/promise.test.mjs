@@ -30,7 +30,7 @@ describe("a promised quality", { timeout: 300_000 }, () => {
   after(close);
 
   test("a viewer says how fast its picture gets worse, and anchors come as the promise needs them", async () => {
-    server = await startServer({ args: ["--no-congestion-control", "--no-captured", "--policy", "quality-sla"] });
+    server = await startServer({ args: ["--no-congestion-control", "--captured=off", "--policy", "quality-sla"] });
     const viewer = await call("call");
     await enhancedAt(viewer.page, scene.width / 2);
     await until(async () => (await remote(viewer.page)).stats?.decay > 0, "the viewer knows its decay", 60_000);
@@ -47,7 +47,7 @@ describe("a promised quality", { timeout: 300_000 }, () => {
   test("who would break the promise to others is refused, its viewers are told, and its picture goes on", async () => {
     await close();
     // Alone each takes all that there is, to be nearly as good as with an accelerator of its own.
-    const args = ["--no-congestion-control", "--no-captured", "--policy", "quality-sla", "--quality-sla-db", "0.02", "--compute-cap", "0.02"];
+    const args = ["--no-congestion-control", "--captured=off", "--policy", "quality-sla", "--quality-sla-db", "0.02", "--compute-cap", "0.02"];
     server = await startServer({ args });
     const viewers = [await call("one"), await call("two")];
     const refused = async () => Promise.all(viewers.map(async ({ page }) => (await remote(page)).stats?.refused ?? null));

@@ -23,7 +23,7 @@ const life = (page) =>
 describe("a call behind a NAT that forgets it", { timeout: 60_000 }, () => {
   test("goes on from its new addresses without a restart", async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
-    const server = await startServer({ path: {}, args: ["--no-tcp"] });
+    const server = await startServer({ path: {}, args: ["--tcp=off"] });
     const publisher = await publish(server, scene);
     const viewer = await subscribe(server);
     try {
@@ -51,7 +51,7 @@ describe("a call whose path is cut", { timeout: 180_000 }, () => {
     const scene = makeScene({ clip: "d13", out: "output" });
     const other = await freeUdpPort();
     // Clients are told of two ways, of which the second leads nowhere at first.
-    const server = await startServer({ path: {}, args: ["--advertise", `127.0.0.1:${other}`, "--no-tcp"] });
+    const server = await startServer({ path: {}, args: ["--advertise", `127.0.0.1:${other}`, "--tcp=off"] });
     const publisher = await publish(server, scene);
     const viewer = await subscribe(server);
     const pages = [publisher.page, viewer.page];

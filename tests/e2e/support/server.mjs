@@ -40,7 +40,7 @@ export async function startServer({ args = [], path: impaired, link, host, secur
     : undefined;
   const front = proxy?.port ?? linkPort;
   const advertise = front ? ["--advertise", `127.0.0.1:${front}`] : [];
-  if (advertiseTcp) advertise.push("--advertise-tcp", advertiseTcp);
+  if (advertiseTcp) advertise.push("--advertise", `tcp:${advertiseTcp}`);
   const child = spawn(
     bin,
     ["serve", "--http", `${host ?? "127.0.0.1"}:${ports.http}`, "--udp", `${udpHost}:${ports.udp}`, "--forwarding-threads", "2", "--admin-local", ...advertise, ...(typeof args === "function" ? args(ports) : args)],

@@ -1,4 +1,4 @@
-//! `windlass.yaml` with every option, its help, unit and default: what the command line's types say, in the file's notation.
+//! `windlass.yaml` with every option, its help, unit and default, made of the command line's declarations.
 
 use std::fmt::Write;
 
@@ -43,12 +43,10 @@ fn described(arg: &Arg) -> Described {
         "BOOL" => "true or false",
         "MS" => "milliseconds",
         "S" => "seconds",
-        "KBPS" => "kbit/s",
-        "BPS" => "bit/s",
         "DB" => "dB",
+        "MIB" => "MiB",
         "N" => "a whole number",
         "SHARE" => "a share, 0 to 1",
-        "ADDR" => "IP:PORT",
         other => other,
     };
     Described {
@@ -139,6 +137,46 @@ mod tests {
         }
         assert!(text.contains("(milliseconds; default: 200"), "{text}");
         assert!(text.lines().all(|l| l.len() <= 125), "{text}");
+    }
+
+    /// The tables of `docs/options.md`.
+    fn tables() -> String {
+        let mut text = String::from(
+            "# Options\n\n\
+             The options of `windlass serve`: flags on the command line, and keys of the configuration file. Those marked *live* take \
+             effect when the file changes; the others wait for a restart.\n\n\
+             This file is made of the program's declarations: `UPDATE_EXPECT=1 cargo test -p windlass options` writes it.\n",
+        );
+        let mut heading = String::new();
+        let cell = |text: &str| text.replace('|', "\\|");
+        for option in options() {
+            if option.heading != heading {
+                heading.clone_from(&option.heading);
+                let _ = write!(text, "\n## {heading}\n\n");
+                text.push_str(
+                    "| option | value | default | what it is |\n| --- | --- | --- | --- |\n",
+                );
+            }
+            let live = if is_live(&option.name) { " *live*" } else { "" };
+            let (value, help) = (cell(&option.value), cell(&option.help));
+            let default = cell(&option.default.unwrap_or_default());
+            let _ = writeln!(text, "| `{}`{live} | {value} | {default} | {help} |", option.name);
+        }
+        text
+    }
+
+    #[test]
+    fn the_options_of_the_documents_are_those_of_the_program() {
+        let file = "../docs/options.md";
+        let tables = tables();
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            std::fs::write(file, &tables).unwrap();
+        }
+        let written = std::fs::read_to_string(file).unwrap_or_default();
+        assert!(
+            written == tables,
+            "docs/options.md is stale; UPDATE_EXPECT=1 writes it:\n{tables}"
+        );
     }
 
     #[test]

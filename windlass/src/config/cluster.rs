@@ -1,6 +1,7 @@
-//! What SFU and workers show each other, and where they learn of each other.
+//! How servers and workers find and authenticate each other.
 
 use std::net::SocketAddr;
+use std::str::FromStr;
 
 use anyhow::Result;
 use windlass_cluster::mutual::Files;
@@ -8,29 +9,59 @@ use windlass_cluster::nats::NatsConfig;
 use windlass_cluster::token::ClusterToken;
 use windlass_signaling::Origin;
 
-use super::{Invalid, Settings};
+use super::Settings;
+use super::values::files;
 
-/// What SFU and workers show each other.
+/// The files of mutual TLS: `CA,CERT,KEY`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterFiles(Files);
+
+impl FromStr for ClusterFiles {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let [ca, certificate, key] = files(text).ok_or_else(|| {
+            format!("`{text}` is not CA,CERT,KEY: name the files of CA certificate, certificate and private key")
+        })?;
+        Ok(ClusterFiles(Files { ca, certificate, key }))
+    }
+}
+
+/// Where other servers reach this one: `IP:PORT`, or `IP:PORT,URL` where the URL is another than of that address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeListen {
+    listen: SocketAddr,
+    url: Option<String>,
+}
+
+impl FromStr for NodeListen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (listen, url) = text.split_once(',').map_or((text, None), |(at, url)| (at, Some(url)));
+        let known = |url: &str| url.starts_with("http://") || url.starts_with("https://");
+        if let Some(url) = url.filter(|url| !known(url)) {
+            return Err(format!("`{url}` is no URL of this server: write https://host:port"));
+        }
+        let listen = listen
+            .parse::<SocketAddr>()
+            .map_err(|_| format!("`{listen}` is no listening address: write IP:PORT"))?;
+        Ok(NodeListen { listen, url: url.map(str::to_owned) })
+    }
+}
+
+/// How servers and workers authenticate each other.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
-    /// The secret of all of them.
+    /// The cluster's secret.
     pub token: Option<ClusterToken>,
-    /// The files of authority, certificate and key.
+    /// The files of CA certificate, certificate and private key.
     pub files: Option<Files>,
 }
 
-pub(super) fn cluster(said: &Settings) -> Result<Cluster> {
-    let files = match (&said.cluster_ca, &said.cluster_cert, &said.cluster_key) {
-        (Some(ca), Some(certificate), Some(key)) => {
-            Some(Files { ca: ca.clone(), certificate: certificate.clone(), key: key.clone() })
-        }
-        (None, None, None) => None,
-        _ => {
-            let needs = "needs cluster-cert and cluster-key, and they it";
-            return Err(Invalid::new("cluster-ca", needs).into());
-        }
-    };
-    Ok(Cluster { token: said.cluster_token.clone(), files })
+pub(super) fn cluster(said: &Settings) -> Cluster {
+    let files = said.cluster_tls.as_ref().map(|files| files.0.0.clone());
+    Cluster { token: said.cluster_token.clone(), files }
 }
 
 pub(super) fn nats(said: &Settings) -> Result<Option<NatsConfig>> {
@@ -43,13 +74,13 @@ pub(super) fn nats(said: &Settings) -> Result<Option<NatsConfig>> {
         allow!(
             known,
             "nats",
-            "has what is no server's address: write nats://host:4222 or tls://host:4222"
+            "names `{server}`, which is no NATS server: write nats://host:4222 or tls://host:4222"
         );
     }
     allow!(
         said.cluster_token.is_some(),
         "nats",
-        "needs cluster-token, by which servers and enhancers know each other's words: make one (openssl rand -hex 32) and give it to all"
+        "needs cluster-token, which authenticates messages in NATS: make one (openssl rand -hex 32) for all servers and workers"
     );
     let (credentials, ca) = (said.nats_credentials.clone(), said.nats_ca.clone());
     Ok(Some(NatsConfig { servers, credentials, ca }))
@@ -58,14 +89,14 @@ pub(super) fn nats(said: &Settings) -> Result<Option<NatsConfig>> {
 /// One server of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeConfig {
-    /// Where clients reach its signalling.
+    /// Public URL of its signalling.
     pub url: String,
-    /// Where it listens for the others; without, rooms of this one are on this one alone.
+    /// Where it listens for other servers; without, its rooms are on this server only.
     pub listen: Option<SocketAddr>,
-    /// Where these reach it, if that is another address.
+    /// The URL by which other servers reach it, if it is not that of the listening address.
     pub address: Option<String>,
-    /// As many of one room's participants as it wants.
-    pub room_most: usize,
+    /// Number of a room's participants above which new participants go to another server.
+    pub max_participants: usize,
 }
 
 impl NodeConfig {
@@ -78,40 +109,37 @@ impl NodeConfig {
     }
 }
 
-/// `most`: participants of a room, at the most.
-pub(super) fn node(said: &Settings, most: usize) -> Result<Option<NodeConfig>> {
+/// `max`: participants that a room on this server may have.
+pub(super) fn node(said: &Settings, max: usize) -> Result<Option<NodeConfig>> {
     let Some(url) = said.node_url.clone() else { return Ok(None) };
     let known = ["ws://", "wss://"].iter().any(|scheme| url.starts_with(scheme));
-    allow!(known, "node-url", "`{url}` is no WebSocket's address: write wss://host/ws");
-    let address = said.node_address.clone();
-    if let Some(address) = &address {
-        let known = ["http://", "https://"].iter().any(|scheme| address.starts_with(scheme));
-        allow!(known, "node-address", "`{address}` is no address: write https://host:port");
-    }
-    if let Some(listen) = said.node_listen {
-        let secret = said.cluster_token.is_some() && said.cluster_ca.is_some();
+    allow!(known, "node-url", "`{url}` is no WebSocket URL: write wss://host/ws");
+    let (listen, address) = match said.node_listen.as_ref().map(|listen| listen.0.clone()) {
+        None => (None, None),
+        Some(NodeListen { listen, url }) => (Some(listen), url),
+    };
+    if let Some(listen) = listen {
+        let secret = said.cluster_token.is_some() && said.cluster_tls.is_some();
         allow!(
             listen.ip().is_loopback() || secret,
             "node-listen",
-            "{listen} can be reached by others: cluster-token and cluster-ca, cluster-cert and cluster-key say who may"
+            "{listen} can be reached by others: cluster-token and cluster-tls are needed, which authenticate servers"
         );
         allow!(
             !listen.ip().is_unspecified() || address.is_some(),
-            "node-address",
-            "is missing: others cannot go to {listen}"
+            "node-listen",
+            "{listen} needs a URL, as other servers cannot connect to this address: {listen},https://host:{}",
+            listen.port()
         );
     }
-    if let (Some(address), Some(_)) = (&address, &said.cluster_ca) {
-        allow!(
-            address.starts_with("https://"),
-            "node-address",
-            "must be https://… where there are certificates"
-        );
+    if let (Some(address), Some(_)) = (&address, &said.cluster_tls) {
+        let secure = address.starts_with("https://");
+        allow!(secure, "node-listen", "needs an https:// URL beside cluster-tls, not {address}");
     }
     // Beyond what a room may have here nobody is let in.
-    let room_most = said.node_room_most.unwrap_or(most).min(most);
-    allow!(room_most > 0, "node-room-most", "must be at least 1");
-    Ok(Some(NodeConfig { url, listen: said.node_listen, address, room_most }))
+    let max_participants = said.node_max_participants.unwrap_or(max).min(max);
+    allow!(max_participants > 0, "node-max-participants", "must be at least 1");
+    Ok(Some(NodeConfig { url, listen, address, max_participants }))
 }
 
 #[cfg(test)]
@@ -136,14 +164,23 @@ mod tests {
 
     #[test]
     fn who_may_come_must_be_said_where_others_can() {
-        let open = "{node-url: ws://a/ws, node-listen: 0.0.0.0:7883, node-address: https://a:7883}";
+        let open = "{node-url: ws://a/ws, node-listen: '0.0.0.0:7883,https://a:7883'}";
         let error = of(open).expect_err("open").to_string();
         assert!(error.contains("cluster-token"), "{error}");
         let node = of("{node-url: ws://a/ws, node-listen: 127.0.0.1:0}").expect("local");
         let node = node.expect("one of several");
-        assert_eq!((node.room_most, node.address), (32, None));
-        let many = "{node-url: ws://a/ws, node-listen: 127.0.0.1:0, node-room-most: 90}";
-        assert_eq!(of(many).expect("local").map(|node| node.room_most), Some(32));
+        assert_eq!((node.max_participants, node.address), (32, None));
+        let many = "{node-url: ws://a/ws, node-listen: 127.0.0.1:0, node-max-participants: 90}";
+        assert_eq!(of(many).expect("local").map(|node| node.max_participants), Some(32));
         assert!(of("{node-listen: 0.0.0.0:7883}").expect("alone").is_none());
+        let secret = "{node-url: ws://a/ws, cluster-token: a-cluster-of-these-tests, cluster-tls: 'ca,cert,key'";
+        for (listen, reason) in [
+            ("0.0.0.0:7883", "needs a URL"),
+            ("'0.0.0.0:7883,http://a:7883'", "needs an https:// URL"),
+            ("'0.0.0.0:7883,a:7883'", "write https://host:port"),
+        ] {
+            let error = of(&format!("{secret}, node-listen: {listen}}}")).expect_err(listen);
+            assert!(error.to_string().contains(reason), "{listen}: {error}");
+        }
     }
 }

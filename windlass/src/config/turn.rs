@@ -1,33 +1,69 @@
-//! Which TURN servers clients are told of, and by what they may use them.
+//! TURN servers for clients, and the credentials for them.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Result;
-use windlass_signaling::{TurnAccess, TurnConfig, TurnUrl};
+use windlass_signaling::{TurnAccess, TurnConfig, TurnSecret, TurnUrl};
 
-use super::{Invalid, Settings};
+use super::Settings;
 
-/// For how long a client's name and password may be good, in seconds.
+/// Lifetime of TURN credentials, in seconds.
 const TTL: std::ops::RangeInclusive<u64> = 60..=604_800;
 
+/// A TURN or STUN server, with a static user and password where it has them: `turn:USER:PASSWORD@HOST`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnServer {
+    url: TurnUrl,
+    user: Option<(String, TurnSecret)>,
+}
+
+impl FromStr for TurnServer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let url = |text: &str| text.parse::<TurnUrl>().map_err(|e| e.to_string());
+        let Some((front, host)) = text.rsplit_once('@') else {
+            return Ok(TurnServer { url: url(text)?, user: None });
+        };
+        // What stands before the host is not repeated: it may be a password.
+        let mut parts = front.splitn(3, ':');
+        let (Some(scheme), Some(user), Some(password)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err(format!(
+                "the server at {host} needs user and password: turn:USER:PASSWORD@HOST"
+            ));
+        };
+        let password = password.parse::<TurnSecret>().map_err(|e| format!("{host}: {e}"))?;
+        Ok(TurnServer {
+            url: url(&format!("{scheme}:{host}"))?,
+            user: Some((user.to_owned(), password)),
+        })
+    }
+}
+
 pub(super) fn turn(said: &Settings) -> Result<TurnConfig> {
-    let ttl = said.turn_ttl_s.unwrap_or(3600);
+    let ttl = said.turn_ttl_s();
     allow!(TTL.contains(&ttl), "turn-ttl-s", "must be from 60 to 604800, not {ttl}");
-    let access = match (&said.turn_secret, &said.turn_username, &said.turn_password) {
-        (None, None, None) => TurnAccess::Open,
-        // The secret wins where both are set: what it gives ends by itself.
-        (Some(secret), ..) => TurnAccess::Rest(secret.clone(), Duration::from_secs(ttl)),
-        (None, Some(name), Some(password)) => TurnAccess::Static(name.clone(), password.clone()),
-        (None, Some(_), None) => {
-            return Err(Invalid::new("turn-username", "needs turn-password beside it").into());
-        }
-        (None, None, Some(_)) => {
-            return Err(Invalid::new("turn-password", "needs turn-username beside it").into());
-        }
+    let servers: Vec<&TurnServer> =
+        said.turn_url.iter().flatten().map(|server| &server.0).collect();
+    let mut users = servers.iter().filter_map(|server| server.user.as_ref());
+    let user = users.next();
+    let one = users.all(|other| Some(other) == user);
+    allow!(
+        one,
+        "turn-url",
+        "has several users: name one user and password for all servers, or use turn-secret"
+    );
+    let access = match (&said.turn_secret, user) {
+        // The secret wins where both are set: credentials that are made of it expire.
+        (Some(secret), _) => TurnAccess::Rest(secret.clone(), Duration::from_secs(ttl)),
+        (None, Some((name, password))) => TurnAccess::Static(name.clone(), password.clone()),
+        (None, None) => TurnAccess::Open,
     };
-    let urls = said.turn_url.clone().unwrap_or_default();
+    let urls: Vec<TurnUrl> = servers.iter().map(|server| server.url.clone()).collect();
     let open = access != TurnAccess::Open || !urls.iter().any(TurnUrl::needs_credentials);
-    allow!(open, "turn-url", "needs turn-secret, or turn-username and turn-password");
+    allow!(open, "turn-url", "needs turn-secret, or a user and password before the host");
     allow!(!urls.is_empty() || access == TurnAccess::Open, "turn-secret", "needs turn-url");
     Ok(TurnConfig { urls, access })
 }
@@ -42,20 +78,23 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_server_needs_a_secret_or_a_name_with_a_password() {
+    fn a_turn_server_needs_a_secret_or_a_user_with_a_password() {
         let url = ["turn:turn.example.org:3478"];
-        for (rest, wanted) in [
-            ("", "turn-url needs turn-secret"),
-            ("turn-username: anna", "turn-username needs turn-password"),
-            ("turn-password: south", "turn-password needs turn-username"),
-            ("turn-secret: north\nturn-ttl-s: 5", "turn-ttl-s must be"),
+        for (urls, rest, wanted) in [
+            (&url[..], "", "turn-url needs turn-secret"),
+            (&["turn:anna@turn.example.org"], "", "needs user and password"),
+            (&["turn:anna:@turn.example.org"], "", "must not be empty"),
+            (&["turn:a:b@one.example", "turn:c:d@two.example"], "", "several users"),
+            (&url, "turn-secret: north\nturn-ttl-s: 5", "turn-ttl-s must be"),
         ] {
-            let error = format!("{:#}", said(&url, rest).unwrap_err());
+            let error = format!("{:#}", said(urls, rest).unwrap_err());
             assert!(error.contains(wanted), "{rest}: {error}");
         }
         assert!(matches!(said(&url, "turn-secret: north").unwrap().access, TurnAccess::Rest(..)));
-        let both = "turn-username: anna\nturn-password: south";
-        assert!(matches!(said(&url, both).unwrap().access, TurnAccess::Static(..)));
+        let user = said(&["turn:anna:so:uth@turn.example.org:3478"], "").unwrap();
+        assert_eq!(user.urls, [url[0].parse().unwrap()]);
+        let access = TurnAccess::Static("anna".to_owned(), "so:uth".parse().unwrap());
+        assert_eq!(user.access, access);
         assert_eq!(said(&["stun:turn.example.org"], "").unwrap().access, TurnAccess::Open);
         assert!(said(&[], "turn-secret: north").is_err());
     }

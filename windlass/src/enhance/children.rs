@@ -19,8 +19,8 @@ pub struct Own<'a> {
     pub metrics: Option<SocketAddr>,
     /// Likewise.
     pub address: Option<&'a str>,
-    /// Tasks of all together, for whoever said none: of each they would be as many as the machine has cores.
-    pub cpu_tasks: Option<usize>,
+    /// The CPU cores, of which each process has its part; none where `--enhancer-threads` is given.
+    pub threads: Option<usize>,
 }
 
 /// One of them.
@@ -49,7 +49,7 @@ pub fn children(
     if let Some(metrics) = own.metrics {
         apart(own.listen, metrics, count)?;
     }
-    let said = without_own(said, own.cpu_tasks.is_some());
+    let said = without_own(said);
     let each = devices.into_iter().enumerate().map(|(n, device)| {
         let listen = moved(own.listen, n)?;
         let mut args = said.clone();
@@ -63,8 +63,8 @@ pub fn children(
         if let Some(address) = own.address {
             tell("address", moved_url(address, n)?);
         }
-        if let Some(all) = own.cpu_tasks {
-            tell("cpu-tasks", (all / count).max(1).to_string());
+        if let Some(all) = own.threads {
+            tell("enhancer-threads", (all / count).max(1).to_string());
         }
         Ok(Child { device, listen, args })
     });
@@ -72,7 +72,7 @@ pub fn children(
 }
 
 /// The arguments but for those that each is told its own of.
-fn without_own(said: impl Iterator<Item = OsString>, tasks: bool) -> Vec<OsString> {
+fn without_own(said: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let (mut kept, mut its_value) = (Vec::new(), false);
     for arg in said {
         if std::mem::take(&mut its_value) {
@@ -83,7 +83,6 @@ fn without_own(said: impl Iterator<Item = OsString>, tasks: bool) -> Vec<OsStrin
         match name {
             "--each-device" => {}
             "--listen" | "--metrics" | "--address" | "--device" => its_value = !value,
-            "--cpu-tasks" if tasks => its_value = !value,
             _ => kept.push(arg),
         }
     }
@@ -165,7 +164,7 @@ mod tests {
             listen,
             metrics: Some(metrics),
             address: Some("https://10.0.0.7:7890"),
-            cpu_tasks: Some(5),
+            threads: Some(5),
         }
     }
 
@@ -180,12 +179,12 @@ mod tests {
 
     #[test]
     fn each_is_told_the_same_but_for_what_is_its_own() {
-        let said = "enhance --listen 0.0.0.0:7890 --engine cuda --device 0:0,0:1 --each-device --metrics=0.0.0.0:7900 \
-                    --address https://10.0.0.7:7890 --cpu-tasks 0 --nats tls://10.0.0.9:4222";
+        let said = "enhance --listen 0.0.0.0:7890 --device 0:0,0:1 --each-device --metrics=0.0.0.0:7900 \
+                    --address https://10.0.0.7:7890 --nats tls://10.0.0.9:4222";
         let all = told(said, &own(), 2).unwrap();
-        let same = "enhance --engine cuda --nats tls://10.0.0.9:4222";
-        let first = "--listen=0.0.0.0:7890 --device=MIG-0 --metrics=0.0.0.0:7900 --address=https://10.0.0.7:7890 --cpu-tasks=2";
-        let second = "--listen=0.0.0.0:7891 --device=MIG-1 --metrics=0.0.0.0:7901 --address=https://10.0.0.7:7891 --cpu-tasks=2";
+        let same = "enhance --nats tls://10.0.0.9:4222";
+        let first = "--listen=0.0.0.0:7890 --device=MIG-0 --metrics=0.0.0.0:7900 --address=https://10.0.0.7:7890 --enhancer-threads=2";
+        let second = "--listen=0.0.0.0:7891 --device=MIG-1 --metrics=0.0.0.0:7901 --address=https://10.0.0.7:7891 --enhancer-threads=2";
         assert_eq!(all, [format!("{same} {first}"), format!("{same} {second}")]);
     }
 
@@ -195,10 +194,10 @@ mod tests {
             listen: "127.0.0.1:0".parse().unwrap(),
             metrics: None,
             address: None,
-            cpu_tasks: None,
+            threads: None,
         };
-        let all = told("enhance --each-device --cpu-tasks 3", &own, 2).unwrap();
-        assert_eq!(all[1], "enhance --cpu-tasks 3 --listen=127.0.0.1:0 --device=MIG-1");
+        let all = told("enhance --each-device --enhancer-threads 3", &own, 2).unwrap();
+        assert_eq!(all[1], "enhance --enhancer-threads 3 --listen=127.0.0.1:0 --device=MIG-1");
     }
 
     #[test]

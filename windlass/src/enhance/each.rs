@@ -64,7 +64,7 @@ pub fn run(args: &EnhanceArgs, config: &Config) -> Result<()> {
         listen: args.listen,
         metrics: said.metrics,
         address: args.address.as_deref(),
-        cpu_tasks: (said.cpu_tasks.unwrap_or(0) == 0).then_some(cores),
+        threads: said.enhancer_threads.is_none().then_some(cores),
     };
     let children = children(std::env::args_os().skip(1), &own, chosen(&config.devices)?)?;
     // One thread: they end with the thread that started them.

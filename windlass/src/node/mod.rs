@@ -294,7 +294,7 @@ impl Node {
     /// Where a room is, as it is known now.
     fn look(&self, key: &str, room: &str, here: usize) -> Place {
         let afar = self.share.as_ref().map(|share| share.crowd(room)).unwrap_or_default();
-        let crowd = Crowd { here, most: self.config.room_most, afar: &afar };
+        let crowd = Crowd { here, most: self.config.max_participants, afar: &afar };
         self.known().rooms.place(key, &crowd, Instant::now())
     }
 }

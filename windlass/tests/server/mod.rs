@@ -79,7 +79,7 @@ impl Server {
     }
 
     pub fn start_with(args: &[&str], env: &[(&str, &str)]) -> Server {
-        Self::spawn(&[args, &["--no-enhancer"]].concat(), env)
+        Self::spawn(&[args, &["--device=off"]].concat(), env)
     }
 
     fn spawn(args: &[&str], env: &[(&str, &str)]) -> Server {

@@ -101,9 +101,7 @@ tls://{{ include "windlass.natsHost" . }}:4222
 {{- end }}
 {{- end }}
 {{- if include "windlass.hasCluster" . }}
-- --cluster-ca=/etc/windlass/cluster/ca.crt
-- --cluster-cert=/etc/windlass/cluster/tls.crt
-- --cluster-key=/etc/windlass/cluster/tls.key
+- --cluster-tls=/etc/windlass/cluster/ca.crt,/etc/windlass/cluster/tls.crt,/etc/windlass/cluster/tls.key
 - --cluster-token=@/etc/windlass/cluster/token
 {{- end }}
 {{- end -}}

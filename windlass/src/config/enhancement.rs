@@ -1,0 +1,240 @@
+//! How pictures are enhanced.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Result;
+use windlass_enhancer::EnhancerConfig;
+use windlass_enhancer::engine::EngineChoice;
+use windlass_enhancer::engine::cuda::devices::DeviceName;
+use windlass_enhancer::schedule::RegionConfig;
+use windlass_types::AnchorPolicy;
+
+use super::{Settings, memory};
+
+/// Part of the budget that is kept for pacing, network and browser, unless the budget is short.
+const DELIVERY: Duration = Duration::from_millis(60);
+/// Bit rate in bit/s of the stills that a publisher is asked for: a fraction of the low layer's, so that its uplink is not felt.
+const STILLS_BPS: u32 = 50_000;
+
+/// What runs the networks: `off`, an engine's name, or GPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Device {
+    /// Nothing: media is only forwarded.
+    Off,
+    /// The CPU, or all GPUs that CUDA shows.
+    Engine(EngineChoice),
+    /// These GPUs, or one slice of a GPU.
+    Gpus(Vec<DeviceName>),
+}
+
+impl Device {
+    /// The engine; none where nothing is enhanced.
+    fn engine(&self) -> Option<EngineChoice> {
+        match self {
+            Device::Off => None,
+            Device::Engine(engine) => Some(*engine),
+            Device::Gpus(_) => Some(EngineChoice::Cuda),
+        }
+    }
+
+    /// GPUs that are named; none: all that CUDA shows.
+    pub(super) fn gpus(self) -> Vec<DeviceName> {
+        match self {
+            Device::Gpus(gpus) => gpus,
+            Device::Off | Device::Engine(_) => Vec::new(),
+        }
+    }
+}
+
+impl Default for Device {
+    fn default() -> Self {
+        Device::Engine(EngineChoice::default())
+    }
+}
+
+impl FromStr for Device {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Device::Off);
+        }
+        if let Ok(engine) = text.parse() {
+            return Ok(Device::Engine(engine));
+        }
+        let gpus: Result<Vec<DeviceName>, String> = text.split(',').map(str::parse).collect();
+        gpus.map(Device::Gpus).map_err(|e| format!("{e}; or off, auto, cpu, cuda"))
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Off => f.write_str("off"),
+            Device::Engine(engine) => engine.fmt(f),
+            Device::Gpus(gpus) => {
+                let names: Vec<String> = gpus.iter().map(ToString::to_string).collect();
+                f.write_str(&names.join(","))
+            }
+        }
+    }
+}
+
+/// How anchors are chosen: `POLICY,ROOM=POLICY,…`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policies {
+    /// In rooms that are not named.
+    pub usual: AnchorPolicy,
+    /// In rooms by name.
+    pub rooms: BTreeMap<String, AnchorPolicy>,
+}
+
+impl FromStr for Policies {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mut usual, mut rooms) = (None, BTreeMap::new());
+        for part in text.split(',') {
+            // A room's name may have the sign in it, a policy's has not.
+            let (room, policy) =
+                part.rsplit_once('=').map_or((None, part), |(room, policy)| (Some(room), policy));
+            let policy = policy.parse::<AnchorPolicy>().map_err(|e| e.to_string())?;
+            let former = match room {
+                None => usual.replace(policy),
+                Some("") => return Err(format!("`{part}` names no room: write ROOM=POLICY")),
+                Some(room) => rooms.insert(room.to_owned(), policy),
+            };
+            if former.is_some() {
+                return Err(match room {
+                    Some(room) => format!("the room {room:?} has two policies"),
+                    None => format!("`{text}` has two policies for all rooms"),
+                });
+            }
+        }
+        Ok(Policies { usual: usual.unwrap_or_default(), rooms })
+    }
+}
+
+impl fmt::Display for Policies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.usual.fmt(f)?;
+        self.rooms.iter().try_for_each(|(room, policy)| write!(f, ",{room}={policy}"))
+    }
+}
+
+/// A use of a publisher's own larger pictures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Use {
+    /// Anchors are made of the next larger layer.
+    Layers,
+    /// Publishers who agree are asked for stills.
+    Stills,
+    /// Networks learn from these pictures.
+    Learn,
+    /// Bit and frame rate of publishers who agree to stills are adapted.
+    Adapt,
+}
+
+impl Use {
+    const ALL: [(Use, &'static str); 4] = [
+        (Use::Layers, "layers"),
+        (Use::Stills, "stills"),
+        (Use::Learn, "learn"),
+        (Use::Adapt, "adapt"),
+    ];
+}
+
+/// What a publisher's own larger pictures are used for: `off`, or a list of [`Use`]s with `layers` among them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured(BTreeSet<Use>);
+
+impl Captured {
+    /// Whether pictures are used so.
+    pub(super) fn has(&self, used: Use) -> bool {
+        self.0.contains(&used)
+    }
+}
+
+impl Default for Captured {
+    fn default() -> Self {
+        Captured(BTreeSet::from([Use::Layers, Use::Stills, Use::Learn]))
+    }
+}
+
+impl FromStr for Captured {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Captured(BTreeSet::new()));
+        }
+        let of = |name: &str| {
+            let found = Use::ALL.into_iter().find(|(_, known)| *known == name);
+            found.map(|(used, _)| used).ok_or_else(|| {
+                format!("`{name}` is none of layers, stills, learn, adapt, and not off")
+            })
+        };
+        let uses: BTreeSet<Use> = text.split(',').map(of).collect::<Result<_, _>>()?;
+        if !uses.contains(&Use::Layers) {
+            return Err(format!("`{text}` needs layers, on which all else builds: layers,{text}"));
+        }
+        Ok(Captured(uses))
+    }
+}
+
+impl fmt::Display for Captured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = Use::ALL
+            .into_iter()
+            .filter(|(used, _)| self.has(*used))
+            .map(|(_, name)| name)
+            .collect();
+        f.write_str(if names.is_empty() { "off" } else { "" })?;
+        f.write_str(&names.join(","))
+    }
+}
+
+/// The enhancer; none where the device is `off`.
+pub(super) fn enhancer(said: &Settings, budget: Duration) -> Result<Option<EnhancerConfig>> {
+    let Some(engine) = said.device().0.engine() else { return Ok(None) };
+    let (compute_cap, anchor_fraction) = (said.compute_cap(), said.anchor_fraction());
+    for (name, share) in [("compute-cap", compute_cap), ("anchor-fraction", anchor_fraction)] {
+        allow!((0.0..=1.0).contains(&share), name, "must be from 0 to 1, not {share}");
+    }
+    let promise_db = said.quality_sla_db();
+    allow!(
+        (0.0..=20.0).contains(&promise_db),
+        "quality-sla-db",
+        "must be from 0 to 20, not {promise_db}"
+    );
+    let default = EnhancerConfig::default();
+    let threads = said.enhancer_threads.unwrap_or(default.threads);
+    allow!(
+        (1..=256).contains(&threads),
+        "enhancer-threads",
+        "must be from 1 to 256, not {threads}"
+    );
+    let mib = said.enhancer_memory_mb.unwrap_or_else(|| (memory::allowed_mib() / 2).max(64));
+    allow!(mib >= 64, "enhancer-memory-mb", "must be 64 or more, not {mib}");
+    let captured = said.captured().0;
+    let stills_bps = if captured.has(Use::Stills) { STILLS_BPS } else { 0 };
+    Ok(Some(EnhancerConfig {
+        budget,
+        delivery_allowance: DELIVERY.min(budget * 3 / 10),
+        engine,
+        network: said.network().0,
+        threads,
+        cpu_tasks: said.enhancer_threads.unwrap_or(default.cpu_tasks),
+        compute_cap,
+        promise_db,
+        anchor_fraction,
+        regions: RegionConfig { bytes_per_s: f64::from(stills_bps) / 8.0, ..default.regions },
+        max_streams: said.max_enhanced(),
+        memory: mib << 20,
+        learn: captured.has(Use::Learn),
+        ..default
+    }))
+}

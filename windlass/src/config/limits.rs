@@ -1,0 +1,97 @@
+//! How much clients may ask for.
+
+use std::str::FromStr;
+
+use anyhow::Result;
+use windlass_sfu::{Limits, share_of_one};
+use windlass_signaling::DoorLimits;
+
+use super::Settings;
+
+/// Limits of one address: `sockets=N,joins=N,stun=N`, of which each may be left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MaxPerIp {
+    /// Signalling sockets at a time.
+    sockets: Option<usize>,
+    /// Joins in a minute.
+    joins: Option<u32>,
+    /// STUN requests and other datagrams in a second, before a call.
+    stun: Option<u32>,
+}
+
+impl MaxPerIp {
+    /// Whether one address may have all sockets that there are.
+    pub(super) fn is_unbounded(self) -> bool {
+        self.sockets == Some(0)
+    }
+}
+
+impl FromStr for MaxPerIp {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut max = MaxPerIp::default();
+        for part in text.split(',') {
+            let (name, number) = part.split_once('=').unwrap_or((part, ""));
+            let number: u32 = number
+                .parse()
+                .map_err(|_| format!("`{part}` is no limit: write sockets=N, joins=N or stun=N"))?;
+            match name {
+                "sockets" => max.sockets = Some(number as usize),
+                "joins" => max.joins = Some(number),
+                "stun" => max.stun = Some(number),
+                _ => return Err(format!("`{name}` is none of sockets, joins, stun")),
+            }
+        }
+        Ok(max)
+    }
+}
+
+/// Tracks for each participant that a room may have: camera, microphone, screen, and the screen's sound.
+const TRACKS_PER_PARTICIPANT: usize = 4;
+
+pub(super) fn limits(said: &Settings) -> Result<Limits> {
+    let (rooms, participants) = (said.max_rooms(), said.max_total_participants());
+    let participants_per_room = said.max_participants();
+    for (name, count) in [
+        ("max-rooms", rooms),
+        ("max-total-participants", participants),
+        ("max-participants", participants_per_room),
+    ] {
+        allow!(count > 0, name, "must be at least 1");
+    }
+    let usual = Limits::default();
+    let tracks = participants_per_room.saturating_mul(TRACKS_PER_PARTICIPANT);
+    Ok(Limits {
+        rooms,
+        participants,
+        participants_per_room,
+        tracks_per_room: usual.tracks_per_room.max(tracks),
+        strangers_per_second: said
+            .max_per_ip
+            .and_then(|max| max.0.stun)
+            .unwrap_or(usual.strangers_per_second),
+        ..usual
+    })
+}
+
+/// Who may come in. No address has more than a quarter of what there is for all.
+pub(super) fn door(said: &Settings, limits: &Limits) -> Result<DoorLimits> {
+    let max = said.max_per_ip.map_or_else(MaxPerIp::default, |max| max.0);
+    let sockets = limits.participants.saturating_mul(2);
+    let share = share_of_one(sockets);
+    let of_one = max.sockets.unwrap_or(share);
+    allow!(
+        of_one <= share,
+        "max-per-ip",
+        "allows {of_one} sockets: one address may have at most {share}, a quarter of all (twice max-total-participants); \
+         sockets=0 where all clients share one address"
+    );
+    Ok(DoorLimits {
+        sockets,
+        sockets_per_address: of_one,
+        joins_per_address: max.joins.unwrap_or(DoorLimits::default().joins_per_address),
+        participants: limits.participants,
+        rooms: limits.rooms,
+    })
+}

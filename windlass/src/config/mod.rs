@@ -1,0 +1,217 @@
+//! The server's configuration: [`Settings`] is what was given on the command line or in the file, which have the same names, and
+//! [`Config`] is what each part starts with.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Result;
+use thiserror::Error;
+use windlass_cluster::nats::NatsConfig;
+use windlass_enhancer::EnhancerConfig;
+use windlass_enhancer::engine::cuda::devices::DeviceName;
+use windlass_sfu::{Limits, SfuConfig};
+use windlass_signaling::access::Access;
+use windlass_signaling::{Origins, SignalingConfig, TrustedProxies};
+
+use self::enhancement::Use;
+use self::reach::Reach;
+use self::values::TlsChoice;
+use crate::{logging, tls};
+
+pub use self::annotated::annotated;
+pub use self::cluster::{Cluster, NodeConfig};
+pub use self::file::File;
+pub use self::settings::{Settings, is_live};
+
+/// An option whose value is not allowed.
+#[derive(Debug, Error)]
+#[error("{option} {allowed}")]
+pub struct Invalid {
+    /// Its name.
+    pub option: &'static str,
+    /// What it must be, and what it is.
+    allowed: String,
+}
+
+impl Invalid {
+    fn new(option: &'static str, allowed: impl Into<String>) -> Invalid {
+        Invalid { option, allowed: allowed.into() }
+    }
+}
+
+/// Ends with [`Invalid`] unless the condition holds. The option's name finds the line of the file.
+macro_rules! allow {
+    ($holds:expr, $option:expr, $($allowed:tt)+) => {
+        if !$holds {
+            return Err($crate::config::Invalid::new($option, format!($($allowed)+)).into());
+        }
+    };
+}
+
+mod annotated;
+mod cluster;
+mod enhancement;
+mod file;
+mod limits;
+mod memory;
+mod reach;
+mod settings;
+mod turn;
+mod values;
+
+/// What each part is started with.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Address of page and signalling.
+    pub http: SocketAddr,
+    /// Address of the metrics, where it is another.
+    pub metrics: Option<SocketAddr>,
+    /// Whether a server that others reach may do without token keys.
+    pub open_rooms: bool,
+    /// The SFU.
+    pub sfu: SfuConfig,
+    /// Signalling. Its certificate is loaded at the start, from `tls`.
+    pub signaling: SignalingConfig,
+    /// Where the certificate comes from; `None` serves HTTP.
+    pub tls: Option<tls::Source>,
+    /// The enhancer; `None` forwards only.
+    pub enhancer: Option<EnhancerConfig>,
+    /// The GPUs, or the slice of a GPU, that the process uses; none: all that CUDA shows.
+    pub devices: Vec<DeviceName>,
+    /// Workers on other machines, which enhance instead of this process.
+    pub workers: Vec<String>,
+    /// NATS, where workers' leases are; workers with a lease enhance instead of this process as well.
+    pub nats: Option<NatsConfig>,
+    /// This server as one of several; `None`: it is alone.
+    pub node: Option<NodeConfig>,
+    /// How servers and workers authenticate each other.
+    pub cluster: Cluster,
+    /// How long rooms may go on after SIGTERM.
+    pub drain: Duration,
+    /// Log filter.
+    pub log: String,
+    /// Whether log lines are JSON.
+    pub log_json: bool,
+}
+
+impl Config {
+    /// Fills in the defaults and checks the values.
+    pub fn resolve(said: Settings) -> Result<Config> {
+        let budget = said.budget_ms();
+        allow!((50..=2000).contains(&budget), "budget-ms", "must be from 50 to 2000, not {budget}");
+        let budget = Duration::from_millis(budget.into());
+        let limits = limits::limits(&said)?;
+        let tls = tls_source(&said);
+        let node = cluster::node(&said, limits.participants_per_room)?;
+        let signaling = signaling(&said, &limits, budget, tls.as_ref(), node.as_ref())?;
+        let open_rooms = said.open_rooms == Some(true);
+        let closed = !open_rooms || signaling.access.is_open();
+        allow!(closed, "open-rooms", "must not stand beside token-key");
+        let log = said.log();
+        if let Err(error) = logging::filter(&log) {
+            allow!(false, "log", "must be a log filter: {error}");
+        }
+        Ok(Config {
+            http: said.http(),
+            metrics: said.metrics,
+            open_rooms,
+            sfu: sfu(&said, limits, budget)?,
+            signaling,
+            tls,
+            enhancer: enhancement::enhancer(&said, budget)?,
+            devices: said.device().0.gpus(),
+            nats: cluster::nats(&said)?,
+            node,
+            cluster: cluster::cluster(&said),
+            drain: Duration::from_secs(said.drain_timeout_s()),
+            log,
+            log_json: said.log_json == Some(true),
+            workers: said.workers.unwrap_or_default(),
+        })
+    }
+}
+
+fn sfu(said: &Settings, limits: Limits, budget: Duration) -> Result<SfuConfig> {
+    let (captured, policies) = (said.captured().0, said.policy().0);
+    let reach = Reach::of(said, limits.participants)?;
+    Ok(SfuConfig {
+        captured: captured.has(Use::Layers),
+        regions: captured.has(Use::Stills),
+        adapt: captured.has(Use::Adapt),
+        udp: reach.udp,
+        threads: reach.threads,
+        tcp: reach.tcp,
+        advertise: reach.advertise,
+        budget,
+        policy: policies.usual,
+        room_policies: policies.rooms,
+        limits,
+        congestion_control: said.no_congestion_control != Some(true),
+        ..SfuConfig::default()
+    })
+}
+
+fn signaling(
+    said: &Settings,
+    limits: &Limits,
+    budget: Duration,
+    tls: Option<&tls::Source>,
+    node: Option<&NodeConfig>,
+) -> Result<SignalingConfig> {
+    let mut signaling = SignalingConfig::default();
+    signaling.session.budget = budget;
+    signaling.webhooks.urls = said.webhook.clone().unwrap_or_default();
+    signaling.webhooks.secrets = said.webhook_secret.clone().unwrap_or_default();
+    let signed = said.webhook.is_none() || said.webhook_secret.is_some();
+    allow!(signed, "webhook", "needs a webhook-secret, which its requests are signed with");
+    let keys = said.token_key.clone().unwrap_or_default();
+    signaling.access =
+        Access::new(keys).map_err(|e| Invalid::new("token-key", format!("cannot be used: {e}")))?;
+    signaling.admin_local = said.admin_local == Some(true);
+    signaling.figures = said.metrics.is_none();
+    signaling.proxies =
+        TrustedProxies(said.trusted_proxies.iter().flatten().map(|p| p.0).collect());
+    signaling.origins = said.origins.clone().map_or(Origins::Any, Origins::Only);
+    if let (Origins::Only(origins), Some(node)) = (&mut signaling.origins, node) {
+        origins.extend(node.page());
+    }
+    signaling.turn = turn::turn(said)?;
+    signaling.door = limits::door(said, limits)?;
+    signaling.hsts = matches!(tls, Some(tls::Source::Files(..)));
+    Ok(signaling)
+}
+
+fn tls_source(said: &Settings) -> Option<tls::Source> {
+    let addresses = || {
+        let advertised = said.advertise.iter().flatten().filter(|a| !a.0.tcp);
+        advertised.map(|a| a.0.addr.ip()).chain([said.http().ip()]).collect()
+    };
+    Some(match &said.tls.as_ref()?.0 {
+        TlsChoice::Files(certificate, key) => tls::Source::Files(certificate.clone(), key.clone()),
+        TlsChoice::SelfSigned => tls::Source::SelfSigned(addresses()),
+    })
+}
+
+/// Others reach the server, and every room would be open to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "others reach {0}, and without a token key every room would be open to them. Make a key, and start with it:\n  \
+     windlass key windlass.key\n  \
+     windlass serve … --token-key k1=@windlass.key\n\
+     Or add --open-rooms, where everybody who reaches the server is trusted"
+)]
+pub struct OpenToOthers(SocketAddr);
+
+impl Config {
+    /// Refuses to serve others without token keys, unless that was asked for.
+    pub fn closed(&self) -> Result<(), OpenToOthers> {
+        let alone = self.http.ip().to_canonical().is_loopback();
+        if alone || self.open_rooms || !self.signaling.access.is_open() {
+            return Ok(());
+        }
+        Err(OpenToOthers(self.http))
+    }
+}
+
+#[cfg(test)]
+mod tests;
