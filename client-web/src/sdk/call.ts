@@ -159,7 +159,7 @@ export class Call {
     this.listen(session);
     setTimeout(() => {
       if (this.session === session) session.announce();
-    });
+    }, 0);
   }
 
   /** Joins the room and follows `moved` answers; `former`: in a migration, the session to succeed. */
