@@ -657,6 +657,18 @@ test("an unpublished track ends on both servers", async () => {
   );
 });
 
+test("a cap moves to the track that succeeds its track", async () => {
+  const [a, b] = twoServers();
+  const { call, transports } = await connected(a);
+  call.maxRungs.set("a-camera", "q+");
+  a.send(moveTo(b));
+  await pass(100);
+  transports.latest.up();
+  await pass(100);
+  assert.deepEqual([...call.maxRungs], [["b-camera", "q+"]]);
+  assert.equal(transports.latest.maxRungs.get("b-camera"), "q+");
+});
+
 test("a server that the page's own has not named is not gone to: the own one is asked", async () => {
   const own = new FakeServer("own");
   const node = new FakeServer("node");

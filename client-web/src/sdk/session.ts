@@ -460,9 +460,8 @@ export class Session extends Emitter<SessionEvents> {
   }
 
   private subscribe(info: TrackInfo): void {
-    const { maxRungs } = this;
-    const cap = maxRungs.get(this.predecessorOf(info)?.id ?? "");
-    if (cap !== undefined && !maxRungs.has(info.id)) maxRungs.set(info.id, cap);
+    const cap = this.former?.maxRungs.get(this.predecessorOf(info)?.id ?? "");
+    if (cap !== undefined && !this.maxRungs.has(info.id)) this.maxRungs.set(info.id, cap);
     const track = this.transport.subscribe(info);
     if (track instanceof EnhancedTrack) {
       track.on("stats", (stats) => this.emit("stats", { track, stats }));
