@@ -33,7 +33,7 @@ function camera(): { publication: Publication; sender: Sender; look(): Promise<v
   const pc = { addTransceiver: () => transceiver } as unknown as RTCPeerConnection;
   const publication = new Publication({ kind: "video" } as MediaStreamTrack, "camera", "qh");
   publication.attach({ pc, scale: 2 } as Uplink);
-  return { publication, sender, look: () => publication.look(pc) };
+  return { publication, sender, look: () => publication.sampleUplink(pc) };
 }
 
 test("layers that are asked for are sent", async () => {

@@ -197,13 +197,13 @@ export class Session extends Emitter<SessionEvents> {
 
   /** Sets how large a track is shown, device pixels: for its decoder at once, for the server after negotiation. */
   sendView(track: string, width: number, height: number, pinned: boolean): void {
-    this.video(track)?.shownIn(width, height);
+    this.video(track)?.setView(width, height);
     void this.transport.settled().then(() => this.socket.send({ type: "view", track, width, height, pinned }));
   }
 
   /** Sends a moderator's request. Resolves when the server has carried it out. */
   moderate(request: Moderate): Promise<void> {
-    return this.socket.order({ type: "moderate", ...request });
+    return this.socket.moderate({ type: "moderate", ...request });
   }
 
   /** Sends the statistics of received tracks, and of the uplink. */

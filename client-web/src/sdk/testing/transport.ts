@@ -98,8 +98,8 @@ export class FakeTransport implements Transport {
       enhanced: null,
       reason: "starting",
       carry: (listener: ReceiverListener) => this.listeners.set(id, listener),
-      rung: () => undefined,
-      shownIn: () => undefined,
+      setRung: () => undefined,
+      setView: () => undefined,
       nativeFrames: () => Promise.resolve(this.pictures ? 1 : 0),
     };
     return receiver as unknown as VideoReceiver;
