@@ -29,9 +29,9 @@ function run(
     const time = us;
     times.push(time);
     const at = time / 1000;
-    events.push({ at, act: () => clock.seeCamera(time, at) });
+    events.push({ at, act: () => clock.addCamera(time, at) });
     const sentAt = at + delay(i);
-    if (!skipped.includes(i)) events.push({ at: sentAt, act: () => clock.seeSent(rtpFor(time), sentAt) });
+    if (!skipped.includes(i)) events.push({ at: sentAt, act: () => clock.addSent(rtpFor(time), sentAt) });
   }
   events.sort((a, b) => a.at - b.at);
   for (const { act } of events) act();
