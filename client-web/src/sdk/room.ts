@@ -45,30 +45,31 @@ export interface JoinOptions {
   attempts?: number;
 }
 
+/** Options of {@link Room.publish}. */
 export interface PublishOptions {
-  /** Layers of video; `qhf` by default. */
+  /** The simulcast layers of video. Default: `qhf`. Up to 150 kbit/s for `q`, 500 for `h`, 1500 for `f`. */
   layers?: Layers;
   /**
-   * `ask`: full-size stills of a camera, whole or in tiles, are sent as the server asks for them. Set it only
-   * when the person has agreed to that. `off` by default.
+   * `ask`: full-size stills of a camera, whole or in tiles, are sent when the server asks for them. Set it only with the
+   * person's consent. Default: `off`.
    */
   detail?: DetailChoice;
   /**
-   * Of audio: each packet repeats the one before (RED), so that single losses are not heard, at twice the bits. For uplinks that lose
-   * much and have room. Off by default.
+   * Audio only: each packet repeats the one before (RED), so that single losses are not heard, at twice the bitrate. For
+   * uplinks with losses and spare bandwidth. Default: false.
    */
   redundancy?: boolean;
-  /** What the others see as the track's name; `camera` or `microphone` by default. */
+  /** The name of the track that the others see. Default: `camera` or `microphone`. */
   name?: string;
 }
 
-/** How a track is shown. */
+/** How a remote track is shown. */
 export interface TrackView {
-  /** Its place on the screen in pixels of the device; 0: it is not seen, and not sent. */
+  /** Width on the screen, device pixels; 0: not visible, so the server does not send it. */
   width: number;
-  /** See {@link width}. */
+  /** Height on the screen, device pixels; 0: not visible, so the server does not send it. */
   height: number;
-  /** Whether its user wants it above all others. */
+  /** Whether the track has priority over the others. Default: false. */
   pinned?: boolean;
 }
 
