@@ -135,7 +135,7 @@ export class Call {
   }
 
   private get sessions(): Session[] {
-    return [this.session, successorSession(this.state), ...this.draining].filter((session) => session !== null);
+    return [successorSession(this.state), this.session, ...this.draining].filter((session) => session !== null);
   }
 
   /** Applies an event to the state; false where the state has no such transition. */
