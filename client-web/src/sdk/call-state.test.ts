@@ -17,6 +17,7 @@ const STATES: { [Name in CallState<string>["name"]]: Extract<CallState<string>, 
   connected: { name: "connected", session: "a" },
   entering: { name: "entering", ...migration },
   overlapping: { name: "overlapping", ...migration, successor: "b" },
+  settling: { name: "settling", ...migration, session: "b" },
   reconnecting: { name: "reconnecting" },
   closed: { name: "closed" },
 };
@@ -26,6 +27,8 @@ const EVENTS: { [Type in CallStateEvent<string>["type"]]: Extract<CallStateEvent
   move: { type: "move", request: { session: "a", target } },
   entryFailed: { type: "entryFailed" },
   switched: { type: "switched" },
+  formerLost: { type: "formerLost" },
+  settled: { type: "settled" },
   abandoned: { type: "abandoned" },
   lost: { type: "lost" },
   closed: { type: "closed" },
@@ -45,9 +48,14 @@ const EXPECTED: Record<string, string> = {
   "entering closed": "closed",
   "overlapping move": "overlapping",
   "overlapping switched": "connected",
+  "overlapping formerLost": "settling",
   "overlapping abandoned": "connected",
   "overlapping lost": "reconnecting",
   "overlapping closed": "closed",
+  "settling move": "settling",
+  "settling settled": "connected",
+  "settling lost": "reconnecting",
+  "settling closed": "closed",
   "reconnecting entered": "connected",
   "reconnecting closed": "closed",
 };
@@ -73,6 +81,15 @@ test("a migration keeps the former session until the switch", () => {
 test("after the switch the successor carries the call, after giving up the former session", () => {
   assert.deepEqual(nextState<string>(STATES.overlapping, EVENTS.switched), { name: "connected", session: "b" });
   assert.deepEqual(nextState<string>(STATES.overlapping, EVENTS.abandoned), { name: "connected", session: "a" });
+});
+
+test("where the former session is lost in the overlap, the successor carries the call and may be asked to migrate later", () => {
+  const settling = nextState<string>(STATES.overlapping, EVENTS.formerLost) ?? STATES.closed;
+  assert.deepEqual(settling, STATES.settling);
+  assert.equal(currentSession(settling), "b");
+  assert.equal(successorSession(settling), null);
+  const request = { session: "b", target: { url: "wss://c.example/ws" } };
+  assert.deepEqual(nextState(settling, { type: "move", request }), { ...STATES.settling, queued: request });
 });
 
 test("without a connection there is no session", () => {

@@ -2,11 +2,12 @@
  * The states of a call and the transitions between them. No timers, no browser objects.
  *
  * ```text
- * connecting ──entered──▶ connected ──move──▶ entering ──entered──▶ overlapping
- *                          ▲  ▲  ▲             │                      │
- *                          │  │  └─entryFailed─┘                      │
- *                          │  └─────────────switched, abandoned───────┘
- *                          └──entered── reconnecting ◀──lost── connected, entering, overlapping
+ * connecting ──entered──▶ connected ──move──▶ entering ──entered──▶ overlapping ──formerLost──▶ settling
+ *                          ▲ ▲ ▲ ▲             │                      │                          │
+ *                          │ │ │ └─entryFailed─┘                      │                          │
+ *                          │ │ └────────────switched, abandoned───────┘                          │
+ *                          │ └──────────────────────────settled──────────────────────────────────┘
+ *                          └──entered── reconnecting ◀──lost── connected, entering, overlapping, settling
  * ```
  *
  * Every state but `closed` goes to `closed` when the call ends.
@@ -19,9 +20,9 @@ export interface MoveRequest<S> {
   readonly target: Move;
 }
 
-/** What both states of a migration hold. */
+/** What the states of a migration hold. */
 interface Migration<S> {
-  /** The session on the former server. It carries the call until the switch. */
+  /** The session that carries the call: that on the former server, until the switch. */
   readonly session: S;
   readonly target: Move;
   /** The latest request to migrate that came during this migration. */
@@ -38,6 +39,8 @@ export type CallState<S> =
   | ({ readonly name: "entering" } & Migration<S>)
   /** Migration: both sessions send; what the successor receives is not yet as good as what the former receives. */
   | ({ readonly name: "overlapping"; readonly successor: S } & Migration<S>)
+  /** Migration: the former session was lost in the overlap, so the successor carries the call before it was ready. */
+  | ({ readonly name: "settling" } & Migration<S>)
   /** No session: the next attempt is waited for or under way. */
   | { readonly name: "reconnecting" }
   /** The call is over. */
@@ -50,8 +53,12 @@ export type CallStateEvent<S> =
   | { readonly type: "move"; readonly request: MoveRequest<S> }
   /** The target of the migration could not be joined. */
   | { readonly type: "entryFailed" }
-  /** The successor carries the call from now on. */
+  /** The successor is ready, and carries the call from now on. */
   | { readonly type: "switched" }
+  /** The former session was lost: the successor carries the call from now on. */
+  | { readonly type: "formerLost" }
+  /** The successor is ready, or has had its time. */
+  | { readonly type: "settled" }
   /** The successor is given up; the former session carries the call on. */
   | { readonly type: "abandoned" }
   /** No session is left. */
@@ -90,7 +97,14 @@ function transitions<S>(): Transitions<S> {
     overlapping: {
       move: (state, { request }) => ({ ...state, queued: request }),
       switched: ({ successor }) => connected(successor),
+      formerLost: ({ successor, target, queued }) => ({ name: "settling", session: successor, target, queued }),
       abandoned: ({ session }) => connected(session),
+      lost: reconnecting,
+      closed,
+    },
+    settling: {
+      move: (state, { request }) => ({ ...state, queued: request }),
+      settled: ({ session }) => connected(session),
       lost: reconnecting,
       closed,
     },

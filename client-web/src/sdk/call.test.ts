@@ -45,8 +45,9 @@ function line<Name extends keyof RoomEvents>(name: Name, value: RoomEvents[Name]
 function makeCall(own: FakeServer, options: { maxAttempts?: number; signal?: AbortSignal } = {}) {
   const transports = new FakeTransports();
   const events: string[] = [];
+  const servers = new Servers(own.url);
   const call = new Call({
-    servers: new Servers(own.url),
+    servers,
     backoff: new Backoff(500, 8000, () => 0.5),
     maxAttempts: options.maxAttempts,
     join: (urls, request) => {
@@ -61,7 +62,7 @@ function makeCall(own: FakeServer, options: { maxAttempts?: number; signal?: Abo
   calls.push(call);
   /** The events since the last look. */
   const seen = () => events.splice(0);
-  return { call, transports, seen };
+  return { call, servers, transports, seen };
 }
 
 /** A call that is connected, its media path up. */
@@ -528,11 +529,12 @@ test("where no media come from the new server, the call stays, and its changes c
 test("where the new server is unreachable, the call stays", async () => {
   const [a, b] = twoServers();
   b.down = true;
-  const { call, transports, seen } = await connected(a);
+  const { call, servers, transports, seen } = await connected(a);
   seen();
   a.send(moveTo(b));
   await pass(1000);
   assert.equal(call.session?.url, a.url);
+  assert.deepEqual(servers.first(1), [a.url]);
   assert.equal(transports.made[0]?.frozen, false);
   assert.deepEqual(seen(), []);
   // A second request finds it up.
@@ -601,6 +603,24 @@ test("a request to migrate during a migration is followed after it", async () =>
   transports.latest.up();
   await pass(5000);
   assert.equal(call.session?.url, c.url);
+});
+
+test("a successor that carries the call before it is ready follows a request to migrate once it is", async () => {
+  const [a, b] = twoServers();
+  const c = new FakeServer("c");
+  a.welcome = { others: [b.url, c.url] };
+  const { call, transports } = await connected(a);
+  await call.publish([publication("camera")]);
+  a.send(moveTo(b));
+  await pass(100);
+  a.cut();
+  b.send(moveTo(c));
+  await pass(1000);
+  assert.equal(call.session?.url, b.url);
+  assert.deepEqual(c.types, []);
+  transports.latest.up();
+  await pass(100);
+  assert.deepEqual(c.types, ["join"]);
 });
 
 test("a removal ends the call in every state of a migration", async () => {

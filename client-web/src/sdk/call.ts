@@ -261,8 +261,9 @@ export class Call {
     }
     this.apply({ type: "entered", session: successor });
     const able = await this.overlap(session, successor).catch(() => false);
+    if (this.state.name === "settling" && this.state.session === successor) this.endMigration({ type: "settled" });
     if (successorSession(this.state) !== successor) return;
-    if (able) this.switchOver();
+    if (able) this.switchOver("switched");
     else this.abandon();
   }
 
@@ -274,13 +275,11 @@ export class Call {
     return successor.ready(READY_MS);
   }
 
-  /** Leaves the migration, and begins the one that was requested meanwhile of the session that carries the call now. */
+  /** Applies an event. If it ends the migration, begins the one that was requested meanwhile of the current session. */
   private endMigration(event: CallStateEvent<Session>): void {
     const { state } = this;
-    if (!this.apply(event)) return;
-    const { session } = this;
-    if (session === null || (state.name !== "entering" && state.name !== "overlapping")) return;
-    const request = remainingMove(state.queued, session, state.target);
+    if (!this.apply(event) || this.state.name !== "connected" || !("queued" in state)) return;
+    const request = remainingMove(state.queued, this.state.session, state.target);
     if (request !== null) queueMicrotask(() => this.requestMove(request));
   }
 
@@ -297,13 +296,13 @@ export class Call {
   }
 
   /** Switches to the successor: its tracks replace those of the former session. */
-  private switchOver(): void {
+  private switchOver(type: "switched" | "formerLost"): void {
     const { state, host } = this;
     if (state.name !== "overlapping") return;
     const { session: former, successor } = state;
     const [participants, tracks] = [former.participants, former.tracks];
     const isIn = ({ id }: ParticipantInfo, list: ParticipantInfo[]) => list.some((other) => other.id === id);
-    this.endMigration({ type: "switched" });
+    this.endMigration({ type });
     this.take(successor);
     this.maxRungs = successor.maxRungs;
     for (const participant of successor.participants) {
@@ -360,7 +359,7 @@ export class Call {
     if (!cause.temporary) this.lost(cause);
     else if (isDraining) this.closeDrained(session);
     else if (isSuccessor) this.abandon();
-    else if (this.state.name === "overlapping") this.switchOver();
+    else if (this.state.name === "overlapping") this.switchOver("formerLost");
     else this.lost(cause);
   }
 
@@ -375,9 +374,8 @@ export class Call {
       this.finish(cause);
       return;
     }
-    const waitMs = backoff.next();
-    // The first attempt after `moved` is at once. Otherwise another server, if there is one, is tried first.
-    const delayMs = cause instanceof Moved && backoff.attempts === 1 ? 0 : waitMs;
+    const delayMs = backoff.next();
+    // Another server, if there is one, is tried first, unless this one has just named it.
     if (!(cause instanceof Moved)) servers.postpone(0);
     emit("reconnecting", { attempt: backoff.attempts, delayMs, cause });
     clearTimeout(this.retry);
