@@ -123,7 +123,7 @@ async function enter(choice: Choice): Promise<void> {
   });
   app.replaceChildren(screen.element);
   document.title = `${loopback ? "Just you" : name} – Windlass`;
-  // The room's events report a failure to send; the call goes on.
+  // The room's events report a failure to send; the call continues.
   await screen.publish().catch(() => undefined);
 }
 

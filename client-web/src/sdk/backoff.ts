@@ -20,7 +20,7 @@ export class Backoff {
     return wait * (0.75 + 0.5 * this.random());
   }
 
-  /** Starts anew after a success. */
+  /** Resets the pauses after a success. */
   reset(): void {
     this.attempt = 0;
   }

@@ -59,7 +59,7 @@ export type CallStateEvent<S> =
   | { readonly type: "formerLost" }
   /** The successor is ready, or has had its time. */
   | { readonly type: "settled" }
-  /** The successor is given up; the former session carries the call on. */
+  /** The successor is abandoned; the former session carries the call. */
   | { readonly type: "abandoned" }
   /** No session is left. */
   | { readonly type: "lost" }

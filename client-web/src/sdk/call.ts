@@ -249,7 +249,7 @@ export class Call {
     try {
       successor = await this.join(session, target.ticket, new Map());
     } catch {
-      // The former session goes on until its server closes it; that error counts.
+      // The former session continues until its server closes it; that error counts.
       if (!isEntering()) return;
       servers.goTo(session.url);
       this.endMigration({ type: "entryFailed" });
@@ -283,7 +283,7 @@ export class Call {
     if (request !== null) queueMicrotask(() => this.requestMove(request));
   }
 
-  /** Gives the successor up: the former session goes on until its server closes it. */
+  /** Abandons the successor: the former session continues until its server closes it. */
   private abandon(): void {
     const { state } = this;
     if (state.name !== "overlapping") return;

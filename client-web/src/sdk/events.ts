@@ -33,7 +33,7 @@ export interface CallEvents {
   locked: { locked: boolean; lobby: boolean };
   /** The participants that wait in the lobby now. Sent to moderators only. */
   lobby: readonly WaitingInfo[];
-  /** The server rejected a request; the call goes on. */
+  /** The server rejected a request; the call continues. */
   refused: WindlassError;
 }
 
@@ -41,7 +41,7 @@ export interface CallEvents {
 export interface RoomEvents extends CallEvents {
   /** The connection was lost; attempt number `attempt` follows after `delayMs` milliseconds. */
   reconnecting: { attempt: number; delayMs: number; cause: WindlassError };
-  /** The connection is back. Remote tracks are announced anew, publications are sent again. */
+  /** The connection is back. Remote tracks are announced again, publications are sent again. */
   reconnected: undefined;
   /** The room migrated to another server without an interruption. */
   moved: undefined;

@@ -6,7 +6,7 @@ import type { SignalSocket } from "./socket.js";
 /** Max time from `join` to the server's answer, milliseconds. The lobby itself has no time limit. */
 const WELCOME_TIMEOUT_MS = 8000;
 
-/** Who joins, and how. */
+/** The parameters of a join. */
 export interface JoinRequest {
   room: string;
   name: string;

@@ -16,7 +16,7 @@ const START_TIMEOUT_MS = 2000;
 const REPLACE_TIMEOUT_MS = 3000;
 /** The relay has no long tasks, but a busy machine delays it: after two replacements each next one gets twice the patience. */
 const PING_RATE = { intervalMs: 100, maxUnanswered: 4 };
-/** Max replacements, counted anew after {@link FORGIVEN_MS} without one. */
+/** Max replacements in a row; the count is reset after {@link FORGIVEN_MS} without one. */
 const MAX_REPLACEMENTS = 5;
 /** Milliseconds. */
 const FORGIVEN_MS = 60_000;
@@ -30,7 +30,7 @@ interface CopyReceiver {
 
 /** See the module's head. */
 export class Relay {
-  /** Called when no relay can be started any more: tracks must be sent and received anew, without one. */
+  /** Called when no relay can be started any more: tracks need new connections, without a relay. */
   readonly onLost = new Set<() => void>();
   private current: RelayWorker | null = null;
   private starting: Promise<void> | null = null;

@@ -76,8 +76,8 @@ export interface TrackView {
 /**
  * A room that this participant is in.
  *
- * It reconnects by itself when the socket or the media path is lost: remote tracks are removed and announced anew,
- * publications are sent again. When the room migrates to another server, the client joins the new server before it leaves the
+ * It reconnects by itself when the socket or the media path is lost: remote tracks are removed and
+ * announced again, publications are sent again. When the room migrates to another server, the client joins the new server before it leaves the
  * old one: each remote track is succeeded by a new one, see {@link RemoteTrack.replaces}.
  */
 export class Room extends Emitter<RoomEvents> {
@@ -125,7 +125,7 @@ export class Room extends Emitter<RoomEvents> {
     });
   }
 
-  /** The participant that speaks, or spoke last; null where that is nobody yet, or this participant. */
+  /** The participant that speaks, or spoke last; null before the first, and where it is this participant. */
   get speaker(): ParticipantInfo | null {
     return this.call.session?.speaker ?? null;
   }
@@ -155,7 +155,7 @@ export class Room extends Emitter<RoomEvents> {
     return this.call.session?.welcome.identity ?? "";
   }
 
-  /** Whether the access token allows it. Without a token every grant but `admin` and `moderate` is given. */
+  /** Whether the access token allows it. Without a token all is allowed but `admin` and `moderate`. */
   may(grant: Grant): boolean {
     return this.call.session?.may(grant) ?? (grant !== "admin" && grant !== "moderate");
   }
@@ -205,7 +205,7 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /**
-   * Sends silence or black frames instead of a track, and tells the others; false ends that. A track that a moderator
+   * Sends silence or black frames instead of a track, and notifies the others; false ends that. A track that a moderator
    * muted stays muted.
    */
   mute(publication: Publication, muted: boolean): void {

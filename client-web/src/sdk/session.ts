@@ -14,6 +14,14 @@ import type { Publication } from "./publication.js";
 import { Roster } from "./roster.js";
 import { nextSessionState, type SessionState } from "./session-state.js";
 import { SignalSocket } from "./socket.js";
+import {
+  type Comparison,
+  compareTracks,
+  expectedTracks,
+  findPredecessor,
+  isSameSource,
+  type Source,
+} from "./succession.js";
 import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
 
 /** Max time for which a participant is pending because its predecessor has not left, milliseconds. */
@@ -62,7 +70,7 @@ export interface SessionRequest extends JoinRequest {
 
 /** See the module's head. */
 export class Session extends Emitter<SessionEvents> {
-  /** Who may enter. */
+  /** Whether the room is locked, and whether it has a lobby. */
   door: { locked: boolean; lobby: boolean };
   /** The participants in the lobby. */
   waiting: readonly WaitingInfo[] = [];
@@ -253,7 +261,7 @@ export class Session extends Emitter<SessionEvents> {
     this.former = null;
   }
 
-  /** Tells the server that this participant has arrived at the next one. The session goes on until it is closed. */
+  /** Reports to the server that this participant has migrated. The session continues until it is closed. */
   sendArrived(): void {
     this.socket.send({ type: "arrived" });
   }
@@ -273,13 +281,8 @@ export class Session extends Emitter<SessionEvents> {
   }
 
   /** The track of the former session that `track` succeeds. */
-  predecessorOf(track: { participant: string; kind: string; name: string }): RemoteTrack | null {
-    const { former } = this;
-    if (former === null) return null;
-    const owner = this.roster.get(track.participant);
-    const was = former.participants.find(({ id }) => id === owner?.was);
-    const owners = [track.participant, was?.id];
-    return former.tracks.find((t) => owners.includes(t.participant) && isSameSource(t, track)) ?? null;
+  predecessorOf(track: Source): RemoteTrack | null {
+    return this.former === null ? null : findPredecessor(track, this.roster.get(track.participant), this.former);
   }
 
   /**
@@ -299,18 +302,10 @@ export class Session extends Emitter<SessionEvents> {
     return this.mediaUp && !this.isClosed;
   }
 
-  private async compareWithFormer(): Promise<"incomplete" | "worse" | "as good"> {
-    const expected = (this.former?.tracks ?? []).filter((track) => !track.muted && !isPaused(track));
+  private async compareWithFormer(): Promise<Comparison> {
+    const expected = expectedTracks(this.former?.tracks ?? []);
     if (!this.mediaUp) return this.publications.size === 0 && expected.length === 0 ? "as good" : "incomplete";
-    let worse = false;
-    for (const predecessor of expected) {
-      const successor = this.tracks.find((track) => this.predecessorOf(track) === predecessor);
-      if (successor === undefined) return "incomplete";
-      if (!(successor instanceof EnhancedTrack) || !(predecessor instanceof EnhancedTrack)) continue;
-      if (!(await successor.begun())) return "incomplete";
-      worse ||= successor.state === "native" && predecessor.state !== "native";
-    }
-    return worse ? "worse" : "as good";
+    return compareTracks(expected, (former) => this.tracks.find((track) => this.predecessorOf(track) === former));
   }
 
   private handle(message: ServerMessage): void {
@@ -524,12 +519,6 @@ export class Session extends Emitter<SessionEvents> {
     this.emit("lost", error);
   }
 }
-
-const isPaused = (track: RemoteTrack): boolean => track instanceof EnhancedTrack && track.paused;
-
-/** Whether two tracks are of the same source of their participants. */
-const isSameSource = (a: { kind: string; name: string }, b: { kind: string; name: string }): boolean =>
-  a.kind === b.kind && a.name === b.name;
 
 function participantInfo({
   participant,

@@ -12,7 +12,7 @@ import { SpareUplink } from "./uplink/spare.js";
 
 /** Interval at which {@link Stills.sampleUplink} is called, milliseconds. */
 export const UPLINK_SAMPLE_MS = 250;
-/** Each of so many samples is a full one: one a second. */
+/** Samples per full sample, which is thus taken once a second. */
 const FULL_SAMPLE_EVERY = 4;
 
 /** The full-size pixels that have left the page. */

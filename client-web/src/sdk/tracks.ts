@@ -52,7 +52,7 @@ export interface TrackStats extends WorkerStats {
 /** Max difference between native and enhanced picture that is not corrected, milliseconds: less than a frame. */
 const MAX_LAG_MS = 12;
 
-/** The colour space of the native picture is read once in so many frames. */
+/** Interval at which the colour space of the native picture is read, frames. */
 const COLOUR_EVERY = 100;
 
 /** Counts of anchors since the start. */
@@ -289,7 +289,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     this.currentState = state;
     this.currentReason = reason;
     if (this.enhanced === null) {
-      // The next rebuilder counts anew.
+      // The counts of the next rebuilder start at zero.
       this.currentStats = null;
       this.reported = null;
     }

@@ -16,7 +16,7 @@ import type { Effort } from "./wasm.js";
 const FIRST_PAUSE_MS = 4000;
 /** Longest pause. */
 const MAX_PAUSE_MS = 64_000;
-/** Time without trouble after which pauses begin anew with the first. */
+/** Time without trouble after which the next pause is a first one. */
 const FORGIVEN_MS = 60_000;
 /** Window of slowness with a queue. */
 const SPAN_MS = 1000;

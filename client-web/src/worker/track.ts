@@ -494,7 +494,7 @@ export class TrackPipeline {
     this.host.post({ type: "wholeAnchor" });
   }
 
-  /** Drops the decoder's state: it goes on at the next key frame. */
+  /** Drops the decoder's state. Decoding continues at the next key frame. */
   private resetDecoder(): void {
     this.reorder.requireKey();
     this.queue.clear();

@@ -87,7 +87,7 @@ export const SCALES: readonly number[] = [2, 3, 4];
 /** How thoroughly the decoder searches for the detail of anchors. */
 export type Effort = "full" | "little";
 
-/** The bit stream could not be decoded; decoding goes on at the next key frame. */
+/** The bit stream could not be decoded. Decoding continues at the next key frame. */
 export class DecodeFailure extends Error {}
 
 /** A buffer in the module's memory that grows with its content. */

@@ -46,7 +46,7 @@ export class UplinkSampler {
     const since = (rid: string) => Math.max(0, (frames.get(rid) ?? 0) - (last?.frames.get(rid) ?? 0));
     this.last = { at, frames, encodeS };
     const seconds = last === null ? 0 : (at - last.at) / 1000;
-    // Chromium gives small pictures less than their cap even on a wide uplink: then bits are left over.
+    // Chromium gives small pictures less than their cap even on a wide uplink: then the uplink has bits left.
     const assigned = layers.reduce((sum, e) => sum + (e.targetBitrate ?? 0), 0);
     const unassigned = (availableKbps(all) ?? 0) * 1000 * USABLE_SHARE - assigned;
     const cameraFps = source?.framesPerSecond ?? null;

@@ -50,7 +50,7 @@ export class StillMaker {
     return this.wasm.stills_follow(this.handle, rtp | 0, this.input.place(data), data.length) === 0;
   }
 
-  /** Notes that frames are missing: decoding goes on at a key frame. */
+  /** Notes that frames are missing. Decoding continues at a key frame. */
   reset(): void {
     this.wasm.stills_reset(this.handle);
   }
