@@ -1,7 +1,8 @@
 /**
  * The options in the URL of the page: `?room=…&name=…&auto=1&loopback=1&layers=q|qh|qhf&view=enhanced|plain|split`
- * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1&adaptive=0`. The room may also be the fragment. An access
- * token belongs in the fragment, which browsers send to no server: `#token=…` or `#room=…&token=…`; `?token=…` works too.
+ * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1&adaptive=0`. The room may also be the
+ * fragment. An access token belongs in the fragment, which browsers send to no server: `#token=…` or `#room=…&token=…`;
+ * `?token=…` works too.
  */
 import type { Layers, OutputKind, Rung } from "../sdk/index.js";
 import { RUNGS } from "../sdk/index.js";

@@ -136,7 +136,10 @@ export class Tile {
     if (this.track === track) this.setVideo(null);
   }
 
-  /** Shows a video track, or (null) none. `follow` follows the stage that shows it, and returns a function that ends that. */
+  /**
+   * Shows a video track, or (null) none. `follow` follows the stage that shows it, and returns a function that ends
+   * that.
+   */
   setVideo(track: EnhancedTrack | null, follow: ((stage: Element) => () => void) | null = null): void {
     for (const end of this.endings.splice(0)) end();
     const replaces = this.track !== null && track?.replaces === this.track;

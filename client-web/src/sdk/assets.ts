@@ -1,4 +1,7 @@
-/** The files of the SDK, worker script and WASM decoder. The page compiles the decoder once, and keeps a copy of the script. */
+/**
+ * The files of the SDK, worker script and WASM decoder. The page compiles the decoder once, and keeps a copy of the
+ * script.
+ */
 
 /** URLs of the SDK's files. */
 export interface Assets {
@@ -35,7 +38,9 @@ export function compileDecoder(url: string): Promise<WebAssembly.Module> {
 
 const copies = new Map<string, string>();
 
-/** The URL to start workers from: the copy in the page where there is one. A call may outlive the server of the script. */
+/**
+ * The URL to start workers from: the copy in the page where there is one. A call may outlive the server of the script.
+ */
 export const workerAddress = (url: string): string => copies.get(url) ?? url;
 
 /** Copies a worker's script into the page. Returns the URL of the copy; null where the script cannot be fetched. */

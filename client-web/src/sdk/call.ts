@@ -24,11 +24,17 @@ import { SignalSocket } from "./socket.js";
 const MAX_HOPS = 3;
 /** Max servers that are asked at once. */
 const MAX_ASKED = 4;
-/** Max time until a successor receives what the former session does, milliseconds. Servers keep a session for 6 s after `moved`. */
+/**
+ * Max time until a successor receives what the former session does, milliseconds. Servers keep a session for 6 s after
+ * `moved`.
+ */
 const READY_MS = 4500;
 /** Time from the switch until the former server learns of it, milliseconds: pages need it to show the new tracks. */
 const ARRIVED_MS = 300;
-/** Time from the switch until the former session is closed, milliseconds: it still sends to participants that migrate later. */
+/**
+ * Time from the switch until the former session is closed, milliseconds: it still sends to participants that migrate
+ * later.
+ */
 const DRAIN_MS = 7000;
 /** Interval of reports to the server, milliseconds. */
 const REPORT_MS = 1000;
@@ -240,7 +246,9 @@ export class Call {
     if (this.state.name === "entering" && state.name === "connected") void this.migrate(request);
   }
 
-  /** Migrates: joins the target, sends by both sessions, and switches once the successor receives as well as the former. */
+  /**
+   * Migrates: joins the target, sends by both sessions, and switches once the successor receives as well as the former.
+   */
   private async migrate({ session, target }: MoveRequest<Session>): Promise<void> {
     const { servers } = this.host;
     const isEntering = () => this.state.name === "entering" && this.state.session === session;

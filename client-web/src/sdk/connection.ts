@@ -1,8 +1,8 @@
 /**
  * One peer connection to the server: tracks in both directions, and the data channel of anchors.
  *
- * The client always offers. A change marks the connection as due; one negotiation runs at a time. Each offer carries the
- * complete lists of publications and subscriptions.
+ * The client always offers. A change marks the connection as due; one negotiation runs at a time. Each offer carries
+ * the complete lists of publications and subscriptions.
  */
 import { parseAnchorHeader } from "../worker/anchors.js";
 import type { Assets } from "./assets.js";
@@ -23,15 +23,18 @@ import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
 
 const ANCHORS_LABEL = "windlass-anchors";
 /**
- * Max outage of the media path before the connection counts as lost, milliseconds. The server waits for 20 s after the last
- * offer.
+ * Max outage of the media path before the connection counts as lost, milliseconds. The server waits for 20 s after the
+ * last offer.
  */
 const MAX_OUTAGE_MS = 14_000;
 /** First and longest pause between two ICE restarts during an outage, milliseconds; doubled each time. */
 const RESTART_MS = [2500, 5000] as const;
 /** Max time from the first answer until the media path is up, milliseconds. */
 const CONNECT_TIMEOUT_MS = 15_000;
-/** Delay until an offer is made although nothing is sent or received, milliseconds: the server closes sessions without a connection. */
+/**
+ * Delay until an offer is made although nothing is sent or received, milliseconds: the server closes sessions without a
+ * connection.
+ */
 const IDLE_OFFER_MS = 5000;
 /** Max repetitions of an offer that the server rejected because a track of it had just ended. */
 const MAX_REJECTED = 3;

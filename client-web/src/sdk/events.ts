@@ -19,7 +19,9 @@ export interface CallEvents {
   trackRemoved: RemoteTrack;
   /** The owner of a remote track muted or unmuted it. */
   trackMuted: { track: RemoteTrack; muted: boolean };
-  /** A moderator muted one of this participant's tracks, or allowed it again. While muted, `Room.mute` cannot unmute it. */
+  /**
+   * A moderator muted one of this participant's tracks, or allowed it again. While muted, `Room.mute` cannot unmute it.
+   */
   publicationMuted: { publication: Publication; muted: boolean };
   /** The active speaker, until the next such event. */
   speaker: ParticipantInfo;

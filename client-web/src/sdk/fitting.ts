@@ -8,8 +8,9 @@ interface Candidate {
 }
 
 /**
- * The ids of at most `places` of `tracks`, which are in order of arrival. The first audio track of each participant comes
- * first, then the first video track of each, then their second ones: many tracks of one participant displace none of another.
+ * The ids of at most `places` of `tracks`, which are in order of arrival. The first audio track of each participant
+ * comes first, then the first video track of each, then their second ones: many tracks of one participant displace none
+ * of another.
  */
 export function fitting(tracks: Iterable<Candidate>, places: number): Set<string> {
   const counts = new Map<string, number>();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Heartbeat } from "./heartbeat.js";
 
-/** How many questions pass until it counts as silent, where the n-th comes at `at(n)`; 50 at most. */
+/** The number of pings until the worker counts as silent; the n-th is at `at(n)`, and 50 are the most. */
 function asked(heartbeat: Heartbeat, at: (n: number) => number): number {
   for (let n = 1; n <= 50; n++) if (!heartbeat.ping(at(n))) return n;
   return 50;

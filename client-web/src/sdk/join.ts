@@ -24,8 +24,8 @@ export interface JoinRequest {
 }
 
 /**
- * Joins the room by an open socket to the server at `url`. Rejects with a {@link WindlassError}: with {@link Moved} where
- * the room is on another server.
+ * Joins the room by an open socket to the server at `url`. Rejects with a {@link WindlassError}: with {@link Moved}
+ * where the room is on another server.
  */
 export function join(
   url: string,

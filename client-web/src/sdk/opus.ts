@@ -1,8 +1,10 @@
-/** The codec settings of audio: Opus with discontinuous transmission (DTX), with or without redundancy (RED, RFC 2198). */
+/**
+ * The codec settings of audio: Opus with discontinuous transmission (DTX), with or without redundancy (RED, RFC 2198).
+ */
 
 /**
- * The codecs to offer for audio. RED is always among them: the server accepts it once for all audio of a connection. The
- * first codec of the answer is the one that is sent, see {@link preferAudio}.
+ * The codecs to offer for audio. RED is always among them: the server accepts it once for all audio of a connection.
+ * The first codec of the answer is the one that is sent, see {@link preferAudio}.
  */
 export function opusPreferences(codecs: readonly RTCRtpCodec[]): RTCRtpCodec[] {
   const named = (name: string) => codecs.filter((codec) => codec.mimeType.toLowerCase() === `audio/${name}`);
@@ -10,8 +12,8 @@ export function opusPreferences(codecs: readonly RTCRtpCodec[]): RTCRtpCodec[] {
 }
 
 /**
- * Changes the audio sections of an answer before it is applied: DTX for every Opus stream (RFC 7587 §6.1: the receiver asks
- * for it), and RED first in the sections whose `mid` is in `redundant`, last in the others.
+ * Changes the audio sections of an answer before it is applied: DTX for every Opus stream (RFC 7587 §6.1: the receiver
+ * asks for it), and RED first in the sections whose `mid` is in `redundant`, last in the others.
  */
 export function preferAudio(sdp: string, redundant: ReadonlySet<string>): string {
   const sections = sdp.split(/^(?=m=)/m);

@@ -14,7 +14,10 @@ export interface PictureOutput {
   draw(frame: VideoFrame): void;
 }
 
-/** How pictures leave the worker: in a transferred `stream`, or posted to a generator (`post`) or a `canvas`. `auto` takes the first that works. */
+/**
+ * How pictures leave the worker: in a transferred `stream`, or posted to a generator (`post`) or a `canvas`. `auto`
+ * takes the first that works.
+ */
 export type OutputKind = "auto" | "stream" | "post" | "canvas";
 
 /** Makes an output; null where the browser supports none. */

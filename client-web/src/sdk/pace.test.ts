@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { OfferPace } from "./pace.js";
 
-/** Offers of so many bytes in ten seconds, made as soon as each may be. */
+/** The number of offers of that size in ten seconds, each sent as soon as possible. */
 function inTenSeconds(bytes: number): number {
   const pace = new OfferPace();
   let count = 0;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { Publication, type Uplink } from "./publication.js";
 
-/** A sender that does as the browser does, `obeys` willing. */
+/** A sender that applies, drops or never answers changes, by `obeys`. */
 class Sender {
   private encodings = ["q", "h", "f"].map((rid): RTCRtpEncodingParameters => ({ rid, active: rid !== "f" }));
   obeys: "at once" | "never" | "answers nothing" = "at once";

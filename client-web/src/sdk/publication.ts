@@ -14,8 +14,8 @@ import { pathSample } from "./uplink/sample.js";
 export type { Layers } from "./uplink/layers.js";
 
 /**
- * Whether full-size stills of a camera are sent beside it: never (`off`), or when the server asks for them (`ask`). The page
- * must get the person's consent for the latter.
+ * Whether full-size stills of a camera are sent beside it: never (`off`), or when the server asks for them (`ask`). The
+ * page must get the person's consent for the latter.
  */
 export type DetailChoice = "off" | "ask";
 
@@ -31,8 +31,8 @@ export interface Uplink {
 }
 
 /**
- * The encodings of a camera. All three layers are always declared, so that `q` stays a quarter of the camera and layers can
- * be switched on later; the others are inactive.
+ * The encodings of a camera. All three layers are always declared, so that `q` stays a quarter of the camera and layers
+ * can be switched on later; the others are inactive.
  */
 export function videoEncodings(layers: Layers): RTCRtpEncodingParameters[] {
   const settings = layerSettings(layers, new Map());
@@ -174,8 +174,8 @@ export class Publication {
   }
 
   /**
-   * Sends another track of the same kind instead, such as another camera; without negotiation. Stills follow. Rejects with
-   * the browser's error where the sender does not take the track.
+   * Sends another track of the same kind instead, such as another camera; without negotiation. Stills follow. Rejects
+   * with the browser's error where the sender does not take the track.
    */
   async replaceTrack(track: MediaStreamTrack): Promise<void> {
     this.source = track;
@@ -196,7 +196,9 @@ export class Publication {
     for (const { stills } of this.links.values()) stills?.refresh();
   }
 
-  /** Sends other layers from now on. Video only. Rejects with the browser's error where the sender does not take them. */
+  /**
+   * Sends other layers from now on. Video only. Rejects with the browser's error where the sender does not take them.
+   */
   async setLayers(layers: Layers): Promise<void> {
     this.layers = layers;
     await this.applySettings();

@@ -1,9 +1,10 @@
 /**
- * The receiving end of one video m-line: the transceiver, the passage of its frames through the relay, and the rebuilder
- * of their copies.
+ * The receiving end of one video m-line: the transceiver, the passage of its frames through the relay, and the
+ * rebuilder of their copies.
  *
- * It outlives its tracks: when one ends, the m-line becomes inactive and carries the next, so that session descriptions do
- * not grow as participants come and go. The passage is set right after `addTransceiver`; Chromium ignores a later one.
+ * It outlives its tracks: when one ends, the m-line becomes inactive and carries the next, so that session descriptions
+ * do not grow as participants come and go. The passage is set right after `addTransceiver`; Chromium ignores a later
+ * one.
  */
 import type { FromWorker, NativeReason, PictureState, ToWorker, WorkerStats } from "../worker/messages.js";
 import { SCALES } from "../worker/wasm.js";
@@ -54,8 +55,8 @@ export class VideoReceiver {
   private view: { width: number; height: number } | null = null;
 
   /**
-   * `scale`: HR over LR size where the page sets no view, until {@link setRung} sets another. `maxPixels`: larger LR pictures
-   * are not rebuilt, as the server does not enhance them.
+   * `scale`: HR over LR size where the page sets no view, until {@link setRung} sets another. `maxPixels`: larger LR
+   * pictures are not rebuilt, as the server does not enhance them.
    */
   constructor(
     pc: RTCPeerConnection,

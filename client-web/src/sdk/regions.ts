@@ -1,6 +1,7 @@
 /**
- * Sends stills of the camera, whole or in tiles, at the server's request. Requests are checked against the client's own caps; a
- * worker encodes the detail that the low layer lacks; a data channel carries it. The camera is read only while requests come.
+ * Sends stills of the camera, whole or in tiles, at the server's request. Requests are checked against the client's own
+ * caps; a worker encodes the detail that the low layer lacks; a data channel carries it. The camera is read only while
+ * requests come.
  */
 import type { FromPublisher, TakeCopies, ToPublisher } from "../worker/messages.js";
 import type { RegionOutcome } from "../worker/regions/cutter.js";
@@ -102,7 +103,10 @@ export class RegionSender {
     this.channel = pc.createDataChannel(LABEL, { ordered: false, maxPacketLifeTime: LIFETIME_MS });
   }
 
-  /** Answers a request with the next frame of `camera`, or counts why not. `spareKbps`: what the uplink can spare for stills. */
+  /**
+   * Answers a request with the next frame of `camera`, or counts why not. `spareKbps`: what the uplink can spare for
+   * stills.
+   */
   request(request: RegionRequest & { scale: number }, camera: MediaStreamTrack | null, spareKbps: number): void {
     this.counts.requested++;
     const { id, width, height, scale } = request;
@@ -141,7 +145,10 @@ export class RegionSender {
     this.passage?.close();
   }
 
-  /** Makes no more stills; the camera is sent as before. The worker ends later, as it must close its camera frames first. */
+  /**
+   * Makes no more stills; the camera is sent as before. The worker ends later, as it must close its camera frames
+   * first.
+   */
   private end(): void {
     this.stop();
     this.passage?.copyTo(null);
@@ -170,7 +177,10 @@ export class RegionSender {
     void this.follow(clone).catch(() => undefined);
   }
 
-  /** Hands the frames of a clone to the worker until the clone is stopped. (A transferred stream would leave frames unclosed.) */
+  /**
+   * Hands the frames of a clone to the worker until the clone is stopped. (A transferred stream would leave frames
+   * unclosed.)
+   */
   private async follow(clone: MediaStreamTrack): Promise<void> {
     const reader = new MediaStreamTrackProcessor({ track: clone }).readable.getReader();
     for (;;) {

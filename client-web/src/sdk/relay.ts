@@ -1,10 +1,10 @@
 /**
  * The page's end of the relay, the worker through which all encoded frames of a room pass (`worker/relay.ts`).
  *
- * A browser hands frames to the worker of their transform only, even if that worker has ended. So transforms are set only
- * once the relay runs. Where it ends or hangs, all transforms are set again with a new worker. (In Chromium, frames do not
- * pass after a transform was removed, and a transform that is set later than its transceiver is ignored; one that replaces
- * another works at any time.)
+ * A browser hands frames to the worker of their transform only, even if that worker has ended. So transforms are set
+ * only once the relay runs. Where it ends or hangs, all transforms are set again with a new worker. (In Chromium,
+ * frames do not pass after a transform was removed, and a transform that is set later than its transceiver is ignored;
+ * one that replaces another works at any time.)
  */
 import type { TakeCopies, ToRelay, TransformOptions, TransformRole } from "../worker/messages.js";
 import { type Assets, copyWorker, keepWorker, workerAddress } from "./assets.js";
@@ -14,7 +14,10 @@ import { WatchedWorker, type WorkerEnd } from "./watched-worker.js";
 const START_TIMEOUT_MS = 2000;
 /** Max wait for a replacement, milliseconds. */
 const REPLACE_TIMEOUT_MS = 3000;
-/** The relay has no long tasks, but a busy machine delays it: after two replacements each next one gets twice the patience. */
+/**
+ * The relay has no long tasks, but a busy machine delays it: after two replacements each next one gets twice the
+ * patience.
+ */
 const PING_RATE = { intervalMs: 100, maxUnanswered: 4 };
 /** Max replacements in a row; the count is reset after {@link FORGIVEN_MS} without one. */
 const MAX_REPLACEMENTS = 5;
@@ -49,7 +52,9 @@ export class Relay {
     return this.current !== null;
   }
 
-  /** Starts the relay, unless it runs or cannot run. Resolves to {@link works} when that is known, or after two seconds. */
+  /**
+   * Starts the relay, unless it runs or cannot run. Resolves to {@link works} when that is known, or after two seconds.
+   */
   async ready(): Promise<boolean> {
     if (this.current === null && !this.unavailable) await this.replaceWorker(START_TIMEOUT_MS);
     return this.works;
@@ -104,7 +109,9 @@ export class Relay {
     }
   }
 
-  /** A worker has ended. It stays the current one until the next runs: new passages are then rerouted with the others. */
+  /**
+   * A worker has ended. It stays the current one until the next runs: new passages are then rerouted with the others.
+   */
   private async replace(worker: RelayWorker, how: WorkerEnd): Promise<void> {
     if (this.current !== worker) return worker.end();
     // Chromium kills a hanging worker two seconds after `terminate`, and with it the transforms that replaced its own.

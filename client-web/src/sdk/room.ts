@@ -37,7 +37,9 @@ export interface JoinOptions {
   assets?: Assets;
   /** How pictures leave the worker. Default: `auto`. For tests. */
   output?: OutputKind;
-  /** Called when this participant is put into the lobby. `join` then resolves on admission, or rejects with `refused`. */
+  /**
+   * Called when this participant is put into the lobby. `join` then resolves on admission, or rejects with `refused`.
+   */
   waiting?: () => void;
   /** Aborts the attempt to join, the wait in the lobby included; `join` rejects with `left`. */
   signal?: AbortSignal;
@@ -55,8 +57,8 @@ export interface PublishOptions {
    */
   detail?: DetailChoice;
   /**
-   * Audio only: each packet repeats the one before (RED), so that single losses are not heard, at twice the bitrate. For
-   * uplinks with losses and spare bandwidth. Default: false.
+   * Audio only: each packet repeats the one before (RED), so that single losses are not heard, at twice the bitrate.
+   * For uplinks with losses and spare bandwidth. Default: false.
    */
   redundancy?: boolean;
   /** The name of the track that the others see. Default: `camera` or `microphone`. */
@@ -76,12 +78,14 @@ export interface TrackView {
 /**
  * A room that this participant is in.
  *
- * It reconnects by itself when the socket or the media path is lost: remote tracks are removed and
- * announced again, publications are sent again. When the room migrates to another server, the client joins the new server before it leaves the
- * old one: each remote track is succeeded by a new one, see {@link RemoteTrack.replaces}.
+ * It reconnects by itself when the socket or the media path is lost: remote tracks are removed and announced again,
+ * publications are sent again. When the room migrates to another server, the client joins the new server before it
+ * leaves the old one: each remote track is succeeded by a new one, see {@link RemoteTrack.replaces}.
  */
 export class Room extends Emitter<RoomEvents> {
-  /** What a moderator may do to others. Needs the grant `moderate`; rejects with `connection_lost` without a connection. */
+  /**
+   * What a moderator may do to others. Needs the grant `moderate`; rejects with `connection_lost` without a connection.
+   */
   readonly moderate = new Moderation(
     (request) => this.call.session?.moderate(request) ?? Promise.reject(notConnected()),
   );
@@ -91,11 +95,11 @@ export class Room extends Emitter<RoomEvents> {
   private readonly call: Call;
 
   /**
-   * Joins a room. Tracks that exist already are announced after the caller's current task, so that listeners that are set
-   * right after `await Room.join(…)` receive them.
+   * Joins a room. Tracks that exist already are announced after the caller's current task, so that listeners that are
+   * set right after `await Room.join(…)` receive them.
    *
-   * Rejects with a {@link WindlassError}. Frequent codes: `unreachable` (no server answers within 8 s), `no_codec` (no VP9),
-   * `unauthorized` (token), `room_full`, `refused` (by a moderator), `left` (aborted by `signal`).
+   * Rejects with a {@link WindlassError}. Frequent codes: `unreachable` (no server answers within 8 s), `no_codec` (no
+   * VP9), `unauthorized` (token), `room_full`, `refused` (by a moderator), `left` (aborted by `signal`).
    */
   static async join(options: JoinOptions): Promise<Room> {
     if (
@@ -181,8 +185,9 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /**
-   * Sends tracks, with the same options for each. Resolves when the server has accepted them; without a connection at once,
-   * and the tracks are sent when it is back. Rejects with a {@link WindlassError}: `forbidden` without the grant `publish`.
+   * Sends tracks, with the same options for each. Resolves when the server has accepted them; without a connection at
+   * once, and the tracks are sent when it is back. Rejects with a {@link WindlassError}: `forbidden` without the grant
+   * `publish`.
    */
   async publish(
     source: MediaStream | MediaStreamTrack | readonly MediaStreamTrack[],
@@ -205,8 +210,8 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /**
-   * Sends silence or black frames instead of a track, and notifies the others; false ends that. A track that a moderator
-   * muted stays muted.
+   * Sends silence or black frames instead of a track, and notifies the others; false ends that. A track that a
+   * moderator muted stays muted.
    */
   mute(publication: Publication, muted: boolean): void {
     const { sender } = this.call;
@@ -232,9 +237,9 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /**
-   * Calls {@link setView} with the size of `element`, now and whenever that changes: 0 while it is scrolled out of sight or
-   * the page is hidden. Small pictures then take a small layer, hidden ones nothing. The returned function ends that; the
-   * last view stays.
+   * Calls {@link setView} with the size of `element`, now and whenever that changes: 0 while it is scrolled out of
+   * sight or the page is hidden. Small pictures then take a small layer, hidden ones nothing. The returned function
+   * ends that; the last view stays.
    */
   follow(track: EnhancedTrack | string, element: Element): () => void {
     return followShowing(element, (shown) => this.setView(track, shown));

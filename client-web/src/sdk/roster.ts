@@ -1,6 +1,6 @@
 /**
- * The other participants of a room. A participant that migrated from another server is pending while its predecessor, the
- * same person on the former server, is still present: it is announced when the predecessor leaves.
+ * The other participants of a room. A participant that migrated from another server is pending while its predecessor,
+ * the same person on the former server, is still present: it is announced when the predecessor leaves.
  */
 import type { ParticipantInfo } from "./protocol.js";
 

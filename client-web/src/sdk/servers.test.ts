@@ -23,7 +23,7 @@ test("where another server names one that is not known, the page's own is asked"
   assert.equal(servers.isAllowed(EVIL), false);
   assert.equal(servers.goTo(EVIL), OWN);
   assert.deepEqual(servers.first(4), [OWN, NODE]);
-  // It knows the server that has just come.
+  // The page's own server names the new one.
   servers.named(OWN, [NEW]);
   assert.equal(servers.goTo(NEW), NEW);
 });

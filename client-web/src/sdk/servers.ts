@@ -2,7 +2,8 @@
  * The servers that may have the room, by the URLs of their WebSockets, in the order in which they are tried.
  *
  * The access token goes to allowed servers only: the page's own, and those that the page's own has named, by TLS if the
- * page's own is reached by TLS. Where another server names one that is not allowed, the page's own is asked for the room instead.
+ * page's own is reached by TLS. Where another server names one that is not allowed, the page's own is asked for the
+ * room instead.
  */
 export class Servers {
   /** The order of trying; the first is the current or next one. */

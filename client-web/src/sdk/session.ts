@@ -286,8 +286,8 @@ export class Session extends Emitter<SessionEvents> {
   }
 
   /**
-   * Resolves when everything that the former session receives is received by this one, as well as there, or after `maxMs`.
-   * False: this session receives nothing.
+   * Resolves when everything that the former session receives is received by this one, as well as there, or after
+   * `maxMs`. False: this session receives nothing.
    */
   async ready(maxMs: number): Promise<boolean> {
     const deadline = performance.now() + maxMs;

@@ -10,7 +10,10 @@ export interface Shown {
 
 /** A new size counts when it has not changed for this time, milliseconds: a window may be being resized. */
 const SETTLE_MS = 250;
-/** Delay until an element counts as hidden, milliseconds: scrolling past, or a short visit to another tab, should not stop a picture. */
+/**
+ * Delay until an element counts as hidden, milliseconds: scrolling past, or a short visit to another tab, should not
+ * stop a picture.
+ */
 const HIDE_MS = 3000;
 /** Relative change of a size that is ignored. */
 const MAX_IGNORED_CHANGE = 0.1;

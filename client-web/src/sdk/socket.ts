@@ -67,7 +67,10 @@ export class SignalSocket {
     });
   }
 
-  /** Opens a socket to the first server that answers. Each is tried once the one before has failed, or is slow. Rejects with `unreachable`. */
+  /**
+   * Opens a socket to the first server that answers. Each is tried once the one before has failed, or is slow. Rejects
+   * with `unreachable`.
+   */
   static async openAny(urls: readonly string[]): Promise<[url: string, socket: SignalSocket]> {
     let found = false;
     const open = async (url: string): Promise<[string, SignalSocket]> => {

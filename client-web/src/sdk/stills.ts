@@ -1,6 +1,6 @@
 /**
- * The stills of one camera, at full size, that the server asks for and the person has agreed to. Joins the server's requests with the
- * state of the uplink and of the camera.
+ * The stills of one camera, at full size, that the server asks for and the person has agreed to. Joins the server's
+ * requests with the state of the uplink and of the camera.
  */
 import type { Assets } from "./assets.js";
 import type { RegionRequest, UplinkReport } from "./protocol.js";

@@ -31,7 +31,9 @@ export function findPredecessor(
 export const expectedTracks = (former: readonly RemoteTrack[]): RemoteTrack[] =>
   former.filter((track) => !track.muted && !(track instanceof EnhancedTrack && track.paused));
 
-/** Compares the successors of `expected` with them: whether each has a picture, and is rebuilt if its predecessor is. */
+/**
+ * Compares the successors of `expected` with them: whether each has a picture, and is rebuilt if its predecessor is.
+ */
 export async function compareTracks(
   expected: readonly RemoteTrack[],
   successorOf: (track: RemoteTrack) => RemoteTrack | undefined,

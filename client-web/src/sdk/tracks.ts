@@ -17,7 +17,10 @@ export interface RemoteAudioTrack {
   readonly muted: boolean;
   /** The track to play. */
   readonly track: MediaStreamTrack;
-  /** During the event `trackAdded`: the track that this one succeeds, after a migration; null: none. Null at any other time. */
+  /**
+   * During the event `trackAdded`: the track that this one succeeds, after a migration; null: none. Null at any other
+   * time.
+   */
   replaces: RemoteTrack | null;
 }
 
@@ -82,7 +85,10 @@ export interface EnhancedTrackEvents {
   paused: boolean;
 }
 
-/** A remote video track, enhanced where the server and this machine can: as the native picture, the rebuilt one, and the better of the two. */
+/**
+ * A remote video track, enhanced where the server and this machine can: as the native picture, the rebuilt one, and the
+ * better of the two.
+ */
 export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   readonly kind = "video";
   /** The server's id of the track. Unique in the room on one server. */
@@ -95,7 +101,10 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   readonly stream: number | undefined;
   /** The native decoder's picture, for as long as the track lasts. */
   readonly plain: MediaStreamTrack;
-  /** During the event `trackAdded`: the track that this one succeeds, after a migration; null: none. Null at any other time. */
+  /**
+   * During the event `trackAdded`: the track that this one succeeds, after a migration; null: none. Null at any other
+   * time.
+   */
   replaces: RemoteTrack | null = null;
   /** Called when a whole anchor must be requested. @internal */
   onWholeAnchor: (() => void) | null = null;
@@ -133,8 +142,8 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   }
 
   /**
-   * The rebuilt picture, without frames while {@link state} is `native`; null while it cannot be made. After a failure it may be
-   * another track: read it again at each event `state`.
+   * The rebuilt picture, without frames while {@link state} is `native`; null while it cannot be made. After a failure
+   * it may be another track: read it again at each event `state`.
    */
   get enhanced(): MediaStreamTrack | null {
     return this.receiver.enhanced;
@@ -186,8 +195,8 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   }
 
   /**
-   * Synchronises the enhanced picture with `video`, an element that plays {@link plain}: it is never ahead of it, and has the
-   * same colours. So the two agree side by side, and with the sound. The returned function ends that. Without
+   * Synchronises the enhanced picture with `video`, an element that plays {@link plain}: it is never ahead of it, and
+   * has the same colours. So the two agree side by side, and with the sound. The returned function ends that. Without
    * `requestVideoFrameCallback` in the browser it does nothing.
    */
   keepStepWith(video: HTMLVideoElement): () => void {
@@ -217,8 +226,8 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   }
 
   /**
-   * Delays the native picture until the enhanced one is ready, by 200 ms at most, to show the two side by side; false ends
-   * that. Needs {@link keepStepWith}.
+   * Delays the native picture until the enhanced one is ready, by 200 ms at most, to show the two side by side; false
+   * ends that. Needs {@link keepStepWith}.
    */
   holdPlain(hold: boolean): void {
     this.delaysPlain = hold;
@@ -259,7 +268,9 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     this.refused = refused;
   }
 
-  /** The report to the server, with counts since the last call. `halfTripMs`: one-way delay from the server. @internal */
+  /**
+   * The report to the server, with counts since the last call. `halfTripMs`: one-way delay from the server. @internal
+   */
   report(halfTripMs: number): Report | null {
     const stats = this.currentStats;
     if (stats === null) return null;

@@ -1,6 +1,6 @@
 /**
- * Warms the decoder up while a call is being set up, in a short-lived worker of its own: in the worker of a track, the first
- * frame would wait for the warm-up. The browser shares compiled code between workers.
+ * Warms the decoder up while a call is being set up, in a short-lived worker of its own: in the worker of a track, the
+ * first frame would wait for the warm-up. The browser shares compiled code between workers.
  */
 import type { ToWorker } from "../worker/messages.js";
 import { type Assets, compileDecoder, workerAddress } from "./assets.js";

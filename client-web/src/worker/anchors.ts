@@ -1,11 +1,14 @@
 /**
  * The header of an anchor message, and the latency of anchors.
  *
- * The WASM module reassembles and applies anchors. The page needs the stream id to route a message, and the RTP timestamp for
- * the age of the anchor's frame. Wire format: `hybrid::anchor::message`, big endian, 24 bytes.
+ * The WASM module reassembles and applies anchors. The page needs the stream id to route a message, and the RTP
+ * timestamp for the age of the anchor's frame. Wire format: `hybrid::anchor::message`, big endian, 24 bytes.
  */
 
-/** The source of an anchor's detail: a super-resolution network (`enhanced`), or the publisher's own pixels (`captured`). */
+/**
+ * The source of an anchor's detail: a super-resolution network (`enhanced`), or the publisher's own pixels
+ * (`captured`).
+ */
 export type AnchorSource = "enhanced" | "captured";
 
 /** The fields of an anchor message's header that the page uses. */

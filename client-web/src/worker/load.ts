@@ -1,14 +1,14 @@
 /**
- * Adapts the enhancement of a track to the speed of this machine: full, with less thorough searches, with smaller pictures, or
- * paused. Times are milliseconds and arguments.
+ * Adapts the enhancement of a track to the speed of this machine: full, with less thorough searches, with smaller
+ * pictures, or paused. Times are milliseconds and arguments.
  *
- * The machine is too slow if decoding took more than `share` of the time between frames over one second while frames queue up, or
- * over three seconds; or if more than `queueLimit` frames waited for a second. A single hiccup is no matter, nor are the first
- * `warmUpMs`, while the browser compiles the decoder's functions.
+ * The machine is too slow if decoding took more than `share` of the time between frames over one second while frames
+ * queue up, or over three seconds; or if more than `queueLimit` frames waited for a second. A single hiccup is no
+ * matter, nor are the first `warmUpMs`, while the browser compiles the decoder's functions.
  *
- * A machine that is too slow takes a step down: first searches become less thorough, then pictures smaller. After a minute with
- * time to spare, twice as long after each relapse, the last step is taken back. Below the last step enhancement pauses: for 4 s,
- * doubled each time up to 64 s. A minute without trouble resets that.
+ * A machine that is too slow takes a step down: first searches become less thorough, then pictures smaller. After a
+ * minute with time to spare, twice as long after each relapse, the last step is taken back. Below the last step
+ * enhancement pauses: for 4 s, doubled each time up to 64 s. A minute without trouble resets that.
  */
 import type { Effort } from "./wasm.js";
 
@@ -71,8 +71,8 @@ export class LoadGuard {
   }
 
   /**
-   * Takes a decoded frame: its decode time, the media time since the frame before, the queue length, and the scale of its
-   * picture. Returns whether to pause now. May change {@link effort} and {@link maxScale}.
+   * Takes a decoded frame: its decode time, the media time since the frame before, the queue length, and the scale of
+   * its picture. Returns whether to pause now. May change {@link effort} and {@link maxScale}.
    */
   frame(now: number, decodeMs: number, intervalMs: number, queued: number, scale: number): boolean {
     this.startedAt ??= now;

@@ -47,8 +47,8 @@ export interface SentFrame {
 }
 
 /**
- * To the relay, by the port of the copies: a copy was taken; a key frame is needed; or the SSRC of the sent layer whose frames
- * are copied with their data (null: none).
+ * To the relay, by the port of the copies: a copy was taken; a key frame is needed; or the SSRC of the sent layer whose
+ * frames are copied with their data (null: none).
  */
 export type ToRelayByPort = "taken" | "keyFrame" | { follow: number | null };
 

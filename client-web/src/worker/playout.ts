@@ -1,9 +1,9 @@
 /**
  * The playout of rebuilt pictures: a clock and a bounded queue. Times are milliseconds and arguments.
  *
- * The clock maps the media timeline to this machine's. Its offset is one at which nearly all recent pictures were ready in time. It
- * rises at once and sinks slowly, so that jitter does not judder. It never runs ahead of the native player, where the times of
- * that are known.
+ * The clock maps the media timeline to this machine's. Its offset is one at which nearly all recent pictures were ready
+ * in time. It rises at once and sinks slowly, so that jitter does not judder. It never runs ahead of the native player,
+ * where the times of that are known.
  */
 
 /** Unwraps 32-bit RTP timestamps (90 kHz) to a continuous timeline. */

@@ -1,6 +1,6 @@
 /**
- * The worker of one published camera with stills. The relay sends it the RTP timestamps of all sent frames, and the data of the
- * layer that stills refine. It makes the stills that the server asks for.
+ * The worker of one published camera with stills. The relay sends it the RTP timestamps of all sent frames, and the
+ * data of the layer that stills refine. It makes the stills that the server asks for.
  */
 import type { FromPublisher, SentFrame, ToPublisher, ToRelayByPort } from "./messages.js";
 import { RegionCutter } from "./regions/cutter.js";

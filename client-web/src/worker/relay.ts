@@ -1,8 +1,8 @@
 /**
  * The relay: the worker of a room through which all encoded frames pass, received and sent.
  *
- * It passes each frame on, and sends a copy to the worker of the track. It parses no frame, so no content can stop it: native
- * pictures go on whatever happens to the other workers.
+ * It passes each frame on, and sends a copy to the worker of the track. It parses no frame, so no content can stop it:
+ * native pictures go on whatever happens to the other workers.
  */
 import type { FrameCopy, SentFrame, ToRelayByPort, TransformRole } from "./messages.js";
 

@@ -2,8 +2,9 @@
  * Brings the encoded frames of a track into decode order for the WASM decoder. Times are milliseconds and arguments.
  *
  * The encoded transform emits frames as they are assembled, so a frame completed by a retransmission comes after its
- * successors. Frames carry consecutive ids (dependency descriptor). A missing frame is waited for, `waitMs` at most; then all
- * frames before the next key frame are skipped. Without ids, the order of arrival is the decode order. Holds `capacity` frames at most.
+ * successors. Frames carry consecutive ids (dependency descriptor). A missing frame is waited for, `waitMs` at most;
+ * then all frames before the next key frame are skipped. Without ids, the order of arrival is the decode order. Holds
+ * `capacity` frames at most.
  */
 
 /** One complete encoded frame. */

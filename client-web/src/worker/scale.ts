@@ -11,7 +11,10 @@ const MAX_STRETCH = 1.25;
 /** Max pixels of a rebuilt picture, for the CPU of a browser. The smallest scale is exempt. */
 const MAX_PIXELS = 1280 * 736;
 
-/** The scale, one of `scales` (ascending), for an LR picture that is fitted into a place; null: it fills the place as it is. */
+/**
+ * The scale, one of `scales` (ascending), for an LR picture that is fitted into a place; null: it fills the place as it
+ * is.
+ */
 export function scaleFor(low: Size, place: Size, scales: readonly number[]): number | null {
   const by = Math.min(place.width / low.width, place.height / low.height);
   if (by <= MAX_STRETCH) return null;

@@ -11,18 +11,18 @@ const INTERVAL_MS = 40;
 /** A pipeline over a decoder that does as the test says, 25 frames a second. */
 class Bench {
   now = 1_000_000;
-  /** Whether anchors have a part in the decoder's pictures. */
+  /** Whether the decoder's pictures have detail of anchors. */
   detail = false;
   broken = false;
   outcome: AnchorOutcome = "applied";
   shown = 0;
-  /** Whether the picture can be bettered, and how often it was. */
+  /** Whether the picture can be refreshed, and how often it was. */
   stale = false;
   refreshed = 0;
   keyRequests = 0;
   scales: number[] = [];
   effort: Effort = "full";
-  /** How long the decoder takes with a frame. */
+  /** Decode time of a frame, milliseconds. */
   decodeMs = 0;
   decay = { lost: 0, frames: 0 };
   private frames = 0;
@@ -83,7 +83,7 @@ class Bench {
     this.keyNext = true;
   }
 
-  /** Receives frames; the first is a key frame, and those given as lost do not come. */
+  /** Receives frames, without those of `lost`; the first is a key frame. */
   run(count: number, { lost = [] as number[] } = {}): void {
     for (let i = 0; i < count; i++) {
       this.now += INTERVAL_MS;
@@ -97,7 +97,7 @@ class Bench {
     }
   }
 
-  /** Waits without frames. */
+  /** Lets time pass without frames. */
   idle(ms: number): void {
     for (const end = this.now + ms; this.now < end; this.now++) {
       if (this.pipeline.waitMs() !== 0) continue;
@@ -117,7 +117,7 @@ class Bench {
     this.pipeline.message(message.buffer);
   }
 
-  /** How often a whole anchor has been asked for since the last call. */
+  /** The number of requests for whole anchors since the last call. */
   wholeRequests(): number {
     return this.posted.splice(0).filter((m) => m.type === "wholeAnchor").length;
   }

@@ -1,9 +1,9 @@
 /**
  * The pipeline of one track: encoded frames and anchor messages in, rebuilt pictures out at their time.
  *
- * Pictures are rebuilt on every rung, at the size at which they are shown, with or without anchors. Where the LR picture fills
- * its place, nothing is decoded. The native decoder gets its frames before their copies come here, so a failure (trap, invalid
- * frame, gap, slow machine) only makes the page show the native picture.
+ * Pictures are rebuilt on every rung, at the size at which they are shown, with or without anchors. Where the LR
+ * picture fills its place, nothing is decoded. The native decoder gets its frames before their copies come here, so a
+ * failure (trap, invalid frame, gap, slow machine) only makes the page show the native picture.
  *
  * `clock` gives the time, milliseconds since the epoch. The worker drives `pump` and `show`.
  */
@@ -63,7 +63,10 @@ const MAX_EARLY = 8;
 const KEY_REQUEST_MS = 1000;
 /** Min time between two requests for whole anchors, milliseconds. */
 const WHOLE_REQUEST_MS = 1000;
-/** Detail of an anchor appears with the next frame. After this time without one, the last picture is rebuilt, milliseconds. */
+/**
+ * Detail of an anchor appears with the next frame. After this time without one, the last picture is rebuilt,
+ * milliseconds.
+ */
 const REFRESH_MS = 50;
 /** Time without a decodable frame after which the native picture is shown, milliseconds. */
 const STARVED_MS = 300;
@@ -412,7 +415,10 @@ export class TrackPipeline {
     });
   }
 
-  /** Rebuilds the current picture with the detail of anchors that came since, and shows it instead of the former or after it. */
+  /**
+   * Rebuilds the current picture with the detail of anchors that came since, and shows it instead of the former or
+   * after it.
+   */
   private refreshPicture(): void {
     this.refreshAt = null;
     const before = this.host.clock();

@@ -1,6 +1,6 @@
 /**
- * Parses the fields of a VP9 uncompressed header that the worker needs before decoding: key frame, size and colour. Rejects
- * (null) all but VP9 profile 0. Source: VP9 bitstream specification 0.7, §6.2.
+ * Parses the fields of a VP9 uncompressed header that the worker needs before decoding: key frame, size and colour.
+ * Rejects (null) all but VP9 profile 0. Source: VP9 bitstream specification 0.7, §6.2.
  */
 
 /** The fields of a header. */

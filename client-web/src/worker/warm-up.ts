@@ -1,8 +1,9 @@
 /**
  * Makes the browser compile and optimise the decoder before the first frame of a track.
  *
- * WebAssembly functions are compiled at their first call, and optimised after many. The module contains a short stream for that
- * purpose, which is decoded here step by step. Compiled code belongs to the module, so one warm-up serves all workers.
+ * WebAssembly functions are compiled at their first call, and optimised after many. The module contains a short stream
+ * for that purpose, which is decoded here step by step. Compiled code belongs to the module, so one warm-up serves all
+ * workers.
  */
 
 /** The part of the decoder that is used. */

@@ -1,10 +1,10 @@
 /**
  * The entry of all workers. The first message of the window decides which worker it is: that of a received video track
- * (`track.ts`), the relay of the page (`relay.ts`), that of a published camera (`publish.ts`), or one that warms the decoder up
- * (`warm-up.ts`).
+ * (`track.ts`), the relay of the page (`relay.ts`), that of a published camera (`publish.ts`), or one that warms the
+ * decoder up (`warm-up.ts`).
  *
- * In the worker of a track, copies of encoded frames come from the relay; messages and timers drive the pipeline. Each frame is
- * decoded in a task of its own.
+ * In the worker of a track, copies of encoded frames come from the relay; messages and timers drive the pipeline. Each
+ * frame is decoded in a task of its own.
  */
 import type {
   FrameCopy,

@@ -44,8 +44,8 @@ const MIN_FPS = 1;
 const MAX_FPS = 60;
 
 /**
- * The settings of all layers. `uplink`: caps of the uplink; `caps`: its division among the layers; `quarter`: whether the
- * uplink needs `q`. The smallest allowed layer stays on at least: a wish cannot end the video.
+ * The settings of all layers. `uplink`: caps of the uplink; `caps`: its division among the layers; `quarter`: whether
+ * the uplink needs `q`. The smallest allowed layer stays on at least: a wish cannot end the video.
  */
 export function layerSettings(
   allowed: Layers,
@@ -77,9 +77,9 @@ export function layerSettings(
 }
 
 /**
- * Makes the frame rates of layers differ. Chromium has one encoder for layers that differ in size alone, by halves. It makes
- * the smaller picture of every second sample of the larger one, which costs `h` beside `f` 3 to 4 dB. Otherwise each layer has
- * its own encoder, and is downscaled by averaging (`lab/notes/captured-anchors.md`).
+ * Makes the frame rates of layers differ. Chromium has one encoder for layers that differ in size alone, by halves. It
+ * makes the smaller picture of every second sample of the larger one, which costs `h` beside `f` 3 to 4 dB. Otherwise
+ * each layer has its own encoder, and is downscaled by averaging (`lab/notes/captured-anchors.md`).
  */
 function separateFrameRates(settings: LayerSetting[]): void {
   const taken = new Set<number>();

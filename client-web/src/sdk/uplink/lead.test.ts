@@ -4,14 +4,14 @@ import { LeadingLayer, type Wanted } from "./lead.js";
 
 const BOTH: Wanted = { q: true, needsQ: false, h: true, pixels: 640 * 360 };
 
-/** Looks four times a second for so long at one estimate; when the caps became others. */
+/** Feeds one estimate four times a second; returns the times at which the caps changed. */
 function looks(lead: LeadingLayer, from: number, to: number, kbps: number | null, wanted = BOTH): number[] {
   const changes: number[] = [];
   for (let now = from; now <= to; now += 250) if (lead.onEstimate(now, kbps, wanted)) changes.push(now);
   return changes;
 }
 
-/** One that `h` leads at this estimate; it is 4 s old. */
+/** A layer choice after 4 s of this estimate, led by `h`. */
 function led(kbps = 200): LeadingLayer {
   const lead = new LeadingLayer();
   looks(lead, 0, 4000, kbps);

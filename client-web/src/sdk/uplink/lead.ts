@@ -1,13 +1,14 @@
 /**
  * Decides which layer of a camera gets the bits of a narrow uplink. Pure; times are milliseconds and arguments.
  *
- * Chromium serves the layer with the lowest cap first, the smallest: an uplink of 200 kbit/s is all `q`. From about 100 kbit/s on,
- * the half layer of a usual camera is the better picture for the same bits, unless it is shown very small (`lab/notes/rungs.md`).
- * So where the uplink has room for `h` but not for both, `h` leads: its cap is the lower one and follows the estimate, and `q`
- * gets the rest. (Chromium gives the first layer its cap even above the estimate, and a later one nothing of less than 30 kbit/s.)
+ * Chromium serves the layer with the lowest cap first, the smallest: an uplink of 200 kbit/s is all `q`. From about 100
+ * kbit/s on, the half layer of a usual camera is the better picture for the same bits, unless it is shown very small
+ * (`lab/notes/rungs.md`). So where the uplink has room for `h` but not for both, `h` leads: its cap is the lower one
+ * and follows the estimate, and `q` gets the rest. (Chromium gives the first layer its cap even above the estimate, and
+ * a later one nothing of less than 30 kbit/s.)
  *
- * The server's knobs say whether `q` or `h` is wanted. Where a subscriber takes nothing larger than `q`, `h` leaves enough bits
- * for it, or does not lead.
+ * The server's knobs say whether `q` or `h` is wanted. Where a subscriber takes nothing larger than `q`, `h` leaves
+ * enough bits for it, or does not lead.
  */
 
 /** Max bitrates of layers by RID, kbit/s. A layer without one has the cap of the page. */
@@ -25,7 +26,10 @@ export interface Wanted {
   pixels: number;
 }
 
-/** Bits per pixel and second from which on the half layer is the better picture for the same bits: 100 kbit/s at 640×360. */
+/**
+ * Bits per pixel and second from which on the half layer is the better picture for the same bits: 100 kbit/s at
+ * 640×360.
+ */
 const WORTH_BITS = 0.43;
 /** Share of that down to which a leading half layer goes on: a change costs a key frame. */
 const KEEP_SHARE = 0.75;
@@ -56,8 +60,8 @@ export class LeadingLayer {
   private narrow = false;
 
   /**
-   * Whether `q` must be sent even if the server does not want it. The server does not know yet that the uplink has become narrow,
-   * and Chromium would give `h` alone 193 kbit/s at least.
+   * Whether `q` must be sent even if the server does not want it. The server does not know yet that the uplink has
+   * become narrow, and Chromium would give `h` alone 193 kbit/s at least.
    */
   get needsQuarter(): boolean {
     return this.narrow && !this.leads;

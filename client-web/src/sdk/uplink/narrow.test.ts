@@ -5,10 +5,10 @@ import { NarrowUplink, type UplinkCaps } from "./narrow.js";
 const FREE: UplinkCaps = { maxFps: undefined, maxBitrate: undefined };
 const HALF: UplinkCaps = { maxFps: 15, maxBitrate: undefined };
 
-/** Looks without any traffic. */
+/** A sample without traffic. */
 const idle = (availableKbps: number | null) => ({ availableKbps, sentBytes: 0, retransmittedBytes: 0 });
 
-/** Looks four times a second from `from` to `to`, at a path that `share` of what is sent repairs; when it was let run empty. */
+/** Feeds samples four times a second, with a `share` of retransmissions; returns the starts of drains. */
 function drains(uplink: NarrowUplink, from: number, to: number, share: number, availableKbps = 50): number[] {
   const at: number[] = [];
   for (let now = from; now <= to; now += 250) {

@@ -1,15 +1,15 @@
 /**
- * Halves a camera's frame rate while the uplink is very narrow, and drains the uplink's queue where retransmissions fill it.
- * Pure; times are milliseconds and arguments.
+ * Halves a camera's frame rate while the uplink is very narrow, and drains the uplink's queue where retransmissions
+ * fill it. Pure; times are milliseconds and arguments.
  *
- * Chromium's encoder sends 30 kbit/s at least, and the headers of 30 packets a second take 14 more. So an uplink of 50 kbit/s
- * has no room for retransmissions: each fills the queue, which then drops the next packet. While the queue is always full its
- * delay is constant, and delay is all that congestion control sees at such rates: its estimate even rises, and the picture freezes
- * again and again.
+ * Chromium's encoder sends 30 kbit/s at least, and the headers of 30 packets a second take 14 more. So an uplink of 50
+ * kbit/s has no room for retransmissions: each fills the queue, which then drops the next packet. While the queue is
+ * always full its delay is constant, and delay is all that congestion control sees at such rates: its estimate even
+ * rises, and the picture freezes again and again.
  *
- * Measured at 50 kbit/s beside a compiler. Without this: 13 to 18 frames a second and 13 to 40 freezes in three of eleven calls.
- * With half the frame rate, and fewer key frames for broken decoders (`sfu/src/core/keyframes.rs`): 15 frames a second and no
- * freeze after the first seconds in 24 of 26 calls. With draining too: in 10 of 10.
+ * Measured at 50 kbit/s beside a compiler. Without this: 13 to 18 frames a second and 13 to 40 freezes in three of
+ * eleven calls. With half the frame rate, and fewer key frames for broken decoders (`sfu/src/core/keyframes.rs`): 15
+ * frames a second and no freeze after the first seconds in 24 of 26 calls. With draining too: in 10 of 10.
  */
 
 /** Caps on each layer of a camera; undefined: none. */

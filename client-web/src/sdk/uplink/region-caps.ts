@@ -36,8 +36,8 @@ export class RegionCaps {
   constructor(private readonly limits: RegionLimits = REGION_LIMITS) {}
 
   /**
-   * Admits a request for `tiles` of the picture's `total` tiles in at most `bytes`. Returns the bytes granted, or the cap
-   * that it exceeds. `spareBytesPerSecond`: the spare bandwidth of the uplink.
+   * Admits a request for `tiles` of the picture's `total` tiles in at most `bytes`. Returns the bytes granted, or the
+   * cap that it exceeds. `spareBytesPerSecond`: the spare bandwidth of the uplink.
    */
   admit(now: number, tiles: number, total: number, bytes: number, spareBytesPerSecond: number): number | Refusal {
     this.granted = this.granted.filter(({ at }) => now - at < SPAN_MS);

@@ -14,7 +14,7 @@ const GOOD: UplinkSample = {
 };
 const ROOM = 400 * 0.85 - 150;
 
-/** An uplink that has been good for long, and what it has to spare after its next second. */
+/** An uplink that has been good for a while, and its spare bandwidth after the next sample. */
 function good(guarded: Guarded = "all"): { uplink: SpareUplink; look(change?: Partial<UplinkSample>): number } {
   const uplink = new SpareUplink();
   let now = 0;
@@ -27,7 +27,7 @@ function good(guarded: Guarded = "all"): { uplink: SpareUplink; look(change?: Pa
   return { uplink, look };
 }
 
-/** Good seconds until there is something to spare. */
+/** Good seconds until there is spare bandwidth. */
 function secondsToSpare(look: () => number, max = 20): number {
   for (let seconds = 1; seconds <= max; seconds++) if (look() > 0) return seconds;
   return Number.POSITIVE_INFINITY;

@@ -2,9 +2,9 @@
  * Computes the bandwidth that an uplink can spare for stills; the layers of the camera come first. Pure; times are
  * milliseconds and arguments.
  *
- * Stills go by a data channel, outside the congestion control of video. The spare bandwidth is a share of the estimate less
- * the cap of the smallest layer, once every layer has had enough for a while. It is zero where that is very little, while the machine
- * is too slow, and while the smallest layer lacks frames or bits.
+ * Stills go by a data channel, outside the congestion control of video. The spare bandwidth is a share of the estimate
+ * less the cap of the smallest layer, once every layer has had enough for a while. It is zero where that is very
+ * little, while the machine is too slow, and while the smallest layer lacks frames or bits.
  */
 import { USABLE_SHARE } from "./sample.js";
 

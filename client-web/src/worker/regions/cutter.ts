@@ -1,6 +1,6 @@
 /**
- * Answers requests for stills: matches a camera frame with the frame of the low layer that was made of it, and encodes the detail
- * that the low layer lacks. Runs in a worker that gets the sent frames of all layers.
+ * Answers requests for stills: matches a camera frame with the frame of the low layer that was made of it, and encodes
+ * the detail that the low layer lacks. Runs in a worker that gets the sent frames of all layers.
  */
 import { FrameClock } from "./frame-clock.js";
 import { LowLayer, type Maker } from "./low-layer.js";

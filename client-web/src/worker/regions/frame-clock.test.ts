@@ -13,7 +13,7 @@ interface Run {
   times: number[];
 }
 
-/** Feeds frames with intervals of `interval(i)` µs, sent `delay(i)` ms later, without those of `skipped`. */
+/** Adds frames with intervals of `interval(i)` µs, sent `delay(i)` ms later, without the `skipped` ones. */
 function run(
   count: number,
   interval: (i: number) => number,
@@ -38,7 +38,7 @@ function run(
   return { clock, times };
 }
 
-/** Whether the latest frames are told exactly. */
+/** Whether the RTP timestamps of the latest frames are right. */
 const exact = ({ clock, times }: Run) => times.slice(-10).every((us) => clock.rtpOf(us) === rtpFor(us));
 const jitter = (i: number) => 33_333 + ((i * i * 7919) % 101) * 50 - 2500;
 

@@ -1,17 +1,18 @@
 /**
  * Finds the RTP timestamp with which a camera frame was sent. Pure; times are arguments.
  *
- * Chromium does not expose the camera frame of an encoded frame. Its RTP timestamp is 90 times the whole milliseconds of the
- * camera's timestamp, plus a constant. So in the right pairing of camera frames and sent frames, the difference is the same
- * for every frame, within one millisecond. A pairing that is off by a frame fails as soon as the camera's interval changes. Where the
- * interval is constant, several pairings fit; then the one with the most usual delay from camera to encoder is taken, and
- * dropped when it turns out wrong. Frames that the encoder skipped do no harm. Measured with numbered camera frames, over both low
- * layers, a mute and another camera: right in 77 of 77 stills.
+ * Chromium does not expose the camera frame of an encoded frame. Its RTP timestamp is 90 times the whole milliseconds
+ * of the camera's timestamp, plus a constant. So in the right pairing of camera frames and sent frames, the difference
+ * is the same for every frame, within one millisecond. A pairing that is off by a frame fails as soon as the camera's
+ * interval changes. Where the interval is constant, several pairings fit; then the one with the most usual delay from
+ * camera to encoder is taken, and dropped when it turns out wrong. Frames that the encoder skipped do no harm. Measured
+ * with numbered camera frames, over both low layers, a mute and another camera: right in 77 of 77 stills.
  *
- * The RTP timestamps of two encodings of one camera differ by one constant for the whole connection, to the tick: over pauses,
- * key frames, other settings and other cameras (Chromium 156, `h` against `q`: 2489 of 2510 pairs; the others were numbers that the
- * camera showed twice). From one sender report of each, the constant is known within 80 ticks (48 pairs of reports, standard
- * deviation 36), which is less than the distance of two frames. The server uses that (`sfu/src/core/alignment.rs`).
+ * The RTP timestamps of two encodings of one camera differ by one constant for the whole connection, to the tick: over
+ * pauses, key frames, other settings and other cameras (Chromium 156, `h` against `q`: 2489 of 2510 pairs; the others
+ * were numbers that the camera showed twice). From one sender report of each, the constant is known within 80 ticks (48
+ * pairs of reports, standard deviation 36), which is less than the distance of two frames. The server uses that
+ * (`sfu/src/core/alignment.rs`).
  */
 
 /** Max rounding error of both ends, ticks of 90 kHz. */

@@ -9,7 +9,7 @@ const PLANE = { data: new Uint8Array(4), offset: 0, stride: 2, step: 1 };
 const CAMERA: Picture = { planes: [PLANE, PLANE, PLANE], width: 2, height: 2 };
 const TASK = { rtp: 0, scale: 2, bits: Uint8Array.of(1), bytes: 100 };
 
-/** A decoder that knows only whether a key frame came, and traps on bytes of 9. */
+/** A decoder that checks only for a key frame, and traps on a byte of 9. */
 function decoder(): Maker {
   let running = false;
   return {

@@ -1,6 +1,6 @@
 /**
- * Decodes the sent frames of the low layer while stills are requested: stills refine its pictures. Times are milliseconds and
- * arguments.
+ * Decodes the sent frames of the low layer while stills are requested: stills refine its pictures. Times are
+ * milliseconds and arguments.
  *
  * Decoding begins at a key frame. One comes when a participant joins; otherwise it is requested.
  */

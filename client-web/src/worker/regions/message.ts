@@ -1,4 +1,7 @@
-/** Writes a still as data channel messages (`hybrid::anchor::message`): HTJ2K of the detail beyond the built-in filters. Pure. */
+/**
+ * Writes a still as data channel messages (`hybrid::anchor::message`): HTJ2K of the detail beyond the built-in filters.
+ * Pure.
+ */
 
 const VERSION = 1;
 const CODEC_HTJ2K = 2;

@@ -1,4 +1,6 @@
-/** Camera pictures in three planes. RGB (a shared screen, a canvas) is converted as Chromium does it for its encoders. */
+/**
+ * Camera pictures in three planes. RGB (a shared screen, a canvas) is converted as Chromium does it for its encoders.
+ */
 
 /** The samples of one plane: that of column `x` in row `y` is at `offset + y * stride + x * step`. */
 export interface Plane {

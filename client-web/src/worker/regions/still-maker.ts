@@ -23,16 +23,20 @@ export interface StillTask {
   bytes: number;
 }
 
-/** Why there is no still: the low picture is not decoded, the camera is too small or too large, too few bytes, or an invalid task. */
+/**
+ * Why there is no still: the low picture is not decoded, the camera is too small or too large, too few bytes, or an
+ * invalid task.
+ */
 export type StillFault = "no-base" | "camera" | "budget" | "format";
 
 const FAULTS: Partial<Record<number, StillFault>> = { [-2]: "no-base", [-3]: "format", [-4]: "camera", [-5]: "budget" };
 
 /**
- * Makes stills of one camera that refine one low layer. An error is a trap: the caller drops the object and makes a new one.
+ * Makes stills of one camera that refine one low layer. An error is a trap: the caller drops the object and makes a new
+ * one.
  *
- * Times in Node on two busy cores, 1280×720 over 320×180: 2.2 ms for a low frame; for a still of 8 kB 6 to 14 ms at scale 2, 16
- * to 27 ms at scale 3, 20 to 34 ms at scale 4.
+ * Times in Node on two busy cores, 1280×720 over 320×180: 2.2 ms for a low frame; for a still of 8 kB 6 to 14 ms at
+ * scale 2, 16 to 27 ms at scale 3, 20 to 34 ms at scale 4.
  */
 export class StillMaker {
   private readonly wasm: StillExports;
