@@ -1,4 +1,4 @@
-/** Browser interfaces that TypeScript's library does not describe yet. */
+/** Browser interfaces that TypeScript's DOM library lacks. */
 
 /** Insertable streams for media: a video track fed from frames (Chromium). */
 declare class MediaStreamTrackGenerator extends MediaStreamTrack {

@@ -1,4 +1,4 @@
-/** The call screen: tiles of the others, one's own preview, and the controls. */
+/** The call screen: tiles of the others, the own preview, and the controls. */
 import {
   EnhancedTrack,
   type Layers,
@@ -15,10 +15,12 @@ import { type PageOptions, roomLink } from "./options.js";
 import type { Choice } from "./start.js";
 import { Tile } from "./tile.js";
 
-/** How often one looks whether stills are sent, and for how long each is told of. */
-const STILLS_LOOK_MS = 500;
+/** Interval of checks whether stills are sent, milliseconds. */
+const STILLS_CHECK_MS = 500;
+/** Time for which a sent still is indicated, milliseconds. */
 const STILL_SHOWN_MS = 3000;
 
+/** Media query of phones. */
 const PHONE = "(max-width: 600px)";
 
 /** See the module's head. */
@@ -36,10 +38,10 @@ export class CallScreen {
   private readonly own: HTMLElement;
   private publications: Publication[] = [];
   private readonly moderation: ModerationPanel;
-  /** In the place of one's own controls while one may send nothing. */
+  /** Shown instead of the mute buttons after a moderator stopped sending. */
   private readonly again = make("button", { class: "control again", type: "button", hidden: true }, "Send again");
   private away = false;
-  /** Cap on what is received; alone, the low layer that is shown. */
+  /** Cap on received tracks; in a loopback call, the low layer to show. */
   private maxRung: Rung | null;
 
   constructor(
@@ -86,17 +88,17 @@ export class CallScreen {
     this.arrange();
   }
 
-  /** Begins to send what was chosen. */
+  /** Sends the chosen source. */
   async publish(): Promise<void> {
     const { source, layers, stills } = this.choice;
     if (source === null || !this.room.may("publish")) return;
     this.showSending(true);
     clearInterval(this.stillsTimer);
-    if (stills) this.stillsTimer = setInterval(() => this.tellStills(), STILLS_LOOK_MS);
+    if (stills) this.stillsTimer = setInterval(() => this.showStills(), STILLS_CHECK_MS);
     this.publications = await this.room.publish(source.stream, { layers, detail: stills ? "ask" : "off" });
   }
 
-  /** Lets go of all that the screen holds. */
+  /** Closes the screen and its tiles. */
   close(): void {
     clearInterval(this.stillsTimer);
     this.moderation.close();
@@ -132,7 +134,7 @@ export class CallScreen {
       this.arrange();
       this.say("Connected again.", false, 3000);
     });
-    room.on("grants", () => this.obeyGrants());
+    room.on("grants", () => this.grantsChanged());
     room.on("locked", ({ locked }) =>
       this.say(locked ? "The call is locked: nobody new comes in." : "The call is open again.", false, 4000),
     );
@@ -141,8 +143,8 @@ export class CallScreen {
     room.on("disconnected", ({ reason }) => ended(reason));
   }
 
-  /** A moderator has changed what one may do: what is sent has ended, or may be sent again. */
-  private obeyGrants(): void {
+  /** A moderator has changed the grants: sending has ended, or is allowed again. */
+  private grantsChanged(): void {
     const { source, loopback } = this.choice;
     if (source === null || loopback) return;
     const may = this.room.may("publish");
@@ -157,26 +159,26 @@ export class CallScreen {
     }
   }
 
-  /** Whether one's camera and microphone are at work; begun again only by oneself. */
+  /** Enables or disables camera and microphone. */
   private showSending(sending: boolean): void {
     this.element.classList.toggle("silenced", !sending);
     this.again.hidden = true;
     for (const track of this.choice.source?.stream.getTracks() ?? []) track.enabled = sending;
   }
 
-  /** Shows whether full-size pixels of the camera are leaving this page. */
-  private tellStills(): void {
+  /** Indicates whether full-size pixels of the camera leave this page. */
+  private showStills(): void {
     const state = this.publications.find((p) => p.kind === "video")?.stills ?? null;
     const now = performance.now();
     const sent = state?.regions.sent ?? 0;
     if (sent > this.regions.sent) this.regions.at = now;
     this.regions.sent = sent;
-    const fresh = now - this.regions.at < STILL_SHOWN_MS;
-    const said = fresh ? "Sending full-size stills" : "";
-    if (this.stills.dataset["said"] === said) return; // told once, not twice a second
-    this.stills.dataset["said"] = said;
-    this.stills.hidden = said === "";
-    this.stills.replaceChildren(icon("camera"), make("span", {}, said));
+    const recent = now - this.regions.at < STILL_SHOWN_MS;
+    const label = recent ? "Sending full-size stills" : "";
+    if (this.stills.dataset["said"] === label) return; // screen readers announce a change once
+    this.stills.dataset["said"] = label;
+    this.stills.hidden = label === "";
+    this.stills.replaceChildren(icon("camera"), make("span", {}, label));
   }
 
   private join(participant: ParticipantInfo): void {
@@ -188,7 +190,7 @@ export class CallScreen {
     const { participant, replaces } = track;
     const kept = replaces === null ? undefined : this.tiles.get(replaces.participant);
     if (kept !== undefined && replaces !== null && replaces.participant !== participant) {
-      // Whoever has moved to another server with the room keeps its tile.
+      // A participant that migrated keeps its tile.
       this.removeTile(participant);
       this.tiles.delete(replaces.participant);
       this.tiles.set(participant, kept);
@@ -200,14 +202,14 @@ export class CallScreen {
       if (this.maxRung !== null) this.room.setMaxRung(track, this.maxRung);
       return;
     }
-    // One's own voice from the server would be an echo.
+    // The own voice from the server would be an echo.
     if (track.participant !== this.room.participant) tile.setAudio(track.track);
     tile.setSilent(track.muted);
   }
 
   private removeTrack(track: RemoteTrack): void {
     const tile = this.tiles.get(track.participant);
-    // Another may have come in its place.
+    // The tile may show its successor already.
     if (track.kind === "video") tile?.endVideo(track);
     else tile?.endAudio(track.track);
     if (track.participant === this.room.participant) {
@@ -245,7 +247,7 @@ export class CallScreen {
 
   private makeOwn(): HTMLElement {
     const { source } = this.choice;
-    // Alone, one's picture is on the stage already.
+    // In a loopback call the own picture is on the stage already.
     if (source === null || this.choice.loopback) return make("div", { class: "own", hidden: true });
     const video = make("video", { muted: true, playsInline: true, autoplay: true, "aria-label": "Your own picture" });
     video.srcObject = source.stream;
@@ -260,7 +262,7 @@ export class CallScreen {
     return make(
       "nav",
       { class: "controls", "aria-label": "Call controls" },
-      // Alone, nobody hears, and the point is the picture of one low layer.
+      // A loopback call has no listeners, and shows the picture of one low layer.
       has("audio") && !loopback ? this.muteButton("audio", "Microphone", "mic", "mic-off") : null,
       has("video") ? this.muteButton("video", "Camera", "camera", "camera-off") : null,
       has("video") ? (loopback ? this.rungChoice(layers) : this.layersChoice(layers)) : null,
@@ -342,7 +344,7 @@ export class CallScreen {
   }
 }
 
-/** A choice among the controls. */
+/** A labelled select element for the controls. */
 function chooser<T extends string>(
   label: string,
   choices: readonly [T, string][],

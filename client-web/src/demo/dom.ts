@@ -1,4 +1,4 @@
-/** Small helpers to make and find elements. */
+/** Functions that make elements. */
 
 type Child = Node | string | null | undefined;
 
@@ -54,8 +54,8 @@ export function icon(name: IconName): SVGSVGElement {
 let mark: HTMLElement | null = null;
 
 /**
- * The product's mark and name, for the one screen that is shown. The mark moves from screen to screen: a new one would
- * be fetched anew, and the server may be gone by then.
+ * The logo and name of the product. The logo element moves from screen to screen: a new one would be fetched again, and
+ * the server may be down by then.
  */
 export function brand(): HTMLElement {
   mark ??= make("img", { src: "icon.svg", alt: "", width: 28, height: 28 });

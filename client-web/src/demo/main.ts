@@ -1,4 +1,4 @@
-/** The demo page: start screen, call, and what is said when a call cannot be or is over. */
+/** The demo page: the start screen, the call, and the screen after a call or a failure. */
 import { EnhancedTrack, Room, type TrackStats, WindlassError } from "../sdk/index.js";
 import { CallScreen } from "./call.js";
 import { brand, icon, make } from "./dom.js";
@@ -8,16 +8,16 @@ import { type Choice, StartScreen } from "./start.js";
 const options = pageOptions(new URL(location.href));
 const app = document.getElementById("app") as HTMLElement;
 
-/** What tests and the curious may look at in the console. */
+/** `window.windlass`: the state of the page, for tests and the console. */
 interface PageHook {
   phase: "start" | "joining" | "waiting" | "call" | "over";
   /** The call; null outside one. */
   room: Room | null;
   /** Why the last attempt failed or the call ended. */
   failure: { code: string; message: string; hint: string } | null;
-  /** The video tracks of others (in a loopback room: one's own, as it comes back). */
+  /** The remote video tracks; in a loopback room the own one. */
   remoteVideos(): EnhancedTrack[];
-  /** The latest figures by track id. */
+  /** The latest statistics by track id. */
   stats(): Record<string, TrackStats | null>;
 }
 
@@ -46,7 +46,7 @@ const TITLES: Partial<Record<WindlassError["code"], string>> = {
   no_codec: "This browser cannot join",
   unreachable: "The server does not answer",
   connection_lost: "The connection is gone",
-  media_failed: "Sound and picture cannot get through",
+  media_failed: "Audio and video cannot get through",
   shutting_down: "The server is going down",
   unsupported_version: "This page is out of date",
 };
@@ -88,7 +88,7 @@ function showStart(): StartScreen {
   return screen;
 }
 
-/** What to do without a token. */
+/** The hint where a token is missing. */
 function invitation(room: string): string {
   const page = location.origin + location.pathname.replace(/\/$/, "");
   return (
@@ -105,7 +105,7 @@ async function enter(choice: Choice): Promise<void> {
     waiting: () => showWaiting(attempt),
     signal: attempt.signal,
     url: socketUrl(),
-    // A token may be for its room only; a room of one's own is so by any name.
+    // A token may be for its room only; the name of a loopback room does not matter.
     room: loopback && token === null ? `alone-${crypto.randomUUID().slice(0, 12)}` : name,
     name: choice.name,
     loopback,
@@ -123,11 +123,11 @@ async function enter(choice: Choice): Promise<void> {
   });
   app.replaceChildren(screen.element);
   document.title = `${loopback ? "Just you" : name} – Windlass`;
-  // What cannot be sent is told by the room's events; the call itself goes on.
+  // The room's events report a failure to send; the call continues.
   await screen.publish().catch(() => undefined);
 }
 
-/** Shows that somebody in the call must let one in. In a call that goes on, its screen says so itself. */
+/** Shows that a moderator must admit this participant. The screen of a running call has its own banner for that. */
 function showWaiting(attempt: AbortController): void {
   if (hook.phase !== "joining") return;
   hook.phase = "waiting";
@@ -154,7 +154,7 @@ function showWaiting(attempt: AbortController): void {
   );
 }
 
-/** The address of the call, with the page's other options kept, but no token: addresses are passed on. */
+/** The URL of the call with the other options of the page, but without the token: people share URLs. */
 function linkTo(room: string): string {
   const url = new URL(location.href);
   url.searchParams.set("room", room);
@@ -171,7 +171,7 @@ function showOver(reason: WindlassError, choice: Choice): void {
   back.onclick = () => showStart();
   const kind = reason.code === "left" ? "calm" : "trouble";
   const title = TITLES[reason.code] ?? "The call has ended";
-  const told = kind === "calm" || `${title}.` === reason.message;
+  const redundant = kind === "calm" || `${title}.` === reason.message;
   app.replaceChildren(
     make(
       "main",
@@ -182,7 +182,7 @@ function showOver(reason: WindlassError, choice: Choice): void {
         { class: "card" },
         icon(kind === "calm" ? "leave" : "alert"),
         make("h1", {}, title),
-        make("p", { role: "alert" }, told ? reason.hint : `${reason.message} ${reason.hint}`),
+        make("p", { role: "alert" }, redundant ? reason.hint : `${reason.message} ${reason.hint}`),
         make("div", { class: "actions" }, again, back),
       ),
     ),
@@ -190,7 +190,7 @@ function showOver(reason: WindlassError, choice: Choice): void {
   again.focus();
 }
 
-// A link with another token may differ in what follows `#` alone, for which browsers do not load a page anew.
+// A link with another token may differ in its fragment only, for which browsers do not reload a page.
 addEventListener("hashchange", () => {
   if (hook.phase !== "call") location.reload();
 });

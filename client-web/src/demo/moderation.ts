@@ -1,9 +1,9 @@
-/** The moderator's panel: who waits, who is there and what they may do, and whether anybody new comes in. */
+/** The panel of a moderator: the lobby, the participants and their grants, and the lock of the room. */
 import type { ParticipantInfo, Room } from "../sdk/index.js";
 import { WindlassError } from "../sdk/index.js";
 import { icon, make } from "./dom.js";
 
-/** See the module's head. Nobody sees it who may not moderate. */
+/** See the module's head. Hidden without the grant `moderate`. */
 export class ModerationPanel {
   readonly button = make("button", { class: "control moderate", type: "button", "aria-expanded": "false" });
   readonly element = make("aside", { class: "moderation", hidden: true, "aria-label": "Moderate the call" });
@@ -11,7 +11,7 @@ export class ModerationPanel {
   private readonly lobby = make("input", { type: "checkbox", name: "lobby" });
   private readonly waiting = make("ul", { class: "waiting", "aria-live": "polite" });
   private readonly people = make("ul", { class: "people" });
-  /** Those whom one has stopped from here, by id. */
+  /** The ids of participants whom this panel has stopped from sending. */
   private readonly stopped = new Set<string>();
   private readonly ends: (() => void)[];
 
@@ -38,7 +38,7 @@ export class ModerationPanel {
       room.on("grants", show),
       room.on("locked", show),
       room.on("lobby", () => {
-        // Whoever waits must not do so unseen.
+        // The moderator must see that somebody waits.
         if (room.waiting.length > 0) this.open(true);
         this.show();
       }),
@@ -46,7 +46,7 @@ export class ModerationPanel {
     this.show();
   }
 
-  /** Lets go of the room. */
+  /** Removes the listeners. */
   close(): void {
     for (const end of this.ends) end();
   }
@@ -93,7 +93,7 @@ export class ModerationPanel {
       make("span", { class: "who" }, person.name),
       this.act(stopped ? "Let send" : "Stop sending", stop),
       this.act("Remove", () => moderate.remove(person), "hard"),
-      // Without an identity there is nothing to know them by.
+      // A ban is by identity.
       person.identity === undefined ? null : this.act("Ban", () => moderate.ban(person), "hard"),
     );
   }

@@ -1,7 +1,8 @@
 /**
- * What the page's address says: `?room=…&name=…&auto=1&loopback=1&layers=q|qh|qhf&view=enhanced|plain|split`
- * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1&adaptive=0`. The room may also be the hash. An access
- * token belongs in the hash, which browsers send to nobody: `#token=…` or `#room=…&token=…`; `?token=…` is taken too.
+ * The options in the URL of the page: `?room=…&name=…&auto=1&loopback=1&layers=q|qh|qhf&view=enhanced|plain|split`
+ * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1&adaptive=0`. The room may also be the
+ * fragment. An access token belongs in the fragment, which browsers send to no server: `#token=…` or `#room=…&token=…`;
+ * `?token=…` works too.
  */
 import type { Layers, OutputKind, Rung } from "../sdk/index.js";
 import { RUNGS } from "../sdk/index.js";
@@ -9,10 +10,11 @@ import { RUNGS } from "../sdk/index.js";
 /** How a tile shows its two pictures. */
 export type View = "enhanced" | "split" | "plain";
 
+/** The options of the page. */
 export interface PageOptions {
   room: string | null;
   name: string | null;
-  /** What lets one in, where the server needs it. */
+  /** The access token, where the server needs one. */
   token: string | null;
   /** Join at once, without the start screen. */
   auto: boolean;
@@ -22,9 +24,9 @@ export interface PageOptions {
   maxRung: Rung | null;
   source: "camera" | "none";
   output: OutputKind;
-  /** The choice to send full-size stills is made already; a person may still take it back on the start screen. */
+  /** The box for full-size stills is ticked on the start screen. */
   detail: boolean;
-  /** The server is told how large tiles are and whether they are seen; off, every tile is given what fits the link. */
+  /** The server learns the size and visibility of tiles. Off: each tile gets what the bandwidth allows. */
   adaptive: boolean;
 }
 
@@ -32,7 +34,7 @@ function choice<T extends string>(value: string | null, allowed: readonly T[]): 
   return allowed.find((a) => a === value) ?? null;
 }
 
-/** Makes of any text a name that a room may have; null when nothing is left of it. */
+/** Makes a valid room name of a text; null where nothing remains. */
 export function roomName(text: string): string | null {
   const name = text
     .trim()
@@ -42,7 +44,7 @@ export function roomName(text: string): string | null {
   return name === "" ? null : name;
 }
 
-/** Reads the options from an address. */
+/** Reads the options from a URL. */
 export function pageOptions(address: URL): PageOptions {
   const query = address.searchParams;
   const flag = (name: string) => query.has(name) && query.get(name) !== "0";
@@ -50,7 +52,7 @@ export function pageOptions(address: URL): PageOptions {
   try {
     hash = decodeURIComponent(address.hash.slice(1));
   } catch {
-    // a hash that is no text names no room
+    // An invalid fragment names no room.
   }
   const fragment = new URLSearchParams(hash.includes("=") ? address.hash.slice(1) : "");
   const named = fragment.get("room") ?? (hash.includes("=") ? "" : hash);
@@ -71,7 +73,7 @@ export function pageOptions(address: URL): PageOptions {
   };
 }
 
-/** The link that brings others into a room. */
+/** The link to a room, for others. */
 export function roomLink(address: URL, room: string): string {
   const link = new URL(address.pathname, address);
   link.searchParams.set("room", room);
@@ -81,7 +83,7 @@ export function roomLink(address: URL, room: string): string {
 const MOODS = ["calm", "bright", "brisk", "quiet", "warm", "clear", "fair", "steady"];
 const PLACES = ["harbour", "anchor", "lagoon", "jetty", "bay", "pier", "cove", "sound"];
 
-/** A room name to start from. */
+/** A random room name. */
 export function inventRoom(random: () => number = Math.random): string {
   const pick = (words: string[]) => words[Math.floor(random() * words.length)] as string;
   return `${pick(MOODS)}-${pick(PLACES)}-${Math.floor(random() * 900 + 100)}`;

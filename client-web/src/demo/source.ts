@@ -1,6 +1,6 @@
-/** Where one's own picture and sound come from: camera and microphone, a video file that plays in a loop, or none. */
+/** The source of the own picture and sound: camera and microphone, or a video file that plays in a loop. */
 
-/** A failure to get a picture, in words for the person. */
+/** A failure to open a source, with a message and a hint for the person. */
 export class SourceError extends Error {
   constructor(
     readonly code: "permission" | "missing" | "busy" | "insecure" | "file",
@@ -41,7 +41,7 @@ export async function openCamera(): Promise<Source> {
   }
 }
 
-/** Plays a file in a loop as the camera. */
+/** Plays a file in a loop instead of the camera. */
 export async function openFile(file: File): Promise<Source> {
   const video = document.createElement("video");
   const url = URL.createObjectURL(file);

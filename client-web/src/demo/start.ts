@@ -1,10 +1,10 @@
-/** The start screen: room, name, where the picture comes from, and how much of it to send. */
+/** The start screen: room, name, source, and layers to send. */
 import type { Layers } from "../sdk/index.js";
 import { brand, icon, make } from "./dom.js";
 import { inventRoom, type PageOptions, roomName } from "./options.js";
 import { openCamera, openFile, type Source, SourceError } from "./source.js";
 
-/** What the person chose. */
+/** The choices of the person. */
 export interface Choice {
   room: string;
   name: string;
@@ -12,7 +12,7 @@ export interface Choice {
   loopback: boolean;
   /** Whether full-size stills may be sent. */
   stills: boolean;
-  /** Null: just watch. */
+  /** Null: watch only. */
   source: Source | null;
 }
 
@@ -27,7 +27,7 @@ const LAYERS: readonly { value: Layers; label: string; note: string }[] = [
 const STILLS_NOTE =
   "While you send small video, the others may get full-size pictures of your camera, or parts of them, every second or two; off, none are sent.";
 
-/** What gives what, so that nobody expects more. */
+/** The parts of the enhancement, and what each gives. */
 const PARTS: readonly { part: string; gives: string }[] = [
   { part: "Filters", gives: "in your browser: crisper edges, for no bits at all." },
   {
@@ -37,7 +37,7 @@ const PARTS: readonly { part: string; gives: string }[] = [
   { part: "A network", gives: "in the server, where no stills come: a little detail, guessed." },
 ];
 
-/** What says how much of it. */
+/** The command that measures the parts. */
 const MEASURE = "windlass-lab eval CLIP --display 1280x720";
 
 /** See the module's head. */
@@ -85,14 +85,14 @@ export class StartScreen {
     this.describe();
   }
 
-  /** Shows what went wrong and what to do next. */
+  /** Shows an error and its hint. */
   fail(message: string, hint: string): void {
     this.problem.replaceChildren(icon("alert"), make("p", {}, make("strong", {}, message), " ", hint));
     this.problem.hidden = false;
     this.busy(false);
   }
 
-  /** Joins with what is chosen. */
+  /** Joins with the current choices. */
   async join(loopback: boolean): Promise<void> {
     const room = roomName(this.room.value);
     if (room === null || this.name.value.trim() === "") {
@@ -183,18 +183,18 @@ export class StartScreen {
     const note = make("p", { class: "fine", id: `${name}-note` });
     const current = name === "origin" ? this.origin : this.layers;
     const row = make("div", { class: "segments" });
-    const tell = (value: string) => {
+    const showNote = (value: string) => {
       note.textContent = choices.find((c) => c.value === value)?.note ?? "";
       note.hidden = note.textContent === "";
     };
     for (const { value, label } of choices) {
       const input = make("input", { type: "radio", name, value, checked: value === current });
       input.onchange = () => {
-        tell(value);
+        showNote(value);
         if (name === "layers") this.layers = value as Layers;
         else void this.choose(value as Origin);
       };
-      // The file chooser must open again when its segment is chosen a second time.
+      // A second click on the segment opens the file chooser again.
       if (value === "file") {
         input.addEventListener("click", () => {
           if (this.origin === "file") this.file.click();
@@ -202,7 +202,7 @@ export class StartScreen {
       }
       row.append(make("label", {}, input, make("span", {}, label)));
     }
-    tell(current);
+    showNote(current);
     return make("fieldset", {}, make("legend", {}, legend), row, note);
   }
 
@@ -214,7 +214,7 @@ export class StartScreen {
     else if (origin === "camera") await this.open("camera");
   }
 
-  /** Opens the source for the preview; false when that failed (and said so). */
+  /** Opens the source for the preview. After a failure it shows the error and returns false. */
   private async open(origin: "camera" | "file"): Promise<boolean> {
     const file = this.file.files?.[0];
     if (origin === "file" && file === undefined) {

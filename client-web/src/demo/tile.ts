@@ -1,6 +1,6 @@
 /**
- * One participant's tile: the native picture, above it the enhanced one, a divider between them in split view, and
- * what is received in figures. The native video always plays beneath, so a fall back never shows black.
+ * The tile of a participant: the native picture, the enhanced one above it, a divider between them in split view, and
+ * statistics. The native video always plays beneath, so that a fallback never shows black.
  */
 import type { AnchorSource, EnhancedTrack, NativeReason, PictureState, Refusal, TrackStats } from "../sdk/index.js";
 import { icon, make } from "./dom.js";
@@ -131,12 +131,15 @@ export class Tile {
     this.dress();
   }
 
-  /** A video track has ended: it is shown no longer. */
+  /** Stops showing a video track that has ended. */
   endVideo(track: EnhancedTrack): void {
     if (this.track === track) this.setVideo(null);
   }
 
-  /** Shows a video track, or (null) none; `follow` is told where, and gives what ends that. */
+  /**
+   * Shows a video track, or (null) none. `follow` follows the stage that shows it, and returns a function that ends
+   * that.
+   */
   setVideo(track: EnhancedTrack | null, follow: ((stage: Element) => () => void) | null = null): void {
     for (const end of this.endings.splice(0)) end();
     const replaces = this.track !== null && track?.replaces === this.track;
@@ -160,16 +163,16 @@ export class Tile {
     this.dress();
   }
 
-  /** A microphone has ended: it is heard no longer. */
+  /** Stops playing an audio track that has ended. */
   endAudio(track: MediaStreamTrack): void {
     const heard = this.sound.srcObject;
     if (heard instanceof MediaStream && heard.getTracks().includes(track)) this.setAudio(null);
   }
 
-  /** Lets a microphone be heard, or (null) none. */
+  /** Plays an audio track, or (null) none. */
   setAudio(track: MediaStreamTrack | null): void {
     this.sound.srcObject = track === null ? null : new MediaStream([track]);
-    // Browsers give sound only after a first touch of the page.
+    // Browsers play sound only after an interaction with the page.
     const retry = () => document.addEventListener("pointerdown", () => void this.sound.play(), { once: true });
     if (track !== null) this.sound.play().catch(retry);
   }
@@ -193,14 +196,14 @@ export class Tile {
     this.dress();
   }
 
-  /** Ends the tile. */
+  /** Removes the tile. */
   close(): void {
     this.setVideo(null);
     this.setAudio(null);
     this.element.remove();
   }
 
-  /** Gives the stage the picture's shape. */
+  /** Gives the stage the aspect ratio of the picture. */
   private fit(): void {
     const { videoWidth, videoHeight } = this.plain;
     if (videoHeight > 0) this.stage.style.setProperty("--aspect", `${videoWidth} / ${videoHeight}`);
@@ -214,7 +217,7 @@ export class Tile {
   private dress(): void {
     const { track } = this;
     const state = track?.state ?? "native";
-    // Where its worker ended there is none, and later another one.
+    // The enhanced track changes when its worker is restarted.
     if (track !== null && shown(this.enhanced) !== track.enhanced) show(this.enhanced, track.enhanced, false);
     this.element.dataset["state"] = state;
     this.element.dataset["video"] = track === null || track.muted ? "off" : "on";
@@ -229,15 +232,15 @@ export class Tile {
     this.badge.title = rung === null || rung === undefined ? "" : `Rung ${rung.rung}, ${STATES[state]}`;
   }
 
-  /** Shows the tile on the whole screen, where the two pictures are told apart best, or ends that. */
+  /** Shows the tile in full screen, or ends that. */
   private async toggleFullScreen(): Promise<void> {
-    // A browser may refuse; the tile then stays as it is.
+    // The browser may reject the request; then nothing changes.
     const change =
       document.fullscreenElement === this.element ? document.exitFullscreen() : this.element.requestFullscreen();
     await change.catch(() => undefined);
   }
 
-  /** Says in words what is on either side of the divider. */
+  /** Labels the two sides of the divider. */
   private nameSides(stats: TrackStats): void {
     const { videoWidth, videoHeight } = this.plain;
     const label = (what: string, how: string) => [make("strong", {}, what), make("span", {}, how)];
@@ -249,10 +252,10 @@ export class Tile {
   private fill(stats: TrackStats): void {
     this.nameSides(stats);
     const ms = (value: number | null) => (value === null ? "–" : value.toFixed(value < 10 ? 1 : 0));
-    const ours = stats.state !== "native";
+    const rebuilt = stats.state !== "native";
     const rows: [string, string][] = [
       ["Rung", stats.rung ?? "–"],
-      ["Size", ours ? `${size(stats.lr)} → ${size(stats.hr)}` : size(stats.lr)],
+      ["Size", rebuilt ? `${size(stats.lr)} → ${size(stats.hr)}` : size(stats.lr)],
       ["Shown / enhanced", `${stats.shownFps.toFixed(0)} / ${stats.enhancedFps.toFixed(0)} fps`],
       ["Video + anchors", `${stats.videoKbps.toFixed(0)} + ${stats.anchorKbps.toFixed(0)} kbit/s`],
       ["Anchors", stats.refused === null ? `${stats.anchorsPerSecond.toFixed(1)} /s` : REFUSALS[stats.refused]],
@@ -304,7 +307,7 @@ export class Tile {
     return divider;
   }
 
-  /** Puts the divider at a share of the width, in percent. */
+  /** Moves the divider to a share of the width, percent. */
   private place(percent: number): void {
     this.at = Math.min(100, Math.max(0, percent));
     this.stage.style.setProperty("--at", `${this.at}%`);
@@ -313,12 +316,12 @@ export class Tile {
   }
 }
 
-/** The track that an element plays. */
+/** The video track of an element. */
 function shown(video: HTMLVideoElement): MediaStreamTrack | null {
   return video.srcObject instanceof MediaStream ? (video.srcObject.getVideoTracks()[0] ?? null) : null;
 }
 
-/** Plays a track; one that replaces another in the same stream, so that the last picture stays until the next has come. */
+/** Plays a track. A successor goes into the same stream, so that the last picture stays until the next comes. */
 function show(video: HTMLVideoElement, track: MediaStreamTrack | null, replaces: boolean): void {
   const stream = video.srcObject;
   if (!replaces || track === null || !(stream instanceof MediaStream)) {

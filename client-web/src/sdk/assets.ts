@@ -1,6 +1,9 @@
-/** The worker script and the WASM decoder: where they lie, the decoder compiled once for the whole page, and the script kept for as long as that. */
+/**
+ * The files of the SDK, worker script and WASM decoder. The page compiles the decoder once, and keeps a copy of the
+ * script.
+ */
 
-/** Where the SDK's files are. */
+/** URLs of the SDK's files. */
 export interface Assets {
   /** URL of `worker.js`. */
   worker: string;
@@ -8,24 +11,24 @@ export interface Assets {
   wasm: string;
 }
 
-/** Beside this script. */
+/** The files beside this script. */
 export const besideThisScript = (): Assets => ({
   worker: new URL("./worker.js", import.meta.url).href,
   wasm: new URL("./windlass.wasm", import.meta.url).href,
 });
 
-/** A server that takes longer to give a file is not waited for. */
-const FETCH_MS = 20_000;
+/** Max time to fetch a file, milliseconds. */
+const FETCH_TIMEOUT_MS = 20_000;
 
 const compiled = new Map<string, Promise<WebAssembly.Module>>();
 
-/** Fetches and compiles the decoder, once for each URL; a failure is not kept. */
+/** Fetches and compiles the decoder, once per URL. After a failure the next call tries again. */
 export function compileDecoder(url: string): Promise<WebAssembly.Module> {
-  const known = compiled.get(url);
-  if (known !== undefined) return known;
+  const cached = compiled.get(url);
+  if (cached !== undefined) return cached;
   const loading = (async () => {
-    const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_MS) });
-    if (!response.ok) throw new Error(`${url}: status ${response.status}`);
+    const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) });
+    if (!response.ok) throw new Error(`${url} cannot be fetched: HTTP status ${response.status}`);
     return WebAssembly.compile(await response.arrayBuffer());
   })();
   compiled.set(url, loading);
@@ -33,15 +36,17 @@ export function compileDecoder(url: string): Promise<WebAssembly.Module> {
   return loading;
 }
 
-const kept = new Map<string, string>();
+const copies = new Map<string, string>();
 
-/** Where to start a worker of a script from: its copy in the page, once there is one. The server that it lies on may be gone by then, which a call on another outlives. */
-export const workerAddress = (url: string): string => kept.get(url) ?? url;
+/**
+ * The URL to start workers from: the copy in the page where there is one. A call may outlive the server of the script.
+ */
+export const workerAddress = (url: string): string => copies.get(url) ?? url;
 
-/** Copies a worker's script into the page; the copy's URL, or null where it cannot be had. */
+/** Copies a worker's script into the page. Returns the URL of the copy; null where the script cannot be fetched. */
 export async function copyWorker(url: string): Promise<string | null> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_MS) });
+    const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) });
     if (!response.ok) return null;
     return URL.createObjectURL(new Blob([await response.arrayBuffer()], { type: "text/javascript" }));
   } catch {
@@ -49,7 +54,7 @@ export async function copyWorker(url: string): Promise<string | null> {
   }
 }
 
-/** The copy is one that workers can be started from. */
+/** Keeps a copy from which a worker has started. */
 export function keepWorker(url: string, copy: string): void {
-  kept.set(url, copy);
+  copies.set(url, copy);
 }

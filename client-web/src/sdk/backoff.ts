@@ -1,10 +1,10 @@
-/** Waiting times between attempts to reconnect: doubling, with a random share so that clients do not come as one. */
+/** Exponential backoff: pauses double, with ±25 % of jitter so that clients do not reconnect at the same time. */
 export class Backoff {
   private attempt = 0;
 
   constructor(
     private readonly firstMs = 500,
-    private readonly longestMs = 8000,
+    private readonly maxMs = 8000,
     private readonly random: () => number = Math.random,
   ) {}
 
@@ -13,14 +13,14 @@ export class Backoff {
     return this.attempt;
   }
 
-  /** The wait before the next attempt, milliseconds. */
+  /** Counts an attempt; returns the pause before it, milliseconds. */
   next(): number {
-    const wait = Math.min(this.firstMs * 2 ** this.attempt, this.longestMs);
+    const wait = Math.min(this.firstMs * 2 ** this.attempt, this.maxMs);
     this.attempt++;
     return wait * (0.75 + 0.5 * this.random());
   }
 
-  /** An attempt succeeded. */
+  /** Resets the pauses after a success. */
   reset(): void {
     this.attempt = 0;
   }

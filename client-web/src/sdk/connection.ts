@@ -1,41 +1,55 @@
 /**
- * One peer connection to the server: what is sent, what is received, and the anchors' data channel.
+ * One peer connection to the server: tracks in both directions, and the data channel of anchors.
  *
- * The client always offers. Changes only mark the connection as due; one negotiation runs at a time and takes in
- * everything that has changed since, as complete lists of what is published and subscribed.
+ * The client always offers. A change marks the connection as due; one negotiation runs at a time. Each offer carries
+ * the complete lists of publications and subscriptions.
  */
 import { parseAnchorHeader } from "../worker/anchors.js";
 import type { Assets } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { WindlassError } from "./errors.js";
 import { IceAccess } from "./ice-access.js";
-import { asWished } from "./opus.js";
+import { preferAudio } from "./opus.js";
 import type { OutputKind } from "./output.js";
-import { Pace } from "./pace.js";
+import { OfferPace } from "./pace.js";
 import type { IceServers, Rung, SubscribeEntry, TrackInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import { VideoReceiver } from "./receiver.js";
 import type { Relay } from "./relay.js";
+import { nextSessionState, type SessionState, type SessionStateEvent } from "./session-state.js";
 import type { SignalSocket } from "./socket.js";
-import { LOOKS_A_SECOND } from "./stills.js";
+import { UPLINK_SAMPLE_MS } from "./stills.js";
 import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
 
 const ANCHORS_LABEL = "windlass-anchors";
 /**
- * The media path may be away for so long before the connection counts as lost. The server waits for 20 s after the last
- * offer.
+ * Max outage of the media path before the connection counts as lost, milliseconds. The server waits for 20 s after the
+ * last offer.
  */
-const AWAY_MS = 14_000;
-/** Meanwhile ICE is restarted, at once and again after a pause, doubled each time up to the longer one. */
+const MAX_OUTAGE_MS = 14_000;
+/** First and longest pause between two ICE restarts during an outage, milliseconds; doubled each time. */
 const RESTART_MS = [2500, 5000] as const;
-/** And it must come about within this time. */
-const CONNECT_MS = 15_000;
-/** Where nothing is to be sent or received so long, an offer is made all the same: the server lets nobody stay without a connection. */
-const ANYWAY_MS = 5000;
-/** An offer that the server refuses is tried again at most so often, as its tracks may have gone meanwhile. */
-const MAX_REFUSALS = 3;
+/** Max time from the first answer until the media path is up, milliseconds. */
+const CONNECT_TIMEOUT_MS = 15_000;
+/**
+ * Delay until an offer is made although nothing is sent or received, milliseconds: the server closes sessions without a
+ * connection.
+ */
+const IDLE_OFFER_MS = 5000;
+/** Max repetitions of an offer that the server rejected because a track of it had just ended. */
+const MAX_REJECTED = 3;
+/** Pause before such a repetition, milliseconds. */
+const REJECTED_PAUSE_MS = 100;
 
-/** An m-line that carries, or can carry, someone's track. */
+/**
+ * States of the media path.
+ * - `connecting`: it has never been up.
+ * - `established`: it is up, or an outage has just begun.
+ * - `restarting`: an outage; ICE is restarted again and again.
+ */
+type PathState = "connecting" | "established" | "restarting";
+
+/** An m-line that carries a remote track, or is free for one. */
 interface Slot {
   kind: "audio" | "video";
   transceiver: RTCRtpTransceiver;
@@ -45,7 +59,7 @@ interface Slot {
 
 /** See the module's head. */
 export class Connection {
-  /** Called once when the media path is lost for good, or negotiation failed. */
+  /** Called once when the media path is lost or negotiation has failed. */
   onLost: ((error: WindlassError) => void) | null = null;
   /** Called when the media path is up. */
   onUp: (() => void) | null = null;
@@ -54,17 +68,15 @@ export class Connection {
   private readonly publications = new Set<Publication>();
   private due = false;
   private negotiating: Promise<void> | null = null;
-  private refusals = 0;
-  private closed = false;
-  private frozen = false;
+  private rejected = 0;
+  private state: SessionState = "live";
+  private path: PathState = "connecting";
   private readonly ice: IceAccess;
-  /** Whether the media path was up once: a restart finds another one, but none where there never was one. */
-  private wasUp = false;
-  private readonly pace = new Pace();
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly pace = new OfferPace();
+  private deadline: ReturnType<typeof setTimeout> | undefined;
   private restart: ReturnType<typeof setTimeout> | undefined;
-  private readonly looks: ReturnType<typeof setInterval>;
-  private readonly anyway: ReturnType<typeof setTimeout>;
+  private readonly uplinkTimer: ReturnType<typeof setInterval>;
+  private readonly idleTimer: ReturnType<typeof setTimeout>;
 
   constructor(
     private readonly socket: SignalSocket,
@@ -84,35 +96,35 @@ export class Connection {
       channel.binaryType = "arraybuffer";
       channel.onmessage = ({ data }) => this.route(data);
     };
-    this.pc.onconnectionstatechange = () => this.watch();
-    this.anyway = setTimeout(() => {
+    this.pc.onconnectionstatechange = () => this.pathChanged();
+    this.idleTimer = setTimeout(() => {
       if (this.pc.signalingState === "stable" && this.pc.remoteDescription === null) this.renegotiate();
-    }, ANYWAY_MS);
-    this.looks = setInterval(() => {
-      for (const publication of this.publications) void publication.look(this.pc).catch(() => undefined);
-    }, 1000 / LOOKS_A_SECOND);
+    }, IDLE_OFFER_MS);
+    this.uplinkTimer = setInterval(() => {
+      for (const publication of this.publications) void publication.sampleUplink(this.pc).catch(() => undefined);
+    }, UPLINK_SAMPLE_MS);
   }
 
-  /** Begins to send a track. */
+  /** Sends a track. Resolves when that is negotiated. */
   publish(publication: Publication): Promise<void> {
     this.publications.add(publication);
     publication.attach({ pc: this.pc, relay: this.relay, assets: this.assets, scale: this.pictures.scale });
     return this.negotiate();
   }
 
-  /** Ends sending a track. */
+  /** Stops sending a track. Resolves when that is negotiated. */
   unpublish(publication: Publication): Promise<void> {
     this.publications.delete(publication);
     publication.detach(this.pc);
     return this.negotiate();
   }
 
-  /** Sections of the next offer in which one sends. */
+  /** The number of sections that publications take in an offer. */
   get sections(): number {
     return this.publications.size;
   }
 
-  /** Begins to receive a track. */
+  /** Subscribes to a track. */
   subscribe(info: TrackInfo): RemoteTrack {
     const slot = this.freeSlot(info.kind);
     slot.track =
@@ -132,7 +144,7 @@ export class Connection {
     return slot.track;
   }
 
-  /** Ends receiving a track. */
+  /** Ends the subscription to a track. */
   unsubscribe(id: string): void {
     for (const slot of this.slots) {
       if (slot.track?.id !== id) continue;
@@ -143,7 +155,7 @@ export class Connection {
     this.renegotiate();
   }
 
-  /** The tracks that are received. */
+  /** The received tracks. */
   tracks(): RemoteTrack[] {
     return this.slots.flatMap((slot) => (slot.track === null ? [] : [slot.track]));
   }
@@ -153,45 +165,49 @@ export class Connection {
     return this.pc.getStats();
   }
 
-  /** Negotiates nothing any more: what is sent and received stays as it is. */
+  /** Stops negotiating: what is sent and received stays as it is. An outage of the media path is a loss then. */
   freeze(): void {
-    this.frozen = true;
+    this.apply("freeze");
     clearTimeout(this.restart);
-    this.restart = undefined;
+    if (this.path === "restarting") this.path = "established";
   }
 
-  /** Changes count again. */
+  /** Ends {@link freeze}, and negotiates what has changed meanwhile. */
   thaw(): void {
-    this.frozen = false;
+    this.apply("thaw");
     this.renegotiate();
   }
 
-  /** The server's id of what is sent by this connection. */
+  /** The server's id of a publication; null while it is not known. */
   idOf(publication: Publication): string | null {
     return publication.idAt(this.pc);
   }
 
-  /** Ends everything. */
+  /** Stops sending and receiving. */
   close(): void {
-    this.closed = true;
+    this.apply("close");
     this.onLost = null;
     this.relay.onLost.delete(this.relayLost);
-    clearTimeout(this.timer);
+    clearTimeout(this.deadline);
     clearTimeout(this.restart);
-    clearInterval(this.looks);
-    clearTimeout(this.anyway);
+    clearInterval(this.uplinkTimer);
+    clearTimeout(this.idleTimer);
     for (const slot of this.slots) slot.receiver?.close();
     for (const publication of this.publications) publication.detach(this.pc);
     this.pc.close();
   }
 
-  /** Resolves when the server knows of every change made so far. */
+  /** Resolves when every change so far is negotiated. */
   async settled(): Promise<void> {
     while (this.negotiating !== null) await this.negotiating.catch(() => undefined);
   }
 
+  private apply(event: SessionStateEvent): void {
+    this.state = nextSessionState(this.state, event);
+  }
+
   private freeSlot(kind: "audio" | "video"): Slot {
-    // One whose frames do not pass through the relay would keep its track plain.
+    // A receiver whose frames bypass the relay could not enhance its track.
     const fits = ({ receiver }: Slot) => receiver === null || receiver.passes || !this.relay.works;
     const free = this.slots.find((slot) => slot.kind === kind && slot.track === null && fits(slot));
     if (free !== undefined) return free;
@@ -204,7 +220,7 @@ export class Connection {
     return slot;
   }
 
-  /** Marks the connection as due; resolves when the server has answered an offer that holds the change. */
+  /** Marks the connection as due. Resolves when the server has answered an offer with the change. */
   private negotiate(): Promise<void> {
     this.due = true;
     this.negotiating ??= this.run().finally(() => {
@@ -213,14 +229,14 @@ export class Connection {
     return this.negotiating;
   }
 
-  /** Negotiates for nobody who waits: `onLost` tells of a failure. */
+  /** Negotiates without a result: a failure calls `onLost`. */
   private renegotiate(): void {
     this.negotiate().catch(() => undefined);
   }
 
   private async run(): Promise<void> {
-    await Promise.resolve(); // takes in what else changes in this turn
-    while (this.due && !this.closed && !this.frozen) {
+    await Promise.resolve(); // so that further changes of this task are in the same offer
+    while (this.due && this.state === "live") {
       const wait = this.pace.wait(performance.now());
       if (wait > 0) {
         await new Promise((resolve) => setTimeout(resolve, wait));
@@ -229,23 +245,22 @@ export class Connection {
       this.due = false;
       try {
         await this.offer();
-        this.refusals = 0;
+        this.rejected = 0;
       } catch (error) {
-        if (this.closed || this.frozen) return;
+        if (!this.isLive) return;
         if (error instanceof WindlassError && error.code === "rate_limited") {
           this.pace.slow(performance.now());
           this.due = true;
           continue;
         }
-        if (error instanceof WindlassError && error.code === "unknown_track" && this.refusals < MAX_REFUSALS) {
-          // The track went away while we asked for it; its removal is on the way.
-          this.refusals++;
+        if (error instanceof WindlassError && error.code === "unknown_track" && this.rejected < MAX_REJECTED) {
+          // A track of the offer has just ended; `track_removed` follows.
+          this.rejected++;
           this.due = true;
-          await new Promise((resolve) => setTimeout(resolve, 100));
+          await new Promise((resolve) => setTimeout(resolve, REJECTED_PAUSE_MS));
           continue;
         }
-        const cause =
-          error instanceof WindlassError ? error : new WindlassError("media_failed", String(error), "Reload the page.");
+        const cause = error instanceof WindlassError ? error : negotiationFailed(error);
         this.lose(cause);
         throw cause;
       }
@@ -253,10 +268,10 @@ export class Connection {
   }
 
   private async offer(): Promise<void> {
-    // What changes while the browser writes the offer is not in it, and must not be in the lists either.
+    // Changes during `setLocalDescription` are not in the offer, so they must not be in its lists.
     const wanted = this.slots.map(({ transceiver, track }) => ({ transceiver, track }));
     await this.pc.setLocalDescription();
-    if (this.frozen) return;
+    if (!this.isLive) return;
     const sdp = this.pc.localDescription?.sdp ?? "";
     const publish = [...this.publications].flatMap((publication) => publication.entry(this.pc) ?? []);
     const subscribe = wanted.flatMap(({ transceiver: { mid }, track }): SubscribeEntry[] => {
@@ -267,31 +282,40 @@ export class Connection {
     this.pace.spend(performance.now(), sdp.length);
     try {
       const answer = await this.socket.request({ type: "offer", sdp, publish, subscribe });
-      if (this.closed) return;
-      await this.pc.setRemoteDescription({ type: "answer", sdp: asWished(answer.sdp, this.redundant()) });
-      if (this.frozen) return;
+      if (this.isClosed) return;
+      await this.pc.setRemoteDescription({ type: "answer", sdp: preferAudio(answer.sdp, this.redundantMids()) });
+      if (!this.isLive) return;
       for (const publication of this.publications) {
         const id = answer.tracks.find((t) => t.mid === publication.mid(this.pc))?.track;
         if (id !== undefined) publication.setId(this.pc, id);
       }
     } catch (error) {
-      if (!this.closed && this.pc.signalingState === "have-local-offer") {
+      if (!this.isClosed && this.pc.signalingState === "have-local-offer") {
         await this.pc.setLocalDescription({ type: "rollback" });
       }
       throw error;
     }
-    if (this.pc.connectionState !== "connected" && this.timer === undefined) this.expect(CONNECT_MS);
+    if (this.pc.connectionState !== "connected" && this.deadline === undefined) this.expectUp(CONNECT_TIMEOUT_MS);
   }
 
-  /** The sections of publications that repeat their packets. */
-  private redundant(): Set<string> {
+  // Getters, as the state changes during an `await`.
+  private get isLive(): boolean {
+    return this.state === "live";
+  }
+
+  private get isClosed(): boolean {
+    return this.state === "closed";
+  }
+
+  /** The `mid`s of publications with redundancy (RED). */
+  private redundantMids(): Set<string> {
     const mids = [...this.publications].map((publication) =>
       publication.redundancy ? publication.mid(this.pc) : null,
     );
     return new Set(mids.filter((mid) => mid !== null));
   }
 
-  /** The ids of own tracks become known by their announcement where the answer does not name them. */
+  /** Takes the id of a publication from its announcement, where the answer did not give it. */
   learnOwn(info: TrackInfo): void {
     for (const publication of this.publications) {
       const { kind, name } = publication;
@@ -314,36 +338,34 @@ export class Connection {
     }
   }
 
-  private watch(): void {
+  private pathChanged(): void {
     switch (this.pc.connectionState) {
       case "connected":
-        clearTimeout(this.timer);
+        clearTimeout(this.deadline);
         clearTimeout(this.restart);
-        [this.timer, this.restart] = [undefined, undefined];
-        this.wasUp = true;
+        this.deadline = undefined;
+        this.path = "established";
         this.onUp?.();
         break;
       case "disconnected":
       case "failed":
-        if (this.frozen) this.lose(mediaFailed());
-        else if (this.wasUp && this.restart === undefined) this.recover();
-        else if (!this.wasUp && this.pc.connectionState === "failed") this.lose(mediaFailed());
+        if (this.state === "frozen") this.lose(mediaFailed());
+        else if (this.path === "established") this.recover();
+        else if (this.path === "connecting" && this.pc.connectionState === "failed") this.lose(mediaFailed());
         break;
     }
   }
 
-  /**
-   * The path has gone: another is looked for while the old one may come back, and with it everything else goes on. A
-   * restart that fails is tried again, until the connection counts as lost.
-   */
+  /** Restarts ICE until the path is up, or the outage has lasted too long. The old path may come back meanwhile. */
   private recover(): void {
-    this.expect(AWAY_MS);
+    this.path = "restarting";
+    this.expectUp(MAX_OUTAGE_MS);
     const backoff = new Backoff(...RESTART_MS);
-    const isOver = () => this.closed || this.pc.connectionState === "connected";
+    const isOver = () => this.isClosed || this.pc.connectionState === "connected";
     const again = async () => {
       if (isOver()) return;
       this.restart = setTimeout(again, backoff.next());
-      if (this.ice.endsSoon()) await this.ice.renewed(() => this.socket.send({ type: "ice_servers" }));
+      if (this.ice.expireSoon()) await this.ice.renewed(() => this.socket.send({ type: "ice_servers" }));
       if (isOver()) return;
       this.pc.restartIce();
       this.renegotiate();
@@ -351,17 +373,17 @@ export class Connection {
     void again();
   }
 
-  /** From the next restart on, these servers help. */
+  /** Sets the ICE servers of the next restart. */
   setIceServers(ice: IceServers): void {
-    if (this.closed) return;
+    if (this.isClosed) return;
     this.pc.setConfiguration({ ...this.pc.getConfiguration(), iceServers: ice.servers });
     this.ice.renew(ice);
   }
 
-  /** The connection must be there within `ms`, or it counts as lost. */
-  private expect(ms: number): void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => {
+  /** Counts the connection as lost unless the path is up within `ms`. */
+  private expectUp(ms: number): void {
+    clearTimeout(this.deadline);
+    this.deadline = setTimeout(() => {
       if (this.pc.connectionState !== "connected") this.lose(mediaFailed());
     }, ms);
   }
@@ -378,7 +400,11 @@ export class Connection {
 function mediaFailed(): WindlassError {
   return new WindlassError(
     "media_failed",
-    "Sound and picture cannot reach the server.",
+    "Audio and video cannot reach the server.",
     "Check your connection, or try another network.",
   );
+}
+
+function negotiationFailed(error: unknown): WindlassError {
+  return new WindlassError("media_failed", `Negotiating the media connection failed: ${error}`, "Reload the page.");
 }

@@ -1,10 +1,10 @@
-/** Typed events: listeners by name, called in the order in which they were added. */
+/** Typed events. Listeners are called in the order in which they were added. */
 
 /** A class whose events are named and typed by `Events`. */
 export class Emitter<Events extends object> {
   private readonly listeners = new Map<keyof Events, Set<(value: never) => void>>();
 
-  /** Calls `listener` at every event `name`; the returned function ends that. */
+  /** Calls `listener` at every event `name`. The returned function removes it. */
   on<Name extends keyof Events>(name: Name, listener: (value: Events[Name]) => void): () => void {
     const found = this.listeners.get(name) ?? new Set();
     this.listeners.set(name, found);
@@ -12,7 +12,7 @@ export class Emitter<Events extends object> {
     return () => found.delete(listener);
   }
 
-  /** Calls the listeners. One that throws does not keep the others from hearing. */
+  /** Calls the listeners. What one throws is reported, and the others are called all the same. */
   protected emit<Name extends keyof Events>(name: Name, value: Events[Name]): void {
     for (const listener of [...(this.listeners.get(name) ?? [])]) {
       try {

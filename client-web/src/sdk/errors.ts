@@ -1,27 +1,34 @@
-/** What can go wrong, in words that a program can branch on and a person can read. */
-
+/** Errors: a code for programs, a message and a hint for people. */
 import type { ErrorCode } from "./protocol.gen.js";
 
-/** Reasons that the server names. */
+/** Codes of the server's errors (`docs/signaling.md`). */
 export type ServerErrorCode = ErrorCode;
 
-/** Reasons that arise in the browser: the server does not answer, or no media path comes about. */
+/**
+ * Codes of the SDK's own errors.
+ * - `unreachable`: the server does not answer.
+ * - `connection_lost`: the socket was lost, or there is no connection now.
+ * - `media_failed`: the media path could not be set up, or was lost.
+ * - `moved`: the room is on another server.
+ * - `left`: this participant left, or aborted the attempt to join.
+ */
 export type ClientErrorCode = "unreachable" | "connection_lost" | "media_failed" | "moved" | "left";
 
-/** A failure with what to do next. */
+/** An error. `message` says what failed, {@link hint} what to do next. */
 export class WindlassError extends Error {
   override readonly name = "WindlassError";
 
   constructor(
+    /** What failed, for programs. */
     readonly code: ServerErrorCode | ClientErrorCode,
     message: string,
-    /** What the person can do. */
+    /** What the person can do, for display. */
     readonly hint: string,
   ) {
     super(message);
   }
 
-  /** Whether another attempt, a little later, may succeed. */
+  /** Whether a later attempt may succeed. */
   get temporary(): boolean {
     return TEMPORARY.has(this.code);
   }
@@ -38,12 +45,12 @@ const TEMPORARY = new Set<string>([
   "internal",
 ]);
 
-/** Reasons for which one is out, and comes back by nothing that the page could do. */
+/** Codes of a removal, after which the call does not reconnect. */
 export const OUT = ["removed", "banned", "revoked", "refused"] as const satisfies readonly ErrorCode[];
 
-/** The room is on another server. */
+/** The room is on another server, which the call tries next. */
 export class Moved extends WindlassError {
-  /** `url`: of that server's WebSocket; `by`: of the one that says so, which names `others` too. */
+  /** `url`: that server's WebSocket; `by`: the server that named it, and `others`. */
   constructor(
     readonly url: string,
     readonly by: string,
@@ -53,7 +60,7 @@ export class Moved extends WindlassError {
   }
 }
 
-/** The server cannot be reached, or not any more. */
+/** The server does not answer. */
 export function unreachable(): WindlassError {
   return new WindlassError(
     "unreachable",
@@ -62,7 +69,7 @@ export function unreachable(): WindlassError {
   );
 }
 
-/** The browser has no VP9 with profile 0. */
+/** The browser lacks VP9, profile 0. */
 export function noCodec(): WindlassError {
   return new WindlassError(
     "no_codec",
@@ -71,17 +78,21 @@ export function noCodec(): WindlassError {
   );
 }
 
-/** One has gone oneself. */
+/** This participant left. */
 export function left(): WindlassError {
   return new WindlassError("left", "You left the call.", "Join again whenever you like.");
 }
 
-/** There is no connection to say something by. */
+/** A request needs a connection, and there is none. */
 export function notConnected(): WindlassError {
-  return new WindlassError("connection_lost", "There is no connection to the server now.", "Wait until it is back.");
+  return new WindlassError(
+    "connection_lost",
+    "There is no connection to the server.",
+    "Wait until the page has reconnected.",
+  );
 }
 
-/** The access token does not let one send. */
+/** The access token lacks the grant `publish`. */
 export function notGranted(): WindlassError {
-  return new WindlassError("forbidden", "You may watch this call, not send.", "Ask whoever runs it to let you send.");
+  return new WindlassError("forbidden", "You may not send in this call.", "Ask its organiser for permission to send.");
 }

@@ -1,25 +1,25 @@
-/** Decides by its answers whether a worker still runs. Time is an argument, milliseconds. */
+/** Decides by its answers to pings whether a worker still runs. Time is an argument, milliseconds. */
 export class Heartbeat {
   private unanswered = 0;
-  private last: number | null = null;
+  private lastPing: number | null = null;
 
-  /** It is asked every `everyMs`, and may leave `most` questions in a row unanswered. */
+  /** A ping is due every `intervalMs`; more than `maxUnanswered` in a row without an answer are too many. */
   constructor(
-    readonly everyMs: number,
-    private readonly most: number,
+    readonly intervalMs: number,
+    private readonly maxUnanswered: number,
   ) {}
 
-  /** It has answered. */
-  heard(): void {
+  /** The worker has answered. */
+  answered(): void {
     this.unanswered = 0;
   }
 
-  /** It is asked once more; false: it has left too much unanswered. */
-  asks(now: number): boolean {
-    // Whoever asks was held up, and may have answers that were not heard yet.
-    const late = this.last !== null && now - this.last > 2 * this.everyMs;
-    this.last = now;
+  /** A ping is due; false: too many are unanswered. */
+  ping(now: number): boolean {
+    // This timer was late itself: answers may have come that were not handled yet.
+    const late = this.lastPing !== null && now - this.lastPing > 2 * this.intervalMs;
+    this.lastPing = now;
     this.unanswered = late ? 1 : this.unanswered + 1;
-    return this.unanswered <= this.most;
+    return this.unanswered <= this.maxUnanswered;
   }
 }

@@ -7,14 +7,14 @@ test("what ends within a minute is asked for anew, and what does not end never",
   let now = 0;
   const access = new IceAccess({ servers: [], ttl_s: 600 }, () => now);
   now = 539_000;
-  assert.equal(access.endsSoon(), false);
+  assert.equal(access.expireSoon(), false);
   now = 541_000;
-  assert.equal(access.endsSoon(), true);
+  assert.equal(access.expireSoon(), true);
   access.renew({ servers: [], ttl_s: 600 });
-  assert.equal(access.endsSoon(), false);
+  assert.equal(access.expireSoon(), false);
   access.renew({ servers: [] });
   now = 1e12;
-  assert.equal(access.endsSoon(), false);
+  assert.equal(access.expireSoon(), false);
 });
 
 test("one waits for the new ones, and not for ever", async () => {

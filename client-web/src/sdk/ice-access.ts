@@ -1,32 +1,32 @@
-/** Until when the names and passwords of TURN servers are good, and how one waits for new ones. */
+/** The lifetime of TURN credentials, and their renewal. */
 import type { IceServers } from "./protocol.js";
 
-/** What ends within this time is renewed before it is needed. */
-const SOON_MS = 60_000;
-/** A server that does not answer is not waited for: what one has may still be good. */
-const PATIENCE_MS = 2000;
+/** Credentials that expire within this time are renewed before use, milliseconds. */
+const EXPIRES_SOON_MS = 60_000;
+/** Max wait for new credentials, milliseconds: the present ones may still be valid. */
+const RENEWAL_TIMEOUT_MS = 2000;
 
 /** See the module's head. */
 export class IceAccess {
-  private ends: number;
+  private expiresAt: number;
   private waiting: (() => void)[] = [];
 
   constructor(
     ice: IceServers,
     private readonly now: () => number = () => performance.now(),
   ) {
-    this.ends = this.endOf(ice);
+    this.expiresAt = this.expiryOf(ice);
   }
 
-  /** Whether new ones should be asked for before these are used again. */
-  endsSoon(): boolean {
-    return this.ends - this.now() < SOON_MS;
+  /** Whether the credentials should be renewed before they are used again. */
+  expireSoon(): boolean {
+    return this.expiresAt - this.now() < EXPIRES_SOON_MS;
   }
 
-  /** Asks for new ones; resolves when they have come, or do not come. */
-  renewed(ask: () => void, patienceMs = PATIENCE_MS): Promise<void> {
+  /** Asks for new credentials. Resolves when they have come, or after the time-out. */
+  renewed(ask: () => void, timeoutMs = RENEWAL_TIMEOUT_MS): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, patienceMs);
+      const timer = setTimeout(resolve, timeoutMs);
       this.waiting.push(() => {
         clearTimeout(timer);
         resolve();
@@ -35,13 +35,13 @@ export class IceAccess {
     });
   }
 
-  /** New ones have come. */
+  /** New credentials have come. */
   renew(ice: IceServers): void {
-    this.ends = this.endOf(ice);
+    this.expiresAt = this.expiryOf(ice);
     for (const resolve of this.waiting.splice(0)) resolve();
   }
 
-  private endOf({ ttl_s }: IceServers): number {
+  private expiryOf({ ttl_s }: IceServers): number {
     return ttl_s === undefined ? Number.POSITIVE_INFINITY : this.now() + 1000 * ttl_s;
   }
 }

@@ -15,6 +15,7 @@
 export type { AnchorSource, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 export type { Assets } from "./assets.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
+export type { RoomEvents } from "./events.js";
 export { type CallGrant, Moderation } from "./moderation.js";
 export type { OutputKind } from "./output.js";
 export {
@@ -28,7 +29,7 @@ export {
 } from "./protocol.js";
 export type { DetailChoice, Layers, Publication } from "./publication.js";
 export type { RegionCounts } from "./regions.js";
-export { type JoinOptions, type PublishOptions, Room, type RoomEvents, type TrackView } from "./room.js";
+export { type JoinOptions, type PublishOptions, Room, type TrackView } from "./room.js";
 export type { StillsState } from "./stills.js";
 export {
   EnhancedTrack,

@@ -1,63 +1,66 @@
-/** What a moderator (a participant whose access token grants `moderate`) may do to others while the call runs. */
+/** What a moderator, a participant with the grant `moderate`, may do to others during a call. */
 import type { Moderate } from "./protocol.gen.js";
 import type { Grant, ParticipantInfo } from "./protocol.js";
 
-/** What participants may be given, or lose, while the call runs. */
+/** The grants that a moderator can give and take. */
 export type CallGrant = Extract<Grant, "publish" | "subscribe" | "enhance">;
 
 /**
- * See the module's head. Each resolves when the server has done it, and rejects with a `WindlassError`: `forbidden` without the grant,
- * `unknown_participant` where somebody has just gone.
+ * The requests of a moderator. Each resolves when the server has carried it out. Each rejects with a `WindlassError`:
+ * `forbidden` without the grant `moderate`, `unknown_participant` or `unknown_track` where that has ended,
+ * `connection_lost` without a connection, `unreachable` where the server does not answer within 10 s.
  */
 export class Moderation {
   /** @internal */
-  constructor(private readonly ask: (order: Moderate) => Promise<void>) {}
+  constructor(private readonly send: (request: Moderate) => Promise<void>) {}
 
-  /** Lets nobody new in, or (false) ends that. Who is there stays, and may come back after a lost connection. */
+  /**
+   * Locks the room for newcomers, or (false) opens it. Participants stay, and may come back after a lost connection.
+   */
   lock(locked = true): Promise<void> {
-    return this.ask({ action: "lock", locked });
+    return this.send({ action: "lock", locked });
   }
 
-  /** Lets whoever comes wait until they are admitted, or (false) ends that and lets in who waits. */
+  /** Puts newcomers into a lobby until they are admitted, or (false) ends that and admits those in the lobby. */
   setLobby(lobby = true): Promise<void> {
-    return this.ask({ action: "lobby", lobby });
+    return this.send({ action: "lobby", lobby });
   }
 
-  /** Lets in who waits, by their `id` in `Room.waiting`. */
+  /** Admits a participant from the lobby. The `id` is from `Room.waiting`. */
   admit(waiting: { id: string } | string): Promise<void> {
-    return this.ask({ action: "admit", waiting: idOf(waiting) });
+    return this.send({ action: "admit", waiting: idOf(waiting) });
   }
 
-  /** Sends away who waits. */
+  /** Refuses a participant in the lobby. */
   refuse(waiting: { id: string } | string): Promise<void> {
-    return this.ask({ action: "refuse", waiting: idOf(waiting) });
+    return this.send({ action: "refuse", waiting: idOf(waiting) });
   }
 
-  /** Says what somebody may do from now on. What they do and may not any more ends at once. */
+  /** Replaces the grants of a participant. What is no longer allowed ends at once. */
   setGrants(participant: ParticipantInfo | string, grants: readonly CallGrant[]): Promise<void> {
-    return this.ask({ action: "grants", participant: idOf(participant), grants: [...grants] });
+    return this.send({ action: "grants", participant: idOf(participant), grants: [...grants] });
   }
 
-  /** Removes somebody. A token that is still good lets them in again, unless the room is locked. */
+  /** Removes a participant. It may come back with a valid token, unless the room is locked. */
   remove(participant: ParticipantInfo | string): Promise<void> {
-    return this.ask({ action: "remove", participant: idOf(participant) });
+    return this.send({ action: "remove", participant: idOf(participant) });
   }
 
-  /** Removes somebody, and lets nobody of their identity in, for so many seconds, or as long as tokens live. */
+  /** Removes a participant, and refuses its identity for `seconds`. Default: as long as tokens are valid. */
   ban(participant: ParticipantInfo | string, seconds?: number): Promise<void> {
     const time = seconds === undefined ? {} : { seconds };
-    return this.ask({ action: "ban", participant: idOf(participant), ...time });
+    return this.send({ action: "ban", participant: idOf(participant), ...time });
   }
 
-  /** Ends a ban. */
+  /** Ends the ban of an identity. */
   unban(identity: string): Promise<void> {
-    return this.ask({ action: "unban", identity });
+    return this.send({ action: "unban", identity });
   }
 
-  /** Mutes somebody's track, whatever they say, or (false) leaves that to them again. */
+  /** Mutes a track of a participant, or (false) lets its owner unmute it again. */
   mute(track: { id: string } | string, muted = true): Promise<void> {
-    return this.ask({ action: "mute", track: idOf(track), muted });
+    return this.send({ action: "mute", track: idOf(track), muted });
   }
 }
 
-const idOf = (one: { id: string } | string): string => (typeof one === "string" ? one : one.id);
+const idOf = (item: { id: string } | string): string => (typeof item === "string" ? item : item.id);

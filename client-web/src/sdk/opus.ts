@@ -1,8 +1,10 @@
-/** How audio is sent: Opus, with or without redundancy (RED, RFC 2198), and next to nothing while nobody speaks (DTX). */
+/**
+ * The codec settings of audio: Opus with discontinuous transmission (DTX), with or without redundancy (RED, RFC 2198).
+ */
 
 /**
- * The codecs to offer for audio. Redundancy is among them even where it is not wanted: the server agrees to it once for all
- * of a connection's audio, and what is sent is the first codec of its answer.
+ * The codecs to offer for audio. RED is always among them: the server accepts it once for all audio of a connection.
+ * The first codec of the answer is the one that is sent, see {@link preferAudio}.
  */
 export function opusPreferences(codecs: readonly RTCRtpCodec[]): RTCRtpCodec[] {
   const named = (name: string) => codecs.filter((codec) => codec.mimeType.toLowerCase() === `audio/${name}`);
@@ -10,20 +12,22 @@ export function opusPreferences(codecs: readonly RTCRtpCodec[]): RTCRtpCodec[] {
 }
 
 /**
- * The server's answer as this side takes it: with DTX of every Opus stream (RFC 7587 §6.1: the receiver says it), and with redundancy
- * first in the sections whose names are `redundant`, last in the others.
+ * Changes the audio sections of an answer before it is applied: DTX for every Opus stream (RFC 7587 §6.1: the receiver
+ * asks for it), and RED first in the sections whose `mid` is in `redundant`, last in the others.
  */
-export function asWished(sdp: string, redundant: ReadonlySet<string>): string {
+export function preferAudio(sdp: string, redundant: ReadonlySet<string>): string {
   const sections = sdp.split(/^(?=m=)/m);
-  return sections.map((section) => (section.startsWith("m=audio") ? audio(section, redundant) : section)).join("");
+  return sections
+    .map((section) => (section.startsWith("m=audio") ? audioSection(section, redundant) : section))
+    .join("");
 }
 
-function audio(section: string, redundant: ReadonlySet<string>): string {
+function audioSection(section: string, redundant: ReadonlySet<string>): string {
   const type = (name: string) => section.match(new RegExp(`^a=rtpmap:(\\d+) ${name}/48000`, "im"))?.[1];
   const [opus, red, mid] = [type("opus"), type("red"), section.match(/^a=mid:(\S+)/m)?.[1]];
-  let wished = section;
+  let preferred = section;
   if (red !== undefined) {
-    wished = wished.replace(/^(m=audio \S+ \S+)((?: \d+)+)/m, (_, head: string, types: string) => {
+    preferred = preferred.replace(/^(m=audio \S+ \S+)((?: \d+)+)/m, (_, head: string, types: string) => {
       const others = types
         .trim()
         .split(" ")
@@ -32,8 +36,8 @@ function audio(section: string, redundant: ReadonlySet<string>): string {
       return [head, ...(wanted ? [red, ...others] : [...others, red])].join(" ");
     });
   }
-  if (opus === undefined || new RegExp(`^a=fmtp:${opus} .*usedtx`, "m").test(wished)) return wished;
-  if (new RegExp(`^a=fmtp:${opus} `, "m").test(wished))
-    return wished.replace(new RegExp(`^(a=fmtp:${opus} [^\r\n]*)`, "m"), "$1;usedtx=1");
-  return wished.replace(new RegExp(`^(a=rtpmap:${opus} [^\r\n]*)(\r?\n)`, "m"), `$1$2a=fmtp:${opus} usedtx=1$2`);
+  if (opus === undefined || new RegExp(`^a=fmtp:${opus} .*usedtx`, "m").test(preferred)) return preferred;
+  if (new RegExp(`^a=fmtp:${opus} `, "m").test(preferred))
+    return preferred.replace(new RegExp(`^(a=fmtp:${opus} [^\r\n]*)`, "m"), "$1;usedtx=1");
+  return preferred.replace(new RegExp(`^(a=rtpmap:${opus} [^\r\n]*)(\r?\n)`, "m"), `$1$2a=fmtp:${opus} usedtx=1$2`);
 }

@@ -1,23 +1,26 @@
 /**
- * Makes an ordinary `MediaStreamTrack` of the worker's pictures: a track generator whose stream the worker writes
- * to itself, or, where the browser lacks the one or the other, pictures sent to the window or drawn on a canvas.
+ * Makes a `MediaStreamTrack` of the worker's pictures: a track generator to which the worker writes. Where the browser
+ * lacks that, the worker posts pictures to the window, which writes them to a generator or draws them on a canvas.
  */
 import type { PictureSink } from "../worker/messages.js";
 
-/** A track fed with pictures. */
+/** A track that is fed with pictures. */
 export interface PictureOutput {
   readonly track: MediaStreamTrack;
-  /** To hand to the worker, with what must be transferred. */
+  /** Goes to the worker, with `transfer`. */
   readonly sink: PictureSink;
   readonly transfer: Transferable[];
-  /** Takes a picture that the worker posted; closes it. */
+  /** Shows a picture that the worker posted, and closes it. */
   draw(frame: VideoFrame): void;
 }
 
-/** Ways of output; `auto` takes the first that works. */
+/**
+ * How pictures leave the worker: in a transferred `stream`, or posted to a generator (`post`) or a `canvas`. `auto`
+ * takes the first that works.
+ */
 export type OutputKind = "auto" | "stream" | "post" | "canvas";
 
-/** Makes an output; null where the browser has no way. */
+/** Makes an output; null where the browser supports none. */
 export function pictureOutput(kind: OutputKind): PictureOutput | null {
   if (typeof VideoFrame === "undefined") return null;
   if (typeof MediaStreamTrackGenerator === "undefined" || kind === "canvas") return canvasOutput();

@@ -1,28 +1,30 @@
-/** How often a connection offers. Every change of the room is a reason to; the server takes only so many, and what others do must not use them up. */
+/** Limits the rate of offers of a connection: the server limits it too, and every change of the room causes one. */
 
-/** Least time from an offer to the next one, in the long run. */
-const EACH_MS = 500;
-/** Bytes of offers a millisecond, likewise: half of what the server reads of a client. */
-const BYTES_A_MS = 32;
-/** By so much time the first few may be ahead. */
-const AHEAD_MS = 2000;
+/** Min mean interval between two offers, milliseconds. */
+const OFFER_INTERVAL_MS = 500;
+/** Max mean rate of the bytes of offers, bytes per millisecond: half of what the server reads of a client. */
+const MAX_BYTES_PER_MS = 32;
+/** Burst: offers may be ahead of the mean rate by this time, milliseconds. */
+const BURST_MS = 2000;
+/** Min pause after the server limited the rate, milliseconds. */
+const RATE_LIMITED_MS = 1000;
 
-/** See the module's head. Times are milliseconds and arguments. */
-export class Pace {
+/** A token bucket in time. Times are milliseconds and arguments. */
+export class OfferPace {
   private busyUntil = 0;
 
-  /** How long the next offer has to wait. */
+  /** The time until the next offer may be sent. */
   wait(now: number): number {
-    return Math.max(0, this.busyUntil - AHEAD_MS - now);
+    return Math.max(0, this.busyUntil - BURST_MS - now);
   }
 
-  /** An offer of so many bytes goes out. */
+  /** An offer of `bytes` bytes is sent. */
   spend(now: number, bytes: number): void {
-    this.busyUntil = Math.max(this.busyUntil, now) + Math.max(EACH_MS, bytes / BYTES_A_MS);
+    this.busyUntil = Math.max(this.busyUntil, now) + Math.max(OFFER_INTERVAL_MS, bytes / MAX_BYTES_PER_MS);
   }
 
-  /** The server wants fewer: the next one waits for a second at least. */
+  /** The server rejected an offer as too frequent. */
   slow(now: number): void {
-    this.busyUntil = Math.max(this.busyUntil, now + AHEAD_MS + 1000);
+    this.busyUntil = Math.max(this.busyUntil, now + BURST_MS + RATE_LIMITED_MS);
   }
 }

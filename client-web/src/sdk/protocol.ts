@@ -1,8 +1,7 @@
 /**
- * The signalling messages, protocol version 1 (`docs/signaling.md`), and the check of what the server sends.
+ * The signalling messages, protocol version 1 (`docs/signaling.md`), and the validation of the server's.
  *
- * Fields that this client does not know are ignored; a message whose known fields are not what they should be is
- * refused as a whole (null).
+ * Unknown fields are ignored. A message with an invalid field is rejected as a whole (null).
  */
 import type {
   Welcome as Entered,
@@ -27,62 +26,69 @@ import { VERSION } from "./protocol.gen.js";
 
 export type { Grant, IceServers, Report, Rung } from "./protocol.gen.js";
 
-/** The protocol version that this client speaks. */
+/** The protocol version of this client. */
 export const PROTOCOL_VERSION: number = VERSION;
 
-/** The anchor codecs that the WASM decoder knows, by the server's names for them. */
+/** The anchor codecs of the WASM decoder, by their names in the protocol. */
 export const ANCHOR_CODECS: readonly string[] = ["htj2k"];
 
-/** Why servers do not enhance a track. */
+/** Known reasons why a server does not enhance a track. */
 const REFUSALS: readonly Exclude<Refusal, "other">[] = ["promise", "processor", "memory", "full", "size", "slow"];
 
-/** Most pixels of an LR picture that is rebuilt, where a server does not say it: 960×540. */
-const MAX_LR_PIXELS = 518_400;
-const MAX_SECTIONS = 64;
+/** Default of `lr_pixels`, the max pixels of an LR picture that is rebuilt: 960×540. */
+const DEFAULT_LR_PIXELS = 518_400;
+/** Default of `max_sections`, the max sections of an offer. */
+const DEFAULT_MAX_SECTIONS = 64;
 
 /** Every rung, worst first. */
 export const RUNGS: readonly Rung[] = ["q", "q+", "h", "h+", "f"];
 
-/** Somebody who waits in the lobby. */
+/** A participant in the lobby. */
 export type WaitingInfo = Knock;
+/** A participant of the room. */
 export type ParticipantInfo = Participant;
+/** A track of the room. */
 export type TrackInfo = Track;
+/** A publication in an offer. */
 export type PublishEntry = Publish;
+/** A subscription in an offer. */
 export type SubscribeEntry = Subscribe;
 
-/** Why the server does not enhance a track: its reasons so far, and those that this client does not know yet. */
+/** Why the server does not enhance a track; `other`: a reason that this client does not know. */
 export type Refusal = NonNullable<TrackStats["refused"]> | "other";
 
+/** The server's statistics of a track. */
 export type ServerTrackStats = Omit<TrackStats, "refused"> & { refused?: Refusal };
 
-/** What the browser says of the uplink of one's own track. */
+/** The report of the uplink of a publication. */
 export type UplinkReport = Omit<Uplink, "track">;
 
-/** What the server wishes of one layer; what it does not say stays as it is. */
+/** The server's wishes for one layer. An absent field leaves its wish unchanged. */
 export type LayerWish = { [Knob in keyof LayerKnobs]: LayerKnobs[Knob] | undefined };
 
 type Message<Type extends Told["type"]> = Extract<Told, { type: Type }>;
 
-/** What the server asks to be sent of a track. */
+/** The server's wishes for the layers of a publication. */
 export type Knobs = Omit<Message<"knobs">, "layers"> & { layers: Record<string, LayerWish> };
 
-/** Tiles that the server wants of the next camera frame; an undefined scale: as the welcome says. */
+/** The server's request for a still of the next camera frame. `scale` undefined: that of the welcome. */
 export type RegionRequest = Omit<Message<"regions">, "scale"> & { scale: number | undefined };
 
-/** What the client may say; answers carry the id of what they answer. */
+/** A message of the client. The server's answer carries the same id. */
 export type ClientMessage = Said & { id?: number };
 
-/** What one is told of a room when one has entered it. */
+/** The server's answer to `join`. */
 export type Welcome = { type: "welcome" } & Omit<Entered, "version" | "grants" | "ice"> & {
-    /** What one may do; undefined: the server does not say. */
+    /** Undefined where the server uses no access tokens. */
     grants: readonly string[] | undefined;
-    /** Servers that help to reach this one; none where one needs none. */
+    /** STUN and TURN servers; may be empty. */
     ice: IceServers;
   };
 
+/** A failure, as an answer or by itself. */
 export type ServerError = { type: "error" } & ServerFailure;
 
-/** What the server may say. */
+/** A message of the server. */
 export type ServerMessage =
   | Exclude<Told, { type: "welcome" | "grants" | "rung" | "stats" | "knobs" | "regions" | "error" }>
   | Welcome
@@ -93,28 +99,29 @@ export type ServerMessage =
   | RegionRequest
   | ServerError;
 
-class Refused extends Error {}
+class InvalidMessage extends Error {}
 
+/** The fields of a JSON object. */
 type Fields = Record<string, unknown>;
 
 const object = (value: unknown): Fields => {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Refused();
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new InvalidMessage();
   return value as Fields;
 };
 const text = (value: unknown): string => {
-  if (typeof value !== "string") throw new Refused();
+  if (typeof value !== "string") throw new InvalidMessage();
   return value;
 };
 const number = (value: unknown): number => {
-  if (typeof value !== "number" || !Number.isFinite(value)) throw new Refused();
+  if (typeof value !== "number" || !Number.isFinite(value)) throw new InvalidMessage();
   return value;
 };
 const flag = (value: unknown): boolean => {
-  if (typeof value !== "boolean") throw new Refused();
+  if (typeof value !== "boolean") throw new InvalidMessage();
   return value;
 };
 const list = <T>(value: unknown, item: (value: unknown) => T): T[] => {
-  if (!Array.isArray(value)) throw new Refused();
+  if (!Array.isArray(value)) throw new InvalidMessage();
   return value.map(item);
 };
 const optional = <T>(value: unknown, read: (value: unknown) => T): T | undefined =>
@@ -122,11 +129,11 @@ const optional = <T>(value: unknown, read: (value: unknown) => T): T | undefined
 const oneOf =
   <T extends string>(allowed: readonly T[]) =>
   (value: unknown): T => {
-    if (!allowed.includes(value as T)) throw new Refused();
+    if (!allowed.includes(value as T)) throw new InvalidMessage();
     return value as T;
   };
 
-/** An optional field: absent where it is undefined. */
+/** An optional field, absent where its value is undefined. */
 const field = <Name extends string, T>(name: Name, value: T | undefined): { [N in Name]?: T } =>
   value === undefined ? {} : ({ [name]: value } as { [N in Name]?: T });
 
@@ -181,7 +188,7 @@ const layerWish = (value: unknown): LayerWish => {
 };
 const refusal = (value: unknown): Refusal => {
   const reason = text(value);
-  // Reasons that are not known yet are reasons.
+  // A later server may have further reasons.
   return REFUSALS.find((known) => known === reason) ?? "other";
 };
 const trackStats = (value: unknown): ServerTrackStats => {
@@ -204,8 +211,8 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     loopback: flag(o["loopback"]),
     budget_ms: number(o["budget_ms"]),
     scale: number(o["scale"]),
-    lr_pixels: optional(o["lr_pixels"], number) ?? MAX_LR_PIXELS,
-    max_sections: optional(o["max_sections"], number) ?? MAX_SECTIONS,
+    lr_pixels: optional(o["lr_pixels"], number) ?? DEFAULT_LR_PIXELS,
+    max_sections: optional(o["max_sections"], number) ?? DEFAULT_MAX_SECTIONS,
     participants: list(o["participants"], participant),
     tracks: list(o["tracks"], track),
     ...field("identity", optional(o["identity"], text)),
@@ -285,7 +292,7 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
   }),
 };
 
-/** Reads one message of the server; null when it is not one. */
+/** Parses a message of the server; null where it is invalid. */
 export function parseServerMessage(json: string): ServerMessage | null {
   try {
     const fields = object(JSON.parse(json));
@@ -294,6 +301,6 @@ export function parseServerMessage(json: string): ServerMessage | null {
       : undefined;
     return reader?.(fields) ?? null;
   } catch {
-    return null; // not JSON, or Refused
+    return null; // not JSON, or InvalidMessage
   }
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { Publication, type Uplink } from "./publication.js";
 
-/** A sender that does as the browser does, `obeys` willing. */
+/** A sender that applies, drops or never answers changes, by `obeys`. */
 class Sender {
   private encodings = ["q", "h", "f"].map((rid): RTCRtpEncodingParameters => ({ rid, active: rid !== "f" }));
   obeys: "at once" | "never" | "answers nothing" = "at once";
@@ -33,7 +33,7 @@ function camera(): { publication: Publication; sender: Sender; look(): Promise<v
   const pc = { addTransceiver: () => transceiver } as unknown as RTCPeerConnection;
   const publication = new Publication({ kind: "video" } as MediaStreamTrack, "camera", "qh");
   publication.attach({ pc, scale: 2 } as Uplink);
-  return { publication, sender, look: () => publication.look(pc) };
+  return { publication, sender, look: () => publication.sampleUplink(pc) };
 }
 
 test("layers that are asked for are sent", async () => {

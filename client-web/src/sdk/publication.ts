@@ -1,4 +1,4 @@
-/** One's own tracks on their way to the server. */
+/** Published tracks, and the senders of their layers. */
 
 import type { Assets } from "./assets.js";
 import { opusPreferences } from "./opus.js";
@@ -9,20 +9,20 @@ import { Stills, type StillsState } from "./stills.js";
 import { LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
 import { LeadingLayer } from "./uplink/lead.js";
 import { NarrowUplink } from "./uplink/narrow.js";
-import { pathLook } from "./uplink/sample.js";
+import { pathSample } from "./uplink/sample.js";
 
 export type { Layers } from "./uplink/layers.js";
 
 /**
- * Whether full-size stills of a camera are sent beside it: never, or as the server asks. The latter needs the
- * person's consent, which is the page's to get.
+ * Whether full-size stills of a camera are sent beside it: never (`off`), or when the server asks for them (`ask`). The
+ * page must get the person's consent for the latter.
  */
 export type DetailChoice = "off" | "ask";
 
-/** How long a change of the sender waits for the one before. */
-const SETTLE_MS = 2000;
+/** Max time for which a change of the sender waits for the one before, milliseconds. */
+const MAX_CHANGE_MS = 2000;
 
-/** What a publication needs of the connection that it is attached to. @internal */
+/** The connection that a publication is attached to. @internal */
 export interface Uplink {
   pc: RTCPeerConnection;
   relay: Relay;
@@ -31,45 +31,49 @@ export interface Uplink {
 }
 
 /**
- * The encodings of a camera. All three are always declared, so that `q` stays a quarter of the camera and layers can
- * be switched on later; those not asked for are inactive.
+ * The encodings of a camera. All three layers are always declared, so that `q` stays a quarter of the camera and layers
+ * can be switched on later; the others are inactive.
  */
 export function videoEncodings(layers: Layers): RTCRtpEncodingParameters[] {
   const settings = layerSettings(layers, new Map());
   return settings.map((setting, i) => ({ ...LAYERS[i], ...setting, scalabilityMode: "L1T1" }));
 }
 
-/** What sends it by one connection. */
+/** The sender in one connection. */
 interface Link {
   transceiver: RTCRtpTransceiver;
-  full: Stills | null;
-  /** The server's id of it. */
+  stills: Stills | null;
+  /** The server's id of the track. */
   id: string | null;
 }
 
-/** A track that this participant publishes. */
+/** A track that this participant sends. Made by `Room.publish`. */
 export class Publication {
+  /** The kind of the track. */
   readonly kind: "audio" | "video";
-  /** By each connection that it is sent by; it is two while a room moves, of which the later counts. */
+  /** By connection: two during a migration, of which the later one counts. */
   private readonly links = new Map<RTCPeerConnection, Link>();
   private readonly wishes = new Map<string, LayerWish>();
-  private narrow = new NarrowUplink();
-  private lead = new LeadingLayer();
-  private settling: Promise<void> = Promise.resolve();
+  private narrowUplink = new NarrowUplink();
+  private leadingLayer = new LeadingLayer();
+  private changing: Promise<void> = Promise.resolve();
   private isMuted = false;
 
   /** @internal */
   constructor(
     private source: MediaStreamTrack,
+    /** The name that the others see. */
     readonly name: string,
     private layers: Layers,
+    /** Whether stills may be sent. Video only. */
     readonly detail: DetailChoice = "off",
+    /** Whether packets are sent twice (RED). Audio only. */
     readonly redundancy = false,
   ) {
     this.kind = source.kind === "audio" ? "audio" : "video";
   }
 
-  /** The server's id of it; null until the server has told. */
+  /** The server's id of the track; null until the server has accepted it. */
   get id(): string | null {
     return this.link?.id ?? null;
   }
@@ -85,32 +89,32 @@ export class Publication {
     return this.links.get(pc)?.id ?? null;
   }
 
-  /** What is sent. */
+  /** The track that is sent. */
   get track(): MediaStreamTrack {
     return this.source;
   }
 
-  /** Whether nothing but silence or black is sent. */
+  /** Whether silence or black frames are sent. */
   get muted(): boolean {
     return this.isMuted;
   }
 
-  /** The sender, for figures; null while there is no connection. */
+  /** The sender, for its statistics; null without a connection. */
   get sender(): RTCRtpSender | null {
     return this.transceiver?.sender ?? null;
   }
 
-  /** The full-size pixels that leave the page; null where that was not agreed to, or without a connection. */
+  /** Counts of the stills sent; null where {@link detail} is `off`, or without a connection. */
   get stills(): StillsState | null {
-    return this.full?.state ?? null;
+    return this.stillSender?.state ?? null;
   }
 
   /** @internal */
   attach({ pc, relay, assets, scale }: Uplink): void {
-    this.begin();
+    this.forgetWishes();
     if (this.kind === "audio") {
       const transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
-      this.links.set(pc, { transceiver, full: null, id: null });
+      this.links.set(pc, { transceiver, stills: null, id: null });
       const codecs = RTCRtpSender.getCapabilities("audio")?.codecs ?? [];
       transceiver.setCodecPreferences(opusPreferences(codecs));
       return;
@@ -120,10 +124,10 @@ export class Publication {
     const host = {
       camera: () => this.camera(),
       settings: () => this.settings(),
-      giveKeyFrame: (width: number) => void this.giveKeyFrame(width).catch(() => undefined),
+      requestKeyFrame: (width: number) => void this.requestKeyFrame(width).catch(() => undefined),
     };
-    const full = this.detail === "ask" ? new Stills(pc, transceiver.sender, relay, assets, scale, host) : null;
-    this.links.set(pc, { transceiver, full, id: null });
+    const stills = this.detail === "ask" ? new Stills(pc, transceiver.sender, relay, assets, scale, host) : null;
+    this.links.set(pc, { transceiver, stills, id: null });
     transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
   }
 
@@ -131,18 +135,18 @@ export class Publication {
   detach(pc: RTCPeerConnection): void {
     const link = this.links.get(pc);
     if (link === undefined) return;
-    if (link === this.link) this.begin();
+    if (link === this.link) this.forgetWishes();
     this.links.delete(pc);
-    link.full?.close();
+    link.stills?.close();
     link.transceiver.direction = "inactive";
     void link.transceiver.sender.replaceTrack(null);
   }
 
-  /** Of what one server has said, nothing holds at another. */
-  private begin(): void {
+  /** Forgets the wishes of a server: they do not hold for another one. */
+  private forgetWishes(): void {
     this.wishes.clear();
-    this.narrow = new NarrowUplink();
-    this.lead = new LeadingLayer();
+    this.narrowUplink = new NarrowUplink();
+    this.leadingLayer = new LeadingLayer();
   }
 
   private get link(): Link | null {
@@ -153,149 +157,156 @@ export class Publication {
     return this.link?.transceiver ?? null;
   }
 
-  private get full(): Stills | null {
-    return this.link?.full ?? null;
+  private get stillSender(): Stills | null {
+    return this.link?.stills ?? null;
   }
 
-  /** Its section in a connection's description; null before it has one. @internal */
+  /** The `mid` of its section in a connection; null before it has one. @internal */
   mid(pc: RTCPeerConnection): string | null {
     return this.links.get(pc)?.transceiver.mid ?? null;
   }
 
-  /** Its line in an offer; null before it has an m-line. @internal */
+  /** Its entry in an offer; null before it has a section. @internal */
   entry(pc: RTCPeerConnection): PublishEntry | null {
     const { kind, name } = this;
     const mid = this.mid(pc);
     return mid === null ? null : { mid, kind, name };
   }
 
-  /** Sends another track of the same kind, such as another camera; stills follow. */
+  /**
+   * Sends another track of the same kind instead, such as another camera; without negotiation. Stills follow. Rejects
+   * with the browser's error where the sender does not take the track.
+   */
   async replaceTrack(track: MediaStreamTrack): Promise<void> {
     this.source = track;
     track.enabled = !this.isMuted;
     await Promise.all([...this.links.values()].map(({ transceiver }) => transceiver.sender.replaceTrack(track)));
-    this.refresh();
+    this.refreshStills();
   }
 
   /** @internal */
   setMuted(muted: boolean): void {
     this.isMuted = muted;
     this.source.enabled = !muted;
-    this.refresh();
+    this.refreshStills();
   }
 
-  /** Stills follow, to whichever server they go. */
-  private refresh(): void {
-    for (const { full } of this.links.values()) full?.refresh();
+  /** Applies a mute or another camera to the stills of every connection. */
+  private refreshStills(): void {
+    for (const { stills } of this.links.values()) stills?.refresh();
   }
 
-  /** Sends other layers from now on. Video only. */
+  /**
+   * Sends other layers from now on. Video only. Rejects with the browser's error where the sender does not take them.
+   */
   async setLayers(layers: Layers): Promise<void> {
     this.layers = layers;
-    await this.settle();
+    await this.applySettings();
   }
 
-  /** Takes the server's wishes, within what the page allows. @internal */
+  /** Applies the server's wishes, within what the page allows. @internal */
   turn(knobs: Knobs): void {
     if (this.kind !== "video") return;
     for (const [rid, wish] of Object.entries(knobs.layers)) {
       if (!LAYERS.some((layer) => layer.rid === rid)) continue;
-      const known = this.wishes.get(rid);
-      const { kbps = known?.kbps, fps = known?.fps, active = known?.active, needed = known?.needed } = wish;
+      const before = this.wishes.get(rid);
+      const { kbps = before?.kbps, fps = before?.fps, active = before?.active, needed = before?.needed } = wish;
       this.wishes.set(rid, { kbps, fps, active, needed });
     }
-    if (Object.keys(knobs.layers).length > 0) void this.settle().catch(() => undefined);
+    if (Object.keys(knobs.layers).length > 0) void this.applySettings().catch(() => undefined);
   }
 
-  /** Answers the server's request for regions, if the person agreed. @internal */
+  /** Answers the server's request for a still, if the person agreed. @internal */
   request(request: RegionRequest): void {
-    this.full?.request(request);
+    this.stillSender?.request(request);
   }
 
-  /** What the uplink carries; null where the server need not know, or it is not known. @internal */
+  /** The report of the uplink; null without stills, or without an estimate. @internal */
   uplink(): UplinkReport | null {
-    return this.full?.report() ?? null;
+    return this.stillSender?.report() ?? null;
   }
 
-  /** Looks at the uplink, and after the layers and the stills; `LOOKS_A_SECOND`. @internal */
-  async look(pc: RTCPeerConnection): Promise<void> {
+  /** Samples the uplink, every `UPLINK_SAMPLE_MS`, and adapts layers and stills to it. @internal */
+  async sampleUplink(pc: RTCPeerConnection): Promise<void> {
     const { sender } = this;
     if (this.links.get(pc) !== this.link) return;
     if (this.kind !== "video" || sender === null) return;
     const stats = [...(await sender.getStats()).values()];
-    this.full?.look(stats);
-    const [now, path] = [performance.now(), pathLook(stats)];
-    const held = this.narrow.look(now, path);
+    this.stillSender?.sampleUplink(stats);
+    const [now, path] = [performance.now(), pathSample(stats)];
+    const capped = this.narrowUplink.onSample(now, path);
     const wanted = (rid: string) => this.layers.includes(rid) && this.wishes.get(rid)?.active !== false;
     const { width = 1280, height = 720 } = this.camera()?.getSettings() ?? {};
-    const led = this.lead.look(now, path.availableKbps, {
+    const ledChanged = this.leadingLayer.onEstimate(now, path.availableKbps, {
       q: wanted("q"),
       needsQ: wanted("q") && this.wishes.get("q")?.needed === true,
       h: wanted("h"),
       pixels: (width * height) / 4,
     });
-    if (held || led || this.unsettled()) await this.settle();
+    if (capped || ledChanged || this.differs()) await this.applySettings();
   }
 
-  /** Whether the sender does not do what it should: the browser may drop a change, or answer none. */
-  private unsettled(): boolean {
+  /** Whether the sender differs from its settings: the browser may drop a change, or never answer. */
+  private differs(): boolean {
     const settings = this.settings();
-    return (this.sender?.getParameters().encodings ?? []).some((encoding) => apply({ ...encoding }, settings));
+    return (this.sender?.getParameters().encodings ?? []).some((encoding) => applySetting({ ...encoding }, settings));
   }
 
   private settings(): LayerSetting[] {
-    const { caps, needsQuarter } = this.lead;
-    return layerSettings(this.layers, this.wishes, this.narrow.hold, caps, needsQuarter);
+    const { caps, needsQuarter } = this.leadingLayer;
+    return layerSettings(this.layers, this.wishes, this.narrowUplink.caps, caps, needsQuarter);
   }
 
-  /** The camera while it has pictures to give. A page may have given the sender another one itself. */
+  /** The camera, unless it is muted or has ended. The page may have replaced the track on the sender itself. */
   private camera(): MediaStreamTrack | null {
     const track = this.transceiver?.sender.track ?? null;
     return track === null || this.isMuted || !track.enabled || track.readyState === "ended" ? null : track;
   }
 
-  /** Has the layer whose pictures are so wide begin anew with a key frame, and no other. */
-  private giveKeyFrame(width: number): Promise<void> {
+  /** Makes the layer of that width, and no other, encode a key frame. */
+  private requestKeyFrame(width: number): Promise<void> {
     return this.change(async () => {
       const sender = this.transceiver?.sender;
-      const whole = this.camera()?.getSettings().width;
-      if (sender === undefined || whole === undefined) return;
+      const cameraWidth = this.camera()?.getSettings().width;
+      if (sender === undefined || cameraWidth === undefined) return;
       const parameters = sender.getParameters();
-      const off = parameters.encodings.map(({ scaleResolutionDownBy: down = 1 }) => Math.abs(whole / down - width));
-      const nearest = off.indexOf(Math.min(...off));
-      const encodingOptions = off.map((_, i) => ({ keyFrame: i === nearest }));
+      const differences = parameters.encodings.map(({ scaleResolutionDownBy: down = 1 }) =>
+        Math.abs(cameraWidth / down - width),
+      );
+      const nearest = differences.indexOf(Math.min(...differences));
+      const encodingOptions = differences.map((_, i) => ({ keyFrame: i === nearest }));
       await sender.setParameters(parameters, { encodingOptions });
     });
   }
 
-  /** Sets the sender to what page and server want. */
-  private settle(): Promise<void> {
+  /** Sets the encodings to what page and server want. */
+  private applySettings(): Promise<void> {
     return this.change(async () => {
       const sender = this.transceiver?.sender;
       if (this.kind !== "video" || sender === undefined) return;
       const settings = this.settings();
       const parameters = sender.getParameters();
-      for (const encoding of parameters.encodings) apply(encoding, settings);
+      for (const encoding of parameters.encodings) applySetting(encoding, settings);
       await sender.setParameters(parameters);
     });
   }
 
-  /** Changes the sender; one change at a time. */
+  /** Changes the sender, one change at a time. */
   private change(change: () => Promise<void>): Promise<void> {
-    const waited = new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-    this.settling = Promise.race([this.settling.catch(() => undefined), waited]).then(change);
-    return this.settling;
+    const waited = new Promise((resolve) => setTimeout(resolve, MAX_CHANGE_MS));
+    this.changing = Promise.race([this.changing.catch(() => undefined), waited]).then(change);
+    return this.changing;
   }
 }
 
-/** Sets an encoding as it should be; whether it was otherwise. */
-function apply(encoding: RTCRtpEncodingParameters, settings: readonly LayerSetting[]): boolean {
+/** Sets an encoding; returns whether that changed it. */
+function applySetting(encoding: RTCRtpEncodingParameters, settings: readonly LayerSetting[]): boolean {
   const setting = settings.find((layer) => layer.rid === encoding.rid);
   if (setting === undefined) return false;
   const { active, maxBitrate } = encoding;
   encoding.active = setting.active;
   encoding.maxBitrate = Math.round(setting.maxBitrate);
   encoding.maxFramerate = setting.maxFramerate;
-  // Not all browsers give a frame rate back.
+  // Not every browser returns the frame rate.
   return active !== encoding.active || maxBitrate !== encoding.maxBitrate;
 }

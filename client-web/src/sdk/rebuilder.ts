@@ -1,34 +1,34 @@
-/** The worker that rebuilds one track's pictures (`worker/worker.ts`), and the track that they come by. */
+/** The worker that rebuilds the pictures of one track (`worker/worker.ts`), and the track of these pictures. */
 import type { FromWorker, NativeReason, TakeCopies, ToWorker } from "../worker/messages.js";
 import { type Assets, compileDecoder, workerAddress } from "./assets.js";
 import type { PictureOutput } from "./output.js";
 import { WatchedWorker } from "./watched-worker.js";
 
-/** Its picture lies above the native one, which moves on: what stands still must be found out soon. */
-const PACE = { everyMs: 200, most: 3 };
+/** A hang must be detected soon: the rebuilt picture covers the native one. */
+const PING_RATE = { intervalMs: 200, maxUnanswered: 3 };
 
 /** See the module's head. */
 export class Rebuilder {
   readonly track: MediaStreamTrack;
   private readonly worker: WatchedWorker<ToWorker | TakeCopies, FromWorker>;
 
-  /** LR pictures of more than `maxPixels` are not rebuilt; `onEnd` is told why it makes no pictures any more. */
+  /** LR pictures of more than `maxPixels` are not rebuilt. `onEnd` is called with the reason when rebuilding ends. */
   constructor(
     assets: Assets,
     output: PictureOutput,
     scale: number,
     maxPixels: number,
-    hear: (message: Exclude<FromWorker, { type: "frame" }>) => void,
+    onMessage: (message: Exclude<FromWorker, { type: "frame" }>) => void,
     onEnd: (reason: NativeReason) => void,
   ) {
     this.track = output.track;
     this.worker = new WatchedWorker(
       workerAddress(assets.worker),
       "windlass decoder",
-      PACE,
+      PING_RATE,
       (message) => {
         if (message.type === "frame") output.draw(message.frame);
-        else hear(message);
+        else onMessage(message);
       },
       (how) => onEnd(how === "silent" ? "stalled" : "worker"),
     );
@@ -43,7 +43,7 @@ export class Rebuilder {
     this.worker.post(message, transfer);
   }
 
-  /** Ends it. */
+  /** Terminates the worker, and ends the track. */
   close(): void {
     this.worker.end();
     this.track.stop();

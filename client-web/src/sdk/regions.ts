@@ -1,6 +1,7 @@
 /**
- * Stills of the camera's pictures, whole or in tiles, that the server asks for: checked against the client's own caps, coded in a
- * worker as what the low layer does not tell, sent on a data channel. The camera is only read while requests come.
+ * Sends stills of the camera, whole or in tiles, at the server's request. Requests are checked against the client's own
+ * caps; a worker encodes the detail that the low layer lacks; a data channel carries it. The camera is read only while
+ * requests come.
  */
 import type { FromPublisher, TakeCopies, ToPublisher } from "../worker/messages.js";
 import type { RegionOutcome } from "../worker/regions/cutter.js";
@@ -13,35 +14,39 @@ import { RegionCaps } from "./uplink/region-caps.js";
 import { WatchedWorker } from "./watched-worker.js";
 
 const LABEL = "windlass-regions";
+/** Max time for which a message is retransmitted, milliseconds. */
 const LIFETIME_MS = 500;
-/** No more than this waits in the channel. */
-const MOST_BUFFERED = 32 * 1024;
-/** Without requests for so long the camera is no longer read. */
+/** Max bytes buffered in the channel: a still beyond is dropped. */
+const MAX_BUFFERED = 32 * 1024;
+/** Time without requests after which the camera is no longer read, milliseconds. */
 const IDLE_MS = 10_000;
-/** So many pictures of the camera are in the worker's hands at most: a camera that gets none back stands still. */
-const MOST_LENT = 3;
-/** Nothing waits for it. */
-const PACE = { everyMs: 1000, most: 5 };
+/** Max camera frames in the worker: a camera whose frames are not closed stops. */
+const MAX_LENT = 3;
+/** Nothing waits for this worker. */
+const PING_RATE = { intervalMs: 1000, maxUnanswered: 5 };
 
-/** What became of requests since the start. */
+/** Counts of the server's requests for stills, and of their outcomes, since the start. */
 export interface RegionCounts {
+  /** Requests received. */
   requested: number;
+  /** Stills sent. */
   sent: number;
+  /** Bytes of these stills. */
   bytes: number;
-  /** Beyond the client's own caps on requests, area or bytes. */
+  /** Dropped: beyond the client's own caps on requests, area or bytes. */
   capped: number;
-  /** Not well formed, the browser cannot, or the camera is too small. */
+  /** Dropped: malformed, not supported by the browser, or the camera is off or too small. */
   refused: number;
-  /** No frame of the low layer could be told to be the camera's, in time. */
+  /** Dropped: no camera frame could be matched with a frame of the low layer in time, or the channel was full. */
   missed: number;
-  /** The low layer's own picture was not known, in time: it is decoded from a key frame on. */
+  /** Dropped: the picture of the low layer was not decoded in time; that begins with a key frame. */
   baseless: number;
-  /** Nothing could be coded in so few bytes. */
+  /** Dropped: the byte budget was too small for any detail. */
   tight: number;
 }
 
-/** Which count an outcome goes to. */
-const COUNTED = {
+/** The count of each outcome. */
+const COUNT_OF = {
   superseded: "missed",
   "no-clock": "missed",
   "no-frame": "missed",
@@ -70,19 +75,19 @@ export class RegionSender {
   private loading: Promise<void> | null = null;
   private lent = 0;
   private readonly channel: RTCDataChannel | null = null;
-  private reading: { of: MediaStreamTrack; clone: MediaStreamTrack } | null = null;
+  private reading: { camera: MediaStreamTrack; clone: MediaStreamTrack } | null = null;
   private idle: ReturnType<typeof setTimeout> | undefined;
 
   /**
-   * `low`: the camera's sender, just made; a transform that is set later is passed by silently. `wantKeyFrame`: its layer of that
-   * width is to give one.
+   * `low`: the camera's sender, just made, as a transform that is set later is ignored. `requestKeyFrame`: asks for a key
+   * frame of the layer of that width.
    */
   constructor(
     pc: RTCPeerConnection,
     low: RTCRtpSender,
     relay: Relay,
     private readonly assets: Assets,
-    private readonly wantKeyFrame: (width: number) => void,
+    private readonly requestKeyFrame: (width: number) => void,
   ) {
     const able = typeof RTCRtpScriptTransform !== "undefined" && typeof MediaStreamTrackProcessor !== "undefined";
     this.passage = able ? relay.pass(low) : null;
@@ -90,15 +95,18 @@ export class RegionSender {
     this.worker = new WatchedWorker(
       workerAddress(assets.worker),
       "windlass regions",
-      PACE,
-      (message) => this.hear(message),
+      PING_RATE,
+      (message) => this.handle(message),
       () => this.end(),
     );
     this.passage.copyTo(this.worker);
     this.channel = pc.createDataChannel(LABEL, { ordered: false, maxPacketLifeTime: LIFETIME_MS });
   }
 
-  /** Answers a request of what `camera` gives, or counts why not. `spareKbps`: what the uplink has to spare. */
+  /**
+   * Answers a request with the next frame of `camera`, or counts why not. `spareKbps`: what the uplink can spare for
+   * stills.
+   */
   request(request: RegionRequest & { scale: number }, camera: MediaStreamTrack | null, spareKbps: number): void {
     this.counts.requested++;
     const { id, width, height, scale } = request;
@@ -108,8 +116,8 @@ export class RegionSender {
       this.counts.refused++;
       return;
     }
-    const of = map.columns * map.rows;
-    const bytes = this.caps.admit(performance.now(), map.tiles.length, of, request.bytes, spareKbps * 125);
+    const total = map.columns * map.rows;
+    const bytes = this.caps.admit(performance.now(), map.tiles.length, total, request.bytes, spareKbps * 125);
     if (typeof bytes === "string") {
       this.counts.capped++;
       return;
@@ -121,7 +129,7 @@ export class RegionSender {
     );
   }
 
-  /** Reads no camera any more, until the next request. */
+  /** Stops reading the camera until the next request. */
   stop(): void {
     clearTimeout(this.idle);
     if (this.reading === null) return;
@@ -130,14 +138,17 @@ export class RegionSender {
     this.post({ type: "camera" });
   }
 
-  /** Ends it. */
+  /** Ends sending stills. */
   close(): void {
     this.end();
     this.channel?.close();
     this.passage?.close();
   }
 
-  /** No regions are cut any more; the camera is sent as before. A worker that ends with frames in hand keeps them from the camera. */
+  /**
+   * Makes no more stills; the camera is sent as before. The worker ends later, as it must close its camera frames
+   * first.
+   */
   private end(): void {
     this.stop();
     this.passage?.copyTo(null);
@@ -145,7 +156,7 @@ export class RegionSender {
     this.worker = null;
   }
 
-  /** Gives the worker its decoder, once. */
+  /** Gives the decoder to the worker, once. */
   private load(): Promise<void> {
     this.loading ??= compileDecoder(this.assets.wasm).then((module) => this.post({ type: "module", module }));
     // The next request tries again.
@@ -158,22 +169,25 @@ export class RegionSender {
   private read(camera: MediaStreamTrack): void {
     clearTimeout(this.idle);
     this.idle = setTimeout(() => this.stop(), IDLE_MS);
-    if (this.reading?.of === camera) return;
+    if (this.reading?.camera === camera) return;
     this.reading?.clone.stop();
     const clone = camera.clone();
-    this.reading = { of: camera, clone };
+    this.reading = { camera, clone };
     this.post({ type: "camera" });
     void this.follow(clone).catch(() => undefined);
   }
 
-  /** Hands the frames of a clone to the worker until it is stopped. A stream handed over instead leaves frames unclosed. */
+  /**
+   * Hands the frames of a clone to the worker until the clone is stopped. (A transferred stream would leave frames
+   * unclosed.)
+   */
   private async follow(clone: MediaStreamTrack): Promise<void> {
     const reader = new MediaStreamTrackProcessor({ track: clone }).readable.getReader();
     for (;;) {
       const { value: frame, done } = await reader.read();
       if (done) return;
       const at = performance.timeOrigin + performance.now();
-      if (this.reading?.clone !== clone || this.lent >= MOST_LENT) {
+      if (this.reading?.clone !== clone || this.lent >= MAX_LENT) {
         frame.close();
         continue;
       }
@@ -182,22 +196,22 @@ export class RegionSender {
     }
   }
 
-  private hear(message: FromPublisher): void {
+  private handle(message: FromPublisher): void {
     if (message.type === "taken") {
       this.lent--;
       return;
     }
     if (message.type === "keyFrame") {
-      this.wantKeyFrame(message.width);
+      this.requestKeyFrame(message.width);
       return;
     }
     const { outcome, messages } = message;
     if (outcome !== "sent") {
-      this.counts[COUNTED[outcome]]++;
+      this.counts[COUNT_OF[outcome]]++;
       return;
     }
     const { channel } = this;
-    if (channel === null || channel.readyState !== "open" || channel.bufferedAmount > MOST_BUFFERED) {
+    if (channel === null || channel.readyState !== "open" || channel.bufferedAmount > MAX_BUFFERED) {
       this.counts.missed++;
       return;
     }

@@ -1,138 +1,146 @@
 /**
- * The worker that all encoded frames of a room pass through (`worker/relay.ts`), as the page sees it.
+ * The page's end of the relay, the worker through which all encoded frames of a room pass (`worker/relay.ts`).
  *
- * A browser gives a frame to its transform's worker and to nobody else, whatever becomes of that worker. So a transform
- * is set only once the relay is known to run; where it ends or falls silent under way, all transforms are set again with
- * a new one. (Taking a transform off does not let frames pass in Chromium, and one that comes later than its
- * transceiver is passed by; one that replaces another works at any time.)
+ * A browser hands frames to the worker of their transform only, even if that worker has ended. So transforms are set
+ * only once the relay runs. Where it ends or hangs, all transforms are set again with a new worker. (In Chromium,
+ * frames do not pass after a transform was removed, and a transform that is set later than its transceiver is ignored;
+ * one that replaces another works at any time.)
  */
 import type { TakeCopies, ToRelay, TransformOptions, TransformRole } from "../worker/messages.js";
 import { type Assets, copyWorker, keepWorker, workerAddress } from "./assets.js";
 import { WatchedWorker, type WorkerEnd } from "./watched-worker.js";
 
-/** Who enters a room waits no longer for it. */
-const START_MS = 2000;
-/** A new one must run after this time, or none will. */
-const REPLACE_MS = 3000;
-/** It has nothing to do that takes time; but a busy machine may let it wait, so after two each next one is given twice as long. */
-const PACE = { everyMs: 100, most: 4 };
-/** So many that ended are replaced, unless some time passes in between. */
-const MOST_REPLACED = 5;
+/** Max wait for the first relay, milliseconds: joining a room waits for it. */
+const START_TIMEOUT_MS = 2000;
+/** Max wait for a replacement, milliseconds. */
+const REPLACE_TIMEOUT_MS = 3000;
+/**
+ * The relay has no long tasks, but a busy machine delays it: after two replacements each next one gets twice the
+ * patience.
+ */
+const PING_RATE = { intervalMs: 100, maxUnanswered: 4 };
+/** Max replacements in a row; the count is reset after {@link FORGIVEN_MS} without one. */
+const MAX_REPLACEMENTS = 5;
+/** Milliseconds. */
 const FORGIVEN_MS = 60_000;
 
 type RelayWorker = WatchedWorker<ToRelay, never>;
 
-/** Who takes copies of frames. */
-interface CopyTaker {
+/** A worker that takes copies of frames. */
+interface CopyReceiver {
   post(message: TakeCopies, transfer: Transferable[]): void;
 }
 
 /** See the module's head. */
 export class Relay {
-  /** Called where frames that pass through it cannot go on: what they are of must be sent and received anew, without. */
+  /** Called when no relay can be started any more: tracks need new connections, without a relay. */
   readonly onLost = new Set<() => void>();
   private current: RelayWorker | null = null;
   private starting: Promise<void> | null = null;
-  /** What fell silent. */
+  /** Workers that hang. */
   private readonly silent = new Set<RelayWorker>();
   private readonly passages = new Set<Passage>();
-  private replaced = 0;
+  private replacements = 0;
   private replacedAt = 0;
   private lastId = 0;
-  private over = typeof RTCRtpScriptTransform === "undefined";
+  private unavailable = typeof RTCRtpScriptTransform === "undefined";
 
   constructor(private readonly assets: Assets) {}
 
-  /** Whether frames can pass through it. */
+  /** Whether frames can pass through the relay. */
   get works(): boolean {
     return this.current !== null;
   }
 
-  /** Starts it, unless it runs or cannot; resolves when that is known, or after two seconds. */
+  /**
+   * Starts the relay, unless it runs or cannot run. Resolves to {@link works} when that is known, or after two seconds.
+   */
   async ready(): Promise<boolean> {
-    if (this.current === null && !this.over) await this.another(START_MS);
+    if (this.current === null && !this.unavailable) await this.replaceWorker(START_TIMEOUT_MS);
     return this.works;
   }
 
-  /** Lets the frames of a receiver or sender pass through it; null: it does not work. Of one that has just been made only. */
+  /** Leads the frames of a receiver or sender, just made, through the relay; null: it does not work. */
   pass(end: RTCRtpReceiver | RTCRtpSender): Passage | null {
     const { current } = this;
     if (current === null) return null;
     const passage = new Passage(end, ++this.lastId, (ended) => this.passages.delete(ended));
     this.passages.add(passage);
-    passage.lead(current, false);
+    passage.route(current, false);
     return passage;
   }
 
-  /** Ends it. */
+  /** Terminates the relay. */
   close(): void {
-    this.over = true;
+    this.unavailable = true;
     this.current?.end();
     this.current = null;
     for (const worker of this.silent) worker.end();
   }
 
-  /** Has another worker be the current one; resolves when that is so, or cannot be, or after `mostMs`. */
-  private async another(mostMs: number): Promise<void> {
+  /** Starts another worker. Resolves when it is the current one, or cannot be started, or after `maxMs`. */
+  private async replaceWorker(maxMs: number): Promise<void> {
     this.starting ??= this.start().finally(() => {
       this.starting = null;
     });
-    await Promise.race([this.starting, new Promise((resolve) => setTimeout(resolve, mostMs))]);
+    await Promise.race([this.starting, new Promise((resolve) => setTimeout(resolve, maxMs))]);
   }
 
   private async start(): Promise<void> {
     const { worker: url } = this.assets;
-    const known = workerAddress(url);
-    // A page's policy may allow no workers of its own making.
-    const addresses = known === url ? [await copyWorker(url), url] : [known, url];
-    const pace = { ...PACE, most: PACE.most * 2 ** Math.max(0, this.replaced - 1) };
+    const kept = workerAddress(url);
+    // The policy of the page may forbid workers of `blob:` URLs.
+    const addresses = kept === url ? [await copyWorker(url), url] : [kept, url];
+    const patience = PING_RATE.maxUnanswered * 2 ** Math.max(0, this.replacements - 1);
     for (const address of addresses) {
-      if (address === null || this.over) continue;
+      if (address === null || this.unavailable) continue;
       const worker: RelayWorker = new WatchedWorker(
         address,
         "windlass relay",
-        pace,
+        { ...PING_RATE, maxUnanswered: patience },
         () => undefined,
         (how) => void this.replace(worker, how),
       );
       if (!(await worker.runs)) continue;
-      if (this.over) return worker.end();
+      if (this.unavailable) return worker.end();
       keepWorker(url, address);
       this.current = worker;
       return;
     }
   }
 
-  /** A worker has ended. Until the next one runs it stays the current one: what begins to pass meanwhile is led on with the rest. */
+  /**
+   * A worker has ended. It stays the current one until the next runs: new passages are then rerouted with the others.
+   */
   private async replace(worker: RelayWorker, how: WorkerEnd): Promise<void> {
     if (this.current !== worker) return worker.end();
-    // Chromium kills a worker that hangs two seconds after its end, and with it the transforms that took its transforms' places.
+    // Chromium kills a hanging worker two seconds after `terminate`, and with it the transforms that replaced its own.
     if (how === "silent") {
       this.silent.add(worker);
       worker.endOnceItAnswers();
     }
     const now = performance.now();
-    if (now - this.replacedAt > FORGIVEN_MS) this.replaced = 0;
+    if (now - this.replacedAt > FORGIVEN_MS) this.replacements = 0;
     this.replacedAt = now;
-    if (this.replaced++ < MOST_REPLACED) await this.another(REPLACE_MS);
+    if (this.replacements++ < MAX_REPLACEMENTS) await this.replaceWorker(REPLACE_TIMEOUT_MS);
     if (how === "failed") setTimeout(() => worker.end());
     const { current } = this;
     if (current === null) return; // closed meanwhile
     if (current !== worker) {
-      for (const passage of this.passages) passage.lead(current, true);
+      for (const passage of this.passages) passage.route(current, true);
       return;
     }
     this.current = null;
     if (this.passages.size === 0) return;
-    this.over = true;
+    this.unavailable = true;
     for (const lost of [...this.onLost]) lost();
   }
 }
 
-/** The way of one receiver's or sender's frames through the relay. */
+/** The path of one receiver's or sender's frames through the relay. */
 export class Passage {
   private worker: RelayWorker | null = null;
-  private taker: CopyTaker | null = null;
+  private receiver: CopyReceiver | null = null;
 
   constructor(
     private readonly end: RTCRtpReceiver | RTCRtpSender,
@@ -140,35 +148,35 @@ export class Passage {
     private readonly onClose: (passage: Passage) => void,
   ) {}
 
-  /** Hands copies of the frames to a worker, and to no other any more; null: to nobody. */
-  copyTo(taker: CopyTaker | null): void {
-    this.taker = taker;
-    if (taker === null || this.worker === null) return;
+  /** Copies the frames to a worker, instead of the one before; null: to none. */
+  copyTo(receiver: CopyReceiver | null): void {
+    this.receiver = receiver;
+    if (receiver === null || this.worker === null) return;
     const { port1, port2 } = new MessageChannel();
     this.worker.post({ type: "handCopies", id: this.id, port: port1 }, [port1]);
-    taker.post({ type: "takeCopies", port: port2 }, [port2]);
+    receiver.post({ type: "takeCopies", port: port2 }, [port2]);
   }
 
-  /** Leads the frames through that worker from now on; `again`: some were lost in another. */
-  lead(through: RelayWorker, again: boolean): void {
+  /** Leads the frames through that worker from now on. `isReplacement`: some were lost in the one before. */
+  route(through: RelayWorker, isReplacement: boolean): void {
     this.worker = through;
     const { end, id } = this;
     const role: TransformRole = end instanceof RTCRtpReceiver ? "received" : "sent";
-    const options: TransformOptions = { role, id, keyFrame: again && role === "received" };
+    const options: TransformOptions = { role, id, keyFrame: isReplacement && role === "received" };
     if (through.worker === null) return;
     end.transform = new RTCRtpScriptTransform(through.worker, options);
-    this.copyTo(this.taker);
-    if (again && end instanceof RTCRtpSender) askKeyFrames(end);
+    this.copyTo(this.receiver);
+    if (isReplacement && end instanceof RTCRtpSender) requestKeyFrames(end);
   }
 
-  /** The receiver or sender has ended. */
+  /** Forgets a receiver or sender that has ended. */
   close(): void {
     this.onClose(this);
   }
 }
 
-/** Has a sender begin anew with key frames. */
-function askKeyFrames(sender: RTCRtpSender): void {
+/** Makes a sender encode key frames. */
+function requestKeyFrames(sender: RTCRtpSender): void {
   const parameters = sender.getParameters();
   const encodingOptions = parameters.encodings.map(() => ({ keyFrame: true }));
   sender.setParameters(parameters, { encodingOptions }).catch(() => undefined);

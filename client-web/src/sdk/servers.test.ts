@@ -9,7 +9,7 @@ const EVIL = "wss://evil.example/ws";
 
 test("a call goes where the page's own server says", () => {
   const servers = new Servers(OWN);
-  assert.equal(servers.mayGo(NODE), false);
+  assert.equal(servers.isAllowed(NODE), false);
   servers.named(OWN, [NODE]);
   assert.equal(servers.goTo(NODE), NODE);
   assert.deepEqual(servers.first(4), [NODE, OWN]);
@@ -20,10 +20,10 @@ test("where another server names one that is not known, the page's own is asked"
   servers.named(OWN, [NODE]);
   servers.at(NODE, []);
   servers.named(NODE, [EVIL, NEW]);
-  assert.equal(servers.mayGo(EVIL), false);
+  assert.equal(servers.isAllowed(EVIL), false);
   assert.equal(servers.goTo(EVIL), OWN);
   assert.deepEqual(servers.first(4), [OWN, NODE]);
-  // It knows the server that has just come.
+  // The page's own server names the new one.
   servers.named(OWN, [NEW]);
   assert.equal(servers.goTo(NEW), NEW);
 });
@@ -42,14 +42,14 @@ test("a page that came by TLS is sent nowhere without", () => {
   const servers = new Servers(OWN);
   servers.named(OWN, ["ws://sfu-1.calls.example/ws", "ws://calls.example/ws"]);
   assert.equal(servers.goTo("ws://sfu-1.calls.example/ws"), OWN);
-  assert.equal(servers.mayGo("ws://calls.example/ws"), false);
+  assert.equal(servers.isAllowed("ws://calls.example/ws"), false);
 });
 
 test("a page without TLS may be sent to either", () => {
   const servers = new Servers("ws://localhost:7880/ws");
   servers.named("ws://localhost:7880/ws", ["ws://localhost:7890/ws", NODE]);
-  assert.ok(servers.mayGo("ws://localhost:7890/ws") && servers.mayGo(NODE));
-  assert.equal(servers.mayGo("ws://localhost:7891/ws"), false);
+  assert.ok(servers.isAllowed("ws://localhost:7890/ws") && servers.isAllowed(NODE));
+  assert.equal(servers.isAllowed("ws://localhost:7891/ws"), false);
 });
 
 test("what is no WebSocket's address is gone to by nobody", () => {
@@ -62,5 +62,5 @@ test("what is no WebSocket's address is gone to by nobody", () => {
     "sfu-1",
   ];
   servers.named(OWN, wrong);
-  for (const url of wrong) assert.equal(servers.mayGo(url), false, url);
+  for (const url of wrong) assert.equal(servers.isAllowed(url), false, url);
 });

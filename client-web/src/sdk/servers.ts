@@ -1,70 +1,71 @@
 /**
- * The servers that a call may be on, by their WebSockets. The page chooses one; further ones are gone to, and given the access token, only if that
- * one has named them, and by TLS if it is reached by TLS. Where another server names one that is not known, the page's own is asked where the room is.
+ * The servers that may have the room, by the URLs of their WebSockets, in the order in which they are tried.
+ *
+ * The access token goes to allowed servers only: the page's own, and those that the page's own has named, by TLS if the
+ * page's own is reached by TLS. Where another server names one that is not allowed, the page's own is asked for the
+ * room instead.
  */
-
-/** See the module's head. */
 export class Servers {
-  /** Those that may have the room: the first is the present or next one. */
+  /** The order of trying; the first is the current or next one. */
   private order: string[];
-  /** Origins that one may go to. */
-  private readonly known: Set<string>;
+  /** The allowed origins. */
+  private readonly allowed: Set<string>;
 
-  /** `own`: the page's choice. */
+  /** `own`: the server that the page names. */
   constructor(private readonly own: string) {
     this.order = [own];
-    this.known = new Set([originOf(own) ?? own]);
+    this.allowed = new Set([originOf(own) ?? own]);
   }
 
-  /** The first few. */
-  first(most: number): string[] {
-    return this.order.slice(0, most);
+  /** The first `max` servers. */
+  first(max: number): string[] {
+    return this.order.slice(0, max);
   }
 
-  /** The one after the first. */
+  /** The second server. */
   get second(): string | undefined {
     return this.order[1];
   }
 
-  /** The server at `by` has named others. */
+  /** The server `by` has named others; they are allowed if it is the page's own. */
   named(by: string, others: readonly string[]): void {
-    if (!this.mayGo(by) || !isSame(by, this.own)) return;
+    if (!this.isAllowed(by) || !isSame(by, this.own)) return;
     for (const other of others) {
       const origin = originOf(other);
-      if (origin !== null && (isSecure(origin) || !isSecure(this.own))) this.known.add(origin);
+      if (origin !== null && (isSecure(origin) || !isSecure(this.own))) this.allowed.add(origin);
     }
   }
 
-  /** Whether one may go there. */
-  mayGo(url: string): boolean {
-    return this.known.has(originOf(url) ?? url);
+  /** Whether the access token may go to `url`. */
+  isAllowed(url: string): boolean {
+    return this.allowed.has(originOf(url) ?? url);
   }
 
-  /** The call is at `url`, and may go on at those others; the page's own is the last that is asked. */
+  /** The call is on `url`. The allowed ones of `others` follow in the order, then the page's own. */
   at(url: string, others: readonly string[]): void {
-    const may = others.filter((other) => this.mayGo(other));
-    this.order = [...new Set([url, ...may, this.own])];
+    const allowed = others.filter((other) => this.isAllowed(other));
+    this.order = [...new Set([url, ...allowed, this.own])];
   }
 
-  /** The server at `url`, or who can tell whether it is one, is the next to be tried, and the present one the last. */
+  /** Puts `url` first, or the page's own server where `url` is not allowed; returns that server. */
   goTo(url: string): string {
-    const next = this.mayGo(url) ? url : this.own;
-    this.order = [next, ...this.order.filter((known) => known !== next)];
+    const next = this.isAllowed(url) ? url : this.own;
+    this.order = [next, ...this.order.filter((other) => other !== next)];
     return next;
   }
 
-  /** The first was of no use: it is tried last. */
+  /** Puts the first or second server last. */
   postpone(at: 0 | 1): void {
     this.order.push(...this.order.splice(at, 1));
   }
 }
 
-/** The origin of a WebSocket's address; null where it is none. */
+/** The origin of a WebSocket's URL; null where `url` is none, or holds credentials. */
 function originOf(url: string): string | null {
   try {
     const { protocol, origin, username, password } = new URL(url);
-    const fine = (protocol === "wss:" || protocol === "ws:") && username === "" && password === "";
-    return fine ? origin : null;
+    const valid = (protocol === "wss:" || protocol === "ws:") && username === "" && password === "";
+    return valid ? origin : null;
   } catch {
     return null;
   }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { SignalSocket } from "./socket.js";
 
-/** A WebSocket whose server is what its address says: it answers at once, refuses at once, or says nothing. */
+/** A WebSocket whose URL says how its server behaves: it answers at once or late, refuses at once, or is silent. */
 class FakeSocket {
   static readonly OPEN = 1;
   static opened: string[] = [];
@@ -41,7 +41,7 @@ afterEach(() => {
   Object.assign(globalThis, { WebSocket: real });
 });
 
-/** Lets time pass, and what waits for it happen. */
+/** Lets virtual time pass. */
 async function pass(ms: number): Promise<void> {
   for (let at = 0; at < ms; at += 50) {
     mock.timers.tick(50);

@@ -1,19 +1,24 @@
-/** The signalling socket: JSON messages, answers matched to requests by id, and a heartbeat that notices silence. */
+/** The signalling socket: JSON messages, requests with ids, and pings that detect a silent server. */
 import { unreachable, WindlassError } from "./errors.js";
 import { type ClientMessage, parseServerMessage, type ServerMessage } from "./protocol.js";
 
+/** Max time to open a socket, milliseconds. */
 const OPEN_TIMEOUT_MS = 8000;
-/** A server that has not answered for so long may be lost: the next is asked beside it. */
-const NEXT_MS = 700;
+/** Time without an answer after which the next server is tried as well, milliseconds. */
+const NEXT_SERVER_MS = 700;
+/** Max time for the answer to a request, milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
+/** Interval of pings, milliseconds. */
 const PING_MS = 4000;
+/** Silence after which the socket counts as lost, milliseconds. */
 const SILENCE_MS = 12_000;
-/** Between two pings where somebody listens for quiet, and how long one may go without an answer. */
+/** Interval of pings while `onQuiet` is set, milliseconds. */
 const QUICK_PING_MS = 400;
+/** Time without an answer to a ping after which the server counts as quiet, milliseconds. */
 const QUIET_MS = 1000;
 
 type Offer = Extract<ClientMessage, { type: "offer" }>;
-type Order = Extract<ClientMessage, { type: "moderate" }>;
+type ModerateRequest = Extract<ClientMessage, { type: "moderate" }>;
 type Answer = Extract<ServerMessage, { type: "answer" }>;
 type Done = Extract<ServerMessage, { type: "done" }>;
 
@@ -23,13 +28,13 @@ interface Pending {
   timer: ReturnType<typeof setTimeout>;
 }
 
-/** An open socket. Messages that come before `onMessage` is set wait for it. */
+/** An open socket. Messages that come before `onMessage` is set are kept for it. */
 export class SignalSocket {
-  /** Called once when the socket is gone for whatever reason but `close`. */
+  /** Called once when the socket is lost, but not after {@link close}. */
   onLost: ((error: WindlassError) => void) | null = null;
-  /** Called again and again while a ping is not answered soon; set, the server is asked more often. */
+  /** Called again and again while the server is {@link quiet}. While it is set, pings are more frequent. */
   onQuiet: (() => void) | null = null;
-  /** The latest round trip to the server, milliseconds; null before the first. */
+  /** The latest round-trip time, milliseconds; null before the first. */
   roundTripMs: number | null = null;
   private handler: ((message: ServerMessage) => void) | null = null;
   private early: ServerMessage[] = [];
@@ -37,13 +42,13 @@ export class SignalSocket {
   private nextId = 1;
   private lastHeard = performance.now();
   private lastPing = performance.now();
-  /** When the first ping was sent that nothing has come after; null: something has. */
-  private asked: number | null = null;
+  /** When the oldest unanswered ping was sent; null: none is unanswered. */
+  private unansweredSince: number | null = null;
   private fatal: WindlassError | null = null;
   private readonly heartbeat: ReturnType<typeof setInterval>;
   private closed = false;
 
-  /** Opens a socket to `url`. */
+  /** Opens a socket to `url`. Rejects with `unreachable`, within 8 s. */
   static open(url: string): Promise<SignalSocket> {
     return new Promise((resolve, reject) => {
       const socket = new WebSocket(url);
@@ -62,10 +67,13 @@ export class SignalSocket {
     });
   }
 
-  /** Opens a socket to the first of some servers that answers: each is asked once the one before has failed, or not answered soon. */
+  /**
+   * Opens a socket to the first server that answers. Each is tried once the one before has failed, or is slow. Rejects
+   * with `unreachable`.
+   */
   static async openAny(urls: readonly string[]): Promise<[url: string, socket: SignalSocket]> {
     let found = false;
-    const ask = async (url: string): Promise<[string, SignalSocket]> => {
+    const open = async (url: string): Promise<[string, SignalSocket]> => {
       const socket = await SignalSocket.open(url);
       if (found) {
         socket.close();
@@ -74,15 +82,15 @@ export class SignalSocket {
       found = true;
       return [url, socket];
     };
-    const asked: Promise<[string, SignalSocket]>[] = [];
+    const attempts: Promise<[string, SignalSocket]>[] = [];
     for (const url of urls) {
       if (found) break;
-      const answer = ask(url);
-      asked.push(answer);
-      const soon = new Promise((resolve) => setTimeout(resolve, NEXT_MS));
-      await Promise.race([answer.catch(() => undefined), soon]);
+      const opening = open(url);
+      attempts.push(opening);
+      const soon = new Promise((resolve) => setTimeout(resolve, NEXT_SERVER_MS));
+      await Promise.race([opening.catch(() => undefined), soon]);
     }
-    return Promise.any(asked).catch(() => Promise.reject(unreachable()));
+    return Promise.any(attempts).catch(() => Promise.reject(unreachable()));
   }
 
   private constructor(private readonly socket: WebSocket) {
@@ -92,46 +100,46 @@ export class SignalSocket {
     this.heartbeat = setInterval(() => this.beat(), QUICK_PING_MS);
   }
 
-  /** Whether a ping has not been answered for a while. Timers of hidden pages may rest: what counts is what was asked. */
+  /** Whether a ping has been unanswered for a second. Only pings count, as the timers of hidden pages may pause. */
   get quiet(): boolean {
-    return this.asked !== null && performance.now() - this.asked > QUIET_MS;
+    return this.unansweredSince !== null && performance.now() - this.unansweredSince > QUIET_MS;
   }
 
   private beat(): void {
     const now = performance.now();
-    if (this.asked !== null && now - this.lastHeard > SILENCE_MS) {
+    if (this.unansweredSince !== null && now - this.lastHeard > SILENCE_MS) {
       this.lost();
       return;
     }
     if (this.quiet) this.onQuiet?.();
     if (this.onQuiet === null && now - this.lastPing < PING_MS) return;
     this.lastPing = now;
-    this.asked ??= now;
+    this.unansweredSince ??= now;
     this.send({ type: "ping", time: now });
   }
 
-  /** Who takes the messages that answer no request. */
+  /** Takes the messages that answer no request. */
   set onMessage(handler: (message: ServerMessage) => void) {
     this.handler = handler;
     for (const message of this.early.splice(0)) handler(message);
   }
 
-  /** Sends a message that needs no answer; silently nothing when the socket is gone. */
+  /** Sends a message without an answer. Does nothing after the socket was lost. */
   send(message: ClientMessage): void {
     if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
   }
 
-  /** Sends an offer and waits for its answer. */
+  /** Sends an offer. Resolves to its answer; rejects with the server's error, or `unreachable` after 10 s. */
   request(message: Offer): Promise<Answer> {
     return this.ask(message) as Promise<Answer>;
   }
 
-  /** Sends what a moderator wants and waits until it is done. */
-  async order(message: Order): Promise<void> {
+  /** Sends a moderator's request. Resolves when the server has carried it out; rejects like {@link request}. */
+  async moderate(message: ModerateRequest): Promise<void> {
     await this.ask(message);
   }
 
-  private ask(message: Offer | Order): Promise<Answer | Done> {
+  private ask(message: Offer | ModerateRequest): Promise<Answer | Done> {
     const id = this.nextId++;
     return new Promise((resolve, reject) => {
       if (this.closed) {
@@ -147,7 +155,7 @@ export class SignalSocket {
     });
   }
 
-  /** Ends the socket without a word to `onLost`. */
+  /** Closes the socket without calling `onLost`. */
   close(): void {
     this.onLost = null;
     this.onQuiet = null;
@@ -156,7 +164,7 @@ export class SignalSocket {
 
   private receive(data: unknown): void {
     this.lastHeard = performance.now();
-    this.asked = null;
+    this.unansweredSince = null;
     const message = typeof data === "string" ? parseServerMessage(data) : null;
     if (message === null) return;
     if (message.type === "pong") {

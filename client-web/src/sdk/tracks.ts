@@ -1,51 +1,64 @@
-/** The tracks of others as the page sees them. */
+/** Remote tracks. */
 import type { NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 import { Emitter } from "./emitter.js";
 import type { Refusal, Report, Rung, TrackInfo } from "./protocol.js";
 import type { VideoReceiver } from "./receiver.js";
 
-/** Someone's microphone. */
+/** A remote audio track. */
 export interface RemoteAudioTrack {
   readonly kind: "audio";
+  /** The server's id of the track. Unique in the room on one server. */
   readonly id: string;
+  /** The id of its owner. */
   readonly participant: string;
+  /** The name that its owner gave it, such as `microphone`. */
   readonly name: string;
+  /** Whether its owner muted it. */
   readonly muted: boolean;
+  /** The track to play. */
   readonly track: MediaStreamTrack;
-  /** While `trackAdded` is told: the track in whose place this one comes, as the room has moved to another server; null: none. */
+  /**
+   * During the event `trackAdded`: the track that this one succeeds, after a migration; null: none. Null at any other
+   * time.
+   */
   replaces: RemoteTrack | null;
 }
 
-/** What a subscriber is given of a track. */
+/** The rung that the server sends of a track. */
 export interface RungInfo {
+  /** A layer (`q`, `h`, `f`), or a layer with anchors (`q+`, `h+`). */
   rung: Rung;
+  /** Counts the switches of layer and resolution. */
   epoch: number;
-  /** Size of the layer in pixels; zero while unknown. */
+  /** Width of the layer, pixels; 0 while unknown. */
   width: number;
+  /** Height of the layer, pixels; 0 while unknown. */
   height: number;
-  /** Size of the pictures that anchors are made for over that, where the rung is enhanced. */
+  /** HR over LR size of the anchors, where the rung has some. */
   scale: number;
 }
 
-/** A video track's figures over the last second. */
+/** Statistics of a video track over the last second. */
 export interface TrackStats extends WorkerStats {
+  /** The rung; null before the server has named it. */
   rung: Rung | null;
+  /** The picture shown. */
   state: PictureState;
-  /** Frames per second in the better picture. */
+  /** Frames per second of {@link EnhancedTrack.best}. */
   shownFps: number;
-  /** Anchors that the server dropped for being late or for want of room. */
+  /** Anchors that the server dropped because they were late or beyond the bandwidth. */
   anchorsDropped: number;
-  /** Why the server makes no anchors of the track; null where it does, or needs not. */
+  /** Why the server makes no anchors of the track; null where it does, or where none are needed. */
   refused: Refusal | null;
 }
 
-/** Differences below this are left: a frame lasts longer. */
-const HOLD_SLACK_MS = 12;
+/** Max difference between native and enhanced picture that is not corrected, milliseconds: less than a frame. */
+const MAX_LAG_MS = 12;
 
-/** The native picture's colours are looked at once in so many frames. */
+/** Interval at which the colour space of the native picture is read, frames. */
 const COLOUR_EVERY = 100;
 
-/** What became of anchors, counted since the start. */
+/** Counts of anchors since the start. */
 type AnchorCounts = Pick<
   WorkerStats,
   "anchorsUsed" | "anchorsLate" | "anchorsLost" | "anchorsDuplicate" | "anchorsFormerEpoch"
@@ -58,28 +71,42 @@ const NO_ANCHORS: AnchorCounts = {
   anchorsFormerEpoch: 0,
 };
 
+/** The events of {@link EnhancedTrack}. */
 export interface EnhancedTrackEvents {
+  /** {@link EnhancedTrack.best} may be another track now. */
   state: { state: PictureState; reason: NativeReason | null };
+  /** The server sends another rung. */
   rung: RungInfo;
+  /** Once a second. */
   stats: TrackStats;
+  /** The owner muted or unmuted the track. */
   muted: boolean;
-  /** Nothing more comes, for want of bandwidth, or it goes on. */
+  /** The server paused the track, as the bandwidth is too low, or resumed it. */
   paused: boolean;
 }
 
-/** Someone's video: the native picture, the enhanced one, and which is the better at the moment. */
+/**
+ * A remote video track, enhanced where the server and this machine can: as the native picture, the rebuilt one, and the
+ * better of the two.
+ */
 export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   readonly kind = "video";
+  /** The server's id of the track. Unique in the room on one server. */
   readonly id: string;
+  /** The id of its owner. */
   readonly participant: string;
+  /** The name that its owner gave it, such as `camera`. */
   readonly name: string;
-  /** The stream id in its anchor messages. */
+  /** The stream id of its anchor messages. */
   readonly stream: number | undefined;
-  /** The native decoder's picture. Always there. */
+  /** The native decoder's picture, for as long as the track lasts. */
   readonly plain: MediaStreamTrack;
-  /** While `trackAdded` is told: the track in whose place this one comes, as the room has moved to another server; null: none. */
+  /**
+   * During the event `trackAdded`: the track that this one succeeds, after a migration; null: none. Null at any other
+   * time.
+   */
   replaces: RemoteTrack | null = null;
-  /** Called when an anchor that rests on no other must be asked for. @internal */
+  /** Called when a whole anchor must be requested. @internal */
   onWholeAnchor: (() => void) | null = null;
   private currentState: PictureState = "native";
   private currentReason: NativeReason | null;
@@ -89,7 +116,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   private isPaused = false;
   private dropped = 0;
   private refused: Refusal | null = null;
-  private holding = false;
+  private delaysPlain = false;
   private nativeFrames: { at: number; count: number } | null = null;
   private nativeFps = 0;
   private reported: AnchorCounts | null = null;
@@ -115,15 +142,16 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   }
 
   /**
-   * The rebuilt picture, silent while there is none; null while nothing can make it. Where that failed and was begun anew it is
-   * another one: look at it with each event `state`.
+   * The rebuilt picture, without frames while {@link state} is `native`; null while it cannot be made. After a failure
+   * it may be another track: read it again at each event `state`.
    */
   get enhanced(): MediaStreamTrack | null {
     return this.receiver.enhanced;
   }
 
   /**
-   * Which picture is shown best: `native`; `rebuilt`, by our decoder as large as it is shown, without anchors; `enhanced`, the same once anchors have a part in it.
+   * The better picture: `native`; `rebuilt` by the SDK's decoder at the size at which it is shown, without anchors; or
+   * `enhanced`, the same with anchors.
    */
   get state(): PictureState {
     return this.currentState;
@@ -134,17 +162,17 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     return this.currentReason;
   }
 
-  /** The better picture. Changes with the event `state`. */
+  /** The better track. Read it again at each event `state`. */
   get best(): MediaStreamTrack {
     return this.currentState !== "native" && this.enhanced !== null ? this.enhanced : this.plain;
   }
 
-  /** What the server gives of this track; null before it says so. */
+  /** The rung that the server sends; null before it has named one. */
   get rung(): RungInfo | null {
     return this.currentRung;
   }
 
-  /** The latest figures; null in the first second. */
+  /** The latest statistics; null in the first second. */
   get stats(): TrackStats | null {
     return this.currentStats;
   }
@@ -154,7 +182,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     return this.isMuted;
   }
 
-  /** Whether the server sends nothing of it, because the connection does not carry it. */
+  /** Whether the server paused the track, as the bandwidth is too low. */
   get paused(): boolean {
     return this.isPaused;
   }
@@ -167,45 +195,46 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   }
 
   /**
-   * Lets the enhanced picture keep step with `video`, an element that plays {@link plain}: it is never shown ahead
-   * of it and in the same colours, so that the two agree side by side and with the sound. The returned function ends that.
+   * Synchronises the enhanced picture with `video`, an element that plays {@link plain}: it is never ahead of it, and
+   * has the same colours. So the two agree side by side, and with the sound. The returned function ends that. Without
+   * `requestVideoFrameCallback` in the browser it does nothing.
    */
   keepStepWith(video: HTMLVideoElement): () => void {
     if (!("requestVideoFrameCallback" in video)) return () => undefined;
     let handle = 0;
     let frames = 0;
-    const seen: VideoFrameRequestCallback = (_, frame) => {
+    const onFrame: VideoFrameRequestCallback = (_, frame) => {
       if (frame.rtpTimestamp !== undefined) {
         this.receiver.nativeShown(frame.rtpTimestamp, performance.timeOrigin + frame.expectedDisplayTime);
       }
-      if (frames++ % COLOUR_EVERY === 0) this.tellColour(video);
-      handle = video.requestVideoFrameCallback(seen);
+      if (frames++ % COLOUR_EVERY === 0) this.readColour(video);
+      handle = video.requestVideoFrameCallback(onFrame);
     };
-    handle = video.requestVideoFrameCallback(seen);
+    handle = video.requestVideoFrameCallback(onFrame);
     return () => video.cancelVideoFrameCallback(handle);
   }
 
-  private tellColour(video: HTMLVideoElement): void {
+  private readColour(video: HTMLVideoElement): void {
     if (typeof VideoFrame === "undefined") return;
     try {
       const picture = new VideoFrame(video, { timestamp: 0 });
       this.receiver.nativeColour(picture.colorSpace.toJSON());
       picture.close();
     } catch {
-      // no picture at this moment; the next one will do
+      // No picture at this moment: the next one will do.
     }
   }
 
   /**
-   * Holds the native picture back until the enhanced one is ready, at most 200 ms, so that the two can be seen side
-   * by side; or (false) no longer. Needs {@link keepStepWith}.
+   * Delays the native picture until the enhanced one is ready, by 200 ms at most, to show the two side by side; false
+   * ends that. Needs {@link keepStepWith}.
    */
   holdPlain(hold: boolean): void {
-    this.holding = hold;
+    this.delaysPlain = hold;
     if (!hold) this.receiver.delayNative(null);
   }
 
-  /** Whether a picture of it has come. @internal */
+  /** Whether a frame has been decoded. @internal */
   async begun(): Promise<boolean> {
     return (await this.receiver.nativeFrames().catch(() => 0)) > 0;
   }
@@ -222,14 +251,14 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   }
 
   /** @internal */
-  shownIn(width: number, height: number): void {
-    this.receiver.shownIn(width, height);
+  setView(width: number, height: number): void {
+    this.receiver.setView(width, height);
   }
 
   /** @internal */
   setRung(rung: RungInfo): void {
     this.currentRung = rung;
-    this.receiver.rung(rung.rung.endsWith("+"), rung.scale);
+    this.receiver.setRung(rung.rung.endsWith("+"), rung.scale);
     this.emit("rung", rung);
   }
 
@@ -239,22 +268,24 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     this.refused = refused;
   }
 
-  /** What to tell the server; counts since the last call. `halfTripMs`: one way from the server to here. @internal */
+  /**
+   * The report to the server, with counts since the last call. `halfTripMs`: one-way delay from the server. @internal
+   */
   report(halfTripMs: number): Report | null {
     const stats = this.currentStats;
     if (stats === null) return null;
-    const since = this.reported ?? NO_ANCHORS;
+    const before = this.reported ?? NO_ANCHORS;
     this.reported = stats;
     const fromServer = (ms: number | null) => (ms === null ? 0 : ms + halfTripMs);
     return {
       track: this.id,
       shown_fps: stats.shownFps,
       enhanced_fps: stats.enhancedFps,
-      anchors_used: stats.anchorsUsed - since.anchorsUsed,
-      anchors_late: stats.anchorsLate - since.anchorsLate,
-      anchors_lost: stats.anchorsLost - since.anchorsLost,
-      anchors_duplicate: stats.anchorsDuplicate - since.anchorsDuplicate,
-      anchors_former_epoch: stats.anchorsFormerEpoch - since.anchorsFormerEpoch,
+      anchors_used: stats.anchorsUsed - before.anchorsUsed,
+      anchors_late: stats.anchorsLate - before.anchorsLate,
+      anchors_lost: stats.anchorsLost - before.anchorsLost,
+      anchors_duplicate: stats.anchorsDuplicate - before.anchorsDuplicate,
+      anchors_former_epoch: stats.anchorsFormerEpoch - before.anchorsFormerEpoch,
       latency_p50_ms: fromServer(stats.anchorP50Ms),
       latency_p95_ms: fromServer(stats.anchorP95Ms),
       decode_ms: stats.decodeMs ?? 0,
@@ -269,7 +300,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     this.currentState = state;
     this.currentReason = reason;
     if (this.enhanced === null) {
-      // Whatever comes to rebuild it next counts anew.
+      // The counts of the next rebuilder start at zero.
       this.currentStats = null;
       this.reported = null;
     }
@@ -293,9 +324,10 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
       refused: this.refused,
     };
     const { lagMs } = stats;
-    if (this.holding && lagMs !== null && Math.abs(lagMs) > HOLD_SLACK_MS) this.receiver.delayNative(lagMs / 2);
+    if (this.delaysPlain && lagMs !== null && Math.abs(lagMs) > MAX_LAG_MS) this.receiver.delayNative(lagMs / 2);
     this.emit("stats", this.currentStats);
   }
 }
 
+/** A track of another participant, or in a loopback room of this one. */
 export type RemoteTrack = RemoteAudioTrack | EnhancedTrack;

@@ -4,13 +4,13 @@ import { warmUpDecoder } from "./warm-up.js";
 
 const module = new WebAssembly.Module(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
 
-/** What has been begun goes as far as it can. */
+/** Lets everything run that waits for no timer. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Whether workers run here. */
+/** A relay that is ready, or (false) cannot run. */
 const relay = (runs: boolean) => ({ ready: () => Promise.resolve(runs) });
 
-/** Workers that note what is done with them. */
+/** Workers that record the calls of their methods. */
 function bench() {
   const workers: { url: string; posted: unknown[]; ended: boolean; onmessage?: () => void; onerror?: () => void }[] =
     [];

@@ -1,27 +1,25 @@
 /**
- * Warms the decoder up while a call is being set up, in a worker that lives no longer than that.
- *
- * It must be a worker of its own: when a room with people in it is joined, the first frame comes before a warm-up in the
- * track's worker is well under way, and would wait for it. The browser shares compiled code between workers.
+ * Warms the decoder up while a call is being set up, in a short-lived worker of its own: in the worker of a track, the
+ * first frame would wait for the warm-up. The browser shares compiled code between workers.
  */
 import type { ToWorker } from "../worker/messages.js";
 import { type Assets, compileDecoder, workerAddress } from "./assets.js";
 import type { Relay } from "./relay.js";
 
-const begun = new Set<string>();
+const started = new Set<string>();
 
-/** Fetches, compiles and warms up the decoder, once for each URL, where workers run. Failures are left to the tracks to report. */
+/** Fetches, compiles and warms up the decoder, once per URL, where workers run. Failures are reported by the tracks. */
 export async function warmUpDecoder(
   assets: Assets,
   relay: Pick<Relay, "ready">,
   compile: (url: string) => Promise<WebAssembly.Module> = compileDecoder,
   start = (url: string): Worker => new Worker(url, { type: "module", name: "windlass warm-up" }),
 ): Promise<void> {
-  if (begun.has(assets.wasm)) return;
-  begun.add(assets.wasm);
+  if (started.has(assets.wasm)) return;
+  started.add(assets.wasm);
   try {
     const [module, runs] = await Promise.all([compile(assets.wasm), relay.ready()]);
-    if (!runs) throw new Error("no worker runs");
+    if (!runs) throw new Error("no worker can be started");
     const worker = start(workerAddress(assets.worker));
     await new Promise((resolve) => {
       worker.onmessage = resolve;
@@ -30,6 +28,6 @@ export async function warmUpDecoder(
     });
     worker.terminate();
   } catch {
-    begun.delete(assets.wasm); // the next call tries again
+    started.delete(assets.wasm); // the next call tries again
   }
 }

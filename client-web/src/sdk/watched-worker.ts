@@ -1,42 +1,43 @@
-/** A worker that is asked all the time whether it still runs. */
+/** A worker that is pinged all the time, to detect that it hangs. */
 import type { Ping, Pong } from "../worker/messages.js";
 import { Heartbeat } from "./heartbeat.js";
 
-/** How a worker ended: with an error (or it could not be started), or it answers no longer. */
+/** How a worker ended: by an error, a failed start included, or because it no longer answers. */
 export type WorkerEnd = "failed" | "silent";
 
-/** How often it is asked, and how many questions it may leave unanswered. */
-export interface Pace {
-  everyMs: number;
-  most: number;
+/** How a worker is pinged. */
+export interface PingRate {
+  intervalMs: number;
+  /** Max pings in a row without an answer. */
+  maxUnanswered: number;
 }
 
-/** A script that has come may take so long to run for the first time. */
-const START_MS = 10_000;
-/** One that is to end later has so long for what it was asked before. */
-const DONE_MS = 1000;
+/** Max time until the first answer, milliseconds. */
+const START_TIMEOUT_MS = 10_000;
+/** Time to finish its tasks for a worker that ends later, milliseconds. */
+const GRACE_MS = 1000;
 
-/** See the module's head. `To` and `From` are its messages. */
+/** `To` and `From` are the messages to and from the worker. */
 export class WatchedWorker<To, From> {
-  /** Whether it has run at all: true with its first answer, false if it ends before that. */
+  /** Resolves to true with the first answer, to false if the worker ends before that. */
   readonly runs: Promise<boolean>;
-  /** Null where the browser refused to start it. */
+  /** Null where the browser rejected the start. */
   readonly worker: Worker | null;
   private settle: (runs: boolean) => void = () => undefined;
   private readonly heartbeat: Heartbeat;
   private starting: ReturnType<typeof setTimeout> | undefined;
-  private asking: ReturnType<typeof setInterval> | undefined;
-  private over = false;
+  private pings: ReturnType<typeof setInterval> | undefined;
+  private ended = false;
 
-  /** `name` is for developers' tools; `onEnd` is called at most once, and not after {@link end}. */
+  /** `name` appears in developers' tools. `onEnd` is called at most once, and not after {@link end}. */
   constructor(
     address: string,
     name: string,
-    pace: Pace,
+    rate: PingRate,
     private readonly onMessage: (message: From) => void,
     private readonly onEnd: (how: WorkerEnd) => void,
   ) {
-    this.heartbeat = new Heartbeat(pace.everyMs, pace.most);
+    this.heartbeat = new Heartbeat(rate.intervalMs, rate.maxUnanswered);
     this.runs = new Promise((resolve) => {
       this.settle = resolve;
     });
@@ -47,12 +48,12 @@ export class WatchedWorker<To, From> {
       return;
     }
     worker.onmessage = ({ data }: MessageEvent<From | Pong>) => {
-      if (isPong(data)) this.answered();
+      if (isPong(data)) this.pong();
       else this.onMessage(data);
     };
     worker.onerror = () => this.fail("failed");
     worker.onmessageerror = () => this.fail("failed");
-    this.starting = setTimeout(() => this.fail("silent"), START_MS);
+    this.starting = setTimeout(() => this.fail("silent"), START_TIMEOUT_MS);
     this.ping();
   }
 
@@ -60,25 +61,25 @@ export class WatchedWorker<To, From> {
     this.worker?.postMessage(message, transfer);
   }
 
-  /** Ends it; nothing is heard of it any more. */
+  /** Terminates the worker. No callback is called any more. */
   end(): void {
-    this.forget();
+    this.unwatch();
     if (this.worker !== null) this.worker.onmessage = null;
     this.worker?.terminate();
   }
 
-  /** Ends it when it has had time to do what it was asked; nothing is heard of it any more. */
+  /** Terminates the worker after a grace period. No callback is called any more. */
   endLater(): void {
-    this.forget();
+    this.unwatch();
     const { worker } = this;
     if (worker === null) return;
     worker.onmessage = null;
-    setTimeout(() => worker.terminate(), DONE_MS);
+    setTimeout(() => worker.terminate(), GRACE_MS);
   }
 
-  /** Asks it nothing more, and ends it if it answers once again. */
+  /** Stops pinging a silent worker, and terminates it if it answers after all. */
   endOnceItAnswers(): void {
-    this.forget();
+    this.unwatch();
     const { worker } = this;
     if (worker !== null) worker.onmessage = () => worker.terminate();
   }
@@ -87,34 +88,34 @@ export class WatchedWorker<To, From> {
     this.worker?.postMessage({ type: "ping" } satisfies Ping);
   }
 
-  private answered(): void {
-    this.heartbeat.heard();
-    if (this.asking !== undefined || this.over) return;
+  private pong(): void {
+    this.heartbeat.answered();
+    if (this.pings !== undefined || this.ended) return;
     clearTimeout(this.starting);
     this.settle(true);
-    this.asking = setInterval(() => {
-      if (this.heartbeat.asks(performance.now())) this.ping();
+    this.pings = setInterval(() => {
+      if (this.heartbeat.ping(performance.now())) this.ping();
       else this.fail("silent");
-    }, this.heartbeat.everyMs);
+    }, this.heartbeat.intervalMs);
   }
 
   private fail(how: WorkerEnd): void {
-    if (this.over) return;
-    this.forget();
+    if (this.ended) return;
+    this.unwatch();
     this.onEnd(how);
   }
 
-  private forget(): void {
-    this.over = true;
+  private unwatch(): void {
+    this.ended = true;
     this.settle(false);
     clearTimeout(this.starting);
-    clearInterval(this.asking);
+    clearInterval(this.pings);
   }
 }
 
 const isPong = (message: unknown): message is Pong => (message as { type?: unknown }).type === "pong";
 
-/** Null where it comes from another origin, or no worker is allowed. */
+/** Null where the script is of another origin, or the policy of the page allows no worker. */
 function start(address: string, name: string): Worker | null {
   try {
     return new Worker(address, { type: "module", name });

@@ -1,25 +1,29 @@
 /**
- * The head of an anchor message, and how long anchors take.
+ * The header of an anchor message, and the latency of anchors.
  *
- * The WASM module reassembles and applies anchors; the page only needs the stream id to route a message, and the
- * RTP timestamp to know how old the anchor's frame is. Wire format: `hybrid::anchor::message`, big endian, 24 bytes.
+ * The WASM module reassembles and applies anchors. The page needs the stream id to route a message, and the RTP
+ * timestamp for the age of the anchor's frame. Wire format: `hybrid::anchor::message`, big endian, 24 bytes.
  */
 
-/** Where an anchor's detail comes from: it was made by a network, or of the publisher's own pixels. */
+/**
+ * The source of an anchor's detail: a super-resolution network (`enhanced`), or the publisher's own pixels
+ * (`captured`).
+ */
 export type AnchorSource = "enhanced" | "captured";
 
 /** The fields of an anchor message's header that the page uses. */
 export interface AnchorHeader {
-  /** The SFU's stream id. */
+  /** The SFU's id of the stream. */
   stream: number;
-  /** Which chunk of how many. */
+  /** Index of this chunk. */
   chunk: number;
+  /** Number of chunks of the anchor. */
   chunks: number;
-  /** Milliseconds from the arrival of its frame at the SFU to sending. */
+  /** Time from the arrival of the frame at the SFU to sending, milliseconds. */
   ageMs: number;
-  /** RTP timestamp of its frame in this subscriber's timeline. */
+  /** RTP timestamp of the frame, in this subscriber's timeline. */
   rtpTimestamp: number;
-  /** Whether it gives tiles of the picture and not all of it. */
+  /** Whether it carries some tiles of the picture only. */
   tiled: boolean;
   source: AnchorSource;
 }
@@ -30,7 +34,7 @@ const MAX_CHUNKS = 256;
 const CAPTURED = 1;
 const FLAG_TILED = 1;
 
-/** Parses the header of a data channel message; null when it is not one of this version. */
+/** Parses the header of a data channel message; null where it is none of this version. */
 export function parseAnchorHeader(message: ArrayBuffer): AnchorHeader | null {
   if (message.byteLength <= HEADER_BYTES) return null;
   const view = new DataView(message);
@@ -48,7 +52,7 @@ export function parseAnchorHeader(message: ArrayBuffer): AnchorHeader | null {
   };
 }
 
-/** Remembers when frames arrived, to tell how long their anchors took. */
+/** The arrival times of frames, for the latency of their anchors. */
 export class ArrivalLog {
   private readonly times = new Map<number, number>();
 
@@ -63,7 +67,7 @@ export class ArrivalLog {
     }
   }
 
-  /** Milliseconds from the arrival of that frame to `now`; null when it is not known (any more, or yet). */
+  /** Time from the arrival of that frame to `now`, milliseconds; null where the arrival is unknown. */
   since(rtpTimestamp: number, now: number): number | null {
     const then = this.times.get(rtpTimestamp);
     return then === undefined ? null : now - then;

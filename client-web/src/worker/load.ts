@@ -1,34 +1,42 @@
 /**
- * Decides how much of enhancing a track this machine can bear: all of it, less thorough searches, smaller pictures, or for a while nothing.
+ * Adapts the enhancement of a track to the speed of this machine: full, with less thorough searches, with smaller
+ * pictures, or paused. Times are milliseconds and arguments.
  *
- * Too slow: over the last second decoding took more than `share` of the time between frames and frames pile up; or
- * it did so over three seconds, piling up or not; or more than `queueLimit` frames waited for a second. A single
- * hiccup that is made up for does no harm, nor does the first while, in which the browser still compiles the decoder's
- * functions as they are called. Then the next step down is taken: first searches become less thorough, then pictures smaller. The last
- * step is taken back where the machine has had time to spare for a minute, or twice as long after each time that it was too slow again.
- * Where the last step down is too slow as well enhancement pauses, 4 s at first and twice as long each time up to 64 s; a minute
- * without trouble forgets the past. Times are milliseconds and arguments.
+ * The machine is too slow if decoding took more than `share` of the time between frames over one second while frames
+ * queue up, or over three seconds; or if more than `queueLimit` frames waited for a second. A single hiccup is no
+ * matter, nor are the first `warmUpMs`, while the browser compiles the decoder's functions.
+ *
+ * A machine that is too slow takes a step down: first searches become less thorough, then pictures smaller. After a
+ * minute with time to spare, twice as long after each relapse, the last step is taken back. Below the last step
+ * enhancement pauses: for 4 s, doubled each time up to 64 s. A minute without trouble resets that.
  */
 import type { Effort } from "./wasm.js";
 
+/** First pause. */
 const FIRST_PAUSE_MS = 4000;
-const LONGEST_PAUSE_MS = 64_000;
+/** Longest pause. */
+const MAX_PAUSE_MS = 64_000;
+/** Time without trouble after which the next pause is a first one. */
 const FORGIVEN_MS = 60_000;
+/** Window of slowness with a queue. */
 const SPAN_MS = 1000;
+/** Window of slowness without a queue. */
 const LONG_SPAN_MS = 3000;
-/** Each step down takes about half of the time away: with less than this share there is time for more. */
-const SPARE = 0.35;
-const FIRST_EASE_MS = 60_000;
-const LONGEST_EASE_MS = 16 * FIRST_EASE_MS;
-/** What is done, from all of it to the least. Pictures of no more than `maxScale` times the size of the low ones are made. */
+/** Share of the time below which a step can be taken back: each step down saves about half of the time. */
+const SPARE_SHARE = 0.35;
+/** First time to spare before a step is taken back. */
+const FIRST_RECOVERY_MS = 60_000;
+/** Longest such time. */
+const MAX_RECOVERY_MS = 16 * FIRST_RECOVERY_MS;
+/** The steps, from full enhancement down. `maxScale`: max HR over LR size. */
 const STEPS: readonly { effort: Effort; maxScale: number }[] = [
   { effort: "full", maxScale: Number.POSITIVE_INFINITY },
   { effort: "little", maxScale: Number.POSITIVE_INFINITY },
   { effort: "little", maxScale: 3 },
   { effort: "little", maxScale: 2 },
 ];
-/** Frames that must wait for a second of slowness to count. */
-const PILE = 3;
+/** Frames in the queue from which on one second of slowness counts. */
+const MIN_QUEUE = 3;
 
 /** See the module's head. */
 export class LoadGuard {
@@ -41,7 +49,7 @@ export class LoadGuard {
   private step = 0;
   /** When the last step down or up was taken. */
   private steppedAt = 0;
-  private easeMs = FIRST_EASE_MS;
+  private recoveryMs = FIRST_RECOVERY_MS;
 
   constructor(
     private readonly share = 0.85,
@@ -49,22 +57,22 @@ export class LoadGuard {
     private readonly warmUpMs = 1500,
   ) {}
 
-  /** Times that enhancement was paused. */
+  /** Number of pauses so far. */
   pauses = 0;
 
-  /** How thoroughly to search. */
+  /** How thoroughly the decoder should search. */
   get effort(): Effort {
     return STEPS[this.step]?.effort ?? "full";
   }
 
-  /** By how much pictures may be enlarged. */
+  /** Max HR over LR size. */
   get maxScale(): number {
     return STEPS[this.step]?.maxScale ?? Number.POSITIVE_INFINITY;
   }
 
   /**
-   * Notes one decoded frame, the media time since the one before it, how many still wait, and by how much its picture was enlarged;
-   * true: pause now. Changes `effort` and `maxScale`.
+   * Takes a decoded frame: its decode time, the media time since the frame before, the queue length, and the scale of
+   * its picture. Returns whether to pause now. May change {@link effort} and {@link maxScale}.
    */
   frame(now: number, decodeMs: number, intervalMs: number, queued: number, scale: number): boolean {
     this.startedAt ??= now;
@@ -74,10 +82,11 @@ export class LoadGuard {
     if (queued <= this.queueLimit) this.queueLongSince = null;
     else this.queueLongSince ??= now;
     const queueTooLong = this.queueLongSince !== null && now - this.queueLongSince >= SPAN_MS;
-    const piling = queued >= PILE && this.slow(now, SPAN_MS);
-    if (queueTooLong || piling || this.slow(now, LONG_SPAN_MS)) return this.ease(now, scale) ? false : this.pause(now);
-    if (this.step > 0 && now - this.steppedAt >= this.easeMs && !this.slow(now, LONG_SPAN_MS, SPARE)) {
-      this.easeMs = Math.min(this.easeMs * 2, LONGEST_EASE_MS);
+    const queueing = queued >= MIN_QUEUE && this.slow(now, SPAN_MS);
+    if (queueTooLong || queueing || this.slow(now, LONG_SPAN_MS))
+      return this.stepDown(now, scale) ? false : this.pause(now);
+    if (this.step > 0 && now - this.steppedAt >= this.recoveryMs && !this.slow(now, LONG_SPAN_MS, SPARE_SHARE)) {
+      this.recoveryMs = Math.min(this.recoveryMs * 2, MAX_RECOVERY_MS);
       this.step--;
       this.steppedAt = now;
     }
@@ -85,23 +94,23 @@ export class LoadGuard {
   }
 
   /** Takes the next step down that makes a difference; false where there is none. */
-  private ease(now: number, scale: number): boolean {
+  private stepDown(now: number, scale: number): boolean {
     const { effort } = this;
     const next = STEPS.findIndex((s, i) => i > this.step && (s.effort !== effort || s.maxScale < scale));
     if (next < 0) return false;
     this.step = next;
     this.steppedAt = now;
-    this.forget();
+    this.discardSamples();
     return true;
   }
 
-  /** What was seen before says nothing of what comes. */
-  private forget(): void {
+  /** Discards the samples: they do not hold for another step. */
+  private discardSamples(): void {
     this.busy = [];
     this.queueLongSince = null;
   }
 
-  /** Whether decoding took too much of the last `spanMs`. */
+  /** Whether decoding took more than `share` of the last `spanMs`. */
   private slow(now: number, spanMs: number, share = this.share): boolean {
     const recent = this.busy.filter((b) => b.at >= now - spanMs);
     const spent = recent.reduce((sum, b) => sum + b.decodeMs, 0);
@@ -110,14 +119,14 @@ export class LoadGuard {
     return seen >= spanMs * 0.8 && recent.length >= 5 && spent > share * given;
   }
 
-  /** Starts a pause, also for other faults; always true. */
+  /** Pauses, also after other failures. Returns true. */
   pause(now: number): true {
     const calm = this.resumedAt !== null && now - this.resumedAt > FORGIVEN_MS;
     if (calm) this.pauseMs = FIRST_PAUSE_MS;
     this.pausedUntil = now + this.pauseMs;
-    this.pauseMs = Math.min(this.pauseMs * 2, LONGEST_PAUSE_MS);
+    this.pauseMs = Math.min(this.pauseMs * 2, MAX_PAUSE_MS);
     this.pauses++;
-    this.forget();
+    this.discardSamples();
     this.startedAt = null;
     return true;
   }

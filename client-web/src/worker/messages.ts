@@ -1,174 +1,198 @@
 import type { AnchorSource } from "./anchors.js";
 import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
 
-/** What the window and a track's worker say to each other. Times are milliseconds since the epoch, fractional. */
+/** The messages between the window and its workers. Times are milliseconds since the epoch, with fractions. */
 
-/** Where the rebuilt pictures go: a stream handed over, or back to the window one by one. */
+/** Where rebuilt pictures go: to a transferred stream, or to the window by messages. */
 export type PictureSink = { kind: "stream"; writable: WritableStream<VideoFrame> } | { kind: "post" };
 
-/** Which way the frames of a transform go. */
+/** The direction of the frames of a transform. */
 export type TransformRole = "received" | "sent";
 
-/** What a transform tells the relay of itself; `keyFrame`: frames were lost before it was there. */
+/** The options of a transform. */
 export interface TransformOptions {
   role: TransformRole;
   id: number;
+  /** Frames were lost before this transform: request a key frame. */
   keyFrame: boolean;
 }
 
-/** To any worker: whether it is there. */
+/** To any worker: asks for a {@link Pong}. */
 export type Ping = { type: "ping" };
-/** From any worker: it is there. */
+/** From any worker: the answer to a {@link Ping}. */
 export type Pong = { type: "pong" };
 
-/** To the relay: copies of the frames of transform `id` go to this port. */
+/** To the relay: send copies of the frames of transform `id` to this port. */
 export type ToRelay = { type: "handCopies"; id: number; port: MessagePort };
 
-/** A copy of a received frame, from the relay; `afterGap`: some before it were left out. */
+/** A copy of a received frame, from the relay. */
 export interface FrameCopy {
   rtpTimestamp: number;
   frameId: number | undefined;
   data: ArrayBuffer;
+  /** Frames before this one were not copied. */
   afterGap: boolean;
 }
 
-/** A frame that was sent, from the relay; `data`: of the layer that is followed alone; `afterGap`: some before it were left out. */
+/** A sent frame, from the relay. */
 export interface SentFrame {
   ssrc: number | undefined;
   rtpTimestamp: number | undefined;
   width: number;
   height: number;
+  /** A copy of the frame, for the followed layer only. */
   data: ArrayBuffer | null;
+  /** Frames before this one were not copied. */
   afterGap: boolean;
 }
 
 /**
- * To the relay, by the port of the copies: one was taken, the sender should give a key frame, or frames of one of the layers
- * sent (null: of none) are to come with their data.
+ * To the relay, by the port of the copies: a copy was taken; a key frame is needed; or the SSRC of the sent layer whose
+ * frames are copied with their data (null: none).
  */
 export type ToRelayByPort = "taken" | "keyFrame" | { follow: number | null };
 
-/** From the window, to the worker of a track or of a published camera: copies of its frames come by this port. */
+/** From the window, to the worker of a track or of a published camera: the port of the copies of its frames. */
 export type TakeCopies = { type: "takeCopies"; port: MessagePort };
 
-/** From the window. */
+/** From the window to the worker of a track. */
 export type ToWorker =
   | { type: "init"; sink: PictureSink; maxPixels: number; scale: number }
-  /** The compiled decoder; comes when it is there. */
+  /** The compiled decoder, once it is loaded. */
   | { type: "module"; module: WebAssembly.Module }
-  /** To a worker that has no track and is only to warm the decoder up. */
+  /** To a worker without a track, which only warms the decoder up. */
   | { type: "warmUp"; module: WebAssembly.Module }
-  /** One raw data channel message for this track. */
+  /** A data channel message with an anchor of this track. */
   | { type: "anchor"; data: ArrayBuffer }
   /** The native player showed the frame of `rtpTimestamp` at `at`. */
   | { type: "nativeShown"; rtpTimestamp: number; at: number }
-  /** The native player's pictures have these colours; they may be told beside the bit stream. */
+  /** The colour space of the native player, which may be signalled outside the bit stream. */
   | { type: "colour"; colour: VideoColorSpaceInit }
-  /** Whether the server now gives a rung with enhancement, and the scale that its anchors are made for. */
+  /** Whether the server sends an enhanced rung, and the scale of its anchors. */
   | { type: "rung"; enhanced: boolean; scale: number }
-  /** How large the picture is shown, in pixels of the device. */
+  /** How large the picture is shown, device pixels. */
   | { type: "shown"; width: number; height: number }
-  /** The receiver carries another track from now on, or none. */
+  /** The receiver carries another track, or none. */
   | { type: "restart"; enabled: boolean };
 
 /**
- * What a track shows: the native decoder's picture; the one that our decoder rebuilds at HR size; or that one once
- * anchors have a part in it.
+ * The better picture of a track.
+ * - `native`: that of the browser's decoder, at LR size.
+ * - `rebuilt`: that of the SDK's decoder, at HR size, without anchors.
+ * - `enhanced`: the same, with anchors.
  */
 export type PictureState = "native" | "rebuilt" | "enhanced";
 
-/** Why a track is shown by the native decoder. Anchors that stay away are no reason: pictures are rebuilt without. */
+/** Why the picture is native. Missing anchors are no reason: pictures are rebuilt without. */
 export type NativeReason =
+  /** No picture has been rebuilt yet. */
   | "starting"
-  /** It has as many pixels as it is shown with. */
+  /** The LR picture has as many pixels as it is shown with. */
   | "fills"
+  /** This machine is too slow. */
   | "too-slow"
+  /** The SDK's decoder failed. */
   | "fault"
+  /** Frames are missing. */
   | "gap"
+  /** The LR picture is larger than the server enhances. */
   | "too-large"
-  /** The browser lacks an interface. */
+  /** The browser lacks an API. */
   | "unsupported"
-  /** The SDK's worker cannot be started, or has ended. */
+  /** `worker.js` cannot be started, or has ended. */
   | "worker"
-  /** The WASM decoder cannot be loaded. */
+  /** `windlass.wasm` cannot be loaded. */
   | "wasm"
-  /** The track's worker has stopped answering. */
+  /** The track's worker hangs. */
   | "stalled";
 
-/** A track's figures, once a second. */
+/** Statistics of a track, once a second. */
 export interface WorkerStats {
-  /** Rebuilt pictures written per second, and of these the ones in which anchors have a part. */
+  /** Rebuilt pictures per second. */
   outputFps: number;
+  /** Of these, pictures with anchors. */
   enhancedFps: number;
-  /** Encoded frames received per second, and their kbit/s. */
+  /** Encoded frames received per second. */
   receivedFps: number;
+  /** Their bitrate, kbit/s. */
   videoKbps: number;
-  /** Complete anchors used per second, and kbit/s of all anchor messages. */
+  /** Anchors used per second. */
   anchorsPerSecond: number;
+  /** Bitrate of all anchor messages, kbit/s. */
   anchorKbps: number;
-  /** What the last anchor that was used was made of; null before there was one. */
+  /** The source of the last anchor used; null before the first. */
   detailFrom: AnchorSource | null;
-  /** Anchors since the start: used; of these, after their frame was decoded; came but could not be used. */
+  /** Anchors used since the start. */
   anchorsUsed: number;
+  /** Of these, anchors that arrived after their frame was decoded. */
   anchorsLate: number;
+  /** Anchors that could not be used: malformed, of another size, or too old. */
   anchorsLost: number;
-  /** Came, but gave nothing that their frame had not; came after an anchor of a newer epoch. */
+  /** Anchors whose frame had all their detail already. */
   anchorsDuplicate: number;
+  /** Anchors that arrived after one of a newer epoch. */
   anchorsFormerEpoch: number;
-  /** From a frame's arrival here to its anchor being usable; null without anchors. */
+  /** Median time from the arrival of a frame to its anchor being applied; null without anchors. */
   anchorP50Ms: number | null;
+  /** The 95th percentile of that time. */
   anchorP95Ms: number | null;
-  /** Mean time per frame or anchor over the last seconds; null without samples. */
+  /** Mean time to decode and rebuild a frame, over the last seconds; null without samples. */
   decodeMs: number | null;
+  /** Always null: part of {@link decodeMs}. */
   reconstructMs: number | null;
+  /** Mean time to apply an anchor; null without samples. */
   anchorApplyMs: number | null;
-  /** By how much the picture gets worse with each frame after an anchor, in mean square grey levels of luma; null while not known. */
+  /** Loss of quality per frame after an anchor, as mean squared error of luma; null while unknown. */
   decay: number | null;
-  /** In how many frames after it that was seen, in the mean. */
+  /** Mean number of frames over which {@link decay} was measured; null while unknown. */
   decayFrames: number | null;
-  /** The playout clock's delay above the quickest picture. */
+  /** The delay of the playout clock above the quickest picture. */
   playoutDelayMs: number;
-  /** How much later than the native picture is shown the rebuilt one is ready; null while that is not known. */
+  /** Time from the native picture being shown to the rebuilt one being ready; null while unknown. */
   lagMs: number | null;
-  /** Frames that could not be decoded (lost, late, skipped), and pictures dropped before showing. */
+  /** Frames that could not be decoded since the start: lost, late or skipped. */
   framesLost: number;
+  /** Pictures dropped before they were shown. */
   picturesDropped: number;
-  /** Times that enhancement was paused because this machine is too slow, and module restarts after a trap. */
+  /** Pauses of enhancement because this machine is too slow. */
   pauses: number;
+  /** Failures of the decoder. */
   faults: number;
+  /** Size of the LR picture, pixels; null while unknown. */
   lr: { width: number; height: number } | null;
+  /** Size of the rebuilt picture, pixels; null before the first. */
   hr: { width: number; height: number } | null;
 }
 
 export type { AnchorSource };
 
-/** To the window. */
+/** To the window, from the worker of a track. */
 export type FromWorker =
   | { type: "frame"; frame: VideoFrame }
   | { type: "state"; state: "enhanced" | "rebuilt" }
   | { type: "state"; state: "native"; reason: NativeReason }
   | { type: "stats"; stats: WorkerStats }
-  /** The track's anchors are added to some that are not here: one that rests on no other is needed. */
+  /** The decoder lacks the anchors that the track's anchors refer to: a whole anchor is needed. */
   | { type: "wholeAnchor" }
-  /** The decoder has been warmed up. */
+  /** The decoder is warmed up. */
   | { type: "warm" };
 
 /** To the worker of a published camera. */
 export type ToPublisher =
-  /** The compiled decoder; comes when it is there. */
+  /** The compiled decoder, once it is loaded. */
   | { type: "module"; module: WebAssembly.Module }
-  /** The frames that follow are of another camera. */
+  /** The following frames are of another camera. */
   | { type: "camera" }
   /** A frame of the camera, read at `at`. */
   | { type: "frame"; frame: VideoFrame; at: number }
-  /** Tiles that are wanted of the next frame. */
+  /** A request for a still of the next frame. */
   | { type: "regions"; task: RegionTask };
 
 /** From the worker of a published camera. */
 export type FromPublisher =
-  /** It has one of the camera's frames less to look at. */
+  /** A camera frame was taken. */
   | { type: "taken" }
-  /** The layer of this width needs a key frame, as requests wait for one. */
+  /** The layer of this width needs a key frame, for which a request waits. */
   | { type: "keyFrame"; width: number }
-  /** What became of a request, and its messages for the data channel. */
+  /** The outcome of a request, and its messages for the data channel. */
   | { type: "region"; id: number; outcome: RegionOutcome; messages: ArrayBuffer[] };

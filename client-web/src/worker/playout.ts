@@ -1,12 +1,12 @@
 /**
- * When to show each rebuilt picture: a small playout clock and a bounded queue.
+ * The playout of rebuilt pictures: a clock and a bounded queue. Times are milliseconds and arguments.
  *
- * The clock maps the media timeline to this machine's: it keeps the offset below which nearly all recent
- * pictures were ready, rises at once when they come later and sinks slowly, so that jitter does not judder. Told
- * when the native player shows its frames, it does not run ahead of it. All times are milliseconds and arguments.
+ * The clock maps the media timeline to this machine's. Its offset is one at which nearly all recent pictures were ready
+ * in time. It rises at once and sinks slowly, so that jitter does not judder. It never runs ahead of the native player,
+ * where the times of that are known.
  */
 
-/** Unwraps 32-bit RTP timestamps of 90 kHz to a continuous timeline. */
+/** Unwraps 32-bit RTP timestamps (90 kHz) to a continuous timeline. */
 export class RtpTimeline {
   private last: number | null = null;
   private unwrapped = 0;
@@ -27,23 +27,23 @@ export class RtpTimeline {
   }
 }
 
-/** Share of recent pictures that must be ready at their time. */
+/** Share of recent pictures that must be ready in time. */
 const READY_SHARE = 0.95;
-/** Pictures remembered: 3 s at 30 per second. */
+/** Number of recent pictures: 3 s at 30 per second. */
 const WINDOW = 90;
-/** A jump of the timeline beyond this starts the clock anew. */
+/** A jump of the timeline beyond this resets the clock. */
 const JUMP_MS = 1000;
-/** How fast the clock sinks, milliseconds per picture. */
+/** Sink rate of the clock, milliseconds per picture. */
 const SINK_MS = 0.5;
 
-/** Maps media time to showing time. */
+/** Maps media times to the times of showing. */
 export class PlayoutClock {
   private offsets: number[] = [];
   private current: number | null = null;
   private native: number | null = null;
   private usual: number | null = null;
 
-  /** `maxDelayMs`: the most that jitter may add above the quickest picture. */
+  /** `maxDelayMs`: max delay above the quickest picture. */
   constructor(private readonly maxDelayMs = 200) {}
 
   /** Notes that the picture of `mediaMs` was ready at `now`. */
@@ -55,13 +55,13 @@ export class PlayoutClock {
     this.offsets.push(offset);
     if (this.offsets.length > WINDOW) this.offsets.shift();
     const sorted = [...this.offsets].sort((a, b) => a - b);
-    const least = sorted[0] as number;
+    const min = sorted[0] as number;
     const usual = sorted[Math.floor((sorted.length - 1) * READY_SHARE)] as number;
-    const most = least + this.maxDelayMs;
-    this.usual = Math.min(usual, most);
-    const target = Math.min(most, Math.max(usual, Math.min(this.native ?? usual, most)));
+    const max = min + this.maxDelayMs;
+    this.usual = Math.min(usual, max);
+    const target = Math.min(max, Math.max(usual, Math.min(this.native ?? usual, max)));
     if (this.current === null || target > this.current) this.current = target;
-    else this.current = Math.min(most, Math.max(target, this.current - SINK_MS));
+    else this.current = Math.min(max, Math.max(target, this.current - SINK_MS));
   }
 
   /** Notes that the native player showed the frame of `mediaMs` at `now`. */
@@ -81,14 +81,14 @@ export class PlayoutClock {
   }
 
   /**
-   * How much later than the native player shows its frames the pictures are usually ready; negative when they wait
-   * for it, null while that is not known.
+   * Usual time from the native player showing a frame to the rebuilt picture being ready; negative where the picture is
+   * ready first, null while unknown.
    */
   get lagMs(): number | null {
     return this.usual === null || this.native === null ? null : this.usual - this.native;
   }
 
-  /** Forgets everything. */
+  /** Discards all samples. */
   reset(): void {
     this.offsets = [];
     this.current = null;
@@ -102,9 +102,9 @@ interface Waiting<T> {
   picture: T;
 }
 
-/** Pictures waiting for their time, oldest first. */
+/** The pictures that wait to be shown, oldest first. */
 export class PlayoutQueue<T> {
-  /** Pictures dropped because too many waited or their time was long past. */
+  /** Pictures dropped because too many waited, or their time was long past. */
   dropped = 0;
   private waiting: Waiting<T>[] = [];
   private lastShown = Number.NEGATIVE_INFINITY;
@@ -117,7 +117,7 @@ export class PlayoutQueue<T> {
     private readonly lateMs = 150,
   ) {}
 
-  /** Pictures waiting. */
+  /** The number of pictures that wait. */
   get length(): number {
     return this.waiting.length;
   }
@@ -128,7 +128,7 @@ export class PlayoutQueue<T> {
     if (this.waiting.length > this.capacity) this.dropHead();
   }
 
-  /** Puts a better picture in the place of the one for `mediaMs`; false when that was shown already. */
+  /** Replaces the picture of `mediaMs`; false where that was shown already. */
   replace(mediaMs: number, picture: T): boolean {
     const found = this.waiting.find((w) => w.mediaMs === mediaMs);
     if (found === undefined) return false;
@@ -137,7 +137,7 @@ export class PlayoutQueue<T> {
     return true;
   }
 
-  /** The picture to show at `now`, if one is due. */
+  /** Takes the picture that is due at `now`; null: none is. */
   take(now: number): T | null {
     while (this.waiting.length > 1 && now - this.clock.due((this.waiting[0] as Waiting<T>).mediaMs) > this.lateMs) {
       this.dropHead();
@@ -147,7 +147,7 @@ export class PlayoutQueue<T> {
     return (this.waiting.shift() as Waiting<T>).picture;
   }
 
-  /** Milliseconds until `take` gives a picture; null when none waits. */
+  /** Time until {@link take} returns a picture; null where none waits. */
   waitMs(now: number): number | null {
     const head = this.waiting[0];
     if (head === undefined) return null;

@@ -1,6 +1,6 @@
 /**
- * The worker of one published camera whose owner agreed to full-size stills: hears from the relay with which timestamps
- * the low layers' frames are sent, follows the one that stills are to be made for, and makes those that the server asks for.
+ * The worker of one published camera with stills. The relay sends it the RTP timestamps of all sent frames, and the
+ * data of the layer that stills refine. It makes the stills that the server asks for.
  */
 import type { FromPublisher, SentFrame, ToPublisher, ToRelayByPort } from "./messages.js";
 import { RegionCutter } from "./regions/cutter.js";
@@ -10,20 +10,20 @@ declare const self: DedicatedWorkerGlobalScope;
 
 const now = (): number => performance.timeOrigin + performance.now();
 
-const tell = (message: FromPublisher, transfer: Transferable[] = []): void => self.postMessage(message, transfer);
+const post = (message: FromPublisher, transfer: Transferable[] = []): void => self.postMessage(message, transfer);
 
-/** Where what was sent is told. */
+/** The port from the relay. */
 let sent: MessagePort | null = null;
 
 const cutter = new RegionCutter({
   now,
-  answer: (id, outcome, messages) => tell({ type: "region", id, outcome, messages }, messages),
+  answer: (id, outcome, messages) => post({ type: "region", id, outcome, messages }, messages),
   follow: (ssrc) => sent?.postMessage({ follow: ssrc } satisfies ToRelayByPort),
-  wantKeyFrame: (width) => tell({ type: "keyFrame", width }),
+  requestKeyFrame: (width) => post({ type: "keyFrame", width }),
 });
 
-/** Takes a message of the window. */
-export function hearPublisher(message: ToPublisher): void {
+/** Handles a message of the window. */
+export function handlePublisher(message: ToPublisher): void {
   switch (message.type) {
     case "module":
       cutter.start(() => new StillMaker(message.module));
@@ -32,7 +32,7 @@ export function hearPublisher(message: ToPublisher): void {
       cutter.reset();
       break;
     case "frame":
-      tell({ type: "taken" });
+      post({ type: "taken" });
       cutter.camera(message.frame, message.at);
       break;
     case "regions":
@@ -41,8 +41,8 @@ export function hearPublisher(message: ToPublisher): void {
   }
 }
 
-/** Notes the timestamps of the frames that the low layers are sent with. */
-export function followSent(port: MessagePort): void {
+/** Takes the copies of sent frames from a port. */
+export function takeSent(port: MessagePort): void {
   sent?.close();
   sent = port;
   port.onmessage = ({ data: frame }: MessageEvent<SentFrame>) => {
@@ -50,5 +50,5 @@ export function followSent(port: MessagePort): void {
     const { ssrc, rtpTimestamp: rtp } = frame;
     if (ssrc !== undefined && rtp !== undefined) cutter.sent({ ...frame, ssrc, rtp });
   };
-  cutter.relayed();
+  cutter.portChanged();
 }

@@ -5,7 +5,7 @@ import { type CopyPort, Relay } from "./relay.js";
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A frame as the browser gives it: what is written has no data any more. */
+/** An encoded frame, whose data is detached by writing it. */
 function frame(id: number) {
   return {
     data: new Uint8Array([id]).buffer,
@@ -14,7 +14,7 @@ function frame(id: number) {
   };
 }
 
-/** The frames of one receiver or sender, and what came out. */
+/** A transformer of one receiver or sender, and the frames that it wrote. */
 function media() {
   const written: number[] = [];
   let give: ReadableStreamDefaultController | undefined;
@@ -31,7 +31,7 @@ function media() {
   return { transformer, written, asked, give: (value: unknown) => give?.enqueue(value), end: () => give?.close() };
 }
 
-/** Takes copies, and answers each while `answers`. */
+/** A port that takes copies, and acknowledges them while `answers` is set. */
 function taker(answers: boolean) {
   const copies: (FrameCopy | SentFrame)[] = [];
   const port: CopyPort & { closed: boolean } = {

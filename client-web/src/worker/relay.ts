@@ -1,39 +1,39 @@
 /**
- * The one worker of a page that all encoded frames pass through, received and sent.
+ * The relay: the worker of a room through which all encoded frames pass, received and sent.
  *
- * It passes each frame on before anything else, and hands a copy to the worker that makes something of it. It looks into
- * no frame, so nothing that a frame holds can stop it: whatever becomes of the workers that do, native pictures go on.
+ * It passes each frame on, and sends a copy to the worker of the track. It parses no frame, so no content can stop it:
+ * native pictures go on whatever happens to the other workers.
  */
 import type { FrameCopy, SentFrame, ToRelayByPort, TransformRole } from "./messages.js";
 
-/** Copies that a worker may leave unanswered: two seconds of frames. It gets none beyond. */
-const MOST_UNTAKEN = 60;
+/** Max copies that a worker has not taken yet: two seconds of frames. Further ones are skipped. */
+const MAX_UNTAKEN = 60;
 
-/** A key frame is asked for again after this time: a request can be lost, and Chromium's encoder ignores one right after a key frame. */
+/** Time between two requests for a key frame: a request can be lost, and Chromium's encoder ignores one right after a key frame. */
 const KEY_FRAME_EVERY_MS = 400;
 
-/** What is used of a `MessagePort`. */
+/** The part of `MessagePort` that is used. */
 export interface CopyPort {
   postMessage(message: FrameCopy | SentFrame, transfer: Transferable[]): void;
   close(): void;
   onmessage: ((event: MessageEvent<ToRelayByPort>) => void) | null;
 }
 
-/** What is used of a transformer. */
+/** The part of `RTCRtpScriptTransformer` that is used. */
 export interface Transformer {
   readonly readable: ReadableStream;
   readonly writable: WritableStream;
   sendKeyFrameRequest(): Promise<unknown>;
 }
 
-/** Where the copies of one receiver's or sender's frames go. */
+/** The copies of one receiver's or sender's frames. */
 class Copies {
-  askKeyFrame: () => void = () => undefined;
-  /** The sent layer whose frames are copied whole. */
+  requestKeyFrame: () => void = () => undefined;
+  /** SSRC of the sent layer whose frames are copied with their data. */
   followed: number | null = null;
   private port: CopyPort | null = null;
   private untaken = 0;
-  private missed = false;
+  private skipped = false;
 
   connect(port: CopyPort): void {
     this.close();
@@ -41,20 +41,20 @@ class Copies {
     port.onmessage = ({ data }) => {
       if (this.port !== port) return;
       if (data === "taken") this.untaken--;
-      else if (data === "keyFrame") this.askKeyFrame();
+      else if (data === "keyFrame") this.requestKeyFrame();
       else this.followed = data.follow;
     };
   }
 
-  /** Hands on what `make` gives, unless nobody takes it. */
-  hand(make: (afterGap: boolean) => [FrameCopy | SentFrame, Transferable[]]): void {
+  /** Sends the copy that `make` returns, unless the worker has too many already. */
+  send(make: (afterGap: boolean) => [FrameCopy | SentFrame, Transferable[]]): void {
     if (this.port === null) return;
-    if (this.untaken >= MOST_UNTAKEN) {
-      this.missed = true;
+    if (this.untaken >= MAX_UNTAKEN) {
+      this.skipped = true;
       return;
     }
-    const [message, transfer] = make(this.missed);
-    this.missed = false;
+    const [message, transfer] = make(this.skipped);
+    this.skipped = false;
     this.untaken++;
     this.port.postMessage(message, transfer);
   }
@@ -63,7 +63,7 @@ class Copies {
     this.port?.close();
     this.port = null;
     this.untaken = 0;
-    this.missed = false;
+    this.skipped = false;
     this.followed = null;
   }
 }
@@ -72,37 +72,37 @@ class Copies {
 export class Relay {
   private readonly copies = new Map<number, Copies>();
 
-  /** Hands copies of the frames of `id` to that port from now on. */
+  /** Sends the copies of the frames of transform `id` to a port. */
   connect(id: number, port: CopyPort): void {
     this.of(id).connect(port);
   }
 
-  /** Passes the frames of a receiver or sender on until it ends. `keyFrame`: frames before were lost, so a key frame is asked for until one comes. */
+  /** Passes the frames of a receiver or sender on, until it ends. `keyFrame`: frames were lost, so a key frame is requested until one comes. */
   async pass(transformer: Transformer, role: TransformRole, id: number, keyFrame = false): Promise<void> {
     const copies = this.of(id);
-    copies.askKeyFrame = () => void transformer.sendKeyFrameRequest().catch(() => undefined);
+    copies.requestKeyFrame = () => void transformer.sendKeyFrameRequest().catch(() => undefined);
     const reader = transformer.readable.getReader() as ReadableStreamDefaultReader<RTCEncodedVideoFrame>;
     const writer = transformer.writable.getWriter();
-    let asked = keyFrame ? performance.now() : null;
-    if (keyFrame) copies.askKeyFrame();
+    let requestedAt = keyFrame ? performance.now() : null;
+    if (keyFrame) copies.requestKeyFrame();
     for (;;) {
       const { value: frame, done } = await reader.read();
       if (done) break;
-      if (asked !== null) {
+      if (requestedAt !== null) {
         const now = performance.now();
-        if (frame.type !== "delta") asked = null;
-        else if (now - asked >= KEY_FRAME_EVERY_MS) {
-          asked = now;
-          copies.askKeyFrame();
+        if (frame.type !== "delta") requestedAt = null;
+        else if (now - requestedAt >= KEY_FRAME_EVERY_MS) {
+          requestedAt = now;
+          copies.requestKeyFrame();
         }
       }
       try {
-        // What is written is gone, so the copy is made first.
-        copies.hand((afterGap) =>
+        // Writing detaches the data, so the copy is made first.
+        copies.send((afterGap) =>
           role === "received" ? received(frame, afterGap) : sent(frame, afterGap, copies.followed),
         );
       } catch {
-        // The frame itself goes on.
+        // The frame itself is passed on all the same.
       }
       writer.write(frame).catch(() => undefined);
     }
@@ -111,9 +111,9 @@ export class Relay {
   }
 
   private of(id: number): Copies {
-    const known = this.copies.get(id) ?? new Copies();
-    this.copies.set(id, known);
-    return known;
+    const copies = this.copies.get(id) ?? new Copies();
+    this.copies.set(id, copies);
+    return copies;
   }
 }
 
@@ -126,6 +126,6 @@ function received(frame: RTCEncodedVideoFrame, afterGap: boolean): [FrameCopy, T
 function sent(frame: RTCEncodedVideoFrame, afterGap: boolean, followed: number | null): [SentFrame, Transferable[]] {
   const { rtpTimestamp, synchronizationSource, width, height } = frame.getMetadata();
   const data = followed !== null && synchronizationSource === followed ? frame.data.slice(0) : null;
-  const told = { ssrc: synchronizationSource, rtpTimestamp, width: width ?? 0, height: height ?? 0, data, afterGap };
-  return [told, data === null ? [] : [data]];
+  const message = { ssrc: synchronizationSource, rtpTimestamp, width: width ?? 0, height: height ?? 0, data, afterGap };
+  return [message, data === null ? [] : [data]];
 }

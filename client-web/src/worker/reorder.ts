@@ -1,10 +1,10 @@
 /**
- * Brings a track's encoded frames into decode order for the WASM decoder.
+ * Brings the encoded frames of a track into decode order for the WASM decoder. Times are milliseconds and arguments.
  *
- * The encoded transform hands frames out as they are assembled, so a frame mended by a retransmission comes after
- * its successors. Frames carry consecutive ids (dependency descriptor); a missing id is waited for, at most
- * `waitMs`, and then everything up to the next key frame is given up. Without ids, order of arrival is decode
- * order. Bounded by `capacity` frames. Time is an argument, in milliseconds.
+ * The encoded transform emits frames as they are assembled, so a frame completed by a retransmission comes after its
+ * successors. Frames carry consecutive ids (dependency descriptor). A missing frame is waited for, `waitMs` at most;
+ * then all frames before the next key frame are skipped. Without ids, the order of arrival is the decode order. Holds
+ * `capacity` frames at most.
  */
 
 /** One complete encoded frame. */
@@ -13,21 +13,21 @@ export interface EncodedFrame {
   rtpTimestamp: number;
   /** Frame number, consecutive in decode order; absent without the dependency descriptor. */
   frameId: number | undefined;
-  /** Decoding may start here. */
+  /** A key frame. */
   key: boolean;
   /** The VP9 frame or superframe. */
   data: Uint8Array;
-  /** When it arrived, milliseconds. */
+  /** Time of arrival. */
   arrival: number;
 }
 
-/** What was given up, in frames. */
+/** Counts of frames that are not decoded. */
 export interface ReorderCounters {
-  /** Came after its turn had been given up. */
+  /** Came after their successors were released. */
   late: number;
-  /** Never came. */
+  /** Never came, as far as ids show. */
   lost: number;
-  /** Came, but could not be decoded for want of an earlier frame. */
+  /** Came, but refer to a missing frame. */
   skipped: number;
 }
 
@@ -43,7 +43,7 @@ export function rtpDistance(a: number, b: number): number {
 
 /** See the module's head. */
 export class ReorderBuffer {
-  /** What was given up so far. */
+  /** Counts since the start. */
   readonly counters: ReorderCounters = { late: 0, lost: 0, skipped: 0 };
   private held: Held[] = [];
   private next: number | null = null;
@@ -55,22 +55,22 @@ export class ReorderBuffer {
     private readonly capacity = 32,
   ) {}
 
-  /** True while nothing can be released before a key frame comes. */
+  /** Whether nothing can be released before a key frame comes. */
   get waitingForKey(): boolean {
     return this.next === null && !this.held.some((h) => h.frame.key);
   }
 
-  /** Frames held. */
+  /** The number of frames held. */
   get length(): number {
     return this.held.length;
   }
 
-  /** Gives up what is held before the next key frame; used when the decoder lost its state. */
+  /** Goes on at the next key frame: the decoder has lost its state. */
   requireKey(): void {
     this.next = null;
   }
 
-  /** Gives up all that is held; used when nothing will be decoded for a while. */
+  /** Skips all frames held: decoding pauses. */
   clear(): void {
     this.counters.skipped += this.held.length;
     this.held = [];
@@ -91,7 +91,7 @@ export class ReorderBuffer {
     }
     const restart = frame.key && !behind && this.next !== null && id < this.next;
     if (restart) {
-      // The sender began to number anew.
+      // The sender has restarted its ids.
       this.clear();
     } else if (this.next !== null && id < this.next) {
       this.counters.late++;
@@ -105,7 +105,7 @@ export class ReorderBuffer {
     if (this.held.length > this.capacity) this.giveUp();
   }
 
-  /** The next frame to decode, if it is there. */
+  /** Releases the next frame to decode; null: it has not come. */
   pop(now: number): EncodedFrame | null {
     const head = this.held[0];
     if (head === undefined) return null;
@@ -121,7 +121,7 @@ export class ReorderBuffer {
     return null;
   }
 
-  /** When to call `pop` again although no frame came, milliseconds; null when there is no gap. */
+  /** When to call {@link pop} again although no frame comes; null without a gap. */
   deadline(): number | null {
     const head = this.held[0];
     return head === undefined || this.next === null || head.id === this.next ? null : head.frame.arrival + this.waitMs;
@@ -129,9 +129,9 @@ export class ReorderBuffer {
 
   private release(index: number): EncodedFrame {
     const [found] = this.held.splice(index, 1) as [Held];
-    const passed = this.held.splice(0, index).length;
-    this.counters.skipped += passed;
-    if (this.next !== null) this.counters.lost += Math.max(0, found.id - this.next - passed);
+    const skipped = this.held.splice(0, index).length;
+    this.counters.skipped += skipped;
+    if (this.next !== null) this.counters.lost += Math.max(0, found.id - this.next - skipped);
     this.next = found.id + 1;
     return found.frame;
   }

@@ -8,26 +8,26 @@ const KEY = new Uint8Array([0x82, 0x49, 0x83, 0x42, 0, 0x13, 0xf0, 0x0b, 0x30, 0
 const INTER = new Uint8Array([0x86, 0, 0]);
 const INTERVAL_MS = 40;
 
-/** A pipeline over a decoder that does as it is told, 25 frames a second. */
+/** A pipeline over a decoder that does as the test says, 25 frames a second. */
 class Bench {
   now = 1_000_000;
-  /** Whether anchors have a part in the decoder's pictures. */
+  /** Whether the decoder's pictures have detail of anchors. */
   detail = false;
   broken = false;
   outcome: AnchorOutcome = "applied";
   shown = 0;
-  /** Whether the picture can be bettered, and how often it was. */
+  /** Whether the picture can be refreshed, and how often it was. */
   stale = false;
   refreshed = 0;
   keyRequests = 0;
   scales: number[] = [];
   effort: Effort = "full";
-  /** How long the decoder takes with a frame. */
+  /** Decode time of a frame, milliseconds. */
   decodeMs = 0;
   decay = { lost: 0, frames: 0 };
   private frames = 0;
   private keyNext = true;
-  private readonly told: FromWorker[] = [];
+  private readonly posted: FromWorker[] = [];
   readonly pipeline: TrackPipeline;
 
   constructor() {
@@ -68,7 +68,7 @@ class Bench {
     const host = {
       clock: () => this.now,
       show: () => void this.shown++,
-      tell: (message: FromWorker) => void this.told.push(message),
+      post: (message: FromWorker) => void this.posted.push(message),
       requestKeyFrame: () => void this.keyRequests++,
     };
     this.pipeline = new TrackPipeline(host, 600_000, 3, (_, scale) => {
@@ -83,7 +83,7 @@ class Bench {
     this.keyNext = true;
   }
 
-  /** Receives frames; the first is a key frame, and those given as lost do not come. */
+  /** Receives frames, without those of `lost`; the first is a key frame. */
   run(count: number, { lost = [] as number[] } = {}): void {
     for (let i = 0; i < count; i++) {
       this.now += INTERVAL_MS;
@@ -97,7 +97,7 @@ class Bench {
     }
   }
 
-  /** Waits without frames. */
+  /** Lets time pass without frames. */
   idle(ms: number): void {
     for (const end = this.now + ms; this.now < end; this.now++) {
       if (this.pipeline.waitMs() !== 0) continue;
@@ -117,14 +117,14 @@ class Bench {
     this.pipeline.message(message.buffer);
   }
 
-  /** How often a whole anchor has been asked for since the last call. */
+  /** The number of requests for whole anchors since the last call. */
   wholeRequests(): number {
-    return this.told.splice(0).filter((m) => m.type === "wholeAnchor").length;
+    return this.posted.splice(0).filter((m) => m.type === "wholeAnchor").length;
   }
 
-  /** What the window was told of the state since the last call. */
+  /** The states posted since the last call. */
   states(): string[] {
-    return this.told
+    return this.posted
       .splice(0)
       .flatMap((m) => (m.type === "state" ? [m.state === "native" ? `native: ${m.reason}` : m.state] : []));
   }
@@ -138,7 +138,7 @@ Object.assign(globalThis, {
 
 test("the rebuilt picture is shown from the first frame on, before any anchor", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(3);
   assert.deepEqual(bench.states(), ["rebuilt"]);
   assert.equal(bench.shown, 3);
@@ -148,7 +148,7 @@ test("the rebuilt picture is shown from the first frame on, before any anchor", 
 
 test("a slow machine searches less thoroughly before it gives up", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 2);
+  bench.pipeline.setRung(true, 2);
   bench.run(60);
   assert.equal(bench.effort, "full");
   bench.decodeMs = 38;
@@ -161,13 +161,13 @@ test("a slow machine searches less thoroughly before it gives up", () => {
 
 test("another scale needs no key frame, and a whole anchor before tiles are of use", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(3);
   bench.anchor("applied");
   bench.anchor("applied", { tiled: true });
   assert.equal(bench.wholeRequests(), 0);
-  bench.pipeline.rung(true, 4);
-  bench.pipeline.rung(true, 4);
+  bench.pipeline.setRung(true, 4);
+  bench.pipeline.setRung(true, 4);
   bench.run(3);
   assert.deepEqual(bench.scales, [3, 4], "once, in the same decoder");
   assert.equal(bench.shown, 6);
@@ -178,10 +178,10 @@ test("another scale needs no key frame, and a whole anchor before tiles are of u
 
 test("what the former scale's anchors had bettered is not shown as theirs", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(3);
   bench.anchor("applied");
-  bench.pipeline.rung(true, 4);
+  bench.pipeline.setRung(true, 4);
   bench.idle(200);
   assert.equal(bench.refreshed, 0);
   assert.deepEqual(bench.states(), ["rebuilt"]);
@@ -189,23 +189,23 @@ test("what the former scale's anchors had bettered is not shown as theirs", () =
 
 test("a scale that there is not, or of a plain rung, changes nothing", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(3);
-  bench.pipeline.rung(true, 7);
-  bench.pipeline.rung(false, 4);
+  bench.pipeline.setRung(true, 7);
+  bench.pipeline.setRung(false, 4);
   assert.deepEqual(bench.scales, [3]);
 });
 
 test("a decoder that is made later has the scale of then", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 4);
+  bench.pipeline.setRung(true, 4);
   bench.run(3);
   assert.deepEqual(bench.scales, [4]);
 });
 
 test("the state is enhanced as soon as anchors have a part in the picture", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(3);
   bench.detail = true;
   bench.run(3);
@@ -215,7 +215,7 @@ test("the state is enhanced as soon as anchors have a part in the picture", () =
 
 test("anchors that stay away are no reason for the native picture", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(1000);
   assert.deepEqual(bench.states(), ["rebuilt"]);
   assert.equal(bench.shown, 1000);
@@ -224,9 +224,9 @@ test("anchors that stay away are no reason for the native picture", () => {
 test("pictures of a plain rung are rebuilt as well", () => {
   const bench = new Bench();
   bench.run(3);
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(3);
-  bench.pipeline.rung(false, 2);
+  bench.pipeline.setRung(false, 2);
   bench.run(3);
   assert.deepEqual(bench.states(), ["rebuilt"]);
   assert.equal(bench.shown, 9);
@@ -236,11 +236,11 @@ test("pictures of a plain rung are rebuilt as well", () => {
 test("pictures are made as large as they are shown, and no larger than anchors are made for", () => {
   const bench = new Bench();
   bench.run(3);
-  bench.pipeline.shownIn({ width: 1280, height: 720 });
-  bench.pipeline.rung(true, 2);
-  bench.pipeline.rung(true, 4);
-  bench.pipeline.shownIn({ width: 640, height: 360 });
-  bench.pipeline.shownIn({ width: 0, height: 0 });
+  bench.pipeline.setPlace({ width: 1280, height: 720 });
+  bench.pipeline.setRung(true, 2);
+  bench.pipeline.setRung(true, 4);
+  bench.pipeline.setPlace({ width: 640, height: 360 });
+  bench.pipeline.setPlace({ width: 0, height: 0 });
   bench.run(3);
   assert.deepEqual(bench.scales, [3, 4, 2, 4, 2], "what is out of sight keeps its size");
   assert.equal(bench.shown, 6);
@@ -249,11 +249,11 @@ test("pictures are made as large as they are shown, and no larger than anchors a
 test("a picture that fills its place is the native one, and is decoded again from a key frame where the place grows", () => {
   const bench = new Bench();
   bench.run(3);
-  bench.pipeline.shownIn({ width: 320, height: 180 });
+  bench.pipeline.setPlace({ width: 320, height: 180 });
   bench.run(3);
   assert.deepEqual(bench.states(), ["rebuilt", "native: fills"]);
   assert.equal(bench.shown, 3);
-  bench.pipeline.shownIn({ width: 1280, height: 720 });
+  bench.pipeline.setPlace({ width: 1280, height: 720 });
   assert.equal(bench.keyRequests, 1);
   assert.deepEqual(bench.scales, [3, 4]);
   bench.begin();
@@ -264,7 +264,7 @@ test("a picture that fills its place is the native one, and is decoded again fro
 
 test("a machine that does not keep up with large pictures makes smaller ones", () => {
   const bench = new Bench();
-  bench.pipeline.shownIn({ width: 1280, height: 720 });
+  bench.pipeline.setPlace({ width: 1280, height: 720 });
   bench.run(60);
   bench.decodeMs = 38;
   bench.run(72);
@@ -276,7 +276,7 @@ test("a machine that does not keep up with large pictures makes smaller ones", (
 
 test("a gap falls back to the native picture and asks for a key frame", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(3);
   bench.run(30, { lost: [2] });
   assert.deepEqual(bench.states(), ["rebuilt", "native: gap"]);
@@ -285,7 +285,7 @@ test("a gap falls back to the native picture and asks for a key frame", () => {
 
 test("a trap falls back to the native picture", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(3);
   bench.broken = true;
   bench.run(1);
@@ -294,7 +294,7 @@ test("a trap falls back to the native picture", () => {
 
 test("without an anchor of the whole picture, tiles ask for one, once a second", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(3);
   bench.anchor("applied", { tiled: true });
   bench.anchor("applied", { tiled: true });
@@ -310,7 +310,7 @@ test("without an anchor of the whole picture, tiles ask for one, once a second",
 
 test("a whole anchor that came before its frame counts, and a decoder that begins anew needs another", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(1);
   bench.anchor("early", { rtpTimestamp: 3600 });
   bench.run(1);
@@ -323,7 +323,7 @@ test("a whole anchor that came before its frame counts, and a decoder that begin
 
 test("what becomes of anchors is counted by kind", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(3);
   const outcomes: AnchorOutcome[] = ["applied", "applied-late", "duplicate", "former-epoch", "former-epoch", "lost"];
   for (const outcome of outcomes) bench.anchor(outcome);
@@ -336,7 +336,7 @@ test("what becomes of anchors is counted by kind", () => {
 
 test("an anchor is left to the next frame, which makes the picture anew anyway", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(5);
   for (let i = 0; i < 5; i++) {
     bench.anchor("applied");
@@ -348,7 +348,7 @@ test("an anchor is left to the next frame, which makes the picture anew anyway",
 
 test("where no frame comes the picture on the screen is bettered after 50 ms", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(5);
   bench.anchor("applied");
   bench.idle(49);
@@ -362,7 +362,7 @@ test("where no frame comes the picture on the screen is bettered after 50 ms", (
 
 test("an anchor that nothing can be done with leaves the picture alone", () => {
   const bench = new Bench();
-  bench.pipeline.rung(true, 3);
+  bench.pipeline.setRung(true, 3);
   bench.run(5);
   bench.anchor("lost");
   bench.idle(200);

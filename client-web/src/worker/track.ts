@@ -1,10 +1,11 @@
 /**
- * One track's enhancement: encoded frames and anchor messages in, rebuilt pictures out, in time.
+ * The pipeline of one track: encoded frames and anchor messages in, rebuilt pictures out at their time.
  *
- * Pictures are rebuilt on every rung, as large as they are shown: before any anchor has come, when anchors stay away, and where the
- * server gives none. Where the plain picture fills its place, nothing is decoded. Frames pass on to the native decoder before anything here touches their copies, so
- * whatever goes wrong on this side (trap, bad frame, gap, slowness) only means that the tile shows the native picture.
- * Time comes from `clock`, milliseconds since the epoch; work is done in `pump` and `show`, driven by the worker.
+ * Pictures are rebuilt on every rung, at the size at which they are shown, with or without anchors. Where the LR
+ * picture fills its place, nothing is decoded. The native decoder gets its frames before their copies come here, so a
+ * failure (trap, invalid frame, gap, slow machine) only makes the page show the native picture.
+ *
+ * `clock` gives the time, milliseconds since the epoch. The worker drives `pump` and `show`.
  */
 import { ArrivalLog, parseAnchorHeader } from "./anchors.js";
 import { LoadGuard } from "./load.js";
@@ -25,19 +26,19 @@ import {
 } from "./wasm.js";
 import { RateWindow, SampleWindow } from "./windows.js";
 
-/** What the pipeline needs from its surroundings. */
+/** What the pipeline needs of its worker. */
 export interface TrackHost {
   /** Milliseconds since the epoch. */
   clock(): number;
-  /** Takes a picture to show; owns it from then on. */
+  /** Shows a picture, and closes it. */
   show(picture: VideoFrame): void;
-  /** Tells the window. */
-  tell(message: FromWorker): void;
-  /** Asks the sender for a key frame. */
+  /** Posts a message to the window. */
+  post(message: FromWorker): void;
+  /** Requests a key frame of the sender. */
   requestKeyFrame(): void;
 }
 
-/** The decoder of one track: {@link HybridDecoder}, but for tests. */
+/** The part of {@link HybridDecoder} that is used. */
 export interface TrackDecoder {
   rescale(scale: number): void;
   setEffort(effort: Effort): void;
@@ -49,24 +50,31 @@ export interface TrackDecoder {
   reset(): void;
 }
 
-/** An encoded frame as the transform sees it. */
+/** An encoded frame, from the relay. */
 export interface IncomingFrame {
   rtpTimestamp: number;
   frameId: number | undefined;
   data: Uint8Array;
 }
 
-/** Anchors remembered that came before their frame; the module keeps fewer. */
+/** Max anchors noted that came before their frame; the module keeps fewer. */
 const MAX_EARLY = 8;
-/** Key frames are asked for at most this often. */
+/** Min time between two requests for key frames, milliseconds. */
 const KEY_REQUEST_MS = 1000;
-/** Anchors that rest on no other are asked for at most this often. */
+/** Min time between two requests for whole anchors, milliseconds. */
 const WHOLE_REQUEST_MS = 1000;
-/** An anchor is seen with the next frame; where none comes for so long, the last picture is made anew. */
+/**
+ * Detail of an anchor appears with the next frame. After this time without one, the last picture is rebuilt,
+ * milliseconds.
+ */
 const REFRESH_MS = 50;
+/** Time without a decodable frame after which the native picture is shown, milliseconds. */
+const STARVED_MS = 300;
 
-interface Waiting {
+/** A picture in the playout queue. */
+interface QueuedPicture {
   picture: VideoFrame;
+  /** It has detail of anchors. */
   detail: boolean;
 }
 
@@ -75,31 +83,31 @@ export class TrackPipeline {
   private module: WebAssembly.Module | null = null;
   private decoder: TrackDecoder | null = null;
   private enabled = true;
-  /** Size of the pictures that anchors are made for, over that of the low ones; null: the server gives a plain rung. */
+  /** HR over LR size of the anchors; null: the server sends a plain rung. */
   private anchorScale: number | null = null;
-  /** Where it is shown, in pixels of the device; null: the page does not say. */
+  /** Size at which the picture is shown, device pixels; null: the page has not set it. */
   private place: Size | null = null;
-  /** What the decoder makes; null: nothing, as the plain picture fills its place. */
+  /** HR over LR size of the pictures to rebuild; null: none, as the LR picture fills its place. */
   private scale: number | null;
   private tooLarge = false;
   private colour: VideoColorSpaceInit = {};
-  /** What the native player makes of the colours; goes before what the bit stream says. */
-  private seenColour: VideoColorSpaceInit | null = null;
+  /** Colour space of the native player; takes precedence over that of the bit stream. */
+  private nativeColourSpace: VideoColorSpaceInit | null = null;
 
   private readonly reorder = new ReorderBuffer();
   private readonly guard = new LoadGuard();
   private readonly arrivals = new ArrivalLog();
   private readonly timeline = new RtpTimeline();
   private readonly playout = new PlayoutClock();
-  private readonly queue = new PlayoutQueue<Waiting>(this.playout, (w) => w.picture.close());
+  private readonly queue = new PlayoutQueue<QueuedPicture>(this.playout, (w) => w.picture.close());
 
-  /** When the picture is to be made anew if no frame comes. */
+  /** When the picture is rebuilt if no frame comes; null: never. */
   private refreshAt: number | null = null;
   private current: { rtpTimestamp: number; mediaMs: number } | null = null;
-  /** Anchors that wait for their frame: its timestamp, and whether they give all of the picture. */
+  /** Anchors that wait for their frame: its timestamp, and whether they are whole. */
   private readonly early = new Map<number, boolean>();
   private lastKeyRequest = Number.NEGATIVE_INFINITY;
-  /** Whether the decoder has had an anchor of the whole picture that those of tiles can be added to. */
+  /** Whether the decoder has had a whole anchor, which anchors of tiles refine. */
   private hasWhole = false;
   private lastWholeRequest = Number.NEGATIVE_INFINITY;
   private starvedSince: number | null = null;
@@ -118,10 +126,11 @@ export class TrackPipeline {
     applying: new SampleWindow(50, 10_000),
     anchor: new SampleWindow(200, 10_000),
   };
-  /** What pictures lose with each frame after an anchor, as the decoder finds now and then, and its sums then. */
+  /** Loss of quality per frame after an anchor. */
   private readonly decays = new SampleWindow(50, 10_000);
   private readonly decayFrames = new SampleWindow(50, 10_000);
-  private decaySeen: Decay = { lost: 0, frames: 0 };
+  /** The sums of the decoder at the last sample. */
+  private lastDecay: Decay = { lost: 0, frames: 0 };
   private anchorWorkMs = 0;
   private faults = 0;
   private anchorsUsed = 0;
@@ -136,46 +145,46 @@ export class TrackPipeline {
   constructor(
     private readonly host: TrackHost,
     private readonly maxPixels: number,
-    /** By how much pictures are enlarged where the page does not say how they are shown. */
-    private readonly usualScale: number,
+    /** HR over LR size where the page has set no size. */
+    private readonly defaultScale: number,
     private readonly make: (module: WebAssembly.Module, scale: number) => TrackDecoder = (module, scale) =>
       new HybridDecoder(module, scale),
   ) {
-    this.scale = usualScale;
+    this.scale = defaultScale;
   }
 
-  /** The compiled decoder has come. */
+  /** Takes the compiled decoder. */
   start(module: WebAssembly.Module): void {
     this.module = module;
   }
 
-  /** Another track, or none, comes through the receiver from now on. */
+  /** Begins another track, or (false) none. */
   restart(enabled: boolean): void {
     this.enabled = enabled;
     this.anchorScale = null;
     this.place = null;
-    this.lose();
+    this.resetDecoder();
     this.playout.reset();
-    this.seenColour = null;
+    this.nativeColourSpace = null;
     this.lr = null;
     this.hr = null;
-    this.fit();
+    this.updateScale();
     this.setState("starting");
   }
 
-  /** The server now gives a rung with enhancement, or a plain one; `scale`: of the pictures that anchors are made for. */
-  rung(enhanced: boolean, scale: number): void {
+  /** Sets whether the server sends an enhanced rung; `scale`: HR over LR size of its anchors. */
+  setRung(enhanced: boolean, scale: number): void {
     if (!enhanced) this.anchorScale = null;
     else if (SCALES.includes(scale)) this.anchorScale = scale;
-    this.fit();
+    this.updateScale();
   }
 
-  /** The picture is shown in a place of another size, in pixels of the device. */
-  shownIn(place: Size): void {
-    // What nobody sees keeps its size until it is seen again.
+  /** Sets the size at which the picture is shown, device pixels. */
+  setPlace(place: Size): void {
+    // A hidden picture keeps its size until it is shown again.
     if (place.width === 0 || place.height === 0) return;
     this.place = place;
-    this.fit();
+    this.updateScale();
   }
 
   /** Takes a copy of an encoded frame, in order of arrival. */
@@ -189,10 +198,10 @@ export class TrackPipeline {
     if (header.size !== undefined) {
       this.tooLarge = header.size.width * header.size.height > this.maxPixels;
       this.lr = header.size;
-      this.fit();
+      this.updateScale();
     }
     if (this.tooLarge) {
-      this.lose();
+      this.resetDecoder();
       this.setState("too-large");
       return;
     }
@@ -200,14 +209,14 @@ export class TrackPipeline {
     this.reorder.push({ ...incoming, key: header.key, arrival: now });
   }
 
-  /** Frames before the next one were left out. */
-  missed(): void {
-    this.lose();
-    if (this.showsOurs()) this.setState("gap");
-    this.needKeyFrame(this.host.clock());
+  /** Notes that frames before the next one are missing. */
+  framesMissing(): void {
+    this.resetDecoder();
+    if (this.showsRebuilt()) this.setState("gap");
+    this.requestKeyFrame(this.host.clock());
   }
 
-  /** Takes one anchor message. */
+  /** Takes an anchor message. */
   message(data: ArrayBuffer): void {
     const now = this.host.clock();
     const header = parseAnchorHeader(data);
@@ -223,7 +232,7 @@ export class TrackPipeline {
       case "applied-late":
         if (outcome === "applied-late") this.anchorsLate++;
         if (this.current !== null) this.refreshAt = done + REFRESH_MS;
-        this.usable(header.rtpTimestamp, !header.tiled, done);
+        this.anchorApplied(header.rtpTimestamp, !header.tiled, done);
         this.times.applying.add(done, done - now);
         break;
       case "early":
@@ -242,24 +251,24 @@ export class TrackPipeline {
     }
   }
 
-  /** The native player showed a frame. */
+  /** Notes that the native player showed a frame at `at`. */
   nativeShown(rtpTimestamp: number, at: number): void {
     this.playout.nativeShown(this.timeline.toMs(rtpTimestamp), at);
   }
 
-  /** The native player's pictures have these colours. */
+  /** Sets the colour space of the native player. */
   nativeColour(colour: VideoColorSpaceInit): void {
-    this.seenColour = colour;
+    this.nativeColourSpace = colour;
   }
 
-  /** Decodes at most one frame; true when more can be done at once. */
+  /** Decodes one frame, if one can be; returns whether another may follow at once. */
   pump(): boolean {
     const now = this.host.clock();
     if (!this.working(now)) return false;
     const frame = this.reorder.pop(now);
     if (frame === null) {
-      if (this.refreshAt !== null && now >= this.refreshAt) this.betterPicture();
-      this.starve(now);
+      if (this.refreshAt !== null && now >= this.refreshAt) this.refreshPicture();
+      this.checkStarvation(now);
       return false;
     }
     this.starvedSince = null;
@@ -267,7 +276,7 @@ export class TrackPipeline {
     return true;
   }
 
-  /** Hands out the picture that is due, if one is. */
+  /** Shows the picture that is due, if one is. */
   show(): void {
     const now = this.host.clock();
     const due = this.queue.take(now);
@@ -278,7 +287,7 @@ export class TrackPipeline {
     this.host.show(due.picture);
   }
 
-  /** Milliseconds until `show` or `pump` must run again; null when only a new frame can bring work. */
+  /** Time until {@link show} or {@link pump} must run again; null: not before the next frame. */
   waitMs(): number | null {
     const now = this.host.clock();
     const gap = this.working(now) ? this.reorder.deadline() : null;
@@ -288,7 +297,7 @@ export class TrackPipeline {
     return waits.length === 0 ? null : Math.min(...waits);
   }
 
-  /** The figures of the last second. */
+  /** Statistics of the last second. */
   stats(): WorkerStats {
     const now = this.host.clock();
     const { lost, late, skipped } = this.reorder.counters;
@@ -327,33 +336,33 @@ export class TrackPipeline {
     return this.module !== null && this.enabled && this.scale !== null && !this.guard.paused(now);
   }
 
-  /** Makes pictures as large as they are shown, as anchors are made for, and as this machine can; none where there is no need. */
-  private fit(): void {
+  /** Sets the scale by the size at which the picture is shown, the anchors, and the speed of this machine. */
+  private updateScale(): void {
     const { lr, place, anchorScale } = this;
-    const needed = lr === null || place === null ? (anchorScale ?? this.usualScale) : scaleFor(lr, place, SCALES);
+    const needed = lr === null || place === null ? (anchorScale ?? this.defaultScale) : scaleFor(lr, place, SCALES);
     const scale = needed === null ? null : Math.min(needed, anchorScale ?? needed, this.guard.maxScale);
     if (scale === this.scale) return;
     const before = this.scale;
     this.scale = scale;
     if (scale === null) {
-      this.lose();
+      this.resetDecoder();
       this.setState("fills");
       return;
     }
     this.hasWhole = false;
-    // What anchors had bettered is gone.
+    // The detail of former anchors is gone.
     this.refreshAt = null;
     this.guarded((decoder) => decoder.rescale(scale));
     if (before === null) {
-      // Nothing was decoded meanwhile.
+      // Nothing was decoded before.
       this.setState("starting");
-      this.needKeyFrame(this.host.clock());
+      this.requestKeyFrame(this.host.clock());
     }
   }
 
   private decode(frame: EncodedFrame): void {
     if (frame.key) {
-      // A key frame is also where a decoder that failed, or has not been there, begins.
+      // A decoder that is new, or replaces a failed one, begins at a key frame.
       const header = parseVp9Header(frame.data);
       if (header?.colour !== undefined) this.colour = colourSpace(header.colour);
       if (this.decoder === null && this.module !== null) this.decoder = this.create(this.module);
@@ -367,7 +376,7 @@ export class TrackPipeline {
     const early = this.early.get(frame.rtpTimestamp);
     if (early !== undefined) {
       this.early.delete(frame.rtpTimestamp);
-      this.usable(frame.rtpTimestamp, early, now);
+      this.anchorApplied(frame.rtpTimestamp, early, now);
     }
     const mediaMs = this.timeline.toMs(frame.rtpTimestamp);
     const interval = this.current === null ? 0 : Math.min(1000, Math.max(0, mediaMs - this.current.mediaMs));
@@ -381,18 +390,18 @@ export class TrackPipeline {
     }
     const busyMs = now - before + this.anchorWorkMs;
     this.anchorWorkMs = 0;
-    if (this.guard.frame(now, busyMs, interval, this.reorder.length, this.scale ?? this.usualScale)) {
-      this.reorder.clear(); // after the pause these frames are seconds old
-      this.lose();
+    if (this.guard.frame(now, busyMs, interval, this.reorder.length, this.scale ?? this.defaultScale)) {
+      this.reorder.clear(); // these frames would be seconds old after the pause
+      this.resetDecoder();
       this.setState("too-slow");
     }
     const { effort } = this.guard;
     this.guarded((decoder) => decoder.setEffort(effort));
-    this.fit();
+    this.updateScale();
   }
 
-  /** The decoder's current picture as a frame for the page, so many microseconds after its time. */
-  private picture(after = 0): VideoFrame | null {
+  /** The decoder's current picture; `afterUs`: microseconds to add to its timestamp. */
+  private picture(afterUs = 0): VideoFrame | null {
     const view = this.guarded((decoder) => decoder.hr());
     if (view === undefined || view === null || this.current === null) return null;
     this.hr = { width: view.width, height: view.height };
@@ -400,29 +409,32 @@ export class TrackPipeline {
       format: "I420",
       codedWidth: view.width,
       codedHeight: view.height,
-      timestamp: Math.round(this.current.mediaMs * 1000) + after,
+      timestamp: Math.round(this.current.mediaMs * 1000) + afterUs,
       layout: view.layout,
-      colorSpace: this.seenColour ?? this.colour,
+      colorSpace: this.nativeColourSpace ?? this.colour,
     });
   }
 
-  /** Anchors have bettered the current picture, and no frame has come since: shows it again, in place of the former or after it. */
-  private betterPicture(): void {
+  /**
+   * Rebuilds the current picture with the detail of anchors that came since, and shows it instead of the former or
+   * after it.
+   */
+  private refreshPicture(): void {
     this.refreshAt = null;
     const before = this.host.clock();
-    const better = this.guarded((decoder) => decoder.refresh());
-    const picture = better === true && this.current !== null ? this.picture(1) : null;
+    const refreshed = this.guarded((decoder) => decoder.refresh());
+    const picture = refreshed === true && this.current !== null ? this.picture(1) : null;
     this.anchorWorkMs += this.host.clock() - before;
     if (picture === null || this.current === null) return;
-    const waiting = { picture, detail: true };
-    if (!this.queue.replace(this.current.mediaMs, waiting)) this.queue.push(this.current.mediaMs, waiting);
+    const queued = { picture, detail: true };
+    if (!this.queue.replace(this.current.mediaMs, queued)) this.queue.push(this.current.mediaMs, queued);
   }
 
-  /** An anchor has been applied. Tiles are added to what anchors have given before, so something must have been given. */
-  private usable(rtpTimestamp: number, whole: boolean, now: number): void {
+  /** Notes that an anchor was applied. Anchors of tiles need a whole anchor before them. */
+  private anchorApplied(rtpTimestamp: number, whole: boolean, now: number): void {
     this.anchorsUsed++;
     this.hasWhole ||= whole;
-    if (!this.hasWhole) this.needWholeAnchor(now);
+    if (!this.hasWhole) this.requestWholeAnchor(now);
     this.noteDecay(now);
     this.rates.anchors.add(now);
     this.times.anchor.add(now, this.arrivals.since(rtpTimestamp, now) ?? 0);
@@ -431,65 +443,65 @@ export class TrackPipeline {
   private noteDecay(now: number): void {
     const decay = this.guarded((decoder) => decoder.decay());
     if (decay === undefined) return;
-    // A decoder made anew begins at zero.
-    const before = decay.frames < this.decaySeen.frames ? { lost: 0, frames: 0 } : this.decaySeen;
+    // A new decoder begins at zero.
+    const before = decay.frames < this.lastDecay.frames ? { lost: 0, frames: 0 } : this.lastDecay;
     const frames = decay.frames - before.frames;
-    this.decaySeen = decay;
+    this.lastDecay = decay;
     if (frames === 0) return;
     this.decays.add(now, (decay.lost - before.lost) / frames);
     this.decayFrames.add(now, frames);
   }
 
-  /** Calls into the module; what it throws costs the decoder's state, never more. */
+  /** Calls the decoder. An error costs the state of the decoder, and a trap the decoder itself. */
   private guarded<T>(call: (decoder: TrackDecoder) => T): T | undefined {
     if (this.decoder === null) return undefined;
     try {
       return call(this.decoder);
     } catch (error) {
       this.faults++;
-      if (!(error instanceof DecodeFailure)) this.decoder = null; // a trap: its memory is not to be trusted
-      this.lose();
+      if (!(error instanceof DecodeFailure)) this.decoder = null; // a trap: its memory is in an unknown state
+      this.resetDecoder();
       this.setState("fault");
-      this.needKeyFrame(this.host.clock());
+      this.requestKeyFrame(this.host.clock());
       return undefined;
     }
   }
 
   private create(module: WebAssembly.Module): TrackDecoder | null {
     try {
-      return this.make(module, this.scale ?? this.usualScale);
+      return this.make(module, this.scale ?? this.defaultScale);
     } catch {
       this.faults++;
       this.guard.pause(this.host.clock());
-      this.lose();
+      this.resetDecoder();
       this.setState("fault");
       return null;
     }
   }
 
-  /** Nothing can be decoded although frames may be coming: after a while go native and ask for a key frame. */
-  private starve(now: number): void {
+  /** Where frames come but none can be decoded: after a while shows the native picture, and requests a key frame. */
+  private checkStarvation(now: number): void {
     if (!this.reorder.waitingForKey || this.rates.received.perSecond(now) === 0) return;
     this.starvedSince ??= now;
-    if (now - this.starvedSince < 300) return;
-    if (this.showsOurs()) this.setState("gap");
-    this.needKeyFrame(now);
+    if (now - this.starvedSince < STARVED_MS) return;
+    if (this.showsRebuilt()) this.setState("gap");
+    this.requestKeyFrame(now);
   }
 
-  private needKeyFrame(now: number): void {
+  private requestKeyFrame(now: number): void {
     if (now - this.lastKeyRequest < KEY_REQUEST_MS) return;
     this.lastKeyRequest = now;
     this.host.requestKeyFrame();
   }
 
-  private needWholeAnchor(now: number): void {
+  private requestWholeAnchor(now: number): void {
     if (now - this.lastWholeRequest < WHOLE_REQUEST_MS) return;
     this.lastWholeRequest = now;
-    this.host.tell({ type: "wholeAnchor" });
+    this.host.post({ type: "wholeAnchor" });
   }
 
-  /** The decoder's pictures are worthless from here to the next key frame. */
-  private lose(): void {
+  /** Drops the decoder's state. Decoding continues at the next key frame. */
+  private resetDecoder(): void {
     this.reorder.requireKey();
     this.queue.clear();
     this.early.clear();
@@ -504,16 +516,16 @@ export class TrackPipeline {
     }
   }
 
-  /** Whether the pictures shown are our decoder's. */
-  private showsOurs(): boolean {
+  /** Whether rebuilt pictures are shown. */
+  private showsRebuilt(): boolean {
     return this.state === "enhanced" || this.state === "rebuilt";
   }
 
   private setState(state: Exclude<PictureState, "native"> | NativeReason): void {
     if (state === this.state) return;
     this.state = state;
-    const ours = state === "enhanced" || state === "rebuilt";
-    this.host.tell(ours ? { type: "state", state } : { type: "state", state: "native", reason: state });
+    const rebuilt = state === "enhanced" || state === "rebuilt";
+    this.host.post(rebuilt ? { type: "state", state } : { type: "state", state: "native", reason: state });
   }
 }
 

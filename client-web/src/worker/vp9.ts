@@ -1,16 +1,15 @@
 /**
- * Reads the few fields of a VP9 uncompressed header that the player needs before decoding: whether a frame
- * can start a decode, and the size and colour it announces. Refuses (null) whatever is not VP9 profile 0.
- * Source: VP9 bitstream specification 0.7, §6.2.
+ * Parses the fields of a VP9 uncompressed header that the worker needs before decoding: key frame, size and colour.
+ * Rejects (null) all but VP9 profile 0. Source: VP9 bitstream specification 0.7, §6.2.
  */
 
-/** What the first bytes of a VP9 frame say. */
+/** The fields of a header. */
 export interface Vp9Header {
-  /** A key frame: decoding may start here. */
+  /** A key frame. */
   key: boolean;
-  /** Luma size in pixels; key frames only. */
+  /** Luma size, pixels; key frames only. */
   size?: { width: number; height: number };
-  /** Colour as signalled; key frames only. What is not signalled counts as BT.709, as browsers take it. */
+  /** Colour as signalled; key frames only. Unsignalled colour counts as BT.709, as in browsers. */
   colour?: { matrix: "bt709" | "smpte170m"; fullRange: boolean };
 }
 
@@ -19,7 +18,7 @@ const COLOUR_BT601 = 1;
 const COLOUR_SMPTE170 = 3;
 const COLOUR_SRGB = 7;
 
-/** Parses the header at the start of `data`, one frame or superframe. */
+/** Parses the header at the start of a frame or superframe. */
 export function parseVp9Header(data: Uint8Array): Vp9Header | null {
   const first = data[0];
   if (first === undefined || first >> 6 !== FRAME_MARKER) return null;

@@ -1,28 +1,28 @@
 /**
- * Makes the browser compile and optimise the decoder before a track's first frame has to wait for it.
+ * Makes the browser compile and optimise the decoder before the first frame of a track.
  *
- * WebAssembly functions are compiled when they are first called, and optimised when they have been called often. The
- * module brings a short stream for that purpose, which is decoded here piece by piece. Compiled code belongs to the
- * module, so one warm-up, in whatever worker, serves all tracks.
+ * WebAssembly functions are compiled at their first call, and optimised after many. The module contains a short stream
+ * for that purpose, which is decoded here step by step. Compiled code belongs to the module, so one warm-up serves all
+ * workers.
  */
 
-/** What is warmed up: a decoder of its own. */
+/** The part of the decoder that is used. */
 export interface WarmUpDecoder {
-  /** Decodes one piece of the stream, counted from 0; true when another follows. */
+  /** Decodes one step of the stream, counted from 0; true where another follows. */
   warmUp(step: number): boolean;
 }
 
-/** No stream has so many pieces. */
+/** Max steps, more than any stream has. */
 const MAX_STEPS = 1000;
 
-/** Warms `decoder` up; the number of pieces decoded. What fails here is left to the tracks' own decoders to report. */
+/** Warms a decoder up; returns the number of steps. Failures are reported by the decoders of the tracks. */
 export function warmUp(make: () => WarmUpDecoder): number {
   let step = 0;
   try {
     const decoder = make();
     while (step < MAX_STEPS && decoder.warmUp(step++));
   } catch {
-    // the tracks' decoders will fail in the same way, and say so
+    // The decoders of the tracks fail in the same way, and report it.
   }
   return step;
 }

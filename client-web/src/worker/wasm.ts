@@ -1,18 +1,18 @@
 /**
- * The hybrid decoder's WebAssembly module behind typed calls (`client-web/wasm/src/lib.rs` defines the exports).
+ * Typed calls of the hybrid decoder's WebAssembly module (`client-web/wasm/src/lib.rs` defines the exports).
  *
- * A module instance serves one track. A trap leaves its memory in an unknown state: the caller drops the whole
+ * A module instance serves one track. A trap leaves its memory in an unknown state: the caller drops the
  * {@link HybridDecoder} and makes a new one.
  */
 
-/** What every use of the module needs of it. Pointers and lengths are bytes in its memory. */
+/** The exports for memory. Pointers and lengths are bytes. */
 export interface ModuleMemory {
   memory: WebAssembly.Memory;
   alloc(length: number): number;
   dealloc(pointer: number, length: number): void;
 }
 
-/** The module's exports for subscribers. */
+/** The exports for subscribers. */
 export interface HybridExports extends ModuleMemory {
   decoder_new(scale: number): number;
   decoder_free(handle: number): void;
@@ -33,31 +33,38 @@ export interface HybridExports extends ModuleMemory {
   warm_up(handle: number, step: number): number;
 }
 
-/** What became of a frame. */
+/** The outcome of a frame. */
 export interface FrameOutcome {
-  /** A picture came of it that is to be shown. */
+  /** It has made a picture to show. */
   shown: boolean;
-  /** Anchors have had a part in the picture. */
+  /** The picture has detail of anchors. */
   detail: boolean;
 }
 
 /**
- * What became of an anchor message: not complete yet, applied (to its frame on time, or to a later one), kept for its
- * frame, with nothing that its frame has not, of a former epoch, or of no use (too old, malformed, of another size).
+ * The outcome of an anchor message.
+ * - `incomplete`: further chunks are missing.
+ * - `applied`: applied to its own frame; `applied-late`: to a later one.
+ * - `early`: kept for its frame, which has not come.
+ * - `duplicate`: its frame has all its detail already.
+ * - `former-epoch`: an anchor of a newer epoch has come.
+ * - `lost`: too old, malformed, or of another size.
  */
 export type AnchorOutcome = "incomplete" | "applied" | "applied-late" | "early" | "duplicate" | "former-epoch" | "lost";
 
-/** What pictures have lost after anchors, in mean square grey levels of luma, and in how many frames: sums. */
+/** Loss of quality after anchors, as sums. */
 export interface Decay {
+  /** Mean squared error of luma. */
   lost: number;
+  /** Frames over which it was lost. */
   frames: number;
 }
 
-/** Planes of a picture in the module's memory; valid until the next call into it. */
+/** A picture in the module's memory; valid until the next call into it. */
 export interface PictureView {
   width: number;
   height: number;
-  /** All three planes lie in here. */
+  /** Contains all three planes. */
   bytes: Uint8Array;
   layout: [PlaneLayout, PlaneLayout, PlaneLayout];
 }
@@ -74,29 +81,29 @@ const STAT_DECAY_LOST = 15;
 const STAT_DECAY_FRAMES = 16;
 const HR = 0;
 
-/** HR sizes over LR sizes that the module can make. */
+/** The scales, HR over LR size, that the module supports. */
 export const SCALES: readonly number[] = [2, 3, 4];
 
-/** How thoroughly the decoder searches. */
+/** How thoroughly the decoder searches for the detail of anchors. */
 export type Effort = "full" | "little";
 
-/** The bit stream could not be decoded; a key frame mends it. */
+/** The bit stream could not be decoded. Decoding continues at the next key frame. */
 export class DecodeFailure extends Error {}
 
-/** A place in the module's memory that grows with what is put there. */
+/** A buffer in the module's memory that grows with its content. */
 export class Input {
   private pointer = 0;
   private length = 0;
 
   constructor(private readonly wasm: ModuleMemory) {}
 
-  /** Puts bytes there; where they lie until the next call. */
+  /** Copies bytes into the buffer; returns its address, valid until the next call. */
   place(data: Uint8Array): number {
     if (data.length > this.length) {
       if (this.pointer !== 0) this.wasm.dealloc(this.pointer, this.length);
       this.length = Math.max(65_536, 2 ** Math.ceil(Math.log2(data.length)));
       this.pointer = this.wasm.alloc(this.length) >>> 0;
-      if (this.pointer === 0) throw new Error("the decoder has no memory left");
+      if (this.pointer === 0) throw new Error("the decoder is out of memory");
     }
     new Uint8Array(this.wasm.memory.buffer, this.pointer, data.length).set(data);
     return this.pointer;
@@ -109,33 +116,33 @@ export class HybridDecoder {
   private readonly handle: number;
   private readonly input: Input;
 
-  /** `scale`: HR size over LR size, one of {@link SCALES}. */
+  /** `scale`: HR over LR size, one of {@link SCALES}. Throws on another one. */
   constructor(module: WebAssembly.Module, scale: number) {
     this.wasm = new WebAssembly.Instance(module, {}).exports as unknown as HybridExports;
     this.input = new Input(this.wasm);
     this.handle = this.wasm.decoder_new(scale);
-    if (this.handle === 0) throw new Error(`the decoder knows no scale ${scale}`);
+    if (this.handle === 0) throw new Error(`the decoder does not support the scale ${scale}`);
   }
 
-  /** Makes HR pictures of another size from now on; the low layer needs no key frame for it. */
+  /** Changes the scale, without a key frame. Throws unless it is one of {@link SCALES}. */
   rescale(scale: number): void {
-    if (this.wasm.rescale(this.handle, scale) < 0) throw new Error(`the decoder knows no scale ${scale}`);
+    if (this.wasm.rescale(this.handle, scale) < 0) throw new Error(`the decoder does not support the scale ${scale}`);
   }
 
-  /** How thoroughly to search for what pictures take from anchors: little is for a machine that does not keep up. */
+  /** Sets the effort; `little` is for a machine that is too slow. */
   setEffort(effort: Effort): void {
     this.wasm.set_effort(this.handle, effort === "full" ? 0 : 1);
   }
 
-  /** Decodes one frame. Throws {@link DecodeFailure} on a bad one; anything else thrown is a trap. */
+  /** Decodes a frame. Throws {@link DecodeFailure} on an invalid one; any other error is a trap. */
   pushFrame(rtpTimestamp: number, data: Uint8Array): FrameOutcome {
     const pointer = this.input.place(data);
     const code = this.wasm.push_frame(this.handle, rtpTimestamp | 0, pointer, data.length);
-    if (code < 0) throw new DecodeFailure(`the decoder refused a frame (${code})`);
+    if (code < 0) throw new DecodeFailure(`the decoder rejected a frame (code ${code})`);
     return { shown: (code & FLAG_SHOWN) !== 0, detail: (code & FLAG_DETAIL) !== 0 };
   }
 
-  /** Gives a data channel message. */
+  /** Takes a data channel message with an anchor. */
   pushMessage(data: Uint8Array): AnchorOutcome {
     switch (this.wasm.push_message(this.handle, this.input.place(data), data.length)) {
       case OUTCOME_INCOMPLETE:
@@ -153,12 +160,12 @@ export class HybridDecoder {
     }
   }
 
-  /** Makes the current HR picture anew where anchors have come since it was made; whether it did. */
+  /** Rebuilds the current HR picture if anchors have come since; returns whether they had. */
   refresh(): boolean {
     return this.wasm.refresh(this.handle) === 1;
   }
 
-  /** What pictures have lost after anchors so far, as far as it was looked at. */
+  /** The loss of quality after anchors since the start, as far as it was measured. */
   decay(): Decay {
     const stat = (index: number) => this.wasm.stat(this.handle, index);
     return { lost: stat(STAT_DECAY_LOST), frames: stat(STAT_DECAY_FRAMES) };
@@ -187,12 +194,12 @@ export class HybridDecoder {
     };
   }
 
-  /** Decodes piece `step` of the module's own stream, in a decoder made for this alone; true when another follows. */
+  /** Decodes step `step` of the module's own stream, in a decoder of its own; true where another follows. */
   warmUp(step: number): boolean {
     return this.wasm.warm_up(this.handle, step) === 1;
   }
 
-  /** Forgets all pictures; the next frame must be a key frame. */
+  /** Drops all pictures; the next frame must be a key frame. */
   reset(): void {
     this.wasm.reset(this.handle);
   }

@@ -1,6 +1,6 @@
-/** Figures over the recent past: rates, averages and percentiles. Times are milliseconds and arguments. */
+/** Sliding windows: rates, means and percentiles. Times are milliseconds and arguments. */
 
-/** The sum of amounts over the last `spanMs`, as a rate per second. */
+/** A rate over the last `spanMs`. */
 export class RateWindow {
   private entries: { at: number; amount: number }[] = [];
   private started: number | null = null;
@@ -14,7 +14,7 @@ export class RateWindow {
     this.trim(now);
   }
 
-  /** The rate per second at `now`; a window that is not yet full counts the time that it has. */
+  /** The rate per second at `now`, over the time since the first entry where that is shorter than the window. */
   perSecond(now: number): number {
     this.trim(now);
     if (this.started === null) return 0;
@@ -27,7 +27,7 @@ export class RateWindow {
   }
 }
 
-/** The latest samples, at most `capacity` and none older than `spanMs`. */
+/** The latest samples: `capacity` at most, and none older than `spanMs`. */
 export class SampleWindow {
   private samples: { at: number; value: number }[] = [];
 
@@ -42,7 +42,7 @@ export class SampleWindow {
     if (this.samples.length > this.capacity) this.samples.shift();
   }
 
-  /** The share-th percentile (0..1) at `now`; null without samples. */
+  /** The quantile `share` (0 to 1) at `now`; null without samples. */
   percentile(now: number, share: number): number | null {
     const values = this.recent(now).sort((a, b) => a - b);
     return values[Math.min(values.length - 1, Math.floor(values.length * share))] ?? null;

@@ -1,9 +1,10 @@
 /**
- * The worker of one received video track: copies of its encoded frames come from the relay and go into its pipeline,
- * which timers drive. Each is decoded in a task of its own.
+ * The entry of all workers. The first message of the window decides which worker it is: that of a received video track
+ * (`track.ts`), the relay of the page (`relay.ts`), that of a published camera (`publish.ts`), or one that warms the
+ * decoder up (`warm-up.ts`).
  *
- * What the window tells it first makes it something else: the page's relay (`relay.ts`), the worker of a published camera
- * (`publish.ts`), or one that warms the decoder up for the others (`warm-up.ts`).
+ * In the worker of a track, copies of encoded frames come from the relay; messages and timers drive the pipeline. Each
+ * frame is decoded in a task of its own.
  */
 import type {
   FrameCopy,
@@ -18,7 +19,7 @@ import type {
   ToWorker,
   TransformOptions,
 } from "./messages.js";
-import { followSent, hearPublisher } from "./publish.js";
+import { handlePublisher, takeSent } from "./publish.js";
 import { Relay } from "./relay.js";
 import { TrackPipeline } from "./track.js";
 import { warmUp } from "./warm-up.js";
@@ -28,34 +29,40 @@ declare const self: DedicatedWorkerGlobalScope & {
   onrtctransform: ((event: RTCTransformEvent) => void) | null;
 };
 
-/** Size of the anchors in the module's own stream over that of its frames. */
+/** HR over LR size of the module's own stream. */
 const WARM_UP_SCALE = 2;
+/** Max pictures being written to the sink at once. */
+const MAX_WRITING = 2;
+/** Interval of statistics, milliseconds. */
+const STATS_MS = 1000;
+/** Interval of checks for gaps, milliseconds. */
+const GAP_CHECK_MS = 100;
 
 const now = (): number => performance.timeOrigin + performance.now();
-const tell = (message: FromWorker | Pong, transfer: Transferable[] = []): void => self.postMessage(message, transfer);
+const post = (message: FromWorker | Pong, transfer: Transferable[] = []): void => self.postMessage(message, transfer);
 
 const relay = new Relay();
 let pipeline: TrackPipeline | null = null;
-/** Where copies of the track's frames come from. */
+/** The port of the copies of the track's frames. */
 let copies: MessagePort | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-const turn = new MessageChannel();
-let turning = false;
-turn.port1.onmessage = () => {
-  turning = false;
+const taskChannel = new MessageChannel();
+let scheduled = false;
+taskChannel.port1.onmessage = () => {
+  scheduled = false;
   if (pipeline?.pump()) schedule();
   present();
 };
 
-/** Runs the pipeline in a task of its own, after whatever has arrived meanwhile. */
+/** Runs the pipeline in a task of its own, after the messages that have arrived meanwhile. */
 function schedule(): void {
-  if (turning) return;
-  turning = true;
-  turn.port2.postMessage(null);
+  if (scheduled) return;
+  scheduled = true;
+  taskChannel.port2.postMessage(null);
 }
 
-/** Shows what is due, and comes back when the next picture is. */
+/** Shows the picture that is due, and schedules the next one. */
 function present(): void {
   if (pipeline === null) return;
   pipeline.show();
@@ -64,13 +71,13 @@ function present(): void {
   if (wait !== null) timer = setTimeout(schedule, wait);
 }
 
-/** Where pictures go. A sink that is still busy with two of them is not given a third. */
+/** Writes pictures to the sink. A picture is dropped while two are being written. */
 function pictureSink(sink: PictureSink): (picture: VideoFrame) => void {
-  if (sink.kind === "post") return (frame) => tell({ type: "frame", frame }, [frame]);
+  if (sink.kind === "post") return (frame) => post({ type: "frame", frame }, [frame]);
   const writer = sink.writable.getWriter();
   let writing = 0;
   return (frame) => {
-    if (writing >= 2) {
+    if (writing >= MAX_WRITING) {
       frame.close();
       return;
     }
@@ -86,35 +93,35 @@ function init(sink: PictureSink, maxPixels: number, scale: number): void {
   const host = {
     clock: now,
     show: pictureSink(sink),
-    tell,
+    post,
     requestKeyFrame: () => copies?.postMessage("keyFrame" satisfies ToRelayByPort),
   };
   pipeline = new TrackPipeline(host, maxPixels, scale);
   setInterval(() => {
-    if (pipeline !== null) tell({ type: "stats", stats: pipeline.stats() });
-  }, 1000);
-  // Notices gaps also when no frame comes any more.
-  setInterval(schedule, 100);
+    if (pipeline !== null) post({ type: "stats", stats: pipeline.stats() });
+  }, STATS_MS);
+  // Detects gaps when no further frame comes.
+  setInterval(schedule, GAP_CHECK_MS);
 }
 
 self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | ToPublisher>) => {
   const message = event.data;
   switch (message.type) {
     case "ping":
-      tell({ type: "pong" });
+      post({ type: "pong" });
       break;
     case "handCopies":
       relay.connect(message.id, message.port);
       break;
     case "takeCopies":
-      if (pipeline === null) followSent(message.port);
-      else followReceived(message.port);
+      if (pipeline === null) takeSent(message.port);
+      else takeReceived(message.port);
       break;
     case "init":
       init(message.sink, message.maxPixels, message.scale);
       break;
     case "module":
-      if (pipeline === null) hearPublisher(message);
+      if (pipeline === null) handlePublisher(message);
       else {
         pipeline.start(message.module);
         schedule();
@@ -122,7 +129,7 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
       break;
     case "warmUp":
       warmUp(() => new HybridDecoder(message.module, WARM_UP_SCALE));
-      tell({ type: "warm" });
+      post({ type: "warm" });
       break;
     case "anchor":
       pipeline?.message(message.data);
@@ -135,10 +142,10 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
       pipeline?.nativeColour(message.colour);
       break;
     case "rung":
-      pipeline?.rung(message.enhanced, message.scale);
+      pipeline?.setRung(message.enhanced, message.scale);
       break;
     case "shown":
-      pipeline?.shownIn(message);
+      pipeline?.setPlace(message);
       break;
     case "restart":
       pipeline?.restart(message.enabled);
@@ -146,18 +153,18 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
     case "camera":
     case "frame":
     case "regions":
-      hearPublisher(message);
+      handlePublisher(message);
       break;
   }
 };
 
-/** Takes copies of the track's frames from a port. */
-function followReceived(port: MessagePort): void {
+/** Takes the copies of received frames from a port. */
+function takeReceived(port: MessagePort): void {
   copies?.close();
   copies = port;
   port.onmessage = ({ data: { rtpTimestamp, frameId, data, afterGap } }: MessageEvent<FrameCopy>) => {
     port.postMessage("taken" satisfies ToRelayByPort);
-    if (afterGap) pipeline?.missed();
+    if (afterGap) pipeline?.framesMissing();
     pipeline?.frame({ rtpTimestamp, frameId, data: new Uint8Array(data) });
     schedule();
   };

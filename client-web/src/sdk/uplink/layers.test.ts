@@ -27,10 +27,10 @@ test("a wish lowers bits and frames", () => {
 });
 
 test("no two layers have the same frame rate, lest Chromium encode them together", () => {
-  const rates = (wishes: [string, number][], mostFps?: number) =>
+  const rates = (wishes: [string, number][], maxFps?: number) =>
     layerSettings("qhf", new Map(wishes.map(([rid, fps]) => [rid, wish({ fps })])), {
-      mostFps,
-      mostBitrate: undefined,
+      maxFps,
+      maxBitrate: undefined,
     }).map((layer) => layer.maxFramerate);
   assert.deepEqual(rates([]), [60, 61, 62]);
   assert.deepEqual(rates([], 15), [15, 16, 17]);

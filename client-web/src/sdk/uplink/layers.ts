@@ -1,28 +1,30 @@
 /**
- * What each layer of a camera is set to: the page's caps, made smaller by the server's wishes. Pure.
+ * The settings of a camera's layers: the page's caps, lowered by the server's wishes and by the uplink. Pure.
  *
- * A wish can lower what the page allows and take that back, never go beyond it.
+ * A wish never goes beyond the page's caps.
  */
 import type { LayerWish } from "../protocol.js";
 import type { LeadCaps } from "./lead.js";
-import type { Hold } from "./narrow.js";
+import type { UplinkCaps } from "./narrow.js";
 
-/** Which layers a camera sends: all, those for a weak uplink, or the smallest alone. */
+/** The layers that a camera sends: quarter (`q`), half (`h`) and full (`f`) width. */
 export type Layers = "q" | "qh" | "qhf";
 
-/** What the page allows a layer. */
+/** The declaration of a layer. */
 export interface LayerCap {
   rid: string;
   scaleResolutionDownBy: number;
+  /** Bits per second. */
   maxBitrate: number;
 }
 
-/** What a layer is set to. */
+/** The settings of a layer. */
 export interface LayerSetting {
   rid: string;
   active: boolean;
+  /** Bits per second. */
   maxBitrate: number;
-  /** Frames per second, of no two layers the same: see `apart`. */
+  /** Frames per second, different for each layer: see {@link separateFrameRates}. */
   maxFramerate: number;
 }
 
@@ -33,21 +35,22 @@ export const LAYERS: readonly LayerCap[] = [
   { rid: "f", scaleResolutionDownBy: 1, maxBitrate: 1_500_000 },
 ];
 
-/** No encoder makes a picture of less, and no wish may ask for it. */
-const LEAST_BITRATE = 20_000;
-const LEAST_FPS = 1;
+/** Min bitrate that a wish can set, bit/s: less makes no picture. */
+const MIN_BITRATE = 20_000;
+/** Min frame rate that a wish can set. */
+const MIN_FPS = 1;
 
-/** What browsers send at most where nothing is asked. */
-const MOST_FPS = 60;
+/** Max frame rate of browsers. */
+const MAX_FPS = 60;
 
 /**
- * The settings of all layers, `hold` being what the uplink has room for, `caps` how layers share that, and `quarter` whether it needs the smallest one. At least the smallest one allowed stays on: a wish cannot
- * end the video.
+ * The settings of all layers. `uplink`: caps of the uplink; `caps`: its division among the layers; `quarter`: whether
+ * the uplink needs `q`. The smallest allowed layer stays on at least: a wish cannot end the video.
  */
 export function layerSettings(
   allowed: Layers,
   wishes: ReadonlyMap<string, LayerWish>,
-  hold: Hold = { mostFps: undefined, mostBitrate: undefined },
+  uplink: UplinkCaps = { maxFps: undefined, maxBitrate: undefined },
   caps: LeadCaps = {},
   quarter = false,
 ): LayerSetting[] {
@@ -55,17 +58,17 @@ export function layerSettings(
     const wish = wishes.get(rid);
     const bitrate = wish?.kbps === undefined ? Infinity : Math.round(wish.kbps * 1000);
     const cap = caps[rid];
-    // The one that does not lead is told more than its own, to come second.
-    const most = Math.min(cap === undefined ? maxBitrate : cap * 1000, hold.mostBitrate ?? Infinity);
-    const fps = Math.round(Math.min(wish?.fps ?? MOST_FPS, hold.mostFps ?? MOST_FPS, MOST_FPS));
+    // The cap of `q` may exceed its own while `h` leads, so that it comes second.
+    const max = Math.min(cap === undefined ? maxBitrate : cap * 1000, uplink.maxBitrate ?? Infinity);
+    const fps = Math.round(Math.min(wish?.fps ?? MAX_FPS, uplink.maxFps ?? MAX_FPS, MAX_FPS));
     return {
       rid,
       active: allowed.includes(rid) && (wish?.active !== false || (quarter && rid === "q")),
-      maxBitrate: Math.min(most, Math.max(LEAST_BITRATE, bitrate)),
-      maxFramerate: Math.max(LEAST_FPS, fps),
+      maxBitrate: Math.min(max, Math.max(MIN_BITRATE, bitrate)),
+      maxFramerate: Math.max(MIN_FPS, fps),
     };
   });
-  apart(settings);
+  separateFrameRates(settings);
   if (!settings.some((layer) => layer.active)) {
     const first = settings.find((layer) => allowed.includes(layer.rid));
     if (first !== undefined) first.active = true;
@@ -74,11 +77,11 @@ export function layerSettings(
 }
 
 /**
- * Sets the frame rates of layers apart. Chromium has one encoder for layers that differ by their size alone, each half the next
- * one's, and that takes every second sample of a picture for the smaller one, which costs `h` beside `f` 3 to 4 dB. Else each
- * layer is encoded by itself, of means (lab/notes/captured-anchors.md).
+ * Makes the frame rates of layers differ. Chromium has one encoder for layers that differ in size alone, by halves. It
+ * makes the smaller picture of every second sample of the larger one, which costs `h` beside `f` 3 to 4 dB. Otherwise
+ * each layer has its own encoder, and is downscaled by averaging (`lab/notes/captured-anchors.md`).
  */
-function apart(settings: LayerSetting[]): void {
+function separateFrameRates(settings: LayerSetting[]): void {
   const taken = new Set<number>();
   for (const setting of settings) {
     while (taken.has(setting.maxFramerate)) setting.maxFramerate += 1;

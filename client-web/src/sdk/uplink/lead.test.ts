@@ -4,14 +4,14 @@ import { LeadingLayer, type Wanted } from "./lead.js";
 
 const BOTH: Wanted = { q: true, needsQ: false, h: true, pixels: 640 * 360 };
 
-/** Looks four times a second for so long at one estimate; when the caps became others. */
+/** Feeds one estimate four times a second; returns the times at which the caps changed. */
 function looks(lead: LeadingLayer, from: number, to: number, kbps: number | null, wanted = BOTH): number[] {
   const changes: number[] = [];
-  for (let now = from; now <= to; now += 250) if (lead.look(now, kbps, wanted)) changes.push(now);
+  for (let now = from; now <= to; now += 250) if (lead.onEstimate(now, kbps, wanted)) changes.push(now);
   return changes;
 }
 
-/** One that `h` leads at this estimate; it is 4 s old. */
+/** A layer choice after 4 s of this estimate, led by `h`. */
 function led(kbps = 200): LeadingLayer {
   const lead = new LeadingLayer();
   looks(lead, 0, 4000, kbps);
@@ -61,10 +61,11 @@ test("an uplink that narrows gives the quarter layer back within a second", () =
 
 test("an estimate that swings changes nothing", () => {
   const lead = led();
-  for (let now = 4250; now < 60_000; now += 250) lead.look(now, now % 1000 === 0 ? 100 : 195, BOTH);
+  for (let now = 4250; now < 60_000; now += 250) lead.onEstimate(now, now % 1000 === 0 ? 100 : 195, BOTH);
   assert.ok(lead.caps["h"] !== undefined);
   const other = new LeadingLayer();
-  for (let now = 0; now < 60_000; now += 250) assert.equal(other.look(now, now % 2000 === 0 ? 120 : 190, BOTH), false);
+  for (let now = 0; now < 60_000; now += 250)
+    assert.equal(other.onEstimate(now, now % 2000 === 0 ? 120 : 190, BOTH), false);
 });
 
 test("the half layer's cap follows the estimate, but not every swing of it", () => {

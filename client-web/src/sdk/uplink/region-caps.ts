@@ -1,20 +1,21 @@
 /**
- * How much of the camera's full-size pixels the server can get by asking for regions: so many requests, so much of
- * the picture and so many bytes a second, whatever it asks for. Pure; times are milliseconds and arguments.
+ * The client's own caps on stills, whatever the server asks for: requests, area and bytes per second. Pure; times are
+ * milliseconds and arguments.
  */
 
-/** Why a request is refused. */
+/** The cap that a request exceeds. */
 export type Refusal = "rate" | "area" | "bytes";
 
+/** The caps. */
 export interface RegionLimits {
   requestsPerSecond: number;
-  /** Shares of the picture in a second, added up. */
+  /** Sum of the shares of the picture. */
   sharePerSecond: number;
   bytesPerRequest: number;
   bytesPerSecond: number;
 }
 
-/** What the SDK grants. */
+/** The caps of the SDK. */
 export const REGION_LIMITS: RegionLimits = {
   requestsPerSecond: 4,
   sharePerSecond: 2,
@@ -22,8 +23,9 @@ export const REGION_LIMITS: RegionLimits = {
   bytesPerSecond: 16_000,
 };
 
-/** A request is of no use with fewer bytes. */
-const LEAST_BYTES = 300;
+/** Min bytes of a useful still. */
+const MIN_BYTES = 300;
+/** Window of all caps, milliseconds. */
 const SPAN_MS = 1000;
 
 /** See the module's head. */
@@ -34,21 +36,21 @@ export class RegionCaps {
   constructor(private readonly limits: RegionLimits = REGION_LIMITS) {}
 
   /**
-   * Asks for `tiles` of the picture's `of` in at most `bytes`. Gives the bytes that are granted, or why it is refused.
-   * `spareBytesPerSecond`: what the uplink has to spare.
+   * Admits a request for `tiles` of the picture's `total` tiles in at most `bytes`. Returns the bytes granted, or the
+   * cap that it exceeds. `spareBytesPerSecond`: the spare bandwidth of the uplink.
    */
-  admit(now: number, tiles: number, of: number, bytes: number, spareBytesPerSecond: number): number | Refusal {
+  admit(now: number, tiles: number, total: number, bytes: number, spareBytesPerSecond: number): number | Refusal {
     this.granted = this.granted.filter(({ at }) => now - at < SPAN_MS);
     this.sent = this.sent.filter(({ at }) => now - at < SPAN_MS);
     const { limits } = this;
     if (this.granted.length >= limits.requestsPerSecond) return "rate";
-    const share = tiles / Math.max(1, of);
+    const share = tiles / Math.max(1, total);
     const used = this.granted.reduce((sum, g) => sum + g.share, 0);
     if (used + share > limits.sharePerSecond) return "area";
     const spent = this.sent.reduce((sum, s) => sum + s.bytes, 0);
     const left = Math.min(limits.bytesPerSecond, spareBytesPerSecond) - spent;
     const grant = Math.floor(Math.min(bytes, limits.bytesPerRequest, left));
-    if (!(grant >= LEAST_BYTES)) return "bytes";
+    if (!(grant >= MIN_BYTES)) return "bytes";
     this.granted.push({ at: now, share });
     this.sent.push({ at: now, bytes: grant });
     return grant;

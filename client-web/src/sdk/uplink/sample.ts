@@ -1,9 +1,9 @@
-/** What the browser's statistics say about the uplink of one camera. Pure: reports in, a sample out. */
+/** Samples of one camera's uplink, from the browser's statistics. Pure. */
 import type { LayerSetting } from "./layers.js";
-import type { PathLook } from "./narrow.js";
+import type { PathSample } from "./narrow.js";
 import type { UplinkSample } from "./spare.js";
 
-/** The fields of statistics that are used; the browser's own types lack some. */
+/** The fields of statistics that are used; the DOM types lack some. */
 interface Entry {
   id: string;
   type: string;
@@ -21,17 +21,18 @@ interface Entry {
   availableOutgoingBitrate?: number;
 }
 
-/** A layer that is given so much of what it may use has enough. */
-const SERVED = 0.7;
-/** Share of the estimate that may be planned with. */
-export const USABLE = 0.85;
+/** A layer has enough bits from this share of its cap on. */
+const SERVED_SHARE = 0.7;
+/** Share of the bandwidth estimate that may be planned with. */
+export const USABLE_SHARE = 0.85;
+/** Values of `qualityLimitationReason`. */
 const REASONS = ["none", "cpu", "bandwidth", "other"] as const;
 
-/** Keeps the encoders' totals between looks. */
+/** Makes samples of consecutive statistics. */
 export class UplinkSampler {
   private last: { at: number; frames: Map<string, number>; encodeS: number } | null = null;
 
-  /** `report`: the sender's statistics; `settings`: of the layers. */
+  /** `report`: the sender's statistics; `settings`: those of the layers. */
   sample(report: Iterable<object>, settings: readonly LayerSetting[]): UplinkSample {
     const setting = smallestLayer(settings);
     const all = [...report] as Entry[];
@@ -45,9 +46,9 @@ export class UplinkSampler {
     const since = (rid: string) => Math.max(0, (frames.get(rid) ?? 0) - (last?.frames.get(rid) ?? 0));
     this.last = { at, frames, encodeS };
     const seconds = last === null ? 0 : (at - last.at) / 1000;
-    // Chromium gives small pictures less than they may use however much there is: then the uplink has bits left.
+    // Chromium gives small pictures less than their cap even on a wide uplink: then the uplink has bits left.
     const assigned = layers.reduce((sum, e) => sum + (e.targetBitrate ?? 0), 0);
-    const unassigned = (availableKbps(all) ?? 0) * 1000 * USABLE - assigned;
+    const unassigned = (availableKbps(all) ?? 0) * 1000 * USABLE_SHARE - assigned;
     const cameraFps = source?.framesPerSecond ?? null;
     return {
       availableKbps: availableKbps(all),
@@ -58,7 +59,7 @@ export class UplinkSampler {
       served: layers.every((e) => {
         const cap = settings.find((layer) => layer.rid === e.rid && layer.active)?.maxBitrate;
         if (cap === undefined || e.targetBitrate === undefined || since(e.rid ?? "") === 0) return true;
-        return SERVED * cap - e.targetBitrate <= Math.max(0, unassigned);
+        return SERVED_SHARE * cap - e.targetBitrate <= Math.max(0, unassigned);
       }),
       limited: REASONS.find((reason) => reason === smallest?.qualityLimitationReason) ?? "none",
       encodeShare: last === null || seconds < 0.5 ? 0 : Math.max(0, encodeS - last.encodeS) / seconds,
@@ -68,10 +69,10 @@ export class UplinkSampler {
 
 const smallestLayer = (settings: readonly LayerSetting[]) => settings.find((layer) => layer.active) ?? settings[0];
 
-/** What the smallest layer may use. */
+/** The cap of the smallest active layer, kbit/s. */
 export const capKbps = (settings: readonly LayerSetting[]): number => (smallestLayer(settings)?.maxBitrate ?? 0) / 1000;
 
-/** The estimate of the pair in use, by a sender's statistics: others of the report may be stale. Null: none yet. */
+/** The bandwidth estimate of the candidate pair in use, kbit/s; null while there is none. Other pairs may be stale. */
 export function availableKbps(report: Iterable<object>): number | null {
   const entries = [...report] as Entry[];
   const selected = entries.find((e) => e.type === "transport")?.selectedCandidatePairId;
@@ -79,14 +80,14 @@ export function availableKbps(report: Iterable<object>): number | null {
   return pair?.availableOutgoingBitrate === undefined ? null : pair.availableOutgoingBitrate / 1000;
 }
 
-/** What a sender's statistics say of its path. */
-export function pathLook(report: Iterable<object>): PathLook {
+/** The sample of a sender's path. */
+export function pathSample(report: Iterable<object>): PathSample {
   const entries = [...report] as Entry[];
   const layers = entries.filter((e) => e.type === "outbound-rtp");
   const sum = (read: (e: Entry) => number | undefined) => layers.reduce((all, e) => all + (read(e) ?? 0), 0);
   return {
     availableKbps: availableKbps(entries),
     sentBytes: sum((e) => e.bytesSent),
-    repairBytes: sum((e) => e.retransmittedBytesSent),
+    retransmittedBytes: sum((e) => e.retransmittedBytesSent),
   };
 }

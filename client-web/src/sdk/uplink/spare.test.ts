@@ -14,29 +14,29 @@ const GOOD: UplinkSample = {
 };
 const ROOM = 400 * 0.85 - 150;
 
-/** An uplink that has been good for long, and what it has to spare after its next second. */
+/** An uplink that has been good for a while, and its spare bandwidth after the next sample. */
 function good(guarded: Guarded = "all"): { uplink: SpareUplink; look(change?: Partial<UplinkSample>): number } {
   const uplink = new SpareUplink();
   let now = 0;
   const look = (change: Partial<UplinkSample> = {}) => {
     now += 1000;
-    uplink.look(now, { ...GOOD, ...change }, guarded);
+    uplink.onSample(now, { ...GOOD, ...change }, guarded);
     return uplink.kbps;
   };
   for (let n = 0; n < 3; n++) look();
   return { uplink, look };
 }
 
-/** Good seconds until there is something to spare. */
-function secondsToSpare(look: () => number, most = 20): number {
-  for (let seconds = 1; seconds <= most; seconds++) if (look() > 0) return seconds;
+/** Good seconds until there is spare bandwidth. */
+function secondsToSpare(look: () => number, max = 20): number {
+  for (let seconds = 1; seconds <= max; seconds++) if (look() > 0) return seconds;
   return Number.POSITIVE_INFINITY;
 }
 
 test("what is to spare is told once layers have had enough for a while", () => {
   const uplink = new SpareUplink();
   const told = [0, 1000, 2000].map((now) => {
-    uplink.look(now, GOOD, "all");
+    uplink.onSample(now, GOOD, "all");
     return uplink.kbps;
   });
   assert.deepEqual(told, [0, 0, ROOM]);
@@ -90,10 +90,10 @@ test("nothing is to spare while a layer lacks bits", () => {
 
 test("a glance at a fallen estimate leaves nothing to spare at once, and for a while; another changes nothing", () => {
   const { uplink, look } = good();
-  uplink.glance(400, 150);
-  uplink.glance(null, 150);
+  uplink.onEstimate(400, 150);
+  uplink.onEstimate(null, 150);
   assert.equal(uplink.kbps, ROOM);
-  uplink.glance(100, 150);
+  uplink.onEstimate(100, 150);
   assert.equal(uplink.kbps, 0);
   assert.equal(secondsToSpare(look), 3);
 });

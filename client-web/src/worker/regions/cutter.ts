@@ -1,6 +1,6 @@
 /**
- * Answers requests for stills: takes the next camera frame that the low layer was sent of, and codes of its tiles what the
- * low layer's picture does not tell. Lives in a worker that is told of the low layers' encoded frames.
+ * Answers requests for stills: matches a camera frame with the frame of the low layer that was made of it, and encodes
+ * the detail that the low layer lacks. Runs in a worker that gets the sent frames of all layers.
  */
 import { FrameClock } from "./frame-clock.js";
 import { LowLayer, type Maker } from "./low-layer.js";
@@ -8,45 +8,52 @@ import { stillMessages } from "./message.js";
 import { pictureOf } from "./picture.js";
 import { parseTileMap, type TileMap } from "./tiles.js";
 
-/** A request, as the window hands it on. */
+/** A request for a still. */
 export interface RegionTask {
   id: number;
   /** Size of the low layer. */
   width: number;
   height: number;
+  /** HR over LR size of the still. */
   scale: number;
+  /** The tile map. */
   bits: Uint8Array;
+  /** Max bytes of the payload. */
   bytes: number;
 }
 
-/**
- * What became of a request: sent; another took its place; the clocks of camera and low layer were not told apart, no frame
- * came, the low layer's picture was not known, each in time; too few bytes; and what will not change soon: the camera is too small, its
- * frames or the request have a form that is not known, or there is no decoder.
- */
+/** The outcome of a request. */
 export type RegionOutcome =
   | "sent"
+  /** Another request followed. */
   | "superseded"
+  /** Camera frames could not be matched with sent frames in time. */
   | "no-clock"
+  /** No camera frame came in time. */
   | "no-frame"
+  /** The picture of the low layer was not decoded in time. */
   | "no-base"
+  /** Too few bytes for any detail. */
   | "budget"
+  /** The camera is too small or too large. */
   | "camera"
+  /** The request is malformed, or the pixel format of the camera is not supported. */
   | "format"
+  /** The decoder is not loaded, or has failed too often. */
   | "no-decoder";
 
 /** What the cutter needs of its worker. */
 export interface CutterHost {
   now(): number;
-  /** Called once for each request; messages only with `sent`. */
+  /** Called once per request; there are messages with `sent` only. */
   answer(id: number, outcome: RegionOutcome, messages: ArrayBuffer[]): void;
-  /** The frames of this layer are to come with their data from now on; null: of none. */
+  /** Asks for the data of the frames of this layer; null: of none. */
   follow(ssrc: number | null): void;
-  /** The layer of this width needs a key frame. */
-  wantKeyFrame(width: number): void;
+  /** Requests a key frame of the layer of this width. */
+  requestKeyFrame(width: number): void;
 }
 
-/** A frame of a layer that is on its way. */
+/** A sent frame of a layer. */
 export interface SentLayerFrame {
   ssrc: number;
   rtp: number;
@@ -56,19 +63,21 @@ export interface SentLayerFrame {
   afterGap: boolean;
 }
 
+/** The request that waits for its frame. */
 interface Waiting {
   task: RegionTask;
   map: TileMap;
   since: number;
 }
 
-/** Camera frames that are kept for a request until the low layer's encoder is done with them. */
-const HELD = 6;
-/** A request waits so long for its frame, and so long where the clock or a key frame must come first. */
-const FRAME_MS = 700;
-const CLOCK_MS = 3000;
-/** Encodings of the camera that are followed: its layers. */
-const STREAMS = 4;
+/** Max camera frames kept for a request until the low layer has encoded them. */
+const MAX_HELD = 6;
+/** Max wait of a request for its frame, milliseconds. */
+const FRAME_TIMEOUT_MS = 700;
+/** The same where the clock or a key frame must come first. */
+const CLOCK_TIMEOUT_MS = 3000;
+/** Max streams with a clock: more than a camera has layers. */
+const MAX_STREAMS = 4;
 
 /** See the module's head. */
 export class RegionCutter {
@@ -82,41 +91,41 @@ export class RegionCutter {
   constructor(private readonly host: CutterHost) {
     this.low = new LowLayer({
       follow: (ssrc) => host.follow(ssrc),
-      wantKeyFrame: () => {
-        if (this.waiting !== null) host.wantKeyFrame(this.waiting.task.width);
+      requestKeyFrame: () => {
+        if (this.waiting !== null) host.requestKeyFrame(this.waiting.task.width);
       },
     });
   }
 
-  /** The decoder is there. */
+  /** Takes the decoder. */
   start(create: () => Maker): void {
     this.low.start(create);
   }
 
-  /** The layers' frames are told of another way from now on. */
-  relayed(): void {
-    this.low.relayed(this.host.now());
+  /** Notes that sent frames come by another port now. */
+  portChanged(): void {
+    this.low.portChanged(this.host.now());
   }
 
-  /** An encoded frame of one layer is on its way. */
+  /** Takes a sent frame of a layer. */
   sent({ ssrc, rtp, width, height, data, afterGap }: SentLayerFrame): void {
     const now = this.host.now();
-    if (afterGap) this.low.missed(now);
+    if (afterGap) this.low.framesMissing(now);
     this.low.sent(now, ssrc, rtp, data);
     let stream = this.clocks.get(ssrc);
     if (stream === undefined) {
-      if (this.clocks.size >= STREAMS) this.clocks.clear();
+      if (this.clocks.size >= MAX_STREAMS) this.clocks.clear();
       stream = { clock: new FrameClock(), width, height };
       this.clocks.set(ssrc, stream);
     }
     if (width > 0 && height > 0) Object.assign(stream, { width, height });
-    stream.clock.seeSent(rtp, now);
+    stream.clock.addSent(rtp, now);
     this.match();
   }
 
-  /** A frame of the camera, read at `at`; the cutter closes it. */
+  /** Takes a camera frame, read at `at`, and closes it. */
   camera(frame: VideoFrame, at: number): void {
-    for (const { clock } of this.clocks.values()) clock.seeCamera(frame.timestamp, at);
+    for (const { clock } of this.clocks.values()) clock.addCamera(frame.timestamp, at);
     const clock = this.waiting === null ? undefined : this.layerOf(this.waiting.task)?.clock;
     if (!clock?.settled || !this.low.ready || this.busy) {
       frame.close();
@@ -124,18 +133,18 @@ export class RegionCutter {
       return;
     }
     this.held.push({ frame, at });
-    while (this.held.length > HELD) this.held.shift()?.frame.close();
+    while (this.held.length > MAX_HELD) this.held.shift()?.frame.close();
     this.match();
   }
 
-  /** A request; one that waits already is given up for it. */
+  /** Takes a request; it supersedes one that waits. */
   request(task: RegionTask): void {
     const map = parseTileMap(task.width, task.height, task.bits);
     if (map === null) {
       this.host.answer(task.id, "format", []);
       return;
     }
-    if (!this.low.able) {
+    if (!this.low.available) {
       this.host.answer(task.id, "no-decoder", []);
       return;
     }
@@ -144,7 +153,7 @@ export class RegionCutter {
     this.match();
   }
 
-  /** The camera is another one from now on, or none. */
+  /** Begins another camera, or none. */
   reset(): void {
     this.generation++;
     for (const { clock } of this.clocks.values()) clock.reset();
@@ -170,7 +179,7 @@ export class RegionCutter {
     if (entry === undefined || rtp === null) return;
     this.held.splice(found, 1);
     this.waiting = null;
-    this.letGo();
+    this.closeHeld();
     this.busy = true;
     void this.cut(waiting, entry.frame, rtp, entry.at).finally(() => {
       this.busy = false;
@@ -183,7 +192,7 @@ export class RegionCutter {
     const picture = await pictureOf(frame).catch(() => null);
     frame.close();
     if (picture === null) return host.answer(id, "format", []);
-    // Muted, or another camera, meanwhile.
+    // Muted, or another camera, since.
     if (generation !== this.generation) return host.answer(id, "no-frame", []);
     const payload = this.low.make(host.now(), picture, { rtp, scale, bits: map.bits, bytes });
     if (typeof payload === "string") return host.answer(id, payload, []);
@@ -198,7 +207,10 @@ export class RegionCutter {
     if (waiting === null) return;
     const settled = this.layerOf(waiting.task)?.clock.settled ?? false;
     const { ready } = this.low;
-    if (this.host.now() - waiting.since > (settled && ready && this.held.length > 0 ? FRAME_MS : CLOCK_MS)) {
+    if (
+      this.host.now() - waiting.since >
+      (settled && ready && this.held.length > 0 ? FRAME_TIMEOUT_MS : CLOCK_TIMEOUT_MS)
+    ) {
       this.giveUp(!settled ? "no-clock" : ready ? "no-frame" : "no-base");
     }
   }
@@ -206,10 +218,10 @@ export class RegionCutter {
   private giveUp(outcome: RegionOutcome): void {
     if (this.waiting !== null) this.host.answer(this.waiting.task.id, outcome, []);
     this.waiting = null;
-    this.letGo();
+    this.closeHeld();
   }
 
-  private letGo(): void {
+  private closeHeld(): void {
     for (const { frame } of this.held.splice(0)) frame.close();
   }
 }

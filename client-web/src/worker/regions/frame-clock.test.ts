@@ -13,7 +13,7 @@ interface Run {
   times: number[];
 }
 
-/** Feeds frames with intervals of `interval(i)` µs, sent `delay(i)` ms later, without those of `skipped`. */
+/** Adds frames with intervals of `interval(i)` µs, sent `delay(i)` ms later, without the `skipped` ones. */
 function run(
   count: number,
   interval: (i: number) => number,
@@ -29,16 +29,16 @@ function run(
     const time = us;
     times.push(time);
     const at = time / 1000;
-    events.push({ at, act: () => clock.seeCamera(time, at) });
+    events.push({ at, act: () => clock.addCamera(time, at) });
     const sentAt = at + delay(i);
-    if (!skipped.includes(i)) events.push({ at: sentAt, act: () => clock.seeSent(rtpFor(time), sentAt) });
+    if (!skipped.includes(i)) events.push({ at: sentAt, act: () => clock.addSent(rtpFor(time), sentAt) });
   }
   events.sort((a, b) => a.at - b.at);
   for (const { act } of events) act();
   return { clock, times };
 }
 
-/** Whether the latest frames are told exactly. */
+/** Whether the RTP timestamps of the latest frames are right. */
 const exact = ({ clock, times }: Run) => times.slice(-10).every((us) => clock.rtpOf(us) === rtpFor(us));
 const jitter = (i: number) => 33_333 + ((i * i * 7919) % 101) * 50 - 2500;
 

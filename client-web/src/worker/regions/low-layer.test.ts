@@ -9,7 +9,7 @@ const PLANE = { data: new Uint8Array(4), offset: 0, stride: 2, step: 1 };
 const CAMERA: Picture = { planes: [PLANE, PLANE, PLANE], width: 2, height: 2 };
 const TASK = { rtp: 0, scale: 2, bits: Uint8Array.of(1), bytes: 100 };
 
-/** A decoder that knows only whether a key frame came, and traps on bytes of 9. */
+/** A decoder that checks only for a key frame, and traps on a byte of 9. */
 function decoder(): Maker {
   let running = false;
   return {
@@ -27,7 +27,7 @@ function decoder(): Maker {
 
 function layer() {
   const said: (number | null | "key frame")[] = [];
-  const low = new LowLayer({ follow: (ssrc) => said.push(ssrc), wantKeyFrame: () => said.push("key frame") });
+  const low = new LowLayer({ follow: (ssrc) => said.push(ssrc), requestKeyFrame: () => said.push("key frame") });
   low.start(decoder);
   return { low, said };
 }
@@ -52,7 +52,7 @@ test("where no key frame comes by itself one is asked for, and seldom", () => {
 test("another layer, another relay and a gap each wait for a key frame again", () => {
   const { low, said } = layer();
   low.want(0, 5);
-  for (const interrupt of [() => low.want(1, 6), () => low.relayed(2), () => low.missed(3)]) {
+  for (const interrupt of [() => low.want(1, 6), () => low.portChanged(2), () => low.framesMissing(3)]) {
     low.sent(1, said.at(-1) as number, 1, KEY);
     assert.ok(low.ready);
     interrupt();
@@ -84,16 +84,16 @@ test("a decoder that traps is made anew three times, and no more", () => {
   low.want(0, 5);
   for (let trap = 0; trap < 3; trap++) {
     low.sent(1, 5, 1, KEY);
-    assert.ok(low.ready && low.able);
+    assert.ok(low.ready && low.available);
     low.sent(2, 5, 2, Uint8Array.of(9).buffer);
     assert.equal(low.ready, false);
   }
-  assert.equal(low.able, false);
+  assert.equal(low.available, false);
 });
 
 test("without a decoder nothing is asked for", () => {
   const said: unknown[] = [];
-  const low = new LowLayer({ follow: (ssrc) => said.push(ssrc), wantKeyFrame: () => said.push("key frame") });
+  const low = new LowLayer({ follow: (ssrc) => said.push(ssrc), requestKeyFrame: () => said.push("key frame") });
   for (let now = 0; now < 5000; now += 500) low.want(now, 5);
-  assert.deepEqual([low.able, low.ready, said], [false, false, []]);
+  assert.deepEqual([low.available, low.ready, said], [false, false, []]);
 });

@@ -1,28 +1,29 @@
 /**
- * Decodes the low layer that stills are made for, as it is sent, while stills are asked for: they are coded over its
- * pictures. Times are milliseconds and arguments.
+ * Decodes the sent frames of the low layer while stills are requested: stills refine its pictures. Times are
+ * milliseconds and arguments.
  *
- * It can begin at a key frame alone. One comes by itself where somebody joins; where none does, one is asked for.
+ * Decoding begins at a key frame. One comes when a participant joins; otherwise it is requested.
  */
 import type { Picture } from "./picture.js";
 import type { StillFault, StillMaker, StillTask } from "./still-maker.js";
 
-/** Without requests for so long nothing is decoded any more: a new beginning costs a key frame. */
+/** Time without requests after which decoding ends: a new start costs a key frame. */
 const IDLE_MS = 60_000;
-/** A key frame is waited for so long before one is asked for, and as long again before the next. */
-const KEY_MS = 500;
-const ASK_MS = 3000;
-/** Traps of the module after which it is left alone. */
-const MOST_TRAPS = 3;
+/** Wait for a key frame before one is requested. */
+const KEY_WAIT_MS = 500;
+/** Min time between two requests. */
+const KEY_REQUEST_MS = 3000;
+/** Traps of the module after which it is no longer used. */
+const MAX_TRAPS = 3;
 
-/** What is used of a {@link StillMaker}. */
+/** The part of {@link StillMaker} that is used. */
 export type Maker = Pick<StillMaker, "follow" | "reset" | "make">;
 
-/** What it asks for. */
+/** What the low layer needs of its worker. */
 export interface LowHost {
-  /** The frames of this layer are to come with their data from now on; null: of none. */
+  /** Asks for the data of the frames of this layer; null: of none. */
   follow(ssrc: number | null): void;
-  wantKeyFrame(): void;
+  requestKeyFrame(): void;
 }
 
 /** See the module's head. */
@@ -32,55 +33,55 @@ export class LowLayer {
   private traps = 0;
   private ssrc: number | null = null;
   private wantedAt = 0;
-  /** Since when a key frame is waited for; null: pictures are known. */
+  /** Since when a key frame is waited for; null: pictures are decoded. */
   private keySince: number | null = null;
-  private askedAt = Number.NEGATIVE_INFINITY;
+  private requestedAt = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly host: LowHost) {}
 
-  /** The decoder is there. */
+  /** Takes the decoder. */
   start(create: () => Maker): void {
     this.create = create;
   }
 
-  /** Whether its pictures are known. */
+  /** Whether pictures are decoded. */
   get ready(): boolean {
     return this.maker !== null && this.ssrc !== null && this.keySince === null;
   }
 
-  /** Whether there is a decoder at all. */
-  get able(): boolean {
-    return this.create !== null && this.traps < MOST_TRAPS;
+  /** Whether there is a decoder. */
+  get available(): boolean {
+    return this.create !== null && this.traps < MAX_TRAPS;
   }
 
-  /** Stills over this layer are wanted. */
+  /** Notes that stills of this layer are requested. */
   want(now: number, ssrc: number): void {
     this.wantedAt = now;
-    if (!this.able) return;
+    if (!this.available) return;
     if (this.ssrc !== ssrc) {
       this.ssrc = ssrc;
-      this.begin(now);
+      this.awaitKeyFrame(now);
       this.host.follow(ssrc);
     }
     const { keySince } = this;
-    if (keySince === null || now - keySince < KEY_MS || now - this.askedAt < ASK_MS) return;
-    this.askedAt = now;
-    this.host.wantKeyFrame();
+    if (keySince === null || now - keySince < KEY_WAIT_MS || now - this.requestedAt < KEY_REQUEST_MS) return;
+    this.requestedAt = now;
+    this.host.requestKeyFrame();
   }
 
-  /** The frames come another way from now on: some may be missing. */
-  relayed(now: number): void {
+  /** Notes that frames come by another port now: some may be missing. */
+  portChanged(now: number): void {
     if (this.ssrc === null) return;
-    this.begin(now);
+    this.awaitKeyFrame(now);
     this.host.follow(this.ssrc);
   }
 
-  /** Some frames are missing. */
-  missed(now: number): void {
-    if (this.ssrc !== null) this.begin(now);
+  /** Notes that frames are missing. */
+  framesMissing(now: number): void {
+    if (this.ssrc !== null) this.awaitKeyFrame(now);
   }
 
-  /** A frame of a layer was sent. */
+  /** Takes a sent frame of a layer. */
   sent(now: number, ssrc: number, rtp: number, data: ArrayBuffer | null): void {
     if (this.ssrc === null) return;
     if (now - this.wantedAt > IDLE_MS) {
@@ -90,27 +91,27 @@ export class LowLayer {
       return;
     }
     if (ssrc !== this.ssrc || data === null) return;
-    const known = this.guard((maker) => maker.follow(rtp, new Uint8Array(data)));
-    if (known === true) this.keySince = null;
+    const decoded = this.guard((maker) => maker.follow(rtp, new Uint8Array(data)));
+    if (decoded === true) this.keySince = null;
     else this.keySince ??= now;
   }
 
-  /** Makes a still. */
+  /** Makes the payload of a still. */
   make(now: number, camera: Picture, task: StillTask): Uint8Array | StillFault {
     const made = this.guard((maker) => maker.make(camera, task));
     if (made === null) this.keySince ??= now;
     return made ?? "no-base";
   }
 
-  private begin(now: number): void {
+  private awaitKeyFrame(now: number): void {
     this.keySince = now;
     this.guard((maker) => maker.reset());
   }
 
-  /** Calls the decoder; null: it trapped, and the next one waits for a key frame. */
+  /** Calls the decoder; null: it trapped, and a new one begins at the next key frame. */
   private guard<T>(call: (maker: Maker) => T): T | null {
     try {
-      if (!this.able) return null;
+      if (!this.available) return null;
       this.maker ??= this.create?.() ?? null;
       return this.maker === null ? null : call(this.maker);
     } catch {

@@ -1,4 +1,7 @@
-/** Writes a still as data channel messages (`hybrid::anchor::message`): HTJ2K beyond the built-in filters. Pure. */
+/**
+ * Writes a still as data channel messages (`hybrid::anchor::message`): HTJ2K of the detail beyond the built-in filters.
+ * Pure.
+ */
 
 const VERSION = 1;
 const CODEC_HTJ2K = 2;
@@ -6,25 +9,27 @@ const SOURCE_CAPTURED = 1;
 const FLAG_TILED = 1;
 const FLAG_BEYOND_PRIOR = 2;
 const HEADER_BYTES = 24;
-/** Payload bytes of a message: one packet. */
+/** Max payload bytes of a message: one packet. */
 const CHUNK = 1100;
 const MAX_CHUNKS = 256;
 
+/** A still. */
 export interface StillAnchor {
-  /** The request's id. */
+  /** The id of its request. */
   id: number;
   rtpTimestamp: number;
-  /** HR size. */
+  /** HR width, pixels. */
   width: number;
+  /** HR height, pixels. */
   height: number;
   /** Whether the payload begins with a tile map. */
   tiled: boolean;
   payload: Uint8Array;
-  /** Milliseconds since the frame was captured. */
+  /** Time since the frame was captured, milliseconds. */
   ageMs: number;
 }
 
-/** The messages of one anchor; none where it is beyond the format's bounds. */
+/** The messages of a still; none where it is too large for the format. */
 export function stillMessages({ payload, ...anchor }: StillAnchor): ArrayBuffer[] {
   const count = Math.ceil(payload.length / CHUNK);
   if (count > MAX_CHUNKS) return [];

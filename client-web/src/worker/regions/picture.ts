@@ -1,6 +1,8 @@
-/** Pictures of cameras in three planes; those of a shared screen or a canvas by the sums that Chromium's own encoders are fed by. */
+/**
+ * Camera pictures in three planes. RGB (a shared screen, a canvas) is converted as Chromium does it for its encoders.
+ */
 
-/** Samples of one plane: that of column `x` of row `y` lies at `offset + y * stride + x * step`. */
+/** The samples of one plane: that of column `x` in row `y` is at `offset + y * stride + x * step`. */
 export interface Plane {
   data: Uint8Array;
   offset: number;
@@ -8,14 +10,14 @@ export interface Plane {
   step: number;
 }
 
-/** Luma, and U and V half as wide and high, rounded up. */
+/** I420: luma, and U and V of half the width and height, rounded up. */
 export interface Picture {
   planes: [Plane, Plane, Plane];
   width: number;
   height: number;
 }
 
-/** Four bytes a pixel; `order`: where red, green and blue are among them. */
+/** A picture of four bytes per pixel; `order`: the indices of red, green and blue. */
 export interface Rgb {
   data: Uint8Array;
   offset: number;
@@ -27,7 +29,7 @@ export interface Rgb {
 
 const half = (size: number): number => (size + 1) >> 1;
 
-/** BT.601, limited range, as libyuv has it: chroma of the mean of four pixels. */
+/** Converts to BT.601, limited range, as libyuv does: chroma is of the mean of four pixels. */
 export function pictureOfRgb({ data, offset, stride, order, width, height }: Rgb): Picture {
   const columns = half(width);
   const y = new Uint8Array(width * height);
@@ -58,7 +60,7 @@ export function pictureOfRgb({ data, offset, stride, order, width, height }: Rgb
   return { planes: [plane(y, width), plane(u, columns), plane(v, columns)], width, height };
 }
 
-/** Where red, green and blue are in four bytes. */
+/** The indices of red, green and blue by pixel format. */
 const ORDERS: Partial<Record<VideoPixelFormat, readonly [number, number, number]>> = {
   RGBA: [0, 1, 2],
   RGBX: [0, 1, 2],
@@ -66,7 +68,7 @@ const ORDERS: Partial<Record<VideoPixelFormat, readonly [number, number, number]
   BGRX: [2, 1, 0],
 };
 
-/** The picture of a camera frame; null where it has no 8-bit form that is known. */
+/** The picture of a camera frame; null where its pixel format is not supported. */
 export async function pictureOf(frame: VideoFrame): Promise<Picture | null> {
   const { format, visibleRect } = frame;
   const order = format === null ? undefined : ORDERS[format];
@@ -84,7 +86,7 @@ export async function pictureOf(frame: VideoFrame): Promise<Picture | null> {
   return { planes: [y, u, { ...u, offset: u.offset + 1 }], width, height };
 }
 
-/** Packs a picture's planes one behind the other, without gaps. */
+/** Packs the planes of a picture one after the other, without gaps. */
 export function pack({ planes, width, height }: Picture, to: Uint8Array): void {
   let end = 0;
   planes.forEach(({ data, offset, stride, step }, n) => {
@@ -97,5 +99,5 @@ export function pack({ planes, width, height }: Picture, to: Uint8Array): void {
   });
 }
 
-/** Bytes of a packed picture. */
+/** The size of a packed picture, bytes. */
 export const packedBytes = (width: number, height: number): number => width * height + 2 * half(width) * half(height);

@@ -1,4 +1,4 @@
-/** The part of the WebAssembly module that makes a publisher's stills, behind typed calls (`client-web/wasm/src/lib.rs`). */
+/** Typed calls of the WebAssembly module's exports for stills (`client-web/wasm/src/lib.rs`). */
 import { Input, type ModuleMemory } from "../wasm.js";
 import { type Picture, pack, packedBytes } from "./picture.js";
 
@@ -11,26 +11,32 @@ interface StillExports extends ModuleMemory {
   stills_payload(handle: number): number;
 }
 
-/** What a still is to be of. */
+/** The parameters of a still. */
 export interface StillTask {
+  /** RTP timestamp of the low layer's frame. */
   rtp: number;
+  /** HR over LR size. */
   scale: number;
-  /** The tile map's bits. */
+  /** The tile map. */
   bits: Uint8Array;
-  /** Most bytes of the payload. */
+  /** Max bytes of the payload. */
   bytes: number;
 }
 
-/** Why there is no still: its low picture is not known, the camera is too small or too large, or too few bytes. */
+/**
+ * Why there is no still: the low picture is not decoded, the camera is too small or too large, too few bytes, or an
+ * invalid task.
+ */
 export type StillFault = "no-base" | "camera" | "budget" | "format";
 
 const FAULTS: Partial<Record<number, StillFault>> = { [-2]: "no-base", [-3]: "format", [-4]: "camera", [-5]: "budget" };
 
 /**
- * Makes stills of one camera over one low layer. What it throws is a trap: the caller drops it and makes a new one.
+ * Makes stills of one camera that refine one low layer. An error is a trap: the caller drops the object and makes a new
+ * one.
  *
- * In Node, on two busy cores, 1280×720 over 320×180: 2.2 ms for a low frame; 6 to 14 ms for a still of 8 kB at twice the low size, 16 to
- * 27 at three times, 20 to 34 at four times.
+ * Times in Node on two busy cores, 1280×720 over 320×180: 2.2 ms for a low frame; for a still of 8 kB 6 to 14 ms at
+ * scale 2, 16 to 27 ms at scale 3, 20 to 34 ms at scale 4.
  */
 export class StillMaker {
   private readonly wasm: StillExports;
@@ -43,12 +49,12 @@ export class StillMaker {
     this.handle = this.wasm.stills_new();
   }
 
-  /** Takes the next frame of the low layer; false: it could not be decoded, and a key frame must come. */
+  /** Decodes the next frame of the low layer; false: it cannot be decoded before a key frame. */
   follow(rtp: number, data: Uint8Array): boolean {
     return this.wasm.stills_follow(this.handle, rtp | 0, this.input.place(data), data.length) === 0;
   }
 
-  /** Frames are missing: a key frame must come. */
+  /** Notes that frames are missing. Decoding continues at a key frame. */
   reset(): void {
     this.wasm.stills_reset(this.handle);
   }

@@ -1,21 +1,22 @@
-/** Tile maps of the anchor format (`hybrid::anchor::tiles`): which superblocks of a low picture are meant. Pure. */
+/** Tile maps of the anchor format (`hybrid::anchor::tiles`): a set of tiles of an LR picture. Pure. */
 
-/** Side of a tile in samples of the low layer. */
+/** Side of a tile, samples of the low layer. */
 export const TILE = 64;
 
+/** A parsed tile map. */
 export interface TileMap {
   columns: number;
   rows: number;
   /** The chosen tiles, row by row. */
   tiles: { column: number; row: number }[];
-  /** The map as it is on the wire. */
+  /** The map in wire format. */
   bits: Uint8Array;
 }
 
-/** Reads the bits of a map for a low picture; null where they are not one, or no tile is chosen. */
+/** Parses the tile map of an LR picture; null where it is invalid, or chooses no tile. */
 export function parseTileMap(width: number, height: number, bits: Uint8Array): TileMap | null {
-  const whole = [width, height].every((side) => Number.isInteger(side) && side > 0 && side <= 0x7fff);
-  if (!whole) return null;
+  const valid = [width, height].every((side) => Number.isInteger(side) && side > 0 && side <= 0x7fff);
+  if (!valid) return null;
   const columns = Math.ceil(width / TILE);
   const rows = Math.ceil(height / TILE);
   const count = columns * rows;
@@ -29,7 +30,7 @@ export function parseTileMap(width: number, height: number, bits: Uint8Array): T
   return tiles.length === 0 ? null : { columns, rows, tiles, bits };
 }
 
-/** A map's bits out of base64; null where it is none. */
+/** Decodes a tile map from Base64; null where it is invalid. */
 export function bitsOf(base64: string): Uint8Array | null {
   try {
     return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));

@@ -1,0 +1,422 @@
+/**
+ * A call: a sequence of sessions. It reconnects after a lost session, and migrates when the server asks for that: the
+ * client joins the new server before it leaves the former one (make-before-break). The states are in `call-state.ts`.
+ */
+import type { Backoff } from "./backoff.js";
+import {
+  type CallState,
+  type CallStateEvent,
+  currentSession,
+  type MoveRequest,
+  nextState,
+  remainingMove,
+  successorSession,
+} from "./call-state.js";
+import { left, Moved, OUT, unreachable, WindlassError } from "./errors.js";
+import type { CallEvents, RoomEvents } from "./events.js";
+import type { ParticipantInfo, Rung } from "./protocol.js";
+import type { Publication } from "./publication.js";
+import type { Servers } from "./servers.js";
+import type { Session, SessionRequest } from "./session.js";
+import { SignalSocket } from "./socket.js";
+
+/** Max servers in a row that may send the client to another one, per attempt to join. */
+const MAX_HOPS = 3;
+/** Max servers that are asked at once. */
+const MAX_ASKED = 4;
+/**
+ * Max time until a successor receives what the former session does, milliseconds. Servers keep a session for 6 s after
+ * `moved`.
+ */
+const READY_MS = 4500;
+/** Time from the switch until the former server learns of it, milliseconds: pages need it to show the new tracks. */
+const ARRIVED_MS = 300;
+/**
+ * Time from the switch until the former session is closed, milliseconds: it still sends to participants that migrate
+ * later.
+ */
+const DRAIN_MS = 7000;
+/** Interval of reports to the server, milliseconds. */
+const REPORT_MS = 1000;
+/** Default max attempts to reconnect: somewhat more than a minute. */
+const MAX_ATTEMPTS = 12;
+
+/** The events of the current session that the room emits unchanged. */
+const FORWARDED = [
+  "participantJoined",
+  "participantLeft",
+  "trackAdded",
+  "trackRemoved",
+  "trackMuted",
+  "publicationMuted",
+  "speaker",
+  "rung",
+  "stats",
+  "locked",
+  "lobby",
+  "refused",
+] as const satisfies readonly (keyof CallEvents)[];
+
+/** What a call adds to each request of its sessions. */
+export type CallRequest = Pick<SessionRequest, "former" | "ticket" | "maxRungs" | "seat">;
+
+/** What a call needs of its room. */
+export interface CallHost {
+  readonly servers: Servers;
+  readonly backoff: Backoff;
+  /** Max attempts to reconnect; undefined: the default. */
+  readonly maxAttempts: number | undefined;
+  /** Begins a session at the first of the servers that answers. */
+  join(servers: readonly string[], request: CallRequest): Promise<Session>;
+  emit<Name extends keyof RoomEvents>(name: Name, value: RoomEvents[Name]): void;
+  /** Called once, when the call is over. */
+  release(): void;
+}
+
+/** See the module's head. */
+export class Call {
+  readonly publications = new Set<Publication>();
+  /** Caps on subscriptions, by track id. */
+  maxRungs = new Map<string, Rung>();
+  private state: CallState<Session> = { name: "connecting" };
+  /** Sessions on former servers that still send. */
+  private readonly draining = new Set<Session>();
+  /** This participant's latest id. */
+  private id = "";
+  /** The server of the latest session. */
+  private lastUrl = "";
+  private seat: string | undefined;
+  /** The session whose server is being compared with another one. */
+  private probed: Session | null = null;
+  private retry: ReturnType<typeof setTimeout> | undefined;
+  private readonly reports: ReturnType<typeof setInterval>;
+
+  constructor(private readonly host: CallHost) {
+    this.reports = setInterval(() => this.session?.report(), REPORT_MS);
+  }
+
+  /** The session that carries the call; null without a connection. */
+  get session(): Session | null {
+    return currentSession(this.state);
+  }
+
+  /** The session that sends: during a migration the successor. */
+  get sender(): Session | null {
+    return successorSession(this.state) ?? this.session;
+  }
+
+  /** This participant's id; the latest one without a connection. */
+  get participant(): string {
+    return this.session?.participant ?? this.id;
+  }
+
+  /** Joins the room for the first time. Rejects with a {@link WindlassError}; the call is over then. */
+  async start(): Promise<void> {
+    try {
+      await this.connect();
+    } catch (error) {
+      this.end();
+      throw error;
+    }
+  }
+
+  /** Sends tracks. Without a connection, the next session does. */
+  async publish(publications: readonly Publication[]): Promise<void> {
+    for (const publication of publications) this.publications.add(publication);
+    const { sender } = this;
+    if (sender !== null) await Promise.all(publications.map((publication) => sender.publish(publication)));
+  }
+
+  /** Stops sending a track in every session. */
+  async unpublish(publication: Publication): Promise<void> {
+    this.publications.delete(publication);
+    await Promise.all(this.sessions.map((session) => session.unpublish(publication)));
+  }
+
+  /** Leaves the room. */
+  leave(): void {
+    if (this.state.name === "closed") return;
+    for (const session of this.sessions) session.leave();
+    this.finish(left());
+  }
+
+  private get sessions(): Session[] {
+    return [successorSession(this.state), this.session, ...this.draining].filter((session) => session !== null);
+  }
+
+  /** Applies an event to the state; false where the state has no such transition. */
+  private apply(event: CallStateEvent<Session>): boolean {
+    const next = nextState(this.state, event);
+    if (next === null) return false;
+    this.state = next;
+    return true;
+  }
+
+  /** Joins the room on whichever server it is. */
+  private async connect(): Promise<void> {
+    const session = await this.join(null, undefined, this.maxRungs);
+    // Track ids of another server differ.
+    if (session.url !== this.lastUrl) this.maxRungs.clear();
+    if (!this.apply({ type: "entered", session })) {
+      session.close();
+      throw unreachable();
+    }
+    this.take(session);
+    this.listen(session);
+    setTimeout(() => {
+      if (this.session === session) session.announce();
+    }, 0);
+  }
+
+  /** Joins the room and follows `moved` answers; `former`: in a migration, the session to succeed. */
+  private async join(
+    former: Session | null,
+    ticket: string | undefined,
+    maxRungs: Map<string, Rung>,
+  ): Promise<Session> {
+    const { servers } = this.host;
+    for (let hops = 0; ; hops++) {
+      try {
+        // A migration must not end on the server that it leaves.
+        const urls = servers.first(former === null ? MAX_ASKED : 1);
+        return await this.joinAt(urls, { former, ticket, maxRungs, seat: this.seat });
+      } catch (error) {
+        if (!(error instanceof Moved) || hops >= MAX_HOPS || error.url === former?.url) throw error;
+        servers.named(error.by, [error.url, ...error.others]);
+        servers.goTo(error.url);
+      }
+    }
+  }
+
+  private async joinAt(urls: readonly string[], request: CallRequest): Promise<Session> {
+    const session = await this.host.join(urls, request);
+    if (this.state.name === "closed") {
+      session.close();
+      throw unreachable();
+    }
+    const { welcome, url } = session;
+    this.seat = welcome.seat ?? this.seat;
+    const others = welcome.others ?? [];
+    this.host.servers.named(url, others);
+    this.host.servers.at(url, others);
+    return session;
+  }
+
+  /** Notes where the call is, now that `session` carries it. */
+  private take(session: Session): void {
+    this.id = session.participant;
+    this.lastUrl = session.url;
+  }
+
+  /** Listens to a session, and sends the publications by it. */
+  private listen(session: Session): void {
+    for (const name of FORWARDED) this.forward(session, name);
+    session.on("lost", (error) => this.sessionLost(session, error));
+    // An open socket is no success: attempts must end where the media path never comes up.
+    session.on("up", () => this.host.backoff.reset());
+    session.on("grants", (grants) => {
+      // What ended does not begin again by itself.
+      if (!session.may("publish")) this.publications.clear();
+      if (this.session === session) this.host.emit("grants", grants);
+    });
+    session.on("quiet", () => void this.probe(session));
+    session.on("moved", (target) => this.moveRequested({ session, target }));
+    this.sendAll(session);
+  }
+
+  private forward<Name extends (typeof FORWARDED)[number]>(session: Session, name: Name): void {
+    session.on(name, (value) => {
+      if (this.session === session) this.host.emit(name, value as RoomEvents[Name]);
+    });
+  }
+
+  private sendAll(session: Session): void {
+    for (const publication of this.publications) session.publish(publication).catch(() => undefined); // `lost` follows
+  }
+
+  private moveRequested({ session, target }: MoveRequest<Session>): void {
+    this.host.servers.named(session.url, [target.url, ...(target.others ?? [])]);
+    this.requestMove({ session, target });
+  }
+
+  private requestMove(request: MoveRequest<Session>): void {
+    const { state } = this;
+    if (state.name === "connected" && state.session !== request.session) return;
+    if (!this.apply({ type: "move", request })) return;
+    if (this.state.name === "entering" && state.name === "connected") void this.migrate(request);
+  }
+
+  /**
+   * Migrates: joins the target, sends by both sessions, and switches once the successor receives as well as the former.
+   */
+  private async migrate({ session, target }: MoveRequest<Session>): Promise<void> {
+    const { servers } = this.host;
+    const isEntering = () => this.state.name === "entering" && this.state.session === session;
+    servers.goTo(target.url);
+    let successor: Session;
+    try {
+      successor = await this.join(session, target.ticket, new Map());
+    } catch {
+      // The former session continues until its server closes it; that error counts.
+      if (!isEntering()) return;
+      servers.goTo(session.url);
+      this.endMigration({ type: "entryFailed" });
+      return;
+    }
+    if (!isEntering()) {
+      successor.leave(); // the former session was lost meanwhile
+      return;
+    }
+    this.apply({ type: "entered", session: successor });
+    const able = await this.overlap(session, successor).catch(() => false);
+    if (this.state.name === "settling" && this.state.session === successor) this.endMigration({ type: "settled" });
+    if (successorSession(this.state) !== successor) return;
+    if (able) this.switchOver("switched");
+    else this.abandon();
+  }
+
+  /** Sends by both sessions; resolves to whether the successor receives. */
+  private async overlap(session: Session, successor: Session): Promise<boolean> {
+    session.freeze();
+    this.listen(successor);
+    successor.announce();
+    return successor.ready(READY_MS);
+  }
+
+  /** Applies an event. If it ends the migration, begins the one that was requested meanwhile of the current session. */
+  private endMigration(event: CallStateEvent<Session>): void {
+    const { state } = this;
+    if (!this.apply(event) || this.state.name !== "connected" || !("queued" in state)) return;
+    const request = remainingMove(state.queued, this.state.session, state.target);
+    if (request !== null) queueMicrotask(() => this.requestMove(request));
+  }
+
+  /** Abandons the successor: the former session continues until its server closes it. */
+  private abandon(): void {
+    const { state } = this;
+    if (state.name !== "overlapping") return;
+    const { session, successor } = state;
+    this.endMigration({ type: "abandoned" });
+    successor.leave();
+    this.host.servers.goTo(session.url);
+    session.thaw();
+    this.sendAll(session);
+  }
+
+  /** Switches to the successor: its tracks replace those of the former session. */
+  private switchOver(type: "switched" | "formerLost"): void {
+    const { state, host } = this;
+    if (state.name !== "overlapping") return;
+    const { session: former, successor } = state;
+    const [participants, tracks] = [former.participants, former.tracks];
+    const isIn = ({ id }: ParticipantInfo, list: ParticipantInfo[]) => list.some((other) => other.id === id);
+    this.endMigration({ type });
+    this.take(successor);
+    this.maxRungs = successor.maxRungs;
+    for (const participant of successor.participants) {
+      if (!isIn(participant, participants)) host.emit("participantJoined", participant);
+    }
+    for (const track of successor.tracks) {
+      track.replaces = successor.predecessorOf(track);
+      host.emit("trackAdded", track);
+      track.replaces = null;
+    }
+    for (const track of tracks) host.emit("trackRemoved", track);
+    for (const participant of participants) {
+      if (!isIn(participant, successor.participants)) host.emit("participantLeft", participant);
+    }
+    successor.forgetFormer();
+    this.draining.add(former);
+    setTimeout(() => former.sendArrived(), ARRIVED_MS);
+    setTimeout(() => this.closeDrained(former), DRAIN_MS);
+    host.emit("moved", undefined);
+  }
+
+  private closeDrained(session: Session): void {
+    session.close();
+    this.draining.delete(session);
+  }
+
+  /**
+   * The server is quiet. Where another one answers while nothing comes from this one, the network is not at fault: the
+   * session counts as lost, since the room is on another server soon.
+   */
+  private async probe(session: Session): Promise<void> {
+    const { servers } = this.host;
+    const other = servers.second;
+    if (this.session !== session || this.probed !== null || other === undefined) return;
+    this.probed = session;
+    try {
+      const before = await session.bytesReceived();
+      (await SignalSocket.open(other)).close();
+      const silent = (await session.bytesReceived()) === before;
+      if (this.session === session && session.quiet && silent) this.sessionLost(session, unreachable());
+    } catch {
+      // No server answers: wait for the network.
+      servers.postpone(1);
+    } finally {
+      this.probed = null;
+    }
+  }
+
+  private sessionLost(session: Session, cause: WindlassError): void {
+    const isDraining = this.draining.has(session);
+    const isSuccessor = session === successorSession(this.state);
+    if (!isDraining && !isSuccessor && session !== this.session) return;
+    // A removal, and a join from elsewhere, hold on every server.
+    if (!cause.temporary) this.lost(cause);
+    else if (isDraining) this.closeDrained(session);
+    else if (isSuccessor) this.abandon();
+    else if (this.state.name === "overlapping") this.switchOver("formerLost");
+    else this.lost(cause);
+  }
+
+  /** Reconnects after a pause, or ends the call. */
+  private lost(cause: WindlassError): void {
+    const { backoff, servers, maxAttempts = MAX_ATTEMPTS, emit } = this.host;
+    if (this.state.name === "closed") return;
+    this.drop({ type: "lost" });
+    // The room may still count the session that was lost.
+    const mayPass = cause.temporary || (cause.code === "room_full" && backoff.attempts > 0);
+    if (!mayPass || backoff.attempts >= maxAttempts) {
+      this.finish(cause);
+      return;
+    }
+    const delayMs = backoff.next();
+    // Another server, if there is one, is tried first, unless this one has just named it.
+    if (!(cause instanceof Moved)) servers.postpone(0);
+    emit("reconnecting", { attempt: backoff.attempts, delayMs, cause });
+    clearTimeout(this.retry);
+    this.retry = setTimeout(() => {
+      this.connect().then(
+        () => emit("reconnected", undefined),
+        (error: unknown) => this.lost(error instanceof WindlassError ? error : unreachable()),
+      );
+    }, delayMs);
+  }
+
+  /** Closes all sessions, and removes what came by the current one. */
+  private drop(event: CallStateEvent<Session>): void {
+    const { session, sessions } = this;
+    const [tracks, participants] = [session?.tracks ?? [], session?.participants ?? []];
+    this.apply(event);
+    this.draining.clear();
+    for (const dropped of sessions) dropped.close();
+    for (const track of tracks) this.host.emit("trackRemoved", track);
+    for (const participant of participants) this.host.emit("participantLeft", participant);
+  }
+
+  private finish(reason: WindlassError): void {
+    this.end();
+    const removed = OUT.find((code) => code === reason.code);
+    if (removed !== undefined) this.host.emit("removed", { reason: removed });
+    this.host.emit("disconnected", { reason });
+  }
+
+  private end(): void {
+    clearTimeout(this.retry);
+    clearInterval(this.reports);
+    this.drop({ type: "closed" });
+    this.host.release();
+  }
+}

@@ -1,0 +1,311 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test } from "node:test";
+import { Connection } from "./connection.js";
+import { WindlassError } from "./errors.js";
+import type { Rung } from "./protocol.js";
+import type { Publication } from "./publication.js";
+import type { Relay } from "./relay.js";
+import type { SignalSocket } from "./socket.js";
+import { pass, startClock, stopClock } from "./testing/clock.js";
+import { audio } from "./testing/server.js";
+
+/** A peer connection without media: its transceivers get a `mid` with the local description. */
+class FakePeerConnection {
+  static latest: FakePeerConnection;
+  connectionState = "new";
+  signalingState = "stable";
+  localDescription: { sdp: string } | null = null;
+  remoteDescription: { sdp: string } | null = null;
+  onconnectionstatechange: (() => void) | null = null;
+  readonly transceivers: { mid: string | null; direction: string; receiver: { track: object } }[] = [];
+  iceRestarts = 0;
+  rollbacks = 0;
+  closed = false;
+
+  constructor() {
+    FakePeerConnection.latest = this;
+  }
+
+  createDataChannel(): void {}
+
+  addTransceiver(_: string, { direction }: { direction: string }) {
+    const transceiver = { mid: null, direction, receiver: { track: {} } };
+    this.transceivers.push(transceiver);
+    return transceiver;
+  }
+
+  setLocalDescription(description?: { type: string }): Promise<void> {
+    if (description?.type === "rollback") {
+      this.rollbacks++;
+      this.signalingState = "stable";
+      return Promise.resolve();
+    }
+    this.transceivers.forEach((transceiver, index) => {
+      transceiver.mid ??= `${index}`;
+    });
+    this.localDescription = { sdp: "v=0\r\n" };
+    this.signalingState = "have-local-offer";
+    return Promise.resolve();
+  }
+
+  setRemoteDescription(description: { sdp: string }): Promise<void> {
+    this.remoteDescription = description;
+    this.signalingState = "stable";
+    return Promise.resolve();
+  }
+
+  restartIce(): void {
+    this.iceRestarts++;
+  }
+
+  close(): void {
+    this.closed = true;
+  }
+
+  becomes(state: string): void {
+    this.connectionState = state;
+    this.onconnectionstatechange?.();
+  }
+}
+
+interface Offer {
+  subscribe: { mid: string; track: string; max?: Rung }[];
+  publish: unknown[];
+}
+
+const real = globalThis.RTCPeerConnection;
+const connections: Connection[] = [];
+
+beforeEach(() => {
+  startClock();
+  Object.assign(globalThis, { RTCPeerConnection: FakePeerConnection });
+});
+
+afterEach(() => {
+  for (const connection of connections.splice(0)) connection.close();
+  Object.assign(globalThis, { RTCPeerConnection: real });
+  stopClock();
+});
+
+/** A connection whose server answers each offer, with the errors of `answers` first. */
+function makeConnection(answers: string[] = [], maxRungs = new Map<string, Rung>()) {
+  const offers: Offer[] = [];
+  const sent: unknown[] = [];
+  const socket = {
+    request(offer: Offer) {
+      offers.push(offer);
+      const code = answers.shift();
+      if (code === undefined) return Promise.resolve({ type: "answer", id: 1, sdp: "v=0\r\n", tracks: [] });
+      return Promise.reject(new WindlassError(code as "internal", code, ""));
+    },
+    send: (message: unknown) => void sent.push(message),
+  };
+  const relay = { onLost: new Set<() => void>(), works: false };
+  const connection = new Connection(
+    socket as unknown as SignalSocket,
+    { worker: "", wasm: "" },
+    relay as unknown as Relay,
+    "auto",
+    { scale: 2, lr_pixels: 1 },
+    maxRungs,
+    { servers: [] },
+  );
+  connections.push(connection);
+  const lost: string[] = [];
+  connection.onLost = (error) => lost.push(error.code);
+  return { connection, pc: FakePeerConnection.latest, relay, offers, sent, lost };
+}
+
+const tracks = ({ subscribe }: Offer) => subscribe.map(({ track }) => track);
+
+// Negotiation.
+
+test("all changes of one task are in one offer", async () => {
+  const { connection, offers } = makeConnection();
+  connection.subscribe(audio("t1", "ada"));
+  connection.subscribe(audio("t2", "bo"));
+  await connection.settled();
+  assert.deepEqual(offers.map(tracks), [["t1", "t2"]]);
+});
+
+test("a change during a negotiation is in the next offer", async () => {
+  const { connection, offers } = makeConnection();
+  connection.subscribe(audio("t1", "ada"));
+  await pass(0);
+  connection.subscribe(audio("t2", "bo"));
+  await connection.settled();
+  assert.deepEqual(offers.map(tracks), [["t1"], ["t1", "t2"]]);
+});
+
+test("the section of a track that has ended carries the next one", async () => {
+  const { connection, pc, offers } = makeConnection();
+  connection.subscribe(audio("t1", "ada"));
+  await connection.settled();
+  connection.unsubscribe("t1");
+  await connection.settled();
+  assert.equal(pc.transceivers[0]?.direction, "inactive");
+  connection.subscribe(audio("t2", "bo"));
+  await connection.settled();
+  assert.equal(pc.transceivers.length, 1);
+  assert.deepEqual(offers.at(-1)?.subscribe, [{ mid: "0", track: "t2" }]);
+});
+
+test("a cap is in the offer of its subscription", async () => {
+  const { connection, offers } = makeConnection([], new Map([["t1", "q+"]]));
+  connection.subscribe(audio("t1", "ada"));
+  await connection.settled();
+  assert.deepEqual(offers[0]?.subscribe, [{ mid: "0", track: "t1", max: "q+" }]);
+});
+
+test("an offer with a track that has just ended is repeated, three times at most", async () => {
+  const { connection, pc, offers, lost } = makeConnection(["unknown_track", "unknown_track"]);
+  connection.subscribe(audio("t1", "ada"));
+  await pass(300);
+  assert.equal(offers.length, 3);
+  assert.equal(pc.rollbacks, 2);
+  assert.deepEqual(lost, []);
+  const other = makeConnection(Array(4).fill("unknown_track"));
+  other.connection.subscribe(audio("t1", "ada"));
+  await pass(2000);
+  assert.equal(other.offers.length, 4);
+  assert.deepEqual(other.lost, ["unknown_track"]);
+});
+
+test("after a rate limit the next offer waits for a second", async () => {
+  const { connection, offers, lost } = makeConnection(["rate_limited"]);
+  connection.subscribe(audio("t1", "ada"));
+  await pass(950);
+  assert.equal(offers.length, 1);
+  await pass(100);
+  assert.equal(offers.length, 2);
+  assert.deepEqual(lost, []);
+});
+
+test("any other error of the server ends the connection", async () => {
+  const { connection, lost } = makeConnection(["bad_sdp"]);
+  connection.subscribe(audio("t1", "ada"));
+  await connection.settled();
+  assert.deepEqual(lost, ["bad_sdp"]);
+});
+
+test("without tracks an offer is made after 5 s all the same", async () => {
+  const { offers } = makeConnection();
+  await pass(4950);
+  assert.equal(offers.length, 0);
+  await pass(50);
+  assert.equal(offers.length, 1);
+});
+
+test("a frozen connection negotiates nothing until it thaws", async () => {
+  const { connection, offers } = makeConnection();
+  connection.freeze();
+  connection.subscribe(audio("t1", "ada"));
+  await pass(1000);
+  assert.equal(offers.length, 0);
+  connection.thaw();
+  await connection.settled();
+  assert.deepEqual(offers.map(tracks), [["t1"]]);
+});
+
+test("a publication takes its id from the announcement where the answer has none", () => {
+  const { connection } = makeConnection();
+  const ids: (string | null)[] = [];
+  const fake = {
+    kind: "audio",
+    name: "microphone",
+    attach: () => undefined,
+    detach: () => undefined,
+    entry: () => null,
+    mid: () => null,
+    idAt: () => ids.at(-1) ?? null,
+    setId: (_: unknown, id: string) => void ids.push(id),
+  };
+  void connection.publish(fake as unknown as Publication).catch(() => undefined);
+  connection.learnOwn(audio("t8", "me", "tone"));
+  connection.learnOwn(audio("t9", "me"));
+  assert.deepEqual(ids, ["t9"]);
+});
+
+// The media path.
+
+test("a media path that is not up 15 s after the first answer is lost", async () => {
+  const { connection, lost } = makeConnection();
+  connection.subscribe(audio("t1", "ada"));
+  await pass(14_950);
+  assert.deepEqual(lost, []);
+  await pass(100);
+  assert.deepEqual(lost, ["media_failed"]);
+});
+
+test("a media path that fails before it was up is lost at once", () => {
+  const { pc, lost } = makeConnection();
+  pc.becomes("disconnected");
+  assert.deepEqual(lost, []);
+  pc.becomes("failed");
+  assert.deepEqual(lost, ["media_failed"]);
+});
+
+test("an outage restarts ICE at once and again, and ends when the path is up", async () => {
+  const { connection, pc, offers, lost } = makeConnection();
+  let ups = 0;
+  connection.onUp = () => ups++;
+  pc.becomes("connected");
+  pc.becomes("disconnected");
+  await pass(100);
+  assert.deepEqual([pc.iceRestarts, offers.length], [1, 1]);
+  pc.becomes("failed");
+  assert.equal(pc.iceRestarts, 1);
+  await pass(3300);
+  assert.equal(pc.iceRestarts, 2);
+  pc.becomes("connected");
+  await pass(20_000);
+  assert.equal(pc.iceRestarts, 2);
+  assert.equal(ups, 2);
+  assert.deepEqual(lost, []);
+});
+
+test("an outage of 14 s loses the connection", async () => {
+  const { pc, lost } = makeConnection();
+  pc.becomes("connected");
+  pc.becomes("failed");
+  await pass(13_900);
+  assert.deepEqual(lost, []);
+  await pass(150);
+  assert.deepEqual(lost, ["media_failed"]);
+});
+
+test("an outage of a frozen connection is a loss, also where one had begun before", () => {
+  const { connection, pc, lost } = makeConnection();
+  pc.becomes("connected");
+  pc.becomes("disconnected");
+  connection.freeze();
+  assert.deepEqual(lost, []);
+  pc.becomes("failed");
+  assert.deepEqual(lost, ["media_failed"]);
+});
+
+test("after a thaw an outage restarts ICE again", async () => {
+  const { connection, pc, lost } = makeConnection();
+  pc.becomes("connected");
+  pc.becomes("disconnected");
+  await pass(0);
+  connection.freeze();
+  connection.thaw();
+  pc.becomes("failed");
+  await pass(0);
+  assert.equal(pc.iceRestarts, 2);
+  assert.deepEqual(lost, []);
+});
+
+test("a relay that is lost loses the connection; a closed connection loses nothing", () => {
+  const { connection, pc, relay, lost } = makeConnection();
+  for (const lose of [...relay.onLost]) lose();
+  assert.deepEqual(lost, ["media_failed"]);
+  const other = makeConnection();
+  other.connection.close();
+  assert.equal(other.relay.onLost.size, 0);
+  other.pc.becomes("failed");
+  assert.deepEqual(other.lost, []);
+  assert.deepEqual([pc.closed, other.pc.closed], [false, true]);
+  connection.close();
+});

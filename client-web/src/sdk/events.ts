@@ -1,0 +1,78 @@
+/** The events of a room, of the call behind it, and of each of its sessions. */
+import type { OUT, WindlassError } from "./errors.js";
+import type { ParticipantInfo, WaitingInfo } from "./protocol.js";
+import type { Publication } from "./publication.js";
+import type { EnhancedTrack, RemoteTrack, RungInfo, TrackStats } from "./tracks.js";
+
+/** Events that a room passes on from its current session. */
+export interface CallEvents {
+  /** Another participant is in the room now. */
+  participantJoined: ParticipantInfo;
+  /** Another participant is no longer in the room. Its tracks were removed before. */
+  participantLeft: ParticipantInfo;
+  /**
+   * A remote track is received now. Where {@link RemoteTrack.replaces} is set, it succeeds that track, and
+   * `trackRemoved` of that track follows.
+   */
+  trackAdded: RemoteTrack;
+  /** A remote track ended. Compare tracks by identity: a successor may have the same `id`. */
+  trackRemoved: RemoteTrack;
+  /** The owner of a remote track muted or unmuted it. */
+  trackMuted: { track: RemoteTrack; muted: boolean };
+  /**
+   * A moderator muted one of this participant's tracks, or allowed it again. While muted, `Room.mute` cannot unmute it.
+   */
+  publicationMuted: { publication: Publication; muted: boolean };
+  /** The active speaker, until the next such event. */
+  speaker: ParticipantInfo;
+  /** The server sends another rung of a video track. */
+  rung: { track: EnhancedTrack } & RungInfo;
+  /** Statistics of a video track, once a second. */
+  stats: { track: EnhancedTrack; stats: TrackStats };
+  /** A moderator changed this participant's grants. What is no longer allowed has ended. */
+  grants: { grants: readonly string[] };
+  /** A moderator locked or opened the room, or switched its lobby on or off. */
+  locked: { locked: boolean; lobby: boolean };
+  /** The participants that wait in the lobby now. Sent to moderators only. */
+  lobby: readonly WaitingInfo[];
+  /** The server rejected a request; the call continues. */
+  refused: WindlassError;
+}
+
+/** The events of `Room`. */
+export interface RoomEvents extends CallEvents {
+  /** The connection was lost; attempt number `attempt` follows after `delayMs` milliseconds. */
+  reconnecting: { attempt: number; delayMs: number; cause: WindlassError };
+  /** The connection is back. Remote tracks are announced again, publications are sent again. */
+  reconnected: undefined;
+  /** The room migrated to another server without an interruption. */
+  moved: undefined;
+  /** This participant waits in the lobby, at joining or reconnecting, until a moderator admits it. */
+  waiting: undefined;
+  /** This participant was removed and does not reconnect; `disconnected` follows. */
+  removed: { reason: (typeof OUT)[number] };
+  /** The call is over. `reason.code` is `left` after `Room.leave`. */
+  disconnected: { reason: WindlassError };
+}
+
+/** The server to which a room migrates. */
+export interface Move {
+  /** URL of that server's WebSocket. */
+  url: string;
+  /** Proves there which participant of the former server this client is. */
+  ticket?: string;
+  /** URLs of further servers of the cluster. */
+  others?: string[];
+}
+
+/** What a session emits to its call. */
+export interface SessionEvents extends CallEvents {
+  /** The media path is up. */
+  up: undefined;
+  /** The session failed. Emitted once. */
+  lost: WindlassError;
+  /** A ping has not been answered for a second. Emitted again while that lasts. */
+  quiet: undefined;
+  /** The server asks this client to migrate. */
+  moved: Move;
+}
