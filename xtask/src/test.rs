@@ -54,6 +54,11 @@ pub fn run(parts: &[Part]) -> Result<()> {
         }
         npm("typecheck")?;
         npm("lint")?;
+        if which("typos").is_some() {
+            Cmd::new("typos").arg("--format=brief").run()?;
+        } else {
+            eprintln!("skipped: spelling, as typos is not installed (`cargo install typos-cli`)");
+        }
         if which("cargo-deny").is_some() {
             deny()?;
         } else {
