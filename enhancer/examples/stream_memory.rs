@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use windlass_enhancer::schedule::memory;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
-use windlass_hybrid::picture::Picture;
 use windlass_types::{
     AnchorPolicy, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput,
 };
+use windlass_vp9::Picture;
 use windlass_vpx::{Encoder, FrameUse, SequenceConfig};
 
 struct Counting;

@@ -13,7 +13,7 @@ use str0m::media::{Direction, MediaKind, Mid};
 use str0m::net::{Protocol, Receive};
 use str0m::rtp::RtpWrite;
 use str0m::{Candidate, Event, Input, Output, Rtc};
-use windlass_hybrid::Picture;
+use windlass_vp9::Picture;
 use windlass_vpx::{Encoder, FrameUse, SequenceConfig};
 
 use crate::honest::{Scene, alone, memory};

@@ -15,7 +15,7 @@ use std::os::raw::{c_int, c_uint, c_ulong};
 use std::ptr;
 
 use vpx_sys as ffi;
-use windlass_hybrid::picture::{Picture, Plane};
+use windlass_vp9::{Picture, Plane};
 
 use ffi::vp8e_enc_control_id as id;
 
@@ -546,7 +546,7 @@ pub fn kbps(bytes: usize, frames: usize, fps: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use windlass_hybrid::vp9::Decoder;
+    use windlass_vp9::Decoder;
 
     use super::*;
 

@@ -56,7 +56,7 @@ fn measure(
     eprintln!("{}: {} passes", stream.name, args.passes);
     let times = native::measure(stream, args.passes)?;
     let row = |target, variant: Variant| Row::new(target, stream, &facts, variant.name());
-    for variant in [Variant::Decode, Variant::DecodeInfo, Variant::Parse] {
+    for variant in [Variant::Decode, Variant::DecodeInfo] {
         let mut row = row("native", variant);
         row.time(times.of(variant), times.of(Variant::Libvpx), &facts.keys);
         if variant != Variant::Decode {
