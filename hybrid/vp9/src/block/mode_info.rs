@@ -87,9 +87,9 @@ impl ModeReader<'_> {
         let has_rows = log2 == 0 || mi_row + half < self.mi_rows;
         let has_cols = log2 == 0 || mi_col + half < self.mi_cols;
         let partition = match (has_rows, has_cols) {
-            (true, true) => r.tree(&trees::PARTITION, p),
-            (false, true) if !r.bool(p[1]) => PARTITION_HORIZONTAL,
-            (true, false) if !r.bool(p[2]) => PARTITION_VERTICAL,
+            (true, true) => r.read_tree(&trees::PARTITION, p),
+            (false, true) if !r.read_bool(p[1]) => PARTITION_HORIZONTAL,
+            (true, false) if !r.read_bool(p[2]) => PARTITION_VERTICAL,
             _ => PARTITION_SPLIT,
         };
         self.counts.partition[context][usize::from(partition)] += 1;
@@ -200,7 +200,7 @@ impl ModeReader<'_> {
         let neighbours = self.neighbours(at);
         let segmentation = &self.frame.header.segmentation;
         if segmentation.enabled && segmentation.update_map {
-            block.segment = r.tree(&trees::SEGMENT, &segmentation.tree);
+            block.segment = r.read_tree(&trees::SEGMENT, &segmentation.tree);
             self.set_segment(place, block.segment);
         }
         self.read_skip(r, block, &neighbours);
@@ -222,13 +222,13 @@ impl ModeReader<'_> {
                 let a = if row == 0 { above[2 + col] } else { quarters[q - 2] };
                 let l = if col == 0 { left[2 * row + 1] } else { quarters[q - 1] };
                 let p = &defaults::KEY_Y_MODE[a as usize][l as usize];
-                intra_mode(r.tree(&trees::INTRA_MODE, p))
+                intra_mode(r.read_tree(&trees::INTRA_MODE, p))
             };
         }
         block.quarter_modes = quarters;
         block.mode = quarters[3];
         let p = &defaults::KEY_UV_MODE[block.mode as usize];
-        block.chroma_mode = intra_mode(r.tree(&trees::INTRA_MODE, p));
+        block.chroma_mode = intra_mode(r.read_tree(&trees::INTRA_MODE, p));
     }
 
     /// `inter_frame_mode_info` (§6.4.11).
@@ -247,7 +247,7 @@ impl ModeReader<'_> {
             reference != 0
         } else {
             let context = neighbours.is_inter();
-            let inter = r.bool(self.frame.context.is_inter[context]);
+            let inter = r.read_bool(self.frame.context.is_inter[context]);
             self.counts.is_inter[context][usize::from(inter)] += 1;
             inter
         };
@@ -266,7 +266,7 @@ impl ModeReader<'_> {
             block.skip = true;
         } else {
             let context = neighbours.skip();
-            block.skip = r.bool(self.frame.context.skip[context]);
+            block.skip = r.read_bool(self.frame.context.skip[context]);
             self.counts.skip[context][usize::from(block.skip)] += 1;
         }
     }
@@ -289,17 +289,17 @@ impl ModeReader<'_> {
                 let (p, c) = (self.frame.context, &mut *self.counts);
                 match largest {
                     1 => {
-                        let t = r.tree(&trees::TX_8X8, &p.tx_8x8[context]);
+                        let t = r.read_tree(&trees::TX_8X8, &p.tx_8x8[context]);
                         c.tx_8x8[context][usize::from(t)] += 1;
                         t
                     }
                     2 => {
-                        let t = r.tree(&trees::TX_16X16, &p.tx_16x16[context]);
+                        let t = r.read_tree(&trees::TX_16X16, &p.tx_16x16[context]);
                         c.tx_16x16[context][usize::from(t)] += 1;
                         t
                     }
                     _ => {
-                        let t = r.tree(&trees::TX_32X32, &p.tx_32x32[context]);
+                        let t = r.read_tree(&trees::TX_32X32, &p.tx_32x32[context]);
                         c.tx_32x32[context][usize::from(t)] += 1;
                         t
                     }
@@ -344,14 +344,14 @@ impl ModeReader<'_> {
         let segment = if segmentation.temporal_update {
             let (row, col) = (place.mi_row & 7, place.mi_col);
             let context = self.left.predicted_segment[row] + self.above.predicted_segment[col];
-            let hit = r.bool(segmentation.predicted[usize::from(context.min(2))]);
+            let hit = r.read_bool(segmentation.predicted[usize::from(context.min(2))]);
             let end = (col + place.size.width8()).min(self.above.predicted_segment.len());
             self.above.predicted_segment[col..end].fill(u8::from(hit));
             let end = (row + place.size.height8()).min(8);
             self.left.predicted_segment[row..end].fill(u8::from(hit));
-            if hit { predicted } else { r.tree(&trees::SEGMENT, &segmentation.tree) }
+            if hit { predicted } else { r.read_tree(&trees::SEGMENT, &segmentation.tree) }
         } else {
-            r.tree(&trees::SEGMENT, &segmentation.tree)
+            r.read_tree(&trees::SEGMENT, &segmentation.tree)
         };
         self.set_segment(place, segment);
         segment
@@ -368,7 +368,7 @@ impl ModeReader<'_> {
             } else if q % 2 == 1 && wide {
                 quarters[q - 1]
             } else {
-                let mode = r.tree(&trees::INTRA_MODE, &self.frame.context.y_mode[group]);
+                let mode = r.read_tree(&trees::INTRA_MODE, &self.frame.context.y_mode[group]);
                 self.counts.y_mode[group][usize::from(mode)] += 1;
                 intra_mode(mode)
             };
@@ -376,7 +376,7 @@ impl ModeReader<'_> {
         block.quarter_modes = quarters;
         block.mode = quarters[3];
         let luma = block.mode as usize;
-        let mode = r.tree(&trees::INTRA_MODE, &self.frame.context.uv_mode[luma]);
+        let mode = r.read_tree(&trees::INTRA_MODE, &self.frame.context.uv_mode[luma]);
         self.counts.uv_mode[luma][usize::from(mode)] += 1;
         block.chroma_mode = intra_mode(mode);
     }
@@ -403,7 +403,7 @@ impl ModeReader<'_> {
             ReferenceMode::Compound => true,
             ReferenceMode::Select => {
                 let context = neighbours.compound(fixed);
-                let compound = r.bool(p.compound[context]);
+                let compound = r.read_bool(p.compound[context]);
                 c.compound[context][usize::from(compound)] += 1;
                 compound
             }
@@ -412,20 +412,20 @@ impl ModeReader<'_> {
             // The fixed reference stands where its side says.
             let place = usize::from(self.frame.header.sign_bias[usize::from(fixed)]);
             let context = neighbours.compound_reference(fixed, variable, 1 - place);
-            let second = r.bool(p.compound_reference[context]);
+            let second = r.read_bool(p.compound_reference[context]);
             c.compound_reference[context][usize::from(second)] += 1;
             let mut references = [variable[usize::from(second)]; 2];
             references[place] = fixed;
             return references;
         }
         let context = neighbours.single_first();
-        let other = r.bool(p.single_reference[context][0]);
+        let other = r.read_bool(p.single_reference[context][0]);
         c.single_reference[context][0][usize::from(other)] += 1;
         if !other {
             return [1, 0];
         }
         let context = neighbours.single_second();
-        let altref = r.bool(p.single_reference[context][1]);
+        let altref = r.read_bool(p.single_reference[context][1]);
         c.single_reference[context][1][usize::from(altref)] += 1;
         [2 + u8::from(altref), 0]
     }
@@ -453,7 +453,7 @@ impl ModeReader<'_> {
         let p = self.frame.context;
         let counts = &mut *self.counts;
         let inter_mode = |r: &mut BoolDecoder<'_>, counts: &mut Counts| {
-            let mode = r.tree(&trees::INTER_MODE, &p.inter_mode[context]);
+            let mode = r.read_tree(&trees::INTER_MODE, &p.inter_mode[context]);
             counts.inter_mode[context][usize::from(mode)] += 1;
             PredictionMode::ALL[10 + usize::from(mode & 3)]
         };
@@ -469,7 +469,7 @@ impl ModeReader<'_> {
             filter
         } else {
             let context = neighbours.filter();
-            let filter = r.tree(&trees::INTERP_FILTER, &p.interp_filter[context]);
+            let filter = r.read_tree(&trees::INTERP_FILTER, &p.interp_filter[context]);
             counts.interp_filter[context][usize::from(filter)] += 1;
             filter
         };
@@ -542,7 +542,7 @@ fn read_vector(
     high_precision: bool,
 ) -> Result<MotionVector, DecodeError> {
     let high = high_precision && uses_high_precision(best);
-    let joint = r.tree(&trees::MOTION_JOINT, &p.motion_joint);
+    let joint = r.read_tree(&trees::MOTION_JOINT, &p.motion_joint);
     counts.motion_joint[usize::from(joint)] += 1;
     let (mut y, mut x) = (i32::from(best.y), i32::from(best.x));
     if joint >= 2 {
@@ -564,28 +564,28 @@ fn read_component(
     c: &mut MotionCounts,
     high: bool,
 ) -> i32 {
-    let sign = r.bool(p.sign);
+    let sign = r.read_bool(p.sign);
     c.sign[usize::from(sign)] += 1;
-    let class = usize::from(r.tree(&trees::MOTION_CLASS, &p.class));
+    let class = usize::from(r.read_tree(&trees::MOTION_CLASS, &p.class));
     c.class[class] += 1;
     let magnitude = if class == 0 {
-        let whole = usize::from(r.bool(p.class0));
+        let whole = usize::from(r.read_bool(p.class0));
         c.class0[whole] += 1;
-        let fraction = r.tree(&trees::MOTION_FRACTION, &p.class0_fraction[whole]);
+        let fraction = r.read_tree(&trees::MOTION_FRACTION, &p.class0_fraction[whole]);
         c.class0_fraction[whole][usize::from(fraction)] += 1;
-        let last = !high || r.bool(p.class0_high);
+        let last = !high || r.read_bool(p.class0_high);
         c.class0_high[usize::from(last)] += 1;
         (whole as i32) << 3 | i32::from(fraction) << 1 | i32::from(last)
     } else {
         let mut whole = 0;
         for i in 0..class {
-            let bit = r.bool(p.bits[i]);
+            let bit = r.read_bool(p.bits[i]);
             c.bits[i][usize::from(bit)] += 1;
             whole |= i32::from(bit) << i;
         }
-        let fraction = r.tree(&trees::MOTION_FRACTION, &p.fraction);
+        let fraction = r.read_tree(&trees::MOTION_FRACTION, &p.fraction);
         c.fraction[usize::from(fraction)] += 1;
-        let last = !high || r.bool(p.high);
+        let last = !high || r.read_bool(p.high);
         c.high[usize::from(last)] += 1;
         (2 << (class + 2)) + (whole << 3 | i32::from(fraction) << 1 | i32::from(last))
     };

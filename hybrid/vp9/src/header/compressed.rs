@@ -95,8 +95,8 @@ fn tx_mode(r: &mut BoolDecoder<'_>, lossless: bool) -> TxMode {
     if lossless {
         return TxMode::Largest(0);
     }
-    match r.literal(2) as u8 {
-        3 if r.bit() => TxMode::Select,
+    match r.read_literal(2) as u8 {
+        3 if r.read_bit() => TxMode::Select,
         largest => TxMode::Largest(largest),
     }
 }
@@ -108,7 +108,7 @@ fn coefficients(r: &mut BoolDecoder<'_>, tx_mode: TxMode, context: &mut FrameCon
         TxMode::Select => 3,
     };
     for by_plane in &mut context.coefficients[..=largest] {
-        if !r.bit() {
+        if !r.read_bit() {
             continue;
         }
         for bands in by_plane.iter_mut().flatten() {
@@ -123,9 +123,9 @@ fn coefficients(r: &mut BoolDecoder<'_>, tx_mode: TxMode, context: &mut FrameCon
 /// `frame_reference_mode` (§6.3.12).
 fn reference_mode(r: &mut BoolDecoder<'_>, sign_bias: [bool; 4]) -> ReferenceMode {
     let allowed = sign_bias[2] != sign_bias[1] || sign_bias[3] != sign_bias[1];
-    if !allowed || !r.bit() {
+    if !allowed || !r.read_bit() {
         ReferenceMode::Single
-    } else if r.bit() {
+    } else if r.read_bit() {
         ReferenceMode::Select
     } else {
         ReferenceMode::Compound
@@ -146,8 +146,8 @@ fn compound_references(sign_bias: [bool; 4]) -> (u8, [u8; 2]) {
 /// `mv_probs` (§6.3.16).
 fn motion(r: &mut BoolDecoder<'_>, high_precision: bool, context: &mut FrameContext) {
     let mut set = |p: &mut u8| {
-        if r.bool(252) {
-            *p = (r.literal(7) << 1 | 1) as u8;
+        if r.read_bool(252) {
+            *p = (r.read_literal(7) << 1 | 1) as u8;
         }
     };
     context.motion_joint.iter_mut().for_each(&mut set);
@@ -171,7 +171,7 @@ fn motion(r: &mut BoolDecoder<'_>, high_precision: bool, context: &mut FrameCont
 
 /// `diff_update_prob` (§6.3.3).
 fn update(r: &mut BoolDecoder<'_>, probability: &mut u8) {
-    if r.bool(252) {
+    if r.read_bool(252) {
         let delta = term_subexp(r);
         *probability = inverse_remap(delta, *probability);
     }
@@ -179,17 +179,17 @@ fn update(r: &mut BoolDecoder<'_>, probability: &mut u8) {
 
 /// `decode_term_subexp` (§6.3.4).
 fn term_subexp(r: &mut BoolDecoder<'_>) -> u32 {
-    if !r.bit() {
-        return r.literal(4);
+    if !r.read_bit() {
+        return r.read_literal(4);
     }
-    if !r.bit() {
-        return r.literal(4) + 16;
+    if !r.read_bit() {
+        return r.read_literal(4) + 16;
     }
-    if !r.bit() {
-        return r.literal(5) + 32;
+    if !r.read_bit() {
+        return r.read_literal(5) + 32;
     }
-    let v = r.literal(7);
-    if v < 65 { v + 64 } else { (v << 1) - 1 + u32::from(r.bit()) }
+    let v = r.read_literal(7);
+    if v < 65 { v + 64 } else { (v << 1) - 1 + u32::from(r.read_bit()) }
 }
 
 /// `inv_remap_prob` (§6.3.5).

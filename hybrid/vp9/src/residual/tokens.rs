@@ -99,14 +99,14 @@ impl TokenReader<'_> {
             let counts = &mut self.counts.tokens[band][context];
             if ask {
                 self.counts.asked[band][context] += 1;
-                if !r.bool(p[0]) {
+                if !r.read_bool(p[0]) {
                     counts[3] += 1;
                     break;
                 }
             }
             let place = usize::from(step.position) % MOST;
             i += 1;
-            if !r.bool(p[1]) {
+            if !r.read_bool(p[1]) {
                 counts[0] += 1;
                 classes[place] = 0;
                 factor = self.dequantiser[1];
@@ -114,7 +114,7 @@ impl TokenReader<'_> {
                 continue;
             }
             ask = true;
-            let (magnitude, class) = if r.bool(p[2]) {
+            let (magnitude, class) = if r.read_bool(p[2]) {
                 counts[2] += 1;
                 large(r, p[2])
             } else {
@@ -124,7 +124,7 @@ impl TokenReader<'_> {
             classes[place] = class;
             let value = (magnitude * factor) >> u32::from(self.halve);
             let value = value.min(i32::from(i16::MAX));
-            let negative = r.bit();
+            let negative = r.read_bit();
             values[place] = if negative { -value } else { value } as i16;
             last = last.max(step.position);
             right = right.max(step.position & column_mask);
@@ -142,19 +142,19 @@ impl TokenReader<'_> {
 #[inline(always)]
 fn large(r: &mut BoolDecoder<'_>, node: u8) -> (i32, u8) {
     let p = &PARETO[usize::from(node.max(1)) - 1];
-    if !r.bool(p[0]) {
-        return if r.bool(p[1]) { (3 + i32::from(r.bool(p[2])), 3) } else { (2, 2) };
+    if !r.read_bool(p[0]) {
+        return if r.read_bool(p[1]) { (3 + i32::from(r.read_bool(p[2])), 3) } else { (2, 2) };
     }
-    if !r.bool(p[3]) {
-        return if r.bool(p[4]) {
+    if !r.read_bool(p[3]) {
+        return if r.read_bool(p[4]) {
             (7 + extra(r, &CATEGORY_2), 4)
         } else {
             (5 + extra(r, &CATEGORY_1), 4)
         };
     }
-    let magnitude = if !r.bool(p[5]) {
-        if r.bool(p[6]) { 19 + extra(r, &CATEGORY_4) } else { 11 + extra(r, &CATEGORY_3) }
-    } else if !r.bool(p[7]) {
+    let magnitude = if !r.read_bool(p[5]) {
+        if r.read_bool(p[6]) { 19 + extra(r, &CATEGORY_4) } else { 11 + extra(r, &CATEGORY_3) }
+    } else if !r.read_bool(p[7]) {
         35 + extra(r, &CATEGORY_5)
     } else {
         67 + extra(r, &CATEGORY_6)
@@ -164,5 +164,5 @@ fn large(r: &mut BoolDecoder<'_>, node: u8) -> (i32, u8) {
 
 #[inline(always)]
 fn extra(r: &mut BoolDecoder<'_>, probabilities: &[u8]) -> i32 {
-    probabilities.iter().fold(0, |v, &p| v << 1 | i32::from(r.bool(p)))
+    probabilities.iter().fold(0, |v, &p| v << 1 | i32::from(r.read_bool(p)))
 }
