@@ -65,8 +65,7 @@ fn scene(width: usize, height: usize, at: usize) -> Picture {
 }
 
 fn coded(width: usize, height: usize) -> Vec<Bytes> {
-    let config =
-        SequenceConfig { width, height, cpu_used: 8, screen: false, error_resilient: false };
+    let config = SequenceConfig { width, height, cpu_used: 8 };
     let mut encoder = Encoder::sequence(config).expect("an encoder");
     encoder.set_quantiser(44).expect("a quantiser");
     let frames = (0..FRAMES).map(|n| {

@@ -29,8 +29,7 @@ fn coded(
     count: usize,
     luma: fn(usize, usize, usize) -> u8,
 ) -> Vec<Vec<u8>> {
-    let config =
-        SequenceConfig { width, height, cpu_used: 9, screen: false, error_resilient: false };
+    let config = SequenceConfig { width, height, cpu_used: 9 };
     let mut encoder = Encoder::sequence(config).expect("an encoder");
     encoder.set_quantiser(48).expect("a quantiser");
     let frames = (0..count).map(|n| {

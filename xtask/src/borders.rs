@@ -39,7 +39,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
             "vpx",
         ],
     ),
-    ("tests", &["vp9"]),
+    ("tests", &["vp9", "vpx"]),
     ("xtask", &[]),
 ];
 

@@ -15,7 +15,6 @@ use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_vp9::{Decoder, FrameBuffer};
 
 use crate::bench::vp9::best::Best;
-use crate::bench::vp9::libvpx;
 use crate::bench::vp9::native::now_ms;
 use crate::bench::vp9::streams::Stream;
 use crate::eval::scale::Scale;
@@ -103,7 +102,7 @@ impl Bench<'_> {
                         }
                     }
                     _ => {
-                        let mut decoder = libvpx::Decoder::new()?;
+                        let mut decoder = windlass_vpx::Decoder::new()?;
                         for (n, chunk) in self.high.chunks.iter().enumerate() {
                             let start = now_ms();
                             decoder.decode(chunk, |_| ())?;

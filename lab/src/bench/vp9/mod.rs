@@ -10,7 +10,6 @@
 
 pub mod args;
 pub mod best;
-pub mod libvpx;
 pub mod native;
 mod report;
 pub mod streams;

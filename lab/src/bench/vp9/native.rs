@@ -11,7 +11,6 @@ use rustix::time::{ClockId, clock_gettime};
 use windlass_vp9::{Block, Decoder, FrameBuffer, FrameKind, PictureRows, Visitor};
 
 use super::best::Best;
-use super::libvpx::{self, Shown};
 use super::streams::Stream;
 
 /// What is timed.
@@ -44,8 +43,11 @@ impl Variant {
     fn open(self) -> Result<Decode> {
         Ok(match self {
             Variant::Libvpx => {
-                let mut decoder = libvpx::Decoder::new()?;
-                Box::new(move |chunk| decoder.decode(chunk, |_| ()).map(drop))
+                let mut decoder = windlass_vpx::Decoder::new()?;
+                Box::new(move |chunk| {
+                    decoder.decode(chunk, |_| ())?;
+                    Ok(())
+                })
             }
             Variant::Decode => {
                 let mut decoder = Decoder::new();
@@ -92,7 +94,7 @@ pub struct Facts {
 /// Decodes the stream once with libvpx and with all of our variants: the figures of a decoder that
 /// makes other pictures would mean nothing.
 pub fn check(stream: &Stream) -> Result<Facts> {
-    let mut peer = libvpx::Decoder::new()?;
+    let mut peer = windlass_vpx::Decoder::new()?;
     let (mut ours, mut watched) = (Decoder::new(), Decoder::new());
     let mut facts = Facts { size: (0, 0), keys: Vec::with_capacity(stream.chunks.len()) };
     for (n, chunk) in stream.chunks.iter().enumerate() {
@@ -126,7 +128,7 @@ pub fn check(stream: &Stream) -> Result<Facts> {
     Ok(facts)
 }
 
-fn equal(ours: &FrameBuffer, theirs: &Shown<'_>) -> bool {
+fn equal(ours: &FrameBuffer, theirs: &windlass_vpx::Shown<'_>) -> bool {
     (ours.width(), ours.height()) == theirs.size()
         && ours
             .planes()

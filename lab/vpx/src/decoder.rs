@@ -1,14 +1,13 @@
-//! libvpx's VP9 decoder with one thread: the peer.
-//!
-//! The only module of the bench with `unsafe`: the FFI to libvpx.
+//! libvpx's VP9 decoder with one thread: the peer and the oracle of ours.
 
-use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::raw::c_int;
 use std::{ptr, slice};
 
-use anyhow::{Result, bail, ensure};
 use vpx_sys as ffi;
+
+use crate::VpxError;
+use crate::codec::{check, check_call};
 
 /// An open decoder.
 pub struct Decoder {
@@ -18,7 +17,7 @@ pub struct Decoder {
 
 impl Decoder {
     /// Opens a decoder.
-    pub fn new() -> Result<Decoder> {
+    pub fn new() -> Result<Decoder, VpxError> {
         let mut context: Box<ffi::vpx_codec_ctx_t> =
             // SAFETY: plain old data (integers, nullable pointers, an error code whose 0 is "ok");
             // all-zero is libvpx's own initial state for it.
@@ -34,14 +33,16 @@ impl Decoder {
                 ffi::VPX_DECODER_ABI_VERSION as c_int,
             )
         };
-        if opened != ffi::VPX_CODEC_OK {
-            bail!("libvpx opens no VP9 decoder: {}", message(opened));
-        }
+        check(opened, "open a decoder")?;
         Ok(Decoder { context })
     }
 
     /// Decodes a chunk and tells how many pictures it shows; `look` sees each of them, uncopied.
-    pub fn decode(&mut self, chunk: &[u8], mut look: impl FnMut(&Shown<'_>)) -> Result<usize> {
+    pub fn decode(
+        &mut self,
+        chunk: &[u8],
+        mut look: impl FnMut(&Shown<'_>),
+    ) -> Result<usize, VpxError> {
         // SAFETY: the context is open; the pointer is valid for the length given during the call.
         let decoded = unsafe {
             ffi::vpx_codec_decode(
@@ -52,9 +53,7 @@ impl Decoder {
                 0,
             )
         };
-        if decoded != ffi::VPX_CODEC_OK {
-            bail!("libvpx cannot decode a frame: {}", message(decoded));
-        }
+        check_call(&mut self.context, decoded, "decode a frame")?;
         let mut position: ffi::vpx_codec_iter_t = ptr::null();
         let mut count = 0;
         loop {
@@ -67,11 +66,10 @@ impl Decoder {
             // SAFETY: a non-null image is valid until the next call into the decoder, and `Shown`
             // lives only as long as this turn.
             let image = unsafe { &*image };
-            ensure!(
-                image.fmt == ffi::vpx_img_fmt::VPX_IMG_FMT_I420,
-                "libvpx gives a picture of format {:?}",
-                image.fmt
-            );
+            if image.fmt != ffi::vpx_img_fmt::VPX_IMG_FMT_I420 {
+                let message = format!("a picture has the format {:?}", image.fmt);
+                return Err(VpxError::Refused { what: "give an I420 picture", message });
+            }
             look(&Shown(image));
             count += 1;
         }
@@ -107,11 +105,6 @@ impl Shown<'_> {
         (0..height as isize)
             .map(move |y| unsafe { slice::from_raw_parts(start.offset(y * stride), width) })
     }
-}
-
-fn message(code: ffi::vpx_codec_err_t) -> String {
-    // SAFETY: libvpx returns a static, NUL-terminated string for every code.
-    unsafe { CStr::from_ptr(ffi::vpx_codec_err_to_string(code)) }.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
